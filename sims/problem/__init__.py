@@ -1,0 +1,37 @@
+"""The problem: designs, targets, frames, kernels, queries. Pure functions, frozen pytrees."""
+
+from sims.runtime import configure
+
+configure()  # before the first array is made: precision and devices cannot change afterwards
+
+from sims.problem.designs import DESIGNS, Design, GaussianDesign, redundant_views  # noqa: E402
+from sims.problem.frames import FRAMES, principal_angles  # noqa: E402
+from sims.problem.kernels import KERNELS, Kernel  # noqa: E402
+from sims.problem.targets import TARGETS, TrigonometricSeries  # noqa: E402
+from sims.problem.task import (  # noqa: E402
+    QUERIES,
+    Heads,
+    Task,
+    ball_queries,
+    check_compatible,
+    gaussian_queries,
+)
+
+__all__ = [
+    "DESIGNS",
+    "FRAMES",
+    "KERNELS",
+    "QUERIES",
+    "TARGETS",
+    "Design",
+    "GaussianDesign",
+    "Heads",
+    "Kernel",
+    "Task",
+    "TrigonometricSeries",
+    "ball_queries",
+    "check_compatible",
+    "gaussian_queries",
+    "principal_angles",
+    "redundant_views",
+]

@@ -1,0 +1,167 @@
+"""Designs: the law of the keys X."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from sims.errors import InputError
+from sims.problem.checks import (
+    check_count,
+    check_finite,
+    check_non_negative,
+    check_positive,
+    is_concrete,
+)
+
+
+class Design(eqx.Module):
+    """The law of a key X in R^d. Subclasses are final and override nothing concrete."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Ambient dimension d."""
+
+    @abc.abstractmethod
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        """n iid keys.
+
+        The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
+        """
+
+
+class GaussianDesign(Design):
+    """X ~ N(0, Σ).
+
+    Args:
+        covariance: Σ, shape (d, d), symmetric positive semidefinite (a singular Σ is allowed:
+            redundant views with perfectly correlated noise need it).
+
+    Raises:
+        InputError: Σ is not a square, finite, symmetric, positive semidefinite matrix.
+    """
+
+    covariance: Float[Array, "d d"]
+    factor: Float[Array, "d d"]
+    """Symmetric square root of Σ, kept so that drawing costs one product."""
+
+    def __init__(self, covariance: Any) -> None:
+        covariance = jnp.asarray(covariance, jnp.float64)
+        if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1] or not covariance.size:
+            raise InputError("design.covariance", covariance.shape, "a square matrix (d, d)")
+        check_finite("design.covariance", covariance)
+        if is_concrete(covariance):
+            # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
+            scale = max(float(jnp.max(jnp.abs(covariance))), np.finfo(float).tiny)
+            asymmetry = float(jnp.max(jnp.abs(covariance - covariance.T)))
+            if asymmetry > 1e-10 * scale:
+                raise InputError("design.covariance", f"asymmetry {asymmetry:.3g}", "symmetric")
+            smallest = float(jnp.linalg.eigvalsh(covariance)[0])
+            if smallest < -1e-10 * scale * len(covariance):
+                raise InputError(
+                    "design.covariance",
+                    f"eigenvalue {smallest:.6g}",
+                    "positive semidefinite (no eigenvalue below 0)",
+                )
+        self.covariance = covariance
+        values, vectors = jnp.linalg.eigh(covariance)
+        self.factor = (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
+
+    @property
+    def dimension(self) -> int:
+        return self.covariance.shape[0]
+
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+
+    def distribution(self) -> dist.Distribution:
+        """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
+        return dist.MultivariateNormal(0.0, covariance_matrix=self.covariance)
+
+
+def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
+    """Σ = scale²·I."""
+    check_count("dimension", dimension)
+    check_positive("design.scale", scale)
+    return GaussianDesign(scale**2 * jnp.eye(dimension))
+
+
+def decaying_spectrum(dimension: int, power: float = 1.0, rotation_seed: int | None = None) -> GaussianDesign:
+    """Eigenvalues λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
+
+    Args:
+        power: ≥ 0; 0 is isotropic.
+        rotation_seed: None keeps the coordinate axes as eigenvectors; an integer draws a
+            Haar-random eigenbasis with that seed.
+    """
+    check_count("dimension", dimension)
+    check_non_negative("design.power", power)
+    values = jnp.arange(1, dimension + 1, dtype=jnp.float64) ** -power
+    values = values * dimension / values.sum()
+    if rotation_seed is None:
+        return GaussianDesign(jnp.diag(values))
+    basis = jax.random.orthogonal(jax.random.key(rotation_seed), dimension, dtype=jnp.float64)
+    covariance = (basis * values) @ basis.T
+    return GaussianDesign((covariance + covariance.T) / 2)
+
+
+def gaussian(covariance: Any) -> GaussianDesign:
+    """An explicit covariance matrix."""
+    return GaussianDesign(covariance)
+
+
+def redundant_views(
+    latent_dimension: int,
+    heads: int,
+    head_dimension: int,
+    noise: float,
+    correlation: float = 0.0,
+) -> tuple[GaussianDesign, Float[Array, "H d d_k"]]:
+    """Heads that see the same latent coordinates through noise of their own.
+
+    X = (z, ξ_1, …, ξ_H) with z ~ N(0, I_r) and ξ_h ~ N(0, I_{d_k}), Cov(ξ_h, ξ_g) = correlation·I;
+    head h projects to ``z[:d_k] + noise·ξ_h``, so its frame has columns ``e_j + noise·e_{ξ_h,j}``
+    (not orthonormal). Head output dependence is set by ``correlation`` while no single head's
+    law changes with it.
+
+    Args:
+        latent_dimension: r ≥ d_k.
+        heads: H.
+        head_dimension: d_k.
+        noise: τ ≥ 0.
+        correlation: equicorrelation of the ξ's, in [−1/(H−1), 1].
+
+    Returns:
+        The design, of dimension r + H·d_k, and the frames (H, r + H·d_k, d_k).
+    """
+    check_count("design.latent_dimension", latent_dimension)
+    if head_dimension < 1 or head_dimension > latent_dimension:
+        raise InputError("heads.width", head_dimension, f"1 to latent_dimension = {latent_dimension}")
+    check_count("heads.count", heads)
+    check_non_negative("design.noise", noise)
+    lowest = -1.0 / (heads - 1) if heads > 1 else -1.0
+    if not lowest <= correlation <= 1:
+        raise InputError("design.correlation", correlation, f"{lowest:.6g} to 1")
+    gram = (1 - correlation) * jnp.eye(heads) + correlation * jnp.ones((heads, heads))
+    size = latent_dimension + heads * head_dimension
+    covariance = jnp.eye(size).at[latent_dimension:, latent_dimension:].set(
+        jnp.kron(gram, jnp.eye(head_dimension))
+    )
+    own = jnp.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
+    shared = jnp.broadcast_to(
+        jnp.eye(latent_dimension, head_dimension), (heads, latent_dimension, head_dimension)
+    )
+    return GaussianDesign(covariance), jnp.concatenate([shared, noise * own], axis=1)
+
+
+DESIGNS = {
+    "isotropic": isotropic,
+    "decaying_spectrum": decaying_spectrum,
+    "gaussian": gaussian,
+}

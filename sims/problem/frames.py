@@ -1,0 +1,197 @@
+"""Frames: the subspaces that heads project to, with prescribed principal angles."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sims.errors import InputError
+from sims.problem.checks import check_count, check_finite, is_concrete
+
+
+def principal_angles(
+    first: Float[Array, "d p"],
+    second: Float[Array, "d q"],
+    covariance: Float[Array, "d d"] | None = None,
+) -> Float[Array, " r"]:
+    """Principal angles between two subspaces, ascending, in radians; r = min(p, q).
+
+    With ``covariance`` Σ the inner product is ⟨u, v⟩ = uᵀΣv, and the angles' cosines are the
+    canonical correlations of ``UᵀX`` and ``VᵀX`` for X with covariance Σ.
+
+    Small angles come from sines and large ones from cosines, so both ends are accurate to
+    rounding (Björck & Golub 1973, doi:10.2307/2005662).
+
+    Raises:
+        InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
+    """
+    bases = []
+    for name, frame in (("first", first), ("second", second)):
+        frame = jnp.asarray(frame, jnp.float64)
+        if frame.ndim != 2 or frame.shape[0] != jnp.shape(first)[0]:
+            raise InputError(f"principal_angles.{name}", frame.shape, "shape (d, p), the same d")
+        if covariance is not None:
+            values, vectors = jnp.linalg.eigh(jnp.asarray(covariance, jnp.float64))
+            frame = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * (vectors.T @ frame)
+        left, singular, _ = jnp.linalg.svd(frame, full_matrices=False)
+        if is_concrete(singular) and not singular[-1] > 1e-12 * singular[0]:
+            raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
+        bases.append(left)
+    wide, narrow = sorted(bases, key=lambda b: -b.shape[1])
+    cosines = jnp.linalg.svd(wide.T @ narrow, compute_uv=False)
+    sines = jnp.linalg.svd(narrow - wide @ (wide.T @ narrow), compute_uv=False)[::-1]
+    return jnp.where(
+        cosines**2 < 0.5,
+        jnp.arccos(jnp.clip(cosines, 0.0, 1.0)),
+        jnp.arcsin(jnp.clip(sines, 0.0, 1.0)),
+    )
+
+
+def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) -> Array:
+    """Frames whose alignment is a prescribed Gram matrix in each direction.
+
+    With the Gram matrix G_j of direction j, ``L_j = G_j^{1/2}`` and an orthonormal (d, H·d_k)
+    matrix of column blocks Q_g: ``U_h[:, j] = Σ_g L_j[h, g] Q_g[:, j]``. Then
+    ``U_hᵀU_g = diag_j(G_j[h, g])``: the principal angles' cosines are |G_j[h, g]|.
+
+    Args:
+        dimension: d ≥ H·d_k.
+        count: H.
+        width: d_k.
+        seed: of the Haar-random orthonormal matrix.
+        gram: shape (H, H), the same for all directions, or (d_k, H, H); symmetric positive
+            semidefinite with unit diagonal.
+
+    Returns:
+        Frames (H, d, d_k) with orthonormal columns.
+    """
+    _check_sizes(dimension, count, width)
+    matrices = jnp.asarray(gram, jnp.float64)
+    if matrices.ndim == 2:
+        matrices = jnp.broadcast_to(matrices, (width, *matrices.shape))
+    if matrices.shape != (width, count, count):
+        raise InputError(
+            "heads.frames.gram", matrices.shape, f"shape ({count}, {count}) or ({width}, {count}, {count})"
+        )
+    check_finite("heads.frames.gram", matrices)
+    if dimension < count * width:
+        raise InputError(
+            "dimension", dimension, f"at least heads.count * heads.width = {count * width}"
+        )
+    if not np.allclose(matrices, jnp.swapaxes(matrices, 1, 2), atol=1e-10):
+        raise InputError("heads.frames.gram", "an asymmetric matrix", "symmetric")
+    if not np.allclose(jnp.diagonal(matrices, axis1=1, axis2=2), 1.0, atol=1e-10):
+        raise InputError("heads.frames.gram", "a diagonal entry other than 1", "unit diagonal")
+    values, vectors = jnp.linalg.eigh(matrices)
+    if float(values.min()) < -1e-10:
+        raise InputError(
+            "heads.frames.gram", f"eigenvalue {float(values.min()):.6g}", "positive semidefinite"
+        )
+    root = jnp.einsum("jhe,je,jge->jhg", vectors, jnp.sqrt(jnp.maximum(values, 0.0)), vectors)
+    return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
+
+
+def equiangular(
+    dimension: int, count: int, width: int, seed: int = 0, *, cosine: Any = None, angle: Any = None
+) -> Array:
+    """Every pair of heads at the same principal angles: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
+
+    Args:
+        dimension: d ≥ H·d_k.
+        count: H.
+        width: d_k.
+        seed: of the Haar-random orthonormal matrix.
+        cosine: c, a scalar, or one for each direction (d_k,); each in [−1/(H−1), 1].
+        angle: the same as angles in degrees, 0 to 90; give either ``cosine`` or ``angle``.
+
+    Returns:
+        Frames (H, d, d_k) with orthonormal columns.
+    """
+    _check_sizes(dimension, count, width)
+    if (cosine is None) == (angle is None):
+        raise InputError("heads.frames", "both or neither", "exactly one of cosine and angle")
+    if angle is not None:
+        degrees = np.asarray(angle, float)
+        if not ((degrees >= 0) & (degrees <= 90)).all():
+            raise InputError("heads.frames.angle", angle, "degrees, 0 to 90")
+        # Exactly 0 at 90 degrees, where the cosine in radians is only 0 to rounding.
+        cosine = np.where(degrees == 90, 0.0, np.cos(np.deg2rad(degrees)))
+    cosines = np.asarray(cosine, float)
+    if cosines.ndim > 1 or (cosines.ndim == 1 and cosines.shape != (width,)):
+        raise InputError("heads.frames.cosine", cosines.shape, f"a number or shape ({width},)")
+    lowest = -1.0 / (count - 1) if count > 1 else -1.0
+    outside = ~((cosines >= lowest - 1e-12) & (cosines <= 1.0))
+    if outside.any():
+        raise InputError(
+            "heads.frames.cosine", float(np.atleast_1d(cosines)[np.atleast_1d(outside)][0]),
+            f"{lowest:.6g} (= -1/(H-1)) to 1",
+        )
+    matrices = [
+        (1 - c) * np.eye(count) + c * np.ones((count, count))
+        for c in np.broadcast_to(cosines, (width,))
+    ]
+    return gram(dimension, count, width, seed, gram=np.stack(matrices))
+
+
+def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
+    """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
+    _check_sizes(dimension, count, width)
+    keys = jax.random.split(jax.random.key(seed), count)
+    draw = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width])
+    return draw(keys)
+
+
+def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
+    """Subspaces that contain one another: head h spans the first ``ranks[h]`` Haar directions.
+
+    A frame of rank below d_k is padded with zero columns, which leave its kernel unchanged.
+
+    Args:
+        dimension: d.
+        count: H.
+        width: d_k, the largest rank.
+        seed: of the Haar-random directions.
+        ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
+    """
+    _check_sizes(dimension, count, width)
+    chosen = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
+    if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
+        raise InputError("heads.frames.ranks", ranks, f"{count} integers (one for each head)")
+    if chosen.min() < 1 or chosen.max() > width:
+        raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
+    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)[:, :width]
+    return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
+
+
+def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: Any) -> Array:
+    """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
+    del seed
+    array = jnp.asarray(frames, jnp.float64)
+    if array.shape != (count, dimension, width):
+        raise InputError("heads.frames.frames", array.shape, f"shape ({count}, {dimension}, {width})")
+    return array
+
+
+def _check_sizes(dimension: int, count: int, width: int) -> None:
+    check_count("dimension", dimension)
+    check_count("heads.count", count)
+    check_count("heads.width", width)
+    if width > dimension:
+        raise InputError("heads.width", width, f"1 to dimension = {dimension}")
+
+
+def _blocks(dimension: int, count: int, width: int, seed: int) -> Float[Array, "d H d_k"]:
+    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)
+    return basis[:, : count * width].reshape(dimension, count, width)
+
+
+FRAMES = {
+    "equiangular": equiangular,
+    "gram": gram,
+    "haar": haar,
+    "nested": nested,
+    "explicit": explicit,
+}
+"""Every family of frames: name to ``(dimension, count, width, seed, **parameters) -> (H, d, d_k)``."""

@@ -1,0 +1,217 @@
+"""Targets: regression functions m as trigonometric series of controlled smoothness.
+
+Every family here is a finite sum ``m(x) = Σ_j a_j cos(ω_j·x + c_j)``, because for such m all
+Gaussian expectations have closed forms. Random families are drawn from NumPyro distributions;
+the same seed gives the same function.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from sims.errors import InputError
+from sims.problem.checks import check_count, check_finite, check_non_negative, check_positive
+
+
+class TrigonometricSeries(eqx.Module):
+    """``m(x) = Σ_j a_j cos(ω_j·x + c_j)``.
+
+    Args:
+        amplitude: a, shape (J,).
+        frequency: ω, shape (J, d).
+        phase: c, shape (J,), radians.
+
+    Raises:
+        InputError: shapes disagree, no term is given, or an entry is not finite.
+    """
+
+    amplitude: Float[Array, " J"]
+    frequency: Float[Array, "J d"]
+    phase: Float[Array, " J"]
+
+    def __init__(self, amplitude: Any, frequency: Any, phase: Any) -> None:
+        self.amplitude = jnp.asarray(amplitude, jnp.float64)
+        self.frequency = jnp.asarray(frequency, jnp.float64)
+        self.phase = jnp.asarray(phase, jnp.float64)
+        if self.amplitude.ndim != 1 or not self.amplitude.size:
+            raise InputError("target.amplitude", self.amplitude.shape, "shape (J,), J >= 1")
+        terms = len(self.amplitude)
+        if self.frequency.ndim != 2 or len(self.frequency) != terms or not self.frequency.size:
+            raise InputError("target.frequency", self.frequency.shape, f"shape ({terms}, d)")
+        if self.phase.shape != (terms,):
+            raise InputError("target.phase", self.phase.shape, f"shape ({terms},)")
+        for name in ("amplitude", "frequency", "phase"):
+            check_finite(f"target.{name}", getattr(self, name))
+
+    @property
+    def dimension(self) -> int:
+        """Ambient dimension d."""
+        return self.frequency.shape[1]
+
+    def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+        """m(x), in the precision of x."""
+        angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)
+        return jnp.cos(angle) @ self.amplitude.astype(x.dtype)
+
+
+def constant(dimension: int, seed: int = 0, value: float = 1.0) -> TrigonometricSeries:
+    """m(x) = value: no bias and no signal, pure label noise. The seed is not used."""
+    del seed
+    check_count("dimension", dimension)
+    return TrigonometricSeries([value], jnp.zeros((1, dimension)), [0.0])
+
+
+def holder(dimension: int, seed: int = 0, beta: float = 1.0, levels: int = 6) -> TrigonometricSeries:
+    """Lacunary (Weierstrass-type) series ``Σ_{l=0..L} 2^{−lβ} cos(2^l u_l·x + φ_l)``.
+
+    Hölder-β down to the scale 2^{−L}; L is part of the definition, and a bandwidth below that
+    scale sees an analytic function. u_l: independent uniform unit vectors; φ_l uniform on [0, 2π).
+
+    Args:
+        dimension: d.
+        seed: of the directions and phases.
+        beta: smoothness β > 0.
+        levels: L ≥ 0 (the series has L + 1 terms).
+    """
+    check_count("dimension", dimension)
+    check_positive("target.beta", beta)
+    check_count("target.levels", levels, least=0)
+    direction_key, phase_key = jax.random.split(jax.random.key(seed))
+    raw = dist.Normal(jnp.zeros(dimension), 1.0).sample(direction_key, (levels + 1,))
+    directions = raw / jnp.linalg.norm(raw, axis=1, keepdims=True)
+    scale = 2.0 ** jnp.arange(levels + 1)
+    return TrigonometricSeries(
+        scale**-beta, scale[:, None] * directions, _phases(phase_key, levels + 1)
+    )
+
+
+def matern(
+    dimension: int, seed: int = 0, nu: float = 1.5, lengthscale: float = 1.0, features: int = 64
+) -> TrigonometricSeries:
+    """Random Fourier features of a unit-variance Matérn-ν Gaussian process.
+
+    ω ~ multivariate t with 2ν degrees of freedom and scale 1/lengthscale, a_j = √(2/J).
+    Source: spectral density of the Matérn covariance (Rasmussen & Williams 2006, eq. 4.15).
+    """
+    check_positive("target.nu", nu)
+    spectrum = dist.MultivariateStudentT(2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension))
+    return _random_features(spectrum, seed, lengthscale, features)
+
+
+def rbf(
+    dimension: int, seed: int = 0, lengthscale: float = 1.0, features: int = 64
+) -> TrigonometricSeries:
+    """Random Fourier features of a unit-variance squared-exponential process: ω ~ N(0, I/ℓ²)."""
+    check_count("dimension", dimension)
+    return _random_features(_standard_normal(dimension), seed, lengthscale, features)
+
+
+def additive(
+    dimension: int, seed: int = 0, lengthscale: float = 1.0, features: int = 8
+) -> TrigonometricSeries:
+    """``Σ_j m_j(x_j)/√d``: one univariate squared-exponential draw a coordinate (``features`` each)."""
+    check_count("dimension", dimension)
+    check_positive("target.lengthscale", lengthscale)
+    check_count("target.features", features)
+    frequency_key, phase_key = jax.random.split(jax.random.key(seed))
+    terms = dimension * features
+    size = dist.Normal(0.0, 1.0 / lengthscale).sample(frequency_key, (terms,))
+    axis = jnp.repeat(jnp.eye(dimension), features, axis=0)
+    return TrigonometricSeries(
+        jnp.full(terms, jnp.sqrt(2.0 / terms)), size[:, None] * axis, _phases(phase_key, terms)
+    )
+
+
+def single_index(
+    dimension: int,
+    seed: int = 0,
+    subspace: Any = None,
+    rank: int = 1,
+    lengthscale: float = 1.0,
+    features: int = 64,
+) -> TrigonometricSeries:
+    """A squared-exponential draw that depends on x through ``Vᵀx`` alone.
+
+    Args:
+        dimension: d.
+        seed: of the draw.
+        subspace: V, shape (d, p), orthonormal columns; None takes the first ``rank`` axes.
+        rank: p, used when ``subspace`` is None.
+        lengthscale: ℓ > 0.
+        features: J.
+    """
+    check_count("dimension", dimension)
+    if subspace is None:
+        check_count("target.rank", rank)
+        if rank > dimension:
+            raise InputError("target.rank", rank, f"1 to dimension = {dimension}")
+        subspace = jnp.eye(dimension, rank)
+    subspace = jnp.asarray(subspace, jnp.float64)
+    if subspace.ndim != 2 or subspace.shape[0] != dimension or not 1 <= subspace.shape[1] <= dimension:
+        raise InputError("target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d")
+    if not np.allclose(subspace.T @ subspace, np.eye(subspace.shape[1]), atol=1e-8):
+        raise InputError("target.subspace", "non-orthonormal columns", "orthonormal columns")
+    inner = _random_features(_standard_normal(subspace.shape[1]), seed, lengthscale, features)
+    return TrigonometricSeries(inner.amplitude, inner.frequency @ subspace.T, inner.phase)
+
+
+def decaying(
+    dimension: int, seed: int = 0, alpha: float = 1.0, lengthscale: float = 1.0, features: int = 64
+) -> TrigonometricSeries:
+    """A squared-exponential draw whose coordinate j = 0, 1, … matters like e^{−αj/2}.
+
+    ω_j ~ N(0, e^{−αj}/ℓ²), so the variance that a head blind beyond coordinate d_k leaves
+    unexplained falls like e^{−α·d_k}.
+    """
+    check_count("dimension", dimension)
+    check_non_negative("target.alpha", alpha)
+    relevance = jnp.exp(-0.5 * alpha * jnp.arange(dimension))
+    return _random_features(dist.Normal(jnp.zeros(dimension), relevance), seed, lengthscale, features)
+
+
+def explicit(
+    dimension: int, seed: int = 0, *, amplitude: Any, frequency: Any, phase: Any
+) -> TrigonometricSeries:
+    """A series given term by term. The seed is not used."""
+    del seed
+    series = TrigonometricSeries(amplitude, frequency, phase)
+    if series.dimension != dimension:
+        raise InputError("target.frequency", series.frequency.shape, f"shape (J, {dimension})")
+    return series
+
+
+def _standard_normal(dimension: int) -> dist.Distribution:
+    return dist.Normal(jnp.zeros(dimension), 1.0)
+
+
+def _phases(key: Array, terms: int) -> Float[Array, " J"]:
+    return dist.Uniform(0.0, 2.0 * jnp.pi).sample(key, (terms,))
+
+
+def _random_features(
+    spectrum: dist.Distribution, seed: int, lengthscale: float, features: int
+) -> TrigonometricSeries:
+    check_positive("target.lengthscale", lengthscale)
+    check_count("target.features", features)
+    frequency_key, phase_key = jax.random.split(jax.random.key(seed))
+    frequency = spectrum.sample(frequency_key, (features,)) / lengthscale
+    amplitude = jnp.full(features, jnp.sqrt(2.0 / features))
+    return TrigonometricSeries(amplitude, frequency, _phases(phase_key, features))
+
+
+TARGETS = {
+    "constant": constant,
+    "holder": holder,
+    "matern": matern,
+    "rbf": rbf,
+    "additive": additive,
+    "single_index": single_index,
+    "decaying": decaying,
+    "explicit": explicit,
+}
+"""Every target family: name to ``(dimension, seed, **parameters) -> TrigonometricSeries``."""

@@ -1,0 +1,119 @@
+"""The problem: a task (what generates the data), heads (what estimates it) and queries."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sims.errors import InputError
+from sims.problem.checks import check_finite, check_non_negative, check_positive
+from sims.problem.designs import Design
+from sims.problem.kernels import Kernel, get_kernel
+from sims.problem.targets import TrigonometricSeries
+
+
+class Task(eqx.Module):
+    """``Y = m(X) + ε`` with X ~ design and ``Var ε = noise_sd²``, independent of X.
+
+    Args:
+        design: law of X in R^d.
+        target: m, on the same R^d.
+        noise_sd: σ ≥ 0.
+    """
+
+    design: Design
+    target: TrigonometricSeries
+    noise_sd: Float[Array, ""]
+
+    def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: Any) -> None:
+        if target.dimension != design.dimension:
+            raise InputError("target.dimension", target.dimension, f"the design's d = {design.dimension}")
+        check_non_negative("noise_sd", noise_sd)
+        self.design, self.target = design, target
+        self.noise_sd = jnp.asarray(noise_sd, jnp.float64)
+
+    @property
+    def dimension(self) -> int:
+        """Ambient dimension d."""
+        return self.design.dimension
+
+
+class Heads(eqx.Module):
+    """H Nadaraya–Watson heads, head h with kernel ``K(U_hᵀx, U_hᵀX)``.
+
+    Args:
+        frames: U, shape (H, d, d_k); any frames, orthonormal or not.
+        kernel: a kernel's name, or a :class:`~sims.problem.kernels.Kernel`.
+        bandwidth: b > 0, a scalar or one a head (H,). The softmax kernel's temperature is b².
+    """
+
+    frames: Float[Array, "H d d_k"]
+    bandwidth: Float[Array, " H"]
+    kernel: Kernel = eqx.field(static=True)
+
+    def __init__(self, frames: Any, kernel: "str | Kernel", bandwidth: Any) -> None:
+        self.frames = jnp.asarray(frames, jnp.float64)
+        if self.frames.ndim != 3 or not self.frames.size:
+            raise InputError("heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis")
+        check_finite("heads.frames", self.frames)
+        check_positive("heads.bandwidth", bandwidth)
+        bandwidth = jnp.asarray(bandwidth, jnp.float64)
+        if bandwidth.shape not in ((), (self.count,)):
+            raise InputError("heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)")
+        self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
+        self.kernel = get_kernel(kernel)
+
+    @property
+    def count(self) -> int:
+        """Number of heads H."""
+        return self.frames.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        """Ambient dimension d."""
+        return self.frames.shape[1]
+
+    @property
+    def width(self) -> int:
+        """Head dimension d_k."""
+        return self.frames.shape[2]
+
+
+def gaussian_queries(dimension: int, count: int, scale: float, seed: int = 0) -> Float[Array, "Q d"]:
+    """Queries ``x ~ N(0, scale²·I)``; scale (κ) 0 puts every query at the origin."""
+    check_non_negative("queries.scale", scale)
+    return scale * jax.random.normal(jax.random.key(seed), (count, dimension), jnp.float64)
+
+
+def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
+    """Queries uniform in the ball of that radius around the origin."""
+    check_non_negative("queries.radius", radius)
+    return radius * jax.random.ball(jax.random.key(seed), dimension, shape=(count,), dtype=jnp.float64)
+
+
+def explicit_queries(dimension: int, count: int, points: Any, seed: int = 0) -> Float[Array, "Q d"]:
+    """Queries given one by one, shape (Q, d). The seed is not used."""
+    del seed
+    array = jnp.asarray(points, jnp.float64)
+    if array.shape != (count, dimension):
+        raise InputError("queries.points", array.shape, f"shape ({count}, {dimension})")
+    return array
+
+
+QUERIES = {"gaussian": gaussian_queries, "ball": ball_queries, "explicit": explicit_queries}
+"""Every law of queries: name to ``(dimension, count, …, seed) -> (Q, d)``."""
+
+
+def check_compatible(task: Task, heads: Heads, n: int, queries: Any) -> Float[Array, "Q d"]:
+    """Check that the parts of a problem fit together; returns the queries as an array (Q, d)."""
+    if heads.dimension != task.dimension:
+        raise InputError("heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)")
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError("n", n, "an integer >= 1")
+    queries = jnp.asarray(queries, jnp.float64)
+    if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
+        raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")
+    check_finite("queries", queries)
+    return queries

@@ -1,0 +1,39 @@
+"""How JAX is set up, in one place: precision, host devices, memory.
+
+Importing :mod:`sims.problem` applies it, so every entry point computes alike.
+"""
+
+import os
+
+import jax
+
+from sims.errors import InputError
+
+
+def _host_devices() -> int:
+    text = os.environ.get("SIMS_HOST_DEVICES")
+    if text is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not text.isdigit() or int(text) < 1:
+        raise InputError("SIMS_HOST_DEVICES", text, "a positive integer")
+    return int(text)
+
+
+def configure() -> None:
+    """Set 64-bit mode, exact float32 products and one CPU device per core.
+
+    - Theory is float64 throughout; the engine asks for float32 explicitly where it is enough.
+    - ``highest`` matmul precision keeps accelerators from silently rounding products to TF32.
+    - One host device per core: a single jit call leaves CPU cores idle, sharding over host
+      devices does not. ``SIMS_HOST_DEVICES`` overrides the number.
+    - Without preallocation several jobs can share one GPU.
+    """
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")
+    jax.config.update("jax_threefry_partitionable", True)
+    try:
+        jax.config.update("jax_num_cpu_devices", _host_devices())
+    except RuntimeError:
+        # A host program has started JAX already; the engine then uses the devices it finds.
+        pass

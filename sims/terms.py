@@ -1,0 +1,193 @@
+"""The terms: the one labelled result in which both roads end.
+
+Theory and simulation both return an :class:`xarray.Dataset` with these variables (a simulation's
+have a leading ``batch`` dimension, and a ``<name>_mcse`` beside each without it):
+
+==============================  ======================  ==========================================
+variable                        dimensions              meaning
+==============================  ======================  ==========================================
+``bias``                        query, head             β_h(x) = E f̂_h(x) − m(x)
+``signal_covariance``           query, head, head2      Cov(g_h, g_g), g_h = Σ_i w_hi m(X_i)
+``noise_covariance``            query, head, head2      σ² E Σ_i w_hi w_gi
+``bias_product``                query, head, head2      β_h β_g (an estimate of it is unbiased)
+``integrated_*``                head, head2             the last three, averaged over queries
+``squared_bias``                                        αᵀ E_x[ββᵀ] α
+``signal_variance``                                     mean over heads of Var g_h
+``noise_variance``                                      mean over heads of the noise variance
+``variance``                                            V̄, their sum
+``cross_signal_covariance``                             mean over pairs h ≠ g of Cov(g_h, g_g)
+``cross_noise_covariance``                              the same of the noise part
+``covariance``                                          C̄, their sum
+``ensemble_variance``                                   αᵀ E_x[S] α
+``mse``                                                 squared_bias + ensemble_variance
+``mean_head_mse``                                       mean over heads of β_h² + S_hh
+==============================  ======================  ==========================================
+
+All are for the ensemble f̄ = Σ_h α_h f̂_h, Σ α_h = 1 (uniform unless weights are given), and in the
+squared unit of Y, but for ``bias`` (unit of Y). With one head the cross terms are NaN: there is
+no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from sims.errors import InputError
+
+QUERY, HEAD, HEAD2, BATCH = "query", "head", "head2", "batch"
+PAIRS = ("bias_product", "signal_covariance", "noise_covariance")
+SCALARS = (
+    "squared_bias",
+    "signal_variance",
+    "noise_variance",
+    "variance",
+    "cross_signal_covariance",
+    "cross_noise_covariance",
+    "covariance",
+    "ensemble_variance",
+    "mse",
+    "mean_head_mse",
+)
+
+
+def assemble(
+    bias: Any,
+    bias_product: Any,
+    signal_covariance: Any,
+    noise_covariance: Any,
+    *,
+    weights: Any = None,
+    attrs: Mapping[str, Any] | None = None,
+) -> xr.Dataset:
+    """Label the arrays of a road and derive everything that follows from them.
+
+    Args:
+        bias: (Q, H), or (B, Q, H) for an estimate.
+        bias_product: (…, Q, H, H).
+        signal_covariance: (…, Q, H, H).
+        noise_covariance: (…, Q, H, H).
+        weights: α, shape (H,), sum 1; None is uniform.
+        attrs: attributes of the result.
+
+    Returns:
+        The dataset described at the top of this module.
+
+    Raises:
+        InputError: weights have the wrong shape or do not sum to 1.
+    """
+    bias = np.asarray(bias, float)
+    lead = (BATCH,) if bias.ndim == 3 else ()
+    pair_dims = (*lead, QUERY, HEAD, HEAD2)
+    data = xr.Dataset(
+        {
+            "bias": ((*lead, QUERY, HEAD), bias),
+            "bias_product": (pair_dims, np.asarray(bias_product, float)),
+            "signal_covariance": (pair_dims, np.asarray(signal_covariance, float)),
+            "noise_covariance": (pair_dims, np.asarray(noise_covariance, float)),
+        },
+        attrs=dict(attrs or {}),
+    )
+    for name in PAIRS:
+        data[f"integrated_{name}"] = data[name].mean(QUERY)
+    return summarise(data, weights)
+
+
+def summarise(data: xr.Dataset, weights: Any = None) -> xr.Dataset:
+    """Add the scalar terms for these ensemble weights; see :func:`assemble`."""
+    heads = data.sizes[HEAD]
+    alpha = np.full(heads, 1 / heads) if weights is None else np.asarray(weights, float)
+    if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
+        raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
+    outer = xr.DataArray(np.outer(alpha, alpha), dims=(HEAD, HEAD2))
+    diagonal = xr.DataArray(np.eye(heads) / heads, dims=(HEAD, HEAD2))
+    # 0/0 for a single head: there is no pair, so its mean is NaN.
+    with np.errstate(invalid="ignore"):
+        pairs = xr.DataArray((1 - np.eye(heads)) / (heads * (heads - 1)), dims=(HEAD, HEAD2))
+
+    def form(name: str, matrix: xr.DataArray) -> xr.DataArray:
+        return (data[f"integrated_{name}"] * matrix).sum((HEAD, HEAD2), skipna=False)
+
+    signal, noise = "signal_covariance", "noise_covariance"
+    out = data.assign(
+        squared_bias=form("bias_product", outer),
+        signal_variance=form(signal, diagonal),
+        noise_variance=form(noise, diagonal),
+        cross_signal_covariance=form(signal, pairs),
+        cross_noise_covariance=form(noise, pairs),
+        ensemble_variance=form(signal, outer) + form(noise, outer),
+    )
+    out["variance"] = out["signal_variance"] + out["noise_variance"]
+    out["covariance"] = out["cross_signal_covariance"] + out["cross_noise_covariance"]
+    out["mse"] = out["squared_bias"] + out["ensemble_variance"]
+    out["mean_head_mse"] = form("bias_product", diagonal) + out["variance"]
+    return out
+
+
+def mcse(estimates: xr.DataArray) -> xr.DataArray:
+    """Monte Carlo standard error of a mean over iid batches: sd over batches / √B."""
+    return estimates.std(BATCH, ddof=1) / np.sqrt(estimates.sizes[BATCH])
+
+
+def add_mcse(data: xr.Dataset) -> xr.Dataset:
+    """Add ``<name>_mcse`` for every variable that has a batch dimension."""
+    errors = {f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims}
+    return data.assign(errors)
+
+
+def jackknife(
+    data: xr.Dataset, statistic: Callable[[xr.Dataset], xr.DataArray]
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """A function of batch means, with its bias removed, and its MCSE (delete-one jackknife).
+
+    For ratios such as a correlation, whose batch-wise values would each be biased.
+
+    Args:
+        data: estimates with a batch dimension (at least 3 batches).
+        statistic: from the terms without batch dimension to an array.
+
+    Returns:
+        The jackknife estimate and its standard error (Efron & Stein 1981,
+        doi:10.1214/aos/1176345462).
+    """
+    batched = data[[k for k, v in data.data_vars.items() if BATCH in v.dims]]
+    count = data.sizes[BATCH]
+    if count < 3:
+        raise InputError("batches", count, "at least 3 for a jackknife")
+    mean = batched.mean(BATCH)
+    full = statistic(mean)
+    left_out = xr.concat(
+        [statistic((mean * count - batched.isel(batch=b)) / (count - 1)) for b in range(count)],
+        dim=BATCH,
+    )
+    average = left_out.mean(BATCH)
+    error = np.sqrt((count - 1) * ((left_out - average) ** 2).mean(BATCH))
+    return count * full - (count - 1) * average, error
+
+
+def save(data: xr.Dataset, path: str | Path) -> None:
+    """Write a dataset atomically (netCDF 4): a file that exists is whole."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        data.to_netcdf(name, engine="h5netcdf")
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """Read a dataset written by :func:`save` into memory."""
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as data:
+            return data.load()
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), type(error).__name__, "a readable netCDF result file") from error
