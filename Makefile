@@ -1,0 +1,96 @@
+# `make` lists the targets. Everything happens in .venv, which `setup` builds from the locked requirements.
+
+EXTRA ?=
+FIDELITY ?= standard
+EXPERIMENT ?=
+WORKERS ?= 2
+UPGRADE ?=
+
+VENV := .venv
+LOCK := requirements/$(or $(EXTRA),lock).txt
+STAMP := $(VENV)/.installed-$(or $(EXTRA),cpu)
+HOST_PATH := $(PATH)
+# Snakemake's shell rules call `sims`: they find it here.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+
+ifneq ($(filter-out cuda tpu,$(EXTRA))$(word 2,$(EXTRA)),)
+$(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup reproduce test lint benchmark lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@echo
+	@echo "  EXTRA=cuda|tpu                  install the accelerator's jaxlib"
+	@echo "  FIDELITY=smoke|standard|paper   how much 'reproduce' simulates (now: $(FIDELITY))"
+	@echo "  EXPERIMENT=NAME                 'reproduce' runs this experiment alone"
+	@echo "  WORKERS=N                       processes of 'test' (now: $(WORKERS))"
+
+setup: $(STAMP) ## build .venv from the locked requirements (with uv where there is one)
+
+reproduce: setup ## run every experiment, through to figures, ledger and report
+	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
+
+test: setup ## check the import rules and run the quick tests
+	lint-imports
+	pytest -n $(WORKERS) --dist worksteal -m "not slow and not slurm and not gpu"
+
+lint: setup ## check style, types, import rules and the workflow
+	ruff check
+	ruff format --check
+	mypy
+	lint-imports
+	snakefmt --check Snakefile
+	snakemake --lint
+
+benchmark: setup ## time the engine against a plain NumPy loop
+	python -m benchmarks
+
+# Extras are compiled against the base lock, so that every environment shares its versions.
+COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links
+PROJECT = $(COMPILE) pyproject.toml --extra dev --extra slurm
+
+lock: ## renew requirements/ from pyproject.toml (needs uv; UPGRADE=--upgrade for newer versions)
+	$(PROJECT) -o requirements/lock.txt
+	$(PROJECT) --extra cuda -c requirements/lock.txt -o requirements/cuda.txt
+	$(PROJECT) --extra tpu -c requirements/lock.txt -o requirements/tpu.txt
+	printf 'pip\nsetuptools\n' | $(COMPILE) - -c requirements/lock.txt -o requirements/build.txt
+
+clean: ## remove .venv and caches; results stay
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# build.txt comes first: some requirements are source only, and are built with its setuptools rather
+# than with whatever version is newest today. A Python after 3.13 is the second choice: some requirements
+# have no wheels for it yet. Without uv and ensurepip, the host's pip fills .venv.
+$(STAMP): pyproject.toml requirements/build.txt $(LOCK)
+	@set -e; PATH="$(HOST_PATH)"; \
+	if uv --version >/dev/null 2>&1; then uv=yes; else uv=; fi; \
+	if ! $(VENV)/bin/python -c '' 2>/dev/null; then \
+		python=; \
+		for newest in 13 99; do for candidate in $(or $(PYTHON),python3 python3.13 python3.12 python3.11); do \
+			if "$$candidate" -c "import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, $$newest))" 2>/dev/null; \
+			then python=$$candidate; break 2; fi; \
+		done; done; \
+		if [ -z "$$python" ]; then \
+			echo "setup: no Python >= 3.11 as $(or $(PYTHON),python3); install one, or name it: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; \
+			exit 1; \
+		fi; \
+		rm -rf $(VENV); \
+		if [ "$$uv" ]; then uv venv --quiet --python "$$python" $(VENV); \
+		elif "$$python" -m ensurepip --version >/dev/null 2>&1; then "$$python" -m venv $(VENV); \
+		else \
+			"$$python" -m venv --without-pip $(VENV); \
+			"$$python" -m pip --python $(VENV)/bin/python install --quiet --require-hashes -r requirements/build.txt; \
+		fi; \
+	fi; \
+	if [ "$$uv" ]; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
+	else install="$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; fi; \
+	echo "setup: installing $(LOCK) into $(VENV)"; \
+	$$install --require-hashes -r requirements/build.txt; \
+	$$install --no-build-isolation --require-hashes -r $(LOCK); \
+	$$install --no-build-isolation --no-deps -e .; \
+	touch $@
