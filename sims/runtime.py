@@ -13,7 +13,11 @@ from sims.errors import InputError
 def _host_devices() -> int:
     text = os.environ.get("SIMS_HOST_DEVICES")
     if text is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
     if not text.isdigit() or int(text) < 1:
         raise InputError("SIMS_HOST_DEVICES", text, "a positive integer")
     return int(text)

@@ -107,7 +107,9 @@ def summarise(data: xr.Dataset, weights: Any = None) -> xr.Dataset:
     diagonal = xr.DataArray(np.eye(heads) / heads, dims=(HEAD, HEAD2))
     # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
-        pairs = xr.DataArray((1 - np.eye(heads)) / (heads * (heads - 1)), dims=(HEAD, HEAD2))
+        pairs = xr.DataArray(
+            (1 - np.eye(heads)) / (heads * (heads - 1)), dims=(HEAD, HEAD2)
+        )
 
     def form(name: str, matrix: xr.DataArray) -> xr.DataArray:
         return (data[f"integrated_{name}"] * matrix).sum((HEAD, HEAD2), skipna=False)
@@ -135,7 +137,9 @@ def mcse(estimates: xr.DataArray) -> xr.DataArray:
 
 def add_mcse(data: xr.Dataset) -> xr.Dataset:
     """Add ``<name>_mcse`` for every variable that has a batch dimension."""
-    errors = {f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims}
+    errors = {
+        f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims
+    }
     return data.assign(errors)
 
 
@@ -161,7 +165,10 @@ def jackknife(
     mean = batched.mean(BATCH)
     full = statistic(mean)
     left_out = xr.concat(
-        [statistic((mean * count - batched.isel(batch=b)) / (count - 1)) for b in range(count)],
+        [
+            statistic((mean * count - batched.isel(batch=b)) / (count - 1))
+            for b in range(count)
+        ],
         dim=BATCH,
     )
     average = left_out.mean(BATCH)
@@ -190,4 +197,6 @@ def load(path: str | Path) -> xr.Dataset:
         with xr.open_dataset(path, engine="h5netcdf") as data:
             return data.load()
     except (OSError, ValueError) as error:
-        raise InputError(str(path), type(error).__name__, "a readable netCDF result file") from error
+        raise InputError(
+            str(path), type(error).__name__, "a readable netCDF result file"
+        ) from error

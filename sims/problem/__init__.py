@@ -4,11 +4,11 @@ from sims.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
-from sims.problem.designs import DESIGNS, Design, GaussianDesign, redundant_views  # noqa: E402
-from sims.problem.frames import FRAMES, principal_angles  # noqa: E402
-from sims.problem.kernels import KERNELS, Kernel  # noqa: E402
-from sims.problem.targets import TARGETS, TrigonometricSeries  # noqa: E402
-from sims.problem.task import (  # noqa: E402
+from sims.problem.designs import DESIGNS, Design, GaussianDesign, redundant_views
+from sims.problem.frames import FRAMES, principal_angles
+from sims.problem.kernels import KERNELS, Kernel
+from sims.problem.targets import TARGETS, TrigonometricSeries
+from sims.problem.task import (
     QUERIES,
     Heads,
     Task,

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from sims.errors import InputError
 from sims.problem.checks import (
+    as_floats,
     check_count,
     check_finite,
     check_non_negative,
@@ -29,7 +30,9 @@ class Design(eqx.Module):
         """Ambient dimension d."""
 
     @abc.abstractmethod
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(
+        self, key: Array, n: int, dtype: Any = jnp.float64
+    ) -> Float[Array, "n d"]:
         """n iid keys.
 
         The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
@@ -52,16 +55,24 @@ class GaussianDesign(Design):
     """Symmetric square root of Σ, kept so that drawing costs one product."""
 
     def __init__(self, covariance: Any) -> None:
-        covariance = jnp.asarray(covariance, jnp.float64)
-        if covariance.ndim != 2 or covariance.shape[0] != covariance.shape[1] or not covariance.size:
-            raise InputError("design.covariance", covariance.shape, "a square matrix (d, d)")
+        covariance = as_floats("design.covariance", covariance)
+        if (
+            covariance.ndim != 2
+            or covariance.shape[0] != covariance.shape[1]
+            or not covariance.size
+        ):
+            raise InputError(
+                "design.covariance", covariance.shape, "a square matrix (d, d)"
+            )
         check_finite("design.covariance", covariance)
         if is_concrete(covariance):
             # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
             scale = max(float(jnp.max(jnp.abs(covariance))), np.finfo(float).tiny)
             asymmetry = float(jnp.max(jnp.abs(covariance - covariance.T)))
             if asymmetry > 1e-10 * scale:
-                raise InputError("design.covariance", f"asymmetry {asymmetry:.3g}", "symmetric")
+                raise InputError(
+                    "design.covariance", f"asymmetry {asymmetry:.3g}", "symmetric"
+                )
             smallest = float(jnp.linalg.eigvalsh(covariance)[0])
             if smallest < -1e-10 * scale * len(covariance):
                 raise InputError(
@@ -77,8 +88,12 @@ class GaussianDesign(Design):
     def dimension(self) -> int:
         return self.covariance.shape[0]
 
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
-        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+    def sample(
+        self, key: Array, n: int, dtype: Any = jnp.float64
+    ) -> Float[Array, "n d"]:
+        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(
+            dtype
+        )
 
     def distribution(self) -> dist.Distribution:
         """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
@@ -92,7 +107,9 @@ def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
     return GaussianDesign(scale**2 * jnp.eye(dimension))
 
 
-def decaying_spectrum(dimension: int, power: float = 1.0, rotation_seed: int | None = None) -> GaussianDesign:
+def decaying_spectrum(
+    dimension: int, power: float = 1.0, rotation_seed: int | None = None
+) -> GaussianDesign:
     """Eigenvalues λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
 
     Args:
@@ -106,7 +123,9 @@ def decaying_spectrum(dimension: int, power: float = 1.0, rotation_seed: int | N
     values = values * dimension / values.sum()
     if rotation_seed is None:
         return GaussianDesign(jnp.diag(values))
-    basis = jax.random.orthogonal(jax.random.key(rotation_seed), dimension, dtype=jnp.float64)
+    basis = jax.random.orthogonal(
+        jax.random.key(rotation_seed), dimension, dtype=jnp.float64
+    )
     covariance = (basis * values) @ basis.T
     return GaussianDesign((covariance + covariance.T) / 2)
 
@@ -142,7 +161,9 @@ def redundant_views(
     """
     check_count("design.latent_dimension", latent_dimension)
     if head_dimension < 1 or head_dimension > latent_dimension:
-        raise InputError("heads.width", head_dimension, f"1 to latent_dimension = {latent_dimension}")
+        raise InputError(
+            "heads.width", head_dimension, f"1 to latent_dimension = {latent_dimension}"
+        )
     check_count("heads.count", heads)
     check_non_negative("design.noise", noise)
     lowest = -1.0 / (heads - 1) if heads > 1 else -1.0
@@ -150,12 +171,19 @@ def redundant_views(
         raise InputError("design.correlation", correlation, f"{lowest:.6g} to 1")
     gram = (1 - correlation) * jnp.eye(heads) + correlation * jnp.ones((heads, heads))
     size = latent_dimension + heads * head_dimension
-    covariance = jnp.eye(size).at[latent_dimension:, latent_dimension:].set(
-        jnp.kron(gram, jnp.eye(head_dimension))
+    covariance = (
+        jnp.eye(size)
+        .at[latent_dimension:, latent_dimension:]
+        .set(jnp.kron(gram, jnp.eye(head_dimension)))
     )
-    own = jnp.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
+    own = (
+        jnp.eye(heads * head_dimension)
+        .reshape(heads, head_dimension, -1)
+        .transpose(0, 2, 1)
+    )
     shared = jnp.broadcast_to(
-        jnp.eye(latent_dimension, head_dimension), (heads, latent_dimension, head_dimension)
+        jnp.eye(latent_dimension, head_dimension),
+        (heads, latent_dimension, head_dimension),
     )
     return GaussianDesign(covariance), jnp.concatenate([shared, noise * own], axis=1)
 

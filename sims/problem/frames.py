@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem.checks import check_count, check_finite, is_concrete
+from sims.problem.checks import as_floats, check_count, check_finite, is_concrete
 
 
 def principal_angles(
@@ -31,13 +31,17 @@ def principal_angles(
     for name, frame in (("first", first), ("second", second)):
         frame = jnp.asarray(frame, jnp.float64)
         if frame.ndim != 2 or frame.shape[0] != jnp.shape(first)[0]:
-            raise InputError(f"principal_angles.{name}", frame.shape, "shape (d, p), the same d")
+            raise InputError(
+                f"principal_angles.{name}", frame.shape, "shape (d, p), the same d"
+            )
         if covariance is not None:
             values, vectors = jnp.linalg.eigh(jnp.asarray(covariance, jnp.float64))
             frame = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * (vectors.T @ frame)
         left, singular, _ = jnp.linalg.svd(frame, full_matrices=False)
         if is_concrete(singular) and not singular[-1] > 1e-12 * singular[0]:
-            raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
+            raise InputError(
+                f"principal_angles.{name}", "dependent columns", "full column rank"
+            )
         bases.append(left)
     wide, narrow = sorted(bases, key=lambda b: -b.shape[1])
     cosines = jnp.linalg.svd(wide.T @ narrow, compute_uv=False)
@@ -68,33 +72,49 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
         Frames (H, d, d_k) with orthonormal columns.
     """
     _check_sizes(dimension, count, width)
-    matrices = jnp.asarray(gram, jnp.float64)
+    matrices = as_floats("heads.frames.gram", gram)
     if matrices.ndim == 2:
         matrices = jnp.broadcast_to(matrices, (width, *matrices.shape))
     if matrices.shape != (width, count, count):
         raise InputError(
-            "heads.frames.gram", matrices.shape, f"shape ({count}, {count}) or ({width}, {count}, {count})"
+            "heads.frames.gram",
+            matrices.shape,
+            f"shape ({count}, {count}) or ({width}, {count}, {count})",
         )
     check_finite("heads.frames.gram", matrices)
     if dimension < count * width:
         raise InputError(
-            "dimension", dimension, f"at least heads.count * heads.width = {count * width}"
+            "dimension",
+            dimension,
+            f"at least heads.count * heads.width = {count * width}",
         )
     if not np.allclose(matrices, jnp.swapaxes(matrices, 1, 2), atol=1e-10):
         raise InputError("heads.frames.gram", "an asymmetric matrix", "symmetric")
     if not np.allclose(jnp.diagonal(matrices, axis1=1, axis2=2), 1.0, atol=1e-10):
-        raise InputError("heads.frames.gram", "a diagonal entry other than 1", "unit diagonal")
+        raise InputError(
+            "heads.frames.gram", "a diagonal entry other than 1", "unit diagonal"
+        )
     values, vectors = jnp.linalg.eigh(matrices)
     if float(values.min()) < -1e-10:
         raise InputError(
-            "heads.frames.gram", f"eigenvalue {float(values.min()):.6g}", "positive semidefinite"
+            "heads.frames.gram",
+            f"eigenvalue {float(values.min()):.6g}",
+            "positive semidefinite",
         )
-    root = jnp.einsum("jhe,je,jge->jhg", vectors, jnp.sqrt(jnp.maximum(values, 0.0)), vectors)
+    root = jnp.einsum(
+        "jhe,je,jge->jhg", vectors, jnp.sqrt(jnp.maximum(values, 0.0)), vectors
+    )
     return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
 
 
 def equiangular(
-    dimension: int, count: int, width: int, seed: int = 0, *, cosine: Any = None, angle: Any = None
+    dimension: int,
+    count: int,
+    width: int,
+    seed: int = 0,
+    *,
+    cosine: Any = None,
+    angle: Any = None,
 ) -> Array:
     """Every pair of heads at the same principal angles: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
 
@@ -111,21 +131,26 @@ def equiangular(
     """
     _check_sizes(dimension, count, width)
     if (cosine is None) == (angle is None):
-        raise InputError("heads.frames", "both or neither", "exactly one of cosine and angle")
+        raise InputError(
+            "heads.frames", "both or neither", "exactly one of cosine and angle"
+        )
     if angle is not None:
-        degrees = np.asarray(angle, float)
+        degrees = np.asarray(as_floats("heads.frames.angle", angle))
         if not ((degrees >= 0) & (degrees <= 90)).all():
             raise InputError("heads.frames.angle", angle, "degrees, 0 to 90")
         # Exactly 0 at 90 degrees, where the cosine in radians is only 0 to rounding.
         cosine = np.where(degrees == 90, 0.0, np.cos(np.deg2rad(degrees)))
-    cosines = np.asarray(cosine, float)
+    cosines = np.asarray(as_floats("heads.frames.cosine", cosine))
     if cosines.ndim > 1 or (cosines.ndim == 1 and cosines.shape != (width,)):
-        raise InputError("heads.frames.cosine", cosines.shape, f"a number or shape ({width},)")
+        raise InputError(
+            "heads.frames.cosine", cosines.shape, f"a number or shape ({width},)"
+        )
     lowest = -1.0 / (count - 1) if count > 1 else -1.0
     outside = ~((cosines >= lowest - 1e-12) & (cosines <= 1.0))
     if outside.any():
         raise InputError(
-            "heads.frames.cosine", float(np.atleast_1d(cosines)[np.atleast_1d(outside)][0]),
+            "heads.frames.cosine",
+            float(np.atleast_1d(cosines)[np.atleast_1d(outside)][0]),
             f"{lowest:.6g} (= -1/(H-1)) to 1",
         )
     matrices = [
@@ -139,11 +164,15 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
     keys = jax.random.split(jax.random.key(seed), count)
-    draw = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width])
+    draw = jax.vmap(
+        lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width]
+    )
     return draw(keys)
 
 
-def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
+def nested(
+    dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None
+) -> Array:
     """Subspaces that contain one another: head h spans the first ``ranks[h]`` Haar directions.
 
     A frame of rank below d_k is padded with zero columns, which leave its kernel unchanged.
@@ -156,21 +185,35 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
-    chosen = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
+    chosen = (
+        np.minimum(np.arange(1, count + 1), width)
+        if ranks is None
+        else np.asarray(ranks)
+    )
     if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
-        raise InputError("heads.frames.ranks", ranks, f"{count} integers (one for each head)")
+        raise InputError(
+            "heads.frames.ranks", ranks, f"{count} integers (one for each head)"
+        )
     if chosen.min() < 1 or chosen.max() > width:
-        raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
-    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)[:, :width]
+        raise InputError(
+            "heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}"
+        )
+    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)[
+        :, :width
+    ]
     return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
 
 
-def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: Any) -> Array:
+def explicit(
+    dimension: int, count: int, width: int, seed: int = 0, *, frames: Any
+) -> Array:
     """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
     del seed
-    array = jnp.asarray(frames, jnp.float64)
+    array = as_floats("heads.frames.frames", frames)
     if array.shape != (count, dimension, width):
-        raise InputError("heads.frames.frames", array.shape, f"shape ({count}, {dimension}, {width})")
+        raise InputError(
+            "heads.frames.frames", array.shape, f"shape ({count}, {dimension}, {width})"
+        )
     return array
 
 
@@ -182,7 +225,9 @@ def _check_sizes(dimension: int, count: int, width: int) -> None:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
 
 
-def _blocks(dimension: int, count: int, width: int, seed: int) -> Float[Array, "d H d_k"]:
+def _blocks(
+    dimension: int, count: int, width: int, seed: int
+) -> Float[Array, "d H d_k"]:
     basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)
     return basis[:, : count * width].reshape(dimension, count, width)
 

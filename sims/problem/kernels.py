@@ -8,7 +8,9 @@ from jaxtyping import Array, Float
 
 from sims.errors import InputError
 
-LogKernel = Callable[[Float[Array, "p *n"], Float[Array, "p *n"], Float[Array, ""]], Float[Array, "*n"]]
+LogKernel = Callable[
+    [Float[Array, "p *n"], Float[Array, "p *n"], Float[Array, ""]], Float[Array, "*n"]
+]
 
 
 @dataclass(frozen=True)

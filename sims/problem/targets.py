@@ -15,7 +15,13 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem.checks import check_count, check_finite, check_non_negative, check_positive
+from sims.problem.checks import (
+    as_floats,
+    check_count,
+    check_finite,
+    check_non_negative,
+    check_positive,
+)
 
 
 class TrigonometricSeries(eqx.Module):
@@ -35,14 +41,22 @@ class TrigonometricSeries(eqx.Module):
     phase: Float[Array, " J"]
 
     def __init__(self, amplitude: Any, frequency: Any, phase: Any) -> None:
-        self.amplitude = jnp.asarray(amplitude, jnp.float64)
-        self.frequency = jnp.asarray(frequency, jnp.float64)
-        self.phase = jnp.asarray(phase, jnp.float64)
+        self.amplitude = as_floats("target.amplitude", amplitude)
+        self.frequency = as_floats("target.frequency", frequency)
+        self.phase = as_floats("target.phase", phase)
         if self.amplitude.ndim != 1 or not self.amplitude.size:
-            raise InputError("target.amplitude", self.amplitude.shape, "shape (J,), J >= 1")
+            raise InputError(
+                "target.amplitude", self.amplitude.shape, "shape (J,), J >= 1"
+            )
         terms = len(self.amplitude)
-        if self.frequency.ndim != 2 or len(self.frequency) != terms or not self.frequency.size:
-            raise InputError("target.frequency", self.frequency.shape, f"shape ({terms}, d)")
+        if (
+            self.frequency.ndim != 2
+            or len(self.frequency) != terms
+            or not self.frequency.size
+        ):
+            raise InputError(
+                "target.frequency", self.frequency.shape, f"shape ({terms}, d)"
+            )
         if self.phase.shape != (terms,):
             raise InputError("target.phase", self.phase.shape, f"shape ({terms},)")
         for name in ("amplitude", "frequency", "phase"):
@@ -66,7 +80,9 @@ def constant(dimension: int, seed: int = 0, value: float = 1.0) -> Trigonometric
     return TrigonometricSeries([value], jnp.zeros((1, dimension)), [0.0])
 
 
-def holder(dimension: int, seed: int = 0, beta: float = 1.0, levels: int = 6) -> TrigonometricSeries:
+def holder(
+    dimension: int, seed: int = 0, beta: float = 1.0, levels: int = 6
+) -> TrigonometricSeries:
     """Lacunary (Weierstrass-type) series ``Σ_{l=0..L} 2^{−lβ} cos(2^l u_l·x + φ_l)``.
 
     Hölder-β down to the scale 2^{−L}; L is part of the definition, and a bandwidth below that
@@ -91,7 +107,11 @@ def holder(dimension: int, seed: int = 0, beta: float = 1.0, levels: int = 6) ->
 
 
 def matern(
-    dimension: int, seed: int = 0, nu: float = 1.5, lengthscale: float = 1.0, features: int = 64
+    dimension: int,
+    seed: int = 0,
+    nu: float = 1.5,
+    lengthscale: float = 1.0,
+    features: int = 64,
 ) -> TrigonometricSeries:
     """Random Fourier features of a unit-variance Matérn-ν Gaussian process.
 
@@ -99,7 +119,9 @@ def matern(
     Source: spectral density of the Matérn covariance (Rasmussen & Williams 2006, eq. 4.15).
     """
     check_positive("target.nu", nu)
-    spectrum = dist.MultivariateStudentT(2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension))
+    spectrum = dist.MultivariateStudentT(
+        2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension)
+    )
     return _random_features(spectrum, seed, lengthscale, features)
 
 
@@ -123,7 +145,9 @@ def additive(
     size = dist.Normal(0.0, 1.0 / lengthscale).sample(frequency_key, (terms,))
     axis = jnp.repeat(jnp.eye(dimension), features, axis=0)
     return TrigonometricSeries(
-        jnp.full(terms, jnp.sqrt(2.0 / terms)), size[:, None] * axis, _phases(phase_key, terms)
+        jnp.full(terms, jnp.sqrt(2.0 / terms)),
+        size[:, None] * axis,
+        _phases(phase_key, terms),
     )
 
 
@@ -151,17 +175,33 @@ def single_index(
         if rank > dimension:
             raise InputError("target.rank", rank, f"1 to dimension = {dimension}")
         subspace = jnp.eye(dimension, rank)
-    subspace = jnp.asarray(subspace, jnp.float64)
-    if subspace.ndim != 2 or subspace.shape[0] != dimension or not 1 <= subspace.shape[1] <= dimension:
-        raise InputError("target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d")
+    subspace = as_floats("target.subspace", subspace)
+    if (
+        subspace.ndim != 2
+        or subspace.shape[0] != dimension
+        or not 1 <= subspace.shape[1] <= dimension
+    ):
+        raise InputError(
+            "target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d"
+        )
     if not np.allclose(subspace.T @ subspace, np.eye(subspace.shape[1]), atol=1e-8):
-        raise InputError("target.subspace", "non-orthonormal columns", "orthonormal columns")
-    inner = _random_features(_standard_normal(subspace.shape[1]), seed, lengthscale, features)
-    return TrigonometricSeries(inner.amplitude, inner.frequency @ subspace.T, inner.phase)
+        raise InputError(
+            "target.subspace", "non-orthonormal columns", "orthonormal columns"
+        )
+    inner = _random_features(
+        _standard_normal(subspace.shape[1]), seed, lengthscale, features
+    )
+    return TrigonometricSeries(
+        inner.amplitude, inner.frequency @ subspace.T, inner.phase
+    )
 
 
 def decaying(
-    dimension: int, seed: int = 0, alpha: float = 1.0, lengthscale: float = 1.0, features: int = 64
+    dimension: int,
+    seed: int = 0,
+    alpha: float = 1.0,
+    lengthscale: float = 1.0,
+    features: int = 64,
 ) -> TrigonometricSeries:
     """A squared-exponential draw whose coordinate j = 0, 1, … matters like e^{−αj/2}.
 
@@ -171,7 +211,9 @@ def decaying(
     check_count("dimension", dimension)
     check_non_negative("target.alpha", alpha)
     relevance = jnp.exp(-0.5 * alpha * jnp.arange(dimension))
-    return _random_features(dist.Normal(jnp.zeros(dimension), relevance), seed, lengthscale, features)
+    return _random_features(
+        dist.Normal(jnp.zeros(dimension), relevance), seed, lengthscale, features
+    )
 
 
 def explicit(
@@ -181,7 +223,9 @@ def explicit(
     del seed
     series = TrigonometricSeries(amplitude, frequency, phase)
     if series.dimension != dimension:
-        raise InputError("target.frequency", series.frequency.shape, f"shape (J, {dimension})")
+        raise InputError(
+            "target.frequency", series.frequency.shape, f"shape (J, {dimension})"
+        )
     return series
 
 

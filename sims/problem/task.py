@@ -8,7 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem.checks import check_finite, check_non_negative, check_positive
+from sims.problem.checks import (
+    as_floats,
+    check_finite,
+    check_non_negative,
+    check_positive,
+)
 from sims.problem.designs import Design
 from sims.problem.kernels import Kernel, get_kernel
 from sims.problem.targets import TrigonometricSeries
@@ -27,12 +32,20 @@ class Task(eqx.Module):
     target: TrigonometricSeries
     noise_sd: Float[Array, ""]
 
-    def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: Any) -> None:
+    def __init__(
+        self, design: Design, target: TrigonometricSeries, noise_sd: Any
+    ) -> None:
         if target.dimension != design.dimension:
-            raise InputError("target.dimension", target.dimension, f"the design's d = {design.dimension}")
-        check_non_negative("noise_sd", noise_sd)
+            raise InputError(
+                "target.dimension",
+                target.dimension,
+                f"the design's d = {design.dimension}",
+            )
         self.design, self.target = design, target
-        self.noise_sd = jnp.asarray(noise_sd, jnp.float64)
+        self.noise_sd = as_floats("noise_sd", noise_sd)
+        if self.noise_sd.shape:
+            raise InputError("noise_sd", self.noise_sd.shape, "one number")
+        check_non_negative("noise_sd", self.noise_sd)
 
     @property
     def dimension(self) -> int:
@@ -54,14 +67,18 @@ class Heads(eqx.Module):
     kernel: Kernel = eqx.field(static=True)
 
     def __init__(self, frames: Any, kernel: "str | Kernel", bandwidth: Any) -> None:
-        self.frames = jnp.asarray(frames, jnp.float64)
+        self.frames = as_floats("heads.frames", frames)
         if self.frames.ndim != 3 or not self.frames.size:
-            raise InputError("heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis")
+            raise InputError(
+                "heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis"
+            )
         check_finite("heads.frames", self.frames)
+        bandwidth = as_floats("heads.bandwidth", bandwidth)
         check_positive("heads.bandwidth", bandwidth)
-        bandwidth = jnp.asarray(bandwidth, jnp.float64)
         if bandwidth.shape not in ((), (self.count,)):
-            raise InputError("heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)")
+            raise InputError(
+                "heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)"
+            )
         self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
         self.kernel = get_kernel(kernel)
 
@@ -81,39 +98,59 @@ class Heads(eqx.Module):
         return self.frames.shape[2]
 
 
-def gaussian_queries(dimension: int, count: int, scale: float, seed: int = 0) -> Float[Array, "Q d"]:
+def gaussian_queries(
+    dimension: int, count: int, scale: float, seed: int = 0
+) -> Float[Array, "Q d"]:
     """Queries ``x ~ N(0, scale²·I)``; scale (κ) 0 puts every query at the origin."""
     check_non_negative("queries.scale", scale)
-    return scale * jax.random.normal(jax.random.key(seed), (count, dimension), jnp.float64)
+    return scale * jax.random.normal(
+        jax.random.key(seed), (count, dimension), jnp.float64
+    )
 
 
-def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
+def ball_queries(
+    dimension: int, count: int, radius: float, seed: int = 0
+) -> Float[Array, "Q d"]:
     """Queries uniform in the ball of that radius around the origin."""
     check_non_negative("queries.radius", radius)
-    return radius * jax.random.ball(jax.random.key(seed), dimension, shape=(count,), dtype=jnp.float64)
+    return radius * jax.random.ball(
+        jax.random.key(seed), dimension, shape=(count,), dtype=jnp.float64
+    )
 
 
-def explicit_queries(dimension: int, count: int, points: Any, seed: int = 0) -> Float[Array, "Q d"]:
+def explicit_queries(
+    dimension: int, count: int, points: Any, seed: int = 0
+) -> Float[Array, "Q d"]:
     """Queries given one by one, shape (Q, d). The seed is not used."""
     del seed
-    array = jnp.asarray(points, jnp.float64)
+    array = as_floats("queries.points", points)
     if array.shape != (count, dimension):
         raise InputError("queries.points", array.shape, f"shape ({count}, {dimension})")
     return array
 
 
-QUERIES = {"gaussian": gaussian_queries, "ball": ball_queries, "explicit": explicit_queries}
+QUERIES = {
+    "gaussian": gaussian_queries,
+    "ball": ball_queries,
+    "explicit": explicit_queries,
+}
 """Every law of queries: name to ``(dimension, count, …, seed) -> (Q, d)``."""
 
 
-def check_compatible(task: Task, heads: Heads, n: int, queries: Any) -> Float[Array, "Q d"]:
+def check_compatible(
+    task: Task, heads: Heads, n: int, queries: Any
+) -> Float[Array, "Q d"]:
     """Check that the parts of a problem fit together; returns the queries as an array (Q, d)."""
     if heads.dimension != task.dimension:
-        raise InputError("heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)")
+        raise InputError(
+            "heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)"
+        )
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError("n", n, "an integer >= 1")
-    queries = jnp.asarray(queries, jnp.float64)
+    queries = as_floats("queries", queries)
     if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
-        raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")
+        raise InputError(
+            "queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1"
+        )
     check_finite("queries", queries)
     return queries

@@ -1,0 +1,427 @@
+"""The experiment file: its schema, its grid, and the problems it stands for.
+
+One source for everything: the pydantic models below give the defaults, the validation and the
+JSON schema (``sims schema``), and the choices for designs, targets, frames and queries are read
+off the registries of :mod:`sims.problem`, so a new entry there is at once allowed here.
+"""
+
+import hashlib
+import inspect
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+import jax.numpy as jnp
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from sims.errors import InputError
+from sims.problem import (
+    DESIGNS,
+    FRAMES,
+    KERNELS,
+    QUERIES,
+    TARGETS,
+    Heads,
+    Task,
+    TrigonometricSeries,
+    redundant_views,
+)
+
+Model = TypeVar("Model", bound=BaseModel)
+FIDELITIES = ("smoke", "standard", "paper")
+
+
+class Strict(BaseModel):
+    """A model that refuses unknown keys and does not change types behind the user's back."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> Any:
+    """A union of models told apart by ``kind``: one for each entry, fields from its signature."""
+    members = []
+    for kind, factory in registry.items():
+        fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
+        for name, parameter in inspect.signature(factory).parameters.items():
+            if name in given:
+                continue
+            required = parameter.default is inspect.Parameter.empty
+            annotation = (
+                Any
+                if parameter.annotation is inspect.Parameter.empty
+                else parameter.annotation
+            )
+            fields[name] = (annotation, ... if required else parameter.default)
+        members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
+    return Annotated[reduce(or_, members), Field(discriminator="kind")]
+
+
+def _arguments(choice: BaseModel) -> dict[str, Any]:
+    return {
+        name: getattr(choice, name)
+        for name in type(choice).model_fields
+        if name != "kind"
+    }
+
+
+def _redundant_views(noise: float, correlation: float = 0.0) -> None:
+    """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
+
+
+DesignChoice = _union(
+    {**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",)
+)
+TargetChoice = _union(TARGETS, "Target", ("dimension",))
+FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
+QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
+
+
+class HeadsSpec(Strict):
+    """The heads: H frames of width d_k, a kernel and a bandwidth (one, or one a head)."""
+
+    count: int = Field(ge=1, description="H, number of heads")
+    width: int = Field(ge=1, description="d_k, dimension of a head")
+    frames: FramesChoice | None = Field(  # type: ignore[valid-type]
+        default=None,
+        description="subspaces; left out only with design.kind redundant_views",
+    )
+    kernel: Literal[tuple(KERNELS)] = "gaussian"  # type: ignore[valid-type]
+    bandwidth: float | list[float] = Field(description="b > 0; softmax: temperature b²")
+
+
+class Problem(NamedTuple):
+    """What both roads take."""
+
+    task: Task
+    heads: Heads
+    n: int
+    queries: Any
+
+
+class ProblemSpec(Strict):
+    """A problem as data.
+
+    With ``design.kind: redundant_views``, ``dimension`` is the latent dimension r; the ambient
+    dimension is then r + H·d_k, the target is a function of the latent coordinates, and queries
+    have ξ = 0.
+    """
+
+    dimension: int = Field(ge=1, description="d, dimension of the keys")
+    design: DesignChoice = Field(description="law of the keys")  # type: ignore[valid-type]
+    target: TargetChoice = Field(description="regression function m")  # type: ignore[valid-type]
+    noise_sd: float = Field(ge=0, description="σ")
+    heads: HeadsSpec
+    n: int = Field(ge=1, description="number of keys")
+    queries: QueriesChoice  # type: ignore[valid-type]
+
+    def build(self) -> Problem:
+        """The arrays.
+
+        Raises:
+            InputError: the parts do not fit together, or a value is out of its range.
+        """
+        try:
+            return self._build()
+        except TypeError as error:
+            # A list where a number is expected and the like, seen only when arrays are made.
+            raise InputError(
+                "problem", str(error), "numbers and lists as in `sims schema`"
+            ) from None
+
+    def _build(self) -> Problem:
+        heads, design, target = self.heads, self.design, self.target
+        queries = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
+        series = TARGETS[target.kind](self.dimension, **_arguments(target))
+        if design.kind == "redundant_views":
+            if heads.frames is not None:
+                raise InputError(
+                    "heads.frames", heads.frames.kind, "nothing (views set the frames)"
+                )
+            law, frames = redundant_views(
+                self.dimension, heads.count, heads.width, **_arguments(design)
+            )
+            extra = law.dimension - self.dimension
+            series = TrigonometricSeries(
+                series.amplitude,
+                jnp.pad(series.frequency, ((0, 0), (0, extra))),
+                series.phase,
+            )
+            queries = jnp.pad(queries, ((0, 0), (0, extra)))
+        else:
+            if heads.frames is None:
+                raise InputError("heads.frames", None, ", ".join(FRAMES))
+            law = DESIGNS[design.kind](
+                **({} if design.kind == "gaussian" else {"dimension": self.dimension}),
+                **_arguments(design),
+            )
+            if law.dimension != self.dimension:
+                raise InputError(
+                    "design.covariance", law.dimension, f"dimension = {self.dimension}"
+                )
+            frames = FRAMES[heads.frames.kind](
+                self.dimension, heads.count, heads.width, **_arguments(heads.frames)
+            )
+        return Problem(
+            Task(law, series, self.noise_sd),
+            Heads(frames, heads.kernel, jnp.asarray(heads.bandwidth)),
+            self.n,
+            queries,
+        )
+
+
+class SimulationSpec(Strict):
+    """How much to simulate."""
+
+    seed: int = Field(default=0, ge=0)
+    replicates_per_batch: int = Field(default=32, ge=2)
+    batches: int = Field(default=16, ge=2, description="batches to run at least")
+    max_batches: int | None = Field(
+        default=None, ge=2, description="limit; default: batches"
+    )
+    rel_mcse: float | None = Field(
+        default=None,
+        gt=0,
+        description="stop when every term's MCSE is below this share of it",
+    )
+    precision: Literal["float32", "float64"] = "float32"
+
+
+class TheorySpec(Strict):
+    """Which theory to compute."""
+
+    order: Literal["first", "exact"] = "first"
+    rtol: float = Field(
+        default=1e-4, gt=0, description="requested accuracy of the exact road"
+    )
+
+
+class DecomposeSpec(Strict):
+    """The file that ``sims decompose`` reads."""
+
+    problem: ProblemSpec
+    simulation: SimulationSpec = SimulationSpec()
+    theory: TheorySpec = TheorySpec()
+
+
+class ClaimSpec(Strict):
+    """A claim and its margin, fixed before the run."""
+
+    id: str = Field(description="claim id, as in docs/claims.md")
+    regime: str = Field(default="all", description="where it is tested")
+    statement: str
+    margin: float = Field(ge=0)
+    level: float = Field(
+        default=0.95, gt=0, lt=1, description="confidence of the interval"
+    )
+    formula: str = Field(description="the section of docs/theory.md behind it")
+
+
+class FidelitySpec(Strict):
+    """What a fidelity changes: simulation settings, problem values, the grid."""
+
+    simulation: dict[str, Any] = Field(default_factory=dict)
+    problem: dict[str, Any] = Field(
+        default_factory=dict, description="dotted path: value"
+    )
+    grid: list[dict[str, Any]] | None = None
+
+
+class ExperimentSpec(Strict):
+    """One experiment: one question.
+
+    The five texts follow the ADEMP plan for simulation studies (Morris, White & Crowther 2019,
+    doi:10.1002/sim.8086). ``grid`` is a list of blocks; a block maps dotted paths of the problem
+    to a list (swept; the block is the product of its lists) or to a value (set).
+    """
+
+    title: str
+    aim: str
+    data_generating_process: str
+    estimands: str
+    methods: str
+    performance_measures: str
+    problem: dict[str, Any] | None = Field(
+        default=None,
+        description="base problem; null when the experiment's own simulate.py makes it",
+    )
+    grid: list[dict[str, Any]] = Field(default_factory=lambda: [{}])
+    simulation: SimulationSpec = SimulationSpec()
+    theory: TheorySpec = TheorySpec()
+    fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
+    claims: list[ClaimSpec] = Field(min_length=1)
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="free values for the experiment's own code"
+    )
+
+    def at(self, fidelity: str) -> FidelitySpec:
+        """The settings of a fidelity."""
+        if fidelity not in self.fidelities:
+            raise InputError("fidelity", fidelity, ", ".join(self.fidelities))
+        return self.fidelities[fidelity]  # type: ignore[index]
+
+    def simulation_at(self, fidelity: str) -> SimulationSpec:
+        """Simulation settings with the fidelity's changes."""
+        changed = self.simulation.model_dump() | self.at(fidelity).simulation
+        return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
+
+    def points(self, fidelity: str) -> list["Point"]:
+        """Every point of the grid at a fidelity, validated; empty without a base problem."""
+        if self.problem is None:
+            return []
+        settings = self.at(fidelity)
+        base = _with(self.problem, settings.problem)
+        blocks = self.grid if settings.grid is None else settings.grid
+        points = []
+        for index, coordinates in enumerate(_product(blocks)):
+            spec = parse(ProblemSpec, _with(base, coordinates), f"grid point {index}")
+            points.append(Point(f"{index:04d}", coordinates, spec))
+        return points
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a grid.
+
+    Attributes:
+        name: place in the grid, four digits.
+        coordinates: dotted path to the value that this point has there.
+        spec: its whole problem.
+    """
+
+    name: str
+    coordinates: dict[str, Any]
+    spec: ProblemSpec
+
+    @property
+    def digest(self) -> str:
+        """Hash of the whole problem: two points with the same problem share it."""
+        text = json.dumps(self.spec.model_dump(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def parse(model: type[Model], data: Any, where: str) -> Model:
+    """Validate data against a model.
+
+    Raises:
+        InputError: one line with the field's path, its value and what is allowed.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ": ".join(filter(None, (where, _path(data, first["loc"]))))
+        if first["type"] == "extra_forbidden":
+            raise InputError(
+                field, first["loc"][-1], _known_keys(model, first["loc"])
+            ) from None
+        if first["type"] == "missing":
+            raise InputError(field, "nothing", "a value (it is required)") from None
+        if first["type"] == "union_tag_invalid":
+            context = first["ctx"]
+            raise InputError(
+                f"{field}.kind", context["tag"], context["expected_tags"]
+            ) from None
+        allowed = first["msg"].removeprefix("Input should be ")
+        raise InputError(
+            field, first["input"], allowed[0].lower() + allowed[1:]
+        ) from None
+
+
+def _path(data: Any, location: tuple[Any, ...]) -> str:
+    """The dotted path of an error, without the names of union members that pydantic puts in."""
+    parts = []
+    for part in location[:-1]:
+        inside = isinstance(data, dict) and part in data
+        if inside or (isinstance(data, list) and isinstance(part, int)):
+            data = data[part]
+            parts.append(part)
+    last = location[-1:]
+    if isinstance(data, dict | list):
+        parts.extend(last)
+    return ".".join(map(str, parts))
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """A YAML mapping from a file, or InputError in one line."""
+    try:
+        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(
+            str(path), error.strerror or "unreadable", "a readable YAML file"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"line {mark.line + 1}" if mark else "its text"
+        raise InputError(
+            str(path), f"a mistake at {place}", "valid YAML in UTF-8"
+        ) from None
+    if not isinstance(data, dict):
+        raise InputError(str(path), type(data).__name__, "a mapping of keys to values")
+    return data
+
+
+def load_experiment(folder: str | Path) -> ExperimentSpec:
+    """The experiment in a folder."""
+    path = Path(folder) / "experiment.yaml"
+    return parse(ExperimentSpec, read_yaml(path), str(path))
+
+
+def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> str:
+    """The keys allowed where an unknown one stood, for the error line."""
+    schema = model.model_json_schema()
+    node: Any = schema
+    for part in location[:-1]:
+        node = _resolve(schema, node)
+        options = node.get("oneOf") or node.get("anyOf") or []
+        for option in (_resolve(schema, o) for o in options):
+            mapping = option.get("discriminator", {}).get("mapping", {})
+            if part in mapping:
+                option = {"$ref": mapping[part]}
+            if (
+                option.get("properties", {}).get("kind", {}).get("const") == part
+                or "$ref" in option
+            ):
+                node = option
+                break
+            if part in option.get("properties", {}):
+                node = option["properties"][part]
+                break
+        else:
+            node = node.get("properties", {}).get(part, node)
+    keys = _resolve(schema, node).get("properties", {})
+    return ", ".join(sorted(keys)) if keys else "no such key (see `sims schema`)"
+
+
+def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in node:
+        node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
+    return node
+
+
+def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a nested mapping with dotted paths set; a path may add a key, not a level."""
+    copy = json.loads(json.dumps(base))
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        node = copy
+        for parent in parents:
+            if not isinstance(node.get(parent), dict):
+                raise InputError(path, parent, f"one of {', '.join(map(str, node))}")
+            node = node[parent]
+        node[last] = value
+    return copy
+
+
+def _product(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for block in blocks:
+        axes = [
+            [(path, v) for v in value] if isinstance(value, list) else [(path, value)]
+            for path, value in block.items()
+        ]
+        yield from (dict(choice) for choice in itertools.product(*axes))
