@@ -14,9 +14,7 @@ def as_floats(field: str, value: Any) -> jax.Array:
     try:
         return jnp.asarray(value, jnp.float64)
     except (TypeError, ValueError):
-        raise InputError(
-            field, value, "a number or a rectangular list of numbers"
-        ) from None
+        raise InputError(field, value, "a number or a rectangular list of numbers") from None
 
 
 def is_concrete(array: Any) -> bool:
@@ -35,9 +33,7 @@ def check_positive(field: str, value: Any) -> None:
     if is_concrete(value):
         bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) > 0))
         if bad.any():
-            raise InputError(
-                field, np.asarray(value)[bad].flat[0].item(), "finite and > 0"
-            )
+            raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and > 0")
 
 
 def check_non_negative(field: str, value: Any) -> None:
@@ -45,16 +41,10 @@ def check_non_negative(field: str, value: Any) -> None:
     if is_concrete(value):
         bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) >= 0))
         if bad.any():
-            raise InputError(
-                field, np.asarray(value)[bad].flat[0].item(), "finite and >= 0"
-            )
+            raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and >= 0")
 
 
 def check_count(field: str, value: int, least: int = 1) -> None:
     """Raise InputError when an integer is below its least allowed value."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or value < least
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(field, value, f"an integer >= {least}")

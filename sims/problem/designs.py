@@ -30,9 +30,7 @@ class Design(eqx.Module):
         """Ambient dimension d."""
 
     @abc.abstractmethod
-    def sample(
-        self, key: Array, n: int, dtype: Any = jnp.float64
-    ) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
         """n iid keys.
 
         The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
@@ -61,18 +59,14 @@ class GaussianDesign(Design):
             or covariance.shape[0] != covariance.shape[1]
             or not covariance.size
         ):
-            raise InputError(
-                "design.covariance", covariance.shape, "a square matrix (d, d)"
-            )
+            raise InputError("design.covariance", covariance.shape, "a square matrix (d, d)")
         check_finite("design.covariance", covariance)
         if is_concrete(covariance):
             # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
             scale = max(float(jnp.max(jnp.abs(covariance))), np.finfo(float).tiny)
             asymmetry = float(jnp.max(jnp.abs(covariance - covariance.T)))
             if asymmetry > 1e-10 * scale:
-                raise InputError(
-                    "design.covariance", f"asymmetry {asymmetry:.3g}", "symmetric"
-                )
+                raise InputError("design.covariance", f"asymmetry {asymmetry:.3g}", "symmetric")
             smallest = float(jnp.linalg.eigvalsh(covariance)[0])
             if smallest < -1e-10 * scale * len(covariance):
                 raise InputError(
@@ -88,12 +82,8 @@ class GaussianDesign(Design):
     def dimension(self) -> int:
         return self.covariance.shape[0]
 
-    def sample(
-        self, key: Array, n: int, dtype: Any = jnp.float64
-    ) -> Float[Array, "n d"]:
-        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(
-            dtype
-        )
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
 
     def distribution(self) -> dist.Distribution:
         """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
@@ -123,9 +113,7 @@ def decaying_spectrum(
     values = values * dimension / values.sum()
     if rotation_seed is None:
         return GaussianDesign(jnp.diag(values))
-    basis = jax.random.orthogonal(
-        jax.random.key(rotation_seed), dimension, dtype=jnp.float64
-    )
+    basis = jax.random.orthogonal(jax.random.key(rotation_seed), dimension, dtype=jnp.float64)
     covariance = (basis * values) @ basis.T
     return GaussianDesign((covariance + covariance.T) / 2)
 
@@ -176,11 +164,7 @@ def redundant_views(
         .at[latent_dimension:, latent_dimension:]
         .set(jnp.kron(gram, jnp.eye(head_dimension)))
     )
-    own = (
-        jnp.eye(heads * head_dimension)
-        .reshape(heads, head_dimension, -1)
-        .transpose(0, 2, 1)
-    )
+    own = jnp.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
     shared = jnp.broadcast_to(
         jnp.eye(latent_dimension, head_dimension),
         (heads, latent_dimension, head_dimension),

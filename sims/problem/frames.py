@@ -31,17 +31,13 @@ def principal_angles(
     for name, frame in (("first", first), ("second", second)):
         frame = jnp.asarray(frame, jnp.float64)
         if frame.ndim != 2 or frame.shape[0] != jnp.shape(first)[0]:
-            raise InputError(
-                f"principal_angles.{name}", frame.shape, "shape (d, p), the same d"
-            )
+            raise InputError(f"principal_angles.{name}", frame.shape, "shape (d, p), the same d")
         if covariance is not None:
             values, vectors = jnp.linalg.eigh(jnp.asarray(covariance, jnp.float64))
             frame = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * (vectors.T @ frame)
         left, singular, _ = jnp.linalg.svd(frame, full_matrices=False)
         if is_concrete(singular) and not singular[-1] > 1e-12 * singular[0]:
-            raise InputError(
-                f"principal_angles.{name}", "dependent columns", "full column rank"
-            )
+            raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
         bases.append(left)
     wide, narrow = sorted(bases, key=lambda b: -b.shape[1])
     cosines = jnp.linalg.svd(wide.T @ narrow, compute_uv=False)
@@ -91,9 +87,7 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
     if not np.allclose(matrices, jnp.swapaxes(matrices, 1, 2), atol=1e-10):
         raise InputError("heads.frames.gram", "an asymmetric matrix", "symmetric")
     if not np.allclose(jnp.diagonal(matrices, axis1=1, axis2=2), 1.0, atol=1e-10):
-        raise InputError(
-            "heads.frames.gram", "a diagonal entry other than 1", "unit diagonal"
-        )
+        raise InputError("heads.frames.gram", "a diagonal entry other than 1", "unit diagonal")
     values, vectors = jnp.linalg.eigh(matrices)
     if float(values.min()) < -1e-10:
         raise InputError(
@@ -101,9 +95,7 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
             f"eigenvalue {float(values.min()):.6g}",
             "positive semidefinite",
         )
-    root = jnp.einsum(
-        "jhe,je,jge->jhg", vectors, jnp.sqrt(jnp.maximum(values, 0.0)), vectors
-    )
+    root = jnp.einsum("jhe,je,jge->jhg", vectors, jnp.sqrt(jnp.maximum(values, 0.0)), vectors)
     return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
 
 
@@ -131,9 +123,7 @@ def equiangular(
     """
     _check_sizes(dimension, count, width)
     if (cosine is None) == (angle is None):
-        raise InputError(
-            "heads.frames", "both or neither", "exactly one of cosine and angle"
-        )
+        raise InputError("heads.frames", "both or neither", "exactly one of cosine and angle")
     if angle is not None:
         degrees = np.asarray(as_floats("heads.frames.angle", angle))
         if not ((degrees >= 0) & (degrees <= 90)).all():
@@ -142,9 +132,7 @@ def equiangular(
         cosine = np.where(degrees == 90, 0.0, np.cos(np.deg2rad(degrees)))
     cosines = np.asarray(as_floats("heads.frames.cosine", cosine))
     if cosines.ndim > 1 or (cosines.ndim == 1 and cosines.shape != (width,)):
-        raise InputError(
-            "heads.frames.cosine", cosines.shape, f"a number or shape ({width},)"
-        )
+        raise InputError("heads.frames.cosine", cosines.shape, f"a number or shape ({width},)")
     lowest = -1.0 / (count - 1) if count > 1 else -1.0
     outside = ~((cosines >= lowest - 1e-12) & (cosines <= 1.0))
     if outside.any():
@@ -164,15 +152,11 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
     keys = jax.random.split(jax.random.key(seed), count)
-    draw = jax.vmap(
-        lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width]
-    )
+    draw = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width])
     return draw(keys)
 
 
-def nested(
-    dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None
-) -> Array:
+def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
     """Subspaces that contain one another: head h spans the first ``ranks[h]`` Haar directions.
 
     A frame of rank below d_k is padded with zero columns, which leave its kernel unchanged.
@@ -185,28 +169,16 @@ def nested(
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
-    chosen = (
-        np.minimum(np.arange(1, count + 1), width)
-        if ranks is None
-        else np.asarray(ranks)
-    )
+    chosen = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
     if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
-        raise InputError(
-            "heads.frames.ranks", ranks, f"{count} integers (one for each head)"
-        )
+        raise InputError("heads.frames.ranks", ranks, f"{count} integers (one for each head)")
     if chosen.min() < 1 or chosen.max() > width:
-        raise InputError(
-            "heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}"
-        )
-    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)[
-        :, :width
-    ]
+        raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
+    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)[:, :width]
     return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
 
 
-def explicit(
-    dimension: int, count: int, width: int, seed: int = 0, *, frames: Any
-) -> Array:
+def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: Any) -> Array:
     """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
     del seed
     array = as_floats("heads.frames.frames", frames)
@@ -225,9 +197,7 @@ def _check_sizes(dimension: int, count: int, width: int) -> None:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
 
 
-def _blocks(
-    dimension: int, count: int, width: int, seed: int
-) -> Float[Array, "d H d_k"]:
+def _blocks(dimension: int, count: int, width: int, seed: int) -> Float[Array, "d H d_k"]:
     basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)
     return basis[:, : count * width].reshape(dimension, count, width)
 

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from sims.errors import InputError
 
-LogKernel = Callable[
-    [Float[Array, "p *n"], Float[Array, "p *n"], Float[Array, ""]], Float[Array, "*n"]
-]
+LogKernel = Callable[[Array, Array, Array], Array]
+"""``(query (p, …), key (p, …), bandwidth ()) -> log K (…)``, coordinates first."""
 
 
 @dataclass(frozen=True)

@@ -45,18 +45,10 @@ class TrigonometricSeries(eqx.Module):
         self.frequency = as_floats("target.frequency", frequency)
         self.phase = as_floats("target.phase", phase)
         if self.amplitude.ndim != 1 or not self.amplitude.size:
-            raise InputError(
-                "target.amplitude", self.amplitude.shape, "shape (J,), J >= 1"
-            )
+            raise InputError("target.amplitude", self.amplitude.shape, "shape (J,), J >= 1")
         terms = len(self.amplitude)
-        if (
-            self.frequency.ndim != 2
-            or len(self.frequency) != terms
-            or not self.frequency.size
-        ):
-            raise InputError(
-                "target.frequency", self.frequency.shape, f"shape ({terms}, d)"
-            )
+        if self.frequency.ndim != 2 or len(self.frequency) != terms or not self.frequency.size:
+            raise InputError("target.frequency", self.frequency.shape, f"shape ({terms}, d)")
         if self.phase.shape != (terms,):
             raise InputError("target.phase", self.phase.shape, f"shape ({terms},)")
         for name in ("amplitude", "frequency", "phase"):
@@ -119,9 +111,7 @@ def matern(
     Source: spectral density of the Matérn covariance (Rasmussen & Williams 2006, eq. 4.15).
     """
     check_positive("target.nu", nu)
-    spectrum = dist.MultivariateStudentT(
-        2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension)
-    )
+    spectrum = dist.MultivariateStudentT(2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension))
     return _random_features(spectrum, seed, lengthscale, features)
 
 
@@ -181,19 +171,11 @@ def single_index(
         or subspace.shape[0] != dimension
         or not 1 <= subspace.shape[1] <= dimension
     ):
-        raise InputError(
-            "target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d"
-        )
+        raise InputError("target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d")
     if not np.allclose(subspace.T @ subspace, np.eye(subspace.shape[1]), atol=1e-8):
-        raise InputError(
-            "target.subspace", "non-orthonormal columns", "orthonormal columns"
-        )
-    inner = _random_features(
-        _standard_normal(subspace.shape[1]), seed, lengthscale, features
-    )
-    return TrigonometricSeries(
-        inner.amplitude, inner.frequency @ subspace.T, inner.phase
-    )
+        raise InputError("target.subspace", "non-orthonormal columns", "orthonormal columns")
+    inner = _random_features(_standard_normal(subspace.shape[1]), seed, lengthscale, features)
+    return TrigonometricSeries(inner.amplitude, inner.frequency @ subspace.T, inner.phase)
 
 
 def decaying(
@@ -223,9 +205,7 @@ def explicit(
     del seed
     series = TrigonometricSeries(amplitude, frequency, phase)
     if series.dimension != dimension:
-        raise InputError(
-            "target.frequency", series.frequency.shape, f"shape (J, {dimension})"
-        )
+        raise InputError("target.frequency", series.frequency.shape, f"shape (J, {dimension})")
     return series
 
 

@@ -32,9 +32,7 @@ class Task(eqx.Module):
     target: TrigonometricSeries
     noise_sd: Float[Array, ""]
 
-    def __init__(
-        self, design: Design, target: TrigonometricSeries, noise_sd: Any
-    ) -> None:
+    def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: Any) -> None:
         if target.dimension != design.dimension:
             raise InputError(
                 "target.dimension",
@@ -69,9 +67,7 @@ class Heads(eqx.Module):
     def __init__(self, frames: Any, kernel: "str | Kernel", bandwidth: Any) -> None:
         self.frames = as_floats("heads.frames", frames)
         if self.frames.ndim != 3 or not self.frames.size:
-            raise InputError(
-                "heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis"
-            )
+            raise InputError("heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis")
         check_finite("heads.frames", self.frames)
         bandwidth = as_floats("heads.bandwidth", bandwidth)
         check_positive("heads.bandwidth", bandwidth)
@@ -103,14 +99,10 @@ def gaussian_queries(
 ) -> Float[Array, "Q d"]:
     """Queries ``x ~ N(0, scale²·I)``; scale (κ) 0 puts every query at the origin."""
     check_non_negative("queries.scale", scale)
-    return scale * jax.random.normal(
-        jax.random.key(seed), (count, dimension), jnp.float64
-    )
+    return scale * jax.random.normal(jax.random.key(seed), (count, dimension), jnp.float64)
 
 
-def ball_queries(
-    dimension: int, count: int, radius: float, seed: int = 0
-) -> Float[Array, "Q d"]:
+def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
     """Queries uniform in the ball of that radius around the origin."""
     check_non_negative("queries.radius", radius)
     return radius * jax.random.ball(
@@ -118,9 +110,7 @@ def ball_queries(
     )
 
 
-def explicit_queries(
-    dimension: int, count: int, points: Any, seed: int = 0
-) -> Float[Array, "Q d"]:
+def explicit_queries(dimension: int, count: int, points: Any, seed: int = 0) -> Float[Array, "Q d"]:
     """Queries given one by one, shape (Q, d). The seed is not used."""
     del seed
     array = as_floats("queries.points", points)
@@ -137,20 +127,14 @@ QUERIES = {
 """Every law of queries: name to ``(dimension, count, …, seed) -> (Q, d)``."""
 
 
-def check_compatible(
-    task: Task, heads: Heads, n: int, queries: Any
-) -> Float[Array, "Q d"]:
+def check_compatible(task: Task, heads: Heads, n: int, queries: Any) -> Float[Array, "Q d"]:
     """Check that the parts of a problem fit together; returns the queries as an array (Q, d)."""
     if heads.dimension != task.dimension:
-        raise InputError(
-            "heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)"
-        )
+        raise InputError("heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)")
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError("n", n, "an integer >= 1")
     queries = as_floats("queries", queries)
     if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
-        raise InputError(
-            "queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1"
-        )
+        raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")
     check_finite("queries", queries)
     return queries

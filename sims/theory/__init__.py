@@ -1,0 +1,64 @@
+"""The theory road: closed forms to first order in 1/n, laws, and exact quadrature at any n."""
+
+from typing import Any, Literal
+
+import xarray as xr
+
+from sims.errors import InputError
+from sims.problem import Heads, Task
+from sims.theory.first_order import FirstOrder, first_order_arrays, first_order_terms
+from sims.theory.laws import (
+    correlation_floor,
+    ensemble_factor,
+    gaussian_overlap,
+    noise_correlation_law,
+    noise_covariance_law,
+    softmax_overlap,
+)
+
+ORDERS = {"first": first_order_terms}
+"""Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
+
+
+def predict(
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: Any,
+    order: Literal["first", "exact"] = "first",
+    **options: Any,
+) -> xr.Dataset:
+    """The terms of the decomposition by theory.
+
+    Args:
+        task: design, target, noise.
+        heads: frames, kernel, bandwidths.
+        n: number of keys.
+        queries: (Q, d).
+        order: ``first``: closed forms, remainder O(n_eff⁻²); a key of :data:`ORDERS`.
+        options: of that order, such as ``weights``.
+
+    Returns:
+        The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head).
+
+    Raises:
+        InputError: parts do not fit together, or this order does not cover the problem.
+    """
+    if order not in ORDERS:
+        raise InputError("order", order, ", ".join(ORDERS))
+    return ORDERS[order](task, heads, n, queries, **options)
+
+
+__all__ = [
+    "ORDERS",
+    "FirstOrder",
+    "correlation_floor",
+    "ensemble_factor",
+    "first_order_arrays",
+    "first_order_terms",
+    "gaussian_overlap",
+    "noise_correlation_law",
+    "noise_covariance_law",
+    "predict",
+    "softmax_overlap",
+]

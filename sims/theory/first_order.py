@@ -1,0 +1,223 @@
+"""First-order theory: every term in closed form, to first order in 1/n.
+
+Valid where many keys are attended to: the remainder is O(n_eff⁻²) with the effective number of
+keys ``n_eff,h(x) = n/r_hh(x)``, which is returned beside every prediction. Reconstruction, from
+the ratio (delta-method) expansion of f̂ = N/D with N = (1/n) Σ K_i Y_i and D = (1/n) Σ K_i; the
+derivation stands in ``docs/theory.md``, "First order in 1/n".
+
+Designs: Gaussian, any Σ ⪰ 0. Targets: trigonometric series. Kernels: gaussian and softmax, any
+frames, one bandwidth a head. All float64; :func:`first_order_arrays` is differentiable in every
+argument but n's type (n may be a float array, so scaling laws can be taken far out).
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, Float
+
+from sims import terms
+from sims.errors import InputError
+from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
+from sims.problem.designs import GaussianDesign
+
+
+class Tilt(NamedTuple):
+    """The design reweighted by a product of kernels, at Q queries: a Gaussian again.
+
+    Attributes:
+        log_mass: log E K_S, shape (Q,).
+        mean: μ_S, shape (Q, d).
+        covariance: C_S, shape (d, d); the same for every query.
+    """
+
+    log_mass: Float[Array, " Q"]
+    mean: Float[Array, "Q d"]
+    covariance: Float[Array, "d d"]
+
+
+def gaussian_tilt(
+    sigma: Float[Array, "d d"],
+    frames: Float[Array, "m d k"],
+    bandwidth: Float[Array, " m"],
+    queries: Float[Array, "Q d"],
+) -> Tilt:
+    """Tilt by ``Π_h exp(−‖U_hᵀ(x−X)‖²/2b_h²)`` over the m given heads.
+
+    With ``S = [U_1/b_1, …, U_m/b_m]`` and ``G = I + SᵀΣS``::
+
+        log E K = −½ log det G − ½ (Sᵀx)ᵀ G⁻¹ (Sᵀx)
+        X | K   ~ N(ΣS G⁻¹ Sᵀx, Σ − ΣS G⁻¹ SᵀΣ)
+
+    (completing the square; G ≻ 0 for any frames, also when heads coincide).
+    """
+    stacked = jnp.moveaxis(frames / bandwidth[:, None, None], 0, 1).reshape(len(sigma), -1)
+    spread = sigma @ stacked
+    gram = jnp.eye(stacked.shape[1]) + stacked.T @ spread
+    root = jnp.linalg.cholesky(gram)
+    whitened = jax.scipy.linalg.solve_triangular(root, stacked.T @ queries.T, lower=True)
+    gain = jax.scipy.linalg.solve_triangular(root, spread.T, lower=True)
+    log_det = jnp.sum(jnp.log(jnp.diagonal(root)))
+    return Tilt(
+        -log_det - 0.5 * jnp.sum(whitened**2, axis=0),
+        whitened.T @ gain,
+        sigma - gain.T @ gain,
+    )
+
+
+def softmax_tilt(
+    sigma: Float[Array, "d d"],
+    frames: Float[Array, "m d k"],
+    bandwidth: Float[Array, " m"],
+    queries: Float[Array, "Q d"],
+) -> Tilt:
+    """Tilt by ``Π_h exp(⟨U_hᵀx, U_hᵀX⟩/s_h)``, s_h = b_h², over the m given heads.
+
+    With ``v = Σ_h U_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
+    tilting of a Gaussian).
+    """
+    direction = jnp.einsum("mdk,mek,qe,m->qd", frames, frames, queries, bandwidth**-2)
+    mean = direction @ sigma
+    return Tilt(0.5 * jnp.sum(direction * mean, axis=1), mean, sigma)
+
+
+TILTS = {"gaussian": gaussian_tilt, "softmax": softmax_tilt}
+"""Kernels with closed forms: name to ``(Σ, frames, bandwidth, queries) -> Tilt``."""
+
+
+def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Array, " Q"]:
+    """``E_S m = Σ_j a_j exp(−½ ω_jᵀC_Sω_j) cos(ω_j·μ_S + c_j)``, shape (Q,)."""
+    spread = jnp.einsum("jd,de,je->j", target.frequency, tilt.covariance, target.frequency)
+    angle = tilt.mean @ target.frequency.T + target.phase
+    return jnp.cos(angle) @ (target.amplitude * jnp.exp(-0.5 * spread))
+
+
+def tilted_product(
+    target: TrigonometricSeries, tilt: Tilt, first: Float[Array, " Q"], second: Float[Array, " Q"]
+) -> Float[Array, " Q"]:
+    """``E_S[(m − first)(m − second)]``, shape (Q,).
+
+    Products of cosines become cosines of sums and differences; with ``s_j = ω_j·μ + c_j`` and
+    ``C_jk = ω_jᵀCω_k``::
+
+        E m² = Σ_jk a_j a_k ½ [(E⁻ + E⁺) cos s_j cos s_k + (E⁻ − E⁺) sin s_j sin s_k],
+        E^± = exp(−½ (C_jj + C_kk ± 2 C_jk)) ≤ 1.
+
+    The (J, J) matrices are the same for all queries, which therefore cost one product each.
+    """
+    covariance = target.frequency @ tilt.covariance @ target.frequency.T
+    own = jnp.diagonal(covariance)
+    both = -0.5 * (own[:, None] + own[None, :])
+    # The exponents are −½ Var(ω_j·X ± ω_k·X); the bound removes rounding above zero.
+    difference = jnp.exp(jnp.minimum(both + covariance, 0.0))
+    total = jnp.exp(jnp.minimum(both - covariance, 0.0))
+    angle = tilt.mean @ target.frequency.T + target.phase
+    cosine, sine = jnp.cos(angle) * target.amplitude, jnp.sin(angle) * target.amplitude
+    square = 0.5 * (
+        jnp.sum(cosine @ (difference + total) * cosine, axis=1)
+        + jnp.sum(sine @ (difference - total) * sine, axis=1)
+    )
+    return square - (first + second) * tilted_mean(target, tilt) + first * second
+
+
+class FirstOrder(NamedTuple):
+    """Arrays of the first-order theory; shapes (Q, H) and (Q, H, H)."""
+
+    bias: Float[Array, "Q H"]
+    signal_covariance: Float[Array, "Q H H"]
+    noise_covariance: Float[Array, "Q H H"]
+    n_eff: Float[Array, "Q H"]
+    limit: Float[Array, "Q H"]
+    log_mass: Float[Array, "Q H"]
+
+
+@jax.jit
+def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstOrder:
+    """The closed forms, with ``p_h = E K_h``, ``r_hg = E[K_hK_g]/(p_h p_g)``, ``m*_h = E_h m``::
+
+        bias               m*_h − m(x) − (r_hh/n) E_hh[m − m*_h]
+        signal covariance  (r_hg/n) E_hg[(m − m*_h)(m − m*_g)]
+        noise covariance   σ² r_hg/n
+        n_eff              n/r_hh
+
+    Args:
+        task: with a Gaussian design.
+        heads: kernel gaussian or softmax.
+        n: number of keys > 0; a float is allowed.
+        queries: (Q, d).
+
+    Returns:
+        The terms, the limits m*_h (Q, H) and log p_h (Q, H).
+    """
+    tilt_of = TILTS[heads.kernel.name]
+    sigma, target = task.design.covariance, task.target
+
+    def one(head: Array) -> tuple[Array, Array]:
+        tilt = tilt_of(sigma, heads.frames[head][None], heads.bandwidth[head][None], queries)
+        return tilted_mean(target, tilt), tilt.log_mass
+
+    limit, log_mass = jax.lax.map(one, jnp.arange(heads.count))
+    first, second = jnp.triu_indices(heads.count)
+
+    def pair(indices: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+        chosen = jnp.stack(indices)
+        tilt = tilt_of(sigma, heads.frames[chosen], heads.bandwidth[chosen], queries)
+        overlap = jnp.exp(tilt.log_mass - log_mass[chosen].sum(0))
+        product = tilted_product(target, tilt, limit[chosen[0]], limit[chosen[1]])
+        return overlap, overlap * product, tilted_mean(target, tilt)
+
+    # One pair at a time: the (J, J) matrices of one pair live at once, not of all.
+    overlap, signal, mean = jax.lax.map(pair, (first, second))
+
+    def symmetric(values: Float[Array, "P Q"]) -> Float[Array, "Q H H"]:
+        empty = jnp.zeros((heads.count, heads.count, queries.shape[0]))
+        filled = empty.at[first, second].set(values).at[second, first].set(values)
+        return jnp.moveaxis(filled, 2, 0)
+
+    diagonal = jnp.flatnonzero(first == second, size=heads.count)
+    own = overlap[diagonal]
+    bias = limit - target(queries) - own * (mean[diagonal] - limit) / n
+    return FirstOrder(
+        bias.T,
+        symmetric(signal) / n,
+        task.noise_sd**2 * symmetric(overlap) / n,
+        (n / own).T,
+        limit.T,
+        log_mass.T,
+    )
+
+
+def first_order_terms(
+    task: Task, heads: Heads, n: int, queries: Any, *, weights: Any = None
+) -> xr.Dataset:
+    """The first-order prediction as a labelled result.
+
+    Args:
+        task: with a Gaussian design.
+        heads: kernel gaussian or softmax.
+        n: number of keys, ≥ 1.
+        queries: (Q, d).
+        weights: ensemble weights α (H,), sum 1; None is uniform.
+
+    Returns:
+        The dataset of :mod:`sims.terms` without batches, with ``n_eff`` (query, head).
+
+    Raises:
+        InputError: parts do not fit together, or no closed form exists for the design or kernel.
+    """
+    if not isinstance(task.design, GaussianDesign):
+        raise InputError("design", type(task.design).__name__, "GaussianDesign (first order)")
+    if heads.kernel.name not in TILTS:
+        raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(TILTS)} (first order)")
+    queries = check_compatible(task, heads, n, queries)
+    arrays = first_order_arrays(task, heads, float(n), queries)
+    data = terms.assemble(
+        arrays.bias,
+        arrays.bias[:, :, None] * arrays.bias[:, None, :],
+        arrays.signal_covariance,
+        arrays.noise_covariance,
+        weights=weights,
+        attrs={"road": "theory", "order": "first", "n": n},
+    )
+    return data.assign(n_eff=((terms.QUERY, terms.HEAD), arrays.n_eff))
