@@ -1,0 +1,3 @@
+"""Shared by all tests: JAX is set up before any test module makes an array."""
+
+import sims.problem  # noqa: F401

@@ -1,0 +1,97 @@
+"""The angle laws against the pointwise closed forms, averaged by an independent quadrature."""
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+
+from sims.errors import InputError
+from sims.problem import DESIGNS, TARGETS, Heads, Task
+from sims.theory import (
+    correlation_floor,
+    ensemble_factor,
+    gaussian_overlap,
+    noise_correlation_law,
+    noise_covariance_law,
+    predict,
+    softmax_overlap,
+)
+
+pytestmark = pytest.mark.theory
+
+
+def test_reference_vector():
+    """b = 0.7, κ = 0.8, cosines (0.3, 0.85): Π ρ = 1.43243."""
+    product = np.prod(gaussian_overlap([0.3, 0.85], 0.7, 0.8))
+    assert product == pytest.approx(1.43243, abs=5e-6)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("cosine", [0.0, 0.3, -0.6, 0.95, 1.0])
+def test_law_is_the_average_of_the_pointwise_overlap(kernel, cosine):
+    """Gauss–Hermite over the two query coordinates that matter; d_k = 1, orthonormal frames."""
+    bandwidth, kappa = (0.7, 0.8) if kernel == "gaussian" else (1.2, 0.6)
+    nodes, weights = hermegauss(60)
+    weights = weights / weights.sum()
+    queries = kappa * np.stack(np.meshgrid(nodes, nodes, indexing="ij"), -1).reshape(-1, 2)
+    mass = np.outer(weights, weights).ravel()
+    frames = np.array([[[1.0], [0.0]], [[cosine], [np.sqrt(1 - cosine**2)]]])
+    task = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2), 0.5)
+    pointwise = predict(task, Heads(frames, kernel, bandwidth), 40, queries)["noise_covariance"]
+    expected = mass @ pointwise.values[:, 0, 1]
+    law = noise_covariance_law([cosine], 40, 0.5, bandwidth, kappa, kernel)
+    assert float(law) == pytest.approx(expected, rel=1e-8)
+
+
+def test_directions_multiply():
+    """Two directions: the covariance of frames built from blocks factorises over angles."""
+    cosines = np.array([0.3, 0.85])
+    first = np.eye(4, 2)
+    second = np.zeros((4, 2))
+    second[[0, 1], [0, 1]] = cosines
+    second[[2, 3], [0, 1]] = np.sqrt(1 - cosines**2)
+    task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4), 1.0)
+    at_origin = predict(task, Heads(np.stack([first, second]), "gaussian", 0.7), 1, np.zeros((1, 4)))
+    assert float(at_origin["noise_covariance"][0, 0, 1]) == pytest.approx(
+        float(noise_covariance_law(cosines, 1, 1.0, 0.7, 0.0)), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("overlap", [gaussian_overlap, softmax_overlap])
+def test_overlap_rises_from_one(overlap):
+    values = np.asarray(overlap(np.linspace(0, 1, 101), 1.3, 0.7))
+    assert values[0] == pytest.approx(1.0, rel=1e-15)
+    assert (np.diff(values) > 0).all()
+
+
+def test_extremes():
+    """Aligned heads: correlation 1, nothing gained; orthogonal heads: the floor, above zero."""
+    aligned = noise_correlation_law(np.ones(3), 0.7, 0.8)
+    orthogonal = noise_correlation_law(np.zeros(3), 0.7, 0.8)
+    assert float(aligned) == pytest.approx(1.0)
+    assert float(ensemble_factor(8, aligned)) == pytest.approx(1.0)
+    assert float(orthogonal) == pytest.approx(float(correlation_floor(3, 0.7, 0.8)))
+    assert 0 < float(orthogonal) < 1
+
+
+def test_small_bandwidth_limit_is_the_classical_one():
+    b = 1e-3
+    assert float(gaussian_overlap(1.0, b, 0.0)) == pytest.approx((2 * b**2) ** -0.5, rel=1e-5)
+
+
+def test_infinite_average_is_said():
+    """Beyond κ² = t(t+1)/2 the gaussian average diverges; for softmax beyond a = 1/2."""
+    t = 1 + 0.5**2
+    edge = np.sqrt(t * (t + 1) / 2)
+    assert np.isfinite(gaussian_overlap(1.0, 0.5, 0.999 * edge))
+    assert np.isinf(gaussian_overlap(1.0, 0.5, 1.001 * edge))
+    assert np.isfinite(softmax_overlap(1.0, 1.0, 0.999 * np.sqrt(0.5)))
+    assert np.isinf(softmax_overlap(1.0, 1.0, 1.001 * np.sqrt(0.5)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [((1.2, 0.5, 0.5), "cosine"), ((0.5, 0.0, 0.5), "bandwidth"), ((0.5, 0.5, -1.0), "query_scale")],
+)
+def test_bad_input_is_named(arguments, field):
+    with pytest.raises(InputError, match=field):
+        gaussian_overlap(*arguments)
