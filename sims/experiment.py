@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, create_model
 
 from sims.errors import InputError
 from sims.problem import (
@@ -32,15 +31,9 @@ from sims.problem import (
     TrigonometricSeries,
     redundant_views,
 )
+from sims.validation import Strict, parse, read_yaml
 
-Model = TypeVar("Model", bound=BaseModel)
 FIDELITIES = ("smoke", "standard", "paper")
-
-
-class Strict(BaseModel):
-    """A model that refuses unknown keys and does not change types behind the user's back."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> Any:
@@ -53,9 +46,7 @@ def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> A
                 continue
             required = parameter.default is inspect.Parameter.empty
             annotation = (
-                Any
-                if parameter.annotation is inspect.Parameter.empty
-                else parameter.annotation
+                Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
             )
             fields[name] = (annotation, ... if required else parameter.default)
         members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
@@ -63,20 +54,14 @@ def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> A
 
 
 def _arguments(choice: BaseModel) -> dict[str, Any]:
-    return {
-        name: getattr(choice, name)
-        for name in type(choice).model_fields
-        if name != "kind"
-    }
+    return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
 
 
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
 
-DesignChoice = _union(
-    {**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",)
-)
+DesignChoice = _union({**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",))
 TargetChoice = _union(TARGETS, "Target", ("dimension",))
 FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
 QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
@@ -181,9 +166,7 @@ class SimulationSpec(Strict):
     seed: int = Field(default=0, ge=0)
     replicates_per_batch: int = Field(default=32, ge=2)
     batches: int = Field(default=16, ge=2, description="batches to run at least")
-    max_batches: int | None = Field(
-        default=None, ge=2, description="limit; default: batches"
-    )
+    max_batches: int | None = Field(default=None, ge=2, description="limit; default: batches")
     rel_mcse: float | None = Field(
         default=None,
         gt=0,
@@ -196,9 +179,7 @@ class TheorySpec(Strict):
     """Which theory to compute."""
 
     order: Literal["first", "exact"] = "first"
-    rtol: float = Field(
-        default=1e-4, gt=0, description="requested accuracy of the exact road"
-    )
+    rtol: float = Field(default=1e-4, gt=0, description="requested accuracy of the exact road")
 
 
 class DecomposeSpec(Strict):
@@ -216,9 +197,7 @@ class ClaimSpec(Strict):
     regime: str = Field(default="all", description="where it is tested")
     statement: str
     margin: float = Field(ge=0)
-    level: float = Field(
-        default=0.95, gt=0, lt=1, description="confidence of the interval"
-    )
+    level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
     formula: str = Field(description="the section of docs/theory.md behind it")
 
 
@@ -226,9 +205,7 @@ class FidelitySpec(Strict):
     """What a fidelity changes: simulation settings, problem values, the grid."""
 
     simulation: dict[str, Any] = Field(default_factory=dict)
-    problem: dict[str, Any] = Field(
-        default_factory=dict, description="dotted path: value"
-    )
+    problem: dict[str, Any] = Field(default_factory=dict, description="dotted path: value")
     grid: list[dict[str, Any]] | None = None
 
 
@@ -305,103 +282,10 @@ class Point:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def parse(model: type[Model], data: Any, where: str) -> Model:
-    """Validate data against a model.
-
-    Raises:
-        InputError: one line with the field's path, its value and what is allowed.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ": ".join(filter(None, (where, _path(data, first["loc"]))))
-        if first["type"] == "extra_forbidden":
-            raise InputError(
-                field, first["loc"][-1], _known_keys(model, first["loc"])
-            ) from None
-        if first["type"] == "missing":
-            raise InputError(field, "nothing", "a value (it is required)") from None
-        if first["type"] == "union_tag_invalid":
-            context = first["ctx"]
-            raise InputError(
-                f"{field}.kind", context["tag"], context["expected_tags"]
-            ) from None
-        allowed = first["msg"].removeprefix("Input should be ")
-        raise InputError(
-            field, first["input"], allowed[0].lower() + allowed[1:]
-        ) from None
-
-
-def _path(data: Any, location: tuple[Any, ...]) -> str:
-    """The dotted path of an error, without the names of union members that pydantic puts in."""
-    parts = []
-    for part in location[:-1]:
-        inside = isinstance(data, dict) and part in data
-        if inside or (isinstance(data, list) and isinstance(part, int)):
-            data = data[part]
-            parts.append(part)
-    last = location[-1:]
-    if isinstance(data, dict | list):
-        parts.extend(last)
-    return ".".join(map(str, parts))
-
-
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """A YAML mapping from a file, or InputError in one line."""
-    try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(
-            str(path), error.strerror or "unreadable", "a readable YAML file"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}" if mark else "its text"
-        raise InputError(
-            str(path), f"a mistake at {place}", "valid YAML in UTF-8"
-        ) from None
-    if not isinstance(data, dict):
-        raise InputError(str(path), type(data).__name__, "a mapping of keys to values")
-    return data
-
-
 def load_experiment(folder: str | Path) -> ExperimentSpec:
     """The experiment in a folder."""
     path = Path(folder) / "experiment.yaml"
     return parse(ExperimentSpec, read_yaml(path), str(path))
-
-
-def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> str:
-    """The keys allowed where an unknown one stood, for the error line."""
-    schema = model.model_json_schema()
-    node: Any = schema
-    for part in location[:-1]:
-        node = _resolve(schema, node)
-        options = node.get("oneOf") or node.get("anyOf") or []
-        for option in (_resolve(schema, o) for o in options):
-            mapping = option.get("discriminator", {}).get("mapping", {})
-            if part in mapping:
-                option = {"$ref": mapping[part]}
-            if (
-                option.get("properties", {}).get("kind", {}).get("const") == part
-                or "$ref" in option
-            ):
-                node = option
-                break
-            if part in option.get("properties", {}):
-                node = option["properties"][part]
-                break
-        else:
-            node = node.get("properties", {}).get(part, node)
-    keys = _resolve(schema, node).get("properties", {})
-    return ", ".join(sorted(keys)) if keys else "no such key (see `sims schema`)"
-
-
-def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    while "$ref" in node:
-        node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
-    return node
 
 
 def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
