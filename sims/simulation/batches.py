@@ -1,0 +1,145 @@
+"""The compiled part of the engine: batches of replicates, one batch a device at a time."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, Float
+
+from sims.problem import Heads, Task
+from sims.simulation.draws import replicate_key
+from sims.simulation.replicate import Blocks, Replicate, replicate
+
+TRACES: Counter["Settings"] = Counter()
+"""How often each compilation was traced in this process (one trace = one compilation)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that selects a compilation, next to the shapes of the arrays."""
+
+    n: int
+    replicates: int
+    blocks: Blocks
+    at_once: int
+    """Replicates computed side by side; divides ``replicates``."""
+    dtype: str
+    raw_labels: bool
+
+
+class _Moments(NamedTuple):
+    """Running mean and sum of centred products (Welford), exact whatever the mean's size."""
+
+    mean: Float[Array, "Q H"]
+    products: Float[Array, "Q H H"]
+
+    @classmethod
+    def zero(cls, queries: int, heads: int) -> "_Moments":
+        return cls(jnp.zeros((queries, heads)), jnp.zeros((queries, heads, heads)))
+
+    def add(self, value: Array, count: Array) -> "_Moments":
+        """With the value that is number ``count`` (from 1)."""
+        delta = value - self.mean
+        outer = delta[..., :, None] * delta[..., None, :]
+        return _Moments(self.mean + delta / count, self.products + outer * ((count - 1) / count))
+
+    def estimates(self, count: int) -> tuple[Array, Array, Array]:
+        """Mean b, unbiased product ``b bᵀ − s/R``, and unbiased covariance s."""
+        covariance = self.products / (count - 1)
+        outer = self.mean[..., :, None] * self.mean[..., None, :]
+        return self.mean, outer - covariance / count, covariance
+
+
+def _one_batch(
+    task: Task, heads: Heads, queries: Array, root: Array, batch: Array, settings: Settings
+) -> dict[str, Array]:
+    size = (len(queries), heads.count)
+
+    def one(index: Array) -> Replicate:
+        return replicate(
+            task,
+            heads,
+            queries,
+            replicate_key(root, batch, index),
+            n=settings.n,
+            dtype=jnp.dtype(settings.dtype),
+            blocks=settings.blocks,
+            raw_labels=settings.raw_labels,
+        )
+
+    def add(carry: Any, item: tuple[Array, Replicate]) -> tuple[Any, None]:
+        index, value = item
+        count = (index + 1).astype(jnp.float64)
+        moments, raw, noise, empty = carry
+        if settings.raw_labels:
+            raw = raw.add(value.raw_deviation, count)
+        carry = moments.add(value.deviation, count), raw, noise + value.noise, empty + value.empty
+        return carry, None
+
+    def step(carry: Any, indices: Array) -> tuple[Any, None]:
+        # One after another keeps the weights in a CPU's cache; accelerators want many at once.
+        if settings.at_once == 1:
+            return add(carry, (indices[0], one(indices[0])))
+        return lax.scan(add, carry, (indices, jax.vmap(one)(indices)))
+
+    zero = _Moments.zero(*size)
+    carry = (zero, zero, jnp.zeros((*size, heads.count)), jnp.zeros(size))
+    indices = jnp.arange(settings.replicates).reshape(-1, settings.at_once)
+    (moments, raw, noise, empty), _ = lax.scan(step, carry, indices)
+    r = settings.replicates
+    names = ("bias", "bias_product", "signal_covariance")
+    out = dict(zip(names, moments.estimates(r), strict=True))
+    out["noise_covariance"], out["empty_rate"] = noise / r, empty / r
+    if settings.raw_labels:
+        names = ("raw_bias", "raw_bias_product", "raw_total_covariance")
+        out |= dict(zip(names, raw.estimates(r), strict=True))
+    return out
+
+
+@partial(jax.jit, static_argnames=("settings", "mesh"))
+def run_batches(
+    task: Task,
+    heads: Heads,
+    queries: Float[Array, "Q d"],
+    root: Array,
+    batches: Array,
+    *,
+    settings: Settings,
+    mesh: Mesh,
+) -> dict[str, Array]:
+    """Unbiased estimates of every term from each of the batches, one batch a device.
+
+    Args:
+        task: traced; only its shapes select the compilation.
+        heads: likewise (its kernel is static).
+        queries: (Q, d), a multiple of ``settings.blocks.queries``.
+        root: the key of the seed.
+        batches: numbers of the batches, as many as the mesh has devices.
+        settings: static sizes.
+        mesh: one axis named ``batch``.
+
+    Returns:
+        Arrays with a leading batch axis: ``bias`` (…, Q, H), ``bias_product``,
+        ``signal_covariance``, ``noise_covariance`` (…, Q, H, H), ``empty_rate`` (…, Q, H) and,
+        with raw labels, ``raw_bias``, ``raw_bias_product``, ``raw_total_covariance``.
+    """
+    TRACES[settings] += 1
+
+    def local(task: Task, heads: Heads, queries: Array, root: Array, batch: Array) -> Any:
+        out = _one_batch(task, heads, queries, root, batch[0], settings)
+        return {name: value[None] for name, value in out.items()}
+
+    everywhere, split = PartitionSpec(), PartitionSpec("batch")
+    program = jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=(everywhere, everywhere, everywhere, everywhere, split),
+        out_specs=split,
+        check_vma=False,
+    )
+    return program(task, heads, queries, root, batches)

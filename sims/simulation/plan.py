@@ -1,0 +1,110 @@
+"""Cutting the work: block sizes that keep the working set within a stated number of bytes."""
+
+from dataclasses import dataclass
+
+from sims.errors import InputError
+from sims.simulation.draws import DRAW_BLOCK
+from sims.simulation.replicate import Blocks
+
+CACHE = 256 * 1024
+"""Bytes of weights meant to stay in a CPU core's second-level cache."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of one problem."""
+
+    queries: int
+    heads: int
+    dimension: int
+    width: int
+    terms: int
+    n: int
+    itemsize: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Queries of one call of the compiled program, and the blocks within it."""
+
+    group: int
+    blocks: Blocks
+    at_once: int
+    bytes_per_device: int
+
+
+def working_set(shape: Shape, group: int, blocks: Blocks, at_once: int) -> int:
+    """Bytes one device needs at a time: draws, weights, running sums, and results in flight.
+
+    Counts every array that must exist together, temporaries twice; the compiled program may
+    reuse more than that. The datasets returned to the caller are not included.
+    """
+    h, item = shape.heads, shape.itemsize
+    rows = min(shape.n, DRAW_BLOCK)
+    draws = rows * (2 * shape.dimension + 1) * item
+    keys = blocks.keys * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
+    weights = 2 * blocks.queries * h * blocks.keys * item
+    sums = 2 * group * h * (h + 4) * 8 + group * h * (h + 4) * item
+    one = draws + keys + weights + sums + group * h * (h + 2) * 8
+    moments = 2 * group * h * (3 * h + 3) * 8
+    in_flight = 2 * group * h * (5 * h + 3) * 8
+    return at_once * one + moments + in_flight
+
+
+def make_plan(
+    shape: Shape,
+    replicates: int,
+    budget: int,
+    devices: int,
+    *,
+    platform: str = "cpu",
+    key_block: int | None = None,
+    query_block: int | None = None,
+    query_group: int | None = None,
+    replicates_at_once: int | None = None,
+) -> Plan:
+    """Choose blocks whose working set, summed over host devices, obeys the budget.
+
+    Sizes given by the caller are kept (queries in a group are rounded up to whole blocks); the
+    others start from what fits a cache on a CPU, or fills an accelerator, and are halved, fewest
+    losses first, until the working set fits.
+
+    Raises:
+        InputError: even the smallest blocks exceed the budget.
+    """
+    cpu = platform == "cpu"
+    share = budget // (devices if cpu else 1)
+    keys = key_block or min(shape.n, 1024 if cpu else DRAW_BLOCK)
+    keys = min(keys, shape.n, DRAW_BLOCK)
+    if query_block:
+        queries = query_block
+    elif cpu:
+        queries = max(1, CACHE // (shape.heads * keys * shape.itemsize))
+    else:
+        queries = shape.queries
+    queries = min(queries, shape.queries)
+    group = min(query_group or shape.queries, shape.queries)
+    at_once = _divisor(replicates, replicates_at_once or (1 if cpu else 32))
+    while True:
+        # Equal blocks waste the least on padding, and groups hold whole blocks.
+        queries = -(-group // -(-group // queries))
+        padded = -(-group // queries) * queries
+        blocks = Blocks(keys, queries)
+        need = working_set(shape, padded, blocks, at_once)
+        if need <= share:
+            return Plan(padded, blocks, at_once, need)
+        if at_once > 1 and not replicates_at_once:
+            at_once = _divisor(replicates, at_once // 2)
+        elif queries > 1 and not query_block:
+            queries = queries // 2
+        elif keys > 128 and not key_block:
+            keys = max(128, keys // 2)
+        elif group > 1 and not query_group:
+            group = -(-group // 2)
+        else:
+            raise InputError("memory_budget", budget, f">= {need * (devices if cpu else 1)} bytes here")
+
+
+def _divisor(number: int, at_most: int) -> int:
+    """The largest divisor of ``number`` not above ``at_most``."""
+    return max(k for k in range(1, max(1, min(number, at_most)) + 1) if number % k == 0)

@@ -1,0 +1,128 @@
+"""One replicate: a design is drawn, every head answers every query, the label noise integrates out.
+
+Given the design, with ``g_h(x) = Σ_i w_hi m(X_i)``, ``E[f̂_h | X] = g_h`` and
+``Cov(f̂_h, f̂_g | X) = σ² Σ_i w_hi w_gi``. Keys stream through in blocks: exponents keep a running
+maximum, and sums taken under an earlier maximum are rescaled, so nothing of size (Q, H, n) exists.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from sims.problem import Heads, Task
+from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
+from sims.simulation.heads import finite_or_zero, kernel_sums, scaled_projection
+
+
+class Blocks(NamedTuple):
+    """How the work is cut; changes no number but by rounding."""
+
+    keys: int
+    """Keys weighed together."""
+    queries: int
+    """Queries weighed together."""
+
+
+class Replicate(NamedTuple):
+    """What one replicate yields, in float64."""
+
+    deviation: Float[Array, "Q H"]
+    """g_h(x) − m(x), the conditional mean's error given the design."""
+    noise: Float[Array, "Q H H"]
+    """σ² Σ_i w_hi w_gi, the conditional covariance given the design."""
+    raw_deviation: Float[Array, "Q H"] | None
+    """f̂_h(x) − m(x) with drawn Gaussian labels; None when no labels are drawn."""
+    empty: Float[Array, "Q H"]
+    """1 where no key was in reach (all K = 0), so that the estimate counts as 0."""
+
+
+class _Sums(NamedTuple):
+    peak: Float[Array, "Q H"]
+    gram: Float[Array, "Q H H"]
+    linear: Float[Array, "Q H c"]
+
+
+def replicate(
+    task: Task,
+    heads: Heads,
+    queries: Float[Array, "Q d"],
+    key: Array,
+    *,
+    n: int,
+    dtype: Any,
+    blocks: Blocks,
+    raw_labels: bool,
+) -> Replicate:
+    """Draw one design and return the conditional moments of every head at every query.
+
+    Args:
+        task: design, target and noise level σ.
+        heads: H heads.
+        queries: x, (Q, d) in float64, Q a multiple of ``blocks.queries``.
+        key: of this replicate.
+        n: number of keys.
+        dtype: of draws, kernels and sums within a block; sums over blocks are float64.
+        blocks: how the work is cut.
+        raw_labels: whether to draw labels as well.
+    """
+    count = 3 if raw_labels else 2
+    q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
+    q = q.transpose(2, 0, 1).reshape(-1, blocks.queries, *q.shape[:2]).transpose(0, 2, 1, 3)
+    shape = (len(queries), heads.count)
+    sums = _Sums(
+        jnp.full(shape, -jnp.inf), jnp.zeros((*shape, heads.count)), jnp.zeros((*shape, count))
+    )
+
+    def absorb(sums: _Sums, block: tuple[Array, Array]) -> tuple[_Sums, None]:
+        x, noise = block
+        keys = scaled_projection(heads, x, dtype)
+        values = [target_values(task.target, x), jnp.ones(len(x), dtype)]
+        columns = jnp.stack([*values, noise] if raw_labels else values, axis=1)
+        parts = lax.map(lambda part: kernel_sums(heads.kernel, part, keys, columns), q)
+        return _merge(sums, *(part.reshape(-1, *part.shape[2:]) for part in parts)), None
+
+    def absorb_draw(sums: _Sums, block: Any, size: int) -> _Sums:
+        x, noise = draw_block(task, key, block, size, dtype)
+        step = min(blocks.keys, size)
+        whole = size // step * step
+        if whole == step:
+            sums, _ = absorb(sums, (x[:step], noise[:step]))
+        else:
+            cut = (x[:whole].reshape(-1, step, x.shape[1]), noise[:whole].reshape(-1, step))
+            sums, _ = lax.scan(absorb, sums, cut)
+        return sums if whole == size else absorb(sums, (x[whole:], noise[whole:]))[0]
+
+    full, rest = divmod(n, DRAW_BLOCK)
+    if full:
+        sums = lax.fori_loop(0, full, lambda i, s: absorb_draw(s, i, DRAW_BLOCK), sums)
+    if rest:
+        sums = absorb_draw(sums, full, rest)
+    return _finish(task, queries, sums, raw_labels)
+
+
+def _merge(old: _Sums, peak: Array, gram: Array, linear: Array) -> _Sums:
+    """Sums over both sets of keys, under the larger of the two shifts."""
+    peak = peak.astype(jnp.float64)
+    top = jnp.maximum(old.peak, peak)
+    a = jnp.exp(old.peak - finite_or_zero(top))[..., None]
+    b = jnp.exp(peak - finite_or_zero(top))[..., None]
+    # A block with no key in reach has zero sums; its factor exp(−inf) = 0 agrees.
+    return _Sums(
+        top,
+        old.gram * a * a.mT + gram.astype(jnp.float64) * b * b.mT,
+        old.linear * a + linear.astype(jnp.float64) * b,
+    )
+
+
+def _finish(task: Task, queries: Array, sums: _Sums, raw_labels: bool) -> Replicate:
+    total = sums.linear[..., 1]
+    empty = total <= 0
+    inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))
+    deviation = sums.linear[..., 0] * inverse - task.target(queries)[:, None]
+    noise = task.noise_sd**2 * sums.gram * inverse[..., None] * inverse[..., None, :]
+    raw = None
+    if raw_labels:
+        raw = deviation + task.noise_sd * sums.linear[..., 2] * inverse
+    return Replicate(deviation, noise, raw, empty.astype(jnp.float64))
