@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -258,6 +259,8 @@ class ExperimentSpec(Strict):
         for index, coordinates in enumerate(_product(blocks)):
             spec = parse(ProblemSpec, _with(base, coordinates), f"grid point {index}")
             points.append(Point(f"{index:04d}", coordinates, spec))
+        if not points:
+            raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
         return points
 
 
@@ -290,7 +293,7 @@ def load_experiment(folder: str | Path) -> ExperimentSpec:
 
 def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a nested mapping with dotted paths set; a path may add a key, not a level."""
-    copy = json.loads(json.dumps(base))
+    copy = deepcopy(dict(base))
     for path, value in changes.items():
         *parents, last = path.split(".")
         node = copy
@@ -308,4 +311,7 @@ def _product(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             [(path, v) for v in value] if isinstance(value, list) else [(path, value)]
             for path, value in block.items()
         ]
+        for path, value in block.items():
+            if value == []:
+                raise InputError(f"grid: {path}", value, "at least one value")
         yield from (dict(choice) for choice in itertools.product(*axes))

@@ -1,5 +1,6 @@
 """Validation of what users write: strict models, and errors of one line."""
 
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,10 @@ def parse(model: type[Model], data: Any, where: str) -> Model:
         if first["type"] == "union_tag_invalid":
             context = first["ctx"]
             raise InputError(f"{field}.kind", context["tag"], context["expected_tags"]) from None
+        if first["type"] == "union_tag_not_found":
+            raise InputError(f"{field}.kind", "nothing", "a value (it is required)") from None
+        if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
+            raise InputError(field, first["input"], "a mapping of keys to values") from None
         allowed = first["msg"].removeprefix("Input should be ")
         raise InputError(field, first["input"], allowed[0].lower() + allowed[1:]) from None
 
@@ -53,10 +58,21 @@ def _path(data: Any, location: tuple[Any, ...]) -> str:
     return ".".join(map(str, parts))
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's numbers: PyYAML follows 1.1, where ``1e-3`` is text for want of a point."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"),
+    list("-+0123456789"),
+)
+
+
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """A YAML mapping from a file, or InputError in one line."""
     try:
-        data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        data = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
         raise InputError(
             str(path), error.strerror or "unreadable", "a readable YAML file"

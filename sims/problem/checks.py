@@ -1,5 +1,6 @@
-"""Checks of concrete arrays; traced values pass, since they have no value to look at."""
+"""Checks of arguments, and the keys of seeds; traced arrays pass: they have no value to look at."""
 
+import zlib
 from typing import Any
 
 import jax
@@ -48,3 +49,32 @@ def check_count(field: str, value: int, least: int = 1) -> None:
     """Raise InputError when an integer is below its least allowed value."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InputError(field, value, f"an integer >= {least}")
+
+
+def check_covariance(field: str, matrix: Any) -> None:
+    """Raise InputError unless a matrix is square, finite, symmetric, positive semidefinite."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise InputError(field, matrix.shape, "a square matrix (d, d)")
+    check_finite(field, matrix)
+    if is_concrete(matrix):
+        # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
+        scale = max(float(jnp.max(jnp.abs(matrix))), np.finfo(float).tiny)
+        asymmetry = float(jnp.max(jnp.abs(matrix - matrix.T)))
+        if asymmetry > 1e-10 * scale:
+            raise InputError(field, f"asymmetry {asymmetry:.3g}", "symmetric")
+        smallest = float(jnp.linalg.eigvalsh(matrix)[0])
+        if smallest < -1e-10 * scale * len(matrix):
+            allowed = "positive semidefinite (no eigenvalue below 0)"
+            raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)
+
+
+def seeded_key(field: str, seed: int) -> jax.Array:
+    """The random key of a seed in the field of that name.
+
+    The field enters the key: the same seed in two fields gives independent draws. Otherwise the
+    default seeds would make frames, target, queries and Σ's eigenbasis out of the same normals.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise InputError(field, seed, "an integer from 0 to 2**63 - 1")
+    root = jax.random.key(int(seed), impl="threefry2x32")
+    return jax.random.fold_in(root, zlib.crc32(field.encode()))

@@ -6,7 +6,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
@@ -14,10 +13,10 @@ from sims.errors import InputError
 from sims.problem.checks import (
     as_floats,
     check_count,
-    check_finite,
+    check_covariance,
     check_non_negative,
     check_positive,
-    is_concrete,
+    seeded_key,
 )
 
 
@@ -54,26 +53,7 @@ class GaussianDesign(Design):
 
     def __init__(self, covariance: Any) -> None:
         covariance = as_floats("design.covariance", covariance)
-        if (
-            covariance.ndim != 2
-            or covariance.shape[0] != covariance.shape[1]
-            or not covariance.size
-        ):
-            raise InputError("design.covariance", covariance.shape, "a square matrix (d, d)")
-        check_finite("design.covariance", covariance)
-        if is_concrete(covariance):
-            # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
-            scale = max(float(jnp.max(jnp.abs(covariance))), np.finfo(float).tiny)
-            asymmetry = float(jnp.max(jnp.abs(covariance - covariance.T)))
-            if asymmetry > 1e-10 * scale:
-                raise InputError("design.covariance", f"asymmetry {asymmetry:.3g}", "symmetric")
-            smallest = float(jnp.linalg.eigvalsh(covariance)[0])
-            if smallest < -1e-10 * scale * len(covariance):
-                raise InputError(
-                    "design.covariance",
-                    f"eigenvalue {smallest:.6g}",
-                    "positive semidefinite (no eigenvalue below 0)",
-                )
+        check_covariance("design.covariance", covariance)
         self.covariance = covariance
         values, vectors = jnp.linalg.eigh(covariance)
         self.factor = (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
@@ -113,7 +93,8 @@ def decaying_spectrum(
     values = values * dimension / values.sum()
     if rotation_seed is None:
         return GaussianDesign(jnp.diag(values))
-    basis = jax.random.orthogonal(jax.random.key(rotation_seed), dimension, dtype=jnp.float64)
+    key = seeded_key("design.rotation_seed", rotation_seed)
+    basis = jax.random.orthogonal(key, dimension, dtype=jnp.float64)
     covariance = (basis * values) @ basis.T
     return GaussianDesign((covariance + covariance.T) / 2)
 

@@ -8,7 +8,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem.checks import as_floats, check_count, check_finite, is_concrete
+from sims.problem.checks import (
+    as_floats,
+    check_count,
+    check_covariance,
+    check_finite,
+    is_concrete,
+    seeded_key,
+)
 
 
 def principal_angles(
@@ -27,14 +34,26 @@ def principal_angles(
     Raises:
         InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
     """
+    first = as_floats("principal_angles.first", first)
+    second = as_floats("principal_angles.second", second)
+    root = None
+    if covariance is not None:
+        covariance = as_floats("principal_angles.covariance", covariance)
+        check_covariance("principal_angles.covariance", covariance)
+        if len(covariance) != len(first):
+            raise InputError(
+                "principal_angles.covariance", covariance.shape, f"shape ({len(first)}, same)"
+            )
+        values, vectors = jnp.linalg.eigh(covariance)
+        root = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * vectors.T
     bases = []
     for name, frame in (("first", first), ("second", second)):
-        frame = jnp.asarray(frame, jnp.float64)
-        if frame.ndim != 2 or frame.shape[0] != jnp.shape(first)[0]:
-            raise InputError(f"principal_angles.{name}", frame.shape, "shape (d, p), the same d")
-        if covariance is not None:
-            values, vectors = jnp.linalg.eigh(jnp.asarray(covariance, jnp.float64))
-            frame = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * (vectors.T @ frame)
+        if frame.ndim != 2 or len(frame) != len(first) or not 1 <= frame.shape[1] <= len(frame):
+            raise InputError(
+                f"principal_angles.{name}", frame.shape, "shape (d, p), 1 <= p <= d, the same d"
+            )
+        if root is not None:
+            frame = root @ frame
         left, singular, _ = jnp.linalg.svd(frame, full_matrices=False)
         if is_concrete(singular) and not singular[-1] > 1e-12 * singular[0]:
             raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
@@ -151,7 +170,7 @@ def equiangular(
 def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
-    keys = jax.random.split(jax.random.key(seed), count)
+    keys = jax.random.split(seeded_key("heads.frames.seed", seed), count)
     draw = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width])
     return draw(keys)
 
@@ -169,12 +188,16 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
-    chosen = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
+    if ranks is None:
+        chosen = np.minimum(np.arange(1, count + 1), width)
+    else:
+        as_floats("heads.frames.ranks", ranks)  # refuses ragged lists and text
+        chosen = np.asarray(ranks)
     if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
         raise InputError("heads.frames.ranks", ranks, f"{count} integers (one for each head)")
     if chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
-    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)[:, :width]
+    basis = _haar_matrix(dimension, seed)[:, :width]
     return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
 
 
@@ -197,8 +220,13 @@ def _check_sizes(dimension: int, count: int, width: int) -> None:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
 
 
+def _haar_matrix(dimension: int, seed: int) -> Float[Array, "d d"]:
+    key = seeded_key("heads.frames.seed", seed)
+    return jax.random.orthogonal(key, dimension, dtype=jnp.float64)
+
+
 def _blocks(dimension: int, count: int, width: int, seed: int) -> Float[Array, "d H d_k"]:
-    basis = jax.random.orthogonal(jax.random.key(seed), dimension, dtype=jnp.float64)
+    basis = _haar_matrix(dimension, seed)
     return basis[:, : count * width].reshape(dimension, count, width)
 
 
@@ -209,4 +237,4 @@ FRAMES = {
     "nested": nested,
     "explicit": explicit,
 }
-"""Every family of frames: name to ``(dimension, count, width, seed, **parameters) -> (H, d, d_k)``."""
+"""Every family of frames: name to ``(dimension, count, width, seed, **options) -> (H, d, d_k)``."""

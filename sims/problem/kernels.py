@@ -51,6 +51,6 @@ def get_kernel(kernel: "str | Kernel") -> Kernel:
     """The kernel of that name, or the kernel itself."""
     if isinstance(kernel, Kernel):
         return kernel
-    if kernel not in KERNELS:
+    if not isinstance(kernel, str) or kernel not in KERNELS:
         raise InputError("heads.kernel", kernel, ", ".join(sorted(KERNELS)))
     return KERNELS[kernel]

@@ -21,6 +21,7 @@ from sims.problem.checks import (
     check_finite,
     check_non_negative,
     check_positive,
+    seeded_key,
 )
 
 
@@ -89,7 +90,7 @@ def holder(
     check_count("dimension", dimension)
     check_positive("target.beta", beta)
     check_count("target.levels", levels, least=0)
-    direction_key, phase_key = jax.random.split(jax.random.key(seed))
+    direction_key, phase_key = jax.random.split(seeded_key("target.seed", seed))
     raw = dist.Normal(jnp.zeros(dimension), 1.0).sample(direction_key, (levels + 1,))
     directions = raw / jnp.linalg.norm(raw, axis=1, keepdims=True)
     scale = 2.0 ** jnp.arange(levels + 1)
@@ -110,6 +111,7 @@ def matern(
     ω ~ multivariate t with 2ν degrees of freedom and scale 1/lengthscale, a_j = √(2/J).
     Source: spectral density of the Matérn covariance (Rasmussen & Williams 2006, eq. 4.15).
     """
+    check_count("dimension", dimension)
     check_positive("target.nu", nu)
     spectrum = dist.MultivariateStudentT(2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension))
     return _random_features(spectrum, seed, lengthscale, features)
@@ -126,11 +128,11 @@ def rbf(
 def additive(
     dimension: int, seed: int = 0, lengthscale: float = 1.0, features: int = 8
 ) -> TrigonometricSeries:
-    """``Σ_j m_j(x_j)/√d``: one univariate squared-exponential draw a coordinate (``features`` each)."""
+    """``Σ_j m_j(x_j)/√d``: one squared-exponential draw a coordinate (``features`` each)."""
     check_count("dimension", dimension)
     check_positive("target.lengthscale", lengthscale)
     check_count("target.features", features)
-    frequency_key, phase_key = jax.random.split(jax.random.key(seed))
+    frequency_key, phase_key = jax.random.split(seeded_key("target.seed", seed))
     terms = dimension * features
     size = dist.Normal(0.0, 1.0 / lengthscale).sample(frequency_key, (terms,))
     axis = jnp.repeat(jnp.eye(dimension), features, axis=0)
@@ -222,7 +224,7 @@ def _random_features(
 ) -> TrigonometricSeries:
     check_positive("target.lengthscale", lengthscale)
     check_count("target.features", features)
-    frequency_key, phase_key = jax.random.split(jax.random.key(seed))
+    frequency_key, phase_key = jax.random.split(seeded_key("target.seed", seed))
     frequency = spectrum.sample(frequency_key, (features,)) / lengthscale
     amplitude = jnp.full(features, jnp.sqrt(2.0 / features))
     return TrigonometricSeries(amplitude, frequency, _phases(phase_key, features))

@@ -10,9 +10,11 @@ from jaxtyping import Array, Float
 from sims.errors import InputError
 from sims.problem.checks import (
     as_floats,
+    check_count,
     check_finite,
     check_non_negative,
     check_positive,
+    seeded_key,
 )
 from sims.problem.designs import Design
 from sims.problem.kernels import Kernel, get_kernel
@@ -98,25 +100,34 @@ def gaussian_queries(
     dimension: int, count: int, scale: float, seed: int = 0
 ) -> Float[Array, "Q d"]:
     """Queries ``x ~ N(0, scale²·I)``; scale (κ) 0 puts every query at the origin."""
+    _check_sizes(dimension, count)
     check_non_negative("queries.scale", scale)
-    return scale * jax.random.normal(jax.random.key(seed), (count, dimension), jnp.float64)
+    key = seeded_key("queries.seed", seed)
+    return scale * jax.random.normal(key, (count, dimension), jnp.float64)
 
 
 def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
     """Queries uniform in the ball of that radius around the origin."""
+    _check_sizes(dimension, count)
     check_non_negative("queries.radius", radius)
-    return radius * jax.random.ball(
-        jax.random.key(seed), dimension, shape=(count,), dtype=jnp.float64
-    )
+    key = seeded_key("queries.seed", seed)
+    return radius * jax.random.ball(key, dimension, shape=(count,), dtype=jnp.float64)
 
 
 def explicit_queries(dimension: int, count: int, points: Any, seed: int = 0) -> Float[Array, "Q d"]:
     """Queries given one by one, shape (Q, d). The seed is not used."""
     del seed
+    _check_sizes(dimension, count)
     array = as_floats("queries.points", points)
     if array.shape != (count, dimension):
         raise InputError("queries.points", array.shape, f"shape ({count}, {dimension})")
+    check_finite("queries.points", array)
     return array
+
+
+def _check_sizes(dimension: int, count: int) -> None:
+    check_count("dimension", dimension)
+    check_count("queries.count", count)
 
 
 QUERIES = {
