@@ -174,6 +174,10 @@ class SimulationSpec(Strict):
         description="stop when every term's MCSE is below this share of it",
     )
     precision: Literal["float32", "float64"] = "float32"
+    raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
+    keep_queries: bool = Field(
+        default=False, description="keep estimates at every query, not only their average"
+    )
 
 
 class TheorySpec(Strict):
