@@ -1,0 +1,144 @@
+"""The ``sims`` command. Heavy imports stand inside the commands, so that ``--help`` is instant."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from sims import __version__
+from sims.errors import InputError
+from sims.fingerprint import FIDELITIES
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, like all errors of the suite."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code: 2, with one line on stderr, for bad input."""
+    options = _parser().parse_args(arguments)
+    module, function = options.run.split(":")
+    try:
+        getattr(import_module(f"sims.cli.{module}"), function)(options)
+        sys.stdout.flush()
+    except InputError as error:
+        print(f"sims {options.command}: {error}", file=sys.stderr)
+        return 2
+    except (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError) as error:
+        wanted = "a file that can be written"
+        print(f"sims {options.command}: {error.filename}: got {error.strerror!r}; "
+              f"allowed: {wanted}", file=sys.stderr)  # fmt: skip
+        return 2
+    except BrokenPipeError:
+        sys.stderr.close()  # nobody reads on: not worth a message
+        return 0
+    except KeyboardInterrupt:
+        print(f"sims {options.command}: interrupted; finished points are kept", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="sims",
+        description="Multi-head attention as an ensemble of Nadaraya-Watson estimators: theory "
+        "and simulation of the bias-variance-covariance decomposition, side by side.",
+    )
+    parser.add_argument("--version", action="version", version=f"sims {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    one = _command(
+        commands,
+        "decompose",
+        "decompose:decompose",
+        "decompose the error of one problem by both roads",
+        "Reads a problem (`sims schema decompose` describes the file) and prints every term of "
+        "its bias-variance-covariance decomposition by theory and by simulation, with the Monte "
+        "Carlo standard error (MCSE), the gap between the two and the effective number of keys.",
+    )
+    one.add_argument("spec", metavar="SPEC.yaml", help="the problem")
+    one.add_argument(
+        "--rel-mcse",
+        type=float,
+        metavar="R",
+        help="simulate until every term's MCSE is below this share of it, such as 0.01",
+    )
+    one.add_argument("--seed", type=int, help="seed of the simulation, in place of the file's")
+    one.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+    listed = _command(
+        commands, "experiments", "listing:experiments", "list the experiments of this folder"
+    )
+    listed.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+    claims = _command(
+        commands,
+        "claims",
+        "listing:claims",
+        "list the paper's claims and the latest verdicts on them",
+        "Verdicts come from results/FIDELITY/ledger.json if there is one, otherwise from "
+        "results/published/ledger.json.",
+    )
+    _fidelity(claims)
+    claims.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+    schema = _command(
+        commands, "schema", "listing:schema", "print the JSON schema of a file that users write"
+    )
+    schema.add_argument(
+        "what",
+        nargs="?",
+        default="experiment",
+        choices=["experiment", "problem", "decompose"],
+        help="which file (default: experiment)",
+    )
+
+    for name, help_, default in (
+        ("simulate", "pipeline: estimate every point of an experiment", "simulation.nc"),
+        ("predict", "pipeline: predict every point of an experiment", "theory.nc"),
+        ("judge", "pipeline: turn both roads into verdicts", "verdicts.json"),
+        ("plot", "pipeline: draw the figure (PDF and PNG) and write its caption", "figure.pdf"),
+    ):
+        step = _command(commands, name, f"steps:{name}", help_)
+        step.add_argument("experiment", metavar="EXPERIMENT", help="its name, or its folder")
+        _fidelity(step)
+        step.add_argument(
+            "--output",
+            metavar="FILE",
+            help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
+            "steps wrote beside it",
+        )
+    for name, help_, default in (
+        ("ledger", "pipeline: gather the verdicts of all experiments", "ledger.json"),
+        ("report", "pipeline: write the report, one self-contained page", "report.html"),
+    ):
+        step = _command(commands, name, f"steps:{name}", help_)
+        _fidelity(step)
+        step.add_argument("--output", metavar="FILE", help=f"default: results/FIDELITY/{default}")
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[_Parser]",
+    name: str,
+    run: str,
+    help: str,
+    description: str | None = None,
+) -> argparse.ArgumentParser:
+    text = help[0].upper() + help[1:] + "." + (f" {description}" if description else "")
+    parser = commands.add_parser(name, help=help, description=text)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _fidelity(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--fidelity",
+        default="standard",
+        choices=FIDELITIES,
+        help="smoke: seconds; standard: minutes on 4 cores (default); paper: a GPU or a cluster",
+    )

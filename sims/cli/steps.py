@@ -1,0 +1,181 @@
+"""The steps of the pipeline, as the Snakefile calls them. Each writes its output atomically."""
+
+import importlib.util
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sims.errors import InputError
+from sims.fingerprint import code, experiments, fingerprint, folder_of
+
+
+def simulate(options: Namespace) -> None:
+    """``sims simulate``: estimate every point of an experiment."""
+    from sims.experiment import Point, load_experiment
+
+    folder = folder_of(options.experiment)
+    settings = load_experiment(folder).simulation_at(options.fidelity)
+
+    def estimate(point: Point) -> Any:
+        from sims.cli.roads import estimate_terms
+
+        return estimate_terms(point.spec.build(), settings, progress=sys.stderr.isatty())
+
+    _run_road("simulate", "simulation", folder, options, estimate, settings.model_dump())
+
+
+def predict(options: Namespace) -> None:
+    """``sims predict``: predict every point of an experiment."""
+    from sims.experiment import Point, load_experiment
+
+    folder = folder_of(options.experiment)
+    settings = load_experiment(folder).theory
+
+    def prediction(point: Point) -> Any:
+        from sims.cli.roads import predict_terms
+
+        return predict_terms(point.spec.build(), settings)
+
+    _run_road("predict", "theory", folder, options, prediction, settings.model_dump())
+
+
+def _run_road(
+    step: str,
+    road: str,
+    folder: Path,
+    options: Namespace,
+    compute: Callable[[Any], Any],
+    settings: dict[str, Any],
+) -> None:
+    """Compute the points that have no checkpoint yet, then write them all into one file."""
+    from sims import checkpoints, provenance, results
+    from sims.experiment import load_experiment
+
+    experiment = load_experiment(folder)
+    experiment.at(options.fidelity)
+    output = _output(options, f"{road}.nc")
+    own = folder / f"{step}.py"
+    points = experiment.points(options.fidelity)
+    coordinates = {point.name: point.coordinates for point in points}
+    if own.is_file():
+        data = getattr(_module(own), step)(experiment, options.fidelity)
+    elif not points:
+        raise InputError("problem", None, f"a base problem, or a {step}.py beside experiment.yaml")
+    else:
+        for point in points:
+            point.spec.build()  # an impossible point is reported before hours are spent on others
+        store = output.parent / ".points"
+        suffix = f"{road}-{_settings_digest(step, folder, settings)}"
+        data = {}
+        for index, point in enumerate(points):
+            path = store / f"{point.digest}-{suffix}.npz"
+            found = checkpoints.load(path)
+            if found is None:
+                found = compute(point)
+                checkpoints.save(found, path)
+            data[point.name] = found
+            if sys.stderr.isatty() or index + 1 == len(points):
+                print(f"{options.experiment}: {road} {index + 1}/{len(points)}", file=sys.stderr)
+        checkpoints.prune(store, road, suffix)
+    origin = provenance.collect(
+        road=road,
+        experiment=folder.name,
+        fidelity=options.fidelity,
+        specification=experiment.model_dump(mode="json"),
+        fingerprint=fingerprint(step, folder, options.fidelity),
+    )
+    origin |= provenance.replicates(data)
+    results.write(data, {name: coordinates.get(name, {}) for name in data}, origin, output)
+
+
+def judge(options: Namespace) -> None:
+    """``sims judge``: the analysis' verdicts, one for every claim of the experiment file."""
+    from sims.judgement import write_verdicts
+
+    folder, experiment, results, output = _judged(options, "verdicts.json")
+    verdicts = _analysis(folder).judge(results, experiment)
+    judged = sorted((v.claim, v.regime, v.margin) for v in verdicts)
+    asked = sorted((c.id, c.regime, c.margin) for c in experiment.claims)
+    if judged != asked:
+        # A margin that is not the one fixed in advance would be no test.
+        raise InputError(f"{folder.name}/analysis.py: claims, regimes, margins", judged, f"{asked}")
+    write_verdicts(verdicts, output)
+
+
+def plot(options: Namespace) -> None:
+    """``sims plot``: the analysis' figure, and the caption with its numbers filled in."""
+    from sims.figures import save
+    from sims.report import render_caption
+
+    folder, experiment, results, output = _judged(options, "figure.pdf")
+    from sims.judgement import read_ledger
+
+    analysis = _analysis(folder)
+    verdicts = read_ledger(output.parent / "verdicts.json")
+    numbers = analysis.numbers(results) if hasattr(analysis, "numbers") else {}
+    caption = render_caption(folder / "caption.md", experiment, results, verdicts, numbers)
+    save(analysis.figure(results), output)
+    (output.parent / "caption.md").write_text(caption, encoding="utf-8")
+
+
+def ledger(options: Namespace) -> None:
+    """``sims ledger``: the verdicts of all experiments that have been judged."""
+    from sims.judgement import read_ledger, write_verdicts
+
+    output = _output(options, "ledger.json")
+    files = [output.parent / name / "verdicts.json" for name in experiments()]
+    write_verdicts([v for f in files if f.is_file() for v in read_ledger(f)], output)
+
+
+def report(options: Namespace) -> None:
+    """``sims report``: one self-contained page."""
+    from sims.report import write_report
+
+    output = _output(options, "report.html")
+    write_report(output.parent, options.fidelity, output)
+
+
+def _judged(options: Namespace, name: str) -> tuple[Path, Any, Any, Path]:
+    from sims.experiment import load_experiment
+    from sims.results import Results
+
+    folder = folder_of(options.experiment)
+    output = _output(options, name)
+    results = Results.load(output.parent / "simulation.nc", output.parent / "theory.nc")
+    return folder, load_experiment(folder), results, output
+
+
+def _output(options: Namespace, name: str) -> Path:
+    if options.output:
+        return Path(options.output)
+    parts = [Path(options.experiment).name] if "experiment" in options else []
+    return Path("results", options.fidelity, *parts, name)
+
+
+def _settings_digest(step: str, folder: Path, settings: dict[str, Any]) -> str:
+    """Of what decides a point's numbers besides its problem."""
+    import hashlib
+
+    text = code(step, folder) + json.dumps(settings, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _analysis(folder: Path) -> ModuleType:
+    path = folder / "analysis.py"
+    if not path.is_file():
+        raise InputError(str(path), "nothing", "a module with judge() and figure()")
+    return _module(path)
+
+
+def _module(path: Path) -> ModuleType:
+    """A module of an experiment's folder, by its path (the folder is no package)."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,202 @@
+"""What each step of the pipeline depends on, as a hash.
+
+Snakemake does not notice that an imported module was edited, so the rules carry these hashes as
+parameters. A step depends on the modules it imports, directly or through others, and on its part
+of the experiment file: restyling a figure re-runs no simulation, editing the engine does.
+
+The Snakefile imports this module: it needs nothing but the standard library and PyYAML.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sims.errors import InputError
+
+PACKAGE = Path(__file__).parent
+EXPERIMENTS = Path("experiments")
+FIDELITIES = ("smoke", "standard", "paper")
+STEPS = ("simulate", "predict", "judge", "plot", "ledger", "report")
+
+_ROOTS = {
+    "simulate": ("sims.simulation", "sims.experiment", "sims.terms", "sims.runtime"),
+    "predict": ("sims.theory", "sims.experiment", "sims.terms", "sims.runtime"),
+    "judge": ("sims.judgement", "sims.results"),
+    "plot": ("sims.figures", "sims.results"),
+    "ledger": ("sims.judgement",),
+    "report": ("sims.report",),
+}
+_OWN_CODE = {
+    "simulate": "simulate.py",
+    "predict": "predict.py",
+    "judge": "analysis.py",
+    "plot": "analysis.py",
+}
+# One analysis.py both judges and draws: neither half depends on what only the other imports. The
+# words of an error message and the version number change no result.
+_APART = {"judge": ("sims.figures",), "plot": ("sims.judgement",)}
+_NO_RESULT = ("sims", "sims.errors", "sims.validation")
+
+
+def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The fidelity and the experiments that ``snakemake --config`` asks for.
+
+    Raises:
+        InputError: an unknown key, fidelity or experiment.
+    """
+    for key in config:
+        if key not in ("fidelity", "experiment"):
+            raise InputError("--config", key, "fidelity=…, experiment=…")
+    fidelity = config.get("fidelity", "standard")
+    if fidelity not in FIDELITIES:
+        raise InputError("fidelity", fidelity, ", ".join(FIDELITIES))
+    names = experiments()
+    wanted = config.get("experiment")
+    if wanted is None:
+        return fidelity, names
+    if wanted not in names:
+        raise InputError("experiment", wanted, ", ".join(names) or "none found")
+    return fidelity, [wanted]
+
+
+def experiments() -> list[str]:
+    """Names of all experiments in the working directory."""
+    return sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+
+
+def fingerprint(step: str, experiment: str | Path, fidelity: str) -> str:
+    """Hash of all that a step of an experiment depends on, but for its input files.
+
+    Args:
+        step: one of :data:`STEPS`.
+        experiment: its name, or its folder.
+        fidelity: smoke, standard or paper.
+
+    Raises:
+        InputError: the experiment file cannot be read.
+    """
+    folder = folder_of(experiment)
+    part = _part(step, folder, fidelity)
+    return _digest(code(step, experiment), json.dumps(part, sort_keys=True))
+
+
+def code(step: str, experiment: str | Path) -> str:
+    """Hash of the code alone that a step of an experiment runs."""
+    own = folder_of(experiment) / _OWN_CODE.get(step, "none")
+    modules = {name for root in _ROOTS[step] for name in (root, *_closure(root))}
+    texts = []
+    if own.is_file():
+        texts.append(own.read_text(encoding="utf-8"))
+        for name in _imports(texts[0], ""):
+            modules |= {name, *_closure(name)}
+    modules -= {*_NO_RESULT, *_APART.get(step, ())}
+    if step == "report":
+        texts += [p.read_text(encoding="utf-8") for p in sorted(PACKAGE.glob("*.j2"))]
+    return _digest(*texts, *(f"{m}\n{_source(m)}" for m in sorted(modules) if _source(m)))
+
+
+def folder_of(experiment: str | Path) -> Path:
+    """The folder of an experiment, given as a name or as a path.
+
+    Raises:
+        InputError: there is no such experiment.
+    """
+    for folder in (EXPERIMENTS / experiment, Path(experiment)):
+        if (folder / "experiment.yaml").is_file():
+            return folder
+    raise InputError(
+        "experiment",
+        str(experiment),
+        ", ".join(experiments()) or "a folder with an experiment.yaml",
+    )
+
+
+def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
+    """The part of the experiment's folder that a step reads."""
+    try:
+        text = (folder / "experiment.yaml").read_text(encoding="utf-8")
+        whole = yaml.safe_load(text)
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        whole = None
+    if not isinstance(whole, dict):
+        path = str(folder / "experiment.yaml")
+        raise InputError(path, "unreadable", "a YAML mapping (see `sims schema`)")
+    changes = (whole.get("fidelities") or {}).get(fidelity) or {}
+    keys: tuple[str, ...] = ()
+    if step in ("simulate", "predict"):
+        road = "simulation" if step == "simulate" else "theory"
+        keys = ("problem", "grid", road)
+        if step == "predict":
+            changes = {k: v for k, v in changes.items() if k != "simulation"}
+        if (folder / _OWN_CODE[step]).is_file():
+            keys += ("settings",)
+    elif step in ("judge", "plot"):
+        keys = ("settings", "claims") if step == "judge" else ("settings", "title")
+        changes = {}
+    elif step == "report":
+        return whole
+    part = {key: whole.get(key) for key in keys}
+    if changes:
+        part["fidelity"] = changes
+    if step == "plot" and (folder / "caption.md").is_file():
+        part["caption"] = (folder / "caption.md").read_text(encoding="utf-8")
+    return part
+
+
+@lru_cache
+def _closure(module: str) -> frozenset[str]:
+    """All modules of this package that a module imports, directly or through others."""
+    seen: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(_imports(_source(name), name))
+    return frozenset(seen)
+
+
+def _imports(source: str, module: str) -> Iterator[str]:
+    """The modules of this package that a source text imports anywhere in it."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return  # the step itself will say where
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names += [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+    for name in names:
+        if name.split(".")[0] == "sims" and _path(name):
+            parts = name.split(".")
+            # Importing a module runs the packages it is in.
+            yield from (".".join(parts[:k]) for k in range(2, len(parts) + 1))
+
+
+def _path(module: str) -> Path | None:
+    base = PACKAGE.joinpath(*module.split(".")[1:])
+    for path in (base.with_suffix(".py"), base / "__init__.py"):
+        if path.is_file() and module != "sims":
+            return path
+    return None
+
+
+@lru_cache
+def _source(module: str) -> str:
+    path = _path(module)
+    return path.read_text(encoding="utf-8") if path else ""
+
+
+def _digest(*parts: str) -> str:
+    whole = hashlib.sha256()
+    for part in parts:
+        whole.update(hashlib.sha256(part.encode()).digest())
+    return whole.hexdigest()[:16]

@@ -1,0 +1,32 @@
+"""Judgement: from effects and their Monte Carlo errors to three-valued verdicts.
+
+Analyses use the names below and nothing else of this package.
+"""
+
+from sims.judgement.claims import PAPER_CLAIMS
+from sims.judgement.decide import (
+    Finding,
+    batch_covariance,
+    bound,
+    equivalence,
+    identity,
+    ordering,
+    rate,
+)
+from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
+
+__all__ = [
+    "PAPER_CLAIMS",
+    "VERDICTS",
+    "Finding",
+    "Verdict",
+    "batch_covariance",
+    "bound",
+    "claim",
+    "equivalence",
+    "identity",
+    "ordering",
+    "rate",
+    "read_ledger",
+    "write_verdicts",
+]

@@ -1,0 +1,105 @@
+"""The verdict: one row of the ledger, and the ledger's file."""
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from sims.errors import InputError
+from sims.judgement.decide import VERDICTS, Finding
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a claim came to, in one regime of one experiment.
+
+    Attributes:
+        claim: its id.
+        experiment: name of the experiment.
+        regime: where the claim was tested.
+        statement: the claim made precise.
+        verdict: supported, refuted or inconclusive.
+        effect: the estimate that decided (the worst one of several), None if there is none.
+        interval: its simultaneous confidence interval, None if there is none.
+        margin: what the effect was held against, fixed before the run.
+        level: simultaneous confidence of the intervals.
+        replicates: Monte Carlo replicates behind it (the fewest of its points); 0: none needed.
+        reason: why, in a sentence; if inconclusive, what would decide it.
+    """
+
+    claim: str
+    experiment: str
+    regime: str
+    statement: str
+    verdict: str
+    effect: float | None
+    interval: tuple[float, float] | None
+    margin: float
+    level: float
+    replicates: int
+    reason: str
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise InputError("verdict", self.verdict, ", ".join(VERDICTS))
+        numbers = [self.effect, *(self.interval or (None, None))]
+        known = all(x is not None and math.isfinite(x) for x in numbers)
+        if self.verdict != "inconclusive" and not known:
+            raise InputError(
+                f"verdict of {self.claim}", self.verdict, "inconclusive (numbers are missing)"
+            )
+
+    @classmethod
+    def of(cls, claim: Any, experiment: str, finding: Finding) -> "Verdict":
+        """Bind what was found to the claim (a ``ClaimSpec``) it was found for."""
+        return cls(
+            claim=claim.id,
+            experiment=experiment,
+            regime=claim.regime,
+            statement=claim.statement,
+            **{f.name: getattr(finding, f.name) for f in fields(finding)},
+        )
+
+
+def claim(experiment: Any, id: str, regime: str | None = None) -> Any:
+    """The claim of an experiment (an ``ExperimentSpec``) with that id, and regime if given."""
+    found = [c for c in experiment.claims if c.id == id and regime in (None, c.regime)]
+    if len(found) != 1:
+        known = ", ".join(f"{c.id} ({c.regime})" for c in experiment.claims)
+        raise InputError("claims", f"{id} ({regime or 'any regime'})", f"one of {known}")
+    return found[0]
+
+
+def write_verdicts(verdicts: Iterable[Verdict], path: str | Path) -> None:
+    """Write verdicts as a JSON list, atomically."""
+    rows = [asdict(verdict) for verdict in verdicts]
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(name, 0o644)
+    os.replace(name, path)
+
+
+def read_ledger(path: str | Path) -> list[Verdict]:
+    """Read a ledger, or one experiment's verdicts.
+
+    Raises:
+        InputError: the file is not there or is no ledger.
+    """
+    try:
+        rows = json.loads(Path(path).read_text(encoding="utf-8"))
+        return [
+            Verdict(**{**row, "interval": row["interval"] and tuple(row["interval"])})
+            for row in rows
+        ]
+    except OSError as error:
+        raise InputError(str(path), error.strerror, "a ledger written by a run") from None
+    except (ValueError, TypeError, KeyError):
+        raise InputError(str(path), "something else", "a ledger: a JSON list of verdicts") from None

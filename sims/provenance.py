@@ -1,0 +1,106 @@
+"""Where a result came from: enough to run it again, nothing about who or where.
+
+No host names, no paths, no time stamps: the same run on another machine of the same kind writes
+the same provenance.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+PACKAGES = (
+    "jax",
+    "jaxlib",
+    "equinox",
+    "numpyro",
+    "numpy",
+    "scipy",
+    "xarray",
+    "pandas",
+    "seaborn",
+    "matplotlib",
+    "pydantic",
+)
+
+
+def collect(
+    *,
+    road: str,
+    experiment: str,
+    fidelity: str,
+    specification: Mapping[str, Any],
+    fingerprint: str,
+) -> dict[str, Any]:
+    """Provenance of a result, ready for JSON.
+
+    Args:
+        road: simulation or theory.
+        experiment: its name.
+        fidelity: at which it was run.
+        specification: the resolved experiment file.
+        fingerprint: of code and settings; see :mod:`sims.fingerprint`.
+    """
+    return {
+        "road": road,
+        "experiment": experiment,
+        "fidelity": fidelity,
+        "fingerprint": fingerprint,
+        "versions": versions(),
+        **machine(),
+        "specification": dict(specification),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of those that its numbers depend on."""
+    from sims import __version__
+
+    found = {"python": platform.python_version(), "sims": __version__}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+def machine() -> dict[str, Any]:
+    """Kind of machine, device and compiler flags (flags that hold a path are left out)."""
+    flags = [f for f in os.environ.get("XLA_FLAGS", "").split() if "/" not in f]
+    out: dict[str, Any] = {
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count() or 1,
+        "xla_flags": " ".join(flags),
+    }
+    if "jax" in sys.modules:
+        import jax
+
+        devices = jax.devices()
+        out["device"] = devices[0].device_kind
+        out["backend"] = devices[0].platform
+        out["devices"] = len(devices)
+        out["matmul_precision"] = str(getattr(jax.config, "jax_default_matmul_precision", ""))
+    return out
+
+
+def replicates(points: Mapping[str, Any]) -> dict[str, Any]:
+    """Replicates asked for and done, and how points stopped, from the points' attributes."""
+    attrs = [data.attrs for data in points.values() if "replicates" in data.attrs]
+    if not attrs:
+        return {}
+    asked = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
+    done = [a["replicates"] for a in attrs]
+    return {
+        "precision": str(attrs[0].get("precision", "")),
+        "replicates_asked": _range(asked),
+        "replicates_done": _range(done),
+        "replicates_total": int(sum(done)),
+    }
+
+
+def _range(values: list[Any]) -> str:
+    low, high = int(min(values)), int(max(values))
+    return str(low) if low == high else f"{low} to {high}"
