@@ -1,0 +1,59 @@
+# simulate, predict -> judge -> plot -> ledger -> report; every step is a `sims` command.
+#   snakemake --config fidelity=smoke|standard|paper experiment=NAME
+import sys
+from pathlib import Path
+from shlex import quote
+
+from sims.errors import InputError
+from sims.fingerprint import STEPS, choose, fingerprint
+
+try:
+    FIDELITY, NAMES = choose(config)
+    # Snakemake does not see edits of imported modules, so each step has a hash of its own code.
+    CODE = {(step, n): fingerprint(step, n, FIDELITY) for step in STEPS for n in NAMES}
+except InputError as error:
+    print(f"snakemake: {error}", file=sys.stderr)
+    sys.exit(2)
+
+ROADS = ["{name}/simulation.nc", "{name}/theory.nc"]
+PLOT = ["{name}/figure.pdf", "{name}/figure.png", "{name}/caption.md"]
+FILES = {  # step: what it reads, what it writes
+    "simulate": ([], ROADS[:1]),
+    "predict": ([], ROADS[1:]),
+    "judge": (ROADS, ["{name}/verdicts.json"]),
+    "plot": ([*ROADS, "{name}/verdicts.json"], PLOT),
+    "ledger": (expand("{name}/verdicts.json", name=NAMES), ["ledger.json"]),
+    "report": (["ledger.json", *expand(PLOT, name=NAMES)], ["report.html"]),
+}
+# A simulation takes the whole machine, but smoke runs are so short that starting up counts most.
+CORES = 1 if FIDELITY == "smoke" else workflow.resource_settings.cores or 16
+shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
+
+
+rule all:
+    input:
+        f"results/{FIDELITY}/report.html",
+
+
+for step, (reads, writes) in FILES.items():
+
+    rule:
+        name:
+            step
+        input:
+            [f"results/{FIDELITY}/{path}" for path in reads],
+        output:
+            main=f"results/{FIDELITY}/{writes[0]}",
+            more=[f"results/{FIDELITY}/{path}" for path in writes[1:]],
+        log:
+            f"results/{FIDELITY}/logs/{writes[0]}.log",
+        threads: CORES if step == "simulate" else 1
+        resources:
+            gpu=int(step == "simulate" and FIDELITY != "smoke"),
+        params:
+            run=lambda w, step=step: f"{step} {w.get('name', '')} --fidelity {FIDELITY}",
+            code=lambda w, step=step: [
+                CODE[step, n] for n in ([w.name] if "name" in w.keys() else NAMES)
+            ],
+        shell:
+            "SIMS_HOST_DEVICES={threads} sims {params.run} --output {output.main} 2> >(tee {log} >&2)"
