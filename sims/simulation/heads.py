@@ -8,6 +8,7 @@ often it happened (``empty_rate``). Nothing is ever NaN.
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
@@ -71,31 +72,58 @@ def finite_or_zero(peak: Array) -> Array:
     return jnp.where(jnp.isfinite(peak), peak, 0.0)
 
 
+def anchors(
+    kernel: Kernel, queries: Float[Array, "Q p H"], keys: Float[Array, "p H n"]
+) -> tuple[Float[Array, "Q p H"], Float[Array, "Q H"]]:
+    """Where exponents are measured from: the point of the keys' bounding box nearest the query.
+
+    Returns:
+        The anchors a, and ``log K(q, a)`` in float64: what :func:`kernel_sums` leaves out of the
+        exponents. Both are 0 for a kernel without ``log_ratio``.
+    """
+    if kernel.log_ratio is None:
+        return jnp.zeros_like(queries), jnp.zeros((queries.shape[0], queries.shape[2]))
+    a = jnp.clip(queries, -_row_max(-keys), _row_max(keys))
+    first = [jnp.moveaxis(x, 1, 0).astype(jnp.float64) for x in (queries, a)]
+    return a, kernel.log_value(*first, 1.0)
+
+
 def kernel_sums(
     kernel: Kernel,
-    queries: Float[Array, "p q H"],
+    queries: Float[Array, "q p H"],
+    anchor: Float[Array, "q p H"],
     keys: Float[Array, "p H n"],
-    columns: Float[Array, "n c"],
+    columns: tuple[Float[Array, " n"], ...],
 ) -> tuple[Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"]]:
     """All sums over one block of keys, for a block of queries, with shifted exponents.
 
-    With ``peak_h = max_i log K_h(x, X_i)`` and ``u_hi = exp(log K_h(x, X_i) − peak_h)``:
+    With ``l_hi = log K_h(x, X_i)`` less the anchor's, ``peak_h = max_i l_hi`` and
+    ``u_hi = exp(l_hi − peak_h)``:
 
     Args:
         kernel: K.
-        queries: :func:`scaled_projection` of the queries, transposed.
+        queries: :func:`scaled_projection` of the queries, query first.
+        anchor: of :func:`anchors`.
         keys: :func:`scaled_projection` of the keys.
-        columns: vectors to be summed against the weights (m(X), noise, ones).
+        columns: vectors to be summed against the weights (m(X), noise), besides ones.
 
     Returns:
-        ``peak`` (−inf where all K vanish), ``Σ_i u_hi u_gi``, and ``Σ_i u_hi columns_i``.
+        ``peak`` (−inf where all K vanish), ``Σ_i u_hi u_gi``, and ``Σ_i u_hi c_i`` for the
+        columns c and, last, for ones.
     """
-    log_k = kernel.log_value(queries[..., None], keys[:, None], 1.0)
+
+    def exponents(query: Array, near: Array) -> Array:
+        if kernel.log_ratio is None:
+            return kernel.log_value(query[..., None], keys, 1.0)
+        return kernel.log_ratio(query[..., None], keys, near[..., None])
+
+    # Mapped over queries, not broadcast: with the query axis inside, XLA's CPU code is 10× slower.
+    log_k = jax.vmap(exponents)(queries, anchor)
     peak = _row_max(log_k)
     u = jnp.exp(log_k - finite_or_zero(peak)[..., None])
-    q, h, n = u.shape
-    linear = (u.reshape(q * h, n) @ columns).reshape(q, h, -1)
-    return peak, jnp.einsum("qhn,qgn->qhg", u, u), linear
+    # Matrix times vector, one by one: a product with a thin matrix takes as long as all the rest.
+    linear = [u @ column for column in (*columns, jnp.ones_like(keys[0, 0]))]
+    return peak, jnp.einsum("qhn,qgn->qhg", u, u), jnp.stack(linear, axis=-1)
 
 
 def _row_max(x: Float[Array, "*lead n"]) -> Float[Array, "*lead"]:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
-from sims.simulation.heads import finite_or_zero, kernel_sums, scaled_projection
+from sims.simulation.heads import anchors, finite_or_zero, kernel_sums, scaled_projection
 
 
 class Blocks(NamedTuple):
@@ -69,19 +69,28 @@ def replicate(
     """
     count = 3 if raw_labels else 2
     q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
-    q = q.transpose(2, 0, 1).reshape(-1, blocks.queries, *q.shape[:2]).transpose(0, 2, 1, 3)
+    q = q.transpose(2, 0, 1)
     shape = (len(queries), heads.count)
     sums = _Sums(
         jnp.full(shape, -jnp.inf), jnp.zeros((*shape, heads.count)), jnp.zeros((*shape, count))
     )
 
+    def cut(x: Array) -> Array:
+        return x.reshape(-1, blocks.queries, *x.shape[1:])
+
+    def join(x: Array) -> Array:
+        return x.reshape(-1, *x.shape[2:]).astype(jnp.float64)
+
     def absorb(sums: _Sums, block: tuple[Array, Array]) -> tuple[_Sums, None]:
         x, noise = block
         keys = scaled_projection(heads, x, dtype)
-        values = [target_values(task.target, x), jnp.ones(len(x), dtype)]
-        columns = jnp.stack([*values, noise] if raw_labels else values, axis=1)
-        parts = lax.map(lambda part: kernel_sums(heads.kernel, part, keys, columns), q)
-        return _merge(sums, *(part.reshape(-1, *part.shape[2:]) for part in parts)), None
+        values = target_values(task.target, x)
+        columns = (values, noise) if raw_labels else (values,)
+        near, offset = anchors(heads.kernel, q, keys)
+        peak, gram, linear = lax.map(
+            lambda part: kernel_sums(heads.kernel, *part, keys, columns), (cut(q), cut(near))
+        )
+        return _merge(sums, join(peak) + offset, join(gram), join(linear)), None
 
     def absorb_draw(sums: _Sums, block: Any, size: int) -> _Sums:
         x, noise = draw_block(task, key, block, size, dtype)
@@ -90,8 +99,8 @@ def replicate(
         if whole == step:
             sums, _ = absorb(sums, (x[:step], noise[:step]))
         else:
-            cut = (x[:whole].reshape(-1, step, x.shape[1]), noise[:whole].reshape(-1, step))
-            sums, _ = lax.scan(absorb, sums, cut)
+            steps = (x[:whole].reshape(-1, step, x.shape[1]), noise[:whole].reshape(-1, step))
+            sums, _ = lax.scan(absorb, sums, steps)
         return sums if whole == size else absorb(sums, (x[whole:], noise[whole:]))[0]
 
     full, rest = divmod(n, DRAW_BLOCK)
@@ -104,25 +113,24 @@ def replicate(
 
 def _merge(old: _Sums, peak: Array, gram: Array, linear: Array) -> _Sums:
     """Sums over both sets of keys, under the larger of the two shifts."""
-    peak = peak.astype(jnp.float64)
     top = jnp.maximum(old.peak, peak)
     a = jnp.exp(old.peak - finite_or_zero(top))[..., None]
     b = jnp.exp(peak - finite_or_zero(top))[..., None]
     # A block with no key in reach has zero sums; its factor exp(−inf) = 0 agrees.
     return _Sums(
         top,
-        old.gram * a * a.mT + gram.astype(jnp.float64) * b * b.mT,
-        old.linear * a + linear.astype(jnp.float64) * b,
+        old.gram * a * a.mT + gram * b * b.mT,
+        old.linear * a + linear * b,
     )
 
 
 def _finish(task: Task, queries: Array, sums: _Sums, raw_labels: bool) -> Replicate:
-    total = sums.linear[..., 1]
+    total = sums.linear[..., -1]
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))
     deviation = sums.linear[..., 0] * inverse - task.target(queries)[:, None]
     noise = task.noise_sd**2 * sums.gram * inverse[..., None] * inverse[..., None, :]
     raw = None
     if raw_labels:
-        raw = deviation + task.noise_sd * sums.linear[..., 2] * inverse
+        raw = deviation + task.noise_sd * sums.linear[..., 1] * inverse
     return Replicate(deviation, noise, raw, empty.astype(jnp.float64))
