@@ -34,14 +34,14 @@ reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 
 test: setup ## check the import rules and run the quick tests
-	lint-imports
-	pytest -n $(WORKERS) --dist worksteal -m "not slow and not slurm and not gpu"
+	lint-imports --no-logo
+	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not slurm and not gpu"
 
 lint: setup ## check style, types, import rules and the workflow
 	ruff check
 	ruff format --check
 	mypy
-	lint-imports
+	lint-imports --no-logo
 	snakefmt --check Snakefile
 	@$(LINT_WORKFLOW)
 
