@@ -12,7 +12,6 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
-from sims.simulation.draws import replicate_key
 from sims.simulation.replicate import Blocks, Replicate, replicate
 
 TRACES: Counter["Settings"] = Counter()
@@ -56,16 +55,16 @@ class _Moments(NamedTuple):
 
 
 def _one_batch(
-    task: Task, heads: Heads, queries: Array, root: Array, batch: Array, settings: Settings
+    task: Task, heads: Heads, queries: Array, keys: Array, settings: Settings
 ) -> dict[str, Array]:
     size = (len(queries), heads.count)
 
-    def one(index: Array) -> Replicate:
+    def one(key: Array) -> Replicate:
         return replicate(
             task,
             heads,
             queries,
-            replicate_key(root, batch, index),
+            key,
             n=settings.n,
             dtype=jnp.dtype(settings.dtype),
             blocks=settings.blocks,
@@ -81,17 +80,18 @@ def _one_batch(
         carry = moments.add(value.deviation, count), raw, noise + value.noise, empty + value.empty
         return carry, None
 
-    def step(carry: Any, indices: Array) -> tuple[Any, None]:
+    def step(carry: Any, item: tuple[Array, Array]) -> tuple[Any, None]:
         # One after another keeps the weights in a CPU's cache; accelerators want many at once.
+        indices, keys = item
         if settings.at_once == 1:
-            return add(carry, (indices[0], one(indices[0])))
-        return lax.scan(add, carry, (indices, jax.vmap(one)(indices)))
+            return add(carry, (indices[0], one(keys[0])))
+        return lax.scan(add, carry, (indices, jax.vmap(one)(keys)))
 
     zero = _Moments.zero(*size)
     carry = (zero, zero, jnp.zeros((*size, heads.count)), jnp.zeros(size))
-    indices = jnp.arange(settings.replicates).reshape(-1, settings.at_once)
-    (moments, raw, noise, empty), _ = lax.scan(step, carry, indices)
     r = settings.replicates
+    items = (jnp.arange(r).reshape(-1, settings.at_once), keys.reshape(-1, settings.at_once))
+    (moments, raw, noise, empty), _ = lax.scan(step, carry, items)
     names = ("bias", "bias_product", "signal_covariance")
     out = dict(zip(names, moments.estimates(r), strict=True))
     out["noise_covariance"], out["empty_rate"] = noise / r, empty / r
@@ -106,8 +106,7 @@ def run_batches(
     task: Task,
     heads: Heads,
     queries: Float[Array, "Q d"],
-    root: Array,
-    batches: Array,
+    keys: Array,
     *,
     settings: Settings,
     mesh: Mesh,
@@ -118,8 +117,7 @@ def run_batches(
         task: traced; only its shapes select the compilation.
         heads: likewise (its kernel is static).
         queries: (Q, d), a multiple of ``settings.blocks.queries``.
-        root: the key of the seed.
-        batches: numbers of the batches, as many as the mesh has devices.
+        keys: :func:`~sims.simulation.draws.batch_keys`, as many batches as the mesh has devices.
         settings: static sizes.
         mesh: one axis named ``batch``.
 
@@ -130,16 +128,16 @@ def run_batches(
     """
     TRACES[settings] += 1
 
-    def local(task: Task, heads: Heads, queries: Array, root: Array, batch: Array) -> Any:
-        out = _one_batch(task, heads, queries, root, batch[0], settings)
+    def local(task: Task, heads: Heads, queries: Array, keys: Array) -> Any:
+        out = _one_batch(task, heads, queries, keys[0], settings)
         return {name: value[None] for name, value in out.items()}
 
     everywhere, split = PartitionSpec(), PartitionSpec("batch")
     program = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(everywhere, everywhere, everywhere, everywhere, split),
+        in_specs=(everywhere, everywhere, everywhere, split),
         out_specs=split,
         check_vma=False,
     )
-    return program(task, heads, queries, root, batches)
+    return program(task, heads, queries, keys)

@@ -7,6 +7,7 @@ A larger n extends the draws of a smaller n, and every problem with the same des
 the same underlying normals: common random numbers.
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -44,6 +45,16 @@ def replicate_key(root: Array, batch: Any, replicate: Any) -> Array:
     return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
 
 
+@partial(jax.jit, static_argnames="replicates")
+def batch_keys(root: Array, batches: Array, replicates: int) -> Array:
+    """Keys of all replicates of some batches, shape (B, R).
+
+    A program of its own: compiling Threefry into every engine program would take longer.
+    """
+    of_batch = jax.vmap(replicate_key, in_axes=(None, None, 0))
+    return jax.vmap(of_batch, in_axes=(None, 0, None))(root, batches, jnp.arange(replicates))
+
+
 def draw_block(
     task: Task, key: Array, block: Any, size: int, dtype: Any
 ) -> tuple[Float[Array, "size d"], Float[Array, " size"]]:
@@ -56,9 +67,9 @@ def draw_block(
         size: at most :data:`DRAW_BLOCK`.
         dtype: float32 and float64 draws are different numbers.
     """
-    key = jax.random.fold_in(key, block)
-    x = task.design.sample(jax.random.fold_in(key, 0), size, dtype)
-    return x, jax.random.normal(jax.random.fold_in(key, 1), (size,), dtype)
+    for_keys, for_labels = jax.random.split(jax.random.fold_in(key, block))
+    x = task.design.sample(for_keys, size, dtype)
+    return x, jax.random.normal(for_labels, (size,), dtype)
 
 
 def draw(

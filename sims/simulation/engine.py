@@ -36,7 +36,7 @@ from sims.errors import InputError
 from sims.problem import Heads, Task, check_compatible
 from sims.problem.checks import check_count
 from sims.simulation.batches import Settings, run_batches
-from sims.simulation.draws import root_key
+from sims.simulation.draws import batch_keys, root_key
 from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
 from sims.simulation.result import RAW_SCALARS, batch_arrays, build
@@ -237,10 +237,9 @@ class _Runner:
     def dispatch(self, start: int) -> list[dict[str, Any]]:
         """Start batches ``start``, …, ``start + width − 1``, without waiting for them."""
         numbers = np.arange(start, start + self.width, dtype=np.uint32)
+        keys = batch_keys(self.root, numbers, self.settings.replicates)
         return [
-            run_batches(
-                *self.problem, group, self.root, numbers, settings=self.settings, mesh=self.mesh
-            )
+            run_batches(*self.problem, group, keys, settings=self.settings, mesh=self.mesh)
             for group in self.groups
         ]
 

@@ -36,6 +36,11 @@ def nw_weights(heads: Heads, query: Any, keys: Any) -> Float[Array, "H n"]:
         raise InputError("query", query.shape, f"shape ({heads.dimension},)")
     if keys.ndim != 2 or keys.shape[1] != heads.dimension or not len(keys):
         raise InputError("keys", keys.shape, f"shape (n, {heads.dimension}), n >= 1")
+    return _weights(heads, query, keys)
+
+
+@jax.jit
+def _weights(heads: Heads, query: Float[Array, " d"], keys: Float[Array, "n d"]) -> Float[Array, "H n"]:
     q = jnp.einsum("hdp,d->ph", heads.frames, query)[:, :, None]
     k = jnp.einsum("hdp,nd->phn", heads.frames, keys)
     log_k = heads.kernel.log_value(q, k, heads.bandwidth[:, None])

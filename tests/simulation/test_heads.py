@@ -1,0 +1,116 @@
+"""Heads against brute force in NumPy, far from every key, and with no key in reach."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.errors import InputError
+from sims.problem import KERNELS, Heads, Kernel
+from sims.simulation import nw_estimates, nw_weights
+from sims.simulation.heads import anchors, kernel_sums, scaled_projection
+
+
+def brute_force(kernel, frames, b, x, keys):
+    q = np.einsum("hdp,d->hp", frames, x)[:, None]
+    k = np.einsum("hdp,nd->hnp", frames, keys)
+    if kernel == "gaussian":
+        log_k = -((q - k) ** 2).sum(-1) / (2 * b**2)
+    else:
+        log_k = (q * k).sum(-1) / b**2
+    log_k = log_k - log_k.max(1, keepdims=True)
+    return np.exp(log_k) / np.exp(log_k).sum(1, keepdims=True)
+
+
+def box_kernel():
+    def log_value(query, key, bandwidth):
+        inside = jnp.all(jnp.abs(query - key) < bandwidth, axis=0)
+        return jnp.where(inside, 0.0, -jnp.inf)
+
+    return Kernel("box", log_value)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("far", [1.0, 300.0])
+def test_weights_against_brute_force(make, kernel, far):
+    _, heads, queries = make(kernel)
+    keys = np.random.default_rng(0).normal(size=(50, 4))
+    labels = np.random.default_rng(1).normal(size=50)
+    for x in far * np.asarray(queries):
+        expected = brute_force(kernel, np.asarray(heads.frames), 0.7, x, keys)
+        weights = np.asarray(nw_weights(heads, x, keys))
+        np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
+        (estimate,) = nw_estimates(heads, x[None], keys, labels)
+        np.testing.assert_allclose(estimate, expected @ labels, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("far", [1.0, 30.0])
+def test_float32_sums(kernel, width, far):
+    """Within 1e-5 of float64 on the same keys, also where every K underflows without the shift."""
+    rng = np.random.default_rng(width)
+    frames = np.linalg.qr(rng.normal(size=(3, 8, 8)))[0][:, :, :width]
+    heads = Heads(frames, kernel, 0.7)
+    keys, labels = rng.normal(size=(1000, 8)), rng.normal(size=1000)
+    queries = far * rng.normal(size=(6, 8))
+    k = scaled_projection(heads, jnp.asarray(keys), jnp.float64).astype(jnp.float32)
+    q = scaled_projection(heads, jnp.asarray(queries), jnp.float64).astype(jnp.float32)
+    results = []
+    for dtype in (jnp.float32, jnp.float64):
+        qt, kt = q.astype(dtype).transpose(2, 0, 1), k.astype(dtype)
+        near, _ = anchors(heads.kernel, qt, kt)
+        _, gram, linear = kernel_sums(
+            heads.kernel, qt, near, kt, (jnp.asarray(labels, jnp.float32).astype(dtype),)
+        )
+        total = np.asarray(linear[..., -1], np.float64)
+        results.append(
+            (np.asarray(linear[..., 0]) / total, np.asarray(gram) / (total[..., None] * total[:, None]))
+        )
+    if far > 1 and kernel == "gaussian":
+        distance = np.asarray(q)[..., None].astype(float) - np.asarray(k)[:, :, None]
+        largest = (-0.5 * (distance**2).sum(0)).max(-1)
+        assert largest.min() < -104, "the case must underflow in float32"
+    for single, double in zip(*results, strict=True):
+        scale = np.abs(double).max(axis=tuple(range(1, double.ndim)), keepdims=True)
+        assert np.max(np.abs(single - double) / scale) < 1e-5
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
+def test_kernel_contract(kernel):
+    """The engine divides coordinates by b beforehand, and may use ``log_ratio``."""
+    rng = np.random.default_rng(5)
+    q, k, a = (jnp.asarray(rng.normal(size=(3, 1))) for _ in range(3))
+    k = jnp.asarray(rng.normal(size=(3, 40)))
+    scaled = kernel.log_value(q / 0.6, k / 0.6, 1.0)
+    offset = np.asarray(kernel.log_value(q, k, 0.6) - scaled)
+    np.testing.assert_allclose(offset, offset[0], rtol=0, atol=1e-12)
+    if kernel.log_ratio is not None:
+        ratio = kernel.log_value(q, k, 1.0) - kernel.log_value(q, a, 1.0)
+        np.testing.assert_allclose(kernel.log_ratio(q, k, a), ratio, rtol=0, atol=1e-12)
+
+
+def test_no_key_in_reach_counts_as_zero(make):
+    _, heads, _ = make()
+    heads = Heads(heads.frames, box_kernel(), 0.5)
+    keys = np.random.default_rng(0).normal(size=(20, 4))
+    weights = nw_weights(heads, np.full(4, 100.0), keys)
+    assert np.all(np.asarray(weights) == 0)
+    inside = nw_weights(heads, keys[0], keys)
+    np.testing.assert_allclose(inside.sum(1), 1, rtol=1e-12)
+
+
+def test_weights_are_differentiable(make):
+    _, heads, queries = make()
+    keys = np.random.default_rng(0).normal(size=(20, 4))
+    slope = jax.grad(lambda x: nw_weights(heads, x, keys)[0, 0])(queries[0])
+    assert np.all(np.isfinite(np.asarray(slope)))
+
+
+@pytest.mark.parametrize(
+    ("query", "keys", "field"), [(np.zeros(3), np.zeros((5, 4)), "query"), (np.zeros(4), np.zeros((0, 4)), "keys")]
+)
+def test_bad_shapes(make, query, keys, field):
+    with pytest.raises(InputError, match=field):
+        nw_weights(make()[1], query, keys)
