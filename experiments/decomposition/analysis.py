@@ -1,0 +1,130 @@
+"""Theory against simulation, term by term, over the whole grid."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.judgement import Verdict, claim, equivalence
+from sims.results import Results
+
+TERMS = {
+    "squared bias": "squared_bias",
+    "signal variance": "signal_variance",
+    "noise variance": "noise_variance",
+    "signal covariance": "cross_signal_covariance",
+    "noise covariance": "cross_noise_covariance",
+    "mean squared error": "mse",
+}
+LEAST_N_EFF = 50
+
+
+def effective_keys(results: Results, name: str) -> float:
+    """Harmonic mean of n_eff over queries and heads.
+
+    The variance terms average r_hh = n/n_eff over queries, so it is the small n_eff that count;
+    their arithmetic mean hides a query that attends to few keys.
+    """
+    return float(1 / (1 / results.theory[name]["n_eff"]).mean())
+
+
+def gaps(results: Results, term: str, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Relative gaps (theory − simulation)/theory, and their MCSE, at those points."""
+    pairs = []
+    for name in names:
+        simulated, predicted = results.simulation[name], float(results.theory[name][term])
+        pairs.append(
+            (
+                1 - float(simulated[term].mean()) / predicted,
+                float(simulated[f"{term}_mcse"]) / abs(predicted),
+            )
+        )
+    gap, error = np.array(pairs).T
+    return gap, error
+
+
+def judge(results: Results, experiment) -> list[Verdict]:
+    inside = [
+        name
+        for name in results.points
+        if effective_keys(results, name) >= experiment.settings["least_n_eff"]
+    ]
+    verdicts = []
+
+    def decide(chosen, gap, error, names):
+        found = equivalence(
+            gap,
+            error,
+            margin=chosen.margin,
+            level=chosen.level,
+            batches=[results.batches(name) for name in names],
+            replicates=results.replicates,
+        )
+        verdicts.append(Verdict.of(chosen, results.experiment, found))
+
+    for regime, term in TERMS.items():
+        decide(claim(experiment, "decomposition", regime), *gaps(results, term, inside), inside)
+    # Paired over batches: both sides share the keys, so only the labels' noise is left.
+    pairs = []
+    for data in results.simulation.values():
+        difference = (data["raw_mse"] - data["mse"]).values
+        scale = float(data["mse"].mean())
+        pairs.append(
+            (
+                difference.mean() / scale,
+                difference.std(ddof=1) / np.sqrt(len(difference)) / scale,
+            )
+        )
+    gap, error = np.array(pairs).T
+    chosen = claim(experiment, "decomposition", "the sum against drawn labels")
+    decide(chosen, gap, error, list(results.points))
+    return verdicts
+
+
+def numbers(results: Results) -> dict:
+    """Numbers for the caption."""
+    gains = []
+    for data in results.simulation.values():
+        raw, integrated = data["raw_ensemble_variance"], data["ensemble_variance"]
+        gains.append(float(raw.var("batch", ddof=1) / integrated.var("batch", ddof=1)))
+    worst = max(np.abs(gaps(results, term, list(results.points))[0]).max() for term in TERMS.values())
+    keys = [effective_keys(results, name) for name in results.points]
+    return {
+        "gain_low": min(gains),
+        "gain_high": max(gains),
+        "worst_gap": worst,
+        "fewest_keys": min(keys),
+        "most_keys": max(keys),
+    }
+
+
+def figure(results: Results) -> Figure:
+    names = list(results.points)
+    kernel = [results.points[n].get("heads.kernel", "gaussian") for n in names]
+    keys = np.array([effective_keys(results, name) for name in names])
+    drawing, axes = figures.panels(2, 3, width=figures.PAGE, height=4.4, sharex=True)
+    with figures.style():
+        for ax, (regime, term) in zip(axes.flat, TERMS.items(), strict=True):
+            gap, error = gaps(results, term, names)
+            ax.axhspan(-5, 5, color="0.93", zorder=0)
+            ax.axhline(0, color=figures.GREY, lw=0.8, zorder=1)
+            for index, kind in enumerate(("gaussian", "softmax")):
+                chosen = np.array(kernel) == kind
+                figures.simulated(
+                    ax,
+                    keys[chosen],
+                    100 * gap[chosen],
+                    100 * error[chosen],
+                    figures.PALETTE[index],
+                    figures.MARKERS[index],
+                )
+            figures.log_axes(ax, x=True)
+            reach = max(6.0, 1.1 * np.max(100 * (np.abs(gap) + figures.BAR * error)))
+            ax.set_ylim(-reach, reach)
+            ax.set_title(regime)
+        for ax in axes[-1]:
+            ax.set_xlabel(r"effective keys $n_\mathrm{eff}$")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("theory − simulation (%)")
+        figures.key(axes[0, 0], ["gaussian", "softmax"], loc="lower right")
+        figures.letters(axes.flat)
+    return drawing
