@@ -8,7 +8,7 @@ Batches are padded with NaN to the longest point of the group and cut again on r
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,12 +96,33 @@ class Results:
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def contrast(self, first: str, second: str, term: str) -> tuple[float, float]:
-        """Term at ``second`` less term at ``first``, and its MCSE, paired over common batches."""
-        a, b = (self.simulation[name][term].values for name in (first, second))
-        common = min(len(a), len(b))
-        difference = b[:common] - a[:common]
-        return float(difference.mean()), float(difference.std(ddof=1) / np.sqrt(common))
+    def pseudovalues(
+        self, name: str, statistic: Callable[[Mapping[str, np.ndarray]], np.ndarray]
+    ) -> np.ndarray:
+        """Jackknife pseudo-values, one a batch, of a function of a point's scalar terms.
+
+        Their mean is the estimate with its leading bias removed, their spread gives its MCSE
+        (:func:`mean_and_error`); and since points share draws batch by batch, the difference of
+        two points' values is a paired contrast.
+
+        Args:
+            name: of the point.
+            statistic: from the terms' means (``terms["mse"]``, …) to a number; elementwise.
+        """
+        scalars = {
+            str(key): variable.values
+            for key, variable in self.simulation[name].data_vars.items()
+            if variable.dims == (BATCH,)
+        }
+        count = self.batches(name)
+        left_out = {k: (v.sum() - v) / (count - 1) for k, v in scalars.items()}
+        full = statistic({k: v.mean() for k, v in scalars.items()})
+        return count * full - (count - 1) * np.asarray(statistic(left_out))
+
+
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    """Mean of iid batches and its Monte Carlo standard error."""
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def write(

@@ -1,9 +1,12 @@
 """The ``sims`` command. Heavy imports stand inside the commands, so that ``--help`` is instant."""
 
 import argparse
+import os
+import platform
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NoReturn
 
 from sims import __version__
@@ -21,6 +24,7 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 2, with one line on stderr, for bad input."""
     options = _parser().parse_args(arguments)
+    _keep_compilations()
     module, function = options.run.split(":")
     try:
         getattr(import_module(f"sims.cli.{module}"), function)(options)
@@ -40,6 +44,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sims {options.command}: interrupted; finished points are kept", file=sys.stderr)
         return 130
     return 0
+
+
+def _keep_compilations() -> None:
+    """Let the steps of a run, and later runs, share what XLA compiled (JAX's own settings win).
+
+    The folder is of one host: compiled code fits the processor it was made for.
+    """
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return  # no home, no cache
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache / "sims" / platform.node()))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
 def _parser() -> argparse.ArgumentParser:

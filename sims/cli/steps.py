@@ -108,7 +108,7 @@ def judge(options: Namespace) -> None:
 
 def plot(options: Namespace) -> None:
     """``sims plot``: the analysis' figure, and the caption with its numbers filled in."""
-    from sims.figures import save
+    from sims.figures import save, style
     from sims.report import render_caption
 
     folder, experiment, results, output = _judged(options, "figure.pdf")
@@ -118,7 +118,9 @@ def plot(options: Namespace) -> None:
     verdicts = read_ledger(output.parent / "verdicts.json")
     numbers = analysis.numbers(results) if hasattr(analysis, "numbers") else {}
     caption = render_caption(folder / "caption.md", experiment, results, verdicts, numbers)
-    save(analysis.figure(results), output)
+    with style():
+        figure = analysis.figure(results)
+    save(figure, output)
     (output.parent / "caption.md").write_text(caption, encoding="utf-8")
 
 

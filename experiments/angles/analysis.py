@@ -1,0 +1,205 @@
+"""Claims `angles` and `extremes`; the figure: noise correlation and variance kept against θ."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.judgement import Verdict, claim, equivalence, identity, ordering
+from sims.results import Results, mean_and_error
+from sims.theory import noise_correlation_law
+
+KERNEL, WIDTH = "heads.kernel", "heads.width"
+ANGLE, BANDWIDTH = "heads.frames.angle", "heads.bandwidth"
+Terms = Mapping[str, np.ndarray]
+
+
+def noise_correlation(terms: Terms) -> np.ndarray:
+    """Of two heads: a ratio of averages over queries, as the law is."""
+    return terms["cross_noise_covariance"] / terms["noise_variance"]
+
+
+def variance_kept(terms: Terms) -> np.ndarray:
+    """Share of a head's variance that the ensemble keeps."""
+    return terms["ensemble_variance"] / terms["variance"]
+
+
+def judge(results: Results, experiment: Any) -> list[Verdict]:
+    table = _table(results)
+    decided = {"level": claim(experiment, "extremes", "label noise").level,
+               "batches": int(table["batches"].min()), "replicates": results.replicates}  # fmt: skip
+    verdicts = []
+    for kernel in ("gaussian", "softmax"):
+        rows = table[table[KERNEL] == kernel]
+        wanted = claim(experiment, "angles", f"{kernel} kernel")
+        error = np.hypot(rows["correlation_mcse"], rows["query_error"])
+        finding = equivalence(
+            rows["correlation"] / rows["law"] - 1,
+            error / rows["law"],
+            margin=wanted.margin,
+            **decided,
+        )
+        # Part of the error is that of the queries, which more replicates alone do not lower.
+        words = finding.reason.replace("replicates would", "replicates on more queries would")
+        finding = replace(finding, reason=words)
+        verdicts.append(Verdict.of(wanted, results.experiment, finding))
+
+    wanted = claim(experiment, "extremes", "aligned heads")
+    aligned = table.loc[[np.all(np.equal(a, 0)) for a in table[ANGLE]], "kept"]
+    finding = identity(
+        aligned - 1, margin=wanted.margin, level=wanted.level, replicates=results.replicates
+    )
+    verdicts.append(Verdict.of(wanted, results.experiment, finding))
+
+    # The share of noise kept is 1/H + (1 − 1/H)·correlation: it falls when the correlation does.
+    for regime, steps in (
+        ("label noise", _contrasts(results, table, noise_correlation, neighbours=True)),
+        ("total variance, one fixed target", _contrasts(results, table, variance_kept)),
+    ):
+        wanted = claim(experiment, "extremes", regime)
+        finding = ordering(*steps, margin=wanted.margin, **decided)
+        verdicts.append(Verdict.of(wanted, results.experiment, finding))
+    return verdicts
+
+
+def figure(results: Results) -> Figure:
+    table = _table(results)
+    table = table[[np.isscalar(a) for a in table[ANGLE]]]
+    bandwidths = table[table[KERNEL] == "gaussian"][BANDWIDTH]
+    small, large = bandwidths.min(), bandwidths.max()
+    scale, softmax = _query_scale(results), table[KERNEL] == "softmax"
+    temperature = table[softmax][BANDWIDTH].iloc[0]
+    drawing, axes = figures.panels(2, 2, sharex=True)
+    for ax, kernel, bandwidth in (
+        (axes[0, 0], "gaussian", small),
+        (axes[0, 1], "gaussian", large),
+        (axes[1, 0], "softmax", temperature),
+    ):
+        rows = table[(table[KERNEL] == kernel) & (table[BANDWIDTH] == bandwidth)]
+        fine = np.linspace(0, 90, 181)
+        for width, color, marker, part in _series(rows):
+            cosines = np.repeat(np.cos(np.deg2rad(fine))[:, None], width, axis=1)
+            law = noise_correlation_law(cosines, bandwidth, scale, kernel)
+            figures.theory(ax, fine, np.asarray(law), color)
+            figures.simulated(
+                ax, part[ANGLE], part["correlation"], part["correlation_mcse"], color, marker
+            )
+        ax.set(ylim=(0, 1.04), ylabel="noise correlation of two heads")
+        setting = f"b = {bandwidth:g}" if kernel == "gaussian" else f"s = {bandwidth**2:.2f}"
+        ax.set_title(f"{kernel} kernel, {setting}")
+    ax = axes[1, 1]
+    for _, color, marker, part in _series(
+        table[(table[KERNEL] == "gaussian") & (table[BANDWIDTH] == small)]
+    ):
+        figures.theory(ax, part[ANGLE], part["kept_theory"], color)
+        figures.simulated(ax, part[ANGLE], part["kept"], part["kept_mcse"], color, marker)
+    heads = results.simulation[table["name"].iloc[0]].sizes["head"]
+    ax.axhline(1 / heads, color=figures.GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
+    ax.annotate("1/H: independent heads", (0, 1 / heads), xytext=(0, 3), color=figures.GREY,
+                textcoords="offset points", fontsize=7)  # fmt: skip
+    ax.set(ylim=(0, 1.04), ylabel="variance of the ensemble / of a head")
+    ax.set_title(f"signal and noise, b = {small:g}")
+    for ax in axes[1]:
+        ax.set(xlabel="principal angle θ (degrees)", xticks=range(0, 91, 15))
+    series = _series(table)
+    figures.key(
+        axes[0, 1],
+        [f"$d_k$ = {width}" for width, *_ in series],
+        [color for _, color, *_ in series],
+        [marker for _, _, marker, _ in series],
+        loc="lower left",
+    )
+    figures.letters(axes.flat)
+    return drawing
+
+
+def numbers(results: Results) -> dict[str, Any]:
+    """Numbers that the caption quotes."""
+    table = _table(results)
+    gap = (table["correlation"] / table["law"] - 1).abs()
+    gaussian = table[KERNEL] == "gaussian"
+    return {
+        "gap_gaussian": float(gap[gaussian].max()),
+        "gap_softmax": float(gap[~gaussian].max()),
+        "query_error": float((table["query_error"] / table["law"]).max()),
+        "mcse": float((table["correlation_mcse"] / table["correlation"]).max()),
+        "least_kept": float(table["kept"].min()),
+        "least_keys": float(table["n_eff"].min()),
+        "queries": int(next(iter(results.theory.values())).sizes["query"]),
+    }
+
+
+def _table(results: Results) -> pd.DataFrame:
+    """The results' table with correlation, law and variance kept, a row a point."""
+    table, scale = results.table(), _query_scale(results)
+    extra = []
+    for row in table.to_dict("records"):
+        name, theory = row["name"], results.theory[row["name"]]
+        correlation = mean_and_error(results.pseudovalues(name, noise_correlation))
+        kept = mean_and_error(results.pseudovalues(name, variance_kept))
+        cosines = np.cos(np.deg2rad(np.broadcast_to(row[ANGLE], row[WIDTH])))
+        law = noise_correlation_law(cosines, row[BANDWIDTH], scale, row[KERNEL])
+        extra.append(
+            {
+                "correlation": correlation[0],
+                "correlation_mcse": correlation[1],
+                "law": float(law),
+                "query_error": _query_error(theory),
+                "kept": kept[0],
+                "kept_mcse": kept[1],
+                "kept_theory": float(theory["ensemble_variance"] / theory["variance"]),
+            }
+        )
+    return pd.concat([table, pd.DataFrame(extra)], axis=1)
+
+
+def _query_error(theory: Any) -> float:
+    """Standard error of the correlation from having drawn finitely many queries.
+
+    The law is an average over all queries, the run has some: the delta method for a ratio of means
+    over iid queries, with the spread over queries that theory predicts.
+    """
+    noise = theory["noise_covariance"].values
+    heads = noise.shape[-1]
+    variance = np.trace(noise, axis1=1, axis2=2) / heads
+    pairs = (noise.sum(axis=(1, 2)) - heads * variance) / (heads * (heads - 1))
+    residual = (pairs - pairs.mean() / variance.mean() * variance) / variance.mean()
+    return float(residual.std(ddof=1) / np.sqrt(len(residual)))
+
+
+def _contrasts(
+    results: Results,
+    table: pd.DataFrame,
+    statistic: Callable[[Terms], np.ndarray],
+    neighbours: bool = False,
+) -> tuple[list[float], list[float]]:
+    """Paired falls of a statistic from each angle to the next, or to 90°, and their MCSE."""
+    falls = []
+    scalar = table[[np.isscalar(a) for a in table[ANGLE]]]
+    for _, rows in scalar.groupby([KERNEL, BANDWIDTH, WIDTH]):
+        names = rows.sort_values(ANGLE)["name"].tolist()
+        values = {name: results.pseudovalues(name, statistic) for name in names}
+        for index, name in enumerate(names[:-1]):
+            other = names[index + 1] if neighbours else names[-1]
+            falls.append(mean_and_error(values[name] - values[other]))
+    differences, errors = zip(*falls, strict=True)
+    return list(differences), list(errors)
+
+
+def _series(rows: pd.DataFrame) -> list[tuple[int, Any, str, pd.DataFrame]]:
+    """Width, colour, marker and rows of each curve; the same colour for a width in every panel."""
+    out = []
+    for width, part in rows.groupby(WIDTH):
+        place = {1: 0, 2: 1, 4: 2}.get(int(width), 3)
+        part = part.sort_values(ANGLE)
+        out.append((int(width), figures.PALETTE[place], figures.MARKERS[place], part))
+    return out
+
+
+def _query_scale(results: Results) -> float:
+    return float(results.provenance["simulation"]["specification"]["problem"]["queries"]["scale"])

@@ -1,0 +1,164 @@
+"""The report: ledger, experiments and provenance as one self-contained page; and captions."""
+
+import base64
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markdown_it import MarkdownIt
+
+from sims.errors import InputError
+from sims.fingerprint import EXPERIMENTS, experiments
+from sims.judgement import PAPER_CLAIMS, VERDICTS, Verdict, read_ledger
+from sims.results import Results, provenance
+from sims.validation import read_yaml
+
+TEXTS = (
+    ("Data-generating process", "data_generating_process"),
+    ("Estimands", "estimands"),
+    ("Methods", "methods"),
+    ("Performance measures", "performance_measures"),
+)
+"""The design of a simulation study after its aim (ADEMP): heading, key of the experiment file."""
+# CommonMark without raw HTML: what a caption says cannot change the page.
+_markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def render_caption(
+    path: Path,
+    experiment: Any,
+    results: Results,
+    verdicts: Sequence[Verdict],
+    numbers: Mapping[str, Any],
+) -> str:
+    """An experiment's caption with the numbers of this run in it.
+
+    ``caption.md`` is a Jinja template of Markdown. It can use ``verdict(claim, regime)``,
+    ``points``, ``replicates`` (the fewest of the points), ``fidelity``, ``settings``, the analysis'
+    own ``numbers``, and the filters ``percent`` and ``significant``.
+
+    Raises:
+        InputError: the file cannot be read, or names something that is not there.
+    """
+
+    def verdict(claim: str, regime: str | None = None) -> Verdict:
+        found = [v for v in verdicts if v.claim == claim and regime in (None, v.regime)]
+        if len(found) != 1:
+            known = ", ".join(f"{v.claim} ({v.regime})" for v in verdicts)
+            raise InputError(f"{path}: verdict", f"{claim} ({regime or 'any'})", f"one of {known}")
+        return found[0]
+
+    try:
+        template = _environment().from_string(path.read_text(encoding="utf-8"))
+        text = template.render(
+            verdict=verdict,
+            points=len(results.points),
+            replicates=results.replicates,
+            fidelity=results.fidelity,
+            settings=experiment.settings,
+            **numbers,
+        )
+    except OSError as error:
+        raise InputError(str(path), error.strerror, "a readable caption") from None
+    except jinja2.TemplateError as error:
+        raise InputError(str(path), str(error), "a Jinja template with known names") from None
+    return text.rstrip() + "\n"
+
+
+def write_report(folder: Path, fidelity: str, output: Path) -> None:
+    """Write the page.
+
+    Args:
+        folder: results of one fidelity, with ``ledger.json`` and a folder for each experiment.
+        fidelity: its name.
+        output: the HTML file.
+    """
+    ledger = read_ledger(folder / "ledger.json")
+    entries = [
+        _entry(folder / name, name, [v for v in ledger if v.experiment == name])
+        for name in experiments()
+        if (folder / name / "caption.md").is_file()
+    ]
+    covered = {verdict.claim for verdict in ledger}
+    template = _environment(html=True).from_string(
+        (Path(__file__).parent / "report.html.j2").read_text(encoding="utf-8")
+    )
+    order = list(PAPER_CLAIMS)
+    page = template.render(
+        fidelity=fidelity,
+        entries=entries,
+        ledger=sorted(
+            ledger, key=lambda v: order.index(v.claim) if v.claim in order else len(order)
+        ),
+        counts={kind: sum(v.verdict == kind for v in ledger) for kind in VERDICTS},
+        formulas={(e["name"], c["id"]): c["formula"] for e in entries for c in e["claims"]},
+        missing={id: text for id, text in PAPER_CLAIMS.items() if id not in covered},
+        paper=PAPER_CLAIMS,
+    )
+    handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(page)
+    os.chmod(name, 0o644)
+    os.replace(name, output)
+
+
+def _entry(folder: Path, name: str, verdicts: list[Verdict]) -> dict[str, Any]:
+    """All that the page shows of one experiment."""
+    spec = read_yaml(EXPERIMENTS / name / "experiment.yaml")
+    origins = {}
+    for road in ("simulation", "theory"):
+        origin = provenance(folder / f"{road}.nc")
+        origin.pop("specification", None)
+        origins[road] = origin
+    figure = base64.b64encode((folder / "figure.png").read_bytes()).decode()
+    return {
+        "name": name,
+        "title": spec["title"],
+        "aim": spec["aim"],
+        "design": [(heading, spec[key]) for heading, key in TEXTS],
+        "claims": spec["claims"],
+        "verdicts": verdicts,
+        "figure": f"data:image/png;base64,{figure}",
+        "caption": _markdown.render((folder / "caption.md").read_text(encoding="utf-8")),
+        "provenance": [(road, list(_rows(origin))) for road, origin in origins.items()],
+    }
+
+
+def _rows(origin: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Provenance as rows of text."""
+    rows = []
+    for key, value in origin.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{k} {v}" for k, v in value.items())
+        text = value if isinstance(value, str) else json.dumps(value)
+        rows.append((key.replace("_", " "), text or "none"))
+    return rows
+
+
+def _environment(html: bool = False) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, autoescape=html, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"percent": _percent, "significant": _significant}
+    return environment
+
+
+def _significant(value: float | None, digits: int = 3) -> str:
+    """A number to some significant digits, with a true minus and no e-notation for people."""
+    if value is None:
+        return "–"
+    text = f"{value:.{digits}g}"
+    if "e" in text:
+        mantissa, exponent = text.split("e")
+        raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+        text = f"{mantissa}·10{raised}"
+    return text.replace("-", "−")
+
+
+def _percent(value: float | None, digits: int = 2) -> str:
+    """A share in percent, to some significant digits."""
+    return "–" if value is None else f"{_significant(100 * value, digits)} %"
