@@ -107,9 +107,7 @@ def summarise(data: xr.Dataset, weights: Any = None) -> xr.Dataset:
     diagonal = xr.DataArray(np.eye(heads) / heads, dims=(HEAD, HEAD2))
     # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
-        pairs = xr.DataArray(
-            (1 - np.eye(heads)) / (heads * (heads - 1)), dims=(HEAD, HEAD2)
-        )
+        pairs = xr.DataArray((1 - np.eye(heads)) / (heads * (heads - 1)), dims=(HEAD, HEAD2))
 
     def form(name: str, matrix: xr.DataArray) -> xr.DataArray:
         return (data[f"integrated_{name}"] * matrix).sum((HEAD, HEAD2), skipna=False)
@@ -137,9 +135,7 @@ def mcse(estimates: xr.DataArray) -> xr.DataArray:
 
 def add_mcse(data: xr.Dataset) -> xr.Dataset:
     """Add ``<name>_mcse`` for every variable that has a batch dimension."""
-    errors = {
-        f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims
-    }
+    errors = {f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims}
     return data.assign(errors)
 
 
@@ -152,7 +148,8 @@ def jackknife(
 
     Args:
         data: estimates with a batch dimension (at least 3 batches).
-        statistic: from the terms without batch dimension to an array.
+        statistic: from the terms to an array; it is called with the batch dimension left out
+            and, once for all batches, with it, so it must keep to named dimensions.
 
     Returns:
         The jackknife estimate and its standard error (Efron & Stein 1981,
@@ -164,13 +161,7 @@ def jackknife(
         raise InputError("batches", count, "at least 3 for a jackknife")
     mean = batched.mean(BATCH)
     full = statistic(mean)
-    left_out = xr.concat(
-        [
-            statistic((mean * count - batched.isel(batch=b)) / (count - 1))
-            for b in range(count)
-        ],
-        dim=BATCH,
-    )
+    left_out = statistic((mean * count - batched) / (count - 1))
     average = left_out.mean(BATCH)
     error = np.sqrt((count - 1) * ((left_out - average) ** 2).mean(BATCH))
     return count * full - (count - 1) * average, error
