@@ -72,6 +72,7 @@ def draw_block(
     return x, jax.random.normal(for_labels, (size,), dtype)
 
 
+@partial(jax.jit, static_argnames=("n", "dtype"))
 def draw(
     task: Task, key: Array, n: int, dtype: Any = jnp.float64
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:

@@ -23,7 +23,7 @@ key in reach; there the estimate counts as 0.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -40,6 +40,9 @@ from sims.simulation.draws import batch_keys, root_key
 from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
 from sims.simulation.result import RAW_SCALARS, batch_arrays, build
+
+Batches = dict[str, list[np.ndarray]]
+"""By variable, one array a batch."""
 
 CHECK_EVERY = 8
 """Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
@@ -162,11 +165,15 @@ def estimate(
     }
     done = _resumed(resume, attrs["problem"])
 
-    def enough(collected: dict[str, np.ndarray]) -> bool:
+    def labelled(collected: Batches, attrs: dict[str, Any] | None = None) -> xr.Dataset:
+        arrays = {name: np.stack(value) for name, value in collected.items()}
+        return build(arrays, keep_queries=keep_queries, weights=weights, attrs=attrs)
+
+    def enough(collected: Batches) -> bool:
         count = len(collected["bias"])
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
-        return reached(build(collected, keep_queries=keep_queries, weights=weights), rel_mcse)
+        return reached(labelled(collected), rel_mcse)
 
     runner = _Runner(task, heads, queries, root, settings, plan, devices, keep_queries)
     reached_target = _collect(runner, done, limit, enough, progress)
@@ -176,7 +183,7 @@ def estimate(
         "replicates": count * replicates_per_batch,
         "stopped": "precision" if reached_target else "limit",
     }
-    return terms.add_mcse(build(done, keep_queries=keep_queries, weights=weights, attrs=attrs))
+    return terms.add_mcse(labelled(done, attrs))
 
 
 def reached(data: xr.Dataset, rel_mcse: float) -> bool:
@@ -254,14 +261,14 @@ class _Runner:
 
 
 def _collect(
-    runner: _Runner, done: dict[str, Any], limit: int, enough: Any, show: bool
+    runner: _Runner, done: Batches, limit: int, enough: Callable[[Batches], bool], show: bool
 ) -> bool:
     """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough.
 
     The next batches are started before the last are waited for, so no device idles meanwhile;
     those beyond the stopping point or the limit are thrown away.
     """
-    have = len(done["bias"]) if done else 0
+    have = len(done.get("bias", ()))
     if have and enough(done):
         return True
     waiting: list[list[dict[str, Any]]] = []
@@ -274,8 +281,7 @@ def _collect(
             arrived = runner.gather(waiting.pop(0))
             for i in range(min(runner.width, limit - have)):
                 for name, value in arrived.items():
-                    part = value[i : i + 1]
-                    done[name] = np.concatenate([done[name], part]) if have else part
+                    done.setdefault(name, []).append(value[i])
                 have += 1
                 bar.update(have)
                 if enough(done):
@@ -283,14 +289,14 @@ def _collect(
     return False
 
 
-def _resumed(resume: xr.Dataset | None, problem: str) -> dict[str, np.ndarray]:
+def _resumed(resume: xr.Dataset | None, problem: str) -> Batches:
     if resume is None:
         return {}
     if resume.attrs.get("problem") != problem:
         raise InputError(
             "resume", resume.attrs.get("problem"), "a result of the same problem, seed and settings"
         )
-    return batch_arrays(resume)
+    return {name: list(value) for name, value in batch_arrays(resume).items()}
 
 
 def _fingerprint(

@@ -1,0 +1,58 @@
+"""The engine's arithmetic written out plainly in NumPy, from the same draws."""
+
+import numpy as np
+
+from sims.simulation import draw, replicate_key, root_key
+
+
+def log_kernel(name, q, k, b):
+    if name == "gaussian":
+        return -((q - k) ** 2).sum(-1) / (2 * b**2)
+    if name == "softmax":
+        return (q * k).sum(-1) / b**2
+    return np.where(np.all(np.abs(q - k) < b[..., None], axis=-1), 0.0, -np.inf)
+
+
+def reference(task, heads, n, queries, seed, batches, replicates):
+    """Arrays by the engine's names, each with a leading batch axis."""
+    out = []
+    frames, b, x = (np.asarray(a) for a in (heads.frames, heads.bandwidth, queries))
+    at_query = np.asarray(task.target(queries))[:, None]
+    sigma = float(task.noise_sd)
+    for batch in range(batches):
+        g, f, noise, empty = [], [], [], []
+        for r in range(replicates):
+            keys, unit = draw(task, replicate_key(root_key(seed), batch, r), n)
+            m, labels = np.asarray(task.target(keys)), np.asarray(unit) * sigma
+            q = np.einsum("hdp,qd->qhp", frames, x)[:, :, None]
+            k = np.einsum("hdp,nd->hnp", frames, np.asarray(keys))[None]
+            log_k = log_kernel(heads.kernel.name, q, k, b[:, None])
+            peak = log_k.max(-1, keepdims=True)
+            u = np.exp(log_k - np.where(np.isfinite(peak), peak, 0))
+            total = u.sum(-1, keepdims=True)
+            w = u / np.where(total > 0, total, 1)
+            g.append(w @ m - at_query)
+            f.append(w @ (m + labels) - at_query)
+            noise.append(sigma**2 * np.einsum("qhn,qgn->qhg", w, w))
+            empty.append(total[..., 0] == 0)
+        result = {"noise_covariance": np.mean(noise, 0), "empty_rate": np.mean(empty, 0)}
+        for prefix, values, name in (("", g, "signal_covariance"), ("raw_", f, "raw_total_covariance")):
+            mean = np.mean(values, 0)
+            centred = np.array(values) - mean
+            s = np.einsum("rqh,rqg->qhg", centred, centred) / (replicates - 1)
+            result |= {
+                f"{prefix}bias": mean,
+                f"{prefix}bias_product": mean[..., None] * mean[:, None] - s / replicates,
+                name: s,
+            }
+        out.append(result)
+    return {name: np.stack([result[name] for result in out]) for name in out[0]}
+
+
+def assert_close(data, arrays, tolerance=1e-12):
+    """Equal relative to the largest entry of each array."""
+    for name, expected in arrays.items():
+        actual = data[name].values
+        assert actual.shape == expected.shape, name
+        scale = np.abs(expected).max() or 1.0
+        assert np.max(np.abs(actual - expected)) <= tolerance * scale, name
