@@ -3,8 +3,9 @@
 import base64
 import json
 import os
+import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sims.judgement import PAPER_CLAIMS, VERDICTS, Verdict, read_ledger
 from sims.results import Results, provenance
 from sims.validation import read_yaml
 
+THEORY = Path("docs/theory.md")
 TEXTS = (
     ("Data-generating process", "data_generating_process"),
     ("Estimands", "estimands"),
@@ -122,10 +124,28 @@ def _entry(folder: Path, name: str, verdicts: list[Verdict]) -> dict[str, Any]:
         "design": [(heading, spec[key]) for heading, key in TEXTS],
         "claims": spec["claims"],
         "verdicts": verdicts,
+        "formulas": _formulas(dict.fromkeys(c["formula"] for c in spec["claims"])),
         "figure": f"data:image/png;base64,{figure}",
         "caption": _markdown.render((folder / "caption.md").read_text(encoding="utf-8")),
         "provenance": [(road, list(_rows(origin))) for road, origin in origins.items()],
     }
+
+
+def _formulas(anchors: Iterable[str]) -> list[tuple[str, str]]:
+    """Heading and text, as HTML, of the sections of docs/theory.md that the anchors name."""
+    text = THEORY.read_text(encoding="utf-8") if THEORY.is_file() else ""
+    parts = re.split(r"^#{2,3} (.+)$", text, flags=re.MULTILINE)
+    found = {
+        _slug(heading): (heading, body)
+        for heading, body in zip(parts[1::2], parts[2::2], strict=True)
+    }
+    chosen = [found[a.lstrip("#")] for a in anchors if a.lstrip("#") in found]
+    return [(heading, _markdown.render(body)) for heading, body in chosen]
+
+
+def _slug(heading: str) -> str:
+    """The anchor that a Markdown heading gets on code hosts."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 def _rows(origin: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -31,8 +30,7 @@ def variance_kept(terms: Terms) -> np.ndarray:
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
     table = _table(results)
-    decided = {"level": claim(experiment, "extremes", "label noise").level,
-               "batches": int(table["batches"].min()), "replicates": results.replicates}  # fmt: skip
+    run = {"batches": int(table["batches"].min()), "replicates": results.replicates}
     verdicts = []
     for kernel in ("gaussian", "softmax"):
         rows = table[table[KERNEL] == kernel]
@@ -42,7 +40,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
             rows["correlation"] / rows["law"] - 1,
             error / rows["law"],
             margin=wanted.margin,
-            **decided,
+            level=wanted.level,
+            **run,
         )
         # Part of the error is that of the queries, which more replicates alone do not lower.
         words = finding.reason.replace("replicates would", "replicates on more queries would")
@@ -62,7 +61,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         ("total variance, one fixed target", _contrasts(results, table, variance_kept)),
     ):
         wanted = claim(experiment, "extremes", regime)
-        finding = ordering(*steps, margin=wanted.margin, **decided)
+        finding = ordering(*steps, margin=wanted.margin, level=wanted.level, **run)
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
     return verdicts
 
