@@ -1,0 +1,163 @@
+"""Projected laws: what a head sees of a Gaussian design, and the target's law given that.
+
+A head sees X only through ``Z = Uᵀ X``. Everything here is in *whitened* coordinates ξ ~ N(0, I_k)
+with ``Z = A ξ``, k = rank Cov Z, so frames with dependent columns and singular Σ need no special
+case. A pair of heads is brought to canonical coordinates: ``Cov(ξ_h, ξ_g) = diag(ρ)``, ρ the
+canonical correlations.
+
+Another design joins by a law with the same two methods; the integrals in
+:mod:`sims.theory.exact_integrals` see only log-kernels at nodes, weights, E[m | node] and
+Var[m | node].
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sims.problem import Heads, Task
+
+RANK_TOLERANCE = 1e-12
+"""Directions of Z with less than this share of the largest variance count as constant."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One head at one query, in whitened coordinates.
+
+    Attributes:
+        functional: T (d, k) with ``ξ = TᵀX``, ``TᵀΣT = I``.
+        map: A (d_k, k), ``UᵀX = A ξ``.
+        query: q = Uᵀx, shape (d_k,).
+        centre: ξ that the quadrature is arranged around, shape (k,).
+        shape: B (k, k); nodes are ``centre + r·B e`` for unit vectors e.
+        loading: ΩJ = Cov(ω_j·X, ξ), shape (J, k).
+        bandwidth: b.
+    """
+
+    functional: np.ndarray
+    map: np.ndarray
+    query: np.ndarray
+    centre: np.ndarray
+    shape: np.ndarray
+    loading: np.ndarray
+    bandwidth: float
+
+    @property
+    def rank(self) -> int:
+        return self.map.shape[1]
+
+
+class GaussianLaw:
+    """X ~ N(0, Σ) and a trigonometric target.
+
+    Given ξ the angle ``ω_j·X + c_j`` is Gaussian with mean ``θ_j = Ω_jᵀξ + c_j`` and residual
+    covariance ``G = ωΣωᵀ − ΩΩᵀ``, so with ``b_j = a_j e^{−G_jj/2}``
+
+    ::
+
+        E[m | ξ]   = Σ_j b_j cos θ_j
+        Var[m | ξ] = Σ_jk b_j b_k [(cosh G_jk − 1) cos θ_j cos θ_k + sinh G_jk sin θ_j sin θ_k]
+
+    Both exact, for every Σ and frame. Source: characteristic function of a Gaussian.
+    """
+
+    def __init__(self, task: Task) -> None:
+        self.covariance = np.asarray(task.design.covariance)
+        self.amplitude = np.asarray(task.target.amplitude)
+        self.phase = np.asarray(task.target.phase)
+        frequency = np.asarray(task.target.frequency)
+        self.spread = frequency @ self.covariance
+        self.total = self.spread @ frequency.T
+        """ωΣωᵀ, shape (J, J)."""
+
+    def mean_and_variance(self) -> tuple[float, float]:
+        """E m(X) and Var m(X)."""
+        mean_weights = self.amplitude * np.exp(-0.5 * np.diag(self.total))
+        cosine, sine = variance_forms(self.amplitude, self.total)
+        c, s = np.cos(self.phase), np.sin(self.phase)
+        return float(mean_weights @ c), float(max(c @ cosine @ c + s @ sine @ s, 0.0))
+
+    def project(self, heads: Heads, head: int, x: np.ndarray) -> Projection:
+        """Head ``head`` at query x (d,)."""
+        frame = np.asarray(heads.frames)[head]
+        bandwidth = float(heads.bandwidth[head])
+        query = frame.T @ x
+        values, vectors = np.linalg.eigh(frame.T @ self.covariance @ frame)
+        keep = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
+        root = np.sqrt(values[keep])
+        functional, matrix = frame @ (vectors[:, keep] / root), vectors[:, keep] * root
+        if heads.kernel.name in LINEAR:
+            return self._linear(functional, matrix, query, bandwidth)
+        # Nearest point to the query that X can reach: radial kernels peak there.
+        centre = (vectors[:, keep] / root).T @ query
+        # The ellipsoid where both the kernel (about 7.5 b) and the density (about 9 sd) reach.
+        form = (matrix.T @ matrix) / (7.5 * bandwidth) ** 2 + np.eye(len(root)) / 81.0
+        size, axes = np.linalg.eigh(form)
+        shape = (axes / np.sqrt(size)) @ axes.T
+        return Projection(
+            functional, matrix, query, centre, shape, self.spread @ functional, bandwidth
+        )
+
+    def _linear(
+        self, functional: np.ndarray, matrix: np.ndarray, query: np.ndarray, bandwidth: float
+    ) -> Projection:
+        """A kernel of ⟨q, Z⟩ alone sees one coordinate, whatever d_k is."""
+        slope = matrix.T @ query
+        length = float(np.linalg.norm(slope))
+        direction = slope / length if length > 0 else np.eye(matrix.shape[1])[:, 0]
+        functional = (functional @ direction)[:, None]
+        norm = float(query @ query)
+        # A point Z with the right ⟨q, Z⟩ = length·ξ stands for all of them.
+        matrix = (query * (length / norm if norm > 0 else 0.0))[:, None]
+        steep = length / bandwidth**2
+        return Projection(
+            functional, matrix, query, np.array([steep]), np.eye(1),
+            self.spread @ functional, bandwidth,
+        )
+
+
+def variance_forms(amplitude: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices of Var[m | ξ] (see :class:`GaussianLaw`) without overflow: both (J, J)."""
+    half = 0.5 * np.diag(residual)
+    outer = np.outer(amplitude, amplitude)
+    up = np.exp(residual - half[:, None] - half)
+    down = np.exp(-residual - half[:, None] - half)
+    return outer * (0.5 * (up + down) - np.exp(-half[:, None] - half)), outer * 0.5 * (up - down)
+
+
+LINEAR = frozenset({"softmax"})
+"""Kernels that depend on the key through ⟨q, Z⟩ alone."""
+
+
+@dataclass(frozen=True)
+class PairProjection:
+    """Two heads at one query in canonical coordinates.
+
+    Attributes:
+        first, second: the heads, rotated so that ``Cov(ξ_h, ξ_g) = diag(ρ)``.
+        correlation: ρ (min(k_h, k_g),), descending.
+        rotations: orthogonal (k_h, k_h) and (k_g, k_g): canonical ξ = rotationᵀ · original ξ.
+    """
+
+    first: Projection
+    second: Projection
+    correlation: np.ndarray
+    rotations: tuple[np.ndarray, np.ndarray]
+
+
+def pair(law: GaussianLaw, first: Projection, second: Projection) -> PairProjection:
+    """Canonical coordinates of two heads at one query."""
+    cross = first.functional.T @ law.covariance @ second.functional
+    left, correlation, right = np.linalg.svd(cross)
+    # Correlations of 1 to rounding are 1: the pair's law is then singular, and treated so.
+    correlation = np.where(correlation > 1 - 1e-12, 1.0, correlation)
+    return PairProjection(
+        _rotate(first, left), _rotate(second, right.T), correlation, (left, right.T)
+    )
+
+
+def _rotate(p: Projection, rotation: np.ndarray) -> Projection:
+    return Projection(
+        p.functional @ rotation, p.map @ rotation, p.query, rotation.T @ p.centre,
+        rotation.T @ p.shape, p.loading @ rotation, p.bandwidth,
+    )

@@ -1,0 +1,116 @@
+"""Where the integrals live: the range of log s and the radius that a head's quadrature needs."""
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import logsumexp
+
+from sims.problem.kernels import Kernel
+from sims.theory.exact_law import Projection
+from sims.theory.quadrature import sphere_points
+
+DENSITY_REACH = 9.0
+"""Standard deviations beyond which a Gaussian's mass (1e-18) is nothing."""
+LOWER_TAIL = 12.0
+"""The grid in log s starts where the integrands are e^{−12} of their scale: the leading tail is
+added in closed form, and the next order is e^{−24}."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Extent of one head's integrals at one query.
+
+    Attributes:
+        low, high: range of log s.
+        radius: of the nodes around ``Projection.centre``, in units of ``Projection.shape``.
+        effective_keys: n (E K)²/E K², to pilot accuracy (about 1%).
+    """
+
+    low: float
+    high: float
+    radius: float
+    effective_keys: float
+    precision: np.ndarray
+    """Gaussian fit of the region that matters: density × (1 − e^{−sK}) at typical s, (k, k) …"""
+    shift: np.ndarray
+    """… and precision times mean, (k,)."""
+
+
+def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
+    """Find the range with a rough rule whose radii are spaced evenly in log r.
+
+    Log spacing sees every scale between 1e-8 and 1 of the design, so no bandwidth is too small.
+
+    Args:
+        tail: share of any integral that may be left outside.
+    """
+    k = head.rank
+    inverse = np.linalg.inv(head.shape)
+    largest = (np.linalg.norm(head.centre) + DENSITY_REACH) * np.linalg.norm(inverse, 2)
+    node, weight = np.polynomial.legendre.leggauss(96)
+    depth, depth_weight = 10 * (node + 1), 10 * weight
+    direction, area = sphere_points(k, 12)
+    radius = largest * np.exp(-depth)
+    xi = head.centre + radius[:, None, None] * (direction @ head.shape.T)
+    log_weight = (
+        -0.5 * np.sum(xi**2, axis=2) + np.log(depth_weight * radius**k)[:, None] + np.log(area)
+    )
+    log_kernel = np.asarray(
+        kernel.log_value(
+            jnp.asarray(head.query)[:, None, None], jnp.asarray(np.moveaxis(xi @ head.map.T, 2, 0)),
+            jnp.asarray(head.bandwidth),
+        )
+    )
+    log_weight = log_weight - logsumexp(log_weight)
+    log_mean, log_square = logsumexp(log_weight + log_kernel), logsumexp(log_weight + 2 * log_kernel)
+    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
+    high = _upper(log_weight.ravel(), log_kernel.ravel(), n, low, tail)
+    share = np.max(
+        [
+            np.log(n) + log_weight + np.minimum(high + log_kernel, 0.0),
+            log_weight + log_kernel - log_mean,
+            log_weight + 2 * log_kernel - log_square,
+        ],
+        axis=0,
+    )
+    order = np.argsort(radius)[::-1]
+    outside = np.cumsum(np.exp(logsumexp(share, axis=1))[order])
+    needed = radius[order][np.argmax(outside > tail)]
+    # At this s about three keys are expected to respond: where φ^n does its work.
+    typical = np.log(3.0 / n) - log_mean
+    part = np.exp(log_weight) * -np.expm1(-np.exp(np.minimum(typical + log_kernel, 40.0)))
+    part = part / part.sum()
+    mean = np.einsum("rs,rsk->k", part, xi)
+    spread = np.einsum("rs,rsk,rsl->kl", part, xi - mean, xi - mean)
+    precision = np.linalg.inv(spread + 1e-14 * np.eye(k))
+    return Range(
+        low, high, 1.02 * needed, float(n * np.exp(2 * log_mean - log_square)), precision, precision @ mean
+    )
+
+
+def _upper(log_weight: np.ndarray, log_kernel: np.ndarray, n: int, low: float, tail: float) -> float:
+    """The last log s at which any integrand exceeds ``tail``."""
+    seen = log_weight > np.log(tail) - 5
+    log_weight, log_kernel = log_weight[seen], log_kernel[seen]
+    stop = max(-log_kernel[np.isfinite(log_kernel)].min(), low + LOWER_TAIL) + 5
+    high = low
+    for start in np.arange(low, stop, 32.0):
+        u = np.arange(start, min(start + 32.0, stop), 0.5)
+        x = np.exp(np.minimum(u[:, None] + log_kernel, 50.0))
+        weight = np.exp(log_weight)
+        hit = -np.expm1(-x) @ weight
+        log_phi = np.log1p(-np.minimum(hit, 1 - 1e-15))
+        with np.errstate(divide="ignore"):
+            first = np.log((x * np.exp(-x)) @ weight)
+            second = np.log((x**2 * np.exp(-x)) @ weight)
+        size = np.maximum(
+            np.log(n) + np.maximum(first, second) + (n - 1) * log_phi,
+            2 * np.log(n) + 2 * first + (n - 2) * log_phi,
+        )
+        alive = np.flatnonzero(size > np.log(tail))
+        if alive.size:
+            high = float(u[alive[-1]]) + 0.5
+        elif start > low + LOWER_TAIL + 32:
+            break
+    return max(high, low + LOWER_TAIL)
