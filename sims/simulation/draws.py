@@ -85,7 +85,11 @@ def draw(
 # sin(2πv) = v·P(v²) on |v| ≤ 1/4; P interpolates at Chebyshev nodes, error below 1e-9.
 _NODES = np.polynomial.chebyshev.chebpts1(7) / 32 + 1 / 32
 _SINE = np.polynomial.Polynomial.fit(
-    _NODES, np.sin(2 * np.pi * np.sqrt(_NODES)) / np.sqrt(_NODES), 6, domain=[0, 1 / 16], window=[0, 1 / 16]
+    _NODES,
+    np.sin(2 * np.pi * np.sqrt(_NODES)) / np.sqrt(_NODES),
+    6,
+    domain=[0, 1 / 16],
+    window=[0, 1 / 16],
 ).coef
 
 

@@ -86,7 +86,7 @@ def estimate(
         queries: x, (Q, d).
         key_or_seed: an integer, or a Threefry key.
         replicates_per_batch: R ≥ 2.
-        batches: B ≥ 2 in all (those of ``resume`` included); without ``rel_mcse`` exactly that many.
+        batches: B ≥ 2 in all, those of ``resume`` included; without ``rel_mcse`` just as many.
         rel_mcse: target precision. Run until, for every scalar term, mcse ≤ rel_mcse·|term|, or
             the term is negligible: |term| + 2·mcse ≤ 1e-3·MSE. Looked at after every 8th batch,
             from max(8, ``batches``) on. A run that stops so has stopped where the spread
@@ -101,8 +101,10 @@ def estimate(
         devices: JAX devices to spread batches over; None takes all.
         memory_budget: bytes that the working set may take (of one device, if it is no CPU).
             The result itself is not counted.
-        replicates_at_once, key_block, query_block, query_group: tuning; None chooses. Replicates
-            at once are lowered to a divisor of R.
+        replicates_at_once: tuning, like the next three: None chooses. Lowered to a divisor of R.
+        key_block: keys weighed together.
+        query_block: queries weighed together.
+        query_group: queries in one call of the compiled program; more groups draw X again.
         progress: show progress on stderr.
         resume: an earlier result for the same problem and seed; goes on at its next batch.
 

@@ -16,6 +16,9 @@ from jaxtyping import Array, Float
 from sims.errors import InputError
 from sims.problem import Heads, Kernel
 
+UNIT: Any = 1.0
+"""The bandwidth left once coordinates are divided by b; a Python number, so it costs nothing."""
+
 
 def nw_weights(heads: Heads, query: Any, keys: Any) -> Float[Array, "H n"]:
     """Attention weights ``w_hi(x) = K_h(x, X_i) / Σ_j K_h(x, X_j)``, in float64.
@@ -40,7 +43,9 @@ def nw_weights(heads: Heads, query: Any, keys: Any) -> Float[Array, "H n"]:
 
 
 @jax.jit
-def _weights(heads: Heads, query: Float[Array, " d"], keys: Float[Array, "n d"]) -> Float[Array, "H n"]:
+def _weights(
+    heads: Heads, query: Float[Array, " d"], keys: Float[Array, "n d"]
+) -> Float[Array, "H n"]:
     q = jnp.einsum("hdp,d->ph", heads.frames, query)[:, :, None]
     k = jnp.einsum("hdp,nd->phn", heads.frames, keys)
     log_k = heads.kernel.log_value(q, k, heads.bandwidth[:, None])
@@ -66,7 +71,9 @@ def nw_estimates(heads: Heads, queries: Any, keys: Any, labels: Any) -> Float[Ar
     return jnp.stack([nw_weights(heads, query, keys) @ labels for query in jnp.asarray(queries)])
 
 
-def scaled_projection(heads: Heads, points: Float[Array, "n d"], dtype: Any) -> Float[Array, "p H n"]:
+def scaled_projection(
+    heads: Heads, points: Float[Array, "n d"], dtype: Any
+) -> Float[Array, "p H n"]:
     """``U_hᵀx / b_h``, coordinates first: kernels see a point only through this (see Kernel)."""
     frames = heads.frames / heads.bandwidth[:, None, None]
     return jnp.einsum("hdp,nd->phn", frames.astype(dtype), points.astype(dtype))
@@ -89,8 +96,8 @@ def anchors(
     if kernel.log_ratio is None:
         return jnp.zeros_like(queries), jnp.zeros((queries.shape[0], queries.shape[2]))
     a = jnp.clip(queries, -_row_max(-keys), _row_max(keys))
-    first = [jnp.moveaxis(x, 1, 0).astype(jnp.float64) for x in (queries, a)]
-    return a, kernel.log_value(*first, 1.0)
+    q, at = (jnp.moveaxis(x, 1, 0).astype(jnp.float64) for x in (queries, a))
+    return a, kernel.log_value(q, at, UNIT)
 
 
 def kernel_sums(
@@ -119,7 +126,7 @@ def kernel_sums(
 
     def exponents(query: Array, near: Array) -> Array:
         if kernel.log_ratio is None:
-            return kernel.log_value(query[..., None], keys, 1.0)
+            return kernel.log_value(query[..., None], keys, UNIT)
         return kernel.log_ratio(query[..., None], keys, near[..., None])
 
     # Mapped over queries, not broadcast: with the query axis inside, XLA's CPU code is 10× slower.

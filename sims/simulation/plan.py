@@ -41,7 +41,8 @@ def working_set(shape: Shape, group: int, blocks: Blocks, at_once: int) -> int:
     """
     h, item = shape.heads, shape.itemsize
     rows = min(shape.n, DRAW_BLOCK)
-    draws = rows * (2 * shape.dimension + 1) * item
+    # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
+    draws = rows * (8 * shape.dimension + 8) * item
     keys = blocks.keys * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
     weights = 2 * blocks.queries * h * blocks.keys * item
     sums = 2 * group * h * (h + 4) * 8 + group * h * (h + 4) * item
@@ -102,7 +103,9 @@ def make_plan(
         elif group > 1 and not query_group:
             group = -(-group // 2)
         else:
-            raise InputError("memory_budget", budget, f">= {need * (devices if cpu else 1)} bytes here")
+            raise InputError(
+                "memory_budget", budget, f">= {need * (devices if cpu else 1)} bytes here"
+            )
 
 
 def _divisor(number: int, at_most: int) -> int:

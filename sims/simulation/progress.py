@@ -11,7 +11,8 @@ class Progress:
     """A context in which ``update(done)`` shows how many batches are done; silent unless asked."""
 
     def __init__(self, total: int, done: int = 0, show: bool = False) -> None:
-        self.total, self.show, self.bar = total, show, None
+        self.total, self.show = total, show
+        self.bar: Any = None
         self.first, self.begun = done, time.monotonic()
         self.told = self.begun
 
@@ -20,7 +21,7 @@ class Progress:
             from rich.console import Console
             from rich.progress import Progress as Bar
 
-            self.bar: Any = Bar(console=Console(stderr=True), transient=True)
+            self.bar = Bar(console=Console(stderr=True), transient=True)
             self.bar.start()
             self.task = self.bar.add_task("batches", total=self.total, completed=self.first)
         return self
@@ -32,7 +33,8 @@ class Progress:
         elif self.show and time.monotonic() - self.told >= _SECONDS:
             self.told = time.monotonic()
             rate = (done - self.first) / (self.told - self.begun)
-            print(f"batches {done} of at most {self.total}, {rate:.3g}/s", file=sys.stderr, flush=True)
+            line = f"batches {done} of at most {self.total}, {rate:.3g}/s"
+            print(line, file=sys.stderr, flush=True)
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:

@@ -88,7 +88,8 @@ def replicate(
         columns = (values, noise) if raw_labels else (values,)
         near, offset = anchors(heads.kernel, q, keys)
         peak, gram, linear = lax.map(
-            lambda part: kernel_sums(heads.kernel, *part, keys, columns), (cut(q), cut(near))
+            lambda part: kernel_sums(heads.kernel, part[0], part[1], keys, columns),
+            (cut(q), cut(near)),
         )
         return _merge(sums, join(peak) + offset, join(gram), join(linear)), None
 

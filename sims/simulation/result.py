@@ -8,7 +8,14 @@ import xarray as xr
 
 from sims import terms
 
-RAW_SCALARS = ("squared_bias", "variance", "covariance", "ensemble_variance", "mse", "mean_head_mse")
+RAW_SCALARS = (
+    "squared_bias",
+    "variance",
+    "covariance",
+    "ensemble_variance",
+    "mse",
+    "mean_head_mse",
+)
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
 _RAW_PAIRS = ("raw_bias_product", "raw_total_covariance")
 

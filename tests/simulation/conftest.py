@@ -20,7 +20,14 @@ def make():
     """A problem ``(task, heads, queries)`` by its sizes."""
 
     def problem(
-        kernel="gaussian", heads=3, dimension=4, width=2, count=5, bandwidth=0.7, noise=0.5, scale=0.6
+        kernel="gaussian",
+        heads=3,
+        dimension=4,
+        width=2,
+        count=5,
+        bandwidth=0.7,
+        noise=0.5,
+        scale=0.6,
     ):
         task = Task(
             DESIGNS["decaying_spectrum"](dimension, power=0.5, rotation_seed=3),

@@ -36,7 +36,10 @@ def reference(task, heads, n, queries, seed, batches, replicates):
             noise.append(sigma**2 * np.einsum("qhn,qgn->qhg", w, w))
             empty.append(total[..., 0] == 0)
         result = {"noise_covariance": np.mean(noise, 0), "empty_rate": np.mean(empty, 0)}
-        for prefix, values, name in (("", g, "signal_covariance"), ("raw_", f, "raw_total_covariance")):
+        for prefix, values, name in (
+            ("", g, "signal_covariance"),
+            ("raw_", f, "raw_total_covariance"),
+        ):
             mean = np.mean(values, 0)
             centred = np.array(values) - mean
             s = np.einsum("rqh,rqg->qhg", centred, centred) / (replicates - 1)

@@ -117,11 +117,13 @@ def test_labels_do_not_change_the_rest(base):
 
 def test_one_compilation_serves_all_values(base):
     """Bandwidth, noise, frames, target, covariance, queries, seed and weights are traced."""
-    (task, heads, n, queries, _), _ = base
+    (_, _, n, queries, _), _ = base
     before = sum(TRACES.values())
     for i in range(3):
         other = Task(
-            DESIGNS["decaying_spectrum"](4, power=i), TARGETS["matern"](4, seed=i, features=6), 0.1 * i
+            DESIGNS["decaying_spectrum"](4, power=i),
+            TARGETS["matern"](4, seed=i, features=6),
+            0.1 * i,
         )
         chosen = Heads(frames(3, 4, 2, seed=i), "gaussian", 0.5 + i)
         estimate(other, chosen, n, queries + i, i, batches=2 + i, weights=[0.2, 0.3, 0.5], **SMALL)
@@ -148,7 +150,8 @@ def test_draws_extend(make):
             # Equal but for rounding in the product with the square root of the covariance.
             np.testing.assert_allclose(a, b[:40], rtol=0, atol=20 * float(jnp.finfo(dtype).eps))
     x, noise = long
-    assert len(np.unique(np.asarray(x))) == x.size and abs(np.mean(noise)) < 6 / np.sqrt(5000)
+    assert len(np.unique(np.asarray(x))) == x.size
+    assert abs(np.mean(noise)) < 6 / np.sqrt(5000)
 
 
 def test_seeds_and_keys(make):
@@ -162,7 +165,8 @@ def test_attributes(base):
     attrs = base[1].attrs
     expected = {"seed": 3, "n": 60, "replicates": 30, "batches": 5, "stopped": "limit"}
     assert expected.items() <= attrs.items()
-    assert attrs["device_count"] == len(jax.devices()) and attrs["precision"] == "float64"
+    assert attrs["device_count"] == len(jax.devices())
+    assert attrs["precision"] == "float64"
 
 
 @pytest.mark.parametrize(
@@ -196,6 +200,12 @@ def test_never_imports_theory():
         for node in ast.walk(ast.parse(path.read_text())):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            allowed = ("sims.problem", "sims.terms", "sims.errors", "sims.runtime", "sims.simulation")
+            allowed = (
+                "sims.problem",
+                "sims.terms",
+                "sims.errors",
+                "sims.runtime",
+                "sims.simulation",
+            )
             for name in names:
                 assert not name.startswith("sims.") or name.startswith(allowed), (path, name)

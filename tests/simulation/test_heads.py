@@ -66,7 +66,10 @@ def test_float32_sums(kernel, width, far):
         )
         total = np.asarray(linear[..., -1], np.float64)
         results.append(
-            (np.asarray(linear[..., 0]) / total, np.asarray(gram) / (total[..., None] * total[:, None]))
+            (
+                np.asarray(linear[..., 0]) / total,
+                np.asarray(gram) / (total[..., None] * total[:, None]),
+            )
         )
     if far > 1 and kernel == "gaussian":
         distance = np.asarray(q)[..., None].astype(float) - np.asarray(k)[:, :, None]
@@ -109,7 +112,8 @@ def test_weights_are_differentiable(make):
 
 
 @pytest.mark.parametrize(
-    ("query", "keys", "field"), [(np.zeros(3), np.zeros((5, 4)), "query"), (np.zeros(4), np.zeros((0, 4)), "keys")]
+    ("query", "keys", "field"),
+    [(np.zeros(3), np.zeros((5, 4)), "query"), (np.zeros(4), np.zeros((0, 4)), "keys")],
 )
 def test_bad_shapes(make, query, keys, field):
     with pytest.raises(InputError, match=field):

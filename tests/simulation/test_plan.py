@@ -19,35 +19,39 @@ LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, 
 def test_plan_obeys_the_budget(budget, platform):
     plan = make_plan(LARGE, 64, budget, 4, platform=platform)
     share = budget // 4 if platform == "cpu" else budget
-    assert working_set(LARGE, plan.group, plan.blocks, plan.at_once) == plan.bytes_per_device <= share
-    assert plan.group % plan.blocks.queries == 0 and 64 % plan.at_once == 0
+    need = working_set(LARGE, plan.group, plan.blocks, plan.at_once)
+    assert need == plan.bytes_per_device <= share
+    assert plan.group % plan.blocks.queries == 0
+    assert 64 % plan.at_once == 0
 
 
 def test_plan_says_what_it_needs():
-    with pytest.raises(InputError, match="memory_budget.*>= "):
+    with pytest.raises(InputError, match=r"memory_budget.*>= "):
         make_plan(LARGE, 64, 2**20, 4)
 
 
 def test_small_problems_are_one_block():
     shape = Shape(queries=5, heads=2, dimension=4, width=2, terms=6, n=50, itemsize=8)
     plan = make_plan(shape, 8, 2**30, 4)
-    assert plan.group == 5 and plan.blocks == (50, 5)
+    assert (plan.group, *plan.blocks) == (5, 50, 5)
 
 
-def test_compiled_program_obeys_the_plan(make):
+@pytest.mark.parametrize("dimension", [4, 100])
+def test_compiled_program_obeys_the_plan(make, dimension):
     """The compiler's own count of temporaries, for a million keys."""
-    task, heads, queries = make(heads=2, count=3)
-    shape = Shape(queries=3, heads=2, dimension=4, width=2, terms=6, n=10**6, itemsize=4)
-    plan = make_plan(shape, 2, 2**23, 1)
+    task, heads, queries = make(heads=2, dimension=dimension, count=3)
+    shape = Shape(queries=3, heads=2, dimension=dimension, width=2, terms=6, n=10**6, itemsize=4)
+    plan = make_plan(shape, 2, 2**24, 1)
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
     settings = Settings(10**6, 2, plan.blocks, plan.at_once, "float32", True)
     keys = batch_keys(root_key(0), np.arange(1, dtype=np.uint32), 2)
     lowered = run_batches.lower(task, heads, queries, keys, settings=settings, mesh=mesh)
     memory = lowered.compile().memory_analysis()
-    assert memory.temp_size_in_bytes + memory.output_size_in_bytes <= plan.bytes_per_device <= 2**23
+    assert memory.temp_size_in_bytes + memory.output_size_in_bytes <= plan.bytes_per_device <= 2**24
 
 
 def test_a_million_keys_run(make):
     task, heads, queries = make(heads=2, count=2)
     result = estimate(task, heads, 10**6, queries, 0, batches=2, replicates_per_batch=2)
-    assert np.all(np.isfinite(result["bias"])) and float(result["noise_variance"].mean()) < 1e-3
+    assert np.all(np.isfinite(result["bias"]))
+    assert float(result["noise_variance"].mean()) < 1e-3

@@ -1,0 +1,40 @@
+"""The work that is timed, the same for every contestant."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from sims.problem import DESIGNS, TARGETS, Heads, Task, gaussian_queries
+
+
+@dataclass(frozen=True)
+class Work:
+    """H heads of width d_k in R^d, n keys, Q queries; R replicates a batch.
+
+    One kernel evaluation is one K_h(x, X_i); all head-pair sums, drawn labels and the draws
+    themselves are part of the work.
+    """
+
+    heads: int = 8
+    width: int = 4
+    dimension: int = 32
+    n: int = 1024
+    queries: int = 64
+    replicates: int = 64
+
+    def evaluations(self, replicates: int) -> int:
+        """Kernel evaluations in so many replicates."""
+        return replicates * self.queries * self.heads * self.n
+
+    def problem(self) -> tuple[Task, Heads, jax.Array]:
+        """Orthogonal heads, an isotropic design, a smooth target of 64 cosines."""
+        basis = jax.random.orthogonal(jax.random.key(1), self.dimension, dtype=jnp.float64)
+        frames = basis.reshape(self.dimension, self.heads, self.width).transpose(1, 0, 2)
+        task = Task(
+            DESIGNS["isotropic"](self.dimension),
+            TARGETS["rbf"](self.dimension, lengthscale=4.0, features=64),
+            0.5,
+        )
+        queries = gaussian_queries(self.dimension, self.queries, 0.5, seed=2)
+        return task, Heads(frames, "gaussian", 1.0), queries
