@@ -95,7 +95,8 @@ def code(step: str, experiment: str | Path) -> str:
         texts.append(own.read_text(encoding="utf-8"))
         for name in _imports(texts[0], ""):
             modules |= {name, *_closure(name)}
-    modules -= {*_NO_RESULT, *_APART.get(step, ())}
+    apart = _APART.get(step, ())
+    modules = {m for m in modules if m not in _NO_RESULT and not m.startswith(apart or "-")}
     if step == "report":
         texts += [p.read_text(encoding="utf-8") for p in sorted(PACKAGE.glob("*.j2"))]
     return _digest(*texts, *(f"{m}\n{_source(m)}" for m in sorted(modules) if _source(m)))
@@ -118,7 +119,7 @@ def folder_of(experiment: str | Path) -> Path:
 
 
 def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
-    """The part of the experiment's folder that a step reads."""
+    """The part of the experiment file (and the caption) that a step reads."""
     try:
         text = (folder / "experiment.yaml").read_text(encoding="utf-8")
         whole = yaml.safe_load(text)
@@ -139,8 +140,8 @@ def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
     elif step in ("judge", "plot"):
         keys = ("settings", "claims") if step == "judge" else ("settings", "title")
         changes = {}
-    elif step == "report":
-        return whole
+    else:
+        return whole if step == "report" else {}
     part = {key: whole.get(key) for key in keys}
     if changes:
         part["fidelity"] = changes

@@ -1,0 +1,170 @@
+"""Verdicts are three-valued, simultaneous, and never won by missing data."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sims.errors import InputError
+from sims.judgement import (
+    PAPER_CLAIMS,
+    Finding,
+    Verdict,
+    batch_covariance,
+    bound,
+    equivalence,
+    identity,
+    ordering,
+    rate,
+    read_ledger,
+    write_verdicts,
+)
+
+RUN = {"level": 0.95, "batches": 16, "replicates": 512}
+
+
+@pytest.mark.parametrize(
+    ("decide", "effects", "verdict"),
+    [
+        (equivalence, [0.01, -0.02], "supported"),
+        (equivalence, [0.01, -0.30], "refuted"),
+        (equivalence, [0.01, 0.095], "inconclusive"),
+        (bound, [-5.0, 0.05], "supported"),
+        (bound, [-5.0, 0.15], "refuted"),
+        (bound, [-5.0, 0.10], "inconclusive"),
+        (ordering, [0.3, 0.2], "supported"),
+        (ordering, [0.2, -0.3], "refuted"),
+        (ordering, [0.2, 0.11], "inconclusive"),
+    ],
+)
+def test_three_verdicts(decide, effects, verdict):
+    finding = decide(effects, 0.01, margin=0.1, **RUN)
+    assert finding.verdict == verdict
+    assert finding.interval[0] < finding.effect < finding.interval[1]
+    assert finding.effect == effects[1]  # the one that decided
+    assert ("would decide" in finding.reason) <= (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize("decide", [equivalence, bound, ordering])
+@pytest.mark.parametrize(
+    ("effects", "errors"),
+    [
+        ([], []),
+        ([0.0, math.nan], [0.1, 0.1]),
+        ([0.5], [math.nan]),
+        ([0.5], [-1.0]),
+        ([math.inf], [1]),
+    ],
+)
+def test_missing_data_support_nothing(decide, effects, errors):
+    finding = decide(effects, errors, margin=1.0, **RUN)
+    assert finding.verdict == "inconclusive"
+    assert "missing" in finding.reason
+    assert finding.interval is None
+
+
+def test_one_batch_supports_nothing():
+    assert equivalence([0.0], [0.1], margin=9, level=0.95, batches=1, replicates=8).verdict == (
+        "inconclusive"
+    )
+
+
+def test_replicates_that_would_decide_are_enough():
+    kept = equivalence([0.05], [0.05], margin=0.1, **RUN)
+    needed = int(kept.reason.split("about ")[1].split(" ")[0].replace(",", ""))
+    assert kept.verdict == "inconclusive"
+    shrunk = 0.05 * math.sqrt(512 / needed)
+    assert equivalence([0.05], [shrunk], margin=0.1, **RUN).verdict == "supported"
+
+
+def test_effect_at_the_margin_says_so():
+    assert "no affordable" in equivalence([0.1], [0.01], margin=0.1, **RUN).reason
+
+
+def test_deterministic_effects():
+    assert equivalence([0.0, 0.05], [0, 0], margin=0.05, **RUN).verdict == "supported"
+    assert ordering([0.0], [0.0], margin=0, **RUN).verdict == "inconclusive"  # not a rise
+
+
+def test_intervals_cover_simultaneously():
+    """All 20 intervals of a claim cover their effects at once, at least at the level."""
+    rng = np.random.default_rng(0)
+    trials, points, batches = 2000, 20, 8
+    draws = rng.normal(size=(trials, points, batches))
+    means, errors = draws.mean(-1), draws.std(-1, ddof=1) / math.sqrt(batches)
+    missed = sum(
+        equivalence(m, e, margin=1e-9, level=0.9, batches=batches, replicates=1).verdict
+        == "refuted"
+        for m, e in zip(means, errors, strict=True)
+    )
+    assert missed / trials < 0.1 + 3 * math.sqrt(0.1 * 0.9 / trials)
+
+
+def test_rate():
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    wanted = {"expected": -1.0, "margin": 0.1, **RUN}
+    assert rate(x, 3 / x, 0.01 / x, **wanted).verdict == "supported"
+    assert rate(x, 3 / x**2, 0.01 / x, **wanted).verdict == "refuted"
+    assert rate(x, 3 / x, 1 / x, **wanted).verdict == "inconclusive"
+    assert rate(x, 3 / x, 0 * x, **wanted).effect == pytest.approx(-1)
+    same = rate(x, 3 / x, np.diag((0.01 / x) ** 2), **wanted)
+    assert same.interval == pytest.approx(rate(x, 3 / x, 0.01 / x, **wanted).interval)
+    for y in (-3 / x, np.where(x > 4, np.nan, x)):
+        assert rate(x, y, 0.01 / x, **wanted).verdict == "inconclusive"
+
+
+def test_rate_interval_covers_with_common_draws():
+    """Points that share draws: the covariance of the batches gives the right interval."""
+    rng, x = np.random.default_rng(1), np.array([1.0, 2.0, 4.0, 8.0])
+    hits, trials = 0, 400
+    for _ in range(trials):
+        shared = rng.normal(size=(32, 1))
+        y = (3 / x) * (1 + 0.05 * (shared * np.log(x) + 0.2 * rng.normal(size=(32, 4))))
+        finding = rate(
+            x, y.mean(0), batch_covariance(y), expected=-1, margin=1e-9, level=0.9, batches=32,
+            replicates=1,
+        )  # fmt: skip
+        hits += finding.interval[0] <= -1 <= finding.interval[1]
+    assert hits / trials > 0.9 - 3 * math.sqrt(0.09 / trials)
+
+
+def test_identity():
+    assert identity([[1e-16, -2e-15]], margin=1e-14).verdict == "supported"
+    assert identity([1e-16, -1e-3], margin=1e-14).verdict == "refuted"
+    assert identity([1e-16, math.nan], margin=1e-14).verdict == "inconclusive"
+    assert identity([], margin=1).verdict == "inconclusive"
+
+
+def _verdict(**changes):
+    fields = {
+        "claim": "angles", "experiment": "e", "regime": "all", "statement": "s",
+        "verdict": "supported", "effect": 0.1, "interval": (0.0, 0.2), "margin": 0.3, "level": 0.9,
+        "replicates": 5, "reason": "r",
+    }  # fmt: skip
+    return Verdict(**{**fields, **changes})
+
+
+def test_ledger_round_trip(tmp_path):
+    rows = [_verdict(), _verdict(verdict="inconclusive", effect=None, interval=None)]
+    write_verdicts(rows, tmp_path / "ledger.json")
+    assert read_ledger(tmp_path / "ledger.json") == rows
+    (tmp_path / "ledger.json").write_text('[{"claim": 1}]')
+    with pytest.raises(InputError):
+        read_ledger(tmp_path / "ledger.json")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"verdict": "true"}, {"effect": None}, {"effect": math.nan}, {"interval": None}]
+)
+def test_no_verdict_without_numbers(changes):
+    with pytest.raises(InputError):
+        _verdict(**changes)
+
+
+def test_finding_binds_to_claim():
+    class Claim:
+        id, regime, statement = "angles", "all", "s"
+
+    finding = Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r")
+    assert Verdict.of(Claim, "e", finding).effect == 1.0
+    assert len(PAPER_CLAIMS) == 14

@@ -1,0 +1,260 @@
+"""The command line: help, one-line errors with exit code 2, JSON, nothing computed is lost."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sims.cli import main
+from sims.fingerprint import FIDELITIES
+from sims.judgement import PAPER_CLAIMS
+
+COMMANDS = [
+    "decompose", "experiments", "claims", "schema",
+    "simulate", "predict", "judge", "plot", "ledger", "report",
+]  # fmt: skip
+SPEC = {
+    "problem": {
+        "dimension": 4,
+        "design": {"kind": "isotropic"},
+        "target": {"kind": "rbf", "lengthscale": 2.0, "features": 4},
+        "noise_sd": 0.5,
+        "heads": {
+            "count": 2,
+            "width": 1,
+            "frames": {"kind": "equiangular", "angle": 45},
+            "bandwidth": 0.7,
+        },
+        "n": 64,
+        "queries": {"kind": "gaussian", "count": 4, "scale": 0.5},
+    },
+    "simulation": {"replicates_per_batch": 8, "batches": 4, "precision": "float64"},
+}
+EXPERIMENT = {
+    "title": "T", "aim": "A", "data_generating_process": "D", "estimands": "E", "methods": "M",
+    "performance_measures": "P", "problem": SPEC["problem"],
+    "grid": [{"heads.bandwidth": [0.7, 0.9]}], "simulation": SPEC["simulation"],
+    "fidelities": {name: {} for name in FIDELITIES},
+    "claims": [{"id": "decomposition", "statement": "The mean squared errors agree.",
+                "margin": 0.5, "formula": "#the-decomposition"}],
+}  # fmt: skip
+ANALYSIS = """
+from sims import figures
+from sims.judgement import Verdict, claim, equivalence
+
+def judge(results, experiment):
+    table, wanted = results.table(), claim(experiment, "decomposition")
+    gap = table["mse"] / table["mse_theory"] - 1
+    found = equivalence(gap, table["mse_mcse"] / table["mse_theory"], margin=wanted.margin,
+        level=wanted.level, batches=table["batches"], replicates=results.replicates)
+    return [Verdict.of(wanted, results.experiment, found)]
+
+def figure(results):
+    table = results.table()
+    drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
+    figures.theory(axes[0, 0], table["heads.bandwidth"], table["mse_theory"])
+    figures.simulated(axes[0, 0], table["heads.bandwidth"], table["mse"], table["mse_mcse"])
+    figures.log_axes(axes[0, 0], x=True, y=True)
+    return drawing
+
+def numbers(results):
+    return {"least": float(results.table()["mse"].min())}
+"""
+CAPTION = """**Seen** {{ points }} points; <script>x</script> {{ least | significant }}
+{{ verdict("decomposition").verdict }}"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory with one small experiment."""
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "experiments" / "small"
+    own.mkdir(parents=True)
+    (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+    (own / "analysis.py").write_text(ANALYSIS)
+    (own / "caption.md").write_text(CAPTION)
+    (tmp_path / "spec.yaml").write_text(yaml.safe_dump(SPEC))
+    return tmp_path
+
+
+def _exit(*arguments: str) -> int:
+    try:
+        return main(arguments)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+
+
+def test_every_command_has_help(capsys):
+    assert _exit("--help") == 0
+    overview = capsys.readouterr().out
+    for command in COMMANDS:
+        assert command in overview
+        assert _exit(command, "--help") == 0
+        assert capsys.readouterr().out.startswith(f"usage: sims {command}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "COMMAND"),
+        (["fly"], "fly"),
+        (["decompose"], "SPEC.yaml"),
+        (["decompose", "none.yaml"], "none.yaml"),
+        (["decompose", "spec.yaml", "--rel-mcse", "-1"], "simulation.rel_mcse: got -1.0"),
+        (["decompose", "spec.yaml", "--rel-mcse", "x"], "--rel-mcse"),
+        (["decompose", "spec.yaml", "--seed", "-3"], "simulation.seed: got -3"),
+        (["simulate", "none"], "experiment: got 'none'; allowed: small"),
+        (["judge", "small", "--fidelity", "smoke"], "simulation.nc"),
+        (["simulate", "small", "--fidelity", "fine"], "fine"),
+        (["ledger", "--output", "spec.yaml/x.json"], "spec.yaml"),
+        (["report"], "ledger.json"),
+        (["schema", "verse"], "verse"),
+    ],
+)
+def test_bad_use_is_one_line_and_exit_code_2(folder, capsys, arguments, words):
+    assert _exit(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("target.kind", "magic", "target.kind: got 'magic'"),
+        ("dimension", 1, "dimension: got 1"),
+        ("heads.frames.angle", 120, "heads.frames.angle"),
+        ("noise_sd", -1.0, "noise_sd: got -1.0"),
+        ("heads.bandwidth", 0.0, "bandwidth: got 0.0"),
+        ("design", {"kind": "gaussian", "covariance": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0],
+                    [0, 0, 0, -1]]}, "design.covariance"),
+        ("n", 0, "n: got 0"),
+        ("heads.bandwith", 1.0, "bandwith"),
+        ("n", "many", "n: got 'many'"),
+    ],
+)  # fmt: skip
+def test_bad_problem_is_one_line_and_exit_code_2(folder, capsys, path, value, words):
+    spec = json.loads(json.dumps(SPEC))
+    *parents, last = path.split(".")
+    node = spec["problem"]
+    for parent in parents:
+        node = node[parent]
+    node[last] = value
+    (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
+    assert _exit("decompose", "spec.yaml") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+    assert "allowed:" in err
+
+
+def test_decompose(folder, capsys):
+    assert _exit("decompose", "spec.yaml", "--json", "--seed", "3") == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["simulation"]["replicates"] == 32
+    assert outcome["settings"]["simulation"]["seed"] == 3
+    for row in outcome["terms"].values():
+        assert row["mcse"] > 0
+        assert row["gap"] == pytest.approx(row["simulation"] - row["theory"])
+    assert 1 <= outcome["n_eff"]["least"] <= outcome["n_eff"]["mean"] <= 64
+    assert _exit("decompose", "spec.yaml", "--rel-mcse", "0.5") == 0
+    table = capsys.readouterr().out
+    assert "MSE of the ensemble" in table
+    assert "Effective keys" in table
+
+
+def test_decompose_one_head(folder, capsys):
+    spec = json.loads(json.dumps(SPEC))
+    spec["problem"]["heads"]["count"] = 1
+    (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
+    assert _exit("decompose", "spec.yaml", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["terms"]["covariance"]["simulation"] is None
+    assert _exit("decompose", "spec.yaml") == 0
+    assert "no pair" in capsys.readouterr().out
+
+
+def test_listings(folder, capsys):
+    assert _exit("experiments", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"name": "small", "title": "T", "claims": ["decomposition"]}
+    ]
+    assert _exit("claims", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["claim"] for row in rows] == list(PAPER_CLAIMS)
+    for what in ("experiment", "problem", "decompose"):
+        assert _exit("schema", what) == 0
+        assert json.loads(capsys.readouterr().out)["type"] == "object"
+    assert _exit("experiments") == _exit("claims") == 0
+    assert "small" in capsys.readouterr().out
+
+
+def test_pipeline_steps(folder, capsys):
+    """From an experiment's folder to the report, step by step."""
+    for step in ("simulate", "predict", "judge", "plot"):
+        assert _exit(step, "small", "--fidelity", "smoke") == 0, capsys.readouterr().err
+    assert _exit("ledger", "--fidelity", "smoke") == 0
+    assert _exit("report", "--fidelity", "smoke") == 0
+    out = folder / "results" / "smoke"
+    ledger = json.loads((out / "ledger.json").read_text())
+    assert [list(row) for row in ledger] == [
+        ["claim", "experiment", "regime", "statement", "verdict", "effect", "interval", "margin",
+         "level", "replicates", "reason"]
+    ]  # fmt: skip
+    assert ledger[0]["replicates"] == 32
+    page = (out / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "<script" not in page  # a caption cannot change the page
+    assert 'src="http' not in page
+    assert str(folder) not in page
+    assert "not covered" in page
+    assert (out / "small" / "caption.md").read_text().startswith("**Seen** 2 points;")
+    capsys.readouterr()
+    assert _exit("claims", "--fidelity", "smoke") == 0
+    assert "small" in capsys.readouterr().out
+
+    before = {p: p.read_bytes() for p in (out / "small").glob("figure.*")}
+    assert _exit("plot", "small", "--fidelity", "smoke") == 0
+    assert before == {p: p.read_bytes() for p in (out / "small").glob("figure.*")}  # same bytes
+
+
+def test_finished_points_are_reused(folder, monkeypatch, capsys):
+    """An interrupted or widened grid computes only what is new."""
+    import sims.cli.roads as roads
+
+    calls = []
+    real = roads.estimate
+
+    def counting(*arguments, **options):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(roads, "estimate", counting)
+    assert _exit("simulate", "small", "--fidelity", "smoke") == 130
+    assert not Path("results/smoke/small/simulation.nc").exists()
+    assert _exit("simulate", "small", "--fidelity", "smoke") == 0
+    assert len(calls) == 3  # one finished, one interrupted, one again
+    wider = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, 0.9]}]}
+    (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
+    assert _exit("simulate", "small", "--fidelity", "smoke") == 0
+    assert len(calls) == 4
+    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, -0.9]}]}
+    (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(bad))
+    kept = Path("results/smoke/small/simulation.nc").read_bytes()
+    assert _exit("simulate", "small", "--fidelity", "smoke") == 2
+    assert len(calls) == 4  # the impossible point was found before any was computed
+    assert Path("results/smoke/small/simulation.nc").read_bytes() == kept
+
+
+def test_margins_are_those_of_the_file(folder, capsys):
+    for step in ("simulate", "predict"):
+        assert _exit(step, "small", "--fidelity", "smoke") == 0
+    path = folder / "experiments/small/analysis.py"
+    path.write_text(ANALYSIS.replace("margin=wanted.margin", "margin=9.0"))
+    capsys.readouterr()
+    assert _exit("judge", "small", "--fidelity", "smoke") == 2
+    assert "margins" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""Captions, numbers for people, formulas, and the figures' marks."""
+
+import numpy as np
+import pytest
+
+from sims import figures, report
+from sims.errors import InputError
+from sims.judgement import Verdict
+from sims.results import Results
+
+VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
+RESULTS = Results(
+    "e", "smoke", {"0": {}}, {"0": type("D", (), {"attrs": {"replicates": 8}})}, {}, {}
+)
+
+
+class Experiment:
+    def __init__(self):
+        self.settings = {"depth": 3}
+
+
+def _caption(path, text, numbers=()):
+    path.write_text(text, encoding="utf-8")
+    return report.render_caption(path, Experiment(), RESULTS, [VERDICT], dict(numbers))
+
+
+def test_caption_is_filled_in(tmp_path):
+    text = "{{ points }} {{ replicates }} {{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
+    text += ' {{ verdict("angles").verdict }}'
+    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "1 8 smoke 3 1.2 % supported\n"
+
+
+@pytest.mark.parametrize("text", ["{{ nothing }}", '{{ verdict("x") }}', "{{ open"])
+def test_bad_caption_is_an_input_error(tmp_path, text):
+    with pytest.raises(InputError, match=r"c\.md"):
+        _caption(tmp_path / "c.md", text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (-0.01234, "−0.0123"), (1.5e-16, "1.5·10⁻¹⁶"), (1234.5, "1.23·10³")],
+)
+def test_numbers_for_people(value, text):
+    assert report._significant(value) == text
+
+
+def test_formulas_are_found_by_anchor(tmp_path, monkeypatch):
+    path = tmp_path / "theory.md"
+    path.write_text("# T\n\n## First order in 1/n\n\n`a` < b\n\n### Next one\n\nc\n")
+    monkeypatch.setattr(report, "THEORY", path)
+    assert report._formulas(["#first-order-in-1n", "#gone"]) == [
+        ("First order in 1/n", "<p><code>a</code> &lt; b</p>\n")
+    ]
+
+
+def test_every_simulated_point_has_its_error_bar():
+    _, axes = figures.panels(1, 2)
+    figures.simulated(axes[0, 0], [1, 2, 3], [1, 2, 3], [0.1, 1e-9, 0.2])
+    (container,) = axes[0, 0].containers
+    _, caps, (bars,) = container.lines
+    assert len(caps) == 2
+    np.testing.assert_allclose(bars.get_segments()[0][:, 1], [1 - 0.2, 1 + 0.2])
+    figures.letters(axes.flat)
+    assert [ax.get_title(loc="left") for ax in axes.flat] == ["a", "b"]
+
+
+def test_files_are_the_same_bytes_and_whole(tmp_path):
+    def draw(name):
+        with figures.style():
+            drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
+            figures.theory(axes[0, 0], [1, 10, 100], [1, 2, 3])
+            figures.log_axes(axes[0, 0], x=True, plain=True)
+            figures.key(axes[0, 0], ["theory"])
+        figures.save(drawing, tmp_path / name)
+        return [(tmp_path / name).with_suffix(s).read_bytes() for s in (".pdf", ".png")]
+
+    assert draw("one.pdf") == draw("two.pdf")
+    assert len(list(tmp_path.iterdir())) == 4
