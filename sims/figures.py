@@ -5,6 +5,7 @@ either side, drawn with caps however small). Colours are seaborn's colour-blind-
 Files are the same bytes for the same data: no time stamps, only fonts that come with matplotlib.
 """
 
+import logging
 import os
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -171,6 +172,8 @@ def save(figure: Figure, path: str | Path) -> None:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # It remarks on the dates in matplotlib's fonts, which nobody here can mend.
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
     stamps: dict[str, dict[str, None]] = {
         ".png": {"Software": None},
         ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
