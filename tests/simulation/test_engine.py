@@ -133,7 +133,7 @@ def test_one_compilation_serves_all_values(base):
 def test_float32_agrees_in_law(base):
     """Other draws, same terms: 5 joint MCSE on each of ten scalars (false alarm about 1e-5)."""
     (task, heads, n, queries, seed), _ = base
-    run = {"batches": 40, "replicates_per_batch": 6, "raw_labels": False}
+    run = {"batches": 40, "replicates_per_batch": 6}
     double = estimate(task, heads, n, queries, seed, precision="float64", **run)
     single = estimate(task, heads, n, queries, seed, precision="float32", **run)
     for name in terms.SCALARS:
