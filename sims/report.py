@@ -89,15 +89,17 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     template = _environment(html=True).from_string(
         (Path(__file__).parent / "report.html.j2").read_text(encoding="utf-8")
     )
-    order = list(PAPER_CLAIMS)
     page = template.render(
         fidelity=fidelity,
         entries=entries,
-        ledger=sorted(
-            ledger, key=lambda v: order.index(v.claim) if v.claim in order else len(order)
-        ),
+        ledger=ledger,
+        groups=_groups(ledger),
         counts={kind: sum(v.verdict == kind for v in ledger) for kind in VERDICTS},
-        formulas={(e["name"], c["id"]): c["formula"] for e in entries for c in e["claims"]},
+        formulas={
+            (e["name"], c["id"], c.get("regime", "all")): c["formula"]
+            for e in entries
+            for c in e["claims"]
+        },
         missing={id: text for id, text in PAPER_CLAIMS.items() if id not in covered},
         paper=PAPER_CLAIMS,
     )
@@ -106,6 +108,16 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         file.write(page)
     os.chmod(name, 0o644)
     os.replace(name, output)
+
+
+def _groups(ledger: Iterable[Verdict]) -> list[tuple[str, str, list[Verdict]]]:
+    """Verdicts by claim and experiment, in the order of the paper's claims."""
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in ledger:
+        groups.setdefault((verdict.claim, verdict.experiment), []).append(verdict)
+    order = [*PAPER_CLAIMS, *(claim for claim, _ in groups)]
+    found = sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+    return [(*key, verdicts) for key, verdicts in found]
 
 
 def _entry(folder: Path, name: str, verdicts: list[Verdict]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def bound(
         room=lambda low, high: margin - high,
         outside=lambda low, high: low - margin,
         distance=lambda effect: np.abs(effect - margin),
-        inside_words=f"no excess above {margin:.3g}",
+        inside_words=f"every excess at most {margin:.3g}",
     )  # fmt: skip
 
 
