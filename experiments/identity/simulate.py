@@ -40,9 +40,8 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         batch, replicate
     )
 
-    def add(name: str, function: Any, value: float | None = None, **labels: Any) -> None:
-        argument = jnp.asarray(0.0 if value is None else value)
-        found = function(keys, argument)
+    def add(name: str, function: Any, inputs: Any, value: float = 0.0, **labels: Any) -> None:
+        found = function(inputs, value)
         points[name] = xr.Dataset(
             {
                 k: (("batch", "replicate"), np.asarray(v, float).reshape(shape))
@@ -52,36 +51,49 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         )
 
     single, layer, tilt = settings["single"], settings["layer"], settings["tilt"]
+    # Smaller settings use the first rows and columns of the largest one's draws.
+    drawn = jax.jit(jax.vmap(lambda k: _draw(k, max(single["n"]), max(single["width"]))))(keys)
     for n in single["n"]:
         for width in single["width"]:
             # Temperature and spread are traced: one compilation a shape.
-            function = _mapped(lambda k, s, n=n, w=width: single_head(k, n, w, s))
+            function = _mapped(lambda drawn, s, n=n, w=width: single_head(*_cut(drawn, n, w), s))
             for ratio in single["temperature"]:
                 name = f"single n={n} d_k={width} s={ratio}√d_k"
                 labels = {"part": "single", "n": n, "width": width, "ratio": ratio}
-                add(name, function, ratio * width**0.5, **labels)
+                add(name, function, drawn, ratio * width**0.5, **labels)
     for heads, width in layer["shapes"]:
         function = _mapped(
             lambda k, _, h=heads, w=width: whole_layer(k, h, w, layer["n"], layer["queries"])
         )
-        add(f"layer H={heads} d_k={width}", function, part="layer", heads=heads, width=width)
+        labels = {"part": "layer", "heads": heads, "width": width}
+        add(f"layer H={heads} d_k={width}", function, keys, **labels)
     function = _mapped(lambda k, c: key_tilt(k, tilt["n"], tilt["width"], c))
     for spread in tilt["spread"]:
         labels = {"part": "tilt", "n": tilt["n"], "width": tilt["width"], "spread": float(spread)}
-        add(f"tilt spread={spread}", function, spread, **labels)
+        add(f"tilt spread={spread}", function, keys, spread, **labels)
     return points
 
 
 def _mapped(function: Any) -> Any:
-    return jax.jit(lambda keys, value: jax.lax.map(lambda key: function(key, value), keys))
+    """The function over the leading axis of its first argument, one replicate at a time."""
+    return jax.jit(lambda inputs, value: jax.lax.map(lambda one: function(one, value), inputs))
 
 
-def single_head(key: Any, n: int, width: int, temperature: float) -> dict[str, Any]:
-    """One head: largest relative gap of any weight, against three library computations."""
+def _draw(key: Any, n: int, width: int) -> tuple[Any, Any]:
+    """A query and keys, in float32: both precisions then compute from the same numbers."""
     query_key, keys_key = jax.random.split(key)
-    # Drawn in float32, so that both precisions get the same numbers.
-    query = jax.random.normal(query_key, (width,), jnp.float32).astype(jnp.float64)
-    keys = jax.random.normal(keys_key, (n, width), jnp.float32).astype(jnp.float64)
+    query = jax.random.normal(query_key, (width,), jnp.float32)
+    return query, jax.random.normal(keys_key, (n, width), jnp.float32)
+
+
+def _cut(drawn: tuple[Any, Any], n: int, width: int) -> tuple[Any, Any]:
+    query, keys = drawn
+    return query[:width].astype(jnp.float64), keys[:n, :width].astype(jnp.float64)
+
+
+def single_head(query: Any, keys: Any, temperature: Any) -> dict[str, Any]:
+    """One head: largest relative gap of any weight, against three library computations."""
+    n, width = keys.shape
     own = nw_weights(Heads(jnp.eye(width)[None], "softmax", temperature**0.5), query, keys)[0]
     magnitude = jnp.max(jnp.abs(keys) @ jnp.abs(query)) / temperature
 
@@ -103,21 +115,14 @@ def whole_layer(key: Any, heads: int, width: int, n: int, queries: int) -> dict[
     head h's query: head h is the NW estimator of the values at x̃ in the subspace of W_K^h.
     """
     size = heads * width
-    layer_key, query_key, keys_key, values_key = jax.random.split(key, 4)
-    layer = eqx.nn.MultiheadAttention(heads, size, dtype=jnp.float32, key=layer_key)
-    # Unit-variance projections: the default initialisation gives nearly uniform attention.
-    layer = jax.tree.map(lambda a: a * 3.0**0.5 if eqx.is_inexact_array(a) else a, layer)
-    x = jax.random.normal(query_key, (queries, size), jnp.float32)
-    keys = jax.random.normal(keys_key, (n, size), jnp.float32)
-    values = jax.random.normal(values_key, (n, size), jnp.float32)
-
-    wide = jax.tree.map(lambda a: a.astype(jnp.float64) if eqx.is_inexact_array(a) else a, layer)
-    w_q, w_k, w_v = (
-        getattr(wide, f"{name}_proj").weight.reshape(heads, width, size)
-        for name in ("query", "key", "value")
+    rows = jax.random.normal(key, (4 * size + queries + 2 * n, size), jnp.float32)
+    matrices = rows[: 4 * size].reshape(4, size, size) / size**0.5
+    inputs = jnp.split(rows[4 * size :], [queries, queries + n])
+    matrices64, (x64, keys64, values64) = jax.tree.map(
+        lambda a: a.astype(jnp.float64), (matrices, inputs)
     )
-    w_o = wide.output_proj.weight.reshape(size, heads, width)
-    x64, keys64, values64 = (a.astype(jnp.float64) for a in (x, keys, values))
+    w_q, w_k, w_v = (matrices64[i].reshape(heads, width, size) for i in range(3))
+    w_o = matrices64[3].reshape(size, heads, width)
     into_keys, wanted = w_k.reshape(size, size), w_q.reshape(size, size) @ x64.T
     factors = jax.scipy.linalg.lu_factor(into_keys)
     points = jax.scipy.linalg.lu_solve(factors, wanted)
@@ -148,8 +153,8 @@ def whole_layer(key: Any, heads: int, width: int, n: int, queries: int) -> dict[
         return jnp.max(jnp.abs(result - own)) / (scale * allowed)
 
     return {
-        "float64": gap(wide(x64, keys64, values64), EPS["float64"]),
-        "float32": gap(layer(x, keys, values), EPS["float32"]),
+        "float64": gap(_layer(heads, matrices64)(x64, keys64, values64), EPS["float64"]),
+        "float32": gap(_layer(heads, matrices)(*inputs), EPS["float32"]),
     }
 
 
@@ -218,18 +223,23 @@ def _jax_weights(query: Any, keys: Any, temperature: float, dtype: Any) -> Any:
     return jax.vmap(attend)(values).reshape(-1)[:n].astype(jnp.float64)
 
 
-def _equinox_weights(query: Any, keys: Any, temperature: float) -> Any:
+def _equinox_weights(query: Any, keys: Any, temperature: Any) -> Any:
     n, width = keys.shape
-    layer = eqx.nn.MultiheadAttention(1, width, key=jax.random.key(0), dtype=jnp.float64)
     identity = jnp.eye(width)
     # The layer divides logits by √d_k; the query projection makes that the temperature.
-    projections = (identity * (width**0.5 / temperature), identity, identity, identity)
-    layer = eqx.tree_at(
-        lambda m: tuple(
-            getattr(m, f"{name}_proj").weight for name in ("query", "key", "value", "output")
-        ),
-        layer,
-        projections,
-    )
+    layer = _layer(1, [identity * (width**0.5 / temperature), identity, identity, identity])
     attend = jax.vmap(lambda value: layer(query[None], keys, value)[0])
     return attend(_blocks(n, width, jnp.float64)).reshape(-1)[:n]
+
+
+def _layer(heads: int, matrices: Any) -> Any:
+    """The library's layer with these matrices W_Q, W_K, W_V, W_O, each (d, d)."""
+    size, dtype = len(matrices[0]), matrices[0].dtype
+    # Its structure alone, without drawing weights: all of them are set here.
+    layer = eqx.filter_eval_shape(
+        eqx.nn.MultiheadAttention, heads, size, dtype=dtype, key=jax.random.key(0)
+    )
+    names = ("query_proj", "key_proj", "value_proj", "output_proj")
+    return eqx.tree_at(
+        lambda layer: [getattr(layer, name).weight for name in names], layer, list(matrices)
+    )

@@ -88,14 +88,13 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
     """
     _check_sizes(dimension, count, width)
     matrices = as_floats("heads.frames.gram", gram)
-    if matrices.ndim == 2:
-        matrices = jnp.broadcast_to(matrices, (width, *matrices.shape))
-    if matrices.shape != (width, count, count):
+    if matrices.shape not in ((count, count), (width, count, count)):
         raise InputError(
             "heads.frames.gram",
             matrices.shape,
             f"shape ({count}, {count}) or ({width}, {count}, {count})",
         )
+    matrices = jnp.broadcast_to(matrices, (width, count, count))
     check_finite("heads.frames.gram", matrices)
     if dimension < count * width:
         raise InputError(
@@ -114,7 +113,10 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
             f"eigenvalue {float(values.min()):.6g}",
             "positive semidefinite",
         )
-    root = jnp.einsum("jhe,je,jge->jhg", vectors, jnp.sqrt(jnp.maximum(values, 0.0)), vectors)
+    # An eigenvalue of 0 is computed as about eps·H, and its root would part aligned heads by 1e-8.
+    rounding = 16 * count * jnp.finfo(values.dtype).eps
+    roots = jnp.sqrt(jnp.where(values > rounding, values, 0.0))
+    root = jnp.einsum("jhe,je,jge->jhg", vectors, roots, vectors)
     return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
 
 

@@ -46,7 +46,9 @@ def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
 
 def gaussian_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     """``⟨k − a, (q − a) − (k − a)/2⟩``, which is ``(‖q − a‖² − ‖q − k‖²)/2``."""
-    return _over_coordinates(lambda q, k, a: (k - a) * ((q - a) - 0.5 * (k - a)), query, key, anchor)
+    return _over_coordinates(
+        lambda q, k, a: (k - a) * ((q - a) - 0.5 * (k - a)), query, key, anchor
+    )
 
 
 def softmax_log(query: Array, key: Array, bandwidth: Array) -> Array:

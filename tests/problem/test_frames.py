@@ -1,0 +1,249 @@
+"""Frames: prescribed angles to rounding, and principal angles against scipy and closed forms."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from sims.errors import InputError
+from sims.problem import FRAMES, Heads, principal_angles
+
+RNG = np.random.default_rng(1)
+EXAMPLES = {
+    "equiangular": {"angle": 40},
+    "gram": {"gram": [[1, 0.2, 0], [0.2, 1, -0.5], [0, -0.5, 1]]},
+    "explicit": {"frames": RNG.normal(size=(3, 7, 2)).tolist()},
+}
+"""Options of families that have required ones; a new family without any needs no entry here."""
+SEEDLESS = {"explicit"}
+
+
+def orthonormal(dimension, width):
+    return np.linalg.qr(RNG.normal(size=(dimension, width)))[0]
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_contract(name):
+    """Shape, precision, reproducibility; and heads can be made of them."""
+    options = EXAMPLES.get(name, {})
+    frames = FRAMES[name](7, 3, 2, **options)
+    assert frames.shape == (3, 7, 2)
+    assert frames.dtype == jnp.float64
+    assert np.isfinite(frames).all()
+    np.testing.assert_array_equal(frames, FRAMES[name](7, 3, 2, **options))
+    if name not in SEEDLESS:
+        assert not np.allclose(frames, FRAMES[name](7, 3, 2, seed=1, **options))
+    assert Heads(frames, "gaussian", 0.5).width == 2
+
+
+@pytest.mark.parametrize("name", sorted(set(FRAMES) - SEEDLESS))
+def test_sizes_are_checked(name):
+    options = EXAMPLES.get(name, {})
+    with pytest.raises(InputError, match=r"heads\.width: got 8; allowed: 1 to dimension = 7"):
+        FRAMES[name](7, 3, 8, **options)
+    with pytest.raises(InputError, match=r"heads\.count: got 0"):
+        FRAMES[name](7, 0, 2, **options)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("cosine", [-0.5, -0.2, 0.0, 0.4, 0.999, 1.0, [0.3, -0.1], [1.0, 0.0]])
+def test_equiangular_products(cosine):
+    """U_hᵀU_g = diag(c) with its sign, for all pairs; U_hᵀU_h = I."""
+    frames = np.asarray(FRAMES["equiangular"](7, 3, 2, seed=4, cosine=cosine))
+    for h in range(3):
+        for g in range(3):
+            expected = np.diag(np.ones(2) if h == g else np.broadcast_to(cosine, 2))
+            np.testing.assert_allclose(frames[h].T @ frames[g], expected, atol=2e-15)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("angle", [0, 1e-3, 30, 60, 89.9, 90, [20, 75]])
+def test_equiangular_angles_in_degrees(angle):
+    frames = FRAMES["equiangular"](7, 3, 2, seed=2, angle=angle)
+    expected = np.sort(np.broadcast_to(np.deg2rad(angle), 2))
+    # A cosine near 1 holds the angle only to eps/angle.
+    np.testing.assert_allclose(principal_angles(frames[0], frames[2]), expected, atol=1e-10)
+
+
+def test_aligned_heads_are_the_same_head():
+    """Without the square root of an eigenvalue's rounding, about 1e-8, between them."""
+    frames = np.asarray(FRAMES["equiangular"](80, 32, 2, angle=0))
+    assert np.abs(frames - frames[0]).max() < 1e-14
+
+
+def test_right_angle_is_exact():
+    frames = np.asarray(FRAMES["equiangular"](7, 3, 2, angle=90))
+    assert np.abs(frames[0].T @ frames[1]).max() < 1e-15
+
+
+@pytest.mark.theory
+def test_lowest_cosine():
+    """c = −1/(H−1) is allowed (vectors that sum to zero), and nothing below."""
+    frames = np.asarray(FRAMES["equiangular"](7, 3, 2, cosine=-1 / 2))
+    np.testing.assert_allclose(frames.sum(0), 0, atol=1e-7)
+    with pytest.raises(InputError, match=r"heads.frames.cosine: got -0.51; allowed: -0.5"):
+        FRAMES["equiangular"](7, 3, 2, cosine=-0.51)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("per_direction", [False, True])
+def test_gram(per_direction):
+    factors = RNG.normal(size=(3, 5, 6))
+    grams = np.einsum("jhe,jge->jhg", factors, factors)
+    norms = np.sqrt(np.einsum("jhh->jh", grams))
+    grams /= norms[:, :, None] * norms[:, None, :]
+    if not per_direction:
+        grams = np.broadcast_to(grams[0], grams.shape)
+    frames = np.asarray(FRAMES["gram"](20, 5, 3, gram=grams if per_direction else grams[0]))
+    products = np.einsum("hdj,gdk->jkhg", frames, frames)
+    for j in range(3):
+        for k in range(3):
+            expected = grams[j] if j == k else np.zeros((5, 5))
+            np.testing.assert_allclose(products[j, k], expected, atol=5e-15)
+
+
+def test_haar_is_uniform():
+    """E UUᵀ = (d_k/d) I, and independent heads: E‖U_hᵀU_g‖² = d_k²/d. At most 10 z-scores beyond
+    5 with a chance below 1e-5 in all (the seed is fixed: this never flickers)."""
+    count, d, width = 2000, 4, 2
+    frames = np.asarray(FRAMES["haar"](d, count, width, seed=3))
+    np.testing.assert_allclose(
+        np.einsum("hdj,hdk->hjk", frames, frames),
+        np.broadcast_to(np.eye(2), (count, 2, 2)),
+        atol=1e-14,
+    )
+    projections = np.einsum("hdj,hej->hde", frames, frames)
+    z = (projections.mean(0) - np.eye(d) * width / d) / (projections.std(0) / np.sqrt(count))
+    assert np.abs(z).max() < 5
+    overlap = np.sum(np.einsum("hdj,hdk->hjk", frames[::2], frames[1::2]) ** 2, axis=(1, 2))
+    assert abs(overlap.mean() - width**2 / d) < 5 * overlap.std() / np.sqrt(count / 2)
+    # Signs are uniform too: the mean frame vanishes.
+    assert np.abs(frames.mean(0) / (frames.std(0) / np.sqrt(count))).max() < 5
+
+
+def test_nested_contain_one_another():
+    frames = np.asarray(FRAMES["nested"](7, 4, 3, ranks=[1, 2, 2, 3]))
+    for h, rank in enumerate([1, 2, 2, 3]):
+        assert np.linalg.matrix_rank(frames[h]) == rank
+        np.testing.assert_array_equal(frames[h][:, rank:], 0)
+        np.testing.assert_allclose(principal_angles(frames[h][:, :rank], frames[3]), 0, atol=1e-15)
+    default = np.asarray(FRAMES["nested"](7, 4, 3))
+    assert [np.linalg.matrix_rank(f) for f in default] == [1, 2, 3, 3]
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 2), (3, 2), (2, 5), (6, 6)])
+def test_principal_angles_against_scipy(p, q):
+    """Any bases, orthonormal or not; the symmetric case too.
+
+    Where subspaces must intersect (p + q > d), scipy's own zero angles are off by 1e-8.
+    """
+    for _ in range(5):
+        first, second = RNG.normal(size=(13, p)), RNG.normal(size=(13, q))
+        expected = np.sort(scipy.linalg.subspace_angles(first, second))
+        np.testing.assert_allclose(principal_angles(first, second), expected, atol=1e-12)
+        np.testing.assert_allclose(principal_angles(second, first), expected, atol=1e-12)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize(
+    "angles", [[1e-10], [1e-10, 0.5], [0.0, 1e-7, np.pi / 2 - 1e-10], [0.1, np.pi / 4, np.pi / 2]]
+)
+def test_principal_angles_are_accurate_at_both_ends(angles):
+    """Cosines alone lose angles below 1e-8, sines alone those near a right angle."""
+    width = len(angles)
+    basis = orthonormal(12, 2 * width)
+    first = basis[:, :width] @ RNG.normal(size=(width, width))
+    second = basis[:, :width] * np.cos(angles) + basis[:, width:] * np.sin(angles)
+    second = second @ orthonormal(width, width)
+    found = np.asarray(principal_angles(first, second))
+    np.testing.assert_allclose(found, angles, atol=4e-15)
+    assert (np.diff(found) >= 0).all()
+
+
+@pytest.mark.theory
+def test_sigma_angles_are_canonical_correlations():
+    first, second = RNG.normal(size=(7, 3)), RNG.normal(size=(7, 2))
+    root = RNG.normal(size=(7, 7))
+    sigma = root @ root.T
+
+    def half_inverse(matrix):
+        values, vectors = np.linalg.eigh(matrix)
+        return (vectors / np.sqrt(values)) @ vectors.T
+
+    canonical = np.linalg.svd(
+        half_inverse(first.T @ sigma @ first)
+        @ first.T @ sigma @ second
+        @ half_inverse(second.T @ sigma @ second),
+        compute_uv=False,
+    )  # fmt: skip
+    found = principal_angles(first, second, sigma)
+    np.testing.assert_allclose(np.cos(found), canonical, atol=1e-12)
+    np.testing.assert_allclose(
+        principal_angles(first, second, np.eye(7)), principal_angles(first, second), atol=1e-13
+    )
+
+
+@pytest.mark.theory
+def test_sigma_angles_against_drawn_keys():
+    """Canonical correlation of UᵀX and VᵀX in a large sample (one dimension: plain correlation)."""
+    u, v = RNG.normal(size=(4, 1)), RNG.normal(size=(4, 1))
+    root = RNG.normal(size=(4, 4))
+    x = RNG.normal(size=(200_000, 4)) @ root.T
+    sample = abs(np.corrcoef((x @ u).ravel(), (x @ v).ravel())[0, 1])
+    law = float(np.cos(principal_angles(u, v, root @ root.T))[0])
+    assert abs(sample - law) < 5 * (1 - law**2) / np.sqrt(len(x))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (([[1.0], [0.0]], [[1.0], [0.0], [0.0]]), r"principal_angles.second: got \(3, 1\)"),
+        (([1.0, 0.0], [[1.0], [0.0]]), r"principal_angles.first: got \(2,\)"),
+        (([[1.0, 1.0], [1.0, 1.0]], [[1.0], [0.0]]), "principal_angles.first: got 'dependent"),
+        (([[1.0, 0, 0], [0, 1, 1]], [[1.0], [0.0]]), r"principal_angles.first: got \(2, 3\)"),
+        (([[1.0], [0.0]], [[1.0], [0.0]], np.eye(3)), r"principal_angles.covariance: got \(3, 3\)"),
+        (([[1.0], [0.0]], [[1.0], [0.0]], -np.eye(2)), "principal_angles.covariance: got 'eigen"),
+        (([[1.0], [0.0]], [[0.0], [1.0]], np.diag([1.0, 0])), "principal_angles.second: got 'dep"),
+    ],
+)
+def test_principal_angles_name_bad_input(arguments, line):
+    with pytest.raises(InputError, match=line):
+        principal_angles(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "line"),
+    [
+        ("equiangular", {}, "exactly one of cosine and angle"),
+        ("equiangular", {"angle": 30, "cosine": 0.5}, "exactly one of cosine and angle"),
+        ("equiangular", {"angle": 91}, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
+        ("equiangular", {"angle": [30, float("nan")]}, "heads.frames.angle"),
+        ("equiangular", {"angle": [1, 2, 3]}, r"heads.frames.cosine: got \(3,\)"),
+        ("equiangular", {"cosine": 1.1}, "heads.frames.cosine: got 1.1"),
+        ("equiangular", {"cosine": "wide"}, "heads.frames.cosine: got 'wide'"),
+        ("gram", {"gram": np.eye(2)}, r"heads.frames.gram: got \(2, 2\)"),
+        ("gram", {"gram": 2 * np.eye(3)}, "unit diagonal"),
+        ("gram", {"gram": np.eye(3) + np.eye(3, k=1)}, "symmetric"),
+        ("gram", {"gram": 3 * np.ones((3, 3)) - 2 * np.eye(3)}, "positive semidefinite"),
+        ("gram", {"gram": np.full((3, 3), np.nan)}, "finite"),
+        ("nested", {"ranks": [1, 2]}, r"heads.frames.ranks: got \[1, 2\]; allowed: 3 integers"),
+        ("nested", {"ranks": [0, 1, 2]}, r"integers in 1..2"),
+        ("nested", {"ranks": [1, 2, 3]}, r"integers in 1..2"),
+        ("nested", {"ranks": [1.0, 2.0, 2.0]}, "3 integers"),
+        ("nested", {"ranks": [[1], [1, 2]]}, "heads.frames.ranks"),
+        ("explicit", {"frames": np.zeros((3, 2, 7))}, r"shape \(3, 7, 2\)"),
+        ("haar", {"seed": -1}, "heads.frames.seed: got -1"),
+        ("haar", {"seed": 2**63}, "heads.frames.seed"),
+    ],
+)
+def test_bad_options_are_named(name, options, line):
+    with pytest.raises(InputError, match=line) as caught:
+        FRAMES[name](7, 3, 2, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_budget_beyond_the_dimension():
+    for name in ("equiangular", "gram"):
+        with pytest.raises(InputError, match=r"dimension: got 5; allowed: at least .* = 6"):
+            FRAMES[name](5, 3, 2, **EXAMPLES[name])

@@ -1,0 +1,196 @@
+"""Targets: values, reproducibility, variance, and the smoothness that their names promise."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import gamma, kv
+
+from sims.errors import InputError
+from sims.problem import TARGETS, TrigonometricSeries
+
+EXAMPLES = {
+    "explicit": {
+        "amplitude": [1.0, -0.5],
+        "frequency": [[1.0, 0.0, 2.0], [0.3, -1.0, 0.0]],
+        "phase": [0.1, 2.0],
+    },
+    "holder": {"beta": 0.7, "levels": 4},
+}
+"""Options of targets that have required ones, or telling ones; a new target needs no entry here."""
+SEEDLESS = {"constant", "explicit"}
+UNIT_VARIANCE = ("matern", "rbf", "additive", "single_index", "decaying")
+
+
+def make(name, seed=0):
+    return TARGETS[name](3, seed, **EXAMPLES.get(name, {}))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_contract(name):
+    """The value is the plain sum, at any batch shape; reproducible, and the seed's own."""
+    m = make(name)
+    assert m.dimension == 3
+    assert m.amplitude.shape == m.phase.shape == (len(m.frequency),)
+    a, w, c = (np.asarray(v) for v in (m.amplitude, m.frequency, m.phase))
+    x = np.random.default_rng(0).normal(size=(4, 5, 3))
+    plain = sum(a[j] * np.cos(x @ w[j] + c[j]) for j in range(len(a)))
+    np.testing.assert_allclose(m(jnp.asarray(x)), plain, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(m(jnp.asarray(x[0, 0])), plain[0, 0], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(lambda m, x: m(x))(m, x), plain, rtol=1e-11, atol=1e-12)
+    single = m(jnp.asarray(x, jnp.float32))
+    assert single.dtype == jnp.float32
+    np.testing.assert_allclose(single, plain, atol=1e-4 * np.abs(a).sum())
+    np.testing.assert_array_equal(make(name).phase, m.phase)
+    np.testing.assert_array_equal(make(name).frequency, m.frequency)
+    if name not in SEEDLESS:
+        other = make(name, seed=1)
+        assert not np.allclose(other.phase, m.phase)
+        assert not np.allclose(other.frequency, m.frequency)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("name", UNIT_VARIANCE)
+def test_variance_is_one(name):
+    """Over uniform phases, Var m(x) = Σ a²/2 exactly, at every x and for all frequencies."""
+    np.testing.assert_allclose(np.sum(np.asarray(make(name).amplitude) ** 2) / 2, 1, rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(set(TARGETS) - SEEDLESS))
+def test_phases_are_uniform(name):
+    phases = np.concatenate([make(name, seed).phase for seed in range(30)])
+    assert ((phases >= 0) & (phases < 2 * np.pi)).all()
+    for k in (1, 2):
+        assert abs(np.exp(1j * k * phases).mean()) < 5 / np.sqrt(len(phases))
+
+
+def matern_kernel(r, nu, lengthscale):
+    scaled = np.sqrt(2 * nu) * r / lengthscale
+    return 2 ** (1 - nu) / gamma(nu) * scaled**nu * kv(nu, scaled)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("nu", [0.5, 0.9, 1.5, 2.5])
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_matern_spectrum_gives_the_matern_kernel(nu, dimension):
+    """E cos(ω·r) over the spectral law is the covariance at lag r (Bochner); 5 standard errors."""
+    w = np.asarray(
+        TARGETS["matern"](dimension, 3, nu=nu, lengthscale=0.7, features=40_000).frequency
+    )
+    for r in (0.2, 0.7, 1.5):
+        lag = np.full(dimension, r / np.sqrt(dimension))
+        values = np.cos(w @ lag)
+        error = values.std() / np.sqrt(len(values))
+        assert abs(values.mean() - matern_kernel(r, nu, 0.7)) < 5 * error
+
+
+@pytest.mark.theory
+def test_rbf_spectrum_gives_the_squared_exponential():
+    w = np.asarray(TARGETS["rbf"](2, 3, lengthscale=0.7, features=40_000).frequency)
+    for r in (0.3, 0.7, 1.4):
+        values = np.cos(w @ np.array([0.6 * r, 0.8 * r]))
+        expected = np.exp(-(r**2) / (2 * 0.49))
+        assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(len(values))
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("beta", [0.3, 0.5, 0.8])
+def test_holder_structure_function(beta):
+    """Mean squared increments grow like h^{2β} above the finest scale, like h² below it."""
+    levels = 14
+    m = TARGETS["holder"](1, 2, beta=beta, levels=levels)
+    # All levels have periods 2π/2^l: the average over [0, 2π) on this grid is exact.
+    x = jnp.arange(2.0 ** (levels + 2))[:, None] * (2 * jnp.pi / 2.0 ** (levels + 2))
+
+    def increments(lags):
+        return np.array([jnp.mean((m(x + h) - m(x)) ** 2) for h in lags])
+
+    lags = 2.0 ** np.arange(-10, -2)
+    slope = np.polyfit(np.log(lags), np.log(increments(lags)), 1)[0]
+    assert slope == pytest.approx(2 * beta, abs=0.08)
+    fine = 2.0 ** np.arange(-levels - 6, -levels - 3)
+    assert np.polyfit(np.log(fine), np.log(increments(fine)), 1)[0] == pytest.approx(2, abs=0.02)
+
+
+def test_holder_series():
+    m = TARGETS["holder"](4, 1, beta=0.7, levels=5)
+    scale = 2.0 ** np.arange(6)
+    np.testing.assert_allclose(m.amplitude, scale**-0.7, rtol=1e-14)
+    np.testing.assert_allclose(np.linalg.norm(m.frequency, axis=1), scale, rtol=1e-14)
+    longer = TARGETS["holder"](4, 1, beta=0.7, levels=0)
+    assert len(longer.amplitude) == 1
+
+
+def test_additive_has_no_cross_derivative():
+    x = jnp.asarray([0.3, -0.8, 1.1])
+    hessian = np.asarray(jax.hessian(make("additive"))(x))
+    off = hessian - np.diag(np.diag(hessian))
+    assert np.abs(off).max() < 1e-15
+    assert (np.abs(np.diag(hessian)) > 1e-3).all()
+    mixed = np.asarray(jax.hessian(make("rbf"))(x))
+    assert np.abs(mixed - np.diag(np.diag(mixed))).max() > 1e-3
+
+
+def test_single_index_is_constant_off_its_subspace():
+    basis = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
+    inside, outside = basis[:, :2], basis[:, 2:]
+    m = TARGETS["single_index"](5, 3, subspace=inside)
+    x = jnp.asarray(np.random.default_rng(3).normal(size=(6, 5)))
+    moved = x + np.random.default_rng(4).normal(size=(6, 3)) @ outside.T
+    np.testing.assert_allclose(m(moved), m(x), atol=1e-13)
+    assert np.abs(m(x + inside[:, 0]) - m(x)).max() > 0.1
+    default = TARGETS["single_index"](5, 3, rank=2)
+    np.testing.assert_array_equal(default.frequency[:, 2:], 0)
+    assert np.abs(default.frequency[:, 1]).min() > 0
+
+
+@pytest.mark.theory
+def test_decaying_relevance():
+    """E ω_j² = e^{−αj}/ℓ²; 5 standard errors."""
+    w = np.asarray(TARGETS["decaying"](6, 1, alpha=0.8, lengthscale=2.0, features=20_000).frequency)
+    expected = np.exp(-0.8 * np.arange(6)) / 4
+    error = expected * np.sqrt(2 / len(w))
+    assert np.abs((np.mean(w**2, axis=0) - expected) / error).max() < 5
+
+
+def test_lengthscale_stretches():
+    """m(x; ℓ) = m(x/ℓ; 1) for the same seed."""
+    x = jnp.asarray([[0.3, -0.8, 1.1]])
+    for name in ("matern", "rbf", "additive", "single_index", "decaying"):
+        unit, wide = TARGETS[name](3, 5), TARGETS[name](3, 5, lengthscale=2.5)
+        np.testing.assert_allclose(wide(2.5 * x), unit(x), rtol=1e-12)
+
+
+def test_constant():
+    m = TARGETS["constant"](3, value=-2.0)
+    np.testing.assert_array_equal(m(jnp.ones((4, 3))), -2.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: TARGETS["holder"](3, beta=0.0), "target.beta: got 0.0; allowed: finite and > 0"),
+        (lambda: TARGETS["holder"](3, levels=-1), "target.levels: got -1"),
+        (lambda: TARGETS["holder"](3, levels=2000), "target.frequency: got 'NaN or infinity'"),
+        (lambda: TARGETS["matern"](3, nu=-1.0), "target.nu: got -1.0"),
+        (lambda: TARGETS["matern"](0), "dimension: got 0"),
+        (lambda: TARGETS["rbf"](3, lengthscale=float("inf")), "target.lengthscale: got inf"),
+        (lambda: TARGETS["rbf"](3, features=0), "target.features: got 0"),
+        (lambda: TARGETS["rbf"](3, seed=-4), "target.seed: got -4"),
+        (lambda: TARGETS["rbf"](3, seed=2**64), "target.seed: got 18446744073709551616"),
+        (lambda: TARGETS["decaying"](3, alpha=-1.0), "target.alpha: got -1.0"),
+        (lambda: TARGETS["single_index"](3, rank=4), "target.rank: got 4; allowed: 1 to dim"),
+        (lambda: TARGETS["single_index"](2, subspace=[[1.0], [1.0]]), "orthonormal columns"),
+        (lambda: TARGETS["single_index"](3, subspace=[[1.0]]), r"target.subspace: got \(1, 1\)"),
+        (lambda: TARGETS["constant"](3, value=float("nan")), "target.amplitude"),
+        (lambda: TrigonometricSeries([], jnp.zeros((0, 2)), []), r"target.amplitude: got \(0,\)"),
+        (lambda: TrigonometricSeries([1.0], [[1.0]], [0.0, 1.0]), r"target.phase: got \(2,\)"),
+        (lambda: TrigonometricSeries([1.0], [1.0], [0.0]), r"target.frequency: got \(1,\)"),
+        (lambda: TrigonometricSeries(["a"], [[1.0]], [0.0]), "target.amplitude: got"),
+        (lambda: TARGETS["explicit"](2, **EXAMPLES["explicit"]), r"target.frequency: got \(2, 3\)"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(call, line):
+    with pytest.raises(InputError, match=line) as caught:
+        call()
+    assert "\n" not in str(caught.value)

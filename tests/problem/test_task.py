@@ -1,0 +1,170 @@
+"""Kernels, queries, tasks and heads."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from sims.errors import InputError
+from sims.problem import (
+    DESIGNS,
+    KERNELS,
+    QUERIES,
+    TARGETS,
+    Heads,
+    Kernel,
+    Task,
+    ball_queries,
+    check_compatible,
+    gaussian_queries,
+)
+from sims.problem.kernels import get_kernel
+
+FORMULAS = {
+    "gaussian": lambda q, k, b: -np.sum((q - k) ** 2) / (2 * b**2),
+    "softmax": lambda q, k, b: np.dot(q, k) / b**2,
+}
+"""An explicit formula for every kernel: a new one must bring its own."""
+QUERY_OPTIONS = {
+    "gaussian": {"scale": 0.5},
+    "ball": {"radius": 2.0},
+    "explicit": {"points": np.arange(15.0).reshape(5, 3).tolist()},
+}
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_against_its_formula(name):
+    """Coordinates first, everything else broadcast; any bandwidth, traced or not."""
+    rng = np.random.default_rng(0)
+    q, k = rng.normal(size=(3, 4, 1)), rng.normal(size=(3, 1, 5))
+    kernel = KERNELS[name]
+    assert kernel.name == name
+    for b in (0.3, 2.0):
+        found = np.asarray(jax.jit(kernel.log_value)(jnp.asarray(q), jnp.asarray(k), b))
+        assert found.shape == (4, 5)
+        for i in range(4):
+            for j in range(5):
+                expected = FORMULAS[name](q[:, i, 0], k[:, 0, j], b)
+                assert found[i, j] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_keeps_precision_and_has_a_gradient(name):
+    log_value = KERNELS[name].log_value
+    x = jnp.ones((2,), jnp.float32)
+    assert log_value(x, 2 * x, jnp.float32(0.5)).dtype == jnp.float32
+    gradient = jax.grad(lambda b: log_value(jnp.ones(2), jnp.asarray([0.5, 2.0]), b))(0.7)
+    assert np.isfinite(gradient)
+
+
+@pytest.mark.theory
+def test_softmax_is_tilted_gaussian():
+    """⟨q, k⟩/b² = −‖q − k‖²/2b² + (‖q‖² + ‖k‖²)/2b²."""
+    q, k = np.random.default_rng(1).normal(size=(2, 6))
+    gaussian, softmax = (float(KERNELS[n].log_value(q, k, 0.8)) for n in ("gaussian", "softmax"))
+    assert softmax - gaussian == pytest.approx((q @ q + k @ k) / (2 * 0.64), rel=1e-12)
+
+
+def test_get_kernel():
+    box = Kernel("box", lambda q, k, b: jnp.where(jnp.sum((q - k) ** 2, 0) < b**2, 0.0, -jnp.inf))
+    assert get_kernel(box) is box
+    assert get_kernel("softmax") is KERNELS["softmax"]
+    for wrong in ("box", ["gaussian"], None):
+        with pytest.raises(InputError, match=r"heads\.kernel: got .*; allowed: gaussian, softmax"):
+            get_kernel(wrong)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_queries_contract(name):
+    options = QUERY_OPTIONS.get(name, {})
+    points = QUERIES[name](3, 5, **options)
+    assert points.shape == (5, 3)
+    assert points.dtype == jnp.float64
+    assert np.isfinite(points).all()
+    np.testing.assert_array_equal(points, QUERIES[name](3, 5, **options))
+    if name != "explicit":
+        assert not np.allclose(points, QUERIES[name](3, 5, seed=1, **options))
+    for dimension, count, field in ((0, 5, "dimension"), (3, 0, "count"), (3, -2, "count")):
+        with pytest.raises(InputError, match=f"{field}: got"):
+            QUERIES[name](dimension, count, **options)
+
+
+@pytest.mark.theory
+def test_laws_of_queries():
+    """Kolmogorov–Smirnov at 1e-4 each (seeds are fixed: this never flickers)."""
+    x = np.asarray(gaussian_queries(4, 3000, 0.7, seed=1))
+    assert kstest(x.ravel() / 0.7, "norm").pvalue > 1e-4
+    assert np.abs(np.corrcoef(x.T) - np.eye(4)).max() < 5 / np.sqrt(3000)
+    y = np.asarray(ball_queries(4, 3000, 1.5, seed=1))
+    radius = np.linalg.norm(y, axis=1)
+    assert radius.max() <= 1.5
+    assert kstest((radius / 1.5) ** 4, "uniform").pvalue > 1e-4
+    assert np.abs(y.mean(0) / (y.std(0) / np.sqrt(3000))).max() < 5
+    assert not gaussian_queries(4, 3, 0.0).any()
+
+
+def test_heads():
+    frames = np.random.default_rng(0).normal(size=(3, 5, 2))
+    heads = Heads(frames, "gaussian", 0.5)
+    assert (heads.count, heads.dimension, heads.width) == (3, 5, 2)
+    np.testing.assert_array_equal(heads.bandwidth, [0.5, 0.5, 0.5])
+    np.testing.assert_array_equal(Heads(frames, "softmax", [1, 2, 3]).bandwidth, [1, 2, 3])
+    # A pytree: arrays are leaves, so bandwidth and frames can be traced and differentiated.
+    assert len(jax.tree.leaves(heads)) == 2
+    traced = jax.jit(lambda b: Heads(frames, "gaussian", b).bandwidth.sum())
+    assert float(traced(0.5)) == 1.5
+    with pytest.raises(AttributeError):
+        heads.bandwidth = 1.0
+
+
+def test_task():
+    task = Task(DESIGNS["isotropic"](3), TARGETS["rbf"](3), 0.5)
+    assert task.dimension == 3
+    again = jax.jit(lambda t: t)(task)
+    assert eqx.tree_equal(again, task)
+    assert float(Task(task.design, task.target, 0).noise_sd) == 0
+
+
+FRAMES = np.zeros((2, 3, 1))
+TASK = Task(DESIGNS["isotropic"](3), TARGETS["constant"](3), 1.0)
+HEADS = Heads(FRAMES, "gaussian", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: finite"),
+        (lambda: Heads(FRAMES, "gaussian", [1.0, -2.0]), "heads.bandwidth: got -2.0"),
+        (lambda: Heads(FRAMES, "gaussian", float("nan")), "heads.bandwidth: got nan"),
+        (lambda: Heads(FRAMES, "gaussian", [1.0]), r"heads.bandwidth: got \(1,\)"),
+        (lambda: Heads(FRAMES, "gaussian", "wide"), "heads.bandwidth: got 'wide'"),
+        (lambda: Heads(FRAMES[0], "gaussian", 1.0), r"heads.frames: got \(3, 1\)"),
+        (lambda: Heads(FRAMES[:0], "gaussian", 1.0), r"heads.frames: got \(0, 3, 1\)"),
+        (lambda: Heads(FRAMES + np.inf, "gaussian", 1.0), "heads.frames: got 'NaN or infinity'"),
+        (lambda: Heads(FRAMES, "cosine", 1.0), "heads.kernel: got 'cosine'"),
+        (lambda: Task(TASK.design, TASK.target, -1.0), "noise_sd: got -1.0; allowed: finite"),
+        (lambda: Task(TASK.design, TASK.target, [1.0]), r"noise_sd: got \(1,\)"),
+        (lambda: Task(DESIGNS["isotropic"](2), TASK.target, 1.0), "target.dimension: got 3"),
+        (lambda: gaussian_queries(3, 2, -1.0), "queries.scale: got -1.0"),
+        (lambda: ball_queries(3, 2, -1.0), "queries.radius: got -1.0"),
+        (lambda: QUERIES["explicit"](3, 1, [[1.0, 2.0]]), r"queries.points: got \(1, 2\)"),
+        (lambda: QUERIES["explicit"](1, 1, [[float("nan")]]), "queries.points: got 'NaN"),
+        (lambda: check_compatible(TASK, HEADS, 0, FRAMES[:, :, 0]), "n: got 0; allowed"),
+        (lambda: check_compatible(TASK, HEADS, 10.0, FRAMES[:, :, 0]), "n: got 10.0"),
+        (lambda: check_compatible(TASK, HEADS, True, FRAMES[:, :, 0]), "n: got True"),
+        (lambda: check_compatible(TASK, HEADS, 10, FRAMES[:0, :, 0]), r"queries: got \(0, 3\)"),
+        (lambda: check_compatible(TASK, HEADS, 10, [1.0, 2.0, 3.0]), r"queries: got \(3,\)"),
+        (lambda: check_compatible(TASK, HEADS, 10, [[1.0, 2, np.inf]]), "queries: got 'NaN"),
+        (
+            lambda: check_compatible(TASK, Heads(np.zeros((2, 4, 1)), "gaussian", 1.0), 10, [[0]]),
+            r"heads.frames: got \(2, 4, 1\); allowed: \(H, 3, d_k\)",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(call, line):
+    with pytest.raises(InputError, match=line) as caught:
+        call()
+    assert "\n" not in str(caught.value)
