@@ -173,7 +173,15 @@ class SimulationSpec(Strict):
         gt=0,
         description="stop when every term's MCSE is below this share of it",
     )
+    negligible: float = Field(
+        default=1e-3, ge=0, description="share of the MSE below which a term does not hold up stopping"
+    )
     precision: Literal["float32", "float64"] = "float32"
+    remainders: bool = Field(
+        default=False,
+        description="also estimate what first-order theory leaves out, by control variates "
+        "(use float64)",
+    )
     raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
     keep_queries: bool = Field(
         default=False, description="keep estimates at every query, not only their average"
@@ -198,7 +206,7 @@ class DecomposeSpec(Strict):
 class ClaimSpec(Strict):
     """A claim and its margin, fixed before the run."""
 
-    id: str = Field(description="claim id, as in docs/claims.md")
+    id: str = Field(description="claim id, as `sims claims` lists them")
     regime: str = Field(default="all", description="where it is tested")
     statement: str
     margin: float = Field(ge=0)

@@ -127,12 +127,12 @@ def figure(results: Results) -> Figure:
         heads = np.array(counts)
         ax.plot(heads, 1 / heads, color=figures.GREY, lw=0.9, ls=":", zorder=1)
         ax.annotate(
-            "independent heads, 1/H",
-            (heads[1] * 1.15, 1 / (heads[1] * 1.15)),
-            xytext=(-2, -5),
+            "independent heads, $1/H$",
+            (8, 1 / 8),
+            xytext=(-6, -1),
             textcoords="offset points",
             ha="right",
-            va="top",
+            va="center",
             fontsize=6.5,
             color=figures.GREY,
         )

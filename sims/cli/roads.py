@@ -5,13 +5,21 @@ from typing import Any
 import xarray as xr
 
 from sims.experiment import Problem, SimulationSpec, TheorySpec
-from sims.simulation import estimate
-from sims.theory import predict
+from sims.problem import Task
+from sims.simulation import Linearisation, estimate
+from sims.theory import first_order_arrays, predict
 
 
 def estimate_terms(problem: Problem, settings: SimulationSpec, progress: bool) -> xr.Dataset:
     """The terms by simulation."""
-    options: dict[str, Any] = settings.model_dump(exclude={"seed", "max_batches"})
+    options: dict[str, Any] = settings.model_dump(exclude={"seed", "max_batches", "remainders"})
+    if settings.remainders:
+        task, heads, n, queries = problem
+        known = first_order_arrays(task, heads, 1.0, queries)
+        overlap = first_order_arrays(
+            Task(task.design, task.target, 1.0), heads, 1.0, queries
+        ).noise_covariance
+        options["linearisation"] = Linearisation(known.limit, known.log_mass, overlap)
     if settings.rel_mcse is not None:
         options["max_batches"] = settings.max_batches or settings.batches
     return estimate(*problem, settings.seed, progress=progress, **options)

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
-from sims.simulation.replicate import Blocks, Replicate, replicate
+from sims.simulation.replicate import Blocks, Linearisation, Replicate, replicate
 
 TRACES: Counter["Settings"] = Counter()
 """How often each compilation was traced in this process (one trace = one compilation)."""
@@ -55,7 +55,12 @@ class _Moments(NamedTuple):
 
 
 def _one_batch(
-    task: Task, heads: Heads, queries: Array, keys: Array, settings: Settings
+    task: Task,
+    heads: Heads,
+    queries: Array,
+    linearisation: Linearisation | None,
+    keys: Array,
+    settings: Settings,
 ) -> dict[str, Array]:
     size = (len(queries), heads.count)
 
@@ -69,16 +74,24 @@ def _one_batch(
             dtype=jnp.dtype(settings.dtype),
             blocks=settings.blocks,
             raw_labels=settings.raw_labels,
+            linearisation=linearisation,
         )
 
     def add(carry: Any, item: tuple[Array, Replicate]) -> tuple[Any, None]:
         index, value = item
         count = (index + 1).astype(jnp.float64)
-        moments, raw, noise, empty = carry
+        moments, raw, noise, empty, gaps = carry
         if settings.raw_labels:
             raw = raw.add(value.raw_deviation, count)
-        carry = moments.add(value.deviation, count), raw, noise + value.noise, empty + value.empty
-        return carry, None
+        if value.gaps is not None:
+            linear, bias, noise_gap = gaps
+            gaps = (
+                linear.add(value.gaps.linear, count),
+                bias + value.gaps.bias,
+                noise_gap + value.gaps.noise,
+            )
+        moments = moments.add(value.deviation, count)
+        return (moments, raw, noise + value.noise, empty + value.empty, gaps), None
 
     def step(carry: Any, item: tuple[Array, Array]) -> tuple[Any, None]:
         # One after another keeps the weights in a CPU's cache; accelerators want many at once.
@@ -88,16 +101,22 @@ def _one_batch(
         return lax.scan(add, carry, (indices, jax.vmap(one)(keys)))
 
     zero = _Moments.zero(*size)
-    carry = (zero, zero, jnp.zeros((*size, heads.count)), jnp.zeros(size))
+    pairs = jnp.zeros((*size, heads.count))
+    gaps = None if linearisation is None else (zero, jnp.zeros(size), pairs)
+    carry = (zero, zero, pairs, jnp.zeros(size), gaps)
     r = settings.replicates
     items = (jnp.arange(r).reshape(-1, settings.at_once), keys.reshape(-1, settings.at_once))
-    (moments, raw, noise, empty), _ = lax.scan(step, carry, items)
+    (moments, raw, noise, empty, gaps), _ = lax.scan(step, carry, items)
     names = ("bias", "bias_product", "signal_covariance")
     out = dict(zip(names, moments.estimates(r), strict=True))
     out["noise_covariance"], out["empty_rate"] = noise / r, empty / r
     if settings.raw_labels:
         names = ("raw_bias", "raw_bias_product", "raw_total_covariance")
         out |= dict(zip(names, raw.estimates(r), strict=True))
+    if gaps is not None:
+        linear, bias, noise_gap = gaps
+        out["bias_remainder"], out["noise_remainder"] = bias / r, noise_gap / r
+        out["signal_remainder"] = out["signal_covariance"] - linear.estimates(r)[2]
     return out
 
 
@@ -106,6 +125,7 @@ def run_batches(
     task: Task,
     heads: Heads,
     queries: Float[Array, "Q d"],
+    linearisation: Linearisation | None,
     keys: Array,
     *,
     settings: Settings,
@@ -117,6 +137,7 @@ def run_batches(
         task: traced; only its shapes select the compilation.
         heads: likewise (its kernel is static).
         queries: (Q, d), a multiple of ``settings.blocks.queries``.
+        linearisation: of the same queries, or None; traced.
         keys: :func:`~sims.simulation.draws.batch_keys`, as many batches as the mesh has devices.
         settings: static sizes.
         mesh: one axis named ``batch``.
@@ -124,20 +145,21 @@ def run_batches(
     Returns:
         Arrays with a leading batch axis: ``bias`` (…, Q, H), ``bias_product``,
         ``signal_covariance``, ``noise_covariance`` (…, Q, H, H), ``empty_rate`` (…, Q, H) and,
-        with raw labels, ``raw_bias``, ``raw_bias_product``, ``raw_total_covariance``.
+        with raw labels, ``raw_bias``, ``raw_bias_product``, ``raw_total_covariance``; with a
+        linearisation, ``bias_remainder`` (…, Q, H), ``signal_remainder`` and ``noise_remainder``.
     """
     TRACES[settings] += 1
 
-    def local(task: Task, heads: Heads, queries: Array, keys: Array) -> Any:
-        out = _one_batch(task, heads, queries, keys[0], settings)
+    def local(task: Task, heads: Heads, queries: Array, known: Any, keys: Array) -> Any:
+        out = _one_batch(task, heads, queries, known, keys[0], settings)
         return {name: value[None] for name, value in out.items()}
 
     everywhere, split = PartitionSpec(), PartitionSpec("batch")
     program = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(everywhere, everywhere, everywhere, split),
+        in_specs=(everywhere, everywhere, everywhere, everywhere, split),
         out_specs=split,
         check_vma=False,
     )
-    return program(task, heads, queries, keys)
+    return program(task, heads, queries, linearisation, keys)

@@ -18,6 +18,11 @@ step, with names that begin with ``raw_``:
 ``raw_mse``, ``raw_mean_head_mse`` (batch)
 ==============================================  =================================================
 
+With a :class:`~sims.simulation.replicate.Linearisation`, also what first-order theory leaves out,
+exact less first order: ``bias_remainder`` (batch, query, head), ``signal_remainder`` and
+``noise_remainder`` (…, head, head2), ``integrated_*`` of the last two, and the scalar terms of the
+variance as ``<term>_remainder`` (batch).
+
 ``empty_rate`` (batch, query, head) is the fraction of replicates in which a compact kernel had no
 key in reach; there the estimate counts as 0.
 """
@@ -34,11 +39,12 @@ from jax.sharding import Mesh
 from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads, Task, check_compatible
-from sims.problem.checks import check_count
+from sims.problem.checks import check_count, check_non_negative
 from sims.simulation.batches import Settings, run_batches
 from sims.simulation.draws import batch_keys, root_key
 from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
+from sims.simulation.replicate import Linearisation
 from sims.simulation.result import RAW_SCALARS, batch_arrays, build
 
 Batches = dict[str, list[np.ndarray]]
@@ -46,8 +52,6 @@ Batches = dict[str, list[np.ndarray]]
 
 CHECK_EVERY = 8
 """Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
-NEGLIGIBLE = 1e-3
-"""A term this small beside the MSE does not hold up stopping."""
 
 
 def estimate(
@@ -60,9 +64,11 @@ def estimate(
     replicates_per_batch: int = 64,
     batches: int = 16,
     rel_mcse: float | None = None,
+    negligible: float = 1e-3,
     max_batches: int = 1024,
     precision: str = "float32",
     raw_labels: bool = True,
+    linearisation: Linearisation | None = None,
     weights: Any = None,
     keep_queries: bool = True,
     devices: Sequence[Any] | None = None,
@@ -88,14 +94,17 @@ def estimate(
         replicates_per_batch: R ≥ 2.
         batches: B ≥ 2 in all, those of ``resume`` included; without ``rel_mcse`` just as many.
         rel_mcse: target precision. Run until, for every scalar term, mcse ≤ rel_mcse·|term|, or
-            the term is negligible: |term| + 2·mcse ≤ 1e-3·MSE. Looked at after every 8th batch,
+            the term is negligible: |term| + 2·mcse ≤ negligible·MSE. Looked at after every 8th batch,
             from max(8, ``batches``) on. A run that stops so has stopped where the spread
             happened to look small: its fixed-n intervals are slightly optimistic (use sequential
             intervals where that matters).
+        negligible: share of the MSE below which a term does not hold up stopping; 0 for none.
         max_batches: limit under ``rel_mcse``.
         precision: "float32" or "float64", of draws, kernels and sums within a block. Moments are
             float64 always. The two see different draws.
         raw_labels: also the raw-label estimates.
+        linearisation: also the remainders, with linearised heads as control variates (use
+            float64: a remainder is a small difference).
         weights: ensemble weights α (H,), sum 1; None is uniform.
         keep_queries: False drops everything with a query dimension, keeping integrals.
         devices: JAX devices to spread batches over; None takes all.
@@ -120,6 +129,7 @@ def estimate(
     """
     queries = np.asarray(check_compatible(task, heads, n, queries))
     root = root_key(key_or_seed)
+    check_non_negative("negligible", negligible)
     _check(replicates_per_batch, batches, rel_mcse, max_batches, precision, memory_budget)
     for name, size in {
         "replicates_at_once": replicates_at_once,
@@ -163,7 +173,9 @@ def estimate(
         "device": devices[0].device_kind,
         "device_count": len(devices),
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
-        "problem": _fingerprint(task, heads, queries, root, settings, keep_queries),
+        "problem": _fingerprint(
+            task, heads, queries, root, settings, keep_queries, linearisation
+        ),
     }
     done = _resumed(resume, attrs["problem"])
 
@@ -175,9 +187,11 @@ def estimate(
         count = len(collected["bias"])
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
-        return reached(labelled(collected), rel_mcse)
+        return reached(labelled(collected), rel_mcse, negligible)
 
-    runner = _Runner(task, heads, queries, root, settings, plan, devices, keep_queries)
+    runner = _Runner(
+        task, heads, queries, linearisation, root, settings, plan, devices, keep_queries
+    )
     reached_target = _collect(runner, done, limit, enough, progress)
     count = len(done["bias"])
     attrs |= {
@@ -188,8 +202,10 @@ def estimate(
     return terms.add_mcse(labelled(done, attrs))
 
 
-def reached(data: xr.Dataset, rel_mcse: float) -> bool:
+def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool:
     """Whether every scalar term has mcse ≤ rel_mcse·|term|, or is negligible beside the MSE.
+
+    Negligible: |term| + 2·mcse ≤ negligible·MSE.
 
     Terms that do not exist (the cross terms of a single head are NaN) are passed over.
     """
@@ -198,7 +214,7 @@ def reached(data: xr.Dataset, rel_mcse: float) -> bool:
         value, error = abs(float(data[name].mean())), float(terms.mcse(data[name]))
         if np.isnan(value):
             continue
-        if error > rel_mcse * value and value + 2 * error > NEGLIGIBLE * mse:
+        if error > rel_mcse * value and value + 2 * error > negligible * mse:
             return False
     return True
 
@@ -230,6 +246,7 @@ class _Runner:
         task: Task,
         heads: Heads,
         queries: np.ndarray,
+        linearisation: Linearisation | None,
         root: Any,
         settings: Settings,
         plan: Plan,
@@ -240,15 +257,22 @@ class _Runner:
         self.mesh, self.width = Mesh(np.array(devices), ("batch",)), len(devices)
         self.count, self.keep_queries = len(queries), keep_queries
         padding = -len(queries) % plan.group
-        padded = np.concatenate([queries, np.zeros((padding, queries.shape[1]))])
-        self.groups = padded.reshape(-1, plan.group, queries.shape[1])
+
+        def grouped(array: Any) -> np.ndarray:
+            array = np.asarray(array, float)
+            padded = np.pad(array, [(0, padding)] + [(0, 0)] * (array.ndim - 1))
+            return padded.reshape(-1, plan.group, *array.shape[1:])
+
+        stacked = jax.tree.map(grouped, (queries, linearisation))
+        count = len(stacked[0])
+        self.groups = [jax.tree.map(lambda a, i=i: a[i], stacked) for i in range(count)]
 
     def dispatch(self, start: int) -> list[dict[str, Any]]:
         """Start batches ``start``, …, ``start + width − 1``, without waiting for them."""
         numbers = np.arange(start, start + self.width, dtype=np.uint32)
         keys = batch_keys(self.root, numbers, self.settings.replicates)
         return [
-            run_batches(*self.problem, group, keys, settings=self.settings, mesh=self.mesh)
+            run_batches(*self.problem, *group, keys, settings=self.settings, mesh=self.mesh)
             for group in self.groups
         ]
 
@@ -302,11 +326,17 @@ def _resumed(resume: xr.Dataset | None, problem: str) -> Batches:
 
 
 def _fingerprint(
-    task: Task, heads: Heads, queries: np.ndarray, root: Any, settings: Settings, keep: bool
+    task: Task,
+    heads: Heads,
+    queries: np.ndarray,
+    root: Any,
+    settings: Settings,
+    keep: bool,
+    known: Linearisation | None,
 ) -> str:
     """Of all that decides the numbers: the problem, the seed, R and the precision."""
     digest = hashlib.sha256()
-    for leaf in (*jax.tree.leaves((task, heads)), queries, jax.random.key_data(root)):
+    for leaf in (*jax.tree.leaves((task, heads, known)), queries, jax.random.key_data(root)):
         array = np.asarray(leaf)
         digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
     kinds = (type(task.design).__name__, heads.kernel.name)

@@ -25,6 +25,38 @@ class Blocks(NamedTuple):
     """Queries weighed together."""
 
 
+class Linearisation(NamedTuple):
+    """What makes the linearised heads control variates: known means, supplied by the caller.
+
+    With ``1 + δ_h = Σ_i K_h(x,X_i)/(n p_h)`` and ``A_h = (1 + δ_h)(g_h − m*_h)``, the linearised
+    head is ``m*_h + A_h``: a mean of n iid terms, whose covariance is the first-order one exactly.
+    Differences from it estimate what first-order theory leaves out, the *remainder*, at a small
+    part of the variance. They rest on theory's p, m* and r, so they serve for remainders alone,
+    never for a comparison of theory with simulation.
+
+    Attributes:
+        limit: m*_h, (Q, H).
+        log_mass: log p_h = log E K_h, (Q, H).
+        overlap: r_hg = E[K_hK_g]/(p_h p_g), (Q, H, H).
+    """
+
+    limit: Float[Array, "Q H"]
+    log_mass: Float[Array, "Q H"]
+    overlap: Float[Array, "Q H H"]
+
+
+class Gaps(NamedTuple):
+    """One replicate's differences from the linearised heads."""
+
+    linear: Float[Array, "Q H"]
+    """A_h; its covariance is taken from that of g."""
+    bias: Float[Array, "Q H"]
+    """``g − m* − A + Aδ``: mean = exact bias less first-order bias."""
+    noise: Float[Array, "Q H H"]
+    """``σ²[Σ w w − W + (r/n)(δ_h + δ_g)]``, ``W = (1/n²) Σ K_hK_g/(p_h p_g)``: mean = exact noise
+    covariance less first-order; the δ's have mean 0 and take out most of the spread."""
+
+
 class Replicate(NamedTuple):
     """What one replicate yields, in float64."""
 
@@ -36,6 +68,8 @@ class Replicate(NamedTuple):
     """f̂_h(x) − m(x) with drawn Gaussian labels; None when no labels are drawn."""
     empty: Float[Array, "Q H"]
     """1 where no key was in reach (all K = 0), so that the estimate counts as 0."""
+    gaps: Gaps | None
+    """None without a linearisation."""
 
 
 class _Sums(NamedTuple):
@@ -54,6 +88,7 @@ def replicate(
     dtype: Any,
     blocks: Blocks,
     raw_labels: bool,
+    linearisation: Linearisation | None = None,
 ) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.
 
@@ -66,6 +101,7 @@ def replicate(
         dtype: of draws, kernels and sums within a block; sums over blocks are float64.
         blocks: how the work is cut.
         raw_labels: whether to draw labels as well.
+        linearisation: of the same queries, to estimate remainders as well.
     """
     count = 3 if raw_labels else 2
     q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
@@ -109,7 +145,10 @@ def replicate(
         sums = lax.fori_loop(0, full, lambda i, s: absorb_draw(s, i, DRAW_BLOCK), sums)
     if rest:
         sums = absorb_draw(sums, full, rest)
-    return _finish(task, queries, sums, raw_labels)
+    done = _finish(task, queries, sums, raw_labels)
+    if linearisation is None:
+        return done
+    return done._replace(gaps=_gaps(task, queries, sums, done, linearisation, n))
 
 
 def _merge(old: _Sums, peak: Array, gram: Array, linear: Array) -> _Sums:
@@ -134,4 +173,21 @@ def _finish(task: Task, queries: Array, sums: _Sums, raw_labels: bool) -> Replic
     raw = None
     if raw_labels:
         raw = deviation + task.noise_sd * sums.linear[..., 1] * inverse
-    return Replicate(deviation, noise, raw, empty.astype(jnp.float64))
+    return Replicate(deviation, noise, raw, empty.astype(jnp.float64), None)
+
+
+def _gaps(
+    task: Task, queries: Array, sums: _Sums, done: Replicate, known: Linearisation, n: int
+) -> Gaps:
+    scale = jnp.exp(finite_or_zero(sums.peak) - known.log_mass)
+    ratio = sums.linear[..., -1] * scale / n
+    delta = ratio - 1.0
+    distance = done.deviation + task.target(queries)[:, None] - known.limit
+    linear = ratio * distance
+    product = sums.gram * scale[..., :, None] * scale[..., None, :] / n**2
+    known_mean = known.overlap / n * (delta[..., :, None] + delta[..., None, :])
+    return Gaps(
+        linear,
+        distance - linear + linear * delta,
+        done.noise - task.noise_sd**2 * (product - known_mean),
+    )

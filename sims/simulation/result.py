@@ -17,6 +17,17 @@ RAW_SCALARS = (
     "mean_head_mse",
 )
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
+REMAINDERS = (
+    "signal_variance",
+    "noise_variance",
+    "variance",
+    "cross_signal_covariance",
+    "cross_noise_covariance",
+    "covariance",
+    "ensemble_variance",
+)
+"""Scalar terms whose remainders are estimated when a linearisation is given."""
+_GAP_PAIRS = ("signal_remainder", "noise_remainder")
 _RAW_PAIRS = ("raw_bias_product", "raw_total_covariance")
 
 
@@ -57,6 +68,23 @@ def build(
             weights,
         )
         data = data.assign({f"raw_{name}": raw[name] for name in RAW_SCALARS})
+    if "bias_remainder" in arrays:
+        data["bias_remainder"] = lead, arrays["bias_remainder"]
+        for name in _GAP_PAIRS:
+            data[name] = (*lead, terms.HEAD2), arrays[name]
+            data[f"integrated_{name}"] = data[name].mean(terms.QUERY)
+        signal, noise = (data[f"integrated_{name}"] for name in _GAP_PAIRS)
+        gaps = terms.summarise(
+            xr.Dataset(
+                {
+                    "integrated_bias_product": xr.zeros_like(signal),
+                    "integrated_signal_covariance": signal,
+                    "integrated_noise_covariance": noise,
+                }
+            ),
+            weights,
+        )
+        data = data.assign({f"{name}_remainder": gaps[name] for name in REMAINDERS})
     if keep_queries:
         return data
     data["mean_empty_rate"] = data["empty_rate"].mean(terms.QUERY)
@@ -66,6 +94,7 @@ def build(
 def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     """The arrays that :func:`build` was given, from its result."""
     names = ["bias", *terms.PAIRS, "empty_rate", "raw_bias", *_RAW_PAIRS]
+    names += ["bias_remainder", *_GAP_PAIRS]
     if terms.QUERY in data.dims:
         return {name: data[name].values for name in names if name in data}
     heads = np.zeros((data.sizes[terms.BATCH], 1, data.sizes[terms.HEAD]))
@@ -77,4 +106,6 @@ def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     arrays |= {"bias": heads, "empty_rate": data["mean_empty_rate"].values[:, None]}
     if "raw_mse" in data:
         arrays["raw_bias"] = heads
+    if "variance_remainder" in data:
+        arrays["bias_remainder"] = heads
     return arrays

@@ -1,0 +1,80 @@
+"""The gap between exact and first-order theory against n."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.judgement import Verdict, batch_covariance, claim, rate
+from sims.results import Results
+
+TERMS = {"noise variance": "noise_variance", "total variance": "variance"}
+KERNELS = ("gaussian", "softmax")
+
+
+def gaps(results: Results, kernel: str, term: str) -> tuple[np.ndarray, np.ndarray]:
+    """n, and the relative gaps first order − exact of every batch (B, k), common draws paired."""
+    names = {
+        at["n"]: name
+        for name, at in results.points.items()
+        if at.get("heads.kernel", "gaussian") == kernel
+    }
+    sizes = sorted(names)
+    columns = []
+    for n in sizes:
+        simulated, predicted = results.simulation[names[n]], results.theory[names[n]]
+        columns.append(-simulated[f"{term}_remainder"].values / float(predicted[term]))
+    return np.array(sizes), np.stack(columns, axis=1)
+
+
+def judge(results: Results, experiment) -> list[Verdict]:
+    verdicts = []
+    for kernel in KERNELS:
+        for label, term in TERMS.items():
+            chosen = claim(experiment, "remainder-order", f"{kernel}, {label}")
+            n, values = gaps(results, kernel, term)
+            found = rate(
+                n,
+                values.mean(0),
+                batch_covariance(values),
+                expected=-1.0,
+                margin=chosen.margin,
+                level=chosen.level,
+                batches=len(values),
+                replicates=results.replicates,
+            )
+            verdicts.append(Verdict.of(chosen, results.experiment, found))
+    return verdicts
+
+
+def numbers(results: Results) -> dict:
+    """Numbers for the caption."""
+    gains = [
+        float((data["noise_variance_mcse"] / data["noise_variance_remainder_mcse"]) ** 2)
+        for data in results.simulation.values()
+    ]
+    return {"gain_low": min(gains), "gain_high": max(gains)}
+
+
+def figure(results: Results) -> Figure:
+    drawing, axes = figures.panels(1, 2, width=figures.PAGE, height=2.9, sharey=True)
+    with figures.style():
+        for ax, kernel in zip(axes.flat, KERNELS, strict=True):
+            for index, (_, term) in enumerate(TERMS.items()):
+                n, values = gaps(results, kernel, term)
+                error = values.std(0, ddof=1) / np.sqrt(len(values))
+                mean = values.mean(0)
+                level = np.average(np.log(mean[mean > 0] * n[mean > 0]))
+                color = figures.PALETTE[index]
+                figures.theory(ax, n, 100 * np.exp(level) / n, color, ls="--")
+                figures.simulated(
+                    ax, n * 1.06**index, 100 * mean, 100 * error, color, figures.MARKERS[index]
+                )
+            figures.log_axes(ax, x=True, y=True, plain=True)
+            ax.set_xticks(n, [str(k) for k in n])
+            ax.set_xticks([], minor=True)
+            ax.set_xlabel("number of keys $n$")
+            ax.set_title(f"{kernel} kernel")
+        axes[0, 0].set_ylabel("first order − exact (%)")
+        figures.key(axes[0, 0], list(TERMS), loc="lower left", title="dashed: slope −1")
+        figures.letters(axes.flat)
+    return drawing
