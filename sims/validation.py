@@ -59,13 +59,13 @@ def _path(data: Any, location: tuple[Any, ...]) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's numbers: PyYAML follows 1.1, where ``1e-3`` is text for want of a point."""
+    """YAML 1.2's numbers: PyYAML follows 1.1, where ``1e-3`` and ``1.5e3`` are text."""
 
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
+    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
 )
 
 

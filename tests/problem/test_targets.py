@@ -16,6 +16,7 @@ EXAMPLES = {
         "phase": [0.1, 2.0],
     },
     "holder": {"beta": 0.7, "levels": 4},
+    "matern": {"features": 4096},
 }
 """Options of targets that have required ones, or telling ones; a new target needs no entry here."""
 SEEDLESS = {"constant", "explicit"}
@@ -34,7 +35,7 @@ def test_contract(name):
     assert m.amplitude.shape == m.phase.shape == (len(m.frequency),)
     a, w, c = (np.asarray(v) for v in (m.amplitude, m.frequency, m.phase))
     x = np.random.default_rng(0).normal(size=(4, 5, 3))
-    plain = sum(a[j] * np.cos(x @ w[j] + c[j]) for j in range(len(a)))
+    plain = np.sum(a * np.cos(np.einsum("...d,jd->...j", x, w) + c), axis=-1)
     np.testing.assert_allclose(m(jnp.asarray(x)), plain, rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(m(jnp.asarray(x[0, 0])), plain[0, 0], rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(jax.jit(lambda m, x: m(x))(m, x), plain, rtol=1e-11, atol=1e-12)
@@ -64,6 +65,12 @@ def test_phases_are_uniform(name):
         assert abs(np.exp(1j * k * phases).mean()) < 5 / np.sqrt(len(phases))
 
 
+def frequencies(name, **options):
+    """Many draws of ω; all families and seeds here share one compiled shape."""
+    draws = [TARGETS[name](3, seed, features=4096, **options).frequency for seed in range(8)]
+    return np.concatenate(draws)
+
+
 def matern_kernel(r, nu, lengthscale):
     scaled = np.sqrt(2 * nu) * r / lengthscale
     return 2 ** (1 - nu) / gamma(nu) * scaled**nu * kv(nu, scaled)
@@ -71,24 +78,20 @@ def matern_kernel(r, nu, lengthscale):
 
 @pytest.mark.theory
 @pytest.mark.parametrize("nu", [0.5, 0.9, 1.5, 2.5])
-@pytest.mark.parametrize("dimension", [1, 3])
-def test_matern_spectrum_gives_the_matern_kernel(nu, dimension):
+def test_matern_spectrum_gives_the_matern_kernel(nu):
     """E cos(ω·r) over the spectral law is the covariance at lag r (Bochner); 5 standard errors."""
-    w = np.asarray(
-        TARGETS["matern"](dimension, 3, nu=nu, lengthscale=0.7, features=40_000).frequency
-    )
+    w = frequencies("matern", nu=nu, lengthscale=0.7)
     for r in (0.2, 0.7, 1.5):
-        lag = np.full(dimension, r / np.sqrt(dimension))
-        values = np.cos(w @ lag)
+        values = np.cos(w @ np.full(3, r / np.sqrt(3)))
         error = values.std() / np.sqrt(len(values))
         assert abs(values.mean() - matern_kernel(r, nu, 0.7)) < 5 * error
 
 
 @pytest.mark.theory
 def test_rbf_spectrum_gives_the_squared_exponential():
-    w = np.asarray(TARGETS["rbf"](2, 3, lengthscale=0.7, features=40_000).frequency)
+    w = frequencies("rbf", lengthscale=0.7)
     for r in (0.3, 0.7, 1.4):
-        values = np.cos(w @ np.array([0.6 * r, 0.8 * r]))
+        values = np.cos(w @ np.array([0.6 * r, 0.8 * r, 0.0]))
         expected = np.exp(-(r**2) / (2 * 0.49))
         assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(len(values))
 
@@ -113,33 +116,34 @@ def test_holder_structure_function(beta):
 
 
 def test_holder_series():
-    m = TARGETS["holder"](4, 1, beta=0.7, levels=5)
-    scale = 2.0 ** np.arange(6)
+    m = make("holder")
+    scale = 2.0 ** np.arange(5)
     np.testing.assert_allclose(m.amplitude, scale**-0.7, rtol=1e-14)
     np.testing.assert_allclose(np.linalg.norm(m.frequency, axis=1), scale, rtol=1e-14)
-    longer = TARGETS["holder"](4, 1, beta=0.7, levels=0)
-    assert len(longer.amplitude) == 1
 
 
 def test_additive_has_no_cross_derivative():
-    x = jnp.asarray([0.3, -0.8, 1.1])
-    hessian = np.asarray(jax.hessian(make("additive"))(x))
-    off = hessian - np.diag(np.diag(hessian))
-    assert np.abs(off).max() < 1e-15
-    assert (np.abs(np.diag(hessian)) > 1e-3).all()
-    mixed = np.asarray(jax.hessian(make("rbf"))(x))
-    assert np.abs(mixed - np.diag(np.diag(mixed))).max() > 1e-3
+    """Nor a mixed difference of any step, so steps can be large."""
+    x, steps = np.array([0.3, -0.8, 1.1]), 0.7 * np.eye(3)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        corners = np.stack([x, x + steps[i], x + steps[j], x + steps[i] + steps[j]])
+        mixed = {
+            name: make(name)(corners) @ np.array([1, -1, -1, 1]) for name in ("additive", "rbf")
+        }
+        assert abs(mixed["additive"]) < 1e-14
+        assert abs(mixed["rbf"]) > 1e-3
+        assert abs(make("additive")(corners[1]) - make("additive")(x)) > 1e-3
 
 
 def test_single_index_is_constant_off_its_subspace():
-    basis = np.linalg.qr(np.random.default_rng(2).normal(size=(5, 5)))[0]
+    basis = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     inside, outside = basis[:, :2], basis[:, 2:]
-    m = TARGETS["single_index"](5, 3, subspace=inside)
-    x = jnp.asarray(np.random.default_rng(3).normal(size=(6, 5)))
-    moved = x + np.random.default_rng(4).normal(size=(6, 3)) @ outside.T
+    m = TARGETS["single_index"](3, 3, subspace=inside)
+    x = jnp.asarray(np.random.default_rng(3).normal(size=(6, 3)))
+    moved = x + np.random.default_rng(4).normal(size=(6, 1)) @ outside.T
     np.testing.assert_allclose(m(moved), m(x), atol=1e-13)
     assert np.abs(m(x + inside[:, 0]) - m(x)).max() > 0.1
-    default = TARGETS["single_index"](5, 3, rank=2)
+    default = TARGETS["single_index"](3, 3, rank=2)
     np.testing.assert_array_equal(default.frequency[:, 2:], 0)
     assert np.abs(default.frequency[:, 1]).min() > 0
 
@@ -147,8 +151,8 @@ def test_single_index_is_constant_off_its_subspace():
 @pytest.mark.theory
 def test_decaying_relevance():
     """E ω_j² = e^{−αj}/ℓ²; 5 standard errors."""
-    w = np.asarray(TARGETS["decaying"](6, 1, alpha=0.8, lengthscale=2.0, features=20_000).frequency)
-    expected = np.exp(-0.8 * np.arange(6)) / 4
+    w = frequencies("decaying", alpha=0.8, lengthscale=2.0)
+    expected = np.exp(-0.8 * np.arange(3)) / 4
     error = expected * np.sqrt(2 / len(w))
     assert np.abs((np.mean(w**2, axis=0) - expected) / error).max() < 5
 
@@ -156,8 +160,9 @@ def test_decaying_relevance():
 def test_lengthscale_stretches():
     """m(x; ℓ) = m(x/ℓ; 1) for the same seed."""
     x = jnp.asarray([[0.3, -0.8, 1.1]])
-    for name in ("matern", "rbf", "additive", "single_index", "decaying"):
-        unit, wide = TARGETS[name](3, 5), TARGETS[name](3, 5, lengthscale=2.5)
+    for name in UNIT_VARIANCE:
+        options = EXAMPLES.get(name, {})
+        unit, wide = (TARGETS[name](3, 5, lengthscale=s, **options) for s in (1.0, 2.5))
         np.testing.assert_allclose(wide(2.5 * x), unit(x), rtol=1e-12)
 
 
@@ -171,7 +176,6 @@ def test_constant():
     [
         (lambda: TARGETS["holder"](3, beta=0.0), "target.beta: got 0.0; allowed: finite and > 0"),
         (lambda: TARGETS["holder"](3, levels=-1), "target.levels: got -1"),
-        (lambda: TARGETS["holder"](3, levels=2000), "target.frequency: got 'NaN or infinity'"),
         (lambda: TARGETS["matern"](3, nu=-1.0), "target.nu: got -1.0"),
         (lambda: TARGETS["matern"](0), "dimension: got 0"),
         (lambda: TARGETS["rbf"](3, lengthscale=float("inf")), "target.lengthscale: got inf"),

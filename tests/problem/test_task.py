@@ -27,10 +27,11 @@ FORMULAS = {
     "softmax": lambda q, k, b: np.dot(q, k) / b**2,
 }
 """An explicit formula for every kernel: a new one must bring its own."""
+COUNT = 2000
 QUERY_OPTIONS = {
     "gaussian": {"scale": 0.5},
     "ball": {"radius": 2.0},
-    "explicit": {"points": np.arange(15.0).reshape(5, 3).tolist()},
+    "explicit": {"points": np.arange(3.0 * COUNT).reshape(COUNT, 3)},
 }
 
 
@@ -80,13 +81,13 @@ def test_get_kernel():
 @pytest.mark.parametrize("name", QUERIES)
 def test_queries_contract(name):
     options = QUERY_OPTIONS.get(name, {})
-    points = QUERIES[name](3, 5, **options)
-    assert points.shape == (5, 3)
+    points = QUERIES[name](3, COUNT, **options)
+    assert points.shape == (COUNT, 3)
     assert points.dtype == jnp.float64
     assert np.isfinite(points).all()
-    np.testing.assert_array_equal(points, QUERIES[name](3, 5, **options))
+    np.testing.assert_array_equal(points, QUERIES[name](3, COUNT, **options))
     if name != "explicit":
-        assert not np.allclose(points, QUERIES[name](3, 5, seed=1, **options))
+        assert not np.allclose(points, QUERIES[name](3, COUNT, seed=1, **options))
     for dimension, count, field in ((0, 5, "dimension"), (3, 0, "count"), (3, -2, "count")):
         with pytest.raises(InputError, match=f"{field}: got"):
             QUERIES[name](dimension, count, **options)
@@ -95,15 +96,15 @@ def test_queries_contract(name):
 @pytest.mark.theory
 def test_laws_of_queries():
     """Kolmogorov–Smirnov at 1e-4 each (seeds are fixed: this never flickers)."""
-    x = np.asarray(gaussian_queries(4, 3000, 0.7, seed=1))
+    x = np.asarray(gaussian_queries(3, COUNT, 0.7, seed=1))
     assert kstest(x.ravel() / 0.7, "norm").pvalue > 1e-4
-    assert np.abs(np.corrcoef(x.T) - np.eye(4)).max() < 5 / np.sqrt(3000)
-    y = np.asarray(ball_queries(4, 3000, 1.5, seed=1))
+    assert np.abs(np.corrcoef(x.T) - np.eye(3)).max() < 5 / np.sqrt(COUNT)
+    y = np.asarray(ball_queries(3, COUNT, 1.5, seed=1))
     radius = np.linalg.norm(y, axis=1)
     assert radius.max() <= 1.5
-    assert kstest((radius / 1.5) ** 4, "uniform").pvalue > 1e-4
-    assert np.abs(y.mean(0) / (y.std(0) / np.sqrt(3000))).max() < 5
-    assert not gaussian_queries(4, 3, 0.0).any()
+    assert kstest((radius / 1.5) ** 3, "uniform").pvalue > 1e-4
+    assert np.abs(y.mean(0) / (y.std(0) / np.sqrt(COUNT))).max() < 5
+    assert not gaussian_queries(3, COUNT, 0.0).any()
 
 
 def test_heads():
