@@ -83,6 +83,7 @@ def decaying_spectrum(
     """Eigenvalues λ_j ∝ j^(−power), j = 1..d, scaled to trace d.
 
     Args:
+        dimension: d.
         power: ≥ 0; 0 is isotropic.
         rotation_seed: None keeps the coordinate axes as eigenvectors; an integer draws a
             Haar-random eigenbasis with that seed.

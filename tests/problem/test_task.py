@@ -61,6 +61,27 @@ def test_kernel_keeps_precision_and_has_a_gradient(name):
     assert np.isfinite(gradient)
 
 
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_sees_scaled_points(name):
+    """Weights depend on q/b and k/b alone: the engine projects and scales once for all keys."""
+    rng = np.random.default_rng(3)
+    q, k = rng.normal(size=(2, 1)), rng.normal(size=(2, 6)) / 3
+    log_value = KERNELS[name].log_value
+    own, scaled = log_value(q, k, 1.7), log_value(q / 1.7, k / 1.7, 1.0)
+    np.testing.assert_allclose(own - own[0], scaled - scaled[0], atol=1e-13)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_ratio(name):
+    """``log_ratio``, where there is one, is the difference of two ``log_value`` at b = 1."""
+    kernel = KERNELS[name]
+    if kernel.log_ratio is None:
+        pytest.skip("has no log_ratio")
+    q, k, anchor = np.random.default_rng(4).normal(size=(3, 2, 6))
+    expected = kernel.log_value(q, k, 1.0) - kernel.log_value(q, anchor, 1.0)
+    np.testing.assert_allclose(kernel.log_ratio(q, k, anchor), expected, atol=1e-13)
+
+
 @pytest.mark.theory
 def test_softmax_is_tilted_gaussian():
     """⟨q, k⟩/b² = −‖q − k‖²/2b² + (‖q‖² + ‖k‖²)/2b²."""

@@ -1,0 +1,112 @@
+"""The worked examples of CONTRIBUTING.md, executed in a copy of the repository.
+
+A block's info string says what a reader does with it: ``insert=FILE before="LINE"`` (or ``after``,
+or ``end``), ``file=PATH``, ``run``, ``commands``.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def insert(folder: Path, path: str, where: str, text: str) -> None:
+    file = folder / path
+    content = file.read_text(encoding="utf-8")
+    if where == "end":
+        file.write_text(f"{content}\n\n{text}", encoding="utf-8")
+        return
+    match = re.fullmatch(r'(before|after)="(.+)"', where)
+    assert match, where
+    side, line = match.groups()
+    assert content.count(f"\n{line}\n") == 1, f"{path} has not exactly one line {line!r}"
+    new = f"{text}{line}" if side == "before" else f"{line}\n{text.rstrip()}"
+    file.write_text(content.replace(f"\n{line}\n", f"\n{new}\n"), encoding="utf-8")
+
+
+def python(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "SIMS_HOST_DEVICES": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """The repository with all that the guide adds to it."""
+    folder = tmp_path_factory.mktemp("repository")
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in ("sims", "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for _, info, text in BLOCKS:
+        if found := re.match(r"insert=(\S+) (.+)", info):
+            insert(folder, *found.groups(), text)
+        elif found := re.match(r"file=(\S+)", info):
+            (folder / found[1]).parent.mkdir(parents=True, exist_ok=True)
+            (folder / found[1]).write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_every_block_is_of_a_known_kind():
+    """So that no example escapes execution by a misspelt word."""
+    kinds = [re.split(r"[= ]", info)[0] for language, info, _ in BLOCKS if language != "sh" or info]
+    assert sorted(set(kinds)) == ["commands", "file", "insert", "run"]
+    assert TEXT.count("\n```") == 2 * len(BLOCKS)
+
+
+def test_target_and_kernel(copy):
+    """The contract tests pick both up; the schema lists them; the script runs."""
+    names = "plane_wave or epanechnikov"
+    out = python(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/problem", "-k", names)
+    assert int(re.search(r"(\d+) passed", out)[1]) >= 6
+    (script,) = (text for _, info, text in BLOCKS if info == "run")
+    schema = "from sims.cli import main; main(['schema', 'problem'])"
+    estimate, listed = python(copy, "-c", f"{script}\n{schema}").split("\n", maxsplit=1)
+    assert re.fullmatch(r"\d+\.\d+ ± \d+\.\d+", estimate)
+    assert "plane_wave" in listed
+    assert "epanechnikov" in listed
+
+
+def test_experiment(copy, monkeypatch):
+    """The four commands, in this process: the figure is drawn and the claim is judged."""
+    from sims.cli import main
+
+    monkeypatch.chdir(copy)
+    (commands,) = (text for _, info, text in BLOCKS if info == "commands")
+    for line in commands.splitlines():
+        name, *arguments = line.split()
+        assert name == "sims"
+        assert main(arguments) == 0
+    folder = copy / "results" / "smoke" / "noise_level"
+    (verdict,) = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
+    assert verdict["claim"] == "noise-level"
+    assert verdict["verdict"] == "supported"
+    assert "supported" in (folder / "caption.md").read_text(encoding="utf-8")
+    for suffix in (".pdf", ".png"):
+        assert (folder / "figure").with_suffix(suffix).stat().st_size > 1000
+
+
+def test_commands_of_the_guide_exist():
+    """Targets of make, and files and folders that the text names."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"(?:^|`)make (\w+)", TEXT, re.MULTILINE)):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for path in re.findall(r"`((?:sims|tests|docs|experiments)/[\w/.]+)`", TEXT):
+        assert (ROOT / path).exists(), path
