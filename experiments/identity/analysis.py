@@ -204,7 +204,7 @@ def _tilt(ax: Axes, results: Results) -> None:
     ax.axvline(normal, color=figures.GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
     ax.annotate("keys $N(0, I)$", (normal, 0.56), xytext=(3, 0), textcoords="offset points",
                 fontsize=6.5, color=figures.GREY, va="center")  # fmt: skip
-    ax.annotate("without the tilt", (0.5, rows[-1, 1]), xytext=(0, -30), fontsize=7, color=plain,
+    ax.annotate("without the tilt", (0.5, rows[-1, 1]), xytext=(0, -46), fontsize=7, color=plain,
                 textcoords="offset points", ha="right")  # fmt: skip
     ax.annotate("with the tilt", (0.5, 0), xytext=(0, 5), fontsize=7, color=tilted,
                 textcoords="offset points", ha="right")  # fmt: skip
