@@ -55,7 +55,7 @@ def exact_terms(
 
         - ``<name>_error`` beside every term: an estimate of its absolute error, from grid
           refinement (difference of the last two levels) or 3 standard errors of independent
-          randomisations; derived terms carry the sum of their parts' errors;
+          randomisations, plus the defect; derived terms carry the sum of their parts' errors;
         - ``defect`` (query, head, head2): distance from 1 of what must be 1, Σ_i w_hi Σ_j w_gj,
           computed as the terms were;
         - ``converged`` (query, head, head2): whether rtol was met;
@@ -71,7 +71,7 @@ def exact_terms(
         raise InputError("rtol", rtol, "1e-9 to 0.1")
     queries = np.asarray(check_compatible(task, heads, n, queries))
     if exchangeable:
-        check_exchangeable(task, heads)
+        check_exchangeable(np.asarray(task.design.covariance), heads)
     truth = np.asarray(task.target(queries))
     solution = solve(GaussianLaw(task), heads, n, queries, truth, rtol, exchangeable, max_level)
     noise = float(task.noise_sd) ** 2
@@ -87,12 +87,22 @@ def exact_terms(
         noise * solution.noise,
         weights=weights,
         attrs={
-            "road": "theory", "order": "exact", "n": n, "rtol": rtol,
-            "exchangeable": int(exchangeable), "method": ", ".join(sorted(solution.methods)),
+            "road": "theory",
+            "order": "exact",
+            "n": n,
+            "rtol": rtol,
+            "exchangeable": int(exchangeable),
+            "method": ", ".join(sorted(solution.methods)),
         },
     )
     data = data.assign(
-        _errors(bias_error, bias_product_error, solution.signal_error, noise * solution.noise_error, weights)
+        _errors(
+            bias_error,
+            bias_product_error,
+            solution.signal_error,
+            noise * solution.noise_error,
+            weights,
+        )
     )
     pair, single = (terms.QUERY, terms.HEAD, terms.HEAD2), (terms.QUERY, terms.HEAD)
     data = data.assign(
@@ -101,16 +111,16 @@ def exact_terms(
         converged=(pair, solution.converged),
         empty_probability=(single, np.zeros(bias.shape)),
     )
-    _warn(solution, data, rtol)
+    _warn(solution, rtol)
     return data
 
 
-def check_exchangeable(task: Task, heads: Heads) -> None:
+def check_exchangeable(covariance: np.ndarray, heads: Heads) -> None:
     """Raise InputError unless all heads and all pairs have the same geometry.
 
     Bandwidths, the spectrum of Cov Z_h and the singular values of Cov(Z_h, Z_g) must agree.
     """
-    frames, covariance = np.asarray(heads.frames), np.asarray(task.design.covariance)
+    frames = np.asarray(heads.frames)
     cross = np.einsum("hdi,de,gej->hgij", frames, covariance, frames)
     spectra = np.linalg.svd(cross, compute_uv=False)
     own = spectra[np.arange(heads.count), np.arange(heads.count)]
@@ -120,14 +130,18 @@ def check_exchangeable(task: Task, heads: Heads) -> None:
         raise InputError("exchangeable", "unequal bandwidths", "heads of the same bandwidth")
     for name, values in (("head covariances", own), ("pair covariances", pairs)):
         if len(values) and np.max(np.ptp(values, axis=0)) > tolerance:
-            raise InputError("exchangeable", f"unequal {name}", "heads and pairs of the same geometry")
+            raise InputError(
+                "exchangeable", f"unequal {name}", "heads and pairs of the same geometry"
+            )
 
 
 def _errors(bias: Any, product: Any, signal: Any, noise: Any, weights: Any) -> dict[str, Any]:
     """Errors of all terms: the terms are linear in these arrays, so errors add up likewise."""
     size = None if weights is None else np.abs(np.asarray(weights, float))
     total = 1.0 if size is None else size.sum()
-    errors = terms.assemble(bias, product, signal, noise, weights=None if size is None else size / total)
+    errors = terms.assemble(
+        bias, product, signal, noise, weights=None if size is None else size / total
+    )
     out = {f"{name}_error": values for name, values in errors.data_vars.items()}
     # The two forms in α scale with (Σ|α|)², which is above 1 where weights are negative.
     for name in ("squared_bias", "ensemble_variance"):
@@ -136,13 +150,13 @@ def _errors(bias: Any, product: Any, signal: Any, noise: Any, weights: Any) -> d
     return out
 
 
-def _warn(solution: Solution, data: xr.Dataset, rtol: float) -> None:
+def _warn(solution: Solution, rtol: float) -> None:
     missed = int((~solution.converged).sum())
     if missed:
-        noise = np.nanmax(data["noise_covariance_error"] / np.maximum(data["noise_covariance"], 1e-300))
+        unknown = int(np.isnan(solution.noise).sum())
         warnings.warn(
-            f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did not "
-            f"reach rtol = {rtol:g} (largest relative error of a noise covariance {float(noise):.1e}); "
-            "see `converged` and the `_error` variables, or raise max_level",
+            f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did "
+            f"not reach rtol = {rtol:g}, {unknown} of them have no value; see `converged` and the "
+            "`_error` variables, or raise max_level",
             stacklevel=3,
         )

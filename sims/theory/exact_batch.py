@@ -12,18 +12,19 @@ from jax.sharding import Mesh, PartitionSpec
 
 from sims.problem.kernels import Kernel
 from sims.theory import exact_integrals as integrals
+from sims.theory import exact_pairs as pairs
 from sims.theory.quadrature import ball_rule, sobol_normal
 
 RANDOMISATIONS = 8
 SINGLE_SIZES = {1: (48, 2), 2: (20, 16), 3: (14, 12), 4: (10, 8)}
-PAIR_SIZES = {1: (32, 2), 2: (10, 8)}
+PAIR_SIZES = {1: (32, 2), 2: (10, 8), 3: (8, 8)}
 """Radial nodes and points on a great circle at level 0, by the rank k of a head."""
 GROWTH = 1.4
 """Nodes per direction grow by this factor from level to level."""
 MAX_PAIR_NODES = 12_000_000
 """Joint nodes of one pair (three float64 arrays of this size a device)."""
-MAX_RESPONSES = 40_000_000
-"""Entries of the (s-grid × scattered nodes) arrays."""
+MAX_RESPONSES = 20_000_000
+"""Entries of a (log s × nodes) array; above, a rule is out of reach."""
 
 
 def step_of(level: int, width: int) -> float:
@@ -59,6 +60,10 @@ def sobol_set(p: int, log2_size: int) -> np.ndarray:
     return np.stack([sobol_normal(p, log2_size, seed) for seed in range(RANDOMISATIONS)])
 
 
+MAX_COUNT = 2048
+"""Points of a grid in log s; a pair has this number squared."""
+
+
 @dataclass(frozen=True)
 class Method:
     """How a kind of integral is computed.
@@ -66,7 +71,7 @@ class Method:
     Attributes:
         name: shown in the result's attributes: ``polar``, ``product`` (of polar grids),
             ``hermite`` (polar times Gauss–Hermite), ``sobol`` (randomised quasi-Monte Carlo).
-        function: of :mod:`sims.theory.exact_integrals`.
+        function: of :mod:`sims.theory.exact_integrals` or :mod:`sims.theory.exact_pairs`.
         rule: ``(ranks, level, count) -> arrays``, or None where this level is out of reach.
         random: whether the result has a leading axis of independent randomisations.
     """
@@ -90,19 +95,19 @@ def _product_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
 def _hermite_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
     rule = polar(PAIR_SIZES, ranks[0], level)
     points = hermite_grid(ranks[1], _grown({1: 14, 2: 8}.get(ranks[1], 6), level))
-    return (rule, points) if len(rule[0]) * len(points[0]) * count <= MAX_RESPONSES else None
+    return (rule, points) if len(rule[0]) * len(points[0]) * count <= 4 * MAX_RESPONSES else None
 
 
 def _sobol_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
-    size = 11 + level
-    return sobol_set(sum(ranks), size) if 2**size * count <= MAX_RESPONSES and size <= 18 else None
+    size = 11 + 2 * level
+    return sobol_set(sum(ranks), size) if size <= 19 else None
 
 
 SINGLE_GRID = Method("polar", integrals.grid_single, _single_rule, False)
 SINGLE_SOBOL = Method("sobol", integrals.sobol_single, _sobol_rule, True)
-PRODUCT = Method("product", integrals.product_pair, _product_rule, False)
-HERMITE = Method("hermite", integrals.hermite_pair, _hermite_rule, False)
-PAIR_SOBOL = Method("sobol", integrals.sobol_pair, _sobol_rule, True)
+PRODUCT = Method("product", pairs.product_pair, _product_rule, False)
+HERMITE = Method("hermite", pairs.hermite_pair, _hermite_rule, False)
+PAIR_SOBOL = Method("sobol", pairs.sobol_pair, _sobol_rule, True)
 
 
 def method_for_single(rank: int) -> Method:
@@ -110,16 +115,17 @@ def method_for_single(rank: int) -> Method:
     return SINGLE_GRID if rank in SINGLE_SIZES else SINGLE_SOBOL
 
 
-def method_for_pair(ranks: tuple[int, int], correlation: np.ndarray) -> Method:
-    """Grids for ranks up to 2, quasi-Monte Carlo above.
+def methods_for_pair(ranks: tuple[int, int], correlation: np.ndarray) -> list[Method]:
+    """The method for a pair, and the one to fall back on where its rule is out of reach.
 
-    The product grid has to resolve the conditional law's width √(1−ρ²); below these widths
-    integrating over it by Gauss–Hermite is cheaper.
+    The product grid has to resolve the conditional law's width √(1−ρ²); where that is small,
+    integrating over it by Gauss–Hermite is cheaper. Quasi-Monte Carlo above six dimensions.
     """
-    if max(ranks) > 2:
-        return PAIR_SOBOL
     width = float(np.sqrt(np.maximum(1 - correlation[0] ** 2, 0.0))) if correlation.size else 1.0
-    return PRODUCT if width > {1: 0.1, 2: 0.35}[max(ranks)] else HERMITE
+    largest = max(ranks)
+    if largest > 3 or (largest == 3 and width < 0.35):
+        return [PAIR_SOBOL]
+    return [PRODUCT if width > {1: 0.1}.get(largest, 0.35) else HERMITE, PAIR_SOBOL]
 
 
 @cache
@@ -132,14 +138,23 @@ def _compiled(function: Callable[..., Any], kernel: Kernel, count: int) -> Any:
 
     return jax.jit(
         jax.shard_map(
-            batch, mesh=mesh, in_specs=(shared, shared, shared, shared, split), out_specs=split,
+            batch,
+            mesh=mesh,
+            in_specs=(shared, shared, shared, shared, split),
+            out_specs=split,
             check_vma=False,
-        )
+        ),
     )
 
 
 def run(
-    method: Method, kernel: Kernel, count: int, step: float, n: int, target: Any, rule: Any,
+    method: Method,
+    kernel: Kernel,
+    count: int,
+    step: float,
+    n: int,
+    target: Any,
+    rule: Any,
     items: Sequence[Any],
 ) -> Any:
     """Run a method over items (pytrees of equal shapes); the results stacked, as numpy arrays.

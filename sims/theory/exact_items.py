@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from sims.problem import Heads
-from sims.theory.exact_integrals import Conditional, Head, Pair, Proposal, Single
+from sims.theory.exact_integrals import Head, Proposal, Single
 from sims.theory.exact_law import GaussianLaw, PairProjection, Projection
+from sims.theory.exact_pairs import Conditional
 from sims.theory.exact_range import Range
 
 WIDEN = 1.2
@@ -18,22 +19,32 @@ GRID_WIDEN = 1.1
 
 def head_arrays(projection: Projection, extent: Range) -> Head:
     """A head as the integrals take it."""
-    return Head(
-        projection.map, projection.query, projection.centre, projection.shape,
-        np.asarray(extent.radius), np.asarray(projection.bandwidth), np.asarray(extent.low),
+    # Left to jit to move to the devices: a conversion for each of thousands of heads is slow.
+    arrays: Any = (
+        projection.map,
+        projection.query,
+        projection.centre,
+        projection.shape,
+        np.asarray(extent.radius),
+        np.asarray(projection.bandwidth),
+        np.asarray(extent.low),
         projection.loading,
     )
+    return Head(*arrays)
 
 
 @dataclass
 class One:
-    """One head at one query on its way to accuracy; ``truth`` is m(x)."""
+    """One head at one query on its way to accuracy.
+
+    ``truth`` is m(x); ``value`` and ``error`` are a ``Single`` each, once computed.
+    """
 
     head: Projection
     extent: Range
     truth: float
-    value: Single | None = None
-    error: Single | None = None
+    value: Any = None
+    error: Any = None
     done: bool = False
     level: int = 0
 
@@ -53,13 +64,13 @@ class One:
 
 @dataclass
 class Two:
-    """A pair at one query on its way to accuracy."""
+    """A pair at one query on its way to accuracy; ``value``, ``error``: a ``Pair`` each."""
 
     first: One
     second: One
     view: PairProjection
-    value: Pair | None = None
-    error: Pair | None = None
+    value: Any = None
+    error: Any = None
     done: bool = False
 
     @property
@@ -94,11 +105,12 @@ class Two:
         excess = rotation.T @ _excess(self.second.extent) @ rotation
         covariance = np.linalg.inv(np.eye(other) + scale[:, None] * excess * scale)
         pull = covariance * scale
-        return Conditional(
+        arrays: Any = (
             pull @ rotation.T @ self.second.extent.shift,
             -pull @ excess @ into,
             GRID_WIDEN * np.linalg.cholesky(covariance),
         )
+        return Conditional(*arrays)
 
     def arrays(self, curves: tuple[Single, Single], method: str) -> tuple[Any, ...]:
         heads = (
@@ -118,7 +130,8 @@ def _excess(extent: Range) -> np.ndarray:
 
 def _gaussian(precision: np.ndarray, shift: np.ndarray) -> Proposal:
     covariance = np.linalg.inv(precision)
-    return Proposal(covariance @ shift, WIDEN * np.linalg.cholesky(covariance))
+    arrays: Any = (covariance @ shift, WIDEN * np.linalg.cholesky(covariance))
+    return Proposal(*arrays)
 
 
 class Identity:

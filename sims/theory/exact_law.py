@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sims.problem import Heads, Task
+from sims.problem import GaussianDesign, Heads, Task
 
 RANK_TOLERANCE = 1e-12
 """Directions of Z with less than this share of the largest variance count as constant."""
@@ -62,6 +62,7 @@ class GaussianLaw:
     """
 
     def __init__(self, task: Task) -> None:
+        assert isinstance(task.design, GaussianDesign)
         self.covariance = np.asarray(task.design.covariance)
         self.amplitude = np.asarray(task.target.amplitude)
         self.phase = np.asarray(task.target.phase)
@@ -111,8 +112,13 @@ class GaussianLaw:
         matrix = (query * (length / norm if norm > 0 else 0.0))[:, None]
         steep = length / bandwidth**2
         return Projection(
-            functional, matrix, query, np.array([steep]), np.eye(1),
-            self.spread @ functional, bandwidth,
+            functional,
+            matrix,
+            query,
+            np.array([steep]),
+            np.eye(1),
+            self.spread @ functional,
+            bandwidth,
         )
 
 
@@ -158,6 +164,11 @@ def pair(law: GaussianLaw, first: Projection, second: Projection) -> PairProject
 
 def _rotate(p: Projection, rotation: np.ndarray) -> Projection:
     return Projection(
-        p.functional @ rotation, p.map @ rotation, p.query, rotation.T @ p.centre,
-        rotation.T @ p.shape, p.loading @ rotation, p.bandwidth,
+        p.functional @ rotation,
+        p.map @ rotation,
+        p.query,
+        rotation.T @ p.centre,
+        rotation.T @ p.shape,
+        p.loading @ rotation,
+        p.bandwidth,
     )

@@ -11,13 +11,17 @@ import numpy as np
 from sims.problem import Heads
 from sims.problem.kernels import Kernel
 from sims.theory import exact_batch as batch
-from sims.theory.exact_integrals import Pair, Single, Target
+from sims.theory.exact_integrals import Single, Target
 from sims.theory.exact_items import Identity, One, Two
 from sims.theory.exact_law import GaussianLaw, pair
+from sims.theory.exact_pairs import Pair
 from sims.theory.exact_range import pilot
 
 TAILS = {1: 1e-11, 2: 1e-9}
-"""Share of an integral left outside its range, by head dimension; 1e-7 above."""
+"""Share of an integral left outside its range, by head dimension; 1e-7 above. Refinement does not
+see it, so it is part of every error."""
+DEFECTS = {1: 1e-8, 2: 1e-5}
+"""Defect that must be reached besides rtol, by head dimension; 1e-3 above."""
 ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
 SINGLE_SHARE = 0.1
@@ -42,13 +46,15 @@ class Solution:
     @classmethod
     def empty(cls, queries: int, heads: int) -> "Solution":
         single, double = (queries, heads), (queries, heads, heads)
-        return cls(
-            *(np.zeros(single) for _ in range(3)), *(np.zeros(double) for _ in range(5)), np.ones(double, bool)
-        )
+        zeros = [np.zeros(single) for _ in range(3)] + [np.zeros(double) for _ in range(5)]
+        arrays: Any = [*zeros, np.ones(double, bool)]
+        return cls(*arrays)
 
     def put_single(self, q: int, h: int, one: One) -> None:
         self.effective_keys[q, h] = one.extent.effective_keys
-        self.mean[q, h], self.mean_error[q, h] = one.value.centre, one.error.centre
+        known = one.value is not None
+        self.mean[q, h] = one.value.centre if known else np.nan
+        self.mean_error[q, h] = one.error.centre if known else np.inf
         self._put(q, h, h, one)
 
     def put_pair(self, q: int, h: int, g: int, two: Two) -> None:
@@ -57,14 +63,23 @@ class Solution:
 
     def _put(self, q: int, h: int, g: int, item: One | Two) -> None:
         value, error = item.value, item.error
+        if value is None:
+            # Its grid in log s is out of reach (tiny bandwidth, few keys): no number, and said so.
+            value, error = Pair(*[np.nan] * 3), Pair(*[np.inf] * 3)  # type: ignore[arg-type]
         self.signal[q, h, g], self.signal_error[q, h, g] = value.signal, error.signal
         self.noise[q, h, g], self.noise_error[q, h, g] = value.noise, error.noise
         self.defect[q, h, g], self.converged[q, h, g] = value.defect, item.done
 
 
 def solve(
-    law: GaussianLaw, heads: Heads, n: int, queries: np.ndarray, truth: np.ndarray, rtol: float,
-    exchangeable: bool, max_level: int,
+    law: GaussianLaw,
+    heads: Heads,
+    n: int,
+    queries: np.ndarray,
+    truth: np.ndarray,
+    rtol: float,
+    exchangeable: bool,
+    max_level: int,
 ) -> Solution:
     """All terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached."""
     out = Solution.empty(len(queries), heads.count)
@@ -88,11 +103,13 @@ def solve(
         for h, g in combinations(used, 2):
             if identity.pair(q, h, g) not in twos:
                 twos[identity.pair(q, h, g)] = Two(
-                    ones[identity.single(q, h)], ones[identity.single(q, g)],
+                    ones[identity.single(q, h)],
+                    ones[identity.single(q, g)],
                     pair(law, views[q, h], views[q, g]),
                 )
-    target = Target(law.amplitude, law.phase, law.total)
-    refinement = Refinement(heads.kernel, heads.width, n, target, max_level, out.methods)
+    arrays: Any = (law.amplitude, law.phase, law.total)
+    target = Target(*arrays)
+    refinement = Refinement(heads.kernel, heads.width, tail, n, target, max_level, out.methods)
     refinement.singles(list(ones.values()), SINGLE_SHARE * rtol)
     refinement.pairs(list(twos.values()), rtol)
     for q in range(len(queries)):
@@ -109,10 +126,20 @@ class Refinement:
 
     kernel: Kernel
     width: int
+    tail: float
     n: int
     target: Target
     max_level: int
     methods: set[str]
+
+    @property
+    def defect(self) -> float:
+        return DEFECTS.get(self.width, 1e-3)
+
+    @property
+    def size(self) -> float:
+        """A bound of |m|."""
+        return float(np.abs(self.target.amplitude).sum())
 
     def singles(self, ones: Sequence[One], rtol: float) -> None:
         """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
@@ -122,58 +149,81 @@ class Refinement:
             if not active:
                 break
             for one, result, random in self._run_singles(active, counts, step, level):
-                one.value, one.error = _compare(result, random, one.value)
-                one.level, floor = level, ERROR_FLOOR * (abs(one.value.centre) + abs(one.truth))
-                scale = np.sqrt((one.value.centre - one.truth) ** 2 + one.value.signal)
+                one.value, one.error = _compare(result, random, one.value, self.tail)
+                one.level, floor = level, ERROR_FLOOR * self.size
+                scale = np.sqrt((one.value.centre - one.truth) ** 2 + max(one.value.signal, 0.0))
                 one.done = bool(
                     one.error.centre <= rtol * scale + floor
-                    and one.error.signal <= rtol * one.value.signal + floor**2
+                    and one.error.signal <= rtol * one.value.signal + floor * self.size
                     and one.error.noise <= rtol * one.value.noise
+                    and one.value.defect <= self.defect
                 )
 
     def pairs(self, twos: Sequence[Two], rtol: float) -> None:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
         for level in range(self.max_level + 1):
             step, active = batch.step_of(level, self.width), [two for two in twos if not two.done]
+            if not active:
+                break
             curves = self._curves(active, step, level)
             groups = defaultdict(list)
             for two in active:
                 if id(two.first) in curves and id(two.second) in curves:
-                    method = batch.method_for_pair(two.ranks, two.view.correlation)
-                    groups[method, two.ranks, batch.bucket(two.count(min(step, 0.4)))].append(two)
+                    count = batch.bucket(two.count(min(step, 0.4)))
+                    for method in batch.methods_for_pair(two.ranks, two.view.correlation):
+                        rule = method.rule(two.ranks, level, count)
+                        if rule is not None:
+                            groups[method, two.ranks, count].append(two)
+                            break
             for (method, ranks, count), members in groups.items():
-                rule = method.rule(ranks, level, count)
-                if rule is None:
-                    continue
                 self.methods.add(method.name)
                 items = [
                     two.arrays(
-                        tuple(
-                            _cut(*curves[id(one)], count, method.random) for one in (two.first, two.second)
+                        (
+                            _cut(*curves[id(two.first)], count, method.random),
+                            _cut(*curves[id(two.second)], count, method.random),
                         ),
                         method.name,
                     )
                     for two in members
                 ]
+                rule = method.rule(ranks, level, count)
                 result = batch.run(
                     method, self.kernel, count, step, self.n, self.target, rule, items
                 )
                 for index, two in enumerate(members):
-                    part = Pair(*(leaf[index] for leaf in result))
-                    two.value, two.error = _compare(part, method.random, two.value)
-                    first, second = two.first.value, two.second.value
-                    floor = ERROR_FLOOR**2 * (first.centre**2 + second.centre**2)
-                    two.done = bool(
-                        two.error.signal <= rtol * np.sqrt(first.signal * second.signal) + floor
-                        and two.error.noise <= rtol * two.value.noise
+                    self._update_pair(
+                        two, Pair(*(leaf[index] for leaf in result)), method.random, rtol
                     )
+
+    def _update_pair(self, two: Two, result: Pair, random: bool, rtol: float) -> None:
+        value, error = _compare(result, random, two.value, self.tail)
+        first, second = two.first.value, two.second.value
+        # Zero, up to the sign of its rounding, for a constant target.
+        scale = np.sqrt(max(first.signal * second.signal, np.finfo(float).tiny))
+        # Randomised points take over where a grid is exhausted: only if they do better.
+        if (
+            random
+            and two.error is not None
+            and (
+                max(error.signal / scale, error.noise / value.noise)
+                > max(two.error.signal / scale, two.error.noise / two.value.noise)
+            )
+        ):
+            return
+        two.value, two.error = value, error
+        two.done = bool(
+            error.signal <= rtol * scale + ERROR_FLOOR * self.size**2
+            and error.noise <= rtol * value.noise
+            and value.defect <= self.defect
+        )
 
     def _curves(
         self, twos: Sequence[Two], step: float, level: int
     ) -> dict[int, tuple[Single, bool]]:
         """The heads' curves that these pairs need, on this level's grid in log s.
 
-        From nodes as fine as the heads' own accuracy took, so that pairs add only their own error.
+        From nodes as fine as the heads' own accuracy took: their error is far below the pair's.
         """
         ones: dict[int, One] = {}
         counts: dict[int, int] = defaultdict(int)
@@ -183,7 +233,10 @@ class Refinement:
                 counts[id(one)] = max(counts[id(one)], batch.bucket(two.count(min(step, 0.4))))
         groups = defaultdict(list)
         for one in ones.values():
-            groups[max(one.level, level)].append(one)
+            # A grid's accuracy was reached at one.level and no other; random points of a level
+            # beyond the pair's own would cost more than the pair.
+            random = batch.method_for_single(one.head.rank).random
+            groups[min(one.level, level + 1) if random else one.level].append(one)
         return {
             id(one): (result, random)
             for nodes, members in groups.items()
@@ -198,40 +251,52 @@ class Refinement:
             groups[one.head.rank, counts[id(one)]].append(one)
         for (rank, count), members in groups.items():
             method = batch.method_for_single(rank)
-            rule = method.rule((rank,), level, count)
+            rule = method.rule((rank,), level, count) if count <= batch.MAX_COUNT else None
             if rule is None:
                 continue
             self.methods.add(method.name)
             items = [one.arrays(method.random) for one in members]
             result = batch.run(method, self.kernel, count, step, self.n, self.target, rule, items)
             for index, one in enumerate(members):
-                yield one, Single(*(leaf[index] for leaf in result)), method.random
+                yield one, Single(*[leaf[index] for leaf in result]), method.random
 
 
 def _cut(curve: Single, random: bool, count: int, spread: bool) -> Single:
     """A head's curves on the first ``count`` points; one copy for each randomisation if asked."""
     cut = Single(*(leaf[..., :count] if leaf.ndim == 1 + random else leaf for leaf in curve))
     if spread and not random:
-        size = batch.RANDOMISATIONS
-        cut = Single(*(np.broadcast_to(leaf, (size, *np.shape(leaf))) for leaf in cut))
+        cut = Single(*[_repeat(leaf) for leaf in cut])
     return cut
 
 
-def _compare(result: Any, random: bool, previous: Any) -> tuple[Any, Any]:
+def _repeat(leaf: Any) -> Any:
+    return np.broadcast_to(leaf, (batch.RANDOMISATIONS, *np.shape(leaf)))
+
+
+def _compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any, Any]:
     """Value and error: three standard errors over randomisations, or against the level before."""
     kind = type(result)
     if random:
         size = len(result[0])
-        return (
-            kind(*(leaf.mean(axis=0) for leaf in result)),
-            kind(*(3 * leaf.std(axis=0, ddof=1) / np.sqrt(size) for leaf in result)),
+        value = kind(*(leaf.mean(axis=0) for leaf in result))
+        spread = (3 * leaf.std(axis=0, ddof=1) / np.sqrt(size) for leaf in result)
+    elif previous is None:
+        value, spread = result, (np.full_like(leaf, np.inf) for leaf in result)
+    else:
+        # Curves live on grids that differ between levels; only numbers are compared.
+        value, spread = (
+            result,
+            (
+                np.abs(new - old) if np.ndim(new) == 0 else np.zeros_like(new)
+                for new, old in zip(result, previous, strict=True)
+            ),
         )
-    if previous is None:
-        return result, kind(*(np.full_like(leaf, np.inf) for leaf in result))
-    # Curves live on grids that differ between levels; only numbers are compared.
-    return result, kind(
-        *(
-            np.abs(new - old) if np.ndim(new) == 0 else np.zeros_like(new)
-            for new, old in zip(result, previous, strict=True)
-        )
-    )
+    # What refinement does not see: the tails left out, and what the check m ≡ 1 reveals.
+    unseen = 2 * tail + value.defect
+    error = kind(*(e + unseen * np.abs(leaf) for e, leaf in zip(spread, value, strict=True)))
+    if isinstance(value, Single):
+        # A ratio of two integrals: tails shift it by the target's spread among the keys attended
+        # to, about √(signal/noise), and not at all where the target is constant.
+        shift = unseen * (np.sqrt(np.maximum(value.signal, 0.0) / value.noise) - np.abs(value.centre))
+        error = error._replace(centre=error.centre + shift)
+    return value, error

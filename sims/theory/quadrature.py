@@ -75,8 +75,11 @@ def ball_rule(dimension: int, radial: int, order: int) -> tuple[np.ndarray, np.n
 
 
 def sphere_points(dimension: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """A rough rule on the sphere in any dimension: :func:`sphere_rule` up to k = 3, above it a
-    scrambled Sobol set with equal weights (a product rule would grow like order^{k−1})."""
+    """A rough rule on the sphere in any dimension.
+
+    :func:`sphere_rule` up to k = 3, above it a scrambled Sobol set with equal weights (a product
+    rule would grow like order^{k−1}).
+    """
     if dimension <= 3:
         return sphere_rule(dimension, order)
     points = sobol_normal(dimension, 7, 0)
@@ -91,8 +94,8 @@ def sobol_normal(dimension: int, log2_size: int, seed: int) -> np.ndarray:
     Sets with different seeds are independent randomisations; the mean over each is unbiased.
     Source: Owen (1998), doi:10.1006/jcom.1998.0487.
     """
-    uniform = qmc.Sobol(dimension, scramble=True, rng=np.random.default_rng([seed, dimension])).random_base2(
-        log2_size
-    )
+    uniform = qmc.Sobol(
+        dimension, scramble=True, rng=np.random.default_rng([seed, dimension])
+    ).random_base2(log2_size)
     # Scrambled points are uniform on a lattice of 2^−30; keep the inverse finite at 0 and 1.
     return ndtri(np.clip(uniform, 2.0**-40, 1 - 2.0**-40))

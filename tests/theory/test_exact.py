@@ -1,0 +1,241 @@
+"""Exact theory against identities, direct quadrature, brute force and the first-order theory."""
+
+import warnings
+
+import numpy as np
+import pytest
+from exact_problems import brute_force, flat, random_problem
+
+from sims.errors import InputError
+from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
+from sims.problem.designs import isotropic
+from sims.problem.frames import equiangular
+from sims.theory.exact import exact_terms
+from sims.theory.first_order import first_order_terms
+
+pytestmark = pytest.mark.theory
+
+
+def series(d, seed=0, terms=4):
+    rng = np.random.default_rng(seed)
+    return TrigonometricSeries(
+        rng.normal(size=terms), rng.normal(size=(terms, d)), rng.uniform(0, 6, terms)
+    )
+
+
+def test_one_key_reproduces_its_label():
+    task, heads, _, queries = random_problem(3)
+    data = exact_terms(task, heads, 1, queries)
+    assert np.ptp(data["signal_covariance"].values) == 0
+    np.testing.assert_allclose(data["noise_covariance"], float(task.noise_sd) ** 2)
+    keys = np.asarray(task.design.factor) @ np.random.default_rng(0).normal(
+        size=(task.dimension, 400_000)
+    )
+    labels = np.asarray(task.target(keys.T))
+    assert abs(labels.var() / data["signal_covariance"].values[0, 0, 0] - 1) < 0.02
+    expected = labels.mean() - np.asarray(task.target(queries))
+    np.testing.assert_allclose(data["bias"].values[:, 0], expected, atol=5 * labels.std() / 600)
+    assert data["converged"].all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_two_keys_against_direct_quadrature(kernel):
+    """E over (X_1, X_2) ∈ R² × R² by the trapezoid rule, without any Laplace integral."""
+    task = Task(isotropic(2), series(2), 0.5)
+    frames = np.array([[[1.0], [0.0]], [[0.6], [0.8]]])
+    heads, x = Heads(frames, kernel, [0.9, 1.1]), np.array([0.4, -0.7])
+    data = exact_terms(task, heads, 2, x[None], rtol=1e-7)
+
+    axis = np.linspace(-7.2, 7.2, 49)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
+    density = np.exp(-0.5 * (grid**2).sum(1))
+    density /= density.sum()
+    weight = []
+    for frame, b in zip(frames, (0.9, 1.1), strict=True):
+        z, q = (grid @ frame)[:, 0], float(x @ frame[:, 0])
+        log = -((z - q) ** 2) / (2 * b * b) if kernel == "gaussian" else q * z / b**2
+        weight.append(1 / (1 + np.exp(log[None, :] - log[:, None])))
+    m = np.asarray(task.target(grid))
+    outputs = [w * m[:, None] + (1 - w) * m[None, :] for w in weight]
+    mean = [density @ g @ density for g in outputs]
+    for h in range(2):
+        np.testing.assert_allclose(data["bias"][0, h] + float(task.target(x)), mean[h], atol=1e-7)
+        for g in range(2):
+            signal = density @ (outputs[h] * outputs[g]) @ density - mean[h] * mean[g]
+            both = weight[h] * weight[g] + (1 - weight[h]) * (1 - weight[g])
+            np.testing.assert_allclose(data["signal_covariance"][0, h, g], signal, atol=1e-7)
+            np.testing.assert_allclose(
+                data["noise_covariance"][0, h, g], 0.25 * density @ both @ density, rtol=1e-7
+            )
+
+
+@pytest.mark.parametrize(
+    ("width", "n", "kernel", "bandwidth", "replicates"),
+    [
+        (1, 2, "gaussian", 0.5, 40_000),
+        (1, 2000, "gaussian", 0.6, 200),
+        (2, 6, "gaussian", 0.45, 20_000),
+        (2, 60, "softmax", 0.9, 4_000),
+    ],
+)
+def test_against_brute_force(width, n, kernel, bandwidth, replicates):
+    rng = np.random.default_rng(width + n)
+    d = width + 2
+    frames = np.stack([np.linalg.qr(rng.normal(size=(d, width)))[0] for _ in range(2)])
+    task = Task(isotropic(d), series(d, n), 0.7)
+    heads, x = Heads(frames, kernel, bandwidth), 0.5 * rng.normal(size=d)
+    data = exact_terms(task, heads, n, x[None])
+    mean, mcse = brute_force(task, heads, n, x, 5, replicates)
+    np.testing.assert_array_less(np.abs(flat(data) - mean), 4 * mcse + 1e-4 * np.abs(mean))
+
+
+def test_defect_and_error_estimate_on_random_problems():
+    inside = total = 0
+    for seed in (2, 3):
+        task, heads, n, queries = random_problem(seed, (1,))
+        data = exact_terms(task, heads, n, queries, rtol=1e-3)
+        assert data["defect"].max() <= 1e-8
+        fine = exact_terms(task, heads, n, queries, rtol=1e-6)
+        for name in ("bias", "signal_covariance", "noise_covariance"):
+            scale = 1e-12 * np.abs(fine[name]).max()
+            inside += int((np.abs(fine[name] - data[name]) <= data[f"{name}_error"] + scale).sum())
+            total += data[name].size
+    assert inside >= 0.95 * total
+
+
+def test_converges_to_first_order_theory_like_one_over_n():
+    rng = np.random.default_rng(0)
+    task = Task(isotropic(3), series(3, 1), 1.0)
+    heads = Heads(
+        np.stack([np.linalg.qr(rng.normal(size=(3, 1)))[0] for _ in range(2)]), "gaussian", 0.6
+    )
+    x = np.array([[0.3, -0.2, 0.5]])
+    gaps = []
+    for n in (200, 2000):
+        exact, first = exact_terms(task, heads, n, x), first_order_terms(task, heads, n, x)
+        np.testing.assert_allclose(exact["n_eff"], first["n_eff"], rtol=0.02)
+        gaps.append(np.abs(flat(exact) - flat(first)) / np.abs(flat(exact)))
+    # The relative remainder is O(1/n), that of the bias, which has a limit, O(1/n²).
+    np.testing.assert_allclose(gaps[0][2:] / gaps[1][2:], 10, rtol=0.1)
+    np.testing.assert_allclose(gaps[0][:2] / gaps[1][:2], 100, rtol=0.15)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_aligned_heads_have_the_covariance_of_one_head(width):
+    """A singular joint law; and nearly aligned ones (another rule) tend to it."""
+    task = Task(isotropic(4), series(4), 1.0)
+    x = 0.4 * np.ones((1, 4))
+    aligned = exact_terms(task, Heads(equiangular(4, 2, width, cosine=1.0), "gaussian", 0.7), 20, x)
+    for name in ("signal_covariance", "noise_covariance"):
+        values = aligned[name].values
+        np.testing.assert_allclose(values[0, 0, 1], values[0, 0, 0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_product_and_hermite_grids_agree(width, monkeypatch):
+    from sims.theory import exact_batch
+
+    task, x = Task(isotropic(4), series(4), 1.0), 0.4 * np.ones((1, 4))
+    heads = Heads(equiangular(4, 2, width, cosine=0.8), "gaussian", 0.7)
+    results = []
+    for method in (exact_batch.PRODUCT, exact_batch.HERMITE):
+        monkeypatch.setattr(exact_batch, "methods_for_pair", lambda *_, m=method: [m])
+        results.append(flat(exact_terms(task, heads, 20, x)))
+        assert method.name
+    np.testing.assert_allclose(results[0], results[1], rtol=2e-4)
+
+
+def test_quasi_monte_carlo_agrees_with_grids_within_its_error(monkeypatch):
+    from sims.theory import exact_batch
+
+    task, x = Task(isotropic(4), series(4), 1.0), 0.4 * np.ones((1, 4))
+    heads = Heads(equiangular(4, 2, 2, cosine=0.5), "gaussian", 0.7)
+    grid = exact_terms(task, heads, 20, x, rtol=1e-5)
+    monkeypatch.setattr(exact_batch, "methods_for_pair", lambda *_: [exact_batch.PAIR_SOBOL])
+    monkeypatch.setattr(exact_batch, "method_for_single", lambda _: exact_batch.SINGLE_SOBOL)
+    random = exact_terms(task, heads, 20, x, rtol=3e-3)
+    assert random["defect"].max() < 1e-3
+    for name in ("bias", "signal_covariance", "noise_covariance"):
+        gap = np.abs(random[name] - grid[name])
+        assert (gap <= 1.5 * random[f"{name}_error"] + grid[f"{name}_error"]).all()
+
+
+def test_copies_are_computed_once_and_singular_designs_work(monkeypatch):
+    """Redundant views: one head and one pair at a query with ξ = 0; then a singular Σ."""
+    from sims.theory import exact_batch
+
+    count = []
+    run = exact_batch.run
+    monkeypatch.setattr(
+        exact_batch, "run", lambda *args: (count.append(len(args[-1])), run(*args))[1]
+    )
+    design, frames = redundant_views(2, 3, 1, noise=0.5, correlation=0.4)
+    frequency = np.concatenate([np.ones((1, 2)), np.zeros((1, 3))], axis=1)
+    task = Task(design, TrigonometricSeries([1.0], frequency, [0.3]), 1.0)
+    x = np.array([[0.3, -0.5, 0, 0, 0]])
+    data = exact_terms(task, Heads(frames, "gaussian", 0.6), 30, x)
+    assert set(count) == {1}
+    off = data["noise_covariance"].values[0][np.triu_indices(3, 1)]
+    assert np.ptp(off) == 0
+    singular, frames = redundant_views(2, 2, 1, noise=0.5, correlation=1.0)
+    task = Task(singular, TrigonometricSeries([1.0], frequency[:, :4], [0.3]), 1.0)
+    data = exact_terms(task, Heads(frames, "gaussian", 0.6), 30, x[:, :4])
+    np.testing.assert_allclose(
+        data["noise_covariance"][0, 0, 1], data["noise_covariance"][0, 0, 0], rtol=1e-4
+    )
+
+
+@pytest.mark.filterwarnings("error:exact theory")
+def test_exchangeable_heads_share_one_pair_and_are_checked():
+    task = Task(isotropic(6), TrigonometricSeries([1.0], np.zeros((1, 6)), [0.0]), 1.0)
+    heads = Heads(equiangular(6, 3, 1, cosine=0.5), "gaussian", 0.7)
+    origin = np.zeros((1, 6))
+    short = exact_terms(task, heads, 10, origin, exchangeable=True)
+    np.testing.assert_allclose(
+        flat(short), flat(exact_terms(task, heads, 10, origin)), rtol=1e-9, atol=1e-12
+    )
+    with pytest.raises(InputError, match="exchangeable"):
+        exact_terms(
+            task, Heads(heads.frames, "gaussian", [0.5, 0.6, 0.7]), 10, origin, exchangeable=True
+        )
+
+
+def test_unmet_accuracy_is_said():
+    task = Task(isotropic(4), series(4), 1.0)
+    heads = Heads(equiangular(4, 2, 2, cosine=0.5), "gaussian", 0.7)
+    with pytest.warns(UserWarning, match="did not reach rtol"):
+        data = exact_terms(task, heads, 20, np.zeros((1, 4)), max_level=0)
+    assert not data["converged"].any()
+    with pytest.raises(InputError, match="rtol"):
+        exact_terms(task, heads, 20, np.zeros((1, 4)), rtol=0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("widths", [(1,), (2,)])
+def test_many_random_problems(widths):
+    inside = total = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(50):
+            task, heads, n, queries = random_problem(1000 * widths[0] + seed, widths)
+            data = exact_terms(task, heads, n, queries)
+            assert data["defect"].max() <= {1: 1e-8, 2: 1e-5}[widths[0]], seed
+            fine = exact_terms(task, heads, n, queries, rtol=1e-8)
+            for name in ("bias", "signal_covariance", "noise_covariance"):
+                slack = fine[f"{name}_error"] + 1e-12 * np.abs(fine[name]).max()
+                gap = np.abs(fine[name] - data[name])
+                inside += int((gap <= data[f"{name}_error"] + slack).sum())
+                total += data[name].size
+    assert inside >= 0.95 * total
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [3, 4])
+def test_defect_in_more_dimensions(width):
+    for seed in range(5):
+        task, heads, n, queries = random_problem(seed, (width,), largest=1e4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = exact_terms(task, heads, n, queries[:1], rtol=3e-3, max_level=3)
+        assert data["defect"].max() <= 1e-3
