@@ -15,7 +15,6 @@ TERMS = {
     "noise covariance": "cross_noise_covariance",
     "mean squared error": "mse",
 }
-LEAST_N_EFF = 50
 
 
 def effective_keys(results: Results, name: str) -> float:
@@ -88,7 +87,9 @@ def numbers(results: Results) -> dict:
         gains.append(float(raw.var("batch", ddof=1) / integrated.var("batch", ddof=1)))
     worst = max(np.abs(gaps(results, term, list(results.points))[0]).max() for term in TERMS.values())
     keys = [effective_keys(results, name) for name in results.points]
+    sharp = [float(results.theory[name]["n_eff"].min()) for name in results.points]
     return {
+        "fewest_keys_at_a_query": min(sharp),
         "gain_low": min(gains),
         "gain_high": max(gains),
         "worst_gap": worst,
@@ -118,6 +119,8 @@ def figure(results: Results) -> Figure:
                     figures.MARKERS[index],
                 )
             figures.log_axes(ax, x=True)
+            ticks = [t for t in (30, 100, 300, 1000, 3000, 10000) if keys.min() < 1.5 * t < 3 * keys.max()]
+            ax.set_xticks(ticks, [str(t) for t in ticks])
             reach = max(6.0, 1.1 * np.max(100 * (np.abs(gap) + figures.BAR * error)))
             ax.set_ylim(-reach, reach)
             ax.set_title(regime)

@@ -63,13 +63,16 @@ def figure(results: Results) -> Figure:
                 n, values = gaps(results, kernel, term)
                 error = values.std(0, ddof=1) / np.sqrt(len(values))
                 mean = values.mean(0)
-                level = np.average(np.log(mean[mean > 0] * n[mean > 0]))
+                # The line's height: weighted as the fit, so that noisy points do not move it.
+                weight = np.where(mean > 0, (mean / error) ** 2, 0)
+                level = np.average(np.log(np.abs(mean) * n), weights=weight)
                 color = figures.PALETTE[index]
                 figures.theory(ax, n, 100 * np.exp(level) / n, color, ls="--")
                 figures.simulated(
                     ax, n * 1.06**index, 100 * mean, 100 * error, color, figures.MARKERS[index]
                 )
-            figures.log_axes(ax, x=True, y=True, plain=True)
+            figures.log_axes(ax, x=True, y=True)
+            ax.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
             ax.set_xticks(n, [str(k) for k in n])
             ax.set_xticks([], minor=True)
             ax.set_xlabel("number of keys $n$")

@@ -1,9 +1,11 @@
 """First-order theory: every term in closed form, to first order in 1/n.
 
-Valid where many keys are attended to: the remainder is O(n_eff⁻²) with the effective number of
-keys ``n_eff,h(x) = n/r_hh(x)``, which is returned beside every prediction. Reconstruction, from
-the ratio (delta-method) expansion of f̂ = N/D with N = (1/n) Σ K_i Y_i and D = (1/n) Σ K_i; the
-derivation stands in ``docs/theory.md``, "First order in 1/n".
+Valid where many keys are attended to. Two numbers beside every prediction say how many: the
+effective number of keys ``n_eff,h(x) = n/r_hh(x)``, and ``n_third = n r_hh p_h³/E[K_h³]`` from the
+third moment. The relative remainder is O(1/n_eff + 1/n_third). For the gaussian kernel both are of
+one size; for softmax, whose weights are log-normal, n_third is near n_eff²/n and much the smaller.
+Reconstruction, from the ratio (delta-method) expansion of f̂ = N/D with N = (1/n) Σ K_i Y_i and
+D = (1/n) Σ K_i; the derivation stands in ``docs/theory.md``, "First order in 1/n".
 
 Designs: Gaussian, any Σ ⪰ 0. Targets: trigonometric series. Kernels: gaussian and softmax, any
 frames, one bandwidth a head. All float64; :func:`first_order_arrays` is differentiable in every
@@ -128,6 +130,7 @@ class FirstOrder(NamedTuple):
     signal_covariance: Float[Array, "Q H H"]
     noise_covariance: Float[Array, "Q H H"]
     n_eff: Float[Array, "Q H"]
+    n_third: Float[Array, "Q H"]
     limit: Float[Array, "Q H"]
     log_mass: Float[Array, "Q H"]
 
@@ -140,6 +143,7 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
         signal covariance  (r_hg/n) E_hg[(m − m*_h)(m − m*_g)]
         noise covariance   σ² r_hg/n
         n_eff              n/r_hh
+        n_third            n r_hh p_h³/E[K_h³]
 
     Args:
         task: with a Gaussian design.
@@ -151,13 +155,16 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
         The terms, the limits m*_h (Q, H) and log p_h (Q, H).
     """
     tilt_of = TILTS[heads.kernel.name]
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
     sigma, target = task.design.covariance, task.target
 
-    def one(head: Array) -> tuple[Array, Array]:
+    def one(head: Array) -> tuple[Array, Array, Array]:
         tilt = tilt_of(sigma, heads.frames[head][None], heads.bandwidth[head][None], queries)
-        return tilted_mean(target, tilt), tilt.log_mass
+        thrice = jnp.stack([head] * 3)
+        cube = tilt_of(sigma, heads.frames[thrice], heads.bandwidth[thrice], queries).log_mass
+        return tilted_mean(target, tilt), tilt.log_mass, jnp.exp(cube - 3 * tilt.log_mass)
 
-    limit, log_mass = jax.lax.map(one, jnp.arange(heads.count))
+    limit, log_mass, third = jax.lax.map(one, jnp.arange(heads.count))
     first, second = jnp.triu_indices(heads.count)
 
     def pair(indices: tuple[Array, Array]) -> tuple[Array, Array, Array]:
@@ -183,6 +190,7 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
         symmetric(signal) / n,
         task.noise_sd**2 * symmetric(overlap) / n,
         (n / own).T,
+        (n * own / third).T,
         limit.T,
         log_mass.T,
     )
@@ -201,7 +209,8 @@ def first_order_terms(
         weights: ensemble weights α (H,), sum 1; None is uniform.
 
     Returns:
-        The dataset of :mod:`sims.terms` without batches, with ``n_eff`` (query, head).
+        The dataset of :mod:`sims.terms` without batches, with ``n_eff`` and
+        ``n_third`` (query, head).
 
     Raises:
         InputError: parts do not fit together, or no closed form exists for the design or kernel.
@@ -220,4 +229,5 @@ def first_order_terms(
         weights=weights,
         attrs={"road": "theory", "order": "first", "n": n},
     )
-    return data.assign(n_eff=((terms.QUERY, terms.HEAD), arrays.n_eff))
+    where = (terms.QUERY, terms.HEAD)
+    return data.assign(n_eff=(where, arrays.n_eff), n_third=(where, arrays.n_third))

@@ -211,6 +211,23 @@ def test_n_eff_and_types():
     assert prediction["bias"].dtype == np.float64
 
 
+def test_third_moment_diagnostic():
+    """n_third by quadrature for the gaussian kernel, and n_eff²/n for softmax."""
+    n = 300
+    task, heads, queries = random_problem(2, 2, 1, 2, "gaussian")
+    keys, mass = product_grid(task, 160, 0.12)
+    prediction = predict(task, heads, n, queries)
+    for q, query in enumerate(queries):
+        kernels = np.exp(log_kernels(heads, query, keys))
+        second, third = kernels**2 @ mass, kernels**3 @ mass
+        np.testing.assert_allclose(
+            prediction["n_third"][q], n * second * (kernels @ mass) / third, rtol=1e-8
+        )
+    task, heads, queries = random_problem(2, 4, 2, 2, "softmax")
+    prediction = predict(task, heads, n, queries)
+    np.testing.assert_allclose(prediction["n_third"], prediction["n_eff"] ** 2 / n, rtol=1e-10)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [({"n": 0}, "n"), ({"queries": np.zeros((2, 3))}, "queries"), ({"order": "second"}, "order")],
