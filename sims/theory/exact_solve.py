@@ -297,6 +297,8 @@ def _compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any
     if isinstance(value, Single):
         # A ratio of two integrals: tails shift it by the target's spread among the keys attended
         # to, about √(signal/noise), and not at all where the target is constant.
-        shift = unseen * (np.sqrt(np.maximum(value.signal, 0.0) / value.noise) - np.abs(value.centre))
-        error = error._replace(centre=error.centre + shift)
+        spread_of_keys = np.sqrt(np.maximum(value.signal, 0.0) / value.noise)
+        error = error._replace(
+            centre=error.centre + unseen * (spread_of_keys - np.abs(value.centre))
+        )
     return value, error
