@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from pydantic import BaseModel, Field, create_model
@@ -62,10 +62,18 @@ def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
 
-DesignChoice = _union({**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",))
-TargetChoice = _union(TARGETS, "Target", ("dimension",))
-FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
-QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
+if TYPE_CHECKING:  # the unions exist only at run time
+    DesignChoice = Any
+    TargetChoice = Any
+    FramesChoice = Any
+    QueriesChoice = Any
+else:
+    DesignChoice = _union(
+        {**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",)
+    )
+    TargetChoice = _union(TARGETS, "Target", ("dimension",))
+    FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
+    QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
 
 
 class HeadsSpec(Strict):
@@ -73,7 +81,7 @@ class HeadsSpec(Strict):
 
     count: int = Field(ge=1, description="H, number of heads")
     width: int = Field(ge=1, description="d_k, dimension of a head")
-    frames: FramesChoice | None = Field(  # type: ignore[valid-type]
+    frames: FramesChoice | None = Field(
         default=None,
         description="subspaces; left out only with design.kind redundant_views",
     )
@@ -99,12 +107,12 @@ class ProblemSpec(Strict):
     """
 
     dimension: int = Field(ge=1, description="d, dimension of the keys")
-    design: DesignChoice = Field(description="law of the keys")  # type: ignore[valid-type]
-    target: TargetChoice = Field(description="regression function m")  # type: ignore[valid-type]
+    design: DesignChoice = Field(description="law of the keys")
+    target: TargetChoice = Field(description="regression function m")
     noise_sd: float = Field(ge=0, description="σ")
     heads: HeadsSpec
     n: int = Field(ge=1, description="number of keys")
-    queries: QueriesChoice  # type: ignore[valid-type]
+    queries: QueriesChoice
 
     def build(self) -> Problem:
         """The arrays.
@@ -174,7 +182,9 @@ class SimulationSpec(Strict):
         description="stop when every term's MCSE is below this share of it",
     )
     negligible: float = Field(
-        default=1e-3, ge=0, description="share of the MSE below which a term does not hold up stopping"
+        default=1e-3,
+        ge=0,
+        description="share of the MSE below which a term does not hold up stopping",
     )
     precision: Literal["float32", "float64"] = "float32"
     remainders: bool = Field(
@@ -240,7 +250,7 @@ class ExperimentSpec(Strict):
         default=None,
         description="base problem; null when the experiment's own simulate.py makes it",
     )
-    grid: list[dict[str, Any]] = Field(default_factory=lambda: [{}])
+    grid: list[dict[str, Any]] = Field(default=[{}])
     simulation: SimulationSpec = SimulationSpec()
     theory: TheorySpec = TheorySpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]

@@ -3,6 +3,7 @@
 Importing :mod:`sims.problem` applies it, so every entry point computes alike.
 """
 
+import contextlib
 import os
 
 import jax
@@ -36,8 +37,6 @@ def configure() -> None:
     jax.config.update("jax_enable_x64", True)
     jax.config.update("jax_default_matmul_precision", "highest")
     jax.config.update("jax_threefry_partitionable", True)
-    try:
+    # A host program may have started JAX already; the engine then uses the devices it finds.
+    with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", _host_devices())
-    except RuntimeError:
-        # A host program has started JAX already; the engine then uses the devices it finds.
-        pass

@@ -164,7 +164,7 @@ def jackknife(
     left_out = statistic((mean * count - batched) / (count - 1))
     average = left_out.mean(BATCH)
     error = np.sqrt((count - 1) * ((left_out - average) ** 2).mean(BATCH))
-    return count * full - (count - 1) * average, error
+    return count * full - (count - 1) * average, xr.DataArray(error)
 
 
 def save(data: xr.Dataset, path: str | Path) -> None:

@@ -85,7 +85,8 @@ def numbers(results: Results) -> dict:
     for data in results.simulation.values():
         raw, integrated = data["raw_ensemble_variance"], data["ensemble_variance"]
         gains.append(float(raw.var("batch", ddof=1) / integrated.var("batch", ddof=1)))
-    worst = max(np.abs(gaps(results, term, list(results.points))[0]).max() for term in TERMS.values())
+    names = list(results.points)
+    worst = max(np.abs(gaps(results, term, names)[0]).max() for term in TERMS.values())
     keys = [effective_keys(results, name) for name in results.points]
     sharp = [float(results.theory[name]["n_eff"].min()) for name in results.points]
     return {
@@ -119,7 +120,8 @@ def figure(results: Results) -> Figure:
                     figures.MARKERS[index],
                 )
             figures.log_axes(ax, x=True)
-            ticks = [t for t in (30, 100, 300, 1000, 3000, 10000) if keys.min() < 1.5 * t < 3 * keys.max()]
+            possible = (30, 100, 300, 1000, 3000, 10000)
+            ticks = [t for t in possible if keys.min() < 1.5 * t < 3 * keys.max()]
             ax.set_xticks(ticks, [str(t) for t in ticks])
             reach = max(6.0, 1.1 * np.max(100 * (np.abs(gap) + figures.BAR * error)))
             ax.set_ylim(-reach, reach)

@@ -1,5 +1,7 @@
 """Ensemble variance against the number of heads, at fixed angles."""
 
+from itertools import pairwise
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -82,10 +84,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
     )
     wider = claim(experiment, "not-heads-alone", "wider angle at fixed H")
     most = counts[-1]
-    steps = [
-        paired(results, names[a, most], names[b, most])
-        for a, b in zip(angles, angles[1:], strict=False)
-    ]
+    steps = [paired(results, names[a, most], names[b, most]) for a, b in pairwise(angles)]
     verdicts.append(
         verdict(
             wider,
@@ -140,7 +139,7 @@ def figure(results: Results) -> Figure:
             value, error, predicted = np.array([table[angle, h] for h in counts]).T
             figures.theory(ax, heads, predicted, color)
             figures.simulated(ax, heads, value, error, color, marker)
-            name = {0: "aligned, 0°", 90: "orthogonal, 90°"}.get(angle, f"{angle}°")
+            name = {0: "aligned, ", 90: "orthogonal, "}.get(int(angle), "") + f"{angle:.0f}°"
             ax.annotate(
                 name,
                 (heads[-1], predicted[-1]),

@@ -41,7 +41,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     rows = _moved(results)
     spread, moved, error, law = rows[rows[:, 0] > 0].T
-    common = {
+    common: dict[str, Any] = {
         "batches": [results.batches(name) for name in _part(results, "tilt")][: len(spread)],
         "replicates": results.replicates,
     }

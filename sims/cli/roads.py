@@ -14,7 +14,7 @@ def estimate_terms(problem: Problem, settings: SimulationSpec, progress: bool) -
     """The terms by simulation."""
     options: dict[str, Any] = settings.model_dump(exclude={"seed", "max_batches", "remainders"})
     if settings.remainders:
-        task, heads, n, queries = problem
+        task, heads, _, queries = problem
         known = first_order_arrays(task, heads, 1.0, queries)
         overlap = first_order_arrays(
             Task(task.design, task.target, 1.0), heads, 1.0, queries

@@ -1,6 +1,7 @@
 """Designs: the law of the keys X."""
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -154,7 +155,7 @@ def redundant_views(
     return GaussianDesign(covariance), jnp.concatenate([shared, noise * own], axis=1)
 
 
-DESIGNS = {
+DESIGNS: dict[str, Callable[..., GaussianDesign]] = {
     "isotropic": isotropic,
     "decaying_spectrum": decaying_spectrum,
     "gaussian": gaussian,

@@ -1,5 +1,6 @@
 """Frames: the subspaces that heads project to, with prescribed principal angles."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -232,7 +233,7 @@ def _blocks(dimension: int, count: int, width: int, seed: int) -> Float[Array, "
     return basis[:, : count * width].reshape(dimension, count, width)
 
 
-FRAMES = {
+FRAMES: dict[str, Callable[..., Array]] = {
     "equiangular": equiangular,
     "gram": gram,
     "haar": haar,

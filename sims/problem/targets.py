@@ -5,6 +5,7 @@ Gaussian expectations have closed forms. Random families are drawn from NumPyro 
 the same seed gives the same function.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -230,7 +231,7 @@ def _random_features(
     return TrigonometricSeries(amplitude, frequency, _phases(phase_key, features))
 
 
-TARGETS = {
+TARGETS: dict[str, Callable[..., TrigonometricSeries]] = {
     "constant": constant,
     "holder": holder,
     "matern": matern,

@@ -1,5 +1,6 @@
 """The problem: a task (what generates the data), heads (what estimates it) and queries."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -130,7 +131,7 @@ def _check_sizes(dimension: int, count: int) -> None:
     check_count("queries.count", count)
 
 
-QUERIES = {
+QUERIES: dict[str, Callable[..., Array]] = {
     "gaussian": gaussian_queries,
     "ball": ball_queries,
     "explicit": explicit_queries,

@@ -94,8 +94,8 @@ def estimate(
         replicates_per_batch: R ≥ 2.
         batches: B ≥ 2 in all, those of ``resume`` included; without ``rel_mcse`` just as many.
         rel_mcse: target precision. Run until, for every scalar term, mcse ≤ rel_mcse·|term|, or
-            the term is negligible: |term| + 2·mcse ≤ negligible·MSE. Looked at after every 8th batch,
-            from max(8, ``batches``) on. A run that stops so has stopped where the spread
+            the term is negligible: |term| + 2·mcse ≤ negligible·MSE. Looked at after every
+            8th batch, from max(8, ``batches``) on. A run that stops so has stopped where the spread
             happened to look small: its fixed-n intervals are slightly optimistic (use sequential
             intervals where that matters).
         negligible: share of the MSE below which a term does not hold up stopping; 0 for none.
@@ -173,9 +173,7 @@ def estimate(
         "device": devices[0].device_kind,
         "device_count": len(devices),
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
-        "problem": _fingerprint(
-            task, heads, queries, root, settings, keep_queries, linearisation
-        ),
+        "problem": _fingerprint(task, heads, queries, root, settings, keep_queries, linearisation),
     }
     done = _resumed(resume, attrs["problem"])
 

@@ -137,7 +137,9 @@ class FirstOrder(NamedTuple):
 
 @jax.jit
 def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstOrder:
-    """The closed forms, with ``p_h = E K_h``, ``r_hg = E[K_hK_g]/(p_h p_g)``, ``m*_h = E_h m``::
+    """The closed forms.
+
+    With ``p_h = E K_h``, ``r_hg = E[K_hK_g]/(p_h p_g)``, ``m*_h = E_h m``::
 
         bias               m*_h − m(x) − (r_hh/n) E_hh[m − m*_h]
         signal covariance  (r_hg/n) E_hg[(m − m*_h)(m − m*_g)]

@@ -3,8 +3,8 @@
 import itertools
 
 import jax
-import jax.test_util
 import jax.numpy as jnp
+import jax.test_util
 import numpy as np
 import pytest
 
@@ -153,7 +153,9 @@ def test_constant_target_is_pure_noise():
 def test_identical_heads_have_correlation_one():
     task = Task(DESIGNS["decaying_spectrum"](5), TARGETS["matern"](5), 0.5)
     frame = FRAMES["haar"](5, 1, 2)[0]
-    prediction = predict(task, Heads(jnp.stack([frame, frame]), "gaussian", 0.6), 100, np.ones((1, 5)))
+    prediction = predict(
+        task, Heads(jnp.stack([frame, frame]), "gaussian", 0.6), 100, np.ones((1, 5))
+    )
     for name in ("signal_covariance", "noise_covariance"):
         values = prediction[name][0].values
         np.testing.assert_allclose(values, values[0, 0], rtol=1e-12)
@@ -175,8 +177,12 @@ def test_gradients_match_finite_differences(kernel):
     task, heads, queries = random_problem(5, 6, 2, 2, kernel)
 
     def total(frames, bandwidth):
-        arrays = first_order_arrays(task, Heads(frames, kernel, bandwidth), 80.0, jnp.asarray(queries))
-        return (arrays.bias**2).sum() + 10 * (arrays.signal_covariance + arrays.noise_covariance).sum()
+        arrays = first_order_arrays(
+            task, Heads(frames, kernel, bandwidth), 80.0, jnp.asarray(queries)
+        )
+        return (arrays.bias**2).sum() + 10 * (
+            arrays.signal_covariance + arrays.noise_covariance
+        ).sum()
 
     jax.test_util.check_grads(
         total, (heads.frames, heads.bandwidth), order=1, modes=["rev"], rtol=1e-5, eps=1e-5
@@ -194,12 +200,16 @@ def test_redundant_views_heads_share_one_law():
         target = TrigonometricSeries(
             inner.amplitude, jnp.pad(inner.frequency, ((0, 0), (0, 6))), inner.phase
         )
-        results.append(predict(Task(design, target, 0.5), Heads(frames, "gaussian", 0.5), 400, queries))
+        results.append(
+            predict(Task(design, target, 0.5), Heads(frames, "gaussian", 0.5), 400, queries)
+        )
     for one, other in itertools.pairwise(results):
         np.testing.assert_allclose(one["bias"], other["bias"], rtol=1e-12)
         assert float(one["variance"]) == pytest.approx(float(other["variance"]), rel=1e-12)
         assert float(one["covariance"]) < float(other["covariance"])
-    assert float(results[-1]["covariance"]) == pytest.approx(float(results[-1]["variance"]), rel=1e-12)
+    assert float(results[-1]["covariance"]) == pytest.approx(
+        float(results[-1]["variance"]), rel=1e-12
+    )
 
 
 def test_n_eff_and_types():

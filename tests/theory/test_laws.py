@@ -50,7 +50,9 @@ def test_directions_multiply():
     second[[0, 1], [0, 1]] = cosines
     second[[2, 3], [0, 1]] = np.sqrt(1 - cosines**2)
     task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4), 1.0)
-    at_origin = predict(task, Heads(np.stack([first, second]), "gaussian", 0.7), 1, np.zeros((1, 4)))
+    at_origin = predict(
+        task, Heads(np.stack([first, second]), "gaussian", 0.7), 1, np.zeros((1, 4))
+    )
     assert float(at_origin["noise_covariance"][0, 0, 1]) == pytest.approx(
         float(noise_covariance_law(cosines, 1, 1.0, 0.7, 0.0)), rel=1e-12
     )
@@ -90,7 +92,11 @@ def test_infinite_average_is_said():
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
-    [((1.2, 0.5, 0.5), "cosine"), ((0.5, 0.0, 0.5), "bandwidth"), ((0.5, 0.5, -1.0), "query_scale")],
+    [
+        ((1.2, 0.5, 0.5), "cosine"),
+        ((0.5, 0.0, 0.5), "bandwidth"),
+        ((0.5, 0.5, -1.0), "query_scale"),
+    ],
 )
 def test_bad_input_is_named(arguments, field):
     with pytest.raises(InputError, match=field):
