@@ -72,10 +72,10 @@ def test_two_keys_against_direct_quadrature(kernel):
 @pytest.mark.parametrize(
     ("width", "n", "kernel", "bandwidth", "replicates"),
     [
-        (1, 2, "gaussian", 0.5, 40_000),
+        pytest.param(1, 2, "gaussian", 0.5, 40_000, marks=pytest.mark.slow),
         (1, 2000, "gaussian", 0.6, 200),
         (2, 6, "gaussian", 0.45, 20_000),
-        (2, 60, "softmax", 0.9, 4_000),
+        pytest.param(2, 60, "softmax", 0.9, 4_000, marks=pytest.mark.slow),
     ],
 )
 def test_against_brute_force(width, n, kernel, bandwidth, replicates):
@@ -120,7 +120,7 @@ def test_converges_to_first_order_theory_like_one_over_n():
     np.testing.assert_allclose(gaps[0][:2] / gaps[1][:2], 100, rtol=0.15)
 
 
-@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_aligned_heads_have_the_covariance_of_one_head(width):
     """A singular joint law; and nearly aligned ones (another rule) tend to it."""
     task = Task(isotropic(4), series(4), 1.0)
@@ -131,7 +131,7 @@ def test_aligned_heads_have_the_covariance_of_one_head(width):
         np.testing.assert_allclose(values[0, 0, 1], values[0, 0, 0], rtol=1e-4)
 
 
-@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_product_and_hermite_grids_agree(width, monkeypatch):
     from sims.theory import exact_batch
 
@@ -145,6 +145,7 @@ def test_product_and_hermite_grids_agree(width, monkeypatch):
     np.testing.assert_allclose(results[0], results[1], rtol=2e-4)
 
 
+@pytest.mark.slow
 def test_quasi_monte_carlo_agrees_with_grids_within_its_error(monkeypatch):
     from sims.theory import exact_batch
 
