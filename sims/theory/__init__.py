@@ -1,11 +1,13 @@
 """The theory road: closed forms to first order in 1/n, laws, and exact quadrature at any n."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import xarray as xr
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
+from sims.theory.exact import exact_terms
 from sims.theory.first_order import FirstOrder, first_order_arrays, first_order_terms
 from sims.theory.laws import (
     correlation_floor,
@@ -16,7 +18,7 @@ from sims.theory.laws import (
     softmax_overlap,
 )
 
-ORDERS = {"first": first_order_terms}
+ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": exact_terms}
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
 
 
@@ -35,8 +37,8 @@ def predict(
         heads: frames, kernel, bandwidths.
         n: number of keys.
         queries: (Q, d).
-        order: ``first``: closed forms, remainder O(n_eff⁻²); a key of :data:`ORDERS`.
-        options: of that order, such as ``weights``.
+        order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n.
+        options: of that order: ``weights`` for both, ``rtol`` for ``exact``.
 
     Returns:
         The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head).
@@ -54,6 +56,7 @@ __all__ = [
     "FirstOrder",
     "correlation_floor",
     "ensemble_factor",
+    "exact_terms",
     "first_order_arrays",
     "first_order_terms",
     "gaussian_overlap",
