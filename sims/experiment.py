@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import reduce
@@ -56,6 +56,13 @@ def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> A
 
 def _arguments(choice: BaseModel) -> dict[str, Any]:
     return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
+
+
+def _called(factory: Callable[..., Any], choice: BaseModel, **given: Any) -> Any:
+    """The factory's result; of ``given`` it gets what it has parameters for."""
+    taken = inspect.signature(factory).parameters
+    fitting = {name: value for name, value in given.items() if name in taken}
+    return factory(**fitting, **_arguments(choice))
 
 
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
@@ -150,14 +157,9 @@ class ProblemSpec(Strict):
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
-            law = DESIGNS[design.kind](
-                **({} if design.kind == "gaussian" else {"dimension": self.dimension}),
-                **_arguments(design),
-            )
+            law = _called(DESIGNS[design.kind], design, dimension=self.dimension)
             if law.dimension != self.dimension:
-                raise InputError(
-                    "design.covariance", law.dimension, f"dimension = {self.dimension}"
-                )
+                raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = FRAMES[heads.frames.kind](
                 self.dimension, heads.count, heads.width, **_arguments(heads.frames)
             )

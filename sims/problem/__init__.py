@@ -4,7 +4,16 @@ from sims.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
-from sims.problem.designs import DESIGNS, Design, GaussianDesign, redundant_views
+from sims.problem.designs import (
+    DESIGNS,
+    CubeDesign,
+    CustomDesign,
+    Design,
+    GaussianDesign,
+    MixtureDesign,
+    SphereDesign,
+    redundant_views,
+)
 from sims.problem.frames import FRAMES, principal_angles
 from sims.problem.kernels import KERNELS, Kernel
 from sims.problem.targets import TARGETS, TrigonometricSeries
@@ -23,10 +32,14 @@ __all__ = [
     "KERNELS",
     "QUERIES",
     "TARGETS",
+    "CubeDesign",
+    "CustomDesign",
     "Design",
     "GaussianDesign",
     "Heads",
     "Kernel",
+    "MixtureDesign",
+    "SphereDesign",
     "Task",
     "TrigonometricSeries",
     "ball_queries",

@@ -1,12 +1,23 @@
 """Designs: the law of their draws, and the identity of draws across sample sizes."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sims.errors import InputError
-from sims.problem import DESIGNS, FRAMES, TARGETS, GaussianDesign, gaussian_queries, redundant_views
+from sims.problem import (
+    DESIGNS,
+    FRAMES,
+    TARGETS,
+    CustomDesign,
+    GaussianDesign,
+    MixtureDesign,
+    gaussian_queries,
+    redundant_views,
+)
 from sims.problem.checks import seeded_key
 
 SIGMA = np.array([[2.0, 0.6, 0.0, 0.0], [0.6, 1.0, -0.3, 0.0], [0, -0.3, 0.5, 0.1], [0, 0, 0.1, 1]])
@@ -14,13 +25,30 @@ EXAMPLES = {
     "gaussian": {"covariance": SIGMA.tolist()},
     "decaying_spectrum": {"power": 1.5, "rotation_seed": 4},
     "isotropic": {"scale": 1.7},
+    "sphere": {"radius": 2.5},
+    "cube": {"half_width": 0.7},
+    "mixture": {
+        "weights": [0.2, 0.5, 0.3],
+        "means": [[1.0, 0, 0, -2], [0, 0.5, 0, 1], [-1, 0, 2, 0]],
+        "covariances": [SIGMA.tolist(), np.eye(4).tolist(), np.diag([0.1, 1, 0, 2]).tolist()],
+    },
 }
 """Options that show more than the defaults do; a new design needs no entry here."""
 
 
 def make(name):
-    given = {} if name == "gaussian" else {"dimension": 4}
+    takes = inspect.signature(DESIGNS[name]).parameters
+    given = {"dimension": 4} if "dimension" in takes else {}
     return DESIGNS[name](**given, **EXAMPLES.get(name, {}))
+
+
+def exponential(key, n, dtype):
+    """Independent Exp(1) coordinates in R²."""
+    return jax.random.exponential(key, (n, 2), dtype)
+
+
+def exponential_log_density(x):
+    return jnp.where(jnp.all(x >= 0, axis=1), -jnp.sum(x, axis=1), -jnp.inf)
 
 
 @pytest.mark.parametrize("name", DESIGNS)
@@ -43,14 +71,60 @@ def test_contract(name):
 @pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])
 def test_moments_of_draws(name, dtype):
-    """Mean 0, covariance Σ: 14 z-scores; one beyond 5 has a chance below 1e-5 (fixed seed)."""
+    """Mean and covariance as stated: 14 z-scores; one beyond 4.5 has a chance below 1e-4."""
     design, n = make(name), 40_000
     x = np.asarray(design.sample(jax.random.key(11), n, dtype), float)
-    sigma = np.asarray(design.covariance)
-    variances = np.diag(sigma)
-    assert np.abs(x.mean(0) / np.sqrt(variances / n)).max() < 5
-    error = np.sqrt((np.outer(variances, variances) + sigma**2) / n)
-    assert np.abs((x.T @ x / n - sigma) / error).max() < 5
+    sigma, apart = np.asarray(design.covariance), x - np.asarray(design.mean)
+    assert np.abs(apart.mean(0) / np.sqrt(np.diag(sigma) / n)).max() < 4.5
+    products = apart[:, :, None] * apart[:, None, :]
+    # A trace that is constant (sphere) has no error but rounding.
+    error = products.std(0) / np.sqrt(n)
+    assert np.all(np.abs(products.mean(0) - sigma) <= 4.5 * error + 1e-6)
+
+
+@pytest.mark.theory
+def test_sphere_and_cube_have_their_shapes():
+    """Fourth moments E X_1⁴ = 3R⁴/(d(d + 2)) and a⁴/5; all draws on the sphere, in the cube."""
+    n = 40_000
+    x = np.asarray(make("sphere").sample(jax.random.key(1), n))
+    np.testing.assert_allclose(np.linalg.norm(x, axis=1), 2.5, rtol=1e-12)
+    for values, expected in (
+        (x**4, 3 * 2.5**4 / 24),
+        (np.asarray(make("cube").sample(jax.random.key(1), n)) ** 4, 0.7**4 / 5),
+    ):
+        z = (values.mean(0) - expected) / (values.std(0) / np.sqrt(n))
+        assert np.abs(z).max() < 4.5
+    assert np.abs(make("cube").sample(jax.random.key(1), n)).max() <= 0.7
+    assert np.allclose(DESIGNS["sphere"](5).covariance, np.eye(5))
+    assert np.allclose(DESIGNS["cube"](5).covariance, np.eye(5))
+
+
+@pytest.mark.theory
+def test_mixture_has_its_components():
+    """Far apart, components are told by their place: shares, means, spreads within 4.5 errors."""
+    design = MixtureDesign([0.3, 0.7], [[-50.0], [50.0]], [[[1.0]], [[4.0]]])
+    x = np.asarray(design.sample(jax.random.key(4), 40_000))[:, 0]
+    for sign, share, sd in ((-1, 0.3, 1.0), (1, 0.7, 2.0)):
+        own = x[np.sign(x) == sign]
+        assert abs(len(own) / len(x) - share) < 4.5 * np.sqrt(0.21 / len(x))
+        assert abs(own.mean() - 50 * sign) < 4.5 * sd / np.sqrt(len(own))
+        assert abs(own.std() / sd - 1) < 4.5 / np.sqrt(2 * len(own))
+
+
+def test_one_component_draws_as_the_gaussian_design():
+    one, key = MixtureDesign([1.0], [[0.0] * 4], [SIGMA]), jax.random.key(3)
+    np.testing.assert_allclose(one.sample(key, 9), GaussianDesign(SIGMA).sample(key, 9), rtol=1e-12)
+
+
+def test_custom_design():
+    design, key = CustomDesign(2, exponential, exponential_log_density), jax.random.key(0)
+    np.testing.assert_array_equal(design.sample(key, 5), design.sample(key, 9)[:5])
+    np.testing.assert_allclose(design.mean, 1, atol=0.1)
+    np.testing.assert_array_equal(
+        jax.jit(lambda d: d.sample(key, 5))(design), design.sample(key, 5)
+    )
+    given = CustomDesign(2, exponential, proposal=([1.0, 1.0], np.eye(2)))
+    np.testing.assert_array_equal(given.covariance, np.eye(2))
 
 
 @pytest.mark.theory
@@ -123,6 +197,28 @@ def test_redundant_views(correlation):
         (lambda: GaussianDesign([]), r"design.covariance: got \(0,\)"),
         (lambda: GaussianDesign([[1.0], [1.0, 2.0]]), "rectangular list"),
         (lambda: GaussianDesign([[float("nan")]]), "finite numbers"),
+        (lambda: DESIGNS["sphere"](1), "dimension: got 1; allowed: an integer >= 2"),
+        (lambda: DESIGNS["sphere"](3, -1.0), "design.radius: got -1.0; allowed: finite and > 0"),
+        (lambda: DESIGNS["cube"](3, 0.0), "design.half_width: got 0.0"),
+        (
+            lambda: DESIGNS["cube"](3, [1.0, 2.0]),
+            r"design.half_width: got \(2,\); allowed: one num",
+        ),
+        (lambda: MixtureDesign([0.5], [[0.0]], [[[1.0]]]), "design.weights: got 'sum 0.5'"),
+        (
+            lambda: MixtureDesign([1.5, -0.5], [[0.0]] * 2, [[[1.0]]] * 2),
+            "design.weights: got -0.5",
+        ),
+        (lambda: MixtureDesign([1.0], [0.0], [[[1.0]]]), r"design.means: got \(1,\)"),
+        (lambda: MixtureDesign([1.0], [[0.0]], [[1.0]]), r"design.covariances: got \(1, 1\)"),
+        (lambda: MixtureDesign([1.0], [[0.0]], [[[-1.0]]]), r"design.covariances\[0\]: got"),
+        (lambda: CustomDesign(3, exponential), r"design.sampler: got \(4096, 2\)"),
+        (
+            lambda: CustomDesign(2, lambda k, n, t: exponential(jax.random.fold_in(k, n), n, t)),
+            "other rows for other n",
+        ),
+        (lambda: CustomDesign(2, exponential, jnp.sum), "design.log_density: got"),
+        (lambda: CustomDesign(2, exponential, proposal=([0.0], [[1.0]])), "design.proposal: got"),
         (lambda: DESIGNS["isotropic"](0), "dimension: got 0; allowed: an integer >= 1"),
         (lambda: DESIGNS["isotropic"](3, 0.0), "design.scale: got 0.0; allowed: finite and > 0"),
         (lambda: DESIGNS["decaying_spectrum"](3, -1.0), "design.power: got -1.0"),
