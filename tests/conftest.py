@@ -6,4 +6,4 @@ import os
 # optimised as in a run.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
-import sims.problem  # noqa: E402, F401
+import sims.problem  # noqa: F401
