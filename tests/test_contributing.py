@@ -73,7 +73,7 @@ def test_every_block_is_of_a_known_kind():
 
 def test_target_and_kernel(copy):
     """The contract tests pick both up; the schema lists them; the script runs."""
-    names = "plane_wave or epanechnikov"
+    names = "plane_wave or tricube"
     out = python(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/problem", "-k", names)
     assert int(re.search(r"(\d+) passed", out)[1]) >= 6
     (script,) = (text for _, info, text in BLOCKS if info == "run")
@@ -81,7 +81,7 @@ def test_target_and_kernel(copy):
     estimate, listed = python(copy, "-c", f"{script}\n{schema}").split("\n", maxsplit=1)
     assert re.fullmatch(r"\d+\.\d+ ± \d+\.\d+", estimate)
     assert "plane_wave" in listed
-    assert "epanechnikov" in listed
+    assert "tricube" in listed
 
 
 def test_experiment(copy, monkeypatch):

@@ -4,6 +4,7 @@ import functools
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -26,17 +27,26 @@ class Kernel:
         name: as written in experiment files.
         log_value: ``(query, key, bandwidth) -> log K``. Coordinates come first: query (p, …) and
             key (p, …) broadcast against each other, and the result has shape (…). A compact
-            kernel returns −inf where it vanishes. It depends on q/b and k/b alone, but for a term
-            that is the same for every key (which cancels from the weights).
+            kernel returns −inf where it vanishes. A term that is the same for every key cancels
+            from the weights.
         log_ratio: optionally ``(query, key, anchor) -> log K(q, k) − log K(q, a)`` at b = 1, for
             any anchor a, without forming the two logarithms: small where k is near a, however
             far q is. The engine takes the point nearest q in the keys' bounding box, keeps
             float32 accurate by it, and is about 1.5 times faster.
+        scaled: whether K depends on q/b and k/b alone, but for a term that is the same for every
+            key. The engine then divides by b once for all keys and passes b = 1; otherwise points
+            stay as they are and b is passed. ``log_ratio`` is for scaled kernels.
+        around: where K's level sets are arranged, for the nodes of exact theory: "query" (any
+            function of k that is smooth in polar coordinates around q), "origin" (the same around
+            0), or "line" (a function of ⟨q, k⟩ alone). It changes accuracy, never the limit,
+            except that "line" leaves out all other coordinates of the key.
     """
 
     name: str
     log_value: LogKernel
     log_ratio: LogRatio | None = None
+    scaled: bool = True
+    around: Literal["query", "origin", "line"] = "query"
 
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -61,6 +71,62 @@ def softmax_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     return _over_coordinates(lambda q, k, a: q * (k - a), query, key, anchor)
 
 
+def laplace_log(query: Array, key: Array, bandwidth: Array) -> Array:
+    """``−‖q − k‖/b``: a cusp at the query, exponential tails."""
+    return -_root(jnp.sum(((query - key) / bandwidth) ** 2, axis=0))
+
+
+def laplace_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
+    """``(‖q − a‖² − ‖q − k‖²)/(‖q − a‖ + ‖q − k‖)``."""
+    far, near = (
+        _root(_over_coordinates(lambda q, k: (q - k) ** 2, query, point)) for point in (key, anchor)
+    )
+    both = far + near
+    return 2 * gaussian_log_ratio(query, key, anchor) / jnp.where(both > 0, both, 1.0)
+
+
+def _root(square: Array) -> Array:
+    # √ has no derivative at 0: two steps, as in polynomial_log.
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+
+
+STUDENT_FREEDOM = 3.0
+"""ν of the student kernel."""
+
+
+def student_log(query: Array, key: Array, bandwidth: Array) -> Array:
+    """``−((ν + p)/2) log(1 + ‖u‖²/ν)``, u = (q − k)/b ∈ R^p, ν = 3: multivariate t, heavy tails."""
+    square = jnp.sum(((query - key) / bandwidth) ** 2, axis=0)
+    return -0.5 * (STUDENT_FREEDOM + query.shape[0]) * jnp.log1p(square / STUDENT_FREEDOM)
+
+
+def polynomial_log(query: Array, key: Array, bandwidth: Array, power: int) -> Array:
+    """``power · log(1 − ‖q − k‖²/b²)`` inside the ball of radius b around q, −inf outside.
+
+    Epanechnikov, biweight and triweight for powers 1, 2, 3. α-entmax attention with
+    α = 1 + 1/power is this kernel with an adaptive bandwidth; normalised ReLU attention on unit
+    vectors, ``relu(⟨q, k⟩/γ + 1 − 2/b²)`` with γ = b²/2, is power 1 (arXiv 2601.22766).
+    """
+    inside = 1.0 - jnp.sum(((query - key) / bandwidth) ** 2, axis=0)
+    # Two steps, because the derivative of log at 0 would reach through jnp.where as NaN.
+    return jnp.where(inside > 0, power * jnp.log(jnp.where(inside > 0, inside, 1.0)), -jnp.inf)
+
+
+def cosine_log(query: Array, key: Array, bandwidth: Array) -> Array:
+    """``cos(q, k)/s`` with temperature s = b²; cos is 0 where q or k is 0.
+
+    Attention with query–key normalisation: lengths do not matter, so that b cannot be taken into
+    the points as in other kernels. Source: Henry et al. (2020), arXiv 2010.04245.
+    """
+    q, k = (point / _length(point) for point in (query, key))
+    return jnp.sum(q * k, axis=0) / bandwidth**2
+
+
+def _length(point: Array) -> Array:
+    length = _root(jnp.sum(point**2, axis=0))
+    return jnp.where(length > 0, length, 1.0)
+
+
 def _over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
     # Written out, since XLA's CPU code for a sum over a short leading axis is many times slower.
     terms = [term(*(point[i] for point in points)) for i in range(points[0].shape[0])]
@@ -71,7 +137,13 @@ KERNELS = {
     kernel.name: kernel
     for kernel in (
         Kernel("gaussian", gaussian_log, gaussian_log_ratio),
-        Kernel("softmax", softmax_log, softmax_log_ratio),
+        Kernel("softmax", softmax_log, softmax_log_ratio, around="line"),
+        Kernel("laplace", laplace_log, laplace_log_ratio),
+        Kernel("student", student_log),
+        Kernel("epanechnikov", functools.partial(polynomial_log, power=1)),
+        Kernel("biweight", functools.partial(polynomial_log, power=2)),
+        Kernel("triweight", functools.partial(polynomial_log, power=3)),
+        Kernel("cosine", cosine_log, scaled=False, around="origin"),
     )
 }
 """Every kernel by its name."""

@@ -74,9 +74,19 @@ def nw_estimates(heads: Heads, queries: Any, keys: Any, labels: Any) -> Float[Ar
 def scaled_projection(
     heads: Heads, points: Float[Array, "n d"], dtype: Any
 ) -> Float[Array, "p H n"]:
-    """``U_hᵀx / b_h``, coordinates first: kernels see a point only through this (see Kernel)."""
-    frames = heads.frames / heads.bandwidth[:, None, None]
+    """``U_hᵀx / b_h``, coordinates first: scaled kernels see a point only through this.
+
+    ``U_hᵀx`` for a kernel that is not scaled (see Kernel); :func:`left_bandwidth` goes with it.
+    """
+    frames = heads.frames
+    if heads.kernel.scaled:
+        frames = frames / heads.bandwidth[:, None, None]
     return jnp.einsum("hdp,nd->phn", frames.astype(dtype), points.astype(dtype))
+
+
+def left_bandwidth(heads: Heads, dtype: Any) -> Any:
+    """What is left of b_h after :func:`scaled_projection`: 1, or b_h (H, 1) if not scaled."""
+    return UNIT if heads.kernel.scaled else heads.bandwidth[:, None].astype(dtype)
 
 
 def finite_or_zero(peak: Array) -> Array:
@@ -93,7 +103,7 @@ def anchors(
         The anchors a, and ``log K(q, a)`` in float64: what :func:`kernel_sums` leaves out of the
         exponents. Both are 0 for a kernel without ``log_ratio``.
     """
-    if kernel.log_ratio is None:
+    if kernel.log_ratio is None or not kernel.scaled:
         return jnp.zeros_like(queries), jnp.zeros((queries.shape[0], queries.shape[2]))
     a = jnp.clip(queries, -_row_max(-keys), _row_max(keys))
     q, at = (jnp.moveaxis(x, 1, 0).astype(jnp.float64) for x in (queries, a))
@@ -106,6 +116,7 @@ def kernel_sums(
     anchor: Float[Array, "q p H"],
     keys: Float[Array, "p H n"],
     columns: tuple[Float[Array, " n"], ...],
+    bandwidth: Any = UNIT,
 ) -> tuple[Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"]]:
     """All sums over one block of keys, for a block of queries, with shifted exponents.
 
@@ -118,6 +129,7 @@ def kernel_sums(
         anchor: of :func:`anchors`.
         keys: :func:`scaled_projection` of the keys.
         columns: vectors to be summed against the weights (m(X), noise), besides ones.
+        bandwidth: of :func:`left_bandwidth`.
 
     Returns:
         ``peak`` (−inf where all K vanish), ``Σ_i u_hi u_gi``, and ``Σ_i u_hi c_i`` for the
@@ -125,8 +137,8 @@ def kernel_sums(
     """
 
     def exponents(query: Array, near: Array) -> Array:
-        if kernel.log_ratio is None:
-            return kernel.log_value(query[..., None], keys, UNIT)
+        if kernel.log_ratio is None or not kernel.scaled:
+            return kernel.log_value(query[..., None], keys, bandwidth)
         return kernel.log_ratio(query[..., None], keys, near[..., None])
 
     # Mapped over queries, not broadcast: with the query axis inside, XLA's CPU code is 10× slower.

@@ -13,7 +13,13 @@ from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
-from sims.simulation.heads import anchors, finite_or_zero, kernel_sums, scaled_projection
+from sims.simulation.heads import (
+    anchors,
+    finite_or_zero,
+    kernel_sums,
+    left_bandwidth,
+    scaled_projection,
+)
 
 
 class Blocks(NamedTuple):
@@ -123,8 +129,9 @@ def replicate(
         values = target_values(task.target, x)
         columns = (values, noise) if raw_labels else (values,)
         near, offset = anchors(heads.kernel, q, keys)
+        b = left_bandwidth(heads, dtype)
         peak, gram, linear = lax.map(
-            lambda part: kernel_sums(heads.kernel, part[0], part[1], keys, columns),
+            lambda part: kernel_sums(heads.kernel, part[0], part[1], keys, columns, b),
             (cut(q), cut(near)),
         )
         return _merge(sums, join(peak) + offset, join(gram), join(linear)), None

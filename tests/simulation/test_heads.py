@@ -61,7 +61,7 @@ def test_float32_sums(kernel, width):
         near, _ = anchors(heads.kernel, q, k)
         _, gram, linear = kernel_sums(heads.kernel, q, near, k, (labels,))
         gram, linear = gram.astype(float), linear.astype(float)
-        total = linear[..., 1]
+        total = jnp.where(linear[..., 1] > 0, linear[..., 1], 1.0)
         return linear[..., 0] / total, gram / (total[..., None] * total[:, None])
 
     keys, labels = jnp.asarray(rng.normal(size=(1000, 8))), jnp.asarray(rng.normal(size=1000))
@@ -76,7 +76,8 @@ def test_float32_sums(kernel, width):
         exact = moments(*(x.astype(jnp.float64) for x in rounded))
         for single, double in zip(moments(*rounded), exact, strict=True):
             scale = np.abs(double).max(axis=tuple(range(1, double.ndim)), keepdims=True)
-            assert np.max(np.abs(single - double) / scale) < 1e-5
+            # Far from all keys a compact kernel has nothing to weigh, in either precision.
+            assert np.max(np.abs(single - double) / np.where(scale > 0, scale, 1)) < 1e-5
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
@@ -84,10 +85,12 @@ def test_kernel_contract(kernel):
     """The engine divides coordinates by b beforehand, and may use ``log_ratio``."""
     rng = np.random.default_rng(5)
     q, k, a = (jnp.asarray(rng.normal(size=(3, 1))) for _ in range(3))
-    k = jnp.asarray(rng.normal(size=(3, 40)))
-    scaled = kernel.log_value(q / 0.6, k / 0.6, 1.0)
-    offset = np.asarray(kernel.log_value(q, k, 0.6) - scaled)
-    np.testing.assert_allclose(offset, offset[0], rtol=0, atol=1e-12)
+    k = q + 0.3 * jnp.asarray(rng.normal(size=(3, 40)))
+    if kernel.scaled:
+        scaled, own = kernel.log_value(q / 0.6, k / 0.6, 1.0), kernel.log_value(q, k, 0.6)
+        seen = np.isfinite(own)
+        np.testing.assert_array_equal(seen, np.isfinite(scaled))
+        np.testing.assert_allclose(np.ptp((own - scaled)[seen]), 0, rtol=0, atol=1e-12)
     if kernel.log_ratio is not None:
         ratio = kernel.log_value(q, k, 1.0) - kernel.log_value(q, a, 1.0)
         np.testing.assert_allclose(kernel.log_ratio(q, k, a), ratio, rtol=0, atol=1e-12)
