@@ -114,7 +114,7 @@ def test_redundant_views():
         (
             "design",
             {"kind": "gaussian", "covariance": [[1.0, 0.0], [0.0, 1.0]]},
-            "design.covariance: got 2; allowed: dimension = 6",
+            "design.dimension: got 2; allowed: 6",
         ),
         # misspelt or missing keys
         ("nosie_sd", 1.0, "file: nosie_sd: got 'nosie_sd'; allowed: design, dim"),

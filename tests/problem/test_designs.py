@@ -63,7 +63,9 @@ def test_contract(name):
     for n in (2, 300):
         # To rounding: a product of another size may add in another order.
         np.testing.assert_allclose(design.sample(key, n), long[:n], rtol=1e-13, atol=1e-14)
-    np.testing.assert_array_equal(jax.jit(lambda d, k: d.sample(k, 301))(design, key), long)
+    # Compiled and not, the same draws: equal to rounding.
+    compiled = jax.jit(lambda d, k: d.sample(k, 301))(design, key)
+    np.testing.assert_allclose(compiled, long, rtol=1e-13, atol=1e-13)
     assert not np.allclose(design.sample(jax.random.key(6), 301), long)
 
 

@@ -240,3 +240,11 @@ def test_defect_in_more_dimensions(width):
             warnings.simplefilter("ignore")
             data = exact_terms(task, heads, n, queries[:1], rtol=3e-3, max_level=3)
         assert data["defect"].max() <= 1e-3
+
+
+def test_unchecked_kernels_are_refused():
+    """A kernel that the grids do not handle is named, not integrated wrongly."""
+    task = Task(isotropic(2), series(2), 1.0)
+    heads = Heads(np.ones((2, 2, 1)), "epanechnikov", 0.5)
+    with pytest.raises(InputError, match="epanechnikov"):
+        exact_terms(task, heads, 10, np.zeros((1, 2)))
