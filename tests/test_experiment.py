@@ -84,7 +84,7 @@ def test_redundant_views():
         ("target.kind", "fractal", "file: target.kind: got 'fractal'; allowed: 'constant'"),
         ("design.kind", "cauchy", "design.kind: got 'cauchy'; allowed: 'isotropic'"),
         ("heads.frames.kind", "random", "heads.frames.kind: got 'random'; allowed: 'equiangular'"),
-        ("heads.kernel", "box", "heads.kernel: got 'box'; allowed: 'gaussian' or 'softmax'"),
+        ("heads.kernel", "box", "heads.kernel: got 'box'; allowed: 'gaussian', 'softmax'"),
         ("queries.kind", "grid", "queries.kind: got 'grid'; allowed: 'gaussian', 'ball'"),
         ("target", {"beta": 1.0}, "target.kind: got 'nothing'; allowed: a value"),
         # out of range
