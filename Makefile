@@ -74,7 +74,8 @@ clean: ## remove .venv and caches; results stay
 
 # build.txt comes first: some requirements are source only, and are built with its setuptools rather
 # than with whatever version is newest today. A Python after 3.13 is the second choice: some requirements
-# have no wheels for it yet. Without uv and ensurepip, the host's pip fills .venv.
+# have no wheels for it yet. Without uv and ensurepip, the host's pip fills .venv. Compiled once here, since
+# a host may forbid Python to keep bytecode, and every step of a run would then compile all it imports.
 $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	@set -e; PATH="$(HOST_PATH)"; \
 	if uv --version >/dev/null 2>&1; then uv=yes; else uv=; fi; \
@@ -96,7 +97,7 @@ $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 			"$$python" -m pip --python $(VENV)/bin/python install --quiet --require-hashes -r requirements/build.txt; \
 		fi; \
 	fi; \
-	if [ "$$uv" ]; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
+	if [ "$$uv" ]; then install="uv pip install --quiet --compile-bytecode --python $(VENV)/bin/python"; \
 	else install="$(VENV)/bin/python -m pip install --quiet --quiet --disable-pip-version-check"; fi; \
 	echo "setup: installing $(LOCK) into $(VENV)"; \
 	$$install --require-hashes -r requirements/build.txt; \
