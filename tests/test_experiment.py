@@ -6,16 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sims.cli.decompose import DecomposeSpec
 from sims.errors import InputError
-from sims.experiment import (
-    DecomposeSpec,
-    ExperimentSpec,
-    ProblemSpec,
-    SimulationSpec,
-    TheorySpec,
-    load_experiment,
-)
+from sims.experiment import ExperimentSpec, SimulationSpec, TheorySpec, load_experiment
 from sims.problem import DESIGNS, FRAMES, QUERIES, TARGETS
+from sims.specification import ProblemSpec
 from sims.validation import parse, read_yaml
 
 ROOT = Path(__file__).parents[1]

@@ -10,10 +10,11 @@ import numpy as np
 
 from sims.cli.roads import estimate_terms, predict_terms
 from sims.errors import InputError
-from sims.experiment import DecomposeSpec
+from sims.experiment import SimulationSpec, TheorySpec
 from sims.provenance import machine, versions
+from sims.specification import ProblemSpec
 from sims.terms import SCALARS
-from sims.validation import parse, read_yaml
+from sims.validation import Strict, parse, read_yaml
 
 MOST_BATCHES = 4096
 """Limit under ``--rel-mcse`` where the file sets none."""
@@ -29,6 +30,14 @@ LABELS = {
     "mse": "MSE of the ensemble",
     "mean_head_mse": "MSE of a head, mean",
 }
+
+
+class DecomposeSpec(Strict):
+    """The file that ``sims decompose`` reads."""
+
+    problem: ProblemSpec
+    simulation: SimulationSpec = SimulationSpec()
+    theory: TheorySpec = TheorySpec()
 
 
 def decompose(options: Namespace) -> None:

@@ -59,7 +59,9 @@ def claims(options: Namespace) -> None:
 
 def schema(options: Namespace) -> None:
     """The JSON schema of the experiment file, of a problem, or of decompose's file."""
-    from sims.experiment import DecomposeSpec, ExperimentSpec, ProblemSpec
+    from sims.cli.decompose import DecomposeSpec
+    from sims.experiment import ExperimentSpec
+    from sims.specification import ProblemSpec
 
     models: dict[str, type[Strict]] = {
         "experiment": ExperimentSpec,

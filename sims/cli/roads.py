@@ -4,9 +4,10 @@ from typing import Any
 
 import xarray as xr
 
-from sims.experiment import Problem, SimulationSpec, TheorySpec
+from sims.experiment import SimulationSpec, TheorySpec
 from sims.problem import Task
 from sims.simulation import Linearisation, estimate
+from sims.specification import Problem
 from sims.theory import first_order_arrays, predict
 
 

@@ -4,16 +4,15 @@ from sims.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
-from sims.problem.designs import (
-    DESIGNS,
+from sims.problem.design_laws import (
     CubeDesign,
     CustomDesign,
     Design,
     GaussianDesign,
     MixtureDesign,
     SphereDesign,
-    redundant_views,
 )
+from sims.problem.designs import DESIGNS, redundant_views
 from sims.problem.frames import FRAMES, principal_angles
 from sims.problem.kernels import KERNELS, Kernel
 from sims.problem.targets import TARGETS, TrigonometricSeries

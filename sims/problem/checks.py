@@ -1,4 +1,7 @@
-"""Checks of arguments, and the keys of seeds; traced arrays pass: they have no value to look at."""
+"""Checks of arguments, and the keys of seeds; traced arrays pass: they have no value to look at.
+
+The checks compute in NumPy: in JAX each would compile a kernel of its own at every start.
+"""
 
 import zlib
 from typing import Any
@@ -25,7 +28,7 @@ def is_concrete(array: Any) -> bool:
 
 def check_finite(field: str, array: Any) -> None:
     """Raise InputError when a concrete array holds a NaN or an infinity."""
-    if is_concrete(array) and not bool(jnp.all(jnp.isfinite(array))):
+    if is_concrete(array) and not np.isfinite(np.asarray(array)).all():
         raise InputError(field, "NaN or infinity", "finite numbers")
 
 
@@ -57,12 +60,13 @@ def check_covariance(field: str, matrix: Any) -> None:
         raise InputError(field, matrix.shape, "a square matrix (d, d)")
     check_finite(field, matrix)
     if is_concrete(matrix):
+        matrix = np.asarray(matrix)
         # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
-        scale = max(float(jnp.max(jnp.abs(matrix))), np.finfo(float).tiny)
-        asymmetry = float(jnp.max(jnp.abs(matrix - matrix.T)))
+        scale = max(np.abs(matrix).max(), np.finfo(float).tiny)
+        asymmetry = np.abs(matrix - matrix.T).max()
         if asymmetry > 1e-10 * scale:
             raise InputError(field, f"asymmetry {asymmetry:.3g}", "symmetric")
-        smallest = float(jnp.linalg.eigvalsh(matrix)[0])
+        smallest = np.linalg.eigvalsh(matrix)[0]
         if smallest < -1e-10 * scale * len(matrix):
             allowed = "positive semidefinite (no eigenvalue below 0)"
             raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)

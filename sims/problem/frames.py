@@ -88,14 +88,14 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
         Frames (H, d, d_k) with orthonormal columns.
     """
     _check_sizes(dimension, count, width)
-    matrices = as_floats("heads.frames.gram", gram)
+    matrices = np.asarray(as_floats("heads.frames.gram", gram))
     if matrices.shape not in ((count, count), (width, count, count)):
         raise InputError(
             "heads.frames.gram",
             matrices.shape,
             f"shape ({count}, {count}) or ({width}, {count}, {count})",
         )
-    matrices = jnp.broadcast_to(matrices, (width, count, count))
+    matrices = np.broadcast_to(matrices, (width, count, count))
     check_finite("heads.frames.gram", matrices)
     if dimension < count * width:
         raise InputError(
@@ -103,11 +103,11 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
             dimension,
             f"at least heads.count * heads.width = {count * width}",
         )
-    if not np.allclose(matrices, jnp.swapaxes(matrices, 1, 2), atol=1e-10):
+    if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), atol=1e-10):
         raise InputError("heads.frames.gram", "an asymmetric matrix", "symmetric")
-    if not np.allclose(jnp.diagonal(matrices, axis1=1, axis2=2), 1.0, atol=1e-10):
+    if not np.allclose(np.diagonal(matrices, axis1=1, axis2=2), 1.0, atol=1e-10):
         raise InputError("heads.frames.gram", "a diagonal entry other than 1", "unit diagonal")
-    values, vectors = jnp.linalg.eigh(matrices)
+    values, vectors = np.linalg.eigh(matrices)
     if float(values.min()) < -1e-10:
         raise InputError(
             "heads.frames.gram",
@@ -115,9 +115,9 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
             "positive semidefinite",
         )
     # An eigenvalue of 0 is computed as about eps·H, and its root would part aligned heads by 1e-8.
-    rounding = 16 * count * jnp.finfo(values.dtype).eps
-    roots = jnp.sqrt(jnp.where(values > rounding, values, 0.0))
-    root = jnp.einsum("jhe,je,jge->jhg", vectors, roots, vectors)
+    rounding = 16 * count * np.finfo(values.dtype).eps
+    roots = np.sqrt(np.where(values > rounding, values, 0.0))
+    root = np.einsum("jhe,je,jge->jhg", vectors, roots, vectors)
     return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
 
 

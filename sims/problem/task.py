@@ -17,7 +17,7 @@ from sims.problem.checks import (
     check_positive,
     seeded_key,
 )
-from sims.problem.designs import Design
+from sims.problem.design_laws import Design
 from sims.problem.kernels import Kernel, get_kernel
 from sims.problem.targets import TrigonometricSeries
 

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
-from sims.problem.designs import GaussianDesign
+from sims.problem.design_laws import GaussianDesign
 
 
 class Tilt(NamedTuple):

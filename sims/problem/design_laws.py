@@ -1,0 +1,293 @@
+"""The laws that keys X can have: Gaussian, sphere, cube, Gaussian mixture, a user's own."""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jaxtyping import Array, Float
+
+from sims.errors import InputError
+from sims.problem.checks import (
+    as_floats,
+    check_count,
+    check_covariance,
+    check_finite,
+    check_positive,
+    is_concrete,
+    seeded_key,
+)
+
+
+class Design(eqx.Module):
+    """The law of a key X in R^d. Subclasses are final and override nothing concrete."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Ambient dimension d."""
+
+    @abc.abstractmethod
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        """n iid keys.
+
+        The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
+        """
+
+
+class GaussianDesign(Design):
+    """X ~ N(0, Σ).
+
+    Args:
+        covariance: Σ, shape (d, d), symmetric positive semidefinite (a singular Σ is allowed:
+            redundant views with perfectly correlated noise need it).
+
+    Raises:
+        InputError: Σ is not a square, finite, symmetric, positive semidefinite matrix.
+    """
+
+    covariance: Float[Array, "d d"]
+    factor: Float[Array, "d d"]
+    """Symmetric square root of Σ, kept so that drawing costs one product."""
+
+    def __init__(self, covariance: Any) -> None:
+        covariance = as_floats("design.covariance", covariance)
+        check_covariance("design.covariance", covariance)
+        self.covariance = covariance
+        self.factor = _square_root(covariance)
+
+    @property
+    def dimension(self) -> int:
+        return self.covariance.shape[0]
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        """0."""
+        return jnp.zeros(self.dimension)
+
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+
+    def distribution(self) -> dist.Distribution:
+        """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
+        return dist.MultivariateNormal(0.0, covariance_matrix=self.covariance)
+
+
+class SphereDesign(Design):
+    """X uniform on the sphere ``‖x‖ = R`` of R^d, d ≥ 2: keys normalised to one length.
+
+    ``E X = 0``, ``Cov X = (R²/d) I``.
+
+    Args:
+        dimension: d ≥ 2.
+        radius: R > 0.
+    """
+
+    radius: Float[Array, ""]
+    size: int = eqx.field(static=True)
+
+    def __init__(self, dimension: int, radius: Any) -> None:
+        check_count("dimension", dimension, least=2)
+        self.size = int(dimension)
+        self.radius = _number("design.radius", radius)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        return jnp.zeros(self.size)
+
+    @property
+    def covariance(self) -> Float[Array, "d d"]:
+        return self.radius**2 / self.size * jnp.eye(self.size)
+
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        # A normal vector's direction is uniform (its law is invariant under rotations).
+        normal = jax.random.normal(key, (n, self.size), dtype)
+        length = jnp.linalg.norm(normal, axis=1, keepdims=True)
+        return self.radius.astype(dtype) * normal / length
+
+
+class CubeDesign(Design):
+    """X uniform on the cube [−a, a]^d: ``E X = 0``, ``Cov X = (a²/3) I``.
+
+    Args:
+        dimension: d.
+        half_width: a > 0.
+    """
+
+    half_width: Float[Array, ""]
+    size: int = eqx.field(static=True)
+
+    def __init__(self, dimension: int, half_width: Any) -> None:
+        check_count("dimension", dimension)
+        self.size = int(dimension)
+        self.half_width = _number("design.half_width", half_width)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        return jnp.zeros(self.size)
+
+    @property
+    def covariance(self) -> Float[Array, "d d"]:
+        return self.half_width**2 / 3 * jnp.eye(self.size)
+
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        uniform = jax.random.uniform(key, (n, self.size), dtype, -1.0, 1.0)
+        return self.half_width.astype(dtype) * uniform
+
+
+class MixtureDesign(Design):
+    """``X ~ Σ_c π_c N(μ_c, Σ_c)``.
+
+    Args:
+        weights: π, shape (C,), positive, sum 1.
+        means: μ, shape (C, d).
+        covariances: Σ, shape (C, d, d), each symmetric positive semidefinite.
+    """
+
+    weights: Float[Array, " C"]
+    means: Float[Array, "C d"]
+    covariances: Float[Array, "C d d"]
+    factors: Float[Array, "C d d"]
+    """Symmetric square roots of the Σ_c."""
+
+    def __init__(self, weights: Any, means: Any, covariances: Any) -> None:
+        self.weights = as_floats("design.weights", weights)
+        self.means = as_floats("design.means", means)
+        covariances = as_floats("design.covariances", covariances)
+        if self.weights.ndim != 1 or not self.weights.size:
+            raise InputError("design.weights", self.weights.shape, "shape (C,), C >= 1")
+        check_positive("design.weights", self.weights)
+        if is_concrete(self.weights) and abs(float(self.weights.sum()) - 1) > 1e-9:
+            raise InputError("design.weights", f"sum {float(self.weights.sum()):.9g}", "sum 1")
+        count = len(self.weights)
+        if self.means.ndim != 2 or len(self.means) != count or not self.means.size:
+            raise InputError("design.means", self.means.shape, f"shape ({count}, d)")
+        check_finite("design.means", self.means)
+        d = self.means.shape[1]
+        if covariances.shape != (count, d, d):
+            raise InputError("design.covariances", covariances.shape, f"shape ({count}, {d}, {d})")
+        for index, matrix in enumerate(covariances):
+            check_covariance(f"design.covariances[{index}]", matrix)
+        self.covariances = covariances
+        self.factors = jax.vmap(_square_root)(covariances)
+
+    @property
+    def dimension(self) -> int:
+        return self.means.shape[1]
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        return self.weights @ self.means
+
+    @property
+    def covariance(self) -> Float[Array, "d d"]:
+        apart = self.means - self.mean
+        return jnp.einsum("c,cde->de", self.weights, self.covariances) + jnp.einsum(
+            "c,cd,ce->de", self.weights, apart, apart
+        )
+
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        # The normals are those of a Gaussian design with the same key: common random numbers.
+        normal = jax.random.normal(key, (n, self.dimension), dtype)
+        uniform = jax.random.uniform(jax.random.fold_in(key, 1), (n,), dtype)
+        chosen = jnp.searchsorted(jnp.cumsum(self.weights)[:-1].astype(dtype), uniform, "right")
+        out = jnp.zeros_like(normal)
+        # One product a component: gathering a (d, d) factor for each row would take n d² numbers.
+        for index in range(len(self.weights)):
+            mean, factor = self.means[index].astype(dtype), self.factors[index].astype(dtype)
+            out = jnp.where((chosen == index)[:, None], mean + normal @ factor, out)
+        return out
+
+
+class CustomDesign(Design):
+    """A law of one's own: a sampler for the simulation, a log-density for the exact theory.
+
+    Args:
+        dimension: d.
+        sampler: ``(key, n, dtype) -> (n, d)``, traceable by JAX; the first m rows of n draws
+            must equal m draws.
+        log_density: ``(N, d) -> (N,)``, up to a constant; None: simulation only.
+        proposal: mean (d,) and covariance (d, d) around which the exact theory places its nodes
+            (heavier tailed than a Gaussian); None takes them from 4096 draws.
+
+    Raises:
+        InputError: the sampler's shape is wrong or the prefix property fails, log_density does
+            not return one finite number (or −inf) a row, or the proposal does not fit.
+    """
+
+    size: int = eqx.field(static=True)
+    sampler: Callable[[Array, int, Any], Array] = eqx.field(static=True)
+    log_density: Callable[[Array], Array] | None = eqx.field(static=True)
+    mean: Float[Array, " d"]
+    covariance: Float[Array, "d d"]
+    """Of the proposal: near those of X, exactly so only if given so."""
+
+    def __init__(
+        self,
+        dimension: int,
+        sampler: Callable[[Array, int, Any], Array],
+        log_density: Callable[[Array], Array] | None = None,
+        proposal: tuple[Any, Any] | None = None,
+    ) -> None:
+        check_count("dimension", dimension)
+        self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
+        key = seeded_key("design.proposal", 0)
+        draws = jnp.asarray(sampler(key, 4096, jnp.float64))
+        if draws.shape != (4096, dimension):
+            raise InputError("design.sampler", draws.shape, f"shape (n, {dimension})")
+        check_finite("design.sampler", draws)
+        fewer = jnp.asarray(sampler(key, 5, jnp.float64))
+        if fewer.shape != (5, dimension) or not jnp.allclose(fewer, draws[:5], rtol=1e-9):
+            raise InputError(
+                "design.sampler", "other rows for other n", "first m of n draws equal m draws"
+            )
+        if log_density is not None:
+            values = jnp.asarray(log_density(draws))
+            if values.shape != (4096,) or not bool(jnp.all(jnp.isfinite(values))):
+                raise InputError(
+                    "design.log_density", values.shape, "(N, d) -> (N,), finite at every draw"
+                )
+        if proposal is None:
+            proposal = draws.mean(axis=0), jnp.atleast_2d(jnp.cov(draws.T))
+        self.mean = as_floats("design.proposal", proposal[0])
+        self.covariance = as_floats("design.proposal", proposal[1])
+        if self.mean.shape != (dimension,) or self.covariance.shape != (dimension, dimension):
+            raise InputError(
+                "design.proposal",
+                (self.mean.shape, self.covariance.shape),
+                f"mean ({dimension},) and covariance ({dimension}, {dimension})",
+            )
+        check_covariance("design.proposal", self.covariance)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
+
+    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+        return self.sampler(key, n, dtype)
+
+
+def _number(field: str, value: Any) -> Float[Array, ""]:
+    """One positive number."""
+    array = as_floats(field, value)
+    if array.shape:
+        raise InputError(field, array.shape, "one number")
+    check_positive(field, array)
+    return array
+
+
+def _square_root(covariance: Float[Array, "d d"]) -> Float[Array, "d d"]:
+    """The symmetric square root of a positive semidefinite matrix."""
+    values, vectors = jnp.linalg.eigh(covariance)
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
