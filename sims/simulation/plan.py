@@ -85,7 +85,9 @@ def make_plan(
         queries = shape.queries
     queries = min(queries, shape.queries)
     group = min(query_group or shape.queries, shape.queries)
-    at_once = _divisor(replicates, replicates_at_once or (1 if cpu else 32))
+    # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
+    default = max(1, 1024 // shape.n) if cpu else 32
+    at_once = _divisor(replicates, replicates_at_once or default)
     while True:
         # Equal blocks waste the least on padding, and groups hold whole blocks.
         queries = -(-group // -(-group // queries))
