@@ -49,7 +49,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     wanted = claim(experiment, "extremes", "aligned heads")
-    aligned = table.loc[[np.all(np.equal(a, 0)) for a in table[ANGLE]], "kept"]
+    aligned = table["kept"][np.array([np.all(np.equal(a, 0)) for a in table[ANGLE]])]
     finding = identity(
         aligned - 1, margin=wanted.margin, level=wanted.level, replicates=results.replicates
     )
@@ -193,10 +193,10 @@ def _contrasts(
 def _series(rows: pd.DataFrame) -> list[tuple[int, Any, str, pd.DataFrame]]:
     """Width, colour, marker and rows of each curve; the same colour for a width in every panel."""
     out = []
-    for width, part in rows.groupby(WIDTH):
-        place = {1: 0, 2: 1, 4: 2}.get(int(width), 3)
-        part = part.sort_values(ANGLE)
-        out.append((int(width), figures.PALETTE[place], figures.MARKERS[place], part))
+    for width in sorted(set(rows[WIDTH].astype(int))):
+        place = {1: 0, 2: 1, 4: 2}.get(width, 3)
+        part = rows[rows[WIDTH] == width].sort_values(ANGLE)
+        out.append((width, figures.PALETTE[place], figures.MARKERS[place], part))
     return out
 
 

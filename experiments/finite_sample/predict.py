@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sims.specification import Problem
 from sims.terms import SCALARS
 from sims.theory import predict as theory
 
@@ -23,7 +24,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     rtol = experiment.theory.rtol
     found, seen = {}, set()
     for point in experiment.points(fidelity):
-        problem = point.spec.build()
+        problem: Problem = point.spec.build()
         exact = theory(*problem, order="exact", rtol=rtol)
         first = theory(*problem)
         found[point.name] = exact.assign({f"first_{k}": first[k] for k in SCALARS if k in first})
@@ -34,7 +35,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     return found
 
 
-def _curves(problem: Any, sizes: np.ndarray, rtol: float) -> dict[str, Any]:
+def _curves(problem: Problem, sizes: np.ndarray, rtol: float) -> dict[str, Any]:
     rows: dict[str, list[float]] = {}
     for n in sizes:
         one = problem._replace(n=int(n))
