@@ -17,7 +17,7 @@ from sims.problem import GaussianDesign, Heads, Task, check_compatible
 from sims.theory.exact_law import GaussianLaw
 from sims.theory.exact_solve import Solution, solve
 
-KERNELS = ("gaussian", "softmax")
+KERNELS = ("gaussian", "softmax", "laplace", "student")
 """Kernels whose integrals have been checked."""
 
 
@@ -36,7 +36,7 @@ def exact_terms(
 
     Args:
         task: with a Gaussian design (any Σ, singular ones included).
-        heads: kernel gaussian or softmax; any frames.
+        heads: kernel one of :data:`KERNELS`; any frames.
         n: number of keys, ≥ 1.
         queries: (Q, d).
         rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
@@ -71,7 +71,7 @@ def exact_terms(
     if not isinstance(task.design, GaussianDesign):
         raise InputError("design", type(task.design).__name__, "GaussianDesign (exact)")
     if heads.kernel.name not in KERNELS:
-        # Others may leave a neighbourhood empty or have kinks, which the grids do not handle yet.
+        # Others leave neighbourhoods empty or jump, which the grids do not handle yet.
         raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(KERNELS)} (exact)")
     if not 1e-9 <= rtol <= 0.1:
         raise InputError("rtol", rtol, "1e-9 to 0.1")

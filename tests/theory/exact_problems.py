@@ -48,11 +48,13 @@ def brute_force(task, heads, n, x, seed, replicates, batches=20):
         weights = []
         for frame, b in zip(np.asarray(heads.frames), np.asarray(heads.bandwidth), strict=True):
             q, k = x @ frame, keys @ frame
-            log = (
-                k @ q / b**2
-                if heads.kernel.name == "softmax"
-                else -((k - q) ** 2).sum(-1) / (2 * b * b)
-            )
+            square = ((k - q) ** 2).sum(-1) / b**2
+            log = {
+                "gaussian": -square / 2,
+                "softmax": k @ q / b**2,
+                "laplace": -np.sqrt(square),
+                "student": -(3 + k.shape[-1]) / 2 * np.log1p(square / 3),
+            }[heads.kernel.name]
             weight = np.exp(log - log.max(1, keepdims=True))
             weights.append(weight / weight.sum(1, keepdims=True))
         weights = np.stack(weights)

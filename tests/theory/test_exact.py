@@ -38,7 +38,14 @@ def test_one_key_reproduces_its_label():
     assert data["converged"].all()
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+LOG = {  # of a key's coordinate z and the query's q, for one coordinate
+    "gaussian": lambda q, z, b: -((z - q) ** 2) / (2 * b * b),
+    "softmax": lambda q, z, b: q * z / b**2,
+    "student": lambda q, z, b: -2 * np.log1p((z - q) ** 2 / (3 * b * b)),
+}
+
+
+@pytest.mark.parametrize("kernel", LOG)
 def test_two_keys_against_direct_quadrature(kernel):
     """E over (X_1, X_2) ∈ R² × R² by the trapezoid rule, without any Laplace integral."""
     task = Task(isotropic(2), series(2), 0.5)
@@ -53,7 +60,7 @@ def test_two_keys_against_direct_quadrature(kernel):
     weight = []
     for frame, b in zip(frames, (0.9, 1.1), strict=True):
         z, q = (grid @ frame)[:, 0], float(x @ frame[:, 0])
-        log = -((z - q) ** 2) / (2 * b * b) if kernel == "gaussian" else q * z / b**2
+        log = LOG[kernel](q, z, b)
         weight.append(1 / (1 + np.exp(log[None, :] - log[:, None])))
     m = np.asarray(task.target(grid))
     outputs = [w * m[:, None] + (1 - w) * m[None, :] for w in weight]
@@ -76,6 +83,9 @@ def test_two_keys_against_direct_quadrature(kernel):
         (1, 2000, "gaussian", 0.6, 200),
         (2, 6, "gaussian", 0.45, 20_000),
         pytest.param(2, 60, "softmax", 0.9, 4_000, marks=pytest.mark.slow),
+        (1, 5, "laplace", 0.5, 20_000),
+        pytest.param(2, 12, "laplace", 0.5, 10_000, marks=pytest.mark.slow),
+        pytest.param(2, 12, "student", 0.4, 10_000, marks=pytest.mark.slow),
     ],
 )
 def test_against_brute_force(width, n, kernel, bandwidth, replicates):
