@@ -84,7 +84,7 @@ def test_optimality_conditions_of_the_order():
 @pytest.mark.theory
 @pytest.mark.parametrize("name", ["non_negative", "ordered"])
 def test_brute_force_on_a_grid(name):
-    """H = 3: no point of a fine grid of the allowed weights is better, and one is nearly as good."""
+    """H = 3: no point of a fine grid is better, and one is nearly as good."""
     steps = 200
     grid = np.array(
         [(i, j, steps - i - j) for i in range(steps + 1) for j in range(steps + 1 - i)], float
