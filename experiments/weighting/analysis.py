@@ -34,7 +34,7 @@ def regimes(results: Results, experiment: Any) -> dict[str, str]:
 def matrices(data: xr.Dataset) -> np.ndarray:
     """Risk matrix of the heads, (H, H), or one a batch (B, H, H)."""
     names = ("bias_product", "signal_covariance", "noise_covariance")
-    return sum(data[f"integrated_{name}"].values for name in names)
+    return np.sum([data[f"integrated_{name}"].values for name in names], axis=0)
 
 
 def predicted_gain(data: xr.Dataset, rule: str) -> float:

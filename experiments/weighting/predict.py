@@ -21,10 +21,8 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     # Queries of their own: those of the simulation are drawn anew for every training set.
     queries = gaussian_queries(task.dimension, 256, asked["scale"], seed=99)
     data = terms_of(task, heads, n, queries)
-    matrix = sum(
-        data[f"integrated_{k}"].values
-        for k in ("bias_product", "signal_covariance", "noise_covariance")
-    )
+    parts = ("bias_product", "signal_covariance", "noise_covariance")
+    matrix = np.sum([data[f"integrated_{part}"].values for part in parts], axis=0)
     risks = {name: float(risk(rule(matrix), matrix)) for name, rule in WEIGHTINGS.items()}
     excess = [
         estimation_cost(m, heads.count, risks["optimal"], float(task.noise_sd))
