@@ -49,8 +49,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     def said(regime: str, effects: list[Any], names: list[str]) -> None:
         wanted = claim(experiment, "unification", regime)
-        value = np.concatenate([np.ravel(e) for e, _ in effects]) if effects else []
-        error = np.concatenate([np.ravel(e) for _, e in effects]) if effects else []
+        value = [x for e, _ in effects for x in np.ravel(e)]
+        error = [x for _, e in effects for x in np.ravel(e)]
         finding = equivalence(
             value, error, margin=wanted.margin, level=wanted.level,
             batches=min((results.batches(n) for n in names), default=2),
