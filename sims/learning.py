@@ -1,8 +1,8 @@
 """Heads that learn: frames by gradient descent on the leave-one-out error of a stream of tasks.
 
-A stream deals one task after another, keys ``X ~ N(0, I)`` and labels of a new target each; what its
-targets have in common is all that frames can learn. Frames stay orthonormal by a QR retraction. The
-learned frames are a problem like any other, for either road: this module belongs to neither.
+A stream deals one task after another, keys ``X ~ N(0, I)`` and labels of a new target each; what
+its targets have in common is all that frames can learn. Frames stay orthonormal by a QR retraction.
+The learned frames are a problem like any other, for either road: this module belongs to neither.
 Deterministic in its key.
 """
 
@@ -23,11 +23,13 @@ FEATURES = 8
 
 
 class Stream(eqx.Module):
-    """A law of targets ``m(x) = a √(2/J) Σ_j cos((s_j ∘ g_j)ᵀRᵀx + φ_j)``, g_j ~ N(0, I).
+    """A law of targets ``m(x) = a √(2/J) Σ_j sin((s_j ∘ g_j)ᵀRᵀx)``, g_j ~ N(0, I).
+
+    Odd functions, so of mean 0 under the keys: a constant would be learned without any direction.
 
     Args:
         scales: s, (J, d): which coordinates, turned by the rotation R, wave j looks along.
-        amplitude: a; targets have variance a² (over their phases).
+        amplitude: a; the variance of a target, averaged over targets, is below a².
     """
 
     scales: Float[Array, "J d"]
@@ -35,12 +37,11 @@ class Stream(eqx.Module):
 
     def target(self, rotation: Float[Array, "d d"], key: Array) -> TrigonometricSeries:
         """One target of the stream, in coordinates turned by R."""
-        for_waves, for_phases = jax.random.split(key)
-        count, dimension = self.scales.shape
-        waves = self.scales * jax.random.normal(for_waves, (count, dimension), jnp.float64)
-        phases = jax.random.uniform(for_phases, (count,), jnp.float64, 0.0, 2 * jnp.pi)
+        count = len(self.scales)
+        waves = self.scales * jax.random.normal(key, self.scales.shape, jnp.float64)
         size = self.amplitude * jnp.sqrt(2.0 / count)
-        return TrigonometricSeries(jnp.full(count, size), waves @ rotation.T, phases)
+        phase = jnp.full(count, -jnp.pi / 2)
+        return TrigonometricSeries(jnp.full(count, size), waves @ rotation.T, phase)
 
 
 def noise(dimension: int) -> Stream:
@@ -98,7 +99,10 @@ def overlap(frames: Float[Array, "H d d_k"]) -> Float[Array, ""]:
 
 
 def leave_one_out(heads: Heads, x: Float[Array, "n d"], y: Float[Array, " n"]) -> Array:
-    """``f̂_h^{−i}(X_i) = Σ_{j≠i} K_h(X_i, X_j) Y_j / Σ_{j≠i} K_h(X_i, X_j)``, (H, n), as exact as x."""
+    """``f̂_h^{−i}(X_i) = Σ_{j≠i} K_h(X_i, X_j) Y_j / Σ_{j≠i} K_h(X_i, X_j)``, (H, n).
+
+    In the precision of x.
+    """
     k = jnp.einsum("hdp,nd->phn", heads.frames.astype(x.dtype), x)
     bandwidth = heads.bandwidth.astype(x.dtype)[:, None, None]
     log_k = heads.kernel.log_value(k[..., :, None], k[..., None, :], bandwidth)
@@ -126,7 +130,9 @@ def learn(
     penalty: Any = 0.0,
     learn_weights: Any = False,
 ) -> Learned:
-    """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``, new tasks at every step.
+    """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``.
+
+    New tasks at every step.
 
     Args:
         stream: of targets.
@@ -191,9 +197,9 @@ def runs(settings: dict[str, Any], seed: int, seeds: int) -> Iterator[tuple[str,
     Starts, rotations and tasks are those of the seed: variants are paired.
 
     Args:
-        settings: ``streams``, ``variants`` (penalty, learn_weights), ``dimension``, ``heads`` (count,
-            width, angle of the start, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps, tasks,
-            rate).
+        settings: ``streams``, ``variants`` (penalty, learn_weights), ``dimension``, ``heads``
+            (count, width, angle of the start, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps,
+            tasks, rate).
         seed: of the experiment.
         seeds: how many.
 

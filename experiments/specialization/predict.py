@@ -45,7 +45,7 @@ def decomposition(
     stream: Any, rotation: Any, heads: Any, weights: Any, key: Any, n: float, noise_sd: float,
     targets: int, queries: int,
 ) -> Any:  # fmt: skip
-    """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg``, and the mean n_eff, over held-out tasks.
+    """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg`` and n_eff, means over held-out tasks.
 
     Weights need not sum to one: the bias of the ensemble is ``Σ_h α_h E f̂_h − m``.
     """

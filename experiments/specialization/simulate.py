@@ -1,4 +1,4 @@
-"""Frames before and after learning, and their held-out error by drawn keys and labels."""
+"""Frames before and after learning, and their held-out error by drawn keys."""
 
 from functools import partial
 from typing import Any
@@ -51,16 +51,20 @@ def _error(
     stream: Any, rotation: Any, heads: Any, weights: Any, key: Any, n: int, noise_sd: float,
     *, targets: int, queries: int, replicates: int,
 ) -> Any:  # fmt: skip
-    """Mean of (f̄(x) − m(x))² over held-out targets, queries, keys and labels."""
+    """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys.
+
+    The labels' noise is integrated out: ``(Σ_h α_h g_h − m)² + σ² Σ_i (Σ_h α_h w_hi)²``.
+    """
     for_target, for_query, for_data = key
     at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
 
     def one(index: Any) -> Any:
         target = stream.target(rotation, jax.random.fold_in(for_target, index // replicates))
-        for_keys, for_labels = jax.random.split(jax.random.fold_in(for_data, index))
-        x = jax.random.normal(for_keys, (n, heads.dimension), jnp.float64)
-        y = target(x) + noise_sd * jax.random.normal(for_labels, (n,), jnp.float64)
-        estimates = jax.vmap(lambda q: weights @ (nw_weights(heads, q, x) @ y))(at)
-        return jnp.mean((estimates - target(at)) ** 2)
+        x = jax.random.normal(
+            jax.random.fold_in(for_data, index), (n, heads.dimension), jnp.float64
+        )
+        pooled = jax.vmap(lambda q: weights @ nw_weights(heads, q, x))(at)
+        variance = noise_sd**2 * jnp.sum(pooled**2, axis=1)
+        return jnp.mean((pooled @ target(x) - target(at)) ** 2 + variance)
 
     return jax.lax.map(one, jnp.arange(targets * replicates)).mean()
