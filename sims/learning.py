@@ -16,7 +16,7 @@ import optax
 from jaxtyping import Array, Float
 
 from sims.problem import FRAMES, Heads, TrigonometricSeries
-from sims.problem.checks import check_count, check_non_negative, check_positive
+from sims.problem.checks import as_floats, check_count, check_non_negative, check_positive
 
 FEATURES = 8
 """Waves of a target."""
@@ -35,6 +35,10 @@ class Stream(eqx.Module):
     scales: Float[Array, "J d"]
     amplitude: Float[Array, ""]
 
+    def __init__(self, scales: Any, amplitude: Any) -> None:
+        self.scales = as_floats("stream.scales", scales)
+        self.amplitude = as_floats("stream.amplitude", amplitude)
+
     def target(self, rotation: Float[Array, "d d"], key: Array) -> TrigonometricSeries:
         """One target of the stream, in coordinates turned by R."""
         count = len(self.scales)
@@ -46,22 +50,22 @@ class Stream(eqx.Module):
 
 def noise(dimension: int) -> Stream:
     """m = 0: the labels are noise, only variance can be learned."""
-    return Stream(jnp.ones((FEATURES, dimension)), jnp.zeros(()))
+    return Stream(jnp.ones((FEATURES, dimension)), 0.0)
 
 
 def single(dimension: int) -> Stream:
     """All targets live along one and the same direction."""
-    return Stream(jnp.zeros((FEATURES, dimension)).at[:, 0].set(1.0), jnp.ones(()))
+    return Stream(jnp.zeros((FEATURES, dimension)).at[:, 0].set(1.0), 1.0)
 
 
 def additive(dimension: int) -> Stream:
     """Targets are sums of functions of one coordinate each, the same coordinates throughout."""
-    return Stream(jnp.eye(dimension)[jnp.arange(FEATURES) % dimension], jnp.ones(()))
+    return Stream(jnp.eye(dimension)[jnp.arange(FEATURES) % dimension], 1.0)
 
 
 def isotropic(dimension: int) -> Stream:
     """No direction matters more than another: ``g_j/√d``."""
-    return Stream(jnp.full((FEATURES, dimension), dimension**-0.5), jnp.ones(()))
+    return Stream(jnp.full((FEATURES, dimension), dimension**-0.5, jnp.float64), 1.0)
 
 
 STREAMS: dict[str, Callable[[int], Stream]] = {
@@ -155,7 +159,7 @@ def learn(
     check_positive("learning.rate", rate)
     check_non_negative("learning.penalty", penalty)
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
-    even = jnp.full(start.count, 1.0 / start.count)
+    even = jnp.full(start.count, 1.0 / start.count, jnp.float64)
 
     def loss(parameters: tuple[Array, Array], key: Array) -> Array:
         frames, weights = parameters
@@ -236,7 +240,7 @@ def runs(settings: dict[str, Any], seed: int, seeds: int) -> Iterator[tuple[str,
 
         return jax.lax.map(one, (rotation, stacked, keys[:, 1]))
 
-    even = jnp.full((seeds, shape["count"]), 1.0 / shape["count"])
+    even = jnp.full((seeds, shape["count"]), 1.0 / shape["count"], jnp.float64)
     for name in settings["streams"]:
         for variant, chosen in settings["variants"].items():
             learned = every(STREAMS[name](dimension), chosen["penalty"], chosen["learn_weights"])
