@@ -1,0 +1,155 @@
+"""Error against the number of heads: D growing or fixed, heads aligned or diverse."""
+
+import itertools
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.judgement import Verdict, claim, equivalence, ordering
+from sims.results import Results, mean_and_error
+
+WIDTH, BUDGET = 4, 16
+"""d_k of the growing budget, and the fixed budget D."""
+DIVERSE, HALF, ALIGNED = 0.0, 0.5, 1.0
+KINDS = {ALIGNED: "aligned", HALF: "noise correlation ½", DIVERSE: "diverse"}
+
+
+class Errors:
+    """Errors of the ensemble by (H, d_k, noise correlation), batches kept for paired contrasts."""
+
+    def __init__(self, results: Results) -> None:
+        self.batches: dict[tuple[int, int, float], np.ndarray] = {}
+        self.theory: dict[tuple[int, int, float], float] = {}
+        for name, at in results.points.items():
+            heads, width = at["heads.count"], at["heads.width"]
+            # One head is the same whatever the correlation of the noise of several.
+            kinds = tuple(KINDS) if heads == 1 else (at["design.correlation"],)
+            sizes = [h for h in 2 ** np.arange(10) if h <= heads] if width == WIDTH else [heads]
+            for kind, size in itertools.product(kinds, map(int, sizes)):
+                point = size, width, kind
+                self.batches[point] = _error(results.simulation[name], size)
+                self.theory[point] = float(_error(results.theory[name], size))
+
+    def growing(self, kind: float) -> list[tuple[int, int, float]]:
+        """Points of width :data:`WIDTH`, by H."""
+        return sorted(p for p in self.batches if p[1] == WIDTH and p[2] == kind)
+
+    def fixed(self, kind: float) -> list[tuple[int, int, float]]:
+        """Points of budget :data:`BUDGET`, by H."""
+        return sorted(p for p in self.batches if p[0] * p[1] == BUDGET and p[2] == kind)
+
+    def drop(self, first: Any, second: Any) -> tuple[float, float]:
+        """1 − second/first of the means, with its paired standard error."""
+        a, b = self.batches[first], self.batches[second]
+        ratio = b.mean() / a.mean()
+        return 1 - ratio, mean_and_error((b - ratio * a) / a.mean())[1]
+
+
+def _error(data: xr.Dataset, heads: int) -> np.ndarray:
+    """Mean squared error of the average of the first heads; one a batch."""
+    names = ("bias_product", "signal_covariance", "noise_covariance")
+    matrix = np.sum([data[f"integrated_{name}"].values for name in names], axis=0)
+    return matrix[..., :heads, :heads].mean((-2, -1))
+
+
+def judge(results: Results, experiment: Any) -> list[Verdict]:
+    errors = Errors(results)
+    aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
+    split = errors.fixed(DIVERSE)
+    batches = min(results.batches(name) for name in results.points)
+
+    def said(regime: str, decide: Any, effects: list[tuple[float, float]]) -> Verdict:
+        wanted = claim(experiment, "adding-heads", regime)
+        value, error = np.reshape(effects, (-1, 2)).T
+        finding = decide(
+            value, error, margin=wanted.margin, level=wanted.level, batches=batches,
+            replicates=results.replicates,
+        )  # fmt: skip
+        return Verdict.of(wanted, results.experiment, finding)
+
+    one = errors.batches[diverse[0]]
+    gains = [errors.batches[a] - errors.batches[b] for a, b in pairwise(diverse)]
+    several = [p for p in split if p[0] > 1]
+    best = min(split[1:-1], key=lambda p: errors.theory[p], default=split[-1])
+    against = [
+        (float(values.mean() / errors.theory[p] - 1), mean_and_error(values)[1] / errors.theory[p])
+        for p, values in errors.batches.items()
+    ]
+    return [
+        said("growing D, aligned heads", equivalence,
+             [errors.drop(aligned[0], p) for p in aligned[1:]]),
+        said("growing D, diverse heads", ordering,
+             [errors.drop(a, b) for a, b in pairwise(diverse)]),
+        said("growing D, returns fall", ordering,
+             [mean_and_error((a - b) / one.mean()) for a, b in pairwise(gains)]),
+        said("few diverse against many aligned", ordering,
+             [errors.drop(aligned[-1], diverse[1])]),
+        said("fixed D, diverse against aligned", ordering,
+             [errors.drop((h, w, ALIGNED), (h, w, DIVERSE)) for h, w, _ in several]),
+        said("fixed D, the best split", ordering,
+             [errors.drop(end, best) for end in (split[0], split[-1])]),
+        said("theory", equivalence, against),
+    ]  # fmt: skip
+
+
+def numbers(results: Results) -> dict[str, Any]:
+    """Numbers that the caption quotes."""
+    errors = Errors(results)
+    aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
+    best = min(errors.fixed(DIVERSE), key=lambda p: errors.batches[p].mean())
+    return {
+        "most": aligned[-1][0],
+        "few": diverse[1][0],
+        "gained": errors.drop(diverse[0], diverse[-1])[0],
+        "first": errors.drop(diverse[0], diverse[1])[0],
+        "last": errors.drop(diverse[-2], diverse[-1])[0],
+        "best_heads": best[0],
+        "best_width": best[1],
+        "least_n_eff": min(float(d["n_eff"].min()) for d in results.theory.values()),
+    }
+
+
+def figure(results: Results) -> Figure:
+    errors = Errors(results)
+    drawing, axes = figures.panels(1, 2, height=2.9, width=figures.PAGE, sharey=True)
+    with figures.style():
+        _panel(axes[0, 0], errors, errors.growing)
+        _panel(axes[0, 1], errors, errors.fixed)
+        counts = [p[0] for p in errors.growing(DIVERSE)]
+        axes[0, 0].set_xticks(counts, [f"{h}\n{h * WIDTH}" for h in counts])
+        splits = errors.fixed(DIVERSE)
+        axes[0, 1].set_xticks([p[0] for p in splits], [f"{h}\n{w}" for h, w, _ in splits])
+        axes[0, 0].set(ylabel="MSE", xlabel="number of heads $H$\nbudget $D = 4H$")
+        axes[0, 1].set(xlabel="number of heads $H$\nhead width $d_k = 16/H$")
+        axes[0, 0].set_title("budget grows ($d_k$ = 4)")
+        axes[0, 1].set_title("budget fixed ($D$ = 16)")
+        shown = [k for k in KINDS if len(errors.fixed(k)) > 1]
+        places = [list(KINDS).index(k) for k in shown]
+        figures.key(
+            axes[0, 1], [KINDS[k] for k in shown], [figures.PALETTE[i] for i in places],
+            [figures.MARKERS[i] for i in places], title="heads", loc="upper right",
+        )  # fmt: skip
+    figures.letters(axes.flat)
+    return drawing
+
+
+def _panel(ax: Axes, errors: Errors, points: Any) -> None:
+    for i, kind in enumerate(KINDS):
+        chosen = points(kind)
+        if len(chosen) < 2:
+            continue
+        heads = np.array([p[0] for p in chosen], float)
+        figures.theory(ax, heads, [errors.theory[p] for p in chosen], figures.PALETTE[i])
+        value, error = np.array([mean_and_error(errors.batches[p]) for p in chosen]).T
+        # One head is one point, drawn once.
+        first = 0 if kind == ALIGNED else int(heads[0] == 1)
+        figures.simulated(
+            ax, heads[first:], value[first:], error[first:], figures.PALETTE[i], figures.MARKERS[i]
+        )
+    figures.log_axes(ax, x=True)
+    ax.set_xticks([], minor=True)

@@ -1,0 +1,141 @@
+"""Head weights: how an ensemble ``f̄ = Σ_h α_h f̂_h``, ``Σ_h α_h = 1``, may weigh its heads.
+
+Everything follows from the risk matrix ``M = E[ββᵀ] + S`` (H, H) of the heads' errors (bias
+products plus covariances, squared unit of Y; see :mod:`sims.terms`): the ensemble's mean squared
+error is ``αᵀMα``. Each rule below minimises it over its own set of weights, and the sets are
+nested, uniform ⊂ ordered ⊂ non-negative ⊂ all that sum to one, so the least risks are ordered the
+other way round.
+
+The constrained problems are solved exactly by SciPy's active-set least squares with non-negative
+coefficients: for any root R of M (``RᵀR = M``) and any c > 0, the u ≥ 0 that minimises
+``‖Ru‖² + c²(1ᵀu − 1)²`` is proportional to the minimiser on the simplex. (Its optimality
+conditions are ``Mu = c²(1 − 1ᵀu)1 + μ``, μ ≥ 0, ``μᵀu = 0``; divided by 1ᵀu they are those of the
+simplex.) No JAX: analyses use this module too.
+
+Sources: optimal weights, Bates & Granger 1969 (doi:10.1057/jors.1969.103); non-negative ones,
+Breiman 1996, "Stacked regressions" (doi:10.1007/BF00117832). Ordered weights are a reconstruction
+of those that the general weighting theory (arXiv 2512.22286) is about.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh, lstsq
+from scipy.optimize import nnls
+
+from sims.errors import InputError
+
+Weighting = Callable[[np.ndarray], np.ndarray]
+
+
+def uniform(matrix: Any) -> np.ndarray:
+    """``α_h = 1/H``. Optimal iff all row sums of M are equal.
+
+    Args:
+        matrix: M, (H, H); only its size is used.
+    """
+    heads = len(_checked(matrix))
+    return np.full(heads, 1.0 / heads)
+
+
+def optimal(matrix: Any) -> np.ndarray:
+    """``α* = M⁻¹1/(1ᵀM⁻¹1)``, of any sign: the least risk of all weights that sum to one.
+
+    For a singular M (aligned heads), of all minimisers the one of least norm.
+
+    Args:
+        matrix: M, (H, H), symmetric positive semidefinite.
+
+    Returns:
+        α, (H,), sum 1.
+    """
+    matrix = _checked(matrix)
+    heads, scale = len(matrix), np.trace(matrix) or 1.0
+    # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
+    system = np.ones((heads + 1, heads + 1))
+    system[:heads, :heads], system[heads, heads] = matrix / scale, 0.0
+    solution = lstsq(system, np.eye(heads + 1)[heads])[0]
+    return solution[:heads] / solution[:heads].sum()
+
+
+def non_negative(matrix: Any) -> np.ndarray:
+    """The least risk on the simplex: ``α ≥ 0``, sum 1.
+
+    Args:
+        matrix: M, (H, H), symmetric positive semidefinite.
+
+    Returns:
+        α, (H,).
+    """
+    matrix = _checked(matrix)
+    values, vectors = eigh(matrix)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    size = np.sqrt(np.trace(matrix) / len(matrix)) or 1.0
+    system = np.vstack([root / size, np.ones(len(matrix))])
+    found = nnls(system, np.eye(len(matrix) + 1)[-1])[0]
+    return found / found.sum()
+
+
+def ordered(matrix: Any, order: Any = None) -> np.ndarray:
+    """The least risk with ``α_(1) ≥ α_(2) ≥ … ≥ α_(H) ≥ 0``, sum 1.
+
+    No head weighs more than one that comes before it. With ``α_(j) = Σ_{k ≥ j} u_k/k`` that is
+    the non-negative problem in u, whose k-th unit vector weighs the first k heads equally.
+
+    Args:
+        matrix: M, (H, H), symmetric positive semidefinite.
+        order: the heads in their order, a permutation of 0…H−1; None: by their own risk M_hh,
+            best first.
+
+    Returns:
+        α, (H,), in the heads' own numbering.
+    """
+    matrix = _checked(matrix)
+    heads = len(matrix)
+    order = np.argsort(np.diagonal(matrix), kind="stable") if order is None else np.asarray(order)
+    if order.shape != (heads,) or sorted(order.tolist()) != list(range(heads)):
+        raise InputError("weighting.order", order.tolist(), f"a permutation of 0 to {heads - 1}")
+    first = np.zeros((heads, heads))
+    first[order] = np.triu(np.ones((heads, heads))) / np.arange(1, heads + 1)
+    return first @ non_negative(first.T @ matrix @ first)
+
+
+def risk(weights: Any, matrix: Any) -> np.ndarray:
+    """``αᵀMα``: the mean squared error of the ensemble with these weights.
+
+    Args:
+        weights: (…, H).
+        matrix: (…, H, H), broadcast against the weights.
+
+    Returns:
+        (…), squared unit of Y.
+    """
+    weights = np.asarray(weights, float)
+    return np.einsum("...h,...hg,...g->...", weights, np.asarray(matrix, float), weights)
+
+
+def _checked(matrix: Any) -> np.ndarray:
+    """A finite, symmetric, positive semidefinite matrix, to rounding."""
+    matrix = np.asarray(matrix, float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise InputError("weighting.matrix", matrix.shape, "shape (H, H), H >= 1")
+    if not np.isfinite(matrix).all():
+        raise InputError("weighting.matrix", "an entry that is not finite", "finite numbers")
+    size = float(np.abs(matrix).max())
+    if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8 * size):
+        raise InputError("weighting.matrix", "an asymmetric matrix", "symmetric")
+    matrix = (matrix + matrix.T) / 2
+    least = float(eigh(matrix, eigvals_only=True)[0])
+    if least < -1e-8 * size:
+        raise InputError("weighting.matrix", f"eigenvalue {least:.3g}", "positive semidefinite")
+    return matrix
+
+
+WEIGHTINGS: dict[str, Weighting] = {
+    "uniform": uniform,
+    "ordered": ordered,
+    "non_negative": non_negative,
+    "optimal": optimal,
+}
+"""Every weighting: name to ``M (H, H) -> α (H,)``; the largest risk first."""

@@ -1,0 +1,124 @@
+"""The experiment `weighting`: law of estimation cost, cross-fitting, verdicts that can fail."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+from sims.cli.steps import _module
+from sims.experiment import load_experiment
+from sims.report import render_caption
+from sims.results import Results
+from sims.weighting import optimal, risk
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "weighting"
+simulate, predict, analysis = (
+    _module(FOLDER / f"{n}.py") for n in ("simulate", "predict", "analysis")
+)
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    whole = load_experiment(FOLDER)
+    run = whole.simulation.model_copy(update={"batches": 4, "replicates_per_batch": 4})
+    fidelities = {"smoke": whole.fidelities["smoke"].model_copy(update={"simulation": {}})}
+    return whole.model_copy(update={"simulation": run, "fidelities": fidelities})
+
+
+@pytest.fixture(scope="module")
+def results(experiment):
+    simulated = simulate.simulate(experiment, "smoke")
+    predicted = predict.predict(experiment, "smoke")
+    assert list(simulated) == list(predicted)
+    return Results("weighting", "smoke", {k: {} for k in simulated}, simulated, predicted, {})
+
+
+@pytest.mark.theory
+def test_estimation_cost_by_brute_force():
+    """Normal residuals in plain NumPy: 4 standard errors (false alarm 2·10⁻⁴ for the three m)."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 4))
+    matrix, noise = root.T @ root, 1.3
+    best = float(risk(optimal(matrix), matrix))
+    for m in (8, 12, 40):
+        e = rng.normal(size=(2000, m, 4)) @ root + noise * rng.normal(size=(2000, m, 1))
+        excess = [float(risk(optimal(r.T @ r / m), matrix)) - best for r in e]
+        error = np.std(excess, ddof=1) / np.sqrt(len(excess))
+        law = predict.estimation_cost(m, 4, best, noise)
+        assert abs(np.mean(excess) - law) < 4 * error
+    assert predict.estimation_cost(4, 4, 1.0, 1.0) == np.inf
+
+
+@pytest.mark.theory
+def test_cross_fitting_does_not_flatter():
+    """Equal heads, noisy matrices: in-sample weights show a gain, cross-fitted ones none."""
+    rng = np.random.default_rng(1)
+    root = rng.normal(size=(12, 40, 5))
+    batches = np.einsum("bih,big->bhg", root, root) / 40
+    zero = np.zeros_like(batches)
+    dims = ("batch", "head", "head2")
+    data = xr.Dataset(
+        {
+            "integrated_bias_product": (dims, batches),
+            "integrated_signal_covariance": (dims, zero),
+            "integrated_noise_covariance": (dims, zero),
+        }
+    )
+    gain, error = analysis.simulated_gain(data, "optimal")
+    mean = batches.mean(0)
+    in_sample = 1 - float(risk(optimal(mean), mean)) / float(risk(np.full(5, 0.2), mean))
+    assert in_sample > 0
+    assert gain < 2 * error
+
+
+def test_every_claim_is_judged_and_drawn(results, experiment):
+    verdicts = analysis.judge(results, experiment)
+    assert {(v.claim, v.regime) for v in verdicts} == {(c.id, c.regime) for c in experiment.claims}
+    text = render_caption(
+        FOLDER / "caption.md", experiment, results, verdicts, analysis.numbers(results)
+    )
+    assert "{{" not in text
+    assert isinstance(analysis.figure(results), Figure)
+
+
+def test_verdicts_can_fail(results, experiment):
+    """Swap the roles: the equal heads' data under the unequal heads' name, and a wrong law."""
+    first, second = [name for name in results.simulation if name != "cost"]
+    swapped = replace(
+        results,
+        simulation=results.simulation
+        | {first: results.simulation[second], second: results.simulation[first]},
+    )
+    found = {v.regime: v.verdict for v in analysis.judge(swapped, experiment)}
+    assert found["equal row sums"] == "refuted"
+    assert found["unequal heads"] == "refuted"
+    assert found["size of the gain"] == "refuted"
+    doubled = results.theory["cost"].copy(deep=True)
+    doubled["excess"] = 10 * doubled["excess"]
+    wrong = replace(results, theory=results.theory | {"cost": doubled})
+    found = {v.regime: v.verdict for v in analysis.judge(wrong, experiment)}
+    assert found["cost of estimation"] == "refuted"
+
+
+def test_deviations_are_those_of_heads(experiment):
+    """One training set by plain NumPy."""
+    import jax
+
+    from sims.simulation import draw
+
+    task, heads, n, _ = experiment.points("smoke")[1].spec.build()
+    key = jax.random.key(5)
+    found = np.asarray(simulate.deviations(task, heads, key, n, 3, 0.4))
+    x, unit = (np.asarray(a) for a in draw(task, key, n))
+    queries = 0.4 * np.asarray(
+        jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (3, x.shape[1]), float)
+    )
+    labels = np.asarray(task.target(x)) + 0.5 * unit
+    for row, query in zip(found, queries, strict=True):
+        for h, (frame, b) in enumerate(zip(heads.frames, heads.bandwidth, strict=True)):
+            w = np.exp(-(((x - query) @ np.asarray(frame)) ** 2).sum(1) / (2 * b**2))
+            expected = w @ labels / w.sum() - float(task.target(query))
+            assert row[h] == pytest.approx(expected, rel=1e-9)

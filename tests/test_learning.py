@@ -1,0 +1,103 @@
+"""Heads that learn: the leave-one-out error, the retraction, and what learning finds."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.errors import InputError
+from sims.learning import STREAMS, learn, leave_one_out, overlap, retract
+from sims.problem import FRAMES, Heads
+
+
+def heads(angle=30.0, count=3, dimension=4, width=1, seed=0):
+    frames = FRAMES["equiangular"](dimension, count, width, seed=seed, angle=angle)
+    return Heads(frames, "gaussian", 0.7)
+
+
+@pytest.mark.theory
+def test_leave_one_out_by_leaving_one_out():
+    """Every label estimated by plain NumPy from all other pairs."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(9, 4)), rng.normal(size=9)
+    chosen = heads(width=1)
+    found = np.asarray(leave_one_out(chosen, jnp.asarray(x), jnp.asarray(y)))
+    for h, frame in enumerate(np.asarray(chosen.frames)):
+        for i in range(9):
+            others = np.arange(9) != i
+            w = np.exp(-(((x[others] - x[i]) @ frame) ** 2).sum(1) / (2 * 0.7**2))
+            assert found[h, i] == pytest.approx(w @ y[others] / w.sum(), rel=1e-12)
+
+
+@pytest.mark.theory
+def test_overlap_is_the_mean_squared_cosine():
+    assert float(overlap(heads(30.0).frames)) == pytest.approx(0.75)
+    assert float(overlap(heads(90.0).frames)) == pytest.approx(0.0, abs=1e-15)
+    wide = FRAMES["equiangular"](8, 3, 2, angle=[0, 60])
+    assert float(overlap(wide)) == pytest.approx((1 + 0.25) / 2)
+
+
+def test_retraction_is_orthonormal_and_near():
+    """It keeps orthonormal frames, and differs from U + ε by O(ε²) along the manifold."""
+    frames = FRAMES["haar"](6, 3, 2)
+    np.testing.assert_allclose(retract(frames), frames, atol=1e-13)
+    step = jax.random.normal(jax.random.key(0), frames.shape)
+    step = step - jnp.einsum("hdp,hqp,hqr->hdr", frames, frames, step)  # tangent, off the span
+    for size in (1e-2, 1e-3):
+        moved = retract(frames + size * step)
+        np.testing.assert_allclose(moved.mT @ moved, np.tile(np.eye(2), (3, 1, 1)), atol=1e-12)
+        assert float(jnp.abs(moved - frames - size * step).max()) < 10 * size**2
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("name", STREAMS)
+def test_streams(name):
+    """Odd targets, of mean variance up to 1, that see only the coordinates of their stream."""
+    rotation, stream = jax.random.orthogonal(jax.random.key(1), 4), STREAMS[name](4)
+    target = stream.target(rotation, jax.random.key(2))
+    x = jax.random.normal(jax.random.key(3), (200, 4))
+    np.testing.assert_allclose(target(-x), -target(x), atol=1e-12)
+    seen = np.asarray(target.frequency @ rotation)
+    if name == "single":
+        np.testing.assert_allclose(seen[:, 1:], 0, atol=1e-12)
+    if name == "additive":
+        assert (np.abs(seen) > 1e-9).sum() == len(seen)
+    many = jax.vmap(lambda key: jnp.mean(stream.target(rotation, key)(x) ** 2))
+    assert float(many(jax.random.split(jax.random.key(4), 300)).mean()) < 1
+    assert (name == "noise") == (float(jnp.abs(target(x)).max()) == 0.0)
+
+
+OPTIONS = {"n": 48, "noise_sd": 0.3, "steps": 60, "tasks": 1, "rate": 0.1}
+
+
+def test_learning_finds_the_one_direction():
+    """Heads on a single direction turn to it and stay orthonormal; the same key, the same heads."""
+    rotation, start = jax.random.orthogonal(jax.random.key(1), 4), heads(10.0)
+    run = jax.jit(lambda key: learn(STREAMS["single"](4), rotation, start, key, **OPTIONS))
+    found = run(jax.random.key(0))
+    assert (jnp.abs(jnp.einsum("hdp,d->hp", found.frames, rotation[:, 0])) > 0.95).all()
+    np.testing.assert_allclose(jnp.sum(found.frames**2, 1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(found.weights, 1 / 3)
+    np.testing.assert_array_equal(found.frames, run(jax.random.key(0)).frames)
+
+
+def test_penalty_parts_heads_and_weights_learn():
+    rotation = jnp.eye(4)
+    start = heads(10.0)
+
+    def run(penalty, free):
+        key = jax.random.key(0)
+        return learn(STREAMS["additive"](4), rotation, start, key, penalty=penalty,
+                     learn_weights=free, **OPTIONS)  # fmt: skip
+
+    run = jax.jit(run)
+    assert float(overlap(run(5.0, False).frames)) < 0.01
+    free = run(0.0, True)
+    assert float(free.weights.sum()) > 1.2  # an even mean of heads that differ is too flat
+    assert float(free.overlap[0]) == pytest.approx(np.cos(np.deg2rad(10)) ** 2)
+
+
+def test_bad_settings_are_refused():
+    for wrong in ({"n": 0}, {"steps": 0}, {"rate": 0.0}, {"penalty": -1.0}):
+        with pytest.raises(InputError, match="learning"):
+            learn(STREAMS["noise"](4), jnp.eye(4), heads(), jax.random.key(0), **(OPTIONS | wrong))
