@@ -15,7 +15,7 @@ from tests.sequential import sequential_test
 
 @pytest.fixture
 def monte_carlo():
-    """``monte_carlo(draw, expected, tolerance=0, batches=32)``: fails a correct simulation once in 1e5.
+    """``monte_carlo(draw, expected, tolerance=0, batches=32)``: once in 1e5 a false alarm.
 
     See :mod:`tests.sequential`.
     """
@@ -25,7 +25,7 @@ def monte_carlo():
         place = np.unravel_index(outcome.worst, np.shape(expected)) if np.ndim(expected) else ()
         assert outcome.passed, (
             f"at {tuple(map(int, place))}: simulated {outcome.estimate:.6g} ± {outcome.error:.2g}, "
-            f"expected {np.asarray(expected).ravel()[outcome.worst]:.6g}, p-values {outcome.p_values}"
+            f"expected {np.ravel(expected)[outcome.worst]:.6g}, p-values {outcome.p_values}"
         )
         return outcome
 

@@ -1,7 +1,9 @@
-"""Sequential Monte Carlo tests with a stated false-alarm rate (Gandy & Scott 2020, arXiv 2001.06465).
+"""Sequential Monte Carlo tests with a stated false-alarm rate.
 
+After Gandy & Scott (2020), "Unit testing for MCMC and other Monte Carlo methods", arXiv 2001.06465.
 A correct simulation fails a test with probability at most α (1e-5), yet a test usually costs one
-small sample. With k looks at fresh samples, β = α/k and γ = β^(1/k), look i = 1 … k has p-value q and
+small sample. With k looks at fresh samples, β = α/k and γ = β^(1/k), look i = 1 … k has p-value q
+and
 
 ```
 q ≤ β_i            fails,     β_1 = β, β_{i+1} = β_i / γ
@@ -13,9 +15,9 @@ The last look passes unless it fails. Since P(q ≤ u) ≤ u, the chance of a fa
 β + γ(β/γ + γ(β/γ² + …)) = kβ = α. With α = 1e-5 and k = 5, γ = 0.072: 93% of correct simulations
 pass at the first look, and a wrong one is looked at again with Δ times the sample.
 
-q is Bonferroni's over all numbers compared: Student's t of the means of iid batches, two-sided. So the
-rate holds as far as batch estimates are normal; let a batch have many replicates, compare quantities
-that are means (biases, not their squares).
+q is Bonferroni's over all numbers compared: Student's t of the means of iid batches, two-sided. So
+the rate holds as far as batch estimates are normal: give a batch many replicates, and compare
+quantities that are means (biases, not their squares).
 """
 
 from collections.abc import Callable

@@ -33,7 +33,7 @@ def problem(kernel, bandwidth, cosine=0.6):
     return task, Heads(frames(cosine), kernel, bandwidth), queries
 
 
-def simulated(task, heads, n, queries, names, replicates=64):
+def simulated(task, heads, n, queries, names, replicates=32):
     """Batch estimates of the terms, one row a batch, on one device (a test shares its cores)."""
 
     def draw(seed, batches):
@@ -52,7 +52,7 @@ def flat(data, names):
 
 @pytest.mark.parametrize(
     ("kernel", "bandwidth", "n"),
-    [("gaussian", 0.5, 6), ("gaussian", 0.7, 60), ("softmax", 1.2, 40), ("epanechnikov", 1.0, 30)],
+    [("gaussian", 0.5, 6), ("softmax", 1.2, 40)],
 )
 def test_exact_theory(kernel, bandwidth, n, monte_carlo):
     task, heads, queries = problem(kernel, bandwidth)
@@ -60,9 +60,8 @@ def test_exact_theory(kernel, bandwidth, n, monte_carlo):
     monte_carlo(simulated(task, heads, n, queries, TERMS), flat(exact, TERMS))
 
 
-@pytest.mark.parametrize(("kernel", "bandwidth"), [("gaussian", 0.7), ("softmax", 1.2)])
-def test_first_order_theory(kernel, bandwidth, monte_carlo):
-    task, heads, queries = problem(kernel, bandwidth)
+def test_first_order_theory(monte_carlo):
+    task, heads, queries = problem("gaussian", 0.7)
     n = 1000
     first = predict(task, heads, n, queries)
     n_eff = float(first["n_eff"].min())
@@ -77,7 +76,7 @@ def test_first_order_theory(kernel, bandwidth, monte_carlo):
     monte_carlo(simulated(task, heads, n, queries, TERMS), flat(first, TERMS), tolerance=allowed)
 
 
-@pytest.mark.parametrize("cosine", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("cosine", [0.0, 0.5])
 def test_angle_law(cosine, monte_carlo):
     """Averaged over queries x ~ N(0, κ²I), by Gauss–Hermite nodes as queries."""
     bandwidth, kappa, n = 0.7, 0.5, 600
@@ -91,7 +90,7 @@ def test_angle_law(cosine, monte_carlo):
     pointwise = mass * first["noise_covariance"].values[:, 0, 1]
     assert pointwise.sum() == pytest.approx(law, rel=2e-3)  # enough nodes
     remainder = REMAINDER * float((pointwise / first["n_eff"].values.min(1)).sum())
-    run = simulated(task, heads, n, queries, ("noise_covariance",), replicates=32)
+    run = simulated(task, heads, n, queries, ("noise_covariance",))
 
     def draw(seed, batches):
         return run(seed, batches).reshape(batches, -1, 2, 2)[:, :, 0, 1] @ mass

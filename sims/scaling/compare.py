@@ -83,7 +83,7 @@ def compare(
         weights, k = az.psislw(-density)
         elpd[law], pareto[law] = logsumexp(weights + density, axis=-1), np.asarray(k)
     again = {law: ~(k <= MAX_PARETO_K) for law, k in pareto.items()}
-    flagged = [(law, i) for law in laws for i in np.flatnonzero(again[law])]
+    flagged = [(law, i) for law in laws for i in np.flatnonzero(again[law]).tolist()]
     refits: list[Fit] = []
     if flagged:
         problems = [(law, points.problem(law, **options, absent=i)) for law, i in flagged]
@@ -98,10 +98,11 @@ def compare(
 def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) -> Finding:
     """Whether ``law`` predicts better than each of its rivals.
 
-    A law beats another if its elpd is larger by more than :data:`LEAST` and by more than the normal
-    quantile of ``level`` times the standard error of the difference. Supported: it beats every rival
-    and describes the points. Refuted: some rival that describes the points beats it. Otherwise
-    inconclusive: a power that is hard to tell from a logarithm stays undecided.
+    A law beats another if it describes the points, its elpd is larger by more than :data:`LEAST`,
+    and either by more than the normal quantile of ``level`` times the standard error of the
+    difference, or the other does not describe the points (a gross misfit sits in few points, whose
+    spread says nothing then). Supported: it beats every rival. Refuted: some rival beats it.
+    Otherwise inconclusive: a power that is hard to tell from a logarithm stays undecided.
 
     Args:
         compared: the rivals.
@@ -110,8 +111,8 @@ def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) 
         replicates: behind a point (the fewest).
 
     Returns:
-        A finding whose effect is the elpd difference from the closest rival (the best of the others)
-        and whose margin is :data:`LEAST`.
+        A finding whose effect is the elpd difference from the best of the others, and whose margin is
+        :data:`LEAST`.
     """
     if law not in compared.fits:
         raise InputError("law", law, ", ".join(compared.fits))
@@ -130,7 +131,8 @@ def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) 
 
     def beats(one: str, other: str) -> bool:
         gap, deviation = compared.difference(one, other)
-        return gap > max(LEAST, z * deviation) and compared.fits[one].misfit >= MISFIT
+        clear = gap > z * deviation or compared.fits[other].misfit < MISFIT
+        return compared.fits[one].misfit >= MISFIT and gap > LEAST and clear
 
     verdict = "inconclusive"
     reason = f"{law} against {closest}: elpd difference {effect:.1f} ± {error:.1f}"

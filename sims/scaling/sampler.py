@@ -56,7 +56,7 @@ FLOATS = tuple(name for name in Problem._fields if name not in ("exponential", "
 
 
 def diagonalise(covariance: Any, scales: Any, present: Any) -> tuple[np.ndarray, ...]:
-    """T (k, k), λ (k,) and the rows in use (k,), of V (k, k), D (k,) and the points present (k,)."""
+    """T (k, k), λ (k,) and the rows in use (k,), of V (k, k), D (k,) and points present."""
     keep = np.flatnonzero(present)
     size = len(present)
     inverse = 1 / np.asarray(scales, float)[keep]
@@ -190,8 +190,8 @@ def sample(problems: Problem, seed: int = 0) -> Draws:
         index = np.minimum(np.arange(start, start + BLOCK), count - 1)
         block = Problem(*(field[index] for field in map(np.asarray, problems)))
         samples, diverging = _program()(keys[index], block)
-        parts.append(jax.tree.map(lambda a: np.asarray(a)[: count - start], (samples, diverging)))
-    samples, diverging = jax.tree.map(lambda *a: np.concatenate(a), *parts)
+        parts.append((samples, diverging))
+    samples, diverging = jax.tree.map(lambda *a: np.concatenate(a)[:count], *parts)
     return Draws(
         intercept=samples["intercept"],
         slope=samples["slope"],

@@ -4,7 +4,9 @@ All data sets have 8 points, so the sampler is compiled once for the module.
 """
 
 import dataclasses
+import sys
 
+import jax
 import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
@@ -20,6 +22,16 @@ CURVES = {
     "log": (lambda x: 1 + 2.5 * np.log(x), 2.5),
 }
 BATCH = {"level": 0.95, "replicates": 1000}
+
+
+@pytest.fixture(autouse=True)
+def optimised():
+    """Here running takes longer than compiling."""
+    name = "jax_disable_most_optimizations"
+    before = jax.config.read(name)
+    jax.config.update(name, False)
+    yield
+    jax.config.update(name, before)
 
 
 @pytest.mark.parametrize("law", CURVES)
@@ -128,7 +140,9 @@ def calibration(count, seed):
     thinned = np.array([[f.parameters[n].ravel()[::40] for n in names] for f in fits])
     ranks = (thinned < truth.T[..., None]).sum(-1)  # 0 … 100
     inside = [
-        f.interval(0.9)[0] < p < f.interval(0.9)[1] for f, p in zip(fits, truth[1]) if not f.problem
+        f.interval(0.9)[0] < p < f.interval(0.9)[1]
+        for f, p in zip(fits, truth[1], strict=True)
+        if not f.problem
     ]
     return np.mean(ok), ranks, np.array(inside)
 
@@ -169,15 +183,36 @@ def test_clear_laws_are_told_apart(law):
     assert law_claim(compared, other, **BATCH).verdict == "refuted"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_log_and_small_power_are_not_told_apart(seed):
-    """x^0.15 against a + p log x at 3% errors: nearly one curve. No answer rather than a wrong one."""
+    """x^0.05 and the best a + p log x differ by 0.5% over these points, errors are 3%: no answer."""
     law = ("power", "log")[seed % 2]
-    y = X**0.15 if law == "power" else np.log(X) - 0.5
+    y = X**0.05 if law == "power" else 10 + 0.5 * np.log(X)
     y = y * (1 + 0.03 * np.random.default_rng(seed).normal(size=8))
     compared = compare(X, y, np.full(8, 0.03 * y.mean()), ("power", "log", "log_power"))
     for name in compared.fits:
         assert law_claim(compared, name, **BATCH).verdict == "inconclusive"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["power", "log"])
+def test_no_wrong_law_is_chosen(law):
+    """40 data sets, partly decidable: a law that is not the true one hardly ever wins.
+
+    If the rate of wrong verdicts is 1%, more than 3 of 40 come once in 1400 seeds.
+    """
+    wrong = 0
+    other = "log" if law == "power" else "power"
+    for seed in range(40):
+        rng = np.random.default_rng([40, seed])
+        y = X**0.15 if law == "power" else np.log(X) - 0.5
+        error = y.mean() * rng.choice([0.02, 0.04])
+        compared = compare(X, y + error * rng.normal(size=8), np.full(8, error), ("power", "log"))
+        wrong += (
+            law_claim(compared, law, **BATCH).verdict == "refuted"
+            or law_claim(compared, other, **BATCH).verdict == "supported"
+        )
+    assert wrong <= 3
 
 
 def test_smoothed_weights_agree_with_refits(monkeypatch):
@@ -187,7 +222,7 @@ def test_smoothed_weights_agree_with_refits(monkeypatch):
     data = (X, y, 0.05 * y, ("power", "constant"))
     smoothed = compare(*data)
     assert smoothed.refitted["constant"].any()
-    monkeypatch.setattr("sims.scaling.compare.MAX_PARETO_K", -np.inf)
+    monkeypatch.setattr(sys.modules["sims.scaling.compare"], "MAX_PARETO_K", -np.inf)
     exact = compare(*data)
     assert exact.refitted["power"].all()
     np.testing.assert_allclose(smoothed.elpd["power"], exact.elpd["power"], atol=0.25)
