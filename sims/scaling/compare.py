@@ -111,8 +111,8 @@ def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) 
         replicates: behind a point (the fewest).
 
     Returns:
-        A finding whose effect is the elpd difference from the best of the others, and whose margin is
-        :data:`LEAST`.
+        A finding whose effect is the elpd difference from the best of the others, and whose
+        margin is :data:`LEAST`.
     """
     if law not in compared.fits:
         raise InputError("law", law, ", ".join(compared.fits))

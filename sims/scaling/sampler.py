@@ -52,10 +52,11 @@ class Problem(NamedTuple):
     scatter_sd: Any
 
 
+Diagonal = tuple[np.ndarray, np.ndarray, np.ndarray]
 FLOATS = tuple(name for name in Problem._fields if name not in ("exponential", "present"))
 
 
-def diagonalise(covariance: Any, scales: Any, present: Any) -> tuple[np.ndarray, ...]:
+def diagonalise(covariance: Any, scales: Any, present: Any) -> Diagonal:
     """T (k, k), λ (k,) and the rows in use (k,), of V (k, k), D (k,) and points present."""
     keep = np.flatnonzero(present)
     size = len(present)

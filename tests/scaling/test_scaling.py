@@ -185,7 +185,7 @@ def test_clear_laws_are_told_apart(law):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_log_and_small_power_are_not_told_apart(seed):
-    """x^0.05 and the best a + p log x differ by 0.5% over these points, errors are 3%: no answer."""
+    """x^0.05 and the best a + p log x differ by 0.5% over these points, errors are 3%."""
     law = ("power", "log")[seed % 2]
     y = X**0.05 if law == "power" else 10 + 0.5 * np.log(X)
     y = y * (1 + 0.03 * np.random.default_rng(seed).normal(size=8))
