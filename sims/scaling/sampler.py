@@ -152,7 +152,7 @@ def _program() -> Any:
             _model,
             dense_mass=[names],
             inverse_mass_matrix={names: inverse_curvature},
-            target_accept_prob=0.95,
+            target_accept_prob=0.99,
             max_tree_depth=8,
         )
         state = kernel.init(key, WARMUP, start, (problem,), {})

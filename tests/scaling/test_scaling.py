@@ -225,7 +225,10 @@ def test_smoothed_weights_agree_with_refits(monkeypatch):
     monkeypatch.setattr(sys.modules["sims.scaling.compare"], "MAX_PARETO_K", -np.inf)
     exact = compare(*data)
     assert exact.refitted["power"].all()
-    np.testing.assert_allclose(smoothed.elpd["power"], exact.elpd["power"], atol=0.25)
+    reliable = smoothed.pareto_k["power"] < 0.5  # finite variance of the weights
+    assert reliable.sum() >= 4
+    gap = (smoothed.elpd["power"] - exact.elpd["power"])[reliable]
+    np.testing.assert_allclose(gap, 0, atol=0.1)
 
 
 @pytest.mark.parametrize(
