@@ -6,4 +6,27 @@ import os
 # optimised as in a run.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
+import numpy as np
+import pytest
+
 import sims.problem  # noqa: F401
+from tests.sequential import sequential_test
+
+
+@pytest.fixture
+def monte_carlo():
+    """``monte_carlo(draw, expected, tolerance=0, batches=32)``: once in 1e5 a false alarm.
+
+    See :mod:`tests.sequential`.
+    """
+
+    def check(draw, expected, *, tolerance=0.0, batches=32):
+        outcome = sequential_test(draw, expected, tolerance=tolerance, batches=batches)
+        place = np.unravel_index(outcome.worst, np.shape(expected)) if np.ndim(expected) else ()
+        assert outcome.passed, (
+            f"at {tuple(map(int, place))}: simulated {outcome.estimate:.6g} ± {outcome.error:.2g}, "
+            f"expected {np.ravel(expected)[outcome.worst]:.6g}, p-values {outcome.p_values}"
+        )
+        return outcome
+
+    return check

@@ -1,0 +1,101 @@
+"""Theory against simulation, as sequential tests: each fails a correct suite once in 1e5.
+
+The exact road must agree with simulation to the Monte Carlo error at any n. First-order theory
+may be off by its remainder: a relative ``REMAINDER / n_eff`` of each term, with a constant fixed
+beforehand, and queries with n_eff in the hundreds.
+"""
+
+import jax
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+
+from sims.problem import DESIGNS, TARGETS, Heads, Task
+from sims.simulation import estimate
+from sims.theory import noise_covariance_law, predict
+from tests.sequential import sequential_test
+
+pytestmark = pytest.mark.theory
+
+TERMS = ("bias", "signal_covariance", "noise_covariance")
+REMAINDER = 3.0
+
+
+def frames(cosine):
+    """Two lines in R³ at this cosine."""
+    return np.array([[[1.0], [0.0], [0.0]], [[cosine], [np.sqrt(1 - cosine**2)], [0.0]]])
+
+
+def problem(kernel, bandwidth, cosine=0.6):
+    task = Task(
+        DESIGNS["isotropic"](3), TARGETS["rbf"](3, seed=2, lengthscale=2.0, features=6), 0.5
+    )
+    queries = 0.4 * jax.random.normal(jax.random.key(1), (2, 3), float)
+    return task, Heads(frames(cosine), kernel, bandwidth), queries
+
+
+def simulated(task, heads, n, queries, names, replicates=32):
+    """Batch estimates of the terms, one row a batch, on one device (a test shares its cores)."""
+
+    def draw(seed, batches):
+        result = estimate(
+            task, heads, n, queries, 1000 + seed, batches=batches, replicates_per_batch=replicates,
+            precision="float64", raw_labels=False, devices=jax.devices()[:1],
+        )  # fmt: skip
+        return np.concatenate([result[name].values.reshape(batches, -1) for name in names], axis=1)
+
+    return draw
+
+
+def flat(data, names):
+    return np.concatenate([data[name].values.ravel() for name in names])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bandwidth", "n"),
+    [("gaussian", 0.5, 6), ("softmax", 1.2, 40)],
+)
+def test_exact_theory(kernel, bandwidth, n, monte_carlo):
+    task, heads, queries = problem(kernel, bandwidth)
+    draw = simulated(task, heads, n, queries, TERMS)
+    monte_carlo(draw, flat(predict(task, heads, n, queries, order="exact"), TERMS))
+    # The test can tell: first-order theory fails it at so small an n.
+    assert not sequential_test(draw, flat(predict(task, heads, n, queries), TERMS)).passed
+
+
+def test_first_order_theory(monte_carlo):
+    task, heads, queries = problem("gaussian", 0.7)
+    n = 1000
+    first = predict(task, heads, n, queries)
+    n_eff = float(first["n_eff"].min())
+    assert n_eff > 100
+    # Covariances scale by the variances that they belong to, the bias by the larger of itself and
+    # the deviation of the target.
+    scale = {"bias": np.maximum(np.abs(first["bias"].values), 1.0) / n_eff}
+    for name in TERMS[1:]:
+        deviation = np.sqrt(np.diagonal(first[name].values, axis1=1, axis2=2))
+        scale[name] = deviation[:, :, None] * deviation[:, None, :]
+    allowed = np.concatenate([scale[name].ravel() for name in TERMS]) * REMAINDER / n_eff
+    monte_carlo(simulated(task, heads, n, queries, TERMS), flat(first, TERMS), tolerance=allowed)
+
+
+@pytest.mark.parametrize("cosine", [0.0, 0.5])
+def test_angle_law(cosine, monte_carlo):
+    """Averaged over queries x ~ N(0, κ²I), by Gauss–Hermite nodes as queries."""
+    bandwidth, kappa, n = 0.7, 0.5, 600
+    task, heads, _ = problem("gaussian", bandwidth, cosine)
+    nodes, weights = hermegauss(7)
+    x, y = np.meshgrid(nodes, nodes)
+    queries = kappa * np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
+    mass = np.outer(weights, weights).ravel() / weights.sum() ** 2
+    law = float(noise_covariance_law([cosine], n, 0.5, bandwidth, kappa))
+    first = predict(task, heads, n, queries)
+    pointwise = mass * first["noise_covariance"].values[:, 0, 1]
+    assert pointwise.sum() == pytest.approx(law, rel=2e-3)  # enough nodes
+    remainder = REMAINDER * float((pointwise / first["n_eff"].values.min(1)).sum())
+    run = simulated(task, heads, n, queries, ("noise_covariance",))
+
+    def draw(seed, batches):
+        return run(seed, batches).reshape(batches, -1, 2, 2)[:, :, 0, 1] @ mass
+
+    monte_carlo(draw, law, tolerance=remainder + 2e-3 * law)
