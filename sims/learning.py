@@ -195,7 +195,7 @@ def learn(
     return Learned(frames, weights, path)
 
 
-def runs(settings: dict[str, Any], seed: int, seeds: int) -> Iterator[tuple[str, Any, Any, Any]]:
+def runs(settings: dict[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
     """Every stream and variant of an experiment's settings, learned from every seed.
 
     Starts, rotations and tasks are those of the seed: variants are paired.
@@ -203,15 +203,14 @@ def runs(settings: dict[str, Any], seed: int, seeds: int) -> Iterator[tuple[str,
     Args:
         settings: ``streams``, ``variants`` (penalty, learn_weights), ``dimension``, ``heads``
             (count, width, angle of the start, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps,
-            tasks, rate).
-        seed: of the experiment.
-        seeds: how many.
+            tasks, rate), ``seeds`` (first, count).
 
     Yields:
         ``"stream, variant"``; heads and weights before; heads and :class:`Learned` (with a leading
         axis of seeds) after; rotations (seeds, d, d).
     """
     dimension, shape = settings["dimension"], settings["heads"]
+    seed, seeds = settings["seeds"]["first"], settings["seeds"]["count"]
     root = jax.random.key(seed, impl="threefry2x32")
     keys = jax.vmap(lambda s: jax.random.split(jax.random.fold_in(root, s)))(jnp.arange(seeds))
     rotation = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64))(
@@ -251,7 +250,8 @@ def runs(settings: dict[str, Any], seed: int, seeds: int) -> Iterator[tuple[str,
             yield f"{name}, {variant}", (starts, even), (after, learned), rotation
 
 
-def held_out_key(seed: int, index: int) -> Array:
+def held_out_key(settings: dict[str, Any], index: int) -> Array:
     """Keys of held-out targets, queries and data of one seed, apart from those of learning."""
-    root = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), index)
+    root = jax.random.key(settings["seeds"]["first"], impl="threefry2x32")
+    root = jax.random.fold_in(root, index)
     return jax.random.split(jax.random.fold_in(root, 2**31 - 1), 3)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sims.learning import STREAMS, held_out_key, runs
+from sims.learning import STREAMS, held_out_key, overlap, runs
 from sims.problem import DESIGNS, Task
 from sims.theory import first_order_arrays
 
@@ -17,19 +17,19 @@ PARTS = ("squared_bias", "own", "cross", "n_eff")
 
 def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """One dataset a stream and variant, under the names that ``simulate`` gives them."""
-    run = experiment.simulation_at(fidelity)
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     asked, found = settings["held_out"], {}
-    for name, before, after, rotation in runs(settings, run.seed, run.batches):
+    for name, before, after, rotation in runs(settings):
         stream = STREAMS[name.split(",")[0]](settings["dimension"])
-        data = {}
+        # Beside the simulation's: both roads learned the same heads, or every comparison is void.
+        data = {"hdi_after": ("seed", 1 - np.asarray(jax.vmap(overlap)(after[1].frames)))}
         for state, (each, weights) in {
             "before": before,
             "after": (after[0], after[1].weights),
         }.items():
             rows = [
                 decomposition(
-                    stream, rotation[s], heads, weights[s], held_out_key(run.seed, s)[:2],
+                    stream, rotation[s], heads, weights[s], held_out_key(settings, s)[:2],
                     float(settings["n"]), settings["noise_sd"], asked["targets"], asked["queries"],
                 )
                 for s, heads in enumerate(each)

@@ -14,15 +14,14 @@ from sims.simulation import nw_weights
 
 def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """One dataset a stream and variant; a batch is a seed."""
-    run = experiment.simulation_at(fidelity)
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     asked, found = settings["held_out"], {}
-    for name, before, after, rotation in runs(settings, run.seed, run.batches):
+    for name, before, after, rotation in runs(settings):
         stream = STREAMS[name.split(",")[0]](settings["dimension"])
         errors = {
             state: [
                 _error(
-                    stream, rotation[s], heads, weights[s], held_out_key(run.seed, s),
+                    stream, rotation[s], heads, weights[s], held_out_key(settings, s),
                     settings["n"], settings["noise_sd"], **asked,
                 )
                 for s, heads in enumerate(each)
@@ -41,7 +40,7 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
                 "hdi": (("batch", "step"), 1 - np.asarray(learned.overlap)),
                 "weights": (("batch", "head"), np.asarray(learned.weights)),
             },
-            attrs={"replicates": run.batches},
+            attrs={"replicates": settings["seeds"]["count"]},
         )
     return found
 
