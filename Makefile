@@ -18,7 +18,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce test lint benchmark lock clean
+.PHONY: help setup reproduce publish test lint benchmark lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,11 @@ setup: $(STAMP) ## build .venv from the locked requirements (with uv where there
 
 reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
+
+publish: ## copy ledger, report and figures of FIDELITY to results/published
+	rm -rf results/published && mkdir -p results/published
+	cp results/$(FIDELITY)/ledger.json results/$(FIDELITY)/report.html results/published/
+	cd results/$(FIDELITY) && for figure in */figure.png; do cp "$$figure" "../published/$${figure%%/*}.png"; done
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
