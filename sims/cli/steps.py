@@ -5,6 +5,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -118,8 +119,10 @@ def plot(options: Namespace) -> None:
     verdicts = read_ledger(output.parent / "verdicts.json")
     numbers = analysis.numbers(results) if hasattr(analysis, "numbers") else {}
     caption = render_caption(folder / "caption.md", experiment, results, verdicts, numbers)
+    # A figure of verdicts asks for them by a second parameter.
+    asked = (results, verdicts)[: len(signature(analysis.figure).parameters)]
     with style():
-        figure = analysis.figure(results)
+        figure = analysis.figure(*asked)
     save(figure, output)
     (output.parent / "caption.md").write_text(caption, encoding="utf-8")
 

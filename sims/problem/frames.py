@@ -69,7 +69,7 @@ def principal_angles(
     )
 
 
-def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) -> Array:
+def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: Any) -> Array:
     """Frames whose alignment is a prescribed Gram matrix in each direction.
 
     With the Gram matrix G_j of direction j, ``L_j = G_j^{1/2}`` and an orthonormal (d, H·d_k)
@@ -80,7 +80,7 @@ def gram(dimension: int, count: int, width: int, seed: int = 0, *, gram: Any) ->
         dimension: d ≥ H·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal matrix.
+        seed: of the Haar-random orthonormal matrix; None takes the coordinate axes.
         gram: shape (H, H), the same for all directions, or (d_k, H, H); symmetric positive
             semidefinite with unit diagonal.
 
@@ -125,7 +125,7 @@ def equiangular(
     dimension: int,
     count: int,
     width: int,
-    seed: int = 0,
+    seed: int | None = 0,
     *,
     cosine: Any = None,
     angle: Any = None,
@@ -136,7 +136,7 @@ def equiangular(
         dimension: d ≥ H·d_k.
         count: H.
         width: d_k.
-        seed: of the Haar-random orthonormal matrix.
+        seed: of the Haar-random orthonormal matrix; None takes the coordinate axes.
         cosine: c, a scalar, or one for each direction (d_k,); each in [−1/(H−1), 1].
         angle: the same as angles in degrees, 0 to 90; give either ``cosine`` or ``angle``.
 
@@ -228,8 +228,8 @@ def _haar_matrix(dimension: int, seed: int) -> Float[Array, "d d"]:
     return jax.random.orthogonal(key, dimension, dtype=jnp.float64)
 
 
-def _blocks(dimension: int, count: int, width: int, seed: int) -> Float[Array, "d H d_k"]:
-    basis = _haar_matrix(dimension, seed)
+def _blocks(dimension: int, count: int, width: int, seed: int | None) -> Float[Array, "d H d_k"]:
+    basis = jnp.eye(dimension) if seed is None else _haar_matrix(dimension, seed)
     return basis[:, : count * width].reshape(dimension, count, width)
 
 

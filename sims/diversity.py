@@ -1,0 +1,105 @@
+"""Head Diversity Index (HDI): four definitions, of any correlation matrix of heads.
+
+R is the correlation matrix of head outputs (of their label noise, of their signal or of both), or
+the subspaces' own Gram matrix. All definitions are 1 for R = I (no correlation) and 0 for
+R = 11ᵀ (one head, H times). With the eigenvalues λ of R and p = λ/H::
+
+    mean           1 − mean of the off-diagonal entries
+    top            (H − λ_max)/(H − 1)
+    entropy        (exp(−Σ p log p) − 1)/(H − 1)
+    participation  (1/Σ p² − 1)/(H − 1)
+
+For equicorrelated R all are increasing functions of one another; elsewhere they disagree. With
+equal head variances v, and only then, ``Var f̄ = v (1 − (1 − 1/H) HDI_mean)``.
+
+The paper's abstract calls the HDI spectral without a formula; these are the candidates. Entropy is
+the effective rank of Roy & Vetterli (2007), participation the participation ratio of Σ λ_i.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sims.errors import InputError
+
+
+def mean_index(correlation: Any) -> np.ndarray:
+    """``1 − mean_{h≠g} R_hg``; in [0, 1] where no correlation is negative, up to H/(H−1) else."""
+    r = _checked(correlation)
+    heads = r.shape[-1]
+    return 1 - (r.sum((-2, -1)) - heads) / (heads * (heads - 1))
+
+
+def top_index(correlation: Any) -> np.ndarray:
+    """``(H − λ_max)/(H − 1)``, in [0, 1]."""
+    r = _checked(correlation)
+    heads = r.shape[-1]
+    return (heads - np.linalg.eigvalsh(r)[..., -1]) / (heads - 1)
+
+
+def entropy_index(correlation: Any) -> np.ndarray:
+    """``(exp(−Σ p log p) − 1)/(H − 1)`` with p = λ/H, in [0, 1]; 0 log 0 = 0."""
+    r = _checked(correlation)
+    heads = r.shape[-1]
+    p = np.maximum(np.linalg.eigvalsh(r), 0.0) / heads
+    entropy = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
+    return (np.exp(entropy) - 1) / (heads - 1)
+
+
+def participation_index(correlation: Any) -> np.ndarray:
+    """``(1/Σ p² − 1)/(H − 1)`` with p = λ/H, in [0, 1]. ``Σ p² = ‖R‖_F²/H²``."""
+    r = _checked(correlation)
+    heads = r.shape[-1]
+    return (heads**2 / np.sum(r**2, axis=(-2, -1)) - 1) / (heads - 1)
+
+
+def correlation(covariance: Any) -> np.ndarray:
+    """``R_hg = C_hg/√(C_hh C_gg)``.
+
+    Args:
+        covariance: C, shape (…, H, H).
+
+    Raises:
+        InputError: a head has no variance.
+    """
+    covariance = np.asarray(covariance, float)
+    variance = np.diagonal(covariance, axis1=-2, axis2=-1)
+    if not (variance > 0).all():
+        raise InputError("covariance", float(variance.min()), "every head's variance > 0")
+    scale = np.sqrt(variance)
+    return covariance / (scale[..., :, None] * scale[..., None, :])
+
+
+def geometric_gram(frames: Any) -> np.ndarray:
+    """``G_hg = ‖U_hᵀU_g‖_F²/d_k`` of orthonormal frames (H, d, d_k): the mean squared cosine.
+
+    What the index sees of weights alone: neither keys, nor kernel, nor target enter. 1 for equal
+    subspaces, 0 for orthogonal ones; positive semidefinite, for it is the Gram matrix of the
+    projections U Uᵀ.
+    """
+    frames = np.asarray(frames, float)
+    if frames.ndim != 3 or len(frames) < 2:
+        raise InputError("frames", frames.shape, "shape (H, d, d_k), H >= 2")
+    cross = np.einsum("hdi,gdj->hgij", frames, frames)
+    return np.sum(cross**2, axis=(-2, -1)) / frames.shape[2]
+
+
+def _checked(correlation: Any) -> np.ndarray:
+    r = np.asarray(correlation, float)
+    if r.ndim < 2 or r.shape[-1] != r.shape[-2] or r.shape[-1] < 2:
+        raise InputError("correlation", r.shape, "shape (…, H, H), H >= 2")
+    if not np.isfinite(r).all() or np.abs(np.diagonal(r, axis1=-2, axis2=-1) - 1).max() > 1e-8:
+        raise InputError("correlation", "a diagonal other than 1", "finite, with unit diagonal")
+    if np.abs(r - np.swapaxes(r, -1, -2)).max() > 1e-8:
+        raise InputError("correlation", "an asymmetric matrix", "symmetric")
+    return r
+
+
+DEFINITIONS: dict[str, Callable[[Any], np.ndarray]] = {
+    "mean": mean_index,
+    "top": top_index,
+    "entropy": entropy_index,
+    "participation": participation_index,
+}
+"""Every definition: name to ``R (…, H, H) -> HDI (…)``."""

@@ -1,0 +1,112 @@
+"""The family of diversity indices: limits, symmetries, where they agree and where they do not."""
+
+import numpy as np
+import pytest
+
+from sims.diversity import DEFINITIONS, correlation, geometric_gram
+from sims.errors import InputError
+from sims.problem import FRAMES, principal_angles
+
+
+def equicorrelated(heads, c):
+    return (1 - c) * np.eye(heads) + c * np.ones((heads, heads))
+
+
+def random_correlation(seed, heads=5):
+    root = np.random.default_rng(seed).normal(size=(heads, heads + 2))
+    return correlation(root @ root.T)
+
+
+@pytest.mark.parametrize("index", DEFINITIONS.values(), ids=DEFINITIONS)
+class TestContract:
+    @pytest.mark.parametrize("heads", [2, 3, 8])
+    def test_extremes(self, index, heads):
+        assert index(np.eye(heads)) == pytest.approx(1, abs=1e-12)
+        assert index(np.ones((heads, heads))) == pytest.approx(0, abs=1e-12)
+
+    def test_order_of_heads_does_not_matter(self, index):
+        r = random_correlation(0)
+        for seed in range(5):
+            order = np.random.default_rng(seed).permutation(5)
+            assert index(r[np.ix_(order, order)]) == pytest.approx(index(r), rel=1e-12)
+
+    def test_unit_of_outputs_does_not_matter(self, index):
+        root = np.random.default_rng(1).normal(size=(4, 6))
+        c, scale = root @ root.T, np.array([1.0, 10.0, 0.1, 3.0])
+        scaled = correlation(scale[:, None] * c * scale)
+        assert index(scaled) == pytest.approx(index(correlation(c)), rel=1e-12)
+
+    def test_falls_with_a_common_correlation(self, index):
+        values = index(np.stack([equicorrelated(4, c) for c in np.linspace(0, 1, 21)]))
+        assert (np.diff(values) < 0).all()
+
+    def test_range_without_negative_correlations(self, index):
+        rng = np.random.default_rng(2)
+        for _ in range(200):
+            root = np.abs(rng.normal(size=(4, rng.integers(1, 8))))
+            assert -1e-9 <= index(correlation(root @ root.T)) <= 1 + 1e-9
+
+    def test_leading_axes(self, index):
+        stack = np.stack([random_correlation(s) for s in range(6)]).reshape(2, 3, 5, 5)
+        one_by_one = [[index(r) for r in row] for row in stack]
+        np.testing.assert_allclose(index(stack), one_by_one)
+
+    @pytest.mark.parametrize(
+        "bad",
+        [np.ones((2, 3)), np.eye(1), 2 * np.eye(3), [[1, 0.5], [0.1, 1]], np.full((2, 2), np.nan)],
+    )
+    def test_bad_input_is_named(self, index, bad):
+        with pytest.raises(InputError, match="correlation"):
+            index(bad)
+
+
+@pytest.mark.theory
+def test_closed_forms_of_an_equicorrelated_matrix():
+    heads, c = 5, 0.3
+    r = equicorrelated(heads, c)
+    big, small = (1 + (heads - 1) * c) / heads, (1 - c) / heads
+    entropy = -big * np.log(big) - (heads - 1) * small * np.log(small)
+    expected = {
+        "mean": 1 - c,
+        "top": 1 - c,
+        "entropy": (np.exp(entropy) - 1) / (heads - 1),
+        "participation": (1 - c**2) / (1 + (heads - 1) * c**2),
+    }
+    for name, index in DEFINITIONS.items():
+        assert index(r) == pytest.approx(expected[name], rel=1e-12)
+
+
+@pytest.mark.theory
+def test_mean_index_gives_the_variance_of_the_average():
+    """v (1 − (1 − 1/H) HDI) against Var of an average of drawn outputs' covariance, equal v."""
+    for seed in range(10):
+        r, v = random_correlation(seed), 2.5
+        average = np.full(5, 0.2)
+        law = v * (1 - (1 - 1 / 5) * DEFINITIONS["mean"](r))
+        assert average @ (v * r) @ average == pytest.approx(law, rel=1e-12)
+
+
+def test_spectral_definitions_can_rank_against_the_variance():
+    """One pair at 0.9 against three pairs at 0.4: the second looks more diverse, averages worse."""
+    pair, even = np.eye(3), equicorrelated(3, 0.4)
+    pair[0, 1] = pair[1, 0] = 0.9
+    assert pair.mean() == pytest.approx(0.5333, abs=1e-4)
+    assert even.mean() == pytest.approx(0.6)
+    for name in ("top", "entropy", "participation"):
+        assert DEFINITIONS[name](even) > DEFINITIONS[name](pair)
+    assert DEFINITIONS["mean"](even) < DEFINITIONS["mean"](pair)
+
+
+def test_gram_of_subspaces_is_the_mean_squared_cosine():
+    frames = np.asarray(FRAMES["haar"](7, 3, 2, seed=4))
+    gram = geometric_gram(frames)
+    assert np.linalg.eigvalsh(gram)[0] > 0
+    for h in range(3):
+        for g in range(3):
+            cosines = np.cos(np.asarray(principal_angles(frames[h], frames[g])))
+            assert gram[h, g] == pytest.approx(np.mean(cosines**2), abs=1e-10)
+
+
+def test_a_head_without_variance_is_refused():
+    with pytest.raises(InputError, match="variance > 0"):
+        correlation(np.zeros((2, 2)))
