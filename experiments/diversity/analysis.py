@@ -1,6 +1,7 @@
 """The order of configurations by diversity against the order by error, regime by regime."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -94,14 +95,18 @@ def judge(results: Results, experiment) -> list[Verdict]:
 
         rows = steps(results, groups.get(regime, []), of, experiment.settings["resolution"])
         fall, error, count = np.array(rows).T if rows else np.zeros((3, 0))
+        many = bool(rows) and regime == "exchangeable"
         found = ordering(
             fall,
             error,
             margin=chosen.margin,
             level=chosen.level,
             batches=count,
-            replicates=results.replicates,
+            replicates=int(count.min(initial=np.inf)) if many else results.replicates,
         )
+        if many:  # what varies there is the target, and more replicates of each would not help
+            words = found.reason.replace("replicates", "target draws")
+            found = replace(found, reason=words, replicates=results.replicates)
         verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts
 
