@@ -17,9 +17,6 @@ from sims.problem import GaussianDesign, Heads, Task, check_compatible
 from sims.theory.exact_law import GaussianLaw
 from sims.theory.exact_solve import Solution, solve
 
-KERNELS = ("gaussian", "softmax")
-"""Kernels whose integrals have been checked."""
-
 
 def exact_terms(
     task: Task,
@@ -70,9 +67,6 @@ def exact_terms(
     """
     if not isinstance(task.design, GaussianDesign):
         raise InputError("design", type(task.design).__name__, "GaussianDesign (exact)")
-    if heads.kernel.name not in KERNELS:
-        # Others may leave a neighbourhood empty or have kinks, which the grids do not handle yet.
-        raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(KERNELS)} (exact)")
     if not 1e-9 <= rtol <= 0.1:
         raise InputError("rtol", rtol, "1e-9 to 0.1")
     queries = np.asarray(check_compatible(task, heads, n, queries))
@@ -115,7 +109,7 @@ def exact_terms(
         n_eff=(single, solution.effective_keys),
         defect=(pair, solution.defect),
         converged=(pair, solution.converged),
-        empty_probability=(single, np.zeros(bias.shape)),
+        empty_probability=(single, solution.empty),
     )
     _warn(solution, rtol)
     return data
