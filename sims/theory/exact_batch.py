@@ -139,11 +139,8 @@ def methods_for_pair(
     if largest > 3 or (largest == 3 and width < 0.35):
         return [PAIR_SOBOL]
     if kernel.name not in SMOOTH:
-        return (
-            [HERMITE if concentric else PRODUCT, PAIR_SOBOL]
-            if concentric or width > 0
-            else [PAIR_SOBOL]
-        )
+        resolved = width > {1: 0.02}.get(largest, 0.35)
+        return [HERMITE] if concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
     return [PRODUCT if width > {1: 0.1}.get(largest, 0.35) else HERMITE, PAIR_SOBOL]
 
 

@@ -149,16 +149,7 @@ def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
         return Range(0.0, LOWER_TAIL, 1.0, 0.0, np.eye(k), np.zeros(k))
     log_square = float(logsumexp(log_weight + 2 * log_kernel))
     low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
-    u = np.arange(low, low + LONGEST, 0.5)
-    measure, log_values = np.exp(log_weight.ravel()), log_kernel.ravel()
-    # φ/P(K = 0) − 1, from the keys that are in reach and do not respond yet.
-    idle = np.array([np.exp(-np.exp(np.minimum(v + log_values, 40.0))) @ measure for v in u])
-    inside = float(measure[np.isfinite(log_values)].sum())
-    outside = max(1 - inside, 1e-300)
-    log_empty = n * np.log(outside)
-    size = np.exp(log_empty) * np.expm1(np.minimum(n * np.log1p(idle / outside), 700.0))
-    dead = np.flatnonzero(size < tail * max(-np.expm1(log_empty), 1e-300))
-    high = max(float(u[dead[0]]) if dead.size else low + LONGEST, low + LOWER_TAIL)
+    high = _upper_compact(log_weight.ravel(), log_kernel.ravel(), n, low, tail)
     return Range(
         low,
         high + 1.0,
@@ -166,6 +157,40 @@ def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
         float(n * np.exp(2 * log_mean - log_square)),
         *_fit(log_weight, log_kernel, log_mean, n, xi),
     )
+
+
+def log_range(
+    log_weight: np.ndarray, log_kernel: np.ndarray, n: int, tail: float, compact: bool
+) -> tuple[float, float, float]:
+    """Range of log s, and effective keys, of a law of points with log weights of sum 1."""
+    log_mean = float(logsumexp(log_weight + log_kernel))
+    if not log_mean > -600:
+        return 0.0, LOWER_TAIL, 0.0
+    log_square = float(logsumexp(log_weight + 2 * log_kernel))
+    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
+    # The range needs no more points than this.
+    some = slice(None, None, max(1, len(log_weight) // 2**14))
+    part = log_weight[some] - logsumexp(log_weight[some])
+    upper = _upper_compact if compact else _upper
+    high = upper(part, log_kernel[some], n, low, tail)
+    return low, high, float(n * np.exp(2 * log_mean - log_square))
+
+
+def _upper_compact(
+    log_weight: np.ndarray, log_values: np.ndarray, n: int, low: float, tail: float
+) -> float:
+    """Where what is left of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n."""
+    measure = np.exp(log_weight)
+    inside_only = np.isfinite(log_values)
+    measure, log_values = measure[inside_only], log_values[inside_only]
+    u = np.arange(low, low + LONGEST / 4, 0.5)
+    # φ/P(K = 0) − 1, from the keys that are in reach and do not respond yet.
+    idle = np.array([np.exp(-np.exp(np.minimum(v + log_values, 40.0))) @ measure for v in u])
+    outside = max(1 - float(measure.sum()), 1e-300)
+    log_empty = n * np.log(outside)
+    size = np.exp(log_empty) * np.expm1(np.minimum(n * np.log1p(idle / outside), 700.0))
+    dead = np.flatnonzero(size < tail * max(-np.expm1(log_empty), 1e-300))
+    return max(float(u[dead[0]]) if dead.size else float(u[-1]), low + LOWER_TAIL)
 
 
 def _upper(

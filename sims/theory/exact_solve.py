@@ -63,6 +63,24 @@ class Solution:
         self._put(q, h, g, two)
         self._put(q, g, h, two)
 
+    def put_values(
+        self, q: int, h: int, g: int, value: Any, error: Any, rtol: float, scale: float
+    ) -> None:
+        """A value with its error, converged where that is below rtol (signal: of ``scale``)."""
+        self.signal[q, h, g], self.signal_error[q, h, g] = value.signal, error.signal
+        self.noise[q, h, g], self.noise_error[q, h, g] = value.noise, error.noise
+        self.defect[q, h, g] = value.defect
+        self.converged[q, h, g] = bool(
+            error.signal <= rtol * scale + ERROR_FLOOR and error.noise <= rtol * value.noise
+        )
+
+    def put_unknown(self, q: int) -> None:
+        """No value at this query: its range of log s is out of reach."""
+        for values in (self.mean, self.empty, self.signal, self.noise, self.defect):
+            values[q] = np.nan
+        for errors in (self.mean_error, self.signal_error, self.noise_error):
+            errors[q] = np.inf
+
     def _put(self, q: int, h: int, g: int, item: One | Two) -> None:
         value, error = item.value, item.error
         if value is None:
@@ -104,10 +122,12 @@ def solve(
     for q in range(len(queries)):
         for h, g in combinations(used, 2):
             if identity.pair(q, h, g) not in twos:
+                # The narrower head first, within whose support the other has no edge.
+                a, b = sorted((h, g), key=lambda i: float(heads.bandwidth[i]))
                 twos[identity.pair(q, h, g)] = Two(
-                    ones[identity.single(q, h)],
-                    ones[identity.single(q, g)],
-                    pair(law, views[q, h], views[q, g]),
+                    ones[identity.single(q, a)],
+                    ones[identity.single(q, b)],
+                    pair(law, views[q, a], views[q, b]),
                 )
     arrays: Any = (law.amplitude, law.phase, law.total)
     target = Target(*arrays)
@@ -160,7 +180,7 @@ class Refinement:
             if not active:
                 break
             for one, result, random in self._run_singles(active, counts, step, level):
-                one.value, one.error = _compare(result, random, one.value, self.tail)
+                one.value, one.error = compare(result, random, one.value, self.tail)
                 one.level, floor = level, ERROR_FLOOR * self.size
                 scale = np.sqrt(
                     (one.value.centre * one.value.reach - one.truth) ** 2
@@ -213,7 +233,7 @@ class Refinement:
                     )
 
     def _update_pair(self, two: Two, result: Pair, random: bool, rtol: float) -> None:
-        value, error = _compare(result, random, two.value, self.tail)
+        value, error = compare(result, random, two.value, self.tail)
         first, second = two.first.value, two.second.value
         tiny = np.finfo(float).tiny
         # Zero, up to the sign of its rounding, for a constant target.
@@ -300,7 +320,7 @@ def _repeat(leaf: Any) -> Any:
     return np.broadcast_to(leaf, (batch.RANDOMISATIONS, *np.shape(leaf)))
 
 
-def _compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any, Any]:
+def compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any, Any]:
     """Value and error: three standard errors over randomisations, or against the level before."""
     kind = type(result)
     if random:

@@ -63,8 +63,8 @@ def ball_rule(
     Gauss–Legendre in the radius times :func:`sphere_rule`. Spectrally accurate for f analytic in
     polar coordinates, hence also for f with a kink at the centre or on the boundary.
 
-    ``grading`` q > 1 crowds the radii towards the boundary, ``ρ = 1 − (1 − z)^q`` for Gauss–Legendre
-    nodes z: for f with a boundary layer of any width above about N^{−2q}.
+    ``grading`` q > 1 crowds the radii towards the boundary, ``ρ = 1 − (1 − z)^q`` for
+    Gauss–Legendre nodes z: for f with a boundary layer of any width above about N^{−2q}.
 
     Returns:
         Radii (N,), directions (N, k), weights (N,).
