@@ -1,5 +1,6 @@
 """Exact theory for every kernel and design: direct quadrature, one key, and the simulation."""
 
+import itertools
 import warnings
 
 import jax
@@ -149,12 +150,10 @@ def test_two_keys_against_direct_quadrature(kernel):
     # Kinks: the query, the support's edges, 0 (cosine).
     edges = sorted([-9.0, x - b, 0.0, x, x + b, 9.0])
     node, weight = np.polynomial.legendre.leggauss(80)
-    grid = np.concatenate(
-        [a + (c - a) * (node + 1) / 2 for a, c in zip(edges, edges[1:], strict=False)]
+    grid = np.concatenate([a + (c - a) * (node + 1) / 2 for a, c in itertools.pairwise(edges)])
+    mass = np.concatenate([(c - a) * weight / 2 for a, c in itertools.pairwise(edges)]) * norm.pdf(
+        grid
     )
-    mass = np.concatenate(
-        [(c - a) * weight / 2 for a, c in zip(edges, edges[1:], strict=False)]
-    ) * norm.pdf(grid)
     k = np.exp(np.asarray(kernel.log_value(jnp.full((1, 1), x), grid[None], jnp.asarray(b))))
     total = k[:, None] + k
     w = np.where(total > 0, k[:, None] / np.where(total > 0, total, 1), 0.0)
