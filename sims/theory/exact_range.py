@@ -188,7 +188,9 @@ def _upper_compact(
     idle = np.array([np.exp(-np.exp(np.minimum(v + log_values, 40.0))) @ measure for v in u])
     outside = max(1 - float(measure.sum()), 1e-300)
     log_empty = n * np.log(outside)
-    size = np.exp(log_empty) * np.expm1(np.minimum(n * np.log1p(idle / outside), 700.0))
+    log_phi = n * np.log(outside + idle)
+    # A difference of exponentials that may both underflow.
+    size = np.exp(log_phi) * -np.expm1(np.minimum(log_empty - log_phi, 0.0))
     dead = np.flatnonzero(size < tail * max(-np.expm1(log_empty), 1e-300))
     return max(float(u[dead[0]]) if dead.size else float(u[-1]), low + LOWER_TAIL)
 
