@@ -103,7 +103,9 @@ LEVEL = 2 * norm.sf(4)
 """The family's false-alarm rate: that of one comparison at 4 standard errors."""
 
 
-@pytest.mark.parametrize("index", [2, 4, 7, 8])
+@pytest.mark.parametrize(
+    "index", [2, 7, *(pytest.param(i, marks=pytest.mark.slow) for i in (4, 8))]
+)
 def test_simulation_agrees(index):
     scores, _, exact, run = z_values(index, 1000 if problem(index)[2] < 1000 else 40, 16)
     assert holm_passes(scores, 16, LEVEL)[0], scores
