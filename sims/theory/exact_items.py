@@ -52,7 +52,9 @@ class One:
     def mean_error(self) -> float:
         """Of E f̂, which is centre · reach."""
         return float(
-            self.error.centre * self.value.reach + self.error.reach * np.abs(self.value.centre)
+            self.error.centre * self.value.reach
+            # A reach of 1 is exact: a kernel that never vanishes.
+            + (self.value.reach < 1) * self.error.reach * np.abs(self.value.centre)
         )
 
     def count(self, step: float) -> int:
