@@ -40,6 +40,8 @@ class Kernel:
             function of k that is smooth in polar coordinates around q), "origin" (the same around
             0), or "line" (a function of ⟨q, k⟩ alone). It changes accuracy, never the limit,
             except that "line" leaves out all other coordinates of the key.
+        support: radius, in units of b, of the ball around q outside which K is exactly 0; None
+            for a kernel that never vanishes. Exact theory needs it of every kernel that does.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Kernel:
     log_ratio: LogRatio | None = None
     scaled: bool = True
     around: Literal["query", "origin", "line"] = "query"
+    support: float | None = None
 
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -140,9 +143,9 @@ KERNELS = {
         Kernel("softmax", softmax_log, softmax_log_ratio, around="line"),
         Kernel("laplace", laplace_log, laplace_log_ratio),
         Kernel("student", student_log),
-        Kernel("epanechnikov", functools.partial(polynomial_log, power=1)),
-        Kernel("biweight", functools.partial(polynomial_log, power=2)),
-        Kernel("triweight", functools.partial(polynomial_log, power=3)),
+        Kernel("epanechnikov", functools.partial(polynomial_log, power=1), support=1.0),
+        Kernel("biweight", functools.partial(polynomial_log, power=2), support=1.0),
+        Kernel("triweight", functools.partial(polynomial_log, power=3), support=1.0),
         Kernel("cosine", cosine_log, scaled=False, around="origin"),
     )
 }

@@ -14,11 +14,9 @@ import xarray as xr
 from sims import terms
 from sims.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, check_compatible
+from sims.theory.exact_ambient import solve_ambient
 from sims.theory.exact_law import GaussianLaw
 from sims.theory.exact_solve import Solution, solve
-
-KERNELS = ("gaussian", "softmax", "laplace", "student")
-"""Kernels whose integrals have been checked."""
 
 
 def exact_terms(
@@ -27,7 +25,7 @@ def exact_terms(
     n: int,
     queries: Any,
     *,
-    rtol: float = 1e-4,
+    rtol: float | None = None,
     weights: Any = None,
     exchangeable: bool = False,
     max_level: int = 8,
@@ -35,13 +33,15 @@ def exact_terms(
     """The exact prediction as a labelled result.
 
     Args:
-        task: with a Gaussian design (any Σ, singular ones included).
-        heads: kernel one of :data:`KERNELS`; any frames.
+        task: with a Gaussian design (any Σ, singular ones included), whose complement to what
+            heads see is integrated in closed form; or a sphere, cube, mixture, or custom design
+            with a ``log_density``, by randomised quasi-Monte Carlo over R^d.
+        heads: any kernel that never vanishes or has a ``support``; any frames.
         n: number of keys, ≥ 1.
         queries: (Q, d).
         rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
             covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
-            error √(β_h² + S_hh).
+            error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and 1e-3 for others.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         exchangeable: compute head 0 and the pair (0, 1) only and copy them to all heads and
             pairs. The *query averages* are then right in expectation, if the law of the queries
@@ -63,23 +63,28 @@ def exact_terms(
           computed as the terms were;
         - ``converged`` (query, head, head2): whether rtol was met;
         - ``empty_probability`` (query, head): P(K_h = 0)^n, with f̂ = 0 there; 0 for
-          kernels that never vanish.
+          kernels that never vanish. The defect is then relative to P(not empty).
 
     Raises:
-        InputError: parts do not fit together, or the design or kernel has no projected law.
+        InputError: parts do not fit together, the design has no density, or the kernel vanishes
+            without a ``support``.
     """
-    if not isinstance(task.design, GaussianDesign):
-        raise InputError("design", type(task.design).__name__, "GaussianDesign (exact)")
-    if heads.kernel.name not in KERNELS:
-        # Others leave neighbourhoods empty or jump, which the grids do not handle yet.
-        raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(KERNELS)} (exact)")
+    gaussian = isinstance(task.design, GaussianDesign)
+    if rtol is None:
+        rtol = 1e-4 if gaussian else 1e-3
     if not 1e-9 <= rtol <= 0.1:
         raise InputError("rtol", rtol, "1e-9 to 0.1")
     queries = np.asarray(check_compatible(task, heads, n, queries))
     if exchangeable:
+        if not isinstance(task.design, GaussianDesign):
+            raise InputError("exchangeable", type(task.design).__name__, "GaussianDesign")
         check_exchangeable(np.asarray(task.design.covariance), heads)
     truth = np.asarray(task.target(queries))
-    solution = solve(GaussianLaw(task), heads, n, queries, truth, rtol, exchangeable, max_level)
+    solution = (
+        solve(GaussianLaw(task), heads, n, queries, truth, rtol, exchangeable, max_level)
+        if gaussian
+        else solve_ambient(task, heads, n, queries, truth, rtol, max_level)
+    )
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
     bias_error = solution.mean_error
@@ -115,7 +120,7 @@ def exact_terms(
         n_eff=(single, solution.effective_keys),
         defect=(pair, solution.defect),
         converged=(pair, solution.converged),
-        empty_probability=(single, np.zeros(bias.shape)),
+        empty_probability=(single, solution.empty),
     )
     _warn(solution, rtol)
     return data

@@ -39,10 +39,15 @@ def _grown(size: int, level: int) -> int:
     return 2 * round(size * GROWTH**level / 2)
 
 
-def polar(sizes: dict[int, tuple[int, int]], k: int, level: int) -> tuple[np.ndarray, ...]:
+def polar(
+    sizes: dict[int, tuple[int, int]], k: int, level: int, grading: int = 1
+) -> tuple[np.ndarray, ...]:
     """The polar grid for rank k at that level."""
     radial, order = sizes[k]
-    return ball_rule(k, _grown(radial, level), _grown(order, level))
+    # Graded radii resolve the edge of a support: twice the radii at the least level.
+    return ball_rule(
+        k, _grown(radial if grading == 1 else 2 * radial, level), _grown(order, level), grading
+    )
 
 
 @lru_cache(maxsize=16)
@@ -72,33 +77,34 @@ class Method:
         name: shown in the result's attributes: ``polar``, ``product`` (of polar grids),
             ``hermite`` (polar times Gauss–Hermite), ``sobol`` (randomised quasi-Monte Carlo).
         function: of :mod:`sims.theory.exact_integrals` or :mod:`sims.theory.exact_pairs`.
-        rule: ``(ranks, level, count) -> arrays``, or None where this level is out of reach.
+        rule: ``(ranks, level, count, grading) -> arrays``, or None where this level is out of
+            reach; grading as in :func:`~sims.theory.quadrature.ball_rule`.
         random: whether the result has a leading axis of independent randomisations.
     """
 
     name: str
     function: Callable[..., Any]
-    rule: Callable[[tuple[int, ...], int, int], Any]
+    rule: Callable[[tuple[int, ...], int, int, int], Any]
     random: bool
 
 
-def _single_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
-    rule = polar(SINGLE_SIZES, ranks[0], level)
+def _single_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+    rule = polar(SINGLE_SIZES, ranks[0], level, grading)
     return rule if len(rule[0]) * count <= MAX_RESPONSES else None
 
 
-def _product_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
-    rules = tuple(polar(PAIR_SIZES, k, level) for k in ranks)
+def _product_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+    rules = tuple(polar(PAIR_SIZES, k, level, grading) for k in ranks)
     return rules if len(rules[0][0]) * len(rules[1][0]) <= MAX_PAIR_NODES else None
 
 
-def _hermite_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
-    rule = polar(PAIR_SIZES, ranks[0], level)
+def _hermite_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+    rule = polar(PAIR_SIZES, ranks[0], level, grading)
     points = hermite_grid(ranks[1], _grown({1: 14, 2: 8}.get(ranks[1], 6), level))
     return (rule, points) if len(rule[0]) * len(points[0]) * count <= 4 * MAX_RESPONSES else None
 
 
-def _sobol_rule(ranks: tuple[int, ...], level: int, count: int) -> Any:
+def _sobol_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
     size = 11 + 2 * level
     return sobol_set(sum(ranks), size) if size <= 19 else None
 
@@ -115,16 +121,26 @@ def method_for_single(rank: int) -> Method:
     return SINGLE_GRID if rank in SINGLE_SIZES else SINGLE_SOBOL
 
 
-def methods_for_pair(ranks: tuple[int, int], correlation: np.ndarray) -> list[Method]:
+SMOOTH = frozenset({"gaussian", "softmax", "student"})
+"""Kernels without a kink anywhere: the one head's grid may then ignore where the other's is."""
+
+
+def methods_for_pair(
+    kernel: Kernel, ranks: tuple[int, int], correlation: np.ndarray, concentric: bool
+) -> list[Method]:
     """The method for a pair, and the one to fall back on where its rule is out of reach.
 
     The product grid has to resolve the conditional law's width √(1−ρ²); where that is small,
-    integrating over it by Gauss–Hermite is cheaper. Quasi-Monte Carlo above six dimensions.
+    integrating over it by Gauss–Hermite is cheaper, if head g's kernel has no kink away from head
+    h's centre (concentric: the kinks coincide). Quasi-Monte Carlo above six dimensions.
     """
     width = float(np.sqrt(np.maximum(1 - correlation[0] ** 2, 0.0))) if correlation.size else 1.0
     largest = max(ranks)
     if largest > 3 or (largest == 3 and width < 0.35):
         return [PAIR_SOBOL]
+    if kernel.name not in SMOOTH:
+        resolved = width > {1: 0.02}.get(largest, 0.35)
+        return [HERMITE] if concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
     return [PRODUCT if width > {1: 0.1}.get(largest, 0.35) else HERMITE, PAIR_SOBOL]
 
 

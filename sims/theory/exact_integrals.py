@@ -49,9 +49,12 @@ class Target(NamedTuple):
 
 
 class Single(NamedTuple):
-    """One head's integrals (scalars), and the curves that its pairs need (M,)."""
+    """One head's integrals (scalars), and the curves that its pairs need (M,).
 
-    mean: Array
+    ``reach`` is P(S > 0), and ``centre`` E[f̂ | S > 0].
+    """
+
+    reach: Array
     signal: Array
     noise: Array
     defect: Array
@@ -61,10 +64,20 @@ class Single(NamedTuple):
     weighted: Array
 
 
-def log_steps(low: Array, count: int, step: Array) -> tuple[Array, Array]:
-    """The grid in u and its weights; the first carries the left tail, which is ∝ e^u there."""
+LIMIT = 1e6
+"""Stands for u = ∞: there 1 − e^{−X} is 1 where K > 0, and 0 elsewhere."""
+
+
+def log_steps(kernel: Kernel, low: Array, count: int, step: Array) -> tuple[Array, Array]:
+    """The grid in u and its weights; the first carries the left tail, which is ∝ e^u there.
+
+    A compact kernel's last point is u = ∞, with weight 0: its responses give P(K > 0).
+    """
+    u = low + step * jnp.arange(count)
     weights = jnp.full(count, step).at[0].set(step / -jnp.expm1(-step))
-    return low + step * jnp.arange(count), weights
+    if kernel.support is not None:
+        u, weights = u.at[-1].set(LIMIT), weights.at[-1].set(0.0)
+    return u, weights
 
 
 def nodes_of(head: Head, rule: tuple[Array, Array, Array]) -> tuple[Array, Array]:
@@ -104,6 +117,11 @@ def conditional_forms(target: Target, residual: Array) -> tuple[Array, Array, Ar
     return a * jnp.exp(-half), outer * (0.5 * (up + down) - flat), outer * 0.5 * (up - down)
 
 
+def relative(gap: Array, size: Array) -> Array:
+    """gap/size, where the size is not negligible."""
+    return gap / jnp.maximum(size, 1e-12)
+
+
 def quadratic(form: Array, rows: Array) -> Array:
     """``rowᵀ F row`` for each row (N, J) -> (N,)."""
     return jnp.sum((rows @ form) * rows, axis=1)
@@ -127,21 +145,30 @@ def single(
     )
     mean = jnp.cos(theta) @ b
     variance = quadratic(cosine_form, jnp.cos(theta)) + quadratic(sine_form, jnp.sin(theta))
-    u, du = log_steps(head.low, count, step)
+    u, du = log_steps(kernel, head.low, count, step)
     hit, once, x = responses(u, log_kernel(kernel, head, xi))
     a, weight_curve, weighted = hit @ weight, once @ weight, once @ (weight * mean)
     log_phi = jnp.log1p(-jnp.clip(a, 0.0, 1 - 1e-16))
     first = n * du * jnp.exp((n - 1) * log_phi)
     estimate, mass = first @ weighted, first @ weight_curve
-    centre = estimate / mass
+    compact = kernel.support is not None
+    reach = -jnp.expm1(n * log_phi[-1]) if compact else jnp.ones(())
+    centre = jnp.where(mass > 0, estimate / jnp.where(mass > 0, mass, 1.0), 0.0)
     square = (once * x).T @ (n * step * jnp.exp((n - 1) * log_phi)) * weight
     cross = n * (n - 1) * step * jnp.exp((n - 2) * log_phi)
     return Single(
-        mean=estimate,
+        reach=reach,
         signal=square @ ((mean - centre) ** 2 + variance)
-        + cross @ (weighted - centre * weight_curve) ** 2,
+        + cross @ (weighted - centre * weight_curve) ** 2
+        + centre**2 * reach * (1 - reach),
         noise=square.sum(),
-        defect=jnp.maximum(jnp.abs(mass - 1), jnp.abs(square.sum() + cross @ weight_curve**2 - 1)),
+        defect=relative(
+            jnp.maximum(
+                jnp.abs(mass - reach),
+                jnp.abs(square.sum() + cross @ weight_curve**2 - reach),
+            ),
+            reach,
+        ),
         centre=centre,
         hit=a,
         weight=weight_curve,

@@ -48,6 +48,14 @@ class One:
     done: bool = False
     level: int = 0
 
+    @property
+    def mean_error(self) -> float:
+        """Of E f̂, which is centre · reach."""
+        error = self.error.centre * self.value.reach
+        if self.value.reach < 1:  # 1 is exact: a kernel that never vanishes
+            error = error + self.error.reach * np.abs(self.value.centre)
+        return float(error)
+
     def count(self, step: float) -> int:
         """Points of the grid in log s."""
         return int(np.ceil((self.extent.high - self.extent.low) / step)) + 1
@@ -72,6 +80,19 @@ class Two:
     value: Any = None
     error: Any = None
     done: bool = False
+
+    @property
+    def concentric(self) -> bool:
+        """Whether ξ_g is ξ_h, and both heads' kernels are arranged around one point of it.
+
+        The first head is then the one with the smaller reach, where both respond.
+        """
+        first, second = self.view.first, self.view.second
+        return bool(
+            first.rank == second.rank
+            and np.all(self.view.correlation == 1.0)
+            and np.allclose(first.centre, second.centre, rtol=0, atol=1e-9)
+        )
 
     @property
     def ranks(self) -> tuple[int, int]:

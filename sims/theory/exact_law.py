@@ -87,14 +87,18 @@ class GaussianLaw:
         keep = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
         root = np.sqrt(values[keep])
         functional, matrix = frame @ (vectors[:, keep] / root), vectors[:, keep] * root
-        if heads.kernel.name in LINEAR:
+        if heads.kernel.around == "line":
             return self._linear(functional, matrix, query, bandwidth)
         # Nearest point to the query that X can reach: radial kernels peak there.
         centre = (vectors[:, keep] / root).T @ query
+        if heads.kernel.around == "origin":
+            centre = np.zeros_like(centre)
         # The ellipsoid where both the kernel (about 7.5 b) and the density (about 9 sd) reach.
         form = (matrix.T @ matrix) / (7.5 * bandwidth) ** 2 + np.eye(len(root)) / 81.0
         size, axes = np.linalg.eigh(form)
         shape = (axes / np.sqrt(size)) @ axes.T
+        if heads.kernel.support is not None:
+            shape = _ellipsoid(matrix, query, centre, heads.kernel.support * bandwidth)
         return Projection(
             functional, matrix, query, centre, shape, self.spread @ functional, bandwidth
         )
@@ -131,8 +135,14 @@ def variance_forms(amplitude: np.ndarray, residual: np.ndarray) -> tuple[np.ndar
     return outer * (0.5 * (up + down) - np.exp(-half[:, None] - half)), outer * 0.5 * (up - down)
 
 
-LINEAR = frozenset({"softmax"})
-"""Kernels that depend on the key through ⟨q, Z⟩ alone."""
+def _ellipsoid(
+    matrix: np.ndarray, query: np.ndarray, centre: np.ndarray, radius: float
+) -> np.ndarray:
+    """B for which ``‖A(centre + B y) − q‖ < radius`` is ``‖y‖ < 1``: a compact kernel's support."""
+    # Where X cannot reach the query (a singular law), less of the radius is left, or nothing.
+    left = max(radius**2 - float(np.sum((matrix @ centre - query) ** 2)), 1e-30 * radius**2)
+    size, axes = np.linalg.eigh(matrix.T @ matrix)
+    return np.sqrt(left) * (axes / np.sqrt(size)) @ axes.T
 
 
 @dataclass(frozen=True)

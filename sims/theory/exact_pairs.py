@@ -25,6 +25,7 @@ from sims.theory.exact_integrals import (
     log_steps,
     nodes_of,
     quadratic,
+    relative,
     responses,
 )
 
@@ -77,7 +78,12 @@ def contractions(left: Array, right: Array, plain: Array, weighted: Array) -> Co
 
 
 def pair_terms(
-    step: Array, n: Array, heads: tuple[Head, Head], singles: tuple[Single, Single], c: Contractions
+    kernel: Kernel,
+    step: Array,
+    n: Array,
+    heads: tuple[Head, Head],
+    singles: tuple[Single, Single],
+    c: Contractions,
 ) -> tuple[Pair, Array]:
     """A pair's integrals; ``n ∬ ⟨K_h K_g (m − c_h)²⟩ φ^{n−1} ds dt`` is missing in ``signal``.
 
@@ -87,7 +93,7 @@ def pair_terms(
     """
     first, second = singles
     count = first.hit.shape[0]
-    (_, du), (_, dv) = (log_steps(h.low, count, step) for h in heads)
+    (_, du), (_, dv) = (log_steps(kernel, h.low, count, step) for h in heads)
     log_phi = jnp.log1p(-jnp.clip(first.hit[:, None] + second.hit - c.hit_hit, 0.0, 1 - 1e-16))
     area = du[:, None] * dv
     outer = n * area * jnp.exp((n - 1) * log_phi)
@@ -98,11 +104,23 @@ def pair_terms(
     m_h = (first.weighted - first.centre * first.weight)[:, None] - c.once_hit_m
     m_g = (second.weighted - second.centre * second.weight) - c.hit_once_m - shift * c.hit_once
     cross = n * (n - 1) * area * jnp.exp((n - 2) * log_phi)
+    signal = shift * jnp.sum(outer * c.once_once_m) + jnp.sum(cross * m_h * m_g)
+    both: Any = 1.0
+    if kernel.support is not None:
+        # f̂ = G + c·1{S > 0} with G = Σ w (m − c): what the empty neighbourhoods add. E G = 0, so
+        # E[G_h 1{S_g > 0}] is −E[G_h 1{S_g = 0}]; u = ∞ is the last point of the grids.
+        others_h = n * du @ (m_h[:, -1] * jnp.exp((n - 1) * log_phi[:, -1]))
+        others_g = n * dv @ (m_g[-1] * jnp.exp((n - 1) * log_phi[-1]))
+        both = first.reach + second.reach + jnp.expm1(n * log_phi[-1, -1])
+        signal += first.centre * second.centre * (both - first.reach * second.reach)
+        signal -= second.centre * others_h + first.centre * others_g
     return (
         Pair(
-            signal=shift * jnp.sum(outer * c.once_once_m) + jnp.sum(cross * m_h * m_g),
+            signal=signal,
             noise=noise,
-            defect=jnp.abs(noise + jnp.sum(cross * in_h * in_g) - 1),
+            defect=relative(
+                jnp.abs(noise + jnp.sum(cross * in_h * in_g) - both), jnp.maximum(both, 1e-3)
+            ),
         ),
         outer,
     )
@@ -148,6 +166,7 @@ def product_pair(
         stacked_responses(kernel, h, z, step, count) for h, z in zip(heads, (xi, eta), strict=True)
     )
     terms, outer = pair_terms(
+        kernel,
         step,
         n,
         heads,
@@ -245,13 +264,13 @@ def scattered_pair(
     (zero_one, two), _ = jax.lax.scan(
         block, (Contractions(*[empty] * 7), empty), (xi, rest, log_weight)
     )
-    terms, outer = pair_terms(step, n, heads, singles, zero_one)
+    terms, outer = pair_terms(kernel, step, n, heads, singles, zero_one)
     return terms._replace(signal=terms.signal + jnp.sum(outer * two))
 
 
 def stacked_responses(kernel: Kernel, head: Head, xi: Array, step: Array, count: int) -> Array:
     """``[1 − e^{−X}; X e^{−X}]`` on the grid in log s: (2M, N)."""
-    u, _ = log_steps(head.low, count, step)
+    u, _ = log_steps(kernel, head.low, count, step)
     hit, once, _ = responses(u, log_kernel(kernel, head, xi))
     return jnp.concatenate([hit, once])
 

@@ -15,7 +15,7 @@ from sims.theory.exact_integrals import Single, Target
 from sims.theory.exact_items import Identity, One, Two
 from sims.theory.exact_law import GaussianLaw, pair
 from sims.theory.exact_pairs import Pair
-from sims.theory.exact_range import pilot
+from sims.theory.exact_range import GRADING, pilot
 
 TAILS = {1: 1e-11, 2: 1e-9}
 """Share of an integral left outside its range, by head dimension; 1e-7 above. Refinement does not
@@ -35,6 +35,7 @@ class Solution:
     mean: np.ndarray
     mean_error: np.ndarray
     effective_keys: np.ndarray
+    empty: np.ndarray
     signal: np.ndarray
     signal_error: np.ndarray
     noise: np.ndarray
@@ -44,22 +45,41 @@ class Solution:
     methods: set[str] = field(default_factory=set)
 
     @classmethod
-    def empty(cls, queries: int, heads: int) -> "Solution":
+    def blank(cls, queries: int, heads: int) -> "Solution":
         single, double = (queries, heads), (queries, heads, heads)
-        zeros = [np.zeros(single) for _ in range(3)] + [np.zeros(double) for _ in range(5)]
+        zeros = [np.zeros(single) for _ in range(4)] + [np.zeros(double) for _ in range(5)]
         arrays: Any = [*zeros, np.ones(double, bool)]
         return cls(*arrays)
 
     def put_single(self, q: int, h: int, one: One) -> None:
         self.effective_keys[q, h] = one.extent.effective_keys
         known = one.value is not None
-        self.mean[q, h] = one.value.centre if known else np.nan
-        self.mean_error[q, h] = one.error.centre if known else np.inf
+        self.mean[q, h] = one.value.centre * one.value.reach if known else np.nan
+        self.mean_error[q, h] = one.mean_error if known else np.inf
+        self.empty[q, h] = 1 - one.value.reach if known else np.nan
         self._put(q, h, h, one)
 
     def put_pair(self, q: int, h: int, g: int, two: Two) -> None:
         self._put(q, h, g, two)
         self._put(q, g, h, two)
+
+    def put_values(
+        self, q: int, h: int, g: int, value: Any, error: Any, rtol: float, scale: float
+    ) -> None:
+        """A value with its error, converged where that is below rtol (signal: of ``scale``)."""
+        self.signal[q, h, g], self.signal_error[q, h, g] = value.signal, error.signal
+        self.noise[q, h, g], self.noise_error[q, h, g] = value.noise, error.noise
+        self.defect[q, h, g] = value.defect
+        self.converged[q, h, g] = bool(
+            error.signal <= rtol * scale + ERROR_FLOOR and error.noise <= rtol * value.noise
+        )
+
+    def put_unknown(self, q: int) -> None:
+        """No value at this query: its range of log s is out of reach."""
+        for values in (self.mean, self.empty, self.signal, self.noise, self.defect):
+            values[q] = np.nan
+        for errors in (self.mean_error, self.signal_error, self.noise_error):
+            errors[q] = np.inf
 
     def _put(self, q: int, h: int, g: int, item: One | Two) -> None:
         value, error = item.value, item.error
@@ -82,8 +102,8 @@ def solve(
     max_level: int,
 ) -> Solution:
     """All terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached."""
-    out = Solution.empty(len(queries), heads.count)
-    if n == 1:
+    out = Solution.blank(len(queries), heads.count)
+    if n == 1 and heads.kernel.support is None:
         # f̂ = Y whatever the kernel: the only weight is 1.
         mean, variance = law.mean_and_variance()
         out.mean[:], out.signal[:], out.noise[:], out.effective_keys[:] = mean, variance, 1.0, 1.0
@@ -102,10 +122,12 @@ def solve(
     for q in range(len(queries)):
         for h, g in combinations(used, 2):
             if identity.pair(q, h, g) not in twos:
+                # The narrower head first, within whose support the other has no edge.
+                a, b = sorted((h, g), key=lambda i: float(heads.bandwidth[i]))
                 twos[identity.pair(q, h, g)] = Two(
-                    ones[identity.single(q, h)],
-                    ones[identity.single(q, g)],
-                    pair(law, views[q, h], views[q, g]),
+                    ones[identity.single(q, a)],
+                    ones[identity.single(q, b)],
+                    pair(law, views[q, a], views[q, b]),
                 )
     arrays: Any = (law.amplitude, law.phase, law.total)
     target = Target(*arrays)
@@ -137,6 +159,15 @@ class Refinement:
         return DEFECTS.get(self.width, 1e-3)
 
     @property
+    def compact(self) -> bool:
+        return self.kernel.support is not None
+
+    @property
+    def grading(self) -> int:
+        """Of the radii: those of a compact kernel crowd at its edge."""
+        return GRADING if self.compact else 1
+
+    @property
     def size(self) -> float:
         """A bound of |m|."""
         return float(np.abs(self.target.amplitude).sum())
@@ -149,11 +180,14 @@ class Refinement:
             if not active:
                 break
             for one, result, random in self._run_singles(active, counts, step, level):
-                one.value, one.error = _compare(result, random, one.value, self.tail)
+                one.value, one.error = compare(result, random, one.value, self.tail)
                 one.level, floor = level, ERROR_FLOOR * self.size
-                scale = np.sqrt((one.value.centre - one.truth) ** 2 + max(one.value.signal, 0.0))
+                scale = np.sqrt(
+                    (one.value.centre * one.value.reach - one.truth) ** 2
+                    + max(one.value.signal, 0.0)
+                )
                 one.done = bool(
-                    one.error.centre <= rtol * scale + floor
+                    one.mean_error <= rtol * scale + floor
                     and one.error.signal <= rtol * one.value.signal + floor * self.size
                     and one.error.noise <= rtol * one.value.noise
                     and one.value.defect <= self.defect
@@ -170,8 +204,10 @@ class Refinement:
             for two in active:
                 if id(two.first) in curves and id(two.second) in curves:
                     count = batch.bucket(two.count(min(step, 0.4)))
-                    for method in batch.methods_for_pair(two.ranks, two.view.correlation):
-                        rule = method.rule(two.ranks, level, count)
+                    for method in batch.methods_for_pair(
+                        self.kernel, two.ranks, two.view.correlation, two.concentric
+                    ):
+                        rule = method.rule(two.ranks, level, count, self.grading)
                         if rule is not None:
                             groups[method, two.ranks, count].append(two)
                             break
@@ -180,14 +216,14 @@ class Refinement:
                 items = [
                     two.arrays(
                         (
-                            _cut(*curves[id(two.first)], count, method.random),
-                            _cut(*curves[id(two.second)], count, method.random),
+                            _cut(*curves[id(two.first)], count, method.random, self.compact),
+                            _cut(*curves[id(two.second)], count, method.random, self.compact),
                         ),
                         method.name,
                     )
                     for two in members
                 ]
-                rule = method.rule(ranks, level, count)
+                rule = method.rule(ranks, level, count, self.grading)
                 result = batch.run(
                     method, self.kernel, count, step, self.n, self.target, rule, items
                 )
@@ -197,17 +233,18 @@ class Refinement:
                     )
 
     def _update_pair(self, two: Two, result: Pair, random: bool, rtol: float) -> None:
-        value, error = _compare(result, random, two.value, self.tail)
+        value, error = compare(result, random, two.value, self.tail)
         first, second = two.first.value, two.second.value
+        tiny = np.finfo(float).tiny
         # Zero, up to the sign of its rounding, for a constant target.
-        scale = np.sqrt(max(first.signal * second.signal, np.finfo(float).tiny))
+        scale = np.sqrt(max(first.signal * second.signal, tiny))
         # Randomised points take over where a grid is exhausted: only if they do better.
         if (
             random
             and two.error is not None
             and (
-                max(error.signal / scale, error.noise / value.noise)
-                > max(two.error.signal / scale, two.error.noise / two.value.noise)
+                max(error.signal / scale, error.noise / max(value.noise, tiny))
+                > max(two.error.signal / scale, two.error.noise / max(two.value.noise, tiny))
             )
         ):
             return
@@ -251,7 +288,11 @@ class Refinement:
             groups[one.head.rank, counts[id(one)]].append(one)
         for (rank, count), members in groups.items():
             method = batch.method_for_single(rank)
-            rule = method.rule((rank,), level, count) if count <= batch.MAX_COUNT else None
+            rule = (
+                method.rule((rank,), level, count, self.grading)
+                if count <= batch.MAX_COUNT
+                else None
+            )
             if rule is None:
                 continue
             self.methods.add(method.name)
@@ -261,9 +302,15 @@ class Refinement:
                 yield one, Single(*[leaf[index] for leaf in result]), method.random
 
 
-def _cut(curve: Single, random: bool, count: int, spread: bool) -> Single:
-    """A head's curves on the first ``count`` points; one copy for each randomisation if asked."""
-    cut = Single(*(leaf[..., :count] if leaf.ndim == 1 + random else leaf for leaf in curve))
+def _cut(curve: Single, random: bool, count: int, spread: bool, compact: bool) -> Single:
+    """A head's curves on the first ``count`` points; one copy for each randomisation if asked.
+
+    A compact kernel's last point is u = ∞ and stays.
+    """
+    index = np.arange(count)
+    if compact:
+        index[-1] = -1
+    cut = Single(*(leaf[..., index] if leaf.ndim == 1 + random else leaf for leaf in curve))
     if spread and not random:
         cut = Single(*[_repeat(leaf) for leaf in cut])
     return cut
@@ -273,7 +320,7 @@ def _repeat(leaf: Any) -> Any:
     return np.broadcast_to(leaf, (batch.RANDOMISATIONS, *np.shape(leaf)))
 
 
-def _compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any, Any]:
+def compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any, Any]:
     """Value and error: three standard errors over randomisations, or against the level before."""
     kind = type(result)
     if random:
@@ -297,7 +344,9 @@ def _compare(result: Any, random: bool, previous: Any, tail: float) -> tuple[Any
     if isinstance(value, Single):
         # A ratio of two integrals: tails shift it by the target's spread among the keys attended
         # to, about √(signal/noise), and not at all where the target is constant.
-        spread_of_keys = np.sqrt(np.maximum(value.signal, 0.0) / value.noise)
+        spread_of_keys = np.sqrt(
+            np.maximum(value.signal, 0.0) / np.maximum(value.noise, np.finfo(float).tiny)
+        )
         error = error._replace(
             centre=error.centre + unseen * (spread_of_keys - np.abs(value.centre))
         )

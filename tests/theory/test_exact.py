@@ -10,6 +10,7 @@ from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
 from sims.problem.designs import isotropic
 from sims.problem.frames import equiangular
+from sims.problem.kernels import KERNELS, Kernel
 from sims.theory.exact import exact_terms
 from sims.theory.first_order import first_order_terms
 
@@ -252,9 +253,8 @@ def test_defect_in_more_dimensions(width):
         assert data["defect"].max() <= 1e-3
 
 
-def test_unchecked_kernels_are_refused():
-    """A kernel that the grids do not handle is named, not integrated wrongly."""
+def test_kernels_that_vanish_without_saying_where_are_refused():
     task = Task(isotropic(2), series(2), 1.0)
-    heads = Heads(np.ones((2, 2, 1)), "epanechnikov", 0.5)
-    with pytest.raises(InputError, match="epanechnikov"):
-        exact_terms(task, heads, 10, np.zeros((1, 2)))
+    edge = Kernel("edge", KERNELS["epanechnikov"].log_value)
+    with pytest.raises(InputError, match="support"):
+        exact_terms(task, Heads(np.ones((2, 2, 1)), edge, 0.5), 10, np.zeros((1, 2)))

@@ -1,0 +1,191 @@
+"""Exact theory for every kernel and design: direct quadrature, one key, and the simulation."""
+
+import itertools
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from sims.errors import InputError
+from sims.problem import Heads, Task, TrigonometricSeries
+from sims.problem.design_laws import (
+    CubeDesign,
+    CustomDesign,
+    GaussianDesign,
+    MixtureDesign,
+    SphereDesign,
+)
+from sims.problem.kernels import KERNELS, Kernel
+from sims.simulation import estimate
+from sims.theory.exact import exact_terms
+
+pytestmark = pytest.mark.theory
+OWN = Kernel("own", lambda q, k, b: -jnp.sum(jnp.abs((q - k) / b) ** 1.5, axis=0))
+ALL = [*KERNELS, OWN]
+DESIGNS = ("gaussian", "sphere", "cube", "mixture", "custom")
+TERMS = ("bias", "signal_covariance", "noise_covariance")
+
+
+def design(name, d, rng):
+    if name == "sphere":
+        return SphereDesign(d, d**0.5)
+    if name == "cube":
+        return CubeDesign(d, 3**0.5)
+    if name == "mixture":
+        parts = np.stack([np.eye(d), 0.4 * np.eye(d)])
+        return MixtureDesign([0.3, 0.7], rng.normal(size=(2, d)), parts)
+    if name == "custom":
+        return CustomDesign(
+            d,
+            # One stream a coordinate, so that the first rows do not depend on their number.
+            lambda key, n, dtype: jax.random.laplace(key, (n, d), dtype),
+            lambda x: -jnp.abs(x).sum(axis=1),
+        )
+    return GaussianDesign(np.eye(d))
+
+
+def problem(index):
+    """Kernels and designs in turn, so that 60 hold every combination; n is log-uniform."""
+    rng = np.random.default_rng(index)
+    kernel, name = ALL[index % len(ALL)], DESIGNS[(index // len(ALL) + index) % len(DESIGNS)]
+    width = int(rng.integers(1, 3))
+    d = width + 1
+    frames = np.stack([np.linalg.qr(rng.normal(size=(d, width)))[0] for _ in range(2)])
+    target = TrigonometricSeries(
+        rng.normal(size=4), 0.7 * rng.normal(size=(4, d)), rng.uniform(0, 6, 4)
+    )
+    n = [1, 2, 4, 12, 60, 400, 10_000][int(rng.integers(7))]
+    bandwidth = rng.uniform(0.7, 1.3) * np.array([1.0, rng.uniform(0.8, 1.25)])
+    task = Task(design(name, d, rng), target, 0.7)
+    return task, Heads(frames, kernel, bandwidth), n, 0.6 * rng.normal(size=(1, d)), name
+
+
+def z_values(index, replicates, batches):
+    """(theory − simulation)/MCSE of every term, the theory's error taken off the gap."""
+    task, heads, n, x, _ = problem(index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exact = exact_terms(task, heads, n, x, rtol=1e-3, max_level=5)
+    run = estimate(
+        task,
+        heads,
+        n,
+        x,
+        index,
+        replicates_per_batch=replicates,
+        batches=batches,
+        precision="float64",
+        raw_labels=False,
+    )
+    scores, relative = [], []
+    upper = np.triu_indices(2)
+    for name in TERMS:
+        values = run[name].values[:, 0]
+        theory, error = exact[name].values[0], exact[f"{name}_error"].values[0]
+        if name != "bias":
+            values, theory, error = values[:, *upper], theory[upper], error[upper]
+        mcse = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        gap = np.maximum(np.abs(values.mean(axis=0) - theory) - error, 0.0)
+        scores.extend(gap / (mcse + 1e-9 * np.abs(theory) + 1e-12))
+        relative.extend(mcse / (np.abs(theory) + 1e-12))
+    return scores, relative, exact, run
+
+
+def holm_passes(scores, batches, level):
+    p = np.sort(2 * t.sf(np.array(scores), batches - 1))
+    return bool(np.all(p >= level / (len(p) - np.arange(len(p))))), p[0] * len(p)
+
+
+LEVEL = 2 * norm.sf(4)
+"""The family's false-alarm rate: that of one comparison at 4 standard errors."""
+
+
+@pytest.mark.parametrize(
+    "index", [2, 7, *(pytest.param(i, marks=pytest.mark.slow) for i in (4, 8))]
+)
+def test_simulation_agrees(index):
+    scores, _, exact, run = z_values(index, 1000 if problem(index)[2] < 1000 else 40, 16)
+    assert holm_passes(scores, 16, LEVEL)[0], scores
+    assert float(exact["defect"].max()) < 1e-3
+    empty = run["empty_rate"].values[:, 0]
+    spread = empty.std(axis=0, ddof=1) / 4
+    assert (np.abs(empty.mean(0) - exact["empty_probability"].values[0]) <= 5 * spread + 1e-3).all()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(14400)
+def test_simulation_agrees_on_sixty_problems():
+    scores, seen = [], set()
+    for index in range(60):
+        task, heads, n, _, name = problem(index)
+        replicates = int(np.clip(4e6 / n, 50, 20_000))
+        found, relative, exact, _ = z_values(index, replicates, 40)
+        scores += found
+        seen.add((heads.kernel.name, name))
+        print(
+            index,
+            heads.kernel.name,
+            name,
+            heads.width,
+            n,
+            f"n_eff {exact['n_eff'].values.min():.2f} z {max(found):.2f} "
+            f"mcse {np.median(relative):.1e} defect {float(exact['defect'].max()):.0e}",
+            bool(exact["converged"].all()),
+            flush=True,
+        )
+        assert task.dimension == heads.width + 1
+    passed, least = holm_passes(scores, 40, LEVEL)
+    print("largest", max(scores), "least Holm p", least, "of", len(scores), "pairs seen", len(seen))
+    assert passed
+
+
+@pytest.mark.parametrize("kernel", ["laplace", "student", "epanechnikov", "triweight", "cosine"])
+def test_two_keys_against_direct_quadrature(kernel):
+    """E over (X_1, X_2) ∈ R × R by Gauss–Legendre between kinks, without any Laplace integral."""
+    target = TrigonometricSeries([1.0, 0.6], [[1.1], [0.5]], [0.3, 1.2])
+    task, x, b = Task(GaussianDesign(np.eye(1)), target, 0.5), 0.4, 0.9
+    kernel = KERNELS[kernel]
+    data = exact_terms(task, Heads(np.ones((1, 1, 1)), kernel, b), 2, [[x]], rtol=1e-7)
+    # Kinks: the query, the support's edges, 0 (cosine).
+    edges = sorted([-9.0, x - b, 0.0, x, x + b, 9.0])
+    node, weight = np.polynomial.legendre.leggauss(80)
+    grid = np.concatenate([a + (c - a) * (node + 1) / 2 for a, c in itertools.pairwise(edges)])
+    mass = np.concatenate([(c - a) * weight / 2 for a, c in itertools.pairwise(edges)]) * norm.pdf(
+        grid
+    )
+    k = np.exp(np.asarray(kernel.log_value(jnp.full((1, 1), x), grid[None], jnp.asarray(b))))
+    total = k[:, None] + k
+    w = np.where(total > 0, k[:, None] / np.where(total > 0, total, 1), 0.0)
+    m = np.asarray(target(jnp.asarray(grid[:, None])))
+    g = w * m[:, None] + w.T * m
+    mean = mass @ g @ mass
+    truth = float(target(jnp.asarray([x])))
+    np.testing.assert_allclose(data["bias"].values.item(), mean - truth, atol=1e-6)
+    signal = mass @ g**2 @ mass - mean**2
+    np.testing.assert_allclose(data["signal_covariance"].values.item(), signal, rtol=1e-5)
+    noise = 0.25 * (mass @ (w**2 + w.T**2) @ mass)
+    np.testing.assert_allclose(data["noise_covariance"].values.item(), noise, rtol=1e-5)
+    empty = float(mass[k == 0].sum()) ** 2
+    np.testing.assert_allclose(data["empty_probability"].values.item(), empty, atol=1e-8)
+
+
+def test_one_key_of_a_compact_kernel_counts_zero_outside():
+    """n = 1: f̂ = Y·1{K > 0}; here m = 1, so the noise is σ²P and the signal P(1 − P)."""
+    task = Task(GaussianDesign(np.eye(1)), TrigonometricSeries([1.0], [[0.0]], [0.0]), 0.5)
+    data = exact_terms(task, Heads(np.ones((1, 1, 1)), "biweight", 0.8), 1, [[0.3]])
+    inside = norm.cdf(1.1) - norm.cdf(-0.5)
+    np.testing.assert_allclose(data["bias"].values.item(), inside - 1, atol=1e-7)
+    np.testing.assert_allclose(
+        data["signal_covariance"].values.item(), inside * (1 - inside), rtol=1e-6
+    )
+    np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-6)
+
+
+def test_a_custom_design_needs_a_density():
+    sampler = design("custom", 2, None).sampler
+    task = Task(CustomDesign(2, sampler), TrigonometricSeries([1.0], [[1.0, 0.0]], [0.0]), 1.0)
+    with pytest.raises(InputError, match="log_density"):
+        exact_terms(task, Heads(np.ones((1, 2, 1)), "laplace", 0.5), 5, np.zeros((1, 2)))
