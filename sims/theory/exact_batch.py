@@ -90,7 +90,23 @@ class Method:
 
 def _single_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
     rule = polar(SINGLE_SIZES, ranks[0], level, grading)
-    return rule if len(rule[0]) * count <= MAX_RESPONSES else None
+    if len(rule[0]) * count > MAX_RESPONSES:
+        return None
+    return _padded(rule) if ranks[0] <= 2 else rule
+
+
+def _padded(rule: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """With nodes of weight 0 up to a power of 4: compiling a size anew costs more than they do."""
+    size = 256
+    while size < len(rule[0]):
+        size *= 4
+    radius, direction, weight = rule
+    extra = size - len(radius)
+    return (
+        np.pad(radius, (0, extra), constant_values=0.5),
+        np.pad(direction, ((0, extra), (0, 0)), mode="edge"),
+        np.pad(weight, (0, extra)),
+    )
 
 
 def _product_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
@@ -178,7 +194,8 @@ def run(
     Items go out in equal chunks, a multiple of the devices, so that few shapes are compiled.
     """
     devices = len(jax.devices())
-    chunk = devices * min(8, 1 << max(0, (-(-len(items) // devices) - 1).bit_length()))
+    each = 8 if method is SINGLE_GRID else -(-len(items) // devices)
+    chunk = devices * min(8, 1 << max(0, (each - 1).bit_length()))
     function = _compiled(method.function, kernel, count)
     shared = (jnp.asarray(step), jnp.asarray(float(n)), target, rule)
     results = []
@@ -198,3 +215,8 @@ def bucket(count: int) -> int:
     while size < count:
         size += max(16, 16 * (size // 64))
     return size
+
+
+def coarse_bucket(count: int) -> int:
+    """The same for single heads, whose cost is small beside their pairs': powers of 2."""
+    return max(64, 1 << (count - 1).bit_length())

@@ -285,7 +285,7 @@ class Refinement:
     ) -> Iterator[tuple[One, Single, bool]]:
         groups = defaultdict(list)
         for one in ones:
-            groups[one.head.rank, counts[id(one)]].append(one)
+            groups[one.head.rank, batch.coarse_bucket(counts[id(one)])].append(one)
         for (rank, count), members in groups.items():
             method = batch.method_for_single(rank)
             rule = (

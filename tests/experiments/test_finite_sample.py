@@ -26,7 +26,7 @@ def experiment():
 def made(experiment, *, off: float = 0.0, first_gap=lambda keys: 1 / keys) -> Results:
     """Results whose truth is known: simulation is `off` from exact in one term at one point."""
     rng = np.random.default_rng(3)
-    sizes = np.geomspace(2, 8192, 13).round()
+    sizes = np.geomspace(4, 8192, 9).round()
     simulated, predicted, coordinates = {}, {}, {}
     for index, point in enumerate(experiment.points("standard")):
         coordinates[point.name] = point.coordinates
@@ -37,7 +37,7 @@ def made(experiment, *, off: float = 0.0, first_gap=lambda keys: 1 / keys) -> Re
             data |= {
                 term: 1.0,
                 f"first_{term}": 1.0,
-                f"curve_{term}": ("curve_n", np.ones(13)),
+                f"curve_{term}": ("curve_n", np.ones(len(sizes))),
                 f"curve_first_{term}": ("curve_n", 1 + gap),
             }
             shift = off if (term, index) == ("noise_variance", 4) else 0.0
