@@ -39,7 +39,8 @@ def optimised():
     jax.config.update(name, before)
 
 
-@pytest.mark.parametrize("law", slow_but("log_power", CURVES))
+@pytest.mark.slow
+@pytest.mark.parametrize("law", CURVES)
 def test_noise_free_curve_gives_its_exponent(law):
     """Points on the curve, errors of 0.1%: the posterior sits on the exponent of the curve."""
     curve, exponent = CURVES[law]
