@@ -41,6 +41,25 @@ def gaps(results: Results, term: str, names: list[str]) -> tuple[np.ndarray, np.
     return gap, error
 
 
+def exact_gaps(results: Results, term: str, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Gaps (exact theory − simulation)/scale, and their standard errors, at those points.
+
+    The scale is the term itself, or the variance of a head for signal terms: small shares of it,
+    whose relative error says little. Theory's own error counts as if it were random.
+    """
+    pairs = []
+    for name in names:
+        simulated, predicted = results.simulation[name], results.theory[name]
+        exact = float(predicted[f"exact_{term}"])
+        scale = float(predicted["exact_variance"]) if "signal" in term else abs(exact)
+        error = np.hypot(
+            float(simulated[f"{term}_mcse"]), float(predicted[f"exact_{term}_error"]) / 3
+        )
+        pairs.append(((exact - float(simulated[term].mean())) / scale, error / scale))
+    gap, error = np.array(pairs).T
+    return gap, error
+
+
 def judge(results: Results, experiment) -> list[Verdict]:
     inside = [
         name
@@ -60,8 +79,11 @@ def judge(results: Results, experiment) -> list[Verdict]:
         )
         verdicts.append(Verdict.of(chosen, results.experiment, found))
 
+    narrow = [name for name in results.points if "exact_mse" in results.theory[name]]
     for regime, term in TERMS.items():
         decide(claim(experiment, "decomposition", regime), *gaps(results, term, inside), inside)
+        chosen = claim(experiment, "decomposition", f"exact, {regime}")
+        decide(chosen, *exact_gaps(results, term, narrow), narrow)
     # Paired over batches: both sides share the keys, so only the labels' noise is left.
     pairs = []
     for data in results.simulation.values():
@@ -87,6 +109,8 @@ def numbers(results: Results) -> dict:
         gains.append(float(raw.var("batch", ddof=1) / integrated.var("batch", ddof=1)))
     names = list(results.points)
     worst = max(np.abs(gaps(results, term, names)[0]).max() for term in TERMS.values())
+    narrow = [name for name in names if "exact_mse" in results.theory[name]]
+    exact = max(np.abs(exact_gaps(results, t, narrow)[0]).max() for t in TERMS.values())
     keys = [effective_keys(results, name) for name in results.points]
     sharp = [float(results.theory[name]["n_eff"].min()) for name in results.points]
     return {
@@ -94,6 +118,7 @@ def numbers(results: Results) -> dict:
         "gain_low": min(gains),
         "gain_high": max(gains),
         "worst_gap": worst,
+        "worst_exact": exact,
         "fewest_keys": min(keys),
         "most_keys": max(keys),
     }

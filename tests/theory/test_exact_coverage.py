@@ -1,6 +1,7 @@
 """Exact theory for every kernel and design: direct quadrature, one key, and the simulation."""
 
 import itertools
+import time
 import warnings
 
 import jax
@@ -57,14 +58,19 @@ def problem(index):
     target = TrigonometricSeries(
         rng.normal(size=4), 0.7 * rng.normal(size=(4, d)), rng.uniform(0, 6, 4)
     )
-    n = [1, 2, 4, 12, 60, 400, 10_000][int(rng.integers(7))]
+    n = [1, 2, 4, 12, 60, 400, 2_000][int(rng.integers(7))]
+    n = 10_000 if index in (9, 41, 51) else n  # dear to simulate
     bandwidth = rng.uniform(0.7, 1.3) * np.array([1.0, rng.uniform(0.8, 1.25)])
     task = Task(design(name, d, rng), target, 0.7)
     return task, Heads(frames, kernel, bandwidth), n, 0.6 * rng.normal(size=(1, d)), name
 
 
 def z_values(index, replicates, batches):
-    """(theory − simulation)/MCSE of every term, the theory's error taken off the gap."""
+    """(theory − simulation)/standard error of every term, and MCSEs relative to its scale.
+
+    The theory's stated error is 3 standard errors where it is random. The scale is √(S_hh S_gg)
+    for a covariance and √(β_h² + S_hh) for a bias: a value near 0 has no relative error.
+    """
     task, heads, n, x, _ = problem(index)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -82,15 +88,22 @@ def z_values(index, replicates, batches):
     )
     scores, relative = [], []
     upper = np.triu_indices(2)
+    total = np.diagonal(exact["signal_covariance"].values[0] + exact["noise_covariance"].values[0])
     for name in TERMS:
         values = run[name].values[:, 0]
         theory, error = exact[name].values[0], exact[f"{name}_error"].values[0]
+        scale = np.sqrt(theory**2 + total) if name == "bias" else np.sqrt(np.outer(total, total))
         if name != "bias":
-            values, theory, error = values[:, *upper], theory[upper], error[upper]
+            values, theory, error, scale = (
+                values[:, *upper],
+                theory[upper],
+                error[upper],
+                scale[upper],
+            )
         mcse = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        gap = np.maximum(np.abs(values.mean(axis=0) - theory) - error, 0.0)
-        scores.extend(gap / (mcse + 1e-9 * np.abs(theory) + 1e-12))
-        relative.extend(mcse / (np.abs(theory) + 1e-12))
+        gap = np.abs(values.mean(axis=0) - theory)
+        scores.extend(gap / (np.hypot(mcse, error / 3) + 1e-9 * scale))
+        relative.extend(mcse / scale)
     return scores, relative, exact, run
 
 
@@ -121,8 +134,9 @@ def test_simulation_agrees_on_sixty_problems():
     scores, seen = [], set()
     for index in range(60):
         task, heads, n, _, name = problem(index)
-        replicates = int(np.clip(4e6 / n, 50, 20_000))
-        found, relative, exact, _ = z_values(index, replicates, 40)
+        start = time.perf_counter()
+        found, relative, exact, _ = z_values(index, 15_000, 40)
+        assert max(relative) <= 0.002
         scores += found
         seen.add((heads.kernel.name, name))
         print(
@@ -132,8 +146,9 @@ def test_simulation_agrees_on_sixty_problems():
             heads.width,
             n,
             f"n_eff {exact['n_eff'].values.min():.2f} z {max(found):.2f} "
-            f"mcse {np.median(relative):.1e} defect {float(exact['defect'].max()):.0e}",
+            f"mcse {max(relative):.1e} defect {float(exact['defect'].max()):.0e}",
             bool(exact["converged"].all()),
+            f"{time.perf_counter() - start:.0f} s",
             flush=True,
         )
         assert task.dimension == heads.width + 1
