@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
-from sims.fingerprint import STEPS, choose, fingerprint
+from sims.fingerprint import STEPS, also_reads, choose, fingerprint
 
 try:
     FIDELITY, NAMES = choose(config)
@@ -42,6 +42,7 @@ for step, (reads, writes) in FILES.items():
             step
         input:
             [f"results/{FIDELITY}/{path}" for path in reads],
+            lambda w, s=step: also_reads(s, w, FIDELITY),
         output:
             main=f"results/{FIDELITY}/{writes[0]}",
             more=[f"results/{FIDELITY}/{path}" for path in writes[1:]],
@@ -52,8 +53,6 @@ for step, (reads, writes) in FILES.items():
             gpu=int(step == "simulate" and FIDELITY != "smoke"),
         params:
             run=lambda w, step=step: f"{step} {w.get('name', '')} --fidelity {FIDELITY}",
-            code=lambda w, step=step: [
-                CODE[step, n] for n in ([w.name] if "name" in w.keys() else NAMES)
-            ],
+            code=lambda w, s=step: [CODE[s, n] for n in list(w) or NAMES],
         shell:
             "SIMS_HOST_DEVICES={threads} sims {params.run} --output {output.main} 2> >(tee {log} >&2)"

@@ -37,6 +37,11 @@ class SimulationSpec(Strict):
         gt=0,
         description="stop when every term's MCSE is below this share of it",
     )
+    decide: Literal["no", "adaptive", "equal"] = Field(
+        default="no",
+        description="go on, up to max_batches, until every claim is decided: adaptive gives "
+        "batches to the points that open claims need, equal to all points alike",
+    )
     negligible: float = Field(
         default=1e-3,
         ge=0,

@@ -118,8 +118,26 @@ def folder_of(experiment: str | Path) -> Path:
     )
 
 
-def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
-    """The part of the experiment file (and the caption) that a step reads."""
+def also_reads(step: str, wildcards: Any, fidelity: str) -> list[str]:
+    """Files that only some experiments' steps read.
+
+    An experiment that samples until its claims are decided needs the predictions to see it.
+    """
+    if step != "simulate":
+        return []
+    whole = _yaml(folder_of(wildcards.name))
+    changes = (whole.get("fidelities") or {}).get(fidelity) or {}
+    needed = _decides(whole, changes)
+    return [f"results/{fidelity}/{wildcards.name}/theory.nc"] if needed else []
+
+
+def _decides(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
+    parts = [part.get("simulation") for part in (changes, whole) if isinstance(part, Mapping)]
+    asked = [part["decide"] for part in parts if isinstance(part, Mapping) and "decide" in part]
+    return bool(asked) and asked[0] != "no"
+
+
+def _yaml(folder: Path) -> dict[str, Any]:
     try:
         text = (folder / "experiment.yaml").read_text(encoding="utf-8")
         whole = yaml.safe_load(text)
@@ -128,6 +146,12 @@ def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
     if not isinstance(whole, dict):
         path = str(folder / "experiment.yaml")
         raise InputError(path, "unreadable", "a YAML mapping (see `sims schema`)")
+    return whole
+
+
+def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
+    """The part of the experiment file (and the caption) that a step reads."""
+    whole = _yaml(folder)
     changes = (whole.get("fidelities") or {}).get(fidelity) or {}
     keys: tuple[str, ...] = ()
     if step in ("simulate", "predict"):
@@ -137,6 +161,8 @@ def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
             changes = {k: v for k, v in changes.items() if k != "simulation"}
         if (folder / _OWN_CODE[step]).is_file():
             keys += ("settings",)
+        if step == "simulate" and _decides(whole, changes):
+            keys += ("claims",)  # their margins say when sampling may stop
     elif step in ("judge", "plot"):
         keys = ("settings", "claims") if step == "judge" else ("settings", "title")
         changes = {}

@@ -125,6 +125,12 @@ def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
+def common(*batches: np.ndarray) -> list[np.ndarray]:
+    """Batches (first axis) that all have: the first ones, which share their draws."""
+    count = min(len(b) for b in batches)
+    return [b[:count] for b in batches]
+
+
 def write(
     data: Mapping[str, xr.Dataset],
     points: Mapping[str, Mapping[str, Any]],

@@ -201,7 +201,7 @@ def test_pipeline_steps(folder, capsys):
     ledger = json.loads((out / "ledger.json").read_text())
     assert [list(row) for row in ledger] == [
         ["claim", "experiment", "regime", "statement", "verdict", "effect", "interval", "margin",
-         "level", "replicates", "reason"]
+         "level", "replicates", "reason", "p_value", "adjusted", "needs"]
     ]  # fmt: skip
     assert ledger[0]["replicates"] == 32
     page = (out / "report.html").read_text()

@@ -2,7 +2,7 @@
 
 import itertools
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, ordering
-from sims.results import Results, mean_and_error
+from sims.results import Results, common, mean_and_error
 
 WIDTH, BUDGET = 4, 16
 """d_k of the growing budget, and the fixed budget D."""
@@ -25,6 +25,7 @@ class Errors:
     def __init__(self, results: Results) -> None:
         self.batches: dict[tuple[int, int, float], np.ndarray] = {}
         self.theory: dict[tuple[int, int, float], float] = {}
+        self.name: dict[tuple[int, int, float], str] = {}
         for name, at in results.points.items():
             heads, width = at["heads.count"], at["heads.width"]
             # One head is the same whatever the correlation of the noise of several.
@@ -33,6 +34,7 @@ class Errors:
             for kind, size in itertools.product(kinds, map(int, sizes)):
                 point = size, width, kind
                 self.batches[point] = _error(results.simulation[name], size)
+                self.name[point] = name
                 self.theory[point] = float(_error(results.theory[name], size))
 
     def growing(self, kind: float) -> list[tuple[int, int, float]]:
@@ -43,11 +45,34 @@ class Errors:
         """Points of budget :data:`BUDGET`, by H."""
         return sorted(p for p in self.batches if p[0] * p[1] == BUDGET and p[2] == kind)
 
-    def drop(self, first: Any, second: Any) -> tuple[float, float]:
-        """1 − second/first of the means, with its paired standard error."""
-        a, b = self.batches[first], self.batches[second]
+    def drop(self, first: Any, second: Any) -> "Effect":
+        """1 − second/first of the means, paired over common batches."""
+        a, b = common(self.batches[first], self.batches[second])
         ratio = b.mean() / a.mean()
-        return 1 - ratio, mean_and_error((b - ratio * a) / a.mean())[1]
+        error = mean_and_error((b - ratio * a) / a.mean())[1]
+        return Effect(1 - ratio, error, len(a), (self.name[first], self.name[second]))
+
+    def gain_lost(self, first: Any, second: Any, third: Any) -> "Effect":
+        """Gain of the first step less gain of the second, in units of one head's error."""
+        one = self.batches[self.growing(DIVERSE)[0]].mean()
+        a, b, c = common(*(self.batches[p] for p in (first, second, third)))
+        names = tuple(self.name[p] for p in (first, second, third))
+        return Effect(*mean_and_error((a - 2 * b + c) / one), len(a), names)
+
+    def against_theory(self, point: Any) -> "Effect":
+        """Simulated over predicted error, less 1."""
+        value, error = mean_and_error(self.batches[point])
+        law = self.theory[point]
+        return Effect(value / law - 1, error / law, len(self.batches[point]), (self.name[point],))
+
+
+class Effect(NamedTuple):
+    """An effect, its MCSE, the batches behind it, the points it is made of."""
+
+    value: float
+    error: float
+    batches: int
+    points: tuple[str, ...]
 
 
 def _error(data: xr.Dataset, heads: int) -> np.ndarray:
@@ -61,39 +86,32 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     errors = Errors(results)
     aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
     split = errors.fixed(DIVERSE)
-    batches = min(results.batches(name) for name in results.points)
 
-    def said(regime: str, decide: Any, effects: list[tuple[float, float]]) -> Verdict:
+    def said(regime: str, decide: Any, effects: list[Effect]) -> Verdict:
         wanted = claim(experiment, "adding-heads", regime)
-        value, error = np.reshape(effects, (-1, 2)).T
         finding = decide(
-            value, error, margin=wanted.margin, level=wanted.level, batches=batches,
-            replicates=results.replicates,
+            [e.value for e in effects], [e.error for e in effects], margin=wanted.margin,
+            level=wanted.level, batches=[e.batches for e in effects],
+            replicates=results.replicates, points=[e.points for e in effects],
         )  # fmt: skip
         return Verdict.of(wanted, results.experiment, finding)
 
-    one = errors.batches[diverse[0]]
-    gains = [errors.batches[a] - errors.batches[b] for a, b in pairwise(diverse)]
     several = [p for p in split if p[0] > 1]
     best = min(split[1:-1], key=lambda p: errors.theory[p], default=split[-1])
-    against = [
-        (float(values.mean() / errors.theory[p] - 1), mean_and_error(values)[1] / errors.theory[p])
-        for p, values in errors.batches.items()
-    ]
     return [
         said("growing D, aligned heads", equivalence,
              [errors.drop(aligned[0], p) for p in aligned[1:]]),
         said("growing D, diverse heads", ordering,
              [errors.drop(a, b) for a, b in pairwise(diverse)]),
         said("growing D, returns fall", ordering,
-             [mean_and_error((a - b) / one.mean()) for a, b in pairwise(gains)]),
+             [errors.gain_lost(*diverse[k : k + 3]) for k in range(len(diverse) - 2)]),
         said("few diverse against many aligned", ordering,
              [errors.drop(aligned[-1], diverse[1])]),
         said("fixed D, diverse against aligned", ordering,
              [errors.drop((h, w, ALIGNED), (h, w, DIVERSE)) for h, w, _ in several]),
         said("fixed D, the best split", ordering,
              [errors.drop(end, best) for end in (split[0], split[-1])]),
-        said("theory", equivalence, against),
+        said("theory", equivalence, [errors.against_theory(p) for p in errors.batches]),
     ]  # fmt: skip
 
 
@@ -105,9 +123,9 @@ def numbers(results: Results) -> dict[str, Any]:
     return {
         "most": aligned[-1][0],
         "few": diverse[1][0],
-        "gained": errors.drop(diverse[0], diverse[-1])[0],
-        "first": errors.drop(diverse[0], diverse[1])[0],
-        "last": errors.drop(diverse[-2], diverse[-1])[0],
+        "gained": errors.drop(diverse[0], diverse[-1]).value,
+        "first": errors.drop(diverse[0], diverse[1]).value,
+        "last": errors.drop(diverse[-2], diverse[-1]).value,
         "best_heads": best[0],
         "best_width": best[1],
         "least_n_eff": min(float(d["n_eff"].min()) for d in results.theory.values()),

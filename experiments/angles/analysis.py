@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, identity, ordering
-from sims.results import Results, mean_and_error
+from sims.results import Results, common, mean_and_error
 from sims.theory import noise_correlation_law
 
 KERNEL, WIDTH = "heads.kernel", "heads.width"
@@ -30,7 +30,6 @@ def variance_kept(terms: Terms) -> np.ndarray:
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
     table = _table(results)
-    run = {"batches": int(table["batches"].min()), "replicates": results.replicates}
     verdicts = []
     for kernel in ("gaussian", "softmax"):
         rows = table[table[KERNEL] == kernel]
@@ -41,7 +40,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
             error / rows["law"],
             margin=wanted.margin,
             level=wanted.level,
-            **run,
+            batches=rows["batches"],
+            replicates=results.replicates,
         )
         # Part of the error is that of the queries, which more replicates alone do not lower.
         words = finding.reason.replace("replicates would", "replicates on more queries would")
@@ -61,7 +61,11 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         ("total variance, one fixed target", _contrasts(results, table, variance_kept)),
     ):
         wanted = claim(experiment, "extremes", regime)
-        finding = ordering(*steps, margin=wanted.margin, level=wanted.level, **run)
+        falls, errors, batches, points = zip(*steps, strict=True)
+        finding = ordering(
+            falls, errors, margin=wanted.margin, level=wanted.level, batches=batches,
+            replicates=results.replicates, points=points,
+        )  # fmt: skip
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
     return verdicts
 
@@ -176,8 +180,11 @@ def _contrasts(
     table: pd.DataFrame,
     statistic: Callable[[Terms], np.ndarray],
     neighbours: bool = False,
-) -> tuple[list[float], list[float]]:
-    """Paired falls of a statistic from each angle to the next, or to 90°, and their MCSE."""
+) -> list[tuple[float, float, int, tuple[str, str]]]:
+    """Paired falls of a statistic from each angle to the next, or to 90°.
+
+    With their MCSE, the batches behind them, and the two points.
+    """
     falls = []
     scalar = table[[np.isscalar(a) for a in table[ANGLE]]]
     for _, rows in scalar.groupby([KERNEL, BANDWIDTH, WIDTH]):
@@ -185,9 +192,9 @@ def _contrasts(
         values = {name: results.pseudovalues(name, statistic) for name in names}
         for index, name in enumerate(names[:-1]):
             other = names[index + 1] if neighbours else names[-1]
-            falls.append(mean_and_error(values[name] - values[other]))
-    differences, errors = zip(*falls, strict=True)
-    return list(differences), list(errors)
+            before, after = common(values[name], values[other])
+            falls.append((*mean_and_error(before - after), len(before), (name, other)))
+    return falls
 
 
 def _series(rows: pd.DataFrame) -> list[tuple[int, Any, str, pd.DataFrame]]:

@@ -76,6 +76,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
             level=chosen.level,
             batches=[results.batches(name) for name in names],
             replicates=results.replicates,
+            points=names,
         )
         verdicts.append(Verdict.of(chosen, results.experiment, found))
 

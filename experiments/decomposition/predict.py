@@ -4,6 +4,7 @@ from typing import Any
 
 import xarray as xr
 
+from sims.specification import Problem
 from sims.terms import SCALARS
 from sims.theory import predict as theory
 
@@ -17,7 +18,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     found = {}
     for point in experiment.points(fidelity):
-        problem = point.spec.build()
+        problem: Problem = point.spec.build()
         first = theory(*problem)
         if point.spec.heads.width <= settings["exact_width"]:
             exact = theory(*problem, order="exact", rtol=settings["exact_rtol"])

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from sims import figures
 from sims.diversity import DEFINITIONS, correlation
 from sims.judgement import Verdict, claim, equivalence, ordering
-from sims.results import Results, mean_and_error
+from sims.results import Results, common, mean_and_error
 
 VERSIONS = ("outputs", "subspaces")
 PARTS = {"MSE": "mse", "squared bias": "squared_bias", "variance": "ensemble_variance"}
@@ -71,16 +71,16 @@ def errors_of(results: Results, names: list[str]) -> np.ndarray:
 
 def steps(
     results: Results, groups: list[list[str]], of: Callable[[list[str]], float], resolution: float
-) -> list[tuple[float, float, int]]:
-    """Relative fall of the MSE at each step up in diversity, its MCSE, iid values behind it."""
+) -> list[tuple[float, float, int, tuple[str, ...]]]:
+    """Relative fall of the MSE at each step up in diversity, its MCSE, iid values, points."""
     ranked = sorted(groups, key=of)
     out = []
     for low, high in pairwise(ranked):
         if of(high) - of(low) < resolution:
             continue
-        before, after = errors_of(results, low), errors_of(results, high)
+        before, after = common(errors_of(results, low), errors_of(results, high))
         fall, error = mean_and_error((before - after) / before.mean())
-        out.append((fall, error, len(before)))
+        out.append((fall, error, len(before), (*low, *high)))
     return out
 
 
@@ -94,17 +94,19 @@ def judge(results: Results, experiment) -> list[Verdict]:
             return index(results, names, definition, version)
 
         rows = steps(results, groups.get(regime, []), of, experiment.settings["resolution"])
-        fall, error, count = np.array(rows).T if rows else np.zeros((3, 0))
         many = bool(rows) and regime == "exchangeable"
+        count = [row[2] for row in rows]
         found = ordering(
-            fall,
-            error,
+            [row[0] for row in rows],
+            [row[1] for row in rows],
             margin=chosen.margin,
             level=chosen.level,
             batches=count,
-            replicates=int(count.min(initial=np.inf)) if many else results.replicates,
+            replicates=min(count) if many else results.replicates,
+            # More replicates do not help where it is target draws that are few.
+            points=None if many else [row[3] for row in rows],
         )
-        if many:  # what varies there is the target, and more replicates of each would not help
+        if many:
             words = found.reason.replace("replicates", "target draws")
             found = replace(found, reason=words, replicates=results.replicates)
         verdicts.append(Verdict.of(chosen, results.experiment, found))
@@ -112,7 +114,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
 
 
 def _roads(results: Results, chosen: Any) -> Verdict:
-    gaps, errors, batches = [], [], []
+    gaps, errors, batches, points = [], [], [], []
     for name, data in results.simulation.items():
         batch = output_covariance(data)
         count = len(batch)
@@ -124,6 +126,7 @@ def _roads(results: Results, chosen: Any) -> Verdict:
             gaps.append(mean - float(of(correlation(output_covariance(results.theory[name])))))
             errors.append(error)
             batches.append(count)
+            points.append(name)
     found = equivalence(
         gaps,
         errors,
@@ -131,6 +134,7 @@ def _roads(results: Results, chosen: Any) -> Verdict:
         level=chosen.level,
         batches=batches,
         replicates=results.replicates,
+        points=points,
     )
     return Verdict.of(chosen, results.experiment, found)
 

@@ -61,6 +61,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
         level=chosen.level,
         batches=[results.batches(name) for name in names],
         replicates=results.replicates,
+        points=names,
     )
     verdicts = [Verdict.of(chosen, results.experiment, found)]
     groups = by_kernel(results)

@@ -1,6 +1,7 @@
 """Ensemble variance against the number of heads, at fixed angles."""
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -19,37 +20,48 @@ def variance_ratio(data: xr.Dataset) -> xr.DataArray:
     return data["ensemble_variance"] / data["variance"]
 
 
-def ratios(results: Results) -> dict[tuple[float, int], tuple[float, float, float]]:
-    """(angle, H) to the simulated ratio, its MCSE and the predicted ratio."""
+class Ratio(NamedTuple):
+    """Simulated ratio of a point, its MCSE, the predicted ratio; batches and name of the point."""
+
+    value: float
+    error: float
+    predicted: float
+    batches: int
+    name: str
+
+
+def ratios(results: Results) -> dict[tuple[float, int], Ratio]:
+    """(angle, H) to the ratio there."""
     table = {}
     for name, at in results.points.items():
         value, error = jackknife(results.simulation[name], variance_ratio)
         predicted = float(variance_ratio(results.theory[name]))
-        table[at[ANGLE], at[COUNT]] = (float(value), float(error), predicted)
+        table[at[ANGLE], at[COUNT]] = Ratio(
+            float(value), float(error), predicted, results.batches(name), name
+        )
     return table
 
 
-def paired(results: Results, first: str, second: str) -> tuple[float, float]:
-    """Ratio at the first point less ratio at the second, over common draws."""
+def paired(results: Results, first: str, second: str) -> tuple[float, float, int]:
+    """Ratio at the first point less ratio at the second over common draws, MCSE, batches."""
+    count = min(results.batches(first), results.batches(second))
 
     def difference(data: xr.Dataset) -> xr.DataArray:
         one = data["ensemble_variance"] / data["variance"]
         return one - data["other_ensemble_variance"] / data["other_variance"]
 
     keep = ["ensemble_variance", "variance"]
-    other = results.simulation[second][keep].rename({k: f"other_{k}" for k in keep})
-    value, error = jackknife(results.simulation[first][keep].merge(other), difference)
-    return float(value), float(error)
+    one, other = (results.simulation[n][keep].isel(batch=slice(count)) for n in (first, second))
+    other = other.rename({k: f"other_{k}" for k in keep})
+    value, error = jackknife(one.merge(other), difference)
+    return float(value), float(error), count
 
 
 def judge(results: Results, experiment) -> list[Verdict]:
     table = ratios(results)
     names = {(at[ANGLE], at[COUNT]): name for name, at in results.points.items()}
     angles, counts = sorted({a for a, _ in table}), sorted({h for _, h in table})
-    common = {
-        "batches": min(results.batches(name) for name in results.points),
-        "replicates": results.replicates,
-    }
+    replicates = results.replicates
 
     def verdict(chosen, finding):
         return Verdict.of(chosen, results.experiment, finding)
@@ -60,11 +72,13 @@ def judge(results: Results, experiment) -> list[Verdict]:
         verdict(
             aligned,
             equivalence(
-                [value - 1 for value, _, _ in several],
-                [error for _, error, _ in several],
+                [r.value - 1 for r in several],
+                [r.error for r in several],
                 margin=aligned.margin,
                 level=aligned.level,
-                **common,
+                batches=[r.batches for r in several],
+                replicates=replicates,
+                points=[r.name for r in several],
             ),
         )
     ]
@@ -74,11 +88,13 @@ def judge(results: Results, experiment) -> list[Verdict]:
         verdict(
             curve,
             equivalence(
-                [value / predicted - 1 for value, _, predicted in spread],
-                [error / predicted for _, error, predicted in spread],
+                [r.value / r.predicted - 1 for r in spread],
+                [r.error / r.predicted for r in spread],
                 margin=curve.margin,
                 level=curve.level,
-                **common,
+                batches=[r.batches for r in spread],
+                replicates=replicates,
+                points=[r.name for r in spread],
             ),
         )
     )
@@ -89,19 +105,21 @@ def judge(results: Results, experiment) -> list[Verdict]:
         verdict(
             wider,
             ordering(
-                [value for value, _ in steps],
-                [error for _, error in steps],
+                [value for value, _, _ in steps],
+                [error for _, error, _ in steps],
                 margin=wider.margin,
                 level=wider.level,
-                **common,
+                batches=[count for _, _, count in steps],
+                replicates=replicates,
+                points=[(names[a, most], names[b, most]) for a, b in pairwise(angles)],
             ),
         )
     )
     adding = claim(experiment, "adding-heads")
     narrow = next(a for a in angles if a > 0)
     few = counts[-2]
-    gain, error = paired(results, names[narrow, few], names[narrow, most])
-    before = table[narrow, few][0]
+    gain, error, count = paired(results, names[narrow, few], names[narrow, most])
+    before = table[narrow, few].value
     verdicts.append(
         verdict(
             adding,
@@ -110,7 +128,9 @@ def judge(results: Results, experiment) -> list[Verdict]:
                 [error / before],
                 margin=adding.margin,
                 level=adding.level,
-                **common,
+                batches=count,
+                replicates=replicates,
+                points=[(names[narrow, few], names[narrow, most])],
             ),
         )
     )
@@ -136,7 +156,7 @@ def figure(results: Results) -> Figure:
             color=figures.GREY,
         )
         for angle, color, marker in zip(angles, figures.PALETTE, figures.MARKERS, strict=False):
-            value, error, predicted = np.array([table[angle, h] for h in counts]).T
+            value, error, predicted = np.array([table[angle, h][:3] for h in counts]).T
             figures.theory(ax, heads, predicted, color)
             figures.simulated(ax, heads, value, error, color, marker)
             name = {0: "aligned, ", 90: "orthogonal, "}.get(int(angle), "") + f"{angle:.0f}°"

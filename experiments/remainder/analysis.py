@@ -4,26 +4,28 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import Verdict, batch_covariance, claim, rate
-from sims.results import Results
+from sims.judgement import Verdict, batch_covariance, claim, remainder
+from sims.results import Results, common
 
 TERMS = {"noise variance": "noise_variance", "total variance": "variance"}
 KERNELS = ("gaussian", "softmax")
 
 
+def points_of(results: Results, kernel: str) -> list[str]:
+    """Names of a kernel's points, smallest n first."""
+    points = results.points
+    found = [n for n, at in points.items() if at.get("heads.kernel", "gaussian") == kernel]
+    return sorted(found, key=lambda name: points[name]["n"])
+
+
 def gaps(results: Results, kernel: str, term: str) -> tuple[np.ndarray, np.ndarray]:
     """n, and the relative gaps first order − exact of every batch (B, k), common draws paired."""
-    names = {
-        at["n"]: name
-        for name, at in results.points.items()
-        if at.get("heads.kernel", "gaussian") == kernel
-    }
-    sizes = sorted(names)
-    columns = []
-    for n in sizes:
-        simulated, predicted = results.simulation[names[n]], results.theory[names[n]]
+    names, columns = points_of(results, kernel), []
+    for name in names:
+        simulated, predicted = results.simulation[name], results.theory[name]
         columns.append(-simulated[f"{term}_remainder"].values / float(predicted[term]))
-    return np.array(sizes), np.stack(columns, axis=1)
+    sizes = [results.points[name]["n"] for name in names]
+    return np.array(sizes), np.stack(common(*columns), axis=1)
 
 
 def judge(results: Results, experiment) -> list[Verdict]:
@@ -32,15 +34,15 @@ def judge(results: Results, experiment) -> list[Verdict]:
         for label, term in TERMS.items():
             chosen = claim(experiment, "remainder-order", f"{kernel}, {label}")
             n, values = gaps(results, kernel, term)
-            found = rate(
+            found = remainder(
                 n,
                 values.mean(0),
                 batch_covariance(values),
-                expected=-1.0,
                 margin=chosen.margin,
                 level=chosen.level,
                 batches=len(values),
                 replicates=results.replicates,
+                points=points_of(results, kernel),
             )
             verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts

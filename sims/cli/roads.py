@@ -11,9 +11,15 @@ from sims.specification import Problem
 from sims.theory import first_order_arrays, predict
 
 
-def estimate_terms(problem: Problem, settings: SimulationSpec, progress: bool) -> xr.Dataset:
-    """The terms by simulation."""
-    options: dict[str, Any] = settings.model_dump(exclude={"seed", "max_batches", "remainders"})
+def estimate_terms(
+    problem: Problem,
+    settings: SimulationSpec,
+    progress: bool,
+    resume: xr.Dataset | None = None,
+) -> xr.Dataset:
+    """The terms by simulation; going on after the batches of ``resume``, if given."""
+    skipped = {"seed", "max_batches", "remainders", "decide"}
+    options: dict[str, Any] = settings.model_dump(exclude=skipped)
     if settings.remainders:
         task, heads, _, queries = problem
         known = first_order_arrays(task, heads, 1.0, queries)
@@ -23,7 +29,7 @@ def estimate_terms(problem: Problem, settings: SimulationSpec, progress: bool) -
         options["linearisation"] = Linearisation(known.limit, known.log_mass, overlap)
     if settings.rel_mcse is not None:
         options["max_batches"] = settings.max_batches or settings.batches
-    return estimate(*problem, settings.seed, progress=progress, **options)
+    return estimate(*problem, settings.seed, progress=progress, resume=resume, **options)
 
 
 def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:

@@ -19,14 +19,43 @@ def simulate(options: Namespace) -> None:
     from sims.experiment import Point, load_experiment
 
     folder = folder_of(options.experiment)
-    settings = load_experiment(folder).simulation_at(options.fidelity)
+    experiment = load_experiment(folder)
+    settings = experiment.simulation_at(options.fidelity)
 
-    def estimate(point: Point) -> Any:
+    def estimate(point: Point, resume: Any = None, batches: int | None = None) -> Any:
         from sims.cli.roads import estimate_terms
 
-        return estimate_terms(point.spec.build(), settings, progress=sys.stderr.isatty())
+        wanted = settings if batches is None else settings.model_copy(update={"batches": batches})
+        return estimate_terms(point.spec.build(), wanted, sys.stderr.isatty(), resume)
 
-    _run_road("simulate", "simulation", folder, options, estimate, settings.model_dump())
+    def decide(data: dict[str, Any], points: dict[str, Point], store: Path, suffix: str) -> Any:
+        from sims import checkpoints
+        from sims.cli.adaptive import sample_until_decided
+
+        paths = {name: store / f"{p.digest}-more-{suffix}.npz" for name, p in points.items()}
+        held = {name: checkpoints.load(path) for name, path in paths.items()}
+
+        def extend(name: str, data: Any, batches: int) -> Any:
+            longer = estimate(points[name], data, batches)
+            checkpoints.save(longer, paths[name])
+            return longer
+
+        return sample_until_decided(
+            experiment,
+            options.fidelity,
+            sum(len(load_experiment(folder_of(name)).claims) for name in experiments()),
+            data,
+            {name: data[name] if longer is None else longer for name, longer in held.items()},
+            _output(options, "simulation.nc").with_name("theory.nc"),
+            _analysis(folder).judge,
+            extend,
+        )
+
+    # How far sampling may go on is no part of a point's identity: its first batches are the same.
+    open_ended = settings.decide != "no"
+    identity = settings.model_dump(exclude={"decide", "max_batches"} if open_ended else None)
+    more = decide if open_ended else None
+    _run_road("simulate", "simulation", folder, options, estimate, identity, more)
 
 
 def predict(options: Namespace) -> None:
@@ -51,8 +80,12 @@ def _run_road(
     options: Namespace,
     compute: Callable[[Any], Any],
     settings: dict[str, Any],
+    more: Callable[..., Any] | None = None,
 ) -> None:
-    """Compute the points that have no checkpoint yet, then write them all into one file."""
+    """Compute the points that have no checkpoint yet, then write them all into one file.
+
+    ``more(data, points, store, suffix)``, if given, has the last word on the points' data.
+    """
     from sims import checkpoints, provenance, results
     from sims.experiment import load_experiment
 
@@ -82,6 +115,8 @@ def _run_road(
             if sys.stderr.isatty() or index + 1 == len(points):
                 print(f"{options.experiment}: {road} {index + 1}/{len(points)}", file=sys.stderr)
         checkpoints.prune(store, road, suffix)
+        if more is not None:
+            data = more(data, {point.name: point for point in points}, store, suffix)
     origin = provenance.collect(
         road=road,
         experiment=folder.name,
@@ -128,12 +163,12 @@ def plot(options: Namespace) -> None:
 
 
 def ledger(options: Namespace) -> None:
-    """``sims ledger``: the verdicts of all experiments that have been judged."""
-    from sims.judgement import read_ledger, write_verdicts
+    """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm."""
+    from sims.judgement import adjust, read_ledger, write_verdicts
 
     output = _output(options, "ledger.json")
     files = [output.parent / name / "verdicts.json" for name in experiments()]
-    write_verdicts([v for f in files if f.is_file() for v in read_ledger(f)], output)
+    write_verdicts(adjust([v for f in files if f.is_file() for v in read_ledger(f)]), output)
 
 
 def report(options: Namespace) -> None:

@@ -12,7 +12,9 @@ from sims.judgement.decide import (
     identity,
     ordering,
     rate,
+    remainder,
 )
+from sims.judgement.multiplicity import adjust, holm
 from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
 
 __all__ = [
@@ -20,13 +22,16 @@ __all__ = [
     "VERDICTS",
     "Finding",
     "Verdict",
+    "adjust",
     "batch_covariance",
     "bound",
     "claim",
     "equivalence",
+    "holm",
     "identity",
     "ordering",
     "rate",
     "read_ledger",
+    "remainder",
     "write_verdicts",
 ]

@@ -1,31 +1,33 @@
-"""Deciding a claim from effects and their Monte Carlo standard errors.
+"""Deciding a claim from effects and their Monte Carlo errors.
 
 Every function returns a :class:`Finding` with one of three verdicts. With margin δ fixed before
-the run and simultaneous confidence intervals for the effects of all points of the claim:
+the run:
 
-- **supported**: every interval lies where the claim says, within δ;
-- **refuted**: some interval lies wholly outside;
+- **supported**: at *every* point the test that the effect is outside rejects. Each is made at the
+  full ``1 − level``: all must reject, so none needs a share of it (intersection–union);
+- **refuted**: at *some* point the effect is outside, at ``(1 − level)/k`` for k points (Bonferroni:
+  valid however points that share draws depend on each other);
 - **inconclusive**: neither, or data are missing. Missing data never support anything.
 
-Intervals are ``effect ± t · error`` with t the Student quantile of B − 1 degrees of freedom (B
-iid batches) at ``1 − (1 − level)/2k`` for k points (Bonferroni: valid however the points depend on
-each other, as they do when they share draws). They are two-sided throughout, so one-sided claims
-are judged a little more strictly than their level says.
+So a true claim is refuted, or a false one supported, with probability at most ``1 − level``. Tests
+invert the confidence sequences of :mod:`sims.judgement.intervals` over iid batches: the rates hold
+at whatever moment sampling stops, also when it stops because of the verdict. One-sided tests use
+the two-sided sequence, which is a little strict.
 
-This is deliberately plain, for a fixed number of batches; nothing outside this module knows how
-an interval is made.
+Nothing outside this package knows how an interval is made.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from sims.errors import InputError
+from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_width, sequence_p
 
 VERDICTS = ("supported", "refuted", "inconclusive")
+Names = str | tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -39,29 +41,47 @@ class Finding:
     level: float
     replicates: int
     reason: str
+    p_value: float | None = None
+    needs: dict[str, float] = field(default_factory=dict)
 
 
-def identity(gaps: Any, *, margin: float, level: float = 0.95, replicates: int = 0) -> Finding:
-    """Whether deterministic gaps are all within rounding: ``max |gap| ≤ margin``.
+def identity(
+    gaps: Any,
+    *,
+    margin: float,
+    condition: Any = 1.0,
+    level: float = 0.95,
+    replicates: int = 0,
+) -> Finding:
+    """Whether deterministic gaps are all within rounding: ``max |gap|/condition ≤ margin``.
 
     Args:
         gaps: any shape; relative where the two sides have a scale.
-        margin: tolerance.
+        margin: tolerance, in units of rounding if the gaps are.
+        condition: how many times the computation enlarges rounding (its condition number, ≥ 1):
+            one number, or one a gap.
         level: not used by the decision, since nothing is random; recorded.
         replicates: how many random cases were tried; recorded.
     """
-    gaps = np.abs(np.asarray(gaps, float)).ravel()
+    gaps = (np.abs(np.asarray(gaps, float)) / np.asarray(condition, float)).ravel()
     if not gaps.size or not np.isfinite(gaps).all():
         return _missing(gaps, margin, level, replicates)
     worst = float(gaps.max())
     verdict = "supported" if worst <= margin else "refuted"
     sign = "≤" if worst <= margin else ">"
     reason = f"largest gap of {gaps.size}: {worst:.2g} {sign} {margin:.2g}"
-    return Finding(verdict, worst, (worst, worst), margin, level, replicates, reason)
+    return Finding(verdict, worst, (worst, worst), margin, level, replicates, reason, 0.0)
 
 
 def equivalence(
-    effects: Any, errors: Any, *, margin: float, level: float, batches: Any, replicates: int
+    effects: Any,
+    errors: Any,
+    *,
+    margin: float,
+    level: float,
+    batches: Any,
+    replicates: int,
+    points: Sequence[Names] | None = None,
 ) -> Finding:
     """Whether every effect is within ±margin of zero.
 
@@ -72,18 +92,24 @@ def equivalence(
         level: simultaneous confidence.
         batches: B, one number or one a point.
         replicates: replicates behind a point (the fewest).
+        points: of the experiment's grid, the point or points behind each effect: what needs more
+            replicates if the verdict is open.
     """
     return _decide(
-        effects, errors, margin, level, batches, replicates,
-        room=lambda low, high: margin - np.maximum(high, -low),
-        outside=lambda low, high: np.maximum(low, -high) - margin,
-        distance=lambda effect: np.abs(np.abs(effect) - margin),
-        inside_words=f"every effect within ±{margin:.3g}",
+        effects, errors, margin - np.abs(np.ravel(np.asarray(effects, float))), margin, level,
+        batches, replicates, points, words=f"every effect within ±{margin:.3g}",
     )  # fmt: skip
 
 
 def bound(
-    excess: Any, errors: Any, *, margin: float, level: float, batches: Any, replicates: int
+    excess: Any,
+    errors: Any,
+    *,
+    margin: float,
+    level: float,
+    batches: Any,
+    replicates: int,
+    points: Sequence[Names] | None = None,
 ) -> Finding:
     """Whether no excess over a bound is larger than the margin.
 
@@ -94,18 +120,24 @@ def bound(
         level: simultaneous confidence.
         batches: B, one number or one a point.
         replicates: replicates behind a point (the fewest).
+        points: of the experiment's grid, the point or points behind each effect: what needs more
+            replicates if the verdict is open.
     """
     return _decide(
-        excess, errors, margin, level, batches, replicates,
-        room=lambda low, high: margin - high,
-        outside=lambda low, high: low - margin,
-        distance=lambda effect: np.abs(effect - margin),
-        inside_words=f"every excess at most {margin:.3g}",
+        excess, errors, margin - np.ravel(np.asarray(excess, float)), margin, level,
+        batches, replicates, points, words=f"every excess at most {margin:.3g}",
     )  # fmt: skip
 
 
 def ordering(
-    differences: Any, errors: Any, *, margin: float, level: float, batches: Any, replicates: int
+    differences: Any,
+    errors: Any,
+    *,
+    margin: float,
+    level: float,
+    batches: Any,
+    replicates: int,
+    points: Sequence[Names] | None = None,
 ) -> Finding:
     """Whether every difference between neighbours is above the margin (0: strictly monotone).
 
@@ -117,14 +149,12 @@ def ordering(
         level: simultaneous confidence.
         batches: B, one number or one a point.
         replicates: replicates behind a point (the fewest).
+        points: of the experiment's grid, the point or points behind each effect: what needs more
+            replicates if the verdict is open.
     """
     return _decide(
-        differences, errors, margin, level, batches, replicates,
-        room=lambda low, high: low - margin,
-        outside=lambda low, high: margin - high,
-        distance=lambda effect: np.abs(effect - margin),
-        inside_words=f"every step above {margin:.3g}",
-        strict=True,
+        differences, errors, np.ravel(np.asarray(differences, float)) - margin, margin, level,
+        batches, replicates, points, words=f"every step above {margin:.3g}", strict=True,
     )  # fmt: skip
 
 
@@ -138,6 +168,7 @@ def rate(
     level: float,
     batches: Any,
     replicates: int,
+    points: Sequence[Names] | None = None,
 ) -> Finding:
     """Whether y falls (or rises) like ``x^expected``: slope of log y on log x, within ±margin.
 
@@ -155,6 +186,8 @@ def rate(
         level: simultaneous confidence.
         batches: B, one number or one a point.
         replicates: replicates behind a point (the fewest).
+        points: of the experiment's grid, the point or points behind each effect: what needs more
+            replicates if the verdict is open.
     """
     x, y, errors = (np.asarray(a, float) for a in (x, y, errors))
     spread = np.sqrt(np.diag(errors)) if errors.ndim == 2 else errors
@@ -181,19 +214,15 @@ def rate(
         variance = float(solve[1] / y @ covariance @ (solve[1] / y)) * max(misfit, 1.0)
         freedom = int(np.min(batches)) - 1
     finding = _decide(
-        [slope - expected], [np.sqrt(variance)], margin, level, freedom + 1, replicates,
-        room=lambda low, high: margin - np.maximum(high, -low),
-        outside=lambda low, high: np.maximum(low, -high) - margin,
-        distance=lambda effect: np.abs(np.abs(effect) - margin),
-        inside_words=f"slope within {expected:.3g} ± {margin:.3g}",
+        [slope - expected], [np.sqrt(variance)], [margin - abs(slope - expected)], margin, level,
+        freedom + 1, replicates, None if points is None else [_together(points)],
+        words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact,
     )  # fmt: skip
-    if finding.effect is None or finding.interval is None:
-        return finding
-    low, high = (bound + expected for bound in finding.interval)
+    interval = finding.interval and (finding.interval[0] + expected, finding.interval[1] + expected)
     words = f"slope of {len(x)} points against {expected:.3g} ± {margin:.3g}"
     if finding.verdict == "inconclusive":
         words += ";" + finding.reason.partition(";")[2]
-    return replace(finding, effect=float(slope), interval=(low, high), reason=words)
+    return replace(finding, effect=float(slope), interval=interval, reason=words)
 
 
 def batch_covariance(estimates: Any) -> np.ndarray:
@@ -202,57 +231,122 @@ def batch_covariance(estimates: Any) -> np.ndarray:
     return np.atleast_2d(np.cov(estimates, rowvar=False)) / len(estimates)
 
 
-def _decide(
-    effects: Any,
+def remainder(
+    size: Any,
+    gap: Any,
     errors: Any,
+    *,
+    order: float = 1.0,
     margin: float,
     level: float,
     batches: Any,
     replicates: int,
-    *,
-    room: Callable[[Any, Any], Any],
-    outside: Callable[[Any, Any], Any],
-    distance: Callable[[Any], Any],
-    inside_words: str,
-    strict: bool = False,
+    points: Sequence[Names] | None = None,
 ) -> Finding:
-    """The three-valued decision, by the room an interval has inside and how far it is outside."""
+    """Whether the gap between first-order theory and the truth falls like ``size^−order``.
+
+    :func:`rate` of the gap, counted positive in the direction in which it is largest. A gap that
+    changes sign has no logarithm: the claim is then inconclusive.
+
+    Args:
+        size: n, or the effective number of keys; at least 3 values.
+        gap: first order less exact, or less simulated, one a size.
+        errors: as in :func:`rate`.
+        order: ≥ 0, what the theory says is left out.
+        margin: δ on the exponent.
+        level: confidence.
+        batches: B.
+        replicates: replicates behind a point (the fewest).
+        points: as in :func:`equivalence`.
+    """
+    gap = np.asarray(gap, float)
+    largest = gap[np.nanargmax(np.abs(gap))] if np.isfinite(gap).any() else 1.0
+    return rate(
+        size, gap * np.sign(largest), errors, expected=-order, margin=margin, level=level,
+        batches=batches, replicates=replicates, points=points,
+    )  # fmt: skip
+
+
+def _together(points: Sequence[Names]) -> tuple[str, ...]:
+    """All the points behind several effects, each once."""
+    names = [p for name in points for p in ((name,) if isinstance(name, str) else name)]
+    return tuple(dict.fromkeys(names))
+
+
+def _decide(
+    effects: Any,
+    errors: Any,
+    room: Any,
+    margin: float,
+    level: float,
+    batches: Any,
+    replicates: int,
+    points: Sequence[Names] | None,
+    *,
+    words: str,
+    strict: bool = False,
+    fixed: bool = False,
+) -> Finding:
+    """The three-valued decision, from how far each effect lies inside its margin (``room``)."""
     if not 0 < level < 1 or not np.isfinite(margin):
         raise InputError("level, margin", (level, margin), "level in (0, 1), a finite margin")
-    effects, errors, batches = np.broadcast_arrays(
-        np.ravel(np.asarray(effects, float)),
-        np.ravel(np.asarray(errors, float)),
-        np.ravel(np.asarray(batches, float)),
+    effects, errors, room, batches = np.broadcast_arrays(
+        *(np.ravel(np.asarray(a, float)) for a in (effects, errors, room, batches))
     )
     sound = np.isfinite(effects) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
     if not effects.size or not sound.all():
         return _missing(np.where(sound, effects, np.nan), margin, level, replicates)
-    k = effects.size
-    half = stdtrit(batches - 1, 1 - (1 - level) / (2 * k)) * errors
-    low, high = effects - half, effects + half
-    left, beyond = room(low, high), outside(low, high)
-    refuted = bool((beyond > 0).any())
-    supported = bool((left > 0).all() if strict else (left >= 0).all())
-    worst = int(np.argmax(beyond) if refuted else np.argmin(left))
+    if points is not None and len(points) != effects.size:
+        raise InputError("points", len(points), f"{effects.size}, one an effect")
+    k, alpha = effects.size, 1 - level
+
+    def half_width(a: float) -> np.ndarray:
+        return (fixed_half_width if fixed else sequence_half_width)(errors, batches - fixed, a)
+
+    def p_of(distance: np.ndarray) -> np.ndarray:
+        return (fixed_p if fixed else sequence_p)(distance, errors, batches - fixed)
+
+    single, joint = half_width(alpha), half_width(alpha / k)
+    settled = room - single > 0 if strict else room - single >= 0
+    beyond = -room - joint
+    refuted, supported = bool((beyond > 0).any()), bool(settled.all())
     verdict = "refuted" if refuted else "supported" if supported else "inconclusive"
+    # A deterministic effect at its margin is settled, not at a positive distance.
+    p_inside = float(np.max(np.where(settled & (errors == 0), 0.0, p_of(room))))
+    p_outside = float(min(1.0, k * np.min(p_of(-room))))
+    p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
+    worst = int(np.argmax(beyond) if refuted else np.argmin(room - single))
+    half = single[worst] if supported else joint[worst]
     of = f" (worst of {k} points shown)" if k > 1 else ""
+    needs: dict[str, float] = {}
     if supported:
-        reason = inside_words + of
+        reason = words + of
     elif refuted:
-        count = int((beyond > 0).sum())
-        reason = f"not {inside_words}: {count} of {k} wholly outside" + of
+        reason = f"not {words}: {int((beyond > 0).sum())} of {k} wholly outside" + of
     else:
-        open_ = left <= 0 if strict else left < 0
-        away = distance(effects[open_])
+        left = ~settled
+        # What settles a point: its own interval on the inside, the joint one on the outside.
+        width = np.where(room > 0, single, joint)[left]
         with np.errstate(divide="ignore", invalid="ignore"):
-            factor = float(np.max((half[open_] / away) ** 2))
-        reason = f"{inside_words}: open at {int(open_.sum())} of {k}; " + _needed(
-            factor, replicates
-        )
+            factor = np.where(np.isfinite(width), (width / np.abs(room[left])) ** 2, 4.0)
+        factor = np.nan_to_num(factor, nan=np.inf)
+        # One point outside settles the claim: no other needs more if one seems to be.
+        seems = room[left] < 0
+        decisive = float(np.min(factor[seems]) if seems.any() else np.max(factor))
+        reason = f"{words}: open at {int(left.sum())} of {k}; " + _needed(decisive, replicates)
+        if points is not None:
+            for index, growth in zip(np.flatnonzero(left).tolist(), factor, strict=True):
+                if seems.any() and growth > decisive:
+                    continue
+                name = points[index]
+                for part in (name,) if isinstance(name, str) else name:
+                    needs[part] = max(needs.get(part, 0.0), float(min(growth, 1e9)))
+    interval = float(effects[worst] - half), float(effects[worst] + half)
+    # So few batches that nothing can be excluded have no interval.
+    shown = interval if np.isfinite(half) else None
     return Finding(
-        verdict, float(effects[worst]), (float(low[worst]), float(high[worst])),
-        margin, level, replicates, reason,
-    )  # fmt: skip
+        verdict, float(effects[worst]), shown, margin, level, replicates, reason, p, needs
+    )
 
 
 def _needed(factor: float, replicates: int) -> str:
@@ -267,4 +361,4 @@ def _missing(values: Any, margin: float, level: float, replicates: int) -> Findi
     values = np.ravel(np.asarray(values, float))
     bad = int((~np.isfinite(values)).sum())
     reason = f"{bad} of {values.size} values are missing" if values.size else "missing: no data"
-    return Finding("inconclusive", None, None, margin, level, replicates, reason)
+    return Finding("inconclusive", None, None, margin, level, replicates, reason, 1.0)

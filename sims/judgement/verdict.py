@@ -5,7 +5,7 @@ import math
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,17 @@ class Verdict:
         statement: the claim made precise.
         verdict: supported, refuted or inconclusive.
         effect: the estimate that decided (the worst one of several), None if there is none.
-        interval: its simultaneous confidence interval, None if there is none.
+        interval: the confidence interval that decided, valid whenever sampling stopped: of that
+            point alone if the claim is supported (all points must be inside), simultaneous over
+            all points if not. None if there is none.
         margin: what the effect was held against, fixed before the run.
-        level: simultaneous confidence of the intervals.
+        level: confidence of the verdict by itself.
         replicates: Monte Carlo replicates behind it (the fewest of its points); 0: none needed.
         reason: why, in a sentence; if inconclusive, what would decide it.
+        p_value: probability of a wrong verdict at most this, by itself: the least 1 − level at
+            which the verdict would still be given (of the nearer one, if inconclusive).
+        adjusted: the same for all verdicts of the ledger together (Holm), None before.
+        needs: if inconclusive, the points that need more replicates, and how many times as many.
     """
 
     claim: str
@@ -42,12 +48,18 @@ class Verdict:
     level: float
     replicates: int
     reason: str
+    p_value: float | None = None
+    adjusted: float | None = None
+    needs: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise InputError("verdict", self.verdict, ", ".join(VERDICTS))
         numbers = [self.effect, *(self.interval or (None, None))]
         known = all(x is not None and math.isfinite(x) for x in numbers)
+        p = self.p_value
+        if p is not None and not 0 <= p <= 1:
+            raise InputError(f"p-value of {self.claim}", p, "0 to 1")
         if self.verdict != "inconclusive" and not known:
             raise InputError(
                 f"verdict of {self.claim}", self.verdict, "inconclusive (numbers are missing)"

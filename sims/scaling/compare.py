@@ -6,7 +6,7 @@ from typing import Any
 
 import arviz as az
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import logsumexp, ndtr, ndtri
 
 from sims.errors import InputError
 from sims.judgement import Finding
@@ -134,14 +134,24 @@ def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) 
         clear = gap > z * deviation or compared.fits[other].misfit < MISFIT
         return compared.fits[one].misfit >= MISFIT and gap > LEAST and clear
 
-    verdict = "inconclusive"
+    def chance(one: str, other: str) -> float:
+        """Normal tail of the difference: what stands for a p-value of a predictive comparison."""
+        gap, deviation = compared.difference(one, other)
+        rules_out = compared.fits[other].misfit < MISFIT
+        return 0.0 if rules_out else float(ndtr(-gap / deviation)) if deviation else 0.0
+
+    verdict, p = "inconclusive", 1.0
     reason = f"{law} against {closest}: elpd difference {effect:.1f} ± {error:.1f}"
     if all(beats(law, rival) for rival in rivals):
+        p = max(chance(law, rival) for rival in rivals)
         verdict, reason = "supported", reason + ", and more against all others"
     elif any(beats(rival, law) for rival in rivals):
         verdict = "refuted"
+        # The best of several rivals: Bonferroni.
+        p = min(chance(rival, law) for rival in rivals if beats(rival, law)) * len(rivals)
     elif max(fitted.misfit for fitted in compared.fits.values()) < MISFIT:
         reason = "no law describes the points"
     else:
         reason += ": not told apart"
-    return Finding(verdict, effect, interval, LEAST, level, replicates, reason)
+    p = min(p, 1.0)
+    return Finding(verdict, effect, interval, LEAST, level, replicates, reason, p)

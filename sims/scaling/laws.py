@@ -319,4 +319,7 @@ def exponent_claim(
             if factor < 1e4
             else "; it lies at the margin: no affordable number of replicates decides"
         )
-    return Finding(verdict, effect, (low, high), margin, level, replicates, reason)
+    # One draw more on the wrong side than seen: finitely many draws prove no probability of 0.
+    wrong = {"supported": 1 - inside, "refuted": inside}.get(verdict, 1.0)
+    p = (wrong * draws.size + 1) / (draws.size + 1)
+    return Finding(verdict, effect, (low, high), margin, level, replicates, reason, p)

@@ -1,0 +1,116 @@
+"""Sampling until every claim of an experiment is decided: more batches where verdicts are open."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from sims import terms
+from sims.experiment import ExperimentSpec, SimulationSpec
+from sims.judgement import Verdict
+from sims.results import Results, read
+
+GROWTH = (1.25, 4.0)
+"""Least and largest growth of a point's batches in one round: estimates of what is needed are
+rough while few batches are there."""
+SPARE = 1.15
+"""More than what would just decide, since effects move."""
+MULTIPLE = 8
+"""Batches come in multiples of this, so that no device idles."""
+
+
+def sample_until_decided(
+    experiment: ExperimentSpec,
+    fidelity: str,
+    claims: int,
+    found: Mapping[str, xr.Dataset],
+    held: Mapping[str, xr.Dataset],
+    theory: Path,
+    judge: Callable[[Results, ExperimentSpec], list[Verdict]],
+    extend: Callable[[str, xr.Dataset, int], xr.Dataset],
+) -> dict[str, xr.Dataset]:
+    """Give more batches to the points that open claims need, until none is open.
+
+    Verdicts rest on confidence sequences, which hold however this stops. Draws are named by their
+    batch, so a point's first batches are the same numbers whatever the others need; and what an
+    earlier run drew beyond what this one asks for is left out, so that it changes nothing.
+
+    The ledger's Holm adjustment comes later, over all experiments. A claim that is decided at a
+    share ``1/claims`` of its ``1 − level`` survives it whatever the others do, so that is when it
+    counts as decided here.
+
+    Args:
+        experiment: whose claims are to be decided.
+        fidelity: its name.
+        claims: how many there are in all experiments.
+        found: estimates of every point to begin with.
+        held: the longest estimates there are, each with those of ``found`` first.
+        theory: the predictions' file; its numbers decide how much is drawn, never what is drawn.
+        judge: the analysis' verdicts on results of both roads.
+        extend: ``(point, data, batches)``: the same data with that many batches in all.
+
+    Returns:
+        Every point's estimates. They stop at ``max_batches`` of the simulation's settings, decided
+        or not.
+    """
+    settings: SimulationSpec = experiment.simulation_at(fidelity)
+    limit = settings.max_batches or settings.batches
+    predicted, points, origin = read(theory)
+    strict = experiment.model_copy(
+        update={
+            "claims": [
+                c.model_copy(update={"level": 1 - (1 - c.level) / claims})
+                for c in experiment.claims
+            ]
+        }
+    )
+    current, longest = dict(found), dict(held)
+    while True:
+        results = Results(
+            experiment=str(origin["experiment"]),
+            fidelity=fidelity,
+            points=points,
+            simulation=current,
+            theory=predicted,
+            provenance={"simulation": origin, "theory": origin},
+        )
+        verdicts = judge(results, strict)
+        needs = _needs(verdicts, settings)
+        if settings.decide == "equal" and needs:
+            needs = dict.fromkeys(current, max(needs.values()))
+        targets = {
+            name: _target(results.batches(name), growth, limit) for name, growth in needs.items()
+        }
+        growing = {name: b for name, b in targets.items() if b > results.batches(name)}
+        opened = sum(v.verdict == "inconclusive" for v in verdicts)
+        total = sum(results.batches(name) for name in points)
+        print(
+            f"{results.experiment}: {total} batches at {len(points)} points, {opened} of "
+            f"{len(verdicts)} verdicts open, {len(growing)} points go on",
+            file=sys.stderr,
+        )
+        if not growing:
+            return current
+        for name, batches in growing.items():
+            if longest[name].sizes[terms.BATCH] < batches:
+                longest[name] = extend(name, longest[name], batches)
+            current[name] = terms.cut(longest[name], batches)
+
+
+def _needs(verdicts: list[Verdict], settings: SimulationSpec) -> dict[str, float]:
+    """Growth that each point needs for all open claims; those out of reach ask for nothing."""
+    reach = (settings.max_batches or settings.batches) / settings.batches
+    needs: dict[str, float] = {}
+    for verdict in verdicts:
+        # A claim that lies at its margin would take everything there is and stay open.
+        if verdict.needs and min(verdict.needs.values()) <= 4 * reach:
+            for name, growth in verdict.needs.items():
+                needs[name] = max(needs.get(name, 1.0), growth)
+    return needs
+
+
+def _target(batches: int, growth: float, limit: int) -> int:
+    wanted = batches * float(np.clip(SPARE * growth, *GROWTH))
+    return min(limit, MULTIPLE * int(np.ceil(wanted / MULTIPLE)))

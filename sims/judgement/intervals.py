@@ -1,0 +1,84 @@
+"""Intervals for the mean of iid batch estimates that hold at every number of batches at once.
+
+Sampling stops when a verdict is reached, so an interval must cover at *any* stopping time: it has
+to be a confidence sequence. For iid normal batches with unknown variance the Bayes factor of the
+standardised effect μ/s ~ N(0, g) against μ = 0, with the right-Haar prior on s,
+
+::
+
+    E_B(t) = (1 + Bg)^{−1/2} · [(1 + t²/ν) / (1 + t²/(ν(1 + Bg)))]^{B/2}
+
+with ν = B − 1 and t = mean/MCSE is a nonnegative martingale in B under μ = 0 with mean 1, so that
+P(E_B ≥ 1/α at any B) ≤ α (Ville). The values of μ that it does not reject are an interval in closed
+form. Batches are means of many replicates, hence nearly normal; ``sims audit`` measures what is
+left of that.
+
+Source: Lai (1976), doi:10.1214/aos/1176343406; Gönen et al. (2005), doi:10.1198/000313005X55233;
+Wang & Ramdas (2024), arXiv 2310.03722. No jax.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+UNIT_INFORMATION = 1.0
+"""g: the prior of the standardised effect of one batch. The interval's width at 16 to 1000 batches
+hardly depends on it (within 3 % for g from ¼ to 4)."""
+
+
+def sequence_half_width(error: Any, batches: Any, alpha: Any) -> np.ndarray:
+    """Half the width of the confidence sequence at B batches.
+
+    ``error · √(ν (A − 1) / (1 − A/(1 + Bg)))`` with ``A = (√(1 + Bg)/α)^{2/B}``; infinite where
+    A ≥ 1 + Bg, which is to say that so few batches can exclude nothing at that α.
+
+    Args:
+        error: MCSE of the mean, ≥ 0; any shape.
+        batches: B ≥ 2; broadcasts.
+        alpha: the mean is ever outside with at most this probability, in (0, 1).
+    """
+    error, count, alpha = np.broadcast_arrays(
+        *(np.asarray(a, float) for a in (error, batches, alpha))
+    )
+    spread = 1 + count * UNIT_INFORMATION
+    factor = np.exp(2 / count * (0.5 * np.log(spread) - np.log(alpha)))
+    left = 1 - factor / spread
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = error * np.sqrt((count - 1) * (factor - 1) / left)
+    return np.where(error == 0, 0.0, np.where(left > 0, half, np.inf))
+
+
+def sequence_p(distance: Any, error: Any, batches: Any) -> np.ndarray:
+    """Anytime-valid p-value ``min(1, 1/E_B)`` of a mean that far from its null value.
+
+    Args:
+        distance: of the estimate from the null value; negative or 0 gives 1 (one-sided; the
+            two-sided martingale is used, which is conservative).
+        error: MCSE, ≥ 0; with 0 any positive distance gives 0.
+        batches: B ≥ 2.
+    """
+    distance, error, count = np.broadcast_arrays(
+        *(np.asarray(a, float) for a in (distance, error, batches))
+    )
+    spread, freedom = 1 + count * UNIT_INFORMATION, count - 1
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        square = (distance / error) ** 2 / freedom
+        # At an infinite t the ratio tends to 1 + Bg.
+        ratio = np.where(np.isfinite(square), (1 + square) / (1 + square / spread), spread)
+        p = np.exp(0.5 * np.log(spread) - 0.5 * count * np.log(ratio))
+    p = np.where(error == 0, 0.0, np.minimum(p, 1.0))
+    return np.where(distance > 0, p, 1.0)
+
+
+def fixed_half_width(error: Any, freedom: Any, alpha: Any) -> np.ndarray:
+    """Half the width of the two-sided t interval: valid at a number of batches fixed beforehand."""
+    return np.asarray(stdtrit(freedom, 1 - np.asarray(alpha, float) / 2) * np.asarray(error, float))
+
+
+def fixed_p(distance: Any, error: Any, freedom: Any) -> np.ndarray:
+    """Two-sided p-value of the t test that belongs to :func:`fixed_half_width`."""
+    distance, error = np.asarray(distance, float), np.asarray(error, float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = 2 * stdtr(freedom, -distance / error)
+    return np.where(distance > 0, np.where(error == 0, 0.0, p), 1.0)
