@@ -105,6 +105,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
             replicates=min(count) if many else results.replicates,
             # More replicates do not help where it is target draws that are few.
             points=None if many else [row[3] for row in rows],
+            fixed=many,
         )
         if many:
             words = found.reason.replace("replicates", "target draws")

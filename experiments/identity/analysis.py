@@ -44,6 +44,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     common: dict[str, Any] = {
         "batches": [results.batches(name) for name in _part(results, "tilt")][: len(spread)],
         "replicates": results.replicates,
+        "fixed": True,
     }
     for regime, effects, errors in (
         ("unequal key norms, without the tilt", moved, error),

@@ -57,7 +57,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         wanted = claim(experiment, "specialization", regime)
         value, error = np.reshape(effects, (-1, 2)).T
         finding = decide(
-            value, error, margin=wanted.margin, level=wanted.level, batches=seeds,
+            value, error, margin=wanted.margin, level=wanted.level, batches=seeds, fixed=True,
             replicates=results.replicates,
         )  # fmt: skip
         return Verdict.of(wanted, results.experiment, finding)

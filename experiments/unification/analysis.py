@@ -52,7 +52,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         value = [x for e, _ in effects for x in np.ravel(e)]
         error = [x for _, e in effects for x in np.ravel(e)]
         finding = equivalence(
-            value, error, margin=wanted.margin, level=wanted.level,
+            value, error, margin=wanted.margin, level=wanted.level, fixed=True,
             batches=min((results.batches(n) for n in names), default=2),
             replicates=min((int(results.simulation[n].attrs["replicates"]) for n in names),
                            default=0),

@@ -68,7 +68,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         values, errors = np.reshape(effects, (-1, 2)).T
         finding = decide(
             values, errors, margin=wanted.margin, level=wanted.level, batches=fewest,
-            replicates=results.replicates,
+            replicates=results.replicates, fixed=True,
         )  # fmt: skip
         return Verdict.of(wanted, results.experiment, finding)
 

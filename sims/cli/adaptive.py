@@ -17,6 +17,8 @@ GROWTH = (1.25, 4.0)
 rough while few batches are there."""
 SPARE = 1.15
 """More than what would just decide, since effects move."""
+HOPELESS = 100.0
+"""A claim that seems to need this many times what may be spent is let be."""
 MULTIPLE = 8
 """Batches come in multiples of this, so that no device idles."""
 
@@ -100,12 +102,12 @@ def sample_until_decided(
 
 
 def _needs(verdicts: list[Verdict], settings: SimulationSpec) -> dict[str, float]:
-    """Growth that each point needs for all open claims; those out of reach ask for nothing."""
+    """Growth that each point needs for all open claims; those far out of reach ask for nothing."""
     reach = (settings.max_batches or settings.batches) / settings.batches
     needs: dict[str, float] = {}
     for verdict in verdicts:
         # A claim that lies at its margin would take everything there is and stay open.
-        if verdict.needs and min(verdict.needs.values()) <= 4 * reach:
+        if verdict.needs and min(verdict.needs.values()) <= HOPELESS * reach:
             for name, growth in verdict.needs.items():
                 needs[name] = max(needs.get(name, 1.0), growth)
     return needs

@@ -11,8 +11,9 @@ the run:
 
 So a true claim is refuted, or a false one supported, with probability at most ``1 − level``. Tests
 invert the confidence sequences of :mod:`sims.judgement.intervals` over iid batches: the rates hold
-at whatever moment sampling stops, also when it stops because of the verdict. One-sided tests use
-the two-sided sequence, which is a little strict.
+at whatever moment sampling stops, also when it stops because of the verdict. Where the number of
+batches was fixed before the run, ``fixed=True`` takes t intervals, which are narrower. One-sided
+tests use the two-sided interval, which is a little strict.
 
 Nothing outside this package knows how an interval is made.
 """
@@ -82,6 +83,7 @@ def equivalence(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
+    fixed: bool = False,
 ) -> Finding:
     """Whether every effect is within ±margin of zero.
 
@@ -94,10 +96,12 @@ def equivalence(
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
+        fixed: the number of batches was fixed before the run: t intervals, narrower with few
+            batches, instead of confidence sequences.
     """
     return _decide(
         effects, errors, margin - np.abs(np.ravel(np.asarray(effects, float))), margin, level,
-        batches, replicates, points, words=f"every effect within ±{margin:.3g}",
+        batches, replicates, points, fixed=fixed, words=f"every effect within ±{margin:.3g}",
     )  # fmt: skip
 
 
@@ -110,6 +114,7 @@ def bound(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
+    fixed: bool = False,
 ) -> Finding:
     """Whether no excess over a bound is larger than the margin.
 
@@ -122,10 +127,12 @@ def bound(
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
+        fixed: the number of batches was fixed before the run: t intervals, narrower with few
+            batches, instead of confidence sequences.
     """
     return _decide(
         excess, errors, margin - np.ravel(np.asarray(excess, float)), margin, level,
-        batches, replicates, points, words=f"every excess at most {margin:.3g}",
+        batches, replicates, points, fixed=fixed, words=f"every excess at most {margin:.3g}",
     )  # fmt: skip
 
 
@@ -138,6 +145,7 @@ def ordering(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
+    fixed: bool = False,
 ) -> Finding:
     """Whether every difference between neighbours is above the margin (0: strictly monotone).
 
@@ -151,10 +159,13 @@ def ordering(
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
+        fixed: the number of batches was fixed before the run: t intervals, narrower with few
+            batches, instead of confidence sequences.
     """
     return _decide(
         differences, errors, np.ravel(np.asarray(differences, float)) - margin, margin, level,
-        batches, replicates, points, words=f"every step above {margin:.3g}", strict=True,
+        batches, replicates, points, fixed=fixed, strict=True,
+        words=f"every step above {margin:.3g}",
     )  # fmt: skip
 
 
@@ -169,6 +180,7 @@ def rate(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
+    fixed: bool = False,
 ) -> Finding:
     """Whether y falls (or rises) like ``x^expected``: slope of log y on log x, within ±margin.
 
@@ -188,6 +200,8 @@ def rate(
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
+        fixed: the number of batches was fixed before the run: t intervals, narrower with few
+            batches, instead of confidence sequences.
     """
     x, y, errors = (np.asarray(a, float) for a in (x, y, errors))
     spread = np.sqrt(np.diag(errors)) if errors.ndim == 2 else errors
@@ -216,7 +230,7 @@ def rate(
     finding = _decide(
         [slope - expected], [np.sqrt(variance)], [margin - abs(slope - expected)], margin, level,
         freedom + 1, replicates, None if points is None else [_together(points)],
-        words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact,
+        words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact or fixed,
     )  # fmt: skip
     interval = finding.interval and (finding.interval[0] + expected, finding.interval[1] + expected)
     words = f"slope of {len(x)} points against {expected:.3g} ± {margin:.3g}"
@@ -242,6 +256,7 @@ def remainder(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
+    fixed: bool = False,
 ) -> Finding:
     """Whether the gap between first-order theory and the truth falls like ``size^−order``.
 
@@ -257,13 +272,14 @@ def remainder(
         level: confidence.
         batches: B.
         replicates: replicates behind a point (the fewest).
-        points: as in :func:`equivalence`.
+        points: as in :func:`equivalence`, like the next.
+        fixed: t intervals.
     """
     gap = np.asarray(gap, float)
     largest = gap[np.nanargmax(np.abs(gap))] if np.isfinite(gap).any() else 1.0
     return rate(
         size, gap * np.sign(largest), errors, expected=-order, margin=margin, level=level,
-        batches=batches, replicates=replicates, points=points,
+        batches=batches, replicates=replicates, points=points, fixed=fixed,
     )  # fmt: skip
 
 
@@ -284,8 +300,8 @@ def _decide(
     points: Sequence[Names] | None,
     *,
     words: str,
+    fixed: bool,
     strict: bool = False,
-    fixed: bool = False,
 ) -> Finding:
     """The three-valued decision, from how far each effect lies inside its margin (``room``)."""
     if not 0 < level < 1 or not np.isfinite(margin):

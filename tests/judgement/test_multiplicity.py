@@ -1,0 +1,48 @@
+"""Holm's adjustment over a ledger."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from sims.judgement import Verdict, adjust, holm
+
+ROW = Verdict("c", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.95, 8, "why", 0.01)
+
+
+def test_holm_by_hand():
+    # 4·0.01, max(·, 3·0.02), max(·, 2·0.03), max(·, 0.04)
+    assert holm([0.02, 0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.06, 0.04, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+
+
+def test_family_wise_error():
+    """Ten true nulls beside five false ones: some true one is rejected at most α of the time."""
+    rng, alpha, trials = np.random.default_rng(0), 0.1, 4000
+    wrong = 0
+    for _ in range(trials):
+        p = rng.uniform(size=15)
+        p[:5] = 1e-6
+        wrong += bool((holm(p)[5:] <= alpha).any())
+    assert wrong <= binom.ppf(0.999, trials, alpha)
+
+
+def test_a_verdict_that_does_not_survive_is_open():
+    weak, strong = replace(ROW, p_value=0.04), replace(ROW, p_value=1e-4)
+    refuted = replace(ROW, verdict="refuted", p_value=0.02)
+    unknown = replace(ROW, verdict="inconclusive", p_value=0.4)
+    found = adjust([weak, strong, refuted, unknown])
+    assert [v.verdict for v in found] == [
+        "inconclusive",
+        "supported",
+        "inconclusive",
+        "inconclusive",
+    ]
+    # Either family holds all four claims; those not decided that way have p = 1.
+    assert found[1].adjusted == pytest.approx(4e-4)
+    assert found[0].adjusted == pytest.approx(0.12)
+    assert found[2].adjusted == pytest.approx(0.08)
+    assert found[3].adjusted == 1.0
+    assert found[0].reason.startswith("supported by itself (p = 0.04), but not among 4 claims")
+    assert adjust([replace(ROW, p_value=None)])[0].verdict == "supported"

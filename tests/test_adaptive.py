@@ -1,0 +1,104 @@
+"""Sampling until claims are decided: who gets batches, when it stops, and that it is repeatable."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims import results
+from sims.cli import adaptive
+from sims.experiment import SimulationSpec
+from sims.judgement import Verdict, equivalence
+from sims.terms import add_mcse
+
+MEANS, MARGIN = {"easy": 0.0, "hard": 0.85, "outside": 3.0}, 1.0
+
+
+def batches(name, count):
+    """The first batches of a point: the same numbers however many are asked for."""
+    rng = np.random.default_rng(list(MEANS).index(name))
+    data = xr.Dataset({"mse": ("batch", rng.normal(MEANS[name], 1.0, 4096)[:count])})
+    return add_mcse(data).assign_attrs(batches=count, replicates=count, replicates_per_batch=1)
+
+
+class Experiment(SimpleNamespace):
+    def simulation_at(self, fidelity):
+        return self.settings
+
+    def model_copy(self, update):
+        return Experiment(**{**vars(self), **update})
+
+
+class Claim(SimpleNamespace):
+    def model_copy(self, update):
+        return Claim(**{**vars(self), **update})
+
+
+@pytest.fixture
+def run(tmp_path):
+    def go(names, limit=4096, decide="adaptive", held=None, claims=1):
+        theory = tmp_path / "theory.nc"
+        none = {name: xr.Dataset({"mse": 0.0}) for name in names}
+        results.write(none, {name: {} for name in names}, {"experiment": "e"}, theory)
+        claim = Claim(id="c", regime="all", statement="s", margin=MARGIN, level=0.95)
+        settings = SimulationSpec(batches=16, max_batches=limit, decide=decide)
+        grown = []
+
+        def judge(found, experiment):
+            chosen = experiment.claims[0]
+            finding = equivalence(
+                [float(found.simulation[n]["mse"].mean()) for n in names],
+                [float(found.simulation[n]["mse_mcse"]) for n in names],
+                margin=chosen.margin, level=chosen.level,
+                batches=[found.batches(n) for n in names], replicates=found.replicates,
+                points=names,
+            )  # fmt: skip
+            return [Verdict.of(chosen, "e", finding)]
+
+        def extend(name, data, count):
+            assert data.sizes["batch"] < count
+            grown.append(name)
+            return batches(name, count)
+
+        start = {name: batches(name, 16) for name in names}
+        found = adaptive.sample_until_decided(
+            Experiment(claims=[claim], settings=settings), "standard", claims, start,
+            held or start, theory, judge, extend,
+        )  # fmt: skip
+        return {n: d.sizes["batch"] for n, d in found.items()}, grown, found
+
+    return go
+
+
+def test_only_open_points_grow(run):
+    sizes, grown, _ = run(["easy", "hard"])
+    assert sizes["easy"] < 64 < sizes["hard"]
+    assert grown.count("hard") > grown.count("easy")
+
+
+def test_one_point_outside_settles_the_claim(run):
+    assert run(["easy", "hard", "outside"])[0] == dict.fromkeys(["easy", "hard", "outside"], 16)
+
+
+def test_equal_allocation_needs_more(run):
+    adaptive_sizes, equal = (run(["easy", "hard"], decide=d)[0] for d in ("adaptive", "equal"))
+    assert equal["easy"] == equal["hard"]
+    assert sum(adaptive_sizes.values()) < sum(equal.values())
+
+
+def test_more_claims_take_more_batches(run):
+    assert run(["hard"], claims=100)[0]["hard"] > run(["hard"])[0]["hard"]
+
+
+def test_it_stops_at_the_limit(run):
+    assert run(["hard"], limit=200)[0] == {"hard": 200}
+
+
+def test_batches_drawn_before_change_nothing(run):
+    fresh, _, data = run(["easy", "hard"])
+    longer = {name: batches(name, 4096) for name in fresh}
+    again, grown, repeated = run(["easy", "hard"], held=longer)
+    assert (again, grown) == (fresh, [])
+    for name in fresh:
+        xr.testing.assert_identical(data[name], repeated[name])
