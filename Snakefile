@@ -22,8 +22,9 @@ FILES = {  # step: what it reads, what it writes
     "predict": ([], ROADS[1:]),
     "judge": (ROADS, ["{name}/verdicts.json"]),
     "plot": ([*ROADS, "{name}/verdicts.json"], PLOT),
+    "audit": ([], ["audit.json"]),
     "ledger": (expand("{name}/verdicts.json", name=NAMES), ["ledger.json"]),
-    "report": (["ledger.json", *expand(PLOT, name=NAMES)], ["report.html"]),
+    "report": (["ledger.json", "audit.json", *expand(PLOT, name=NAMES)], ["report.html"]),
 }
 # A simulation takes the whole machine, but smoke runs are so short that starting up counts most.
 CORES = 1 if FIDELITY == "smoke" else workflow.resource_settings.cores or 16

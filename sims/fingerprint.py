@@ -22,13 +22,14 @@ from sims.errors import InputError
 PACKAGE = Path(__file__).parent
 EXPERIMENTS = Path("experiments")
 FIDELITIES = ("smoke", "standard", "paper")
-STEPS = ("simulate", "predict", "judge", "plot", "ledger", "report")
+STEPS = ("simulate", "predict", "judge", "plot", "audit", "ledger", "report")
 
 _ROOTS = {
     "simulate": ("sims.simulation", "sims.experiment", "sims.terms", "sims.runtime"),
     "predict": ("sims.theory", "sims.experiment", "sims.terms", "sims.runtime"),
     "judge": ("sims.judgement", "sims.results"),
     "plot": ("sims.figures", "sims.results"),
+    "audit": ("sims.audit", "sims.runtime"),
     "ledger": ("sims.judgement",),
     "report": ("sims.report",),
 }

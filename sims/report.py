@@ -75,7 +75,8 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page.
 
     Args:
-        folder: results of one fidelity, with ``ledger.json`` and a folder for each experiment.
+        folder: results of one fidelity, with ``ledger.json``, ``audit.json`` if the judgement was
+            audited, and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
     """
@@ -86,6 +87,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         if (folder / name / "caption.md").is_file()
     ]
     covered = {verdict.claim for verdict in ledger}
+    audit = folder / "audit.json"
     template = _environment(html=True).from_string(
         (Path(__file__).parent / "report.html.j2").read_text(encoding="utf-8")
     )
@@ -102,6 +104,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         },
         missing={id: text for id, text in PAPER_CLAIMS.items() if id not in covered},
         paper=PAPER_CLAIMS,
+        audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
     )
     handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -129,6 +129,23 @@ def _parser() -> argparse.ArgumentParser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
+    audit = _command(
+        commands,
+        "audit",
+        "audit:audit",
+        "audit the judgement itself",
+        "Plants falsehoods in theory and simulation, each of which must end refuted; judges true "
+        "claims over hundreds of runs, which must hardly ever be refuted; and counts how often "
+        "intervals cover.",
+    )
+    _fidelity(audit)
+    audit.add_argument("--json", action="store_true", help="print JSON, for programs")
+    audit.add_argument(
+        "--output",
+        metavar="FILE",
+        help="default: results/FIDELITY/audit.json; given, only a summary is printed",
+    )
+
     for name, help_, default in (
         ("ledger", "pipeline: gather the verdicts of all experiments", "ledger.json"),
         ("report", "pipeline: write the report, one self-contained page", "report.html"),

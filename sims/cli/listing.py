@@ -1,6 +1,7 @@
 """``sims experiments``, ``sims claims``, ``sims schema``: what there is."""
 
 import json
+import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ def experiments(options: Namespace) -> None:
     if not rows:
         print(f"no experiments: there is no {EXPERIMENTS}/*/experiment.yaml here")
         return
-    _table(
+    table(
         ("experiment", "title", "claims"),
         [(r["name"], r["title"], ", ".join(r["claims"])) for r in rows],
     )
@@ -50,7 +51,7 @@ def claims(options: Namespace) -> None:
     if options.json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
-    _table(
+    table(
         ("claim", "what it says", "verdicts"),
         [(r["claim"], r["statement"], "\n".join(map(_line, r["verdicts"])) or "–") for r in rows],
     )
@@ -76,7 +77,8 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['verdict']} ({row['experiment']}{regime})"
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Print a table for people."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -86,4 +88,5 @@ def _table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     table.columns[0].no_wrap = True
-    Console(highlight=False).print(table)
+    # A pipe has no width of its own, and 80 characters are few for a table.
+    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
