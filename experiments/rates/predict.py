@@ -25,7 +25,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     grid, simulated = settings["bandwidths"], settings["simulated"]
     ensemble = simulated["ensemble"]
-    betas, sizes = settings["betas"], np.array(simulated["sizes"], float)
+    betas, sizes = settings["betas"], np.array(settings["sizes"], float)
     amplitudes = jnp.stack(
         [TARGETS["holder"](1, beta=beta, levels=settings["levels"]).amplitude for beta in betas]
     )
@@ -43,8 +43,10 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         stacked = eqx.tree_at(
             lambda s: s.frequency, stacked, jnp.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
         )
-        asked = np.array(simulated["bandwidths"][width])
-        joint = np.array(ensemble["bandwidths"])
+        asked, joint = (
+            np.array(table)[:, : len(sizes)]
+            for table in (simulated["bandwidths"][width], ensemble["bandwidths"])
+        )
         every = np.concatenate([dense, asked.ravel(), joint.ravel()])
         values = moments(
             stacked, amplitudes, jnp.pad(queries, ((0, 0), (0, pad))), every, width,
