@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sims.problem import TARGETS, ball_queries
+from sims.problem import TARGETS, gaussian_queries
 from sims.theory.first_order import Tilt, tilted_mean, tilted_product
 
 PARTS = ("limit_bias", "cross_bias", "ratio_bias", "variance", "overlap")
@@ -20,13 +20,14 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and a
     group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and ``nuisance``
     the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` are those of the
-    simulated problems.
+    simulated problems, whose targets are those of the first ``shared_groups`` groups.
     """
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     grid, simulated = settings["bandwidths"], settings["simulated"]
     ensemble = simulated["ensemble"]
+    shared = min(simulated["targets"], settings["targets"])
     betas, sizes = settings["betas"], np.array(settings["sizes"], float)
-    amplitudes = jnp.stack(
+    amplitudes = np.stack(
         [TARGETS["holder"](1, beta=beta, levels=settings["levels"]).amplitude for beta in betas]
     )
     dense = np.geomspace(grid["from"], grid["to"], grid["count"])
@@ -36,12 +37,12 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
             TARGETS["holder"](width, seed=seed, levels=settings["levels"])
             for seed in range(settings["targets"])
         ]
-        queries = ball_queries(width, **settings["queries"])
+        queries = gaussian_queries(width, **settings["queries"])
         # One compiled shape: coordinates that no head sees and nothing depends on.
         pad = max(settings["widths"]) - width
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *series)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *series)
         stacked = eqx.tree_at(
-            lambda s: s.frequency, stacked, jnp.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
+            lambda s: s.frequency, stacked, np.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
         )
         asked, joint = (
             np.array(table)[:, : len(sizes)]
@@ -49,7 +50,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         )
         every = np.concatenate([dense, asked.ravel(), joint.ravel()])
         values = moments(
-            stacked, amplitudes, jnp.pad(queries, ((0, 0), (0, pad))), every, width,
+            stacked, amplitudes, np.pad(queries, ((0, 0), (0, pad))), every, width,
             settings["noise_sd"],
         )  # fmt: skip
         parts = dict(zip(PARTS, map(np.asarray, values), strict=True))
@@ -57,7 +58,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
             name: value[: len(dense)].reshape(len(dense), settings["groups"], -1, len(betas)).mean(2)
             for name, value in parts.items()
         }
-        mean = {name: value.mean(1) for name, value in parts.items()}
+        mean = {name: value[:, :shared].mean(1) for name, value in parts.items()}
         at = np.arange(len(betas))[:, None]
         rows = len(dense) + np.arange(asked.size).reshape(asked.shape)
         single = {name: value[rows, at] for name, value in mean.items()}
@@ -69,7 +70,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
                 "n_eff": (("beta", "size"), sizes / single["overlap"]),
             },
             coords={"bandwidth": dense, "beta": betas, "size": sizes},
-            attrs={"width": width},
+            attrs={"shared_groups": shared * settings["groups"] // settings["targets"]},
         )
         if width == ensemble["relevant"]:
             rows = len(dense) + asked.size + np.arange(joint.size).reshape(joint.shape)

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 
-from sims.problem import DESIGNS, TARGETS, Heads, Task, ball_queries
+from sims.problem import DESIGNS, TARGETS, Heads, Task, gaussian_queries
 from sims.simulation import draw, nw_weights, root_key
 from sims.simulation.draws import batch_keys
 
@@ -24,7 +24,7 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     keys = batch_keys(
         root_key(run.seed), np.arange(run.batches, dtype=np.uint32), run.replicates_per_batch
     )
-    amplitudes = jnp.stack(
+    amplitudes = np.stack(
         [TARGETS["holder"](1, beta=beta, levels=settings["levels"]).amplitude for beta in betas]
     )
 
@@ -32,16 +32,16 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         """(batch, estimator, size) for targets of the first ``width`` coordinates."""
         series = [
             TARGETS["holder"](width, seed=seed, levels=settings["levels"])
-            for seed in range(settings["targets"])
+            for seed in range(min(simulated["targets"], settings["targets"]))
         ]
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *series)
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *series)
         pad = frames.shape[1] - width
         stacked = eqx.tree_at(
-            lambda s: s.frequency, stacked, jnp.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
+            lambda s: s.frequency, stacked, np.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
         )
-        queries = jnp.pad(ball_queries(width, **settings["queries"]), ((0, 0), (0, pad)))
+        queries = np.pad(gaussian_queries(width, **settings["queries"]), ((0, 0), (0, pad)))
         found = batches(
-            stacked, of, frames, jnp.asarray(bandwidths), pool, queries, keys,
+            stacked, of, frames, bandwidths, pool, queries, keys,
             settings["noise_sd"], sizes=tuple(sizes),
         )  # fmt: skip
         return np.asarray(found)
@@ -50,10 +50,10 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     found = {}
     for width in settings["widths"]:
         # Unseen coordinates and empty columns of frames: one compiled shape for all widths.
-        frame = jnp.diag(jnp.arange(max(settings["widths"])) < width).astype(float)
+        frame = np.diag(np.arange(max(settings["widths"])) < width).astype(float)
         bandwidths = np.array(simulated["bandwidths"][width])[:, : len(sizes)]
         mse = errors(
-            width, jnp.stack([frame] * len(betas)), bandwidths, jnp.eye(len(betas)), amplitudes
+            width, np.stack([frame] * len(betas)), bandwidths, np.eye(len(betas)), amplitudes
         )
         found[f"width {width}"] = xr.Dataset(
             {"mse": (("batch", "beta", "size"), mse)}, {"beta": betas, "size": sizes}, attrs
@@ -64,10 +64,10 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     bandwidths = np.repeat(np.array(ensemble["bandwidths"])[:, : len(sizes)], counts, axis=0)
     mse = errors(
         ensemble["relevant"],
-        jnp.concatenate([every[:count] for count in counts]),
+        np.concatenate([every[:count] for count in counts]),
         bandwidths,
         np.repeat(np.diag(1 / np.array(counts)), counts, axis=1),
-        jnp.stack([amplitudes[betas.index(ensemble["beta"])]] * len(counts)),
+        np.stack([amplitudes[betas.index(ensemble["beta"])]] * len(counts)),
     )
     found["ensemble"] = xr.Dataset(
         {"mse": (("batch", "heads", "size"), mse)}, {"heads": counts, "size": sizes}, attrs
@@ -80,7 +80,7 @@ def nuisance_frames(relevant: int, width: int, heads: int) -> Any:
     extra = width - relevant
     axes = np.eye(relevant + heads * extra)
     own = np.split(axes[:, relevant:], heads, axis=1)
-    return jnp.stack([np.hstack([axes[:, :relevant], block]) for block in own])
+    return np.stack([np.hstack([axes[:, :relevant], block]) for block in own])
 
 
 @partial(jax.jit, static_argnames="sizes")
@@ -121,9 +121,14 @@ def batches(
         at_keys, at_queries = values(x), values(queries)
 
         def error(each: Heads, n: int) -> Any:
-            weights = jax.vmap(lambda q: pool @ nw_weights(each, q, x[:n]))(queries)
-            gap = jnp.einsum("qmn,nm->qm", weights, at_keys[:n]) - at_queries
-            return jnp.mean(gap**2 + noise_sd**2 * jnp.sum(weights**2, axis=2), axis=0)
+            def at(item: Any) -> Any:
+                query, wanted = item
+                weights = pool @ nw_weights(each, query, x[:n])
+                gap = jnp.sum(weights.T * at_keys[:n], axis=0) - wanted
+                return gap**2 + noise_sd**2 * jnp.sum(weights**2, axis=1)
+
+            # One query after another: the weights of one stay in the cache.
+            return jax.lax.map(at, (queries, at_queries)).mean(0)
 
         return jnp.stack([error(h, n) for h, n in zip(heads, sizes, strict=True)], axis=1)
 
