@@ -21,6 +21,12 @@ HEADS = (4, 8)
 SATURATION = 2.0
 NESTED = ((1, 2), (2, 4))
 """(d_0, d_k) of averaged heads."""
+NODES = np.arange(-2, 3)
+BETWEEN = np.linspace(-0.5, 0.5, 41)
+LAGRANGE = np.linalg.solve(
+    np.vander(NODES, 5, increasing=True).T.astype(float), np.vander(BETWEEN, 5, increasing=True).T
+).T
+"""Values between the nodes from values at the nodes, in steps of the grid of bandwidths."""
 
 
 def exponent(beta: float, width: int) -> float:
@@ -31,30 +37,26 @@ def exponent(beta: float, width: int) -> float:
 def best(data: xr.Dataset, n: Any, heads: float = 1, extra: int = 0) -> tuple[Any, Any]:
     """Smallest MSE over bandwidths and where it is, each (…, n); … as in the data (group, beta).
 
-    H heads (``inf`` allowed) of width d_0 + extra, averaged: the nuisance coordinates multiply the variance
-    of a head by their overlap, and the covariance of two heads by 1. The minimum is that of the
-    parabola through the three best points in log b and log MSE.
+    H heads (``inf`` allowed) of width d_0 + extra, averaged: the nuisance coordinates multiply the
+    variance of a head by their overlap, and the covariance of two heads by 1. Around the best
+    bandwidth of the grid, squared bias and variance are quartics of log b through five points,
+    both in logarithms.
     """
     own = data["nuisance"] ** extra
-    spread = own / heads + 1 - 1 / heads
     n = xr.DataArray(np.asarray(n, float), dims="n")
-    value = (
-        data["limit_bias"]
-        + (own * data["cross_bias"] + spread * data["variance"]) / n
-        + own**2 * data["ratio_bias"] / n**2
-    )
-    value = value.where(n >= LEAST_KEYS * own * data["overlap"])
-    rest = [d for d in value.dims if d not in ("bandwidth", "n")]
-    log = np.log(value.transpose("bandwidth", *rest, "n").values)
-    at = np.clip(np.nanargmin(log, axis=0), 1, len(log) - 2)
-    left, middle, right = (np.take_along_axis(log, at[None] + i, 0)[0] for i in (-1, 0, 1))
-    # At the edge of what is allowed there is no parabola.
-    shift = np.nan_to_num(0.5 * (left - right) / (left - 2 * middle + right))
+    bias = data["limit_bias"] + own * data["cross_bias"] / n + own**2 * data["ratio_bias"] / n**2
+    variance = (own / heads + 1 - 1 / heads) * data["variance"] / n
+    allowed = (bias + variance).where(n >= LEAST_KEYS * own * data["overlap"])
+    order = ("bandwidth", *(d for d in allowed.dims if d not in ("bandwidth", "n")), "n")
+    at = np.nanargmin(allowed.transpose(*order).values, axis=0)
+    at = np.clip(at, 2, len(data["bandwidth"]) - 3)
+    fine: Any = 0.0
+    for part in (bias, variance):
+        log = np.log(part.transpose(*order).values)
+        near = [np.take_along_axis(log, at[None] + node, 0)[0] for node in NODES]
+        fine = fine + np.exp(np.tensordot(LAGRANGE, near, axes=1))
     step = np.log(data["bandwidth"].values[1] / data["bandwidth"].values[0])
-    return (
-        np.exp(middle - np.nan_to_num(0.25 * (left - right) * shift)),
-        data["bandwidth"].values[at] * np.exp(shift * step),
-    )
+    return fine.min(0), data["bandwidth"].values[at] * np.exp(BETWEEN[fine.argmin(0)] * step)
 
 
 def slopes(data: xr.Dataset, n: np.ndarray, heads: float = 1, extra: int = 0) -> np.ndarray:
@@ -97,7 +99,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     inside = compared[compared[:, 2] >= FEWEST_COMPARED]
     fewest = min(results.batches(name) for name in results.points)
     said("theory against simulation", equivalence, inside[:, :2], fewest, results.replicates)
-    ratios = [(gain(*case), case[2], case[3]) for case in averaged]
+    ratios = [(gain(data, extra, heads), width, heads) for data, extra, width, heads in averaged]
     said(
         "averaging, constant", ordering,
         [mean_and_error(1 - column) for ratio, _, _ in ratios for column in ratio.T], groups,
@@ -142,9 +144,8 @@ def compare(results: Results) -> np.ndarray:
     return np.concatenate([row.reshape(-1, 3) for row in rows])
 
 
-def gain(data: xr.Dataset, extra: int, width: int, heads: float) -> np.ndarray:
+def gain(data: xr.Dataset, extra: int, heads: float) -> np.ndarray:
     """MSE of H heads over that of one at the largest n, (group, beta)."""
-    del width
     last = FAR[-1:]
     return (best(data, last, heads, extra)[0] / best(data, last, 1, extra)[0])[..., 0]
 
@@ -176,8 +177,8 @@ def numbers(results: Results) -> dict[str, Any]:
         "smallest": int(results.theory["ensemble"]["size"][0]),
         "largest": int(results.theory["ensemble"]["size"][-1]),
         "joint": max(HEADS),
-        "simulated_change": change,
-        "simulated_error": error,
+        "simulated_gain": -change,
+        "simulated_bar": 2 * error,
         "common_least": float(-common.mean(0).max()),
         "common_most": float(-common.mean(0).min()),
         "edge": max(edges),
@@ -252,7 +253,7 @@ def _gains(ax: Axes, results: Results) -> None:
     spread = (batches[:, 1] - ratio * batches[:, 0]) / one
     error = spread.std(0, ddof=1) / np.sqrt(len(spread))
     figures.simulated(ax, joint["size"], ratio, error, figures.PALETTE[1], figures.MARKERS[1])
-    figures.log_axes(ax, x=True, y=True, plain=False)
+    figures.log_axes(ax, x=True, y=True)
     ax.set_yticks([0.1, 0.2, 0.5, 1], ["0.1", "0.2", "0.5", "1"])
     ax.set(xlabel="number of keys $n$", ylabel="MSE of $H$ heads / of one", ylim=(0.08, 1.1))
 
@@ -264,9 +265,11 @@ def _local(ax: Axes, data: xr.Dataset) -> None:
         figures.theory(ax, n, np.gradient(line, np.log(n)), color)
     for width in (1, 2):
         ax.axhline(exponent(1.0, width), color=figures.GREY, lw=0.7, ls="--", zorder=1)
-        ax.annotate(f"$-2β/(2β+{width})$", (1e16, exponent(1.0, width)), xytext=(0, 3),
-                    textcoords="offset points", ha="right", fontsize=6.5, color=figures.GREY)  # fmt: skip
+        ax.annotate(
+            f"$-2β/(2β+{width})$", (1e16, exponent(1.0, width)), xytext=(0, 3), ha="right",
+            textcoords="offset points", fontsize=6.5, color=figures.GREY,
+        )  # fmt: skip
     names = [f"{h}" for h in HEADS] + ["∞", "1"]
-    figures.key(ax, names, markers=[""] * 4, title="heads $H$", loc="center right")
+    figures.key(ax, names, markers=[""] * 4, title="$H$ (e, f)", loc="center right")
     figures.log_axes(ax, x=True)
     ax.set(xlabel="number of keys $n$", ylabel="local slope")

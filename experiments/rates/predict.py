@@ -13,12 +13,15 @@ from sims.theory.first_order import Tilt, tilted_mean, tilted_product
 
 PARTS = ("limit_bias", "cross_bias", "ratio_bias", "variance", "overlap")
 
+AT_ONCE = 16
+"""Targets whose matrices are in memory together."""
+
 
 def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """A dataset a head width, and ``ensemble``.
 
-    With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and a
-    group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and ``nuisance``
+    With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and
+    a group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and ``nuisance``
     the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` are those of the
     simulated problems, whose targets are those of the first ``shared_groups`` groups.
     """
@@ -54,9 +57,9 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
             settings["noise_sd"],
         )  # fmt: skip
         parts = dict(zip(PARTS, map(np.asarray, values), strict=True))
+        shape = (len(dense), settings["groups"], -1, len(betas))
         grouped = {
-            name: value[: len(dense)].reshape(len(dense), settings["groups"], -1, len(betas)).mean(2)
-            for name, value in parts.items()
+            name: value[: len(dense)].reshape(shape).mean(2) for name, value in parts.items()
         }
         mean = {name: value[:, :shared].mean(1) for name, value in parts.items()}
         at = np.arange(len(betas))[:, None]
@@ -151,6 +154,7 @@ def moments(
             return tuple(jnp.mean(part) for part in parts)
 
         # What does not depend on the amplitudes is computed once for all of them.
-        return jax.vmap(jax.vmap(one, (None, 0)), (0, None))(series, amplitudes)
+        every = jax.vmap(one, (None, 0))
+        return jax.lax.map(lambda shape: every(shape, amplitudes), series, batch_size=AT_ONCE)
 
     return jax.lax.map(at, jnp.asarray(bandwidths))
