@@ -29,7 +29,7 @@ LAGRANGE = np.linalg.solve(
 """Values between the nodes from values at the nodes, in steps of the grid of bandwidths."""
 
 
-def exponent(beta: float, width: int) -> float:
+def exponent(beta: Any, width: int) -> Any:
     """−2β/(2β + d_k)."""
     return -2 * beta / (2 * beta + width)
 
@@ -52,7 +52,8 @@ def best(data: xr.Dataset, n: Any, heads: float = 1, extra: int = 0) -> tuple[An
     at = np.clip(at, 2, len(data["bandwidth"]) - 3)
     fine: Any = 0.0
     for part in (bias, variance):
-        log = np.log(part.transpose(*order).values)
+        # At bandwidths far below the best one squared biases are below rounding.
+        log = np.log(np.maximum(part.transpose(*order).values, np.finfo(float).tiny))
         near = [np.take_along_axis(log, at[None] + node, 0)[0] for node in NODES]
         fine = fine + np.exp(np.tensordot(LAGRANGE, near, axes=1))
     step = np.log(data["bandwidth"].values[1] / data["bandwidth"].values[0])

@@ -21,9 +21,9 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """A dataset a head width, and ``ensemble``.
 
     With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and
-    a group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and ``nuisance``
-    the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` are those of the
-    simulated problems, whose targets are those of the first ``shared_groups`` groups.
+    a group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and
+    ``nuisance`` the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` are those of
+    the simulated problems, whose targets are those of the first ``shared_groups`` groups.
     """
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     grid, simulated = settings["bandwidths"], settings["simulated"]

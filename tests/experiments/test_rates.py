@@ -216,6 +216,15 @@ def test_slope_of_a_power_law_is_its_exponent(experiment):
     assert mse[0, 0] == pytest.approx(level * b**4 + 1 / (1e9 * b**2), rel=1e-4)
 
 
+def test_many_heads_have_the_rate_of_shared_coordinates_while_they_see_keys(experiment):
+    """−2β/(2β+d_0), but no better than −2β/d_k, where a head would run out of keys."""
+    data = made(experiment).theory["width 2"]
+    fitted = analysis.slopes(data, analysis.FAR, np.inf, 2).mean(0)
+    for beta, slope in zip(BETAS, fitted, strict=True):
+        smooth = min(beta, 2.0)
+        assert slope == pytest.approx(max(analysis.exponent(smooth, 2), -smooth / 2), abs=5e-3)
+
+
 def test_supported_where_the_claims_are_true(experiment):
     found = verdicts(made(experiment), experiment)
     assert set(found) == {c.regime for c in experiment.claims}
