@@ -84,7 +84,10 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     unlimited = [(widths[d], k - d, k, np.inf) for d, k in pairs]
     verdicts = []
 
-    def said(regime: str, decide: Any, effects: Any, batches: Any, replicates: int = 0) -> None:
+    # A replicate of a slope is a target draw.
+    draws = min(int(data.attrs["targets"]) for data in widths.values())
+
+    def said(regime: str, decide: Any, effects: Any, batches: Any, replicates: int = draws) -> None:
         wanted = claim(experiment, "rates", regime)
         values, errors = np.reshape(effects, (-1, 2)).T
         finding = decide(
@@ -159,7 +162,8 @@ def numbers(results: Results) -> dict[str, Any]:
     x = np.log(results.theory["ensemble"]["size"].values)
     x = x - x.mean()
     one, many = np.moveaxis(np.log(joint) @ x / (x @ x), -1, 0)
-    change, error = mean_and_error(many - one)
+    gained, error = mean_and_error(one - many)
+    one, many = np.log(results.theory["ensemble"]["mse"].values) @ x / (x @ x)
     common = slopes(results.theory["width 1"], COMMON, max(HEADS), 1) - slopes(
         results.theory["width 1"], COMMON, 1, 1
     )
@@ -178,7 +182,8 @@ def numbers(results: Results) -> dict[str, Any]:
         "smallest": int(results.theory["ensemble"]["size"][0]),
         "largest": int(results.theory["ensemble"]["size"][-1]),
         "joint": max(HEADS),
-        "simulated_gain": -change,
+        "simulated_gain": gained,
+        "predicted_gain": float(one - many),
         "simulated_bar": 2 * error,
         "common_least": float(-common.mean(0).max()),
         "common_most": float(-common.mean(0).min()),

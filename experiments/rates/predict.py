@@ -73,7 +73,10 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
                 "n_eff": (("beta", "size"), sizes / single["overlap"]),
             },
             coords={"bandwidth": dense, "beta": betas, "size": sizes},
-            attrs={"shared_groups": shared * settings["groups"] // settings["targets"]},
+            attrs={
+                "shared_groups": shared * settings["groups"] // settings["targets"],
+                "targets": settings["targets"],
+            },
         )
         if width == ensemble["relevant"]:
             rows = len(dense) + asked.size + np.arange(joint.size).reshape(joint.shape)

@@ -182,7 +182,7 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
                 "n_eff": (("beta", "size"), np.full((5, 3), 80.0)),
             },
             coords={"bandwidth": b, "beta": betas, "size": sizes},
-            attrs={"shared_groups": 4},
+            attrs={"shared_groups": 4, "targets": 256},
         )  # fmt: skip
     law["ensemble"] = xr.Dataset(
         {"mse": (("heads", "size"), [[0.03, 0.02, 0.01]] * 2),
