@@ -1,0 +1,163 @@
+"""First-order moments of a head on lacunary targets over bandwidths; every n follows from them."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from sims.problem import TARGETS, gaussian_queries
+from sims.theory.first_order import Tilt, tilted_mean, tilted_product
+
+PARTS = ("limit_bias", "cross_bias", "ratio_bias", "variance", "overlap")
+
+AT_ONCE = 16
+"""Targets whose matrices are in memory together."""
+
+
+def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
+    """A dataset a head width, and ``ensemble``.
+
+    With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and
+    a group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and
+    ``nuisance`` the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` are those of
+    the simulated problems, whose targets are those of the first ``shared_groups`` groups.
+    """
+    settings = experiment.settings | experiment.settings.get(fidelity, {})
+    grid, simulated = settings["bandwidths"], settings["simulated"]
+    ensemble = simulated["ensemble"]
+    shared = min(simulated["targets"], settings["targets"])
+    betas, sizes = settings["betas"], np.array(settings["sizes"], float)
+    amplitudes = np.stack(
+        [TARGETS["holder"](1, beta=beta, levels=settings["levels"]).amplitude for beta in betas]
+    )
+    dense = np.geomspace(grid["from"], grid["to"], grid["count"])
+    found = {}
+    for width in settings["widths"]:
+        series = [
+            TARGETS["holder"](width, seed=seed, levels=settings["levels"])
+            for seed in range(settings["targets"])
+        ]
+        queries = gaussian_queries(width, **settings["queries"])
+        # One compiled shape: coordinates that no head sees and nothing depends on.
+        pad = max(settings["widths"]) - width
+        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *series)
+        stacked = eqx.tree_at(
+            lambda s: s.frequency, stacked, np.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
+        )
+        asked, joint = (
+            np.array(table)[:, : len(sizes)]
+            for table in (simulated["bandwidths"][width], ensemble["bandwidths"])
+        )
+        every = np.concatenate([dense, asked.ravel(), joint.ravel()])
+        values = moments(
+            stacked, amplitudes, np.pad(queries, ((0, 0), (0, pad))), every, width,
+            settings["noise_sd"],
+        )  # fmt: skip
+        parts = dict(zip(PARTS, map(np.asarray, values), strict=True))
+        shape = (len(dense), settings["groups"], -1, len(betas))
+        grouped = {
+            name: value[: len(dense)].reshape(shape).mean(2) for name, value in parts.items()
+        }
+        mean = {name: value[:, :shared].mean(1) for name, value in parts.items()}
+        at = np.arange(len(betas))[:, None]
+        rows = len(dense) + np.arange(asked.size).reshape(asked.shape)
+        single = {name: value[rows, at] for name, value in mean.items()}
+        found[f"width {width}"] = xr.Dataset(
+            {name: (("bandwidth", "group", "beta"), value) for name, value in grouped.items()}
+            | {
+                "nuisance": ("bandwidth", nuisance(dense)),
+                "mse": (("beta", "size"), error(single, sizes, 1, np.ones(asked.shape))),
+                "n_eff": (("beta", "size"), sizes / single["overlap"]),
+            },
+            coords={"bandwidth": dense, "beta": betas, "size": sizes},
+            attrs={
+                "shared_groups": shared * settings["groups"] // settings["targets"],
+                "targets": settings["targets"],
+            },
+        )
+        if width == ensemble["relevant"]:
+            rows = len(dense) + asked.size + np.arange(joint.size).reshape(joint.shape)
+            pooled = {k: v[rows, betas.index(ensemble["beta"])] for k, v in mean.items()}
+            own = nuisance(joint) ** (ensemble["width"] - width)
+            heads = np.array(ensemble["heads"])[:, None]
+            found["ensemble"] = xr.Dataset(
+                {
+                    "mse": (("heads", "size"), error(pooled, sizes, heads, own)),
+                    "n_eff": (("heads", "size"), sizes / (pooled["overlap"] * own)),
+                },
+                coords={"heads": ensemble["heads"], "size": sizes},
+            )
+    return found
+
+
+def error(parts: Any, n: Any, heads: Any, own: Any) -> Any:
+    """MSE of H averaged heads, each with nuisance coordinates whose overlap is ``own``.
+
+    The nuisance coordinates are independent of all else, so they multiply a head's overlap, and
+    two heads' overlap, of independent nuisances, by 1.
+    """
+    spread = own / heads + 1 - 1 / heads
+    return (
+        parts["limit_bias"]
+        + (own * parts["cross_bias"] + spread * parts["variance"]) / n
+        + own**2 * parts["ratio_bias"] / n**2
+    )
+
+
+def nuisance(bandwidth: Any) -> Any:
+    """``E K²/(E K)²`` of one standard normal coordinate, query at 0: ``(1+b²)/(b√(2+b²))``."""
+    return (1 + bandwidth**2) / (bandwidth * np.sqrt(2 + bandwidth**2))
+
+
+def isotropic_tilt(count: int, bandwidth: Any, queries: Any, width: Any) -> Tilt:
+    """N(0, I) tilted by a head's kernel to the power ``count``; as ``gaussian_tilt``.
+
+    In closed form, because for b far below 1 the covariance ``b²/(b² + count)`` is lost as the
+    difference of two matrices: relative error 10⁻¹⁶/b².
+    """
+    shrink = bandwidth**2 + count
+    return Tilt(
+        -0.5 * width * jnp.log1p(count / bandwidth**2)
+        - 0.5 * count * jnp.sum(queries**2, axis=1) / shrink,
+        queries * (count / shrink),
+        jnp.eye(queries.shape[1]) * (bandwidth**2 / shrink),
+    )
+
+
+@jax.jit
+def moments(
+    series: Any, amplitudes: Any, queries: Any, bandwidths: Any, width: Any, noise_sd: Any
+) -> Any:
+    """The parts named in ``PARTS``, each (bandwidth, target, beta), averaged over queries.
+
+    Args:
+        series: targets whose arrays are stacked; their amplitudes are not used.
+        amplitudes: (beta, J).
+        queries: (Q, d).
+        bandwidths: (B,).
+        width: number of coordinates that the head sees; the others of d are padding.
+        noise_sd: σ.
+    """
+
+    def at(bandwidth: Any) -> Any:
+        once, twice = (isotropic_tilt(c, bandwidth, queries, width) for c in (1, 2))
+        overlap = jnp.exp(twice.log_mass - 2 * once.log_mass)
+
+        def one(shape: Any, amplitude: Any) -> Any:
+            target = eqx.tree_at(lambda s: s.amplitude, shape, amplitude)
+            limit = tilted_mean(target, once)
+            bias = limit - target(queries)
+            ratio = -overlap * (tilted_mean(target, twice) - limit)
+            signal = tilted_product(target, twice, limit, limit)
+            variance = overlap * (signal + noise_sd**2)
+            parts = (bias**2, 2 * bias * ratio, ratio**2, variance, overlap)
+            return tuple(jnp.mean(part) for part in parts)
+
+        # What does not depend on the amplitudes is computed once for all of them.
+        every = jax.vmap(one, (None, 0))
+        return jax.lax.map(lambda shape: every(shape, amplitudes), series, batch_size=AT_ONCE)
+
+    return jax.lax.map(at, jnp.asarray(bandwidths))
