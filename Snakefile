@@ -1,5 +1,4 @@
-# simulate, predict -> judge -> plot -> ledger -> report; every step is a `sims` command.
-#   snakemake --config fidelity=smoke|standard|paper experiment=NAME
+# The steps, each a `sims` command. snakemake --config fidelity=smoke|standard|paper experiment=NAME
 import sys
 from pathlib import Path
 from shlex import quote
@@ -17,16 +16,17 @@ except InputError as error:
 
 ROADS = ["{name}/simulation.nc", "{name}/theory.nc"]
 PLOT = ["{name}/figure.pdf", "{name}/figure.png", "{name}/caption.md"]
+SUMS = ["ledger.json", "audit.json"]
 FILES = {  # step: what it reads, what it writes
     "simulate": ([], ROADS[:1]),
     "predict": ([], ROADS[1:]),
     "judge": (ROADS, ["{name}/verdicts.json"]),
     "plot": ([*ROADS, "{name}/verdicts.json"], PLOT),
-    "audit": ([], ["audit.json"]),
-    "ledger": (expand("{name}/verdicts.json", name=NAMES), ["ledger.json"]),
-    "report": (["ledger.json", "audit.json", *expand(PLOT, name=NAMES)], ["report.html"]),
+    "audit": ([], SUMS[1:]),
+    "ledger": (expand("{name}/verdicts.json", name=NAMES), SUMS[:1]),
+    "report": ([*SUMS, *expand(PLOT, name=NAMES)], ["report.html"]),
 }
-# A simulation takes the whole machine, but smoke runs are so short that starting up counts most.
+# A simulation takes the whole machine; in a smoke run starting up counts most.
 CORES = 1 if FIDELITY == "smoke" else workflow.resource_settings.cores or 16
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 

@@ -92,7 +92,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         values, errors = np.reshape(effects, (-1, 2)).T
         finding = decide(
             values, errors, margin=wanted.margin, level=wanted.level, batches=batches,
-            replicates=replicates,
+            replicates=replicates, fixed=True,
         )  # fmt: skip
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 

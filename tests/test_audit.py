@@ -1,0 +1,104 @@
+"""The audit at a small size: it has to catch what is planted, and to be able to fail itself."""
+
+import json
+from argparse import Namespace
+
+import numpy as np
+import pytest
+
+from sims.audit import MUTATIONS, Mutation, calibrate, plant
+from sims.audit import planting
+from sims.audit.calibration import looks
+from sims.audit.mutations import RIGHT
+from sims.cli import audit as command
+
+SIZES = {"replicates": 64, "batches": 256}
+FEW = ("label noise counted twice", "1/H for 1 − 1/H", "missing signal covariance", "σ for σ²",
+       "keys reused between batches", "TF32 rounding of queries and keys")  # fmt: skip
+"""Caught with few replicates, on a problem that is simulated once."""
+
+
+@pytest.mark.slow
+def test_every_falsehood_is_refuted_and_nothing_else():
+    assert len(MUTATIONS) >= 20
+    planted = plant(SIZES)
+    for row in planted:
+        if row["what"].startswith("nothing wrong"):
+            assert row["verdict"] != "refuted", row
+            assert row["effect"] < 1e-3
+        else:
+            assert row["verdict"] == "refuted", row
+            assert row["effect"] >= 2, row
+    assert {row["road"] for row in planted} == {"theory", "simulation"}
+
+
+@pytest.fixture(scope="module")
+def few():
+    chosen = [m for m in (*RIGHT, *MUTATIONS) if m.what in FEW or m is RIGHT[0]]
+    return [planting._row(m, {"replicates": 64, "batches": 32}) for m in chosen]
+
+
+def test_some_falsehoods_are_refuted_and_nothing_else(few):
+    assert [row["verdict"] for row in few[1:]] == ["refuted"] * (len(FEW) + 1)
+    assert few[0]["verdict"] != "refuted"
+    assert few[0]["effect"] < 1e-3
+
+
+def test_a_falsehood_within_the_margin_is_not_expected_to_be_refuted():
+    right = planting.scalars(planting.truth())
+    slight = Mutation("0.1 %", "theory", "terms", lambda: {k: 1.001 * v for k, v in right.items()})
+    row = planting._row(slight, {"replicates": 64, "batches": 32})
+    assert row["expected"] is None
+    assert row["verdict"] != "refuted"
+    assert row["effect"] == pytest.approx(0.05, rel=0.01)
+
+
+def test_calibration():
+    found = calibrate({"runs": 60, "batches": 16, "replicates": 8})
+    assert all(row["holds"] for rows in found.values() for row in rows)
+    assert {row["claim"] for row in found["alarms"]} == {"equivalence", "bound", "ordering", "rate"}
+    # Boundary claims do raise false alarms: the count is not zero by construction.
+    assert sum(row["times"] for row in found["alarms"]) > 0
+
+
+def test_too_narrow_intervals_are_noticed(monkeypatch):
+    """Were sequences as narrow as t intervals, watching them would be seen not to cover."""
+    from sims.audit import calibration
+    from sims.judgement.intervals import fixed_half_width
+
+    monkeypatch.setattr(
+        calibration,
+        "sequence_half_width",
+        lambda error, b, alpha: 0.8 * fixed_half_width(error, np.asarray(b) - 1, alpha),
+    )
+    rows = calibration._coverage(
+        dict.fromkeys(calibration.COVERED, np.random.default_rng(0).normal(size=(200, 32))),
+        dict.fromkeys(calibration.COVERED, 0.0),
+        200,
+        32,
+    )
+    watched = [row for row in rows if row["interval"].startswith("confidence sequence")]
+    assert not any(row["holds"] for row in watched)
+
+
+def test_looks():
+    assert looks(64) == [8, 12, 16, 24, 32, 48, 64]
+    assert looks(10) == [8, 10]
+
+
+def test_command_writes_and_prints(tmp_path, monkeypatch, capsys, few):
+    alarms = [{"claim": "rate", "what": "true", "wrong": "refuted", "times": 1, "runs": 9,
+               "most": 3, "holds": True}]  # fmt: skip
+    coverage = [{"interval": "t", "of": "mse", "covered": 9, "runs": 9, "least": 5, "most": 9,
+                 "holds": True}]  # fmt: skip
+    monkeypatch.setattr("sims.audit.plant", lambda sizes: few)
+    monkeypatch.setattr(
+        "sims.audit.calibrate", lambda sizes: {"alarms": alarms, "coverage": coverage}
+    )
+    monkeypatch.chdir(tmp_path)
+    command.audit(Namespace(fidelity="smoke", output=None, json=False))
+    said = capsys.readouterr()
+    assert "σ for σ²" in said.out
+    assert "1 of 1 coverages within bounds" in said.err
+    written = json.loads((tmp_path / "results" / "smoke" / "audit.json").read_text())
+    assert written["planted"] == few
