@@ -6,8 +6,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from sims.audit import MUTATIONS, Mutation, calibrate, plant
-from sims.audit import planting
+from sims.audit import MUTATIONS, Mutation, calibrate, plant, planting
 from sims.audit.calibration import looks
 from sims.audit.mutations import RIGHT
 from sims.cli import audit as command
