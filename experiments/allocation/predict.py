@@ -9,14 +9,14 @@ from sims.theory import ViewTerms, view_terms
 
 
 def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """``points`` (the simulation's), ``surface`` (dense in n and d_k) and its minima, ``optima``."""
+    """``splits``: errors on the simulation's grid, and dense in n, D and d_k with their minima."""
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     widths = np.arange(1, settings["latent"] + 1)
     bands = np.geomspace(*(settings["bandwidths"][k] for k in ("low", "high", "count")))
     ladder = rungs(settings, widths)
     found = terms(settings, widths, np.hstack([ladder, np.tile(bands, (len(widths), 1))]))
-    surface, optima = dense(settings, found, widths, bands)
-    return {"points": points(settings, found, ladder), "surface": surface, "optima": optima}
+    both = (points(settings, found, ladder), dense(settings, found, widths, bands))
+    return {"splits": xr.merge(both)}
 
 
 def rungs(settings: Any, widths: np.ndarray) -> np.ndarray:
@@ -45,10 +45,11 @@ def points(settings: Any, found: list[ViewTerms], ladder: np.ndarray) -> xr.Data
 
 def dense(
     settings: Any, found: list[ViewTerms], widths: np.ndarray, bands: np.ndarray
-) -> tuple[xr.Dataset, xr.Dataset]:
-    """Errors of every width at each temperature, NaN where n_eff is too small, and their minima.
+) -> xr.Dataset:
+    """Errors of every width at each temperature (``surface``), NaN where n_eff is too small.
 
-    A minimum counts if it is inside: with admissible widths, and bandwidths, to both sides.
+    Their minima are ``least``, at ``optimum`` if it is inside, with admissible widths, and
+    bandwidths, to both sides; else that is NaN. ``dense_n_eff`` is at the fixed temperature.
     """
     span, budgets = settings["decades"], np.array(settings["budgets"])
     n = np.logspace(
@@ -64,25 +65,19 @@ def dense(
     least, width, interior = valley(surfaces, widths.astype(float))
     at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)
     interior[2] &= np.take_along_axis(inside, at[..., None], -1)[..., 0]
-    dims = ("temperature", "family", "n", "budget", "width")
-    names = {"temperature": ["fixed", "transformer", "tuned"],
-             "family": list(settings["families"]), "n": n, "budget": budgets}  # fmt: skip
-    surface = xr.Dataset(
+    dims = ("temperature", "family", "dense_n", "dense_budget", "dense_width")
+    return xr.Dataset(
         {
-            "mse": (dims, surfaces),
-            "bandwidth": (dims[1:], np.exp(band)),
-            "n_eff": (("n", "width"), n_eff[0, :, 0, :, fixed]),
+            "surface": (dims, surfaces),
+            "tuned_bandwidth": (dims[1:], np.exp(band)),
+            "dense_n_eff": (("dense_n", "dense_width"), n_eff[0, :, 0, :, fixed]),
+            "least": (dims[:-1], least),
+            "optimum": (dims[:-1], np.where(interior, width, np.nan)),
         },
-        coords=names | {"width": widths},
-    )
-    optima = xr.Dataset(
-        {
-            "mse": (dims[:-1], least),
-            "width": (dims[:-1], np.where(interior, width, np.nan)),
-        },
-        coords=names,
-    )
-    return surface, optima
+        coords={"temperature": ["fixed", "transformer", "tuned"], "dense_n": n,
+                "family": list(settings["families"]), "dense_budget": budgets,
+                "dense_width": widths},
+    )  # fmt: skip
 
 
 def terms(settings: Any, widths: np.ndarray, bandwidths: np.ndarray) -> list[ViewTerms]:
