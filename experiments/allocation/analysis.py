@@ -6,17 +6,22 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
+from sims import figures
 from sims.judgement import Finding, Verdict, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
-from sims.scaling import compare, exponent_claim, fit, law_claim
+from sims.scaling import Comparison, compare, exponent_claim, law_claim
 
 TEMPERATURES = {
     "fixed": "fixed temperature",
     "transformer": "Transformer's temperature",
     "tuned": "re-tuned bandwidth",
 }
+BUDGET = 24
+"""D of the curves d_k*(n)."""
 Case = tuple[str, int, int]
 """Family of targets, n, budget."""
 
@@ -81,16 +86,6 @@ class Splits:
             int(np.argmin(self.simulated(case, chosen).mean(0))),
             [i for i in range(len(chosen)) if not (np.delete(low[i], i) > 0).any()],
         )
-
-    def at_best_rung(self, case: Case, temperature: str) -> dict[int, tuple[int, int]]:
-        """Width to its candidate with the least error by theory, where theory has one."""
-        chosen = self.candidates(temperature, case[2])
-        predicted = dict(zip(chosen, self.predicted(case, chosen), strict=True))
-        widths = {w for w, r in chosen if np.isfinite(predicted[w, r])}
-        return {
-            w: min((c for c in chosen if c[0] == w), key=predicted.__getitem__)
-            for w in sorted(widths)
-        }
 
 
 def _quantile(batches: int, level: float, comparisons: int) -> float:
@@ -157,10 +152,17 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         said("allocation", f"both roads, {words}",
              lambda w, n=name: membership(splits, n, w, results.replicates))  # fmt: skip
     said("allocation", "error by both roads", lambda w: equivalence(*agreement(splits), **common(w)))
-    for regime, (name, family) in LAWS.items():
-        said("dk-log", regime,
-             lambda w, at=(name, family): law(optimum, settings, *at, w))  # fmt: skip
-    said("dk-log", "re-tuned bandwidth, square root", lambda w: root(optimum, settings, w))
+    compared = {
+        regime: laws(optimum, settings, *at) for regime, at in LAWS.items()
+    }
+    for regime, found in compared.items():
+        said("dk-log", regime, lambda w, c=found: _fitted(c, w, law_claim, law="log"))
+    said("dk-log", "re-tuned bandwidth, square root",
+         lambda w: _fitted(compared["re-tuned bandwidth"], w, _exponent, expected=0.5))  # fmt: skip
+    hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
+    late = [float(hot.sel(dense_n=n, method="nearest")) for n in (1e5, 1e8)]
+    said("dk-log", TEMPERATURES["transformer"],
+         lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | {"replicates": 0}))
     for name in ("fixed", "tuned"):
         gaps = np.array([s - 1 for s in slopes(optimum, settings, name).values()])
         said("heads-linear", TEMPERATURES[name],
@@ -170,7 +172,6 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
 LAWS = {
     "fixed temperature": ("fixed", "smooth"),
-    "Transformer's temperature": ("transformer", "smooth"),
     "re-tuned bandwidth": ("tuned", "smooth"),
     "fixed temperature, rough target": ("fixed", "rough"),
     "re-tuned bandwidth, rough target": ("tuned", "rough"),
@@ -186,18 +187,18 @@ def depths(mse: xr.DataArray) -> np.ndarray:
 
 
 def interior(splits: Splits, temperature: str) -> tuple[list[float], list[float]]:
-    """Error at the narrowest and the widest heads over that at theory's best, less 1."""
+    """Error at the narrowest and the widest heads over that at theory's best split, less 1.
+
+    The ends are taken at the rung that is best for them in the simulation itself, which favours them.
+    """
     found = []
     for case in splits.cases():
-        places = splits.at_best_rung(case, temperature)
-        best, *ends = (
-            min(places, key=lambda w: splits.predicted(case, [places[w]])[0]),
-            min(places),
-            max(w for w, _ in splits.candidates(temperature, case[2])),
-        )
-        # Without a bandwidth for which theory has a number the widest heads have none here either.
-        values = {w: splits.simulated(case, [places[w]])[:, 0] for w in {best, *ends} & set(places)}
-        found += [excess(values[w], values[best]) if w in values else (np.nan, 0.0) for w in ends]
+        chosen, at, _, _ = splits.contrasts(case, temperature)
+        values, widths = splits.simulated(case, chosen), np.array([w for w, _ in chosen])
+        for end in (widths.min(), widths.max()):
+            mine = np.flatnonzero(widths == end)
+            least = mine[np.argmin(values.mean(0)[mine])]
+            found.append(excess(values[:, least], values[:, at]))
     value, error = zip(*found, strict=True)
     return list(value), list(error)
 
@@ -219,36 +220,34 @@ def agreement(splits: Splits) -> tuple[np.ndarray, np.ndarray]:
 
 
 def curve(optimum: xr.DataArray, settings: Any, name: str, family: str) -> tuple[Any, Any]:
-    """n and d_k* at the budget of the laws, thinned to a few points a decade."""
-    asked = settings["laws"]
-    step = settings["decades"]["per_decade"] // asked["per_decade"]
-    found = optimum.sel(
-        temperature=name, family=family, dense_budget=asked["budget"]
-    )[::step]
+    """n and d_k* at :data:`BUDGET`, thinned to the points that laws are compared on."""
+    step = settings["decades"]["per_decade"] // settings["laws"]["per_decade"]
+    found = optimum.sel(temperature=name, family=family, dense_budget=BUDGET)[::step]
     return found["dense_n"].values, found.values
 
 
-def law(optimum: xr.DataArray, settings: Any, name: str, family: str, wanted: Any) -> Finding:
-    """Whether d_k* = a + p log n predicts better than its rivals."""
-    n, width = curve(optimum, settings, name, family)
-    known = np.isfinite(width)
-    if not known.all():
-        reason = f"no minimum inside theory's range at {int((~known).sum())} of {known.size} points"
-        return Finding("inconclusive", None, None, wanted.margin, wanted.level, 0, reason)
+def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Comparison | str:
+    """The laws of d_k*(n) compared, or why they are not."""
     asked = settings["laws"]
-    compared = compare(n, width, np.full(len(n), asked["error"]), scatter=asked["scatter"])
-    return law_claim(compared, "log", level=wanted.level, replicates=0)
+    if asked is None:
+        return "laws are not fitted at this fidelity"
+    n, width = curve(optimum, settings, name, family)
+    missing = int(np.isnan(width).sum())
+    if missing:
+        return f"no minimum inside theory's range at {missing} of {len(n)} points"
+    return compare(n, width, np.full(len(n), asked["error"]), scatter=asked["scatter"])
 
 
-def root(optimum: xr.DataArray, settings: Any, wanted: Any) -> Finding:
-    """Whether d_k* grows like the square root of log n with the bandwidth re-tuned."""
-    n, width = curve(optimum, settings, "tuned", "smooth")
-    known, asked = np.isfinite(width), settings["laws"]
-    errors = np.full(known.sum(), asked["error"])
-    found = fit(n[known], width[known], errors, "log_power", scatter=asked["scatter"])
-    return exponent_claim(
-        found, expected=0.5, margin=wanted.margin, level=wanted.level, replicates=0
-    )
+def _fitted(compared: Comparison | str, wanted: Any, decide: Any, **options: Any) -> Finding:
+    if isinstance(compared, str):
+        return Finding("inconclusive", None, None, wanted.margin, wanted.level, 0, compared)
+    if decide is not law_claim:
+        options["margin"] = wanted.margin
+    return decide(compared, level=wanted.level, replicates=0, **options)
+
+
+def _exponent(compared: Comparison, **options: Any) -> Finding:
+    return exponent_claim(compared.fits["log_power"], **options)
 
 
 def slopes(optimum: xr.DataArray, settings: Any, name: str) -> dict[tuple[str, float], float]:
@@ -260,3 +259,11 @@ def slopes(optimum: xr.DataArray, settings: Any, name: str) -> dict[tuple[str, f
         centred = size - size.mean()
         out[family, n] = 1 + float(centred @ heads / (centred @ centred))
     return out
+
+
+def numbers(results: Results, experiment: Any) -> dict[str, Any]:
+    """Numbers that the caption quotes."""
+
+
+def figure(results: Results, experiment: Any) -> Figure:
+    """Errors of the splits, the valley over n, d_k*(n), H*(D)."""

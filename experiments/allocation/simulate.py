@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
+from scipy.stats import gamma, norm, qmc
 
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
 from sims.simulation import draw, replicate_key, root_key
@@ -39,13 +40,12 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     run, asked = experiment.simulation_at(fidelity), settings["simulated"]
     law, splits = arranged(settings)
-    batch = jnp.arange(run.batches + -run.batches % jax.device_count())
-    keys = jax.vmap(
-        lambda b: jax.vmap(lambda r: replicate_key(root_key(run.seed), b, r))(
-            jnp.arange(run.replicates_per_batch)
-        )
-    )(batch)
-    values = split_errors(law, splits, keys, n=tuple(asked["n"]), settings=_Frozen(settings))
+    drawn = draws(run.seed, run.batches + -run.batches % jax.device_count(),
+                  run.replicates_per_batch, settings)  # fmt: skip
+    values = split_errors(
+        law, splits, *drawn, n=tuple(asked["n"]), noise_sd=settings["noise_sd"],
+        families=len(settings["families"]),
+    )  # fmt: skip
     dims = ("batch", "width", "rung", "family", "n", "budget")
     return {
         "splits": xr.Dataset(
@@ -79,57 +79,85 @@ def arranged(settings: Any) -> tuple[Any, Splits]:
     return law, Splits(*(np.stack(part).astype(np.float32) for part in zip(*rows, strict=True)))
 
 
-class _Frozen:
-    """Settings as a static argument: equal ones share a compilation."""
+def draws(seed: int, batches: int, replicates: int, settings: Any) -> tuple[Any, Any, Any]:
+    """Keys (batch, replicate), queries (…, Q, r) and the targets' frequencies (…, Q, family × wave, r).
 
-    def __init__(self, settings: Any) -> None:
-        at, relevance = settings["queries"], settings["relevance"]
-        self.latent, self.waves = settings["latent"], settings["waves"]
-        self.queries, self.query_scale = at["count"], at["scale"]
-        self.alpha, self.lengthscale = relevance["alpha"], relevance["lengthscale"]
-        self.noise_sd, self.families = settings["noise_sd"], tuple(settings["families"].values())
+    Within a batch queries and frequencies come from scrambled Sobol sequences: every point has its
+    law, batches are iid, and a batch covers both laws evenly. Every query has waves of its own: more
+    targets for the same work.
+    """
+    root = root_key(seed)
+    keys = [[replicate_key(root, b, r) for r in range(replicates)] for b in range(batches)]
+    latent, count, waves = settings["latent"], settings["queries"]["count"], settings["waves"]
+    at, frequencies = [], []
+    for batch in range(batches):
+        rng = np.random.default_rng([seed, batch])
+        uniform = _sobol(latent, replicates * count, rng)
+        at.append(settings["queries"]["scale"] * norm.ppf(uniform))
+        frequencies.append(spectrum(_sobol(latent + 1, replicates * count * waves, rng), settings))
+    shape = (batches, replicates, count)
+    return (
+        jnp.stack([jnp.stack(row) for row in keys]),
+        np.reshape(at, (*shape, latent)).astype(np.float32),
+        np.moveaxis(np.reshape(frequencies, (batches, -1, *shape[1:], waves, latent)), 1, 3)
+        .reshape(*shape, -1, latent).astype(np.float32),
+    )  # fmt: skip
 
-    def __hash__(self) -> int:
-        return hash(tuple(vars(self).values()))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Frozen) and vars(self) == vars(other)
+def _sobol(dimension: int, size: int, rng: np.random.Generator) -> np.ndarray:
+    # A point may be exactly 0, where quantiles are infinite.
+    return np.clip(qmc.Sobol(dimension, rng=rng).random(size), 1e-12, 1 - 1e-12)
 
 
-@partial(jax.jit, static_argnames=("n", "settings"))
-def split_errors(law: Any, splits: Splits, keys: Any, *, n: Any, settings: _Frozen) -> Any:
-    """Mean errors (batch, width, rung, family, n, budget); keys are (batch, replicate).
+def spectrum(uniform: np.ndarray, settings: Any) -> np.ndarray:
+    """Frequencies (family, wave, r) of the targets from uniform numbers (wave, r + 1).
+
+    Normal, or Student-t with 2ν degrees of freedom: the same normals over ``√g``,
+    ``g ~ Gamma(ν, rate ν)``.
+    """
+    alpha, length = (settings["relevance"][k] for k in ("alpha", "lengthscale"))
+    relevance = np.exp(-0.5 * alpha * np.arange(settings["latent"])) / length
+    base = relevance * norm.ppf(uniform[:, :-1])
+    return np.stack(
+        [
+            base if nu is None else base / np.sqrt(gamma.ppf(uniform[:, -1:], nu, scale=1 / nu))
+            for nu in settings["families"].values()
+        ]
+    )
+
+
+@partial(jax.jit, static_argnames=("n", "families"))
+def split_errors(
+    law: Any, splits: Splits, keys: Any, queries: Any, waves: Any, *, n: Any, noise_sd: Any,
+    families: int,
+) -> Any:  # fmt: skip
+    """Mean errors (batch, width, rung, family, n, budget) from the :func:`draws`.
 
     The label noise is integrated out: with pooled weights w̄ an error is ``(Σ w̄_i m(X_i) − m(x))² +
     σ² Σ w̄_i²``. Targets are waves √2 cos(ω·z + φ), averaged over φ: what is squared is complex.
     """
     mesh = Mesh(np.array(jax.devices()), ("batch",))
+    one = partial(_replicate, n=n, families=families)
 
-    def local(law: Any, splits: Splits, keys: Any) -> Any:
-        def batch(row: Any) -> Any:
-            one = partial(_replicate, law, splits, n=n, settings=settings)
-            return jax.lax.map(one, row).mean(0)
+    def local(law: Any, splits: Splits, noise_sd: Any, *drawn: Any) -> Any:
+        def batch(rows: Any) -> Any:
+            return jax.lax.map(lambda row: one(law, splits, noise_sd, *row), rows).mean(0)
 
-        return jax.lax.map(batch, keys)
+        return jax.lax.map(batch, drawn)
 
     shared, split = PartitionSpec(), PartitionSpec("batch")
     program = jax.shard_map(
-        local, mesh=mesh, in_specs=(shared, shared, split), out_specs=split, check_vma=False
+        local, mesh=mesh, in_specs=(shared,) * 3 + (split,) * 3, out_specs=split, check_vma=False
     )
-    return program(law, splits, keys)
+    return program(law, splits, jnp.float32(noise_sd), keys, queries, waves)
 
 
-def _replicate(law: Any, splits: Splits, key: Any, *, n: Any, settings: _Frozen) -> Any:
-    latent = settings.latent
+def _replicate(
+    law: Any, splits: Splits, noise_sd: Any, key: Any, at: Any, waves: Any, *, n: Any, families: int
+) -> Any:
+    latent = at.shape[1]
     task = Task(law, TrigonometricSeries([0.0], jnp.zeros((1, len(law.covariance))), [0.0]), 1.0)
     x, _ = draw(task, key, max(n), jnp.float32)
-    for_query, for_wave = jax.random.split(jax.random.fold_in(key, 2**31 - 1))
-    shape = (settings.queries, latent)
-    at = settings.query_scale * jax.random.normal(for_query, shape, jnp.float32)
-    # Every query has waves of its own: more targets for the same work.
-    waves = jax.vmap(lambda k: spectrum(k, settings))(
-        jax.random.split(for_wave, settings.queries)
-    )
     angles = jnp.einsum("nd,qwd->qnw", x[:, :latent], waves)
     there = jnp.einsum("qd,qwd->qw", at, waves)
     values = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=2)
@@ -149,8 +177,8 @@ def _replicate(law: Any, splits: Splits, key: Any, *, n: Any, settings: _Frozen)
                     weights = jnp.exp((near.min(1, keepdims=True) - near) / (2 * bandwidth**2))
                     pooled = (split.pool / weights.sum(1)) @ weights
                     gap = (pooled @ value[:count] - truth).reshape(len(pooled), 2, -1)
-                    square = jnp.sum(gap**2, axis=1).reshape(len(pooled), -1, settings.waves)
-                    own = settings.noise_sd**2 * jnp.sum(pooled**2, axis=1)
+                    square = jnp.sum(gap**2, axis=1).reshape(len(pooled), families, -1)
+                    own = noise_sd**2 * jnp.sum(pooled**2, axis=1)
                     out.append(square.mean(-1).T + own)
                 return jnp.stack(out, axis=1)
 
@@ -159,21 +187,3 @@ def _replicate(law: Any, splits: Splits, key: Any, *, n: Any, settings: _Frozen)
         return jax.lax.map(of_query, (asked, values, truths)).mean(0)
 
     return jax.lax.map(of_split, splits)
-
-
-def spectrum(key: Any, settings: _Frozen) -> Any:
-    """Frequencies (family × wave, r) of the targets; families share their normals.
-
-    Student-t with 2ν degrees of freedom, an integer here: normals over ``√(χ²/2ν)``.
-    """
-    for_normal, for_scale = jax.random.split(key)
-    relevance = jnp.exp(-0.5 * settings.alpha * jnp.arange(settings.latent)) / settings.lengthscale
-    shape = (settings.waves, settings.latent)
-    base = relevance * jax.random.normal(for_normal, shape, jnp.float32)
-    rows = []
-    for nu in settings.families:
-        freedom = 1 if nu is None else round(2 * nu)
-        normals = jax.random.normal(for_scale, (settings.waves, freedom), jnp.float32)
-        scale = 1.0 if nu is None else jnp.sqrt(jnp.mean(normals**2, axis=1, keepdims=True))
-        rows.append(base / scale)
-    return jnp.concatenate(rows).astype(jnp.float32)
