@@ -22,6 +22,8 @@ TEMPERATURES = {
 }
 BUDGET = 24
 """D of the curves d_k*(n)."""
+LEAST, SIZES = 16, (1e3, 1e4, 1e6)
+"""The smallest budget of the claims on theory alone, and n of those on H*(D)."""
 Case = tuple[str, int, int]
 """Family of targets, n, budget."""
 
@@ -29,10 +31,7 @@ Case = tuple[str, int, int]
 class Splits:
     """The simulated grid: candidates of every case, their batches, and what theory says."""
 
-    def __init__(self, results: Results, experiment: Any) -> None:
-        settings = experiment.settings | experiment.settings.get(results.fidelity, {})
-        self.least_n_eff = settings["least_n_eff"]
-        self.ladder, self.fixed = settings["ladder"], settings["bandwidth"]
+    def __init__(self, results: Results) -> None:
         self.batches, self.theory = results.simulation["splits"]["mse"], results.theory["splits"]
         self.count = results.batches("splits")
 
@@ -41,9 +40,9 @@ class Splits:
 
     def rungs(self, temperature: str) -> list[int]:
         """Places on the ladder that the temperature may take."""
-        every = len(self.ladder)
-        one = {"fixed": self.ladder.index(self.fixed), "transformer": every}
-        return list(range(every)) if temperature == "tuned" else [one[temperature]]
+        last = self.theory.sizes["rung"] - 1
+        one = {"fixed": int(self.theory.attrs["fixed"]), "transformer": last}
+        return list(range(last)) if temperature == "tuned" else [one[temperature]]
 
     def candidates(self, temperature: str, budget: int) -> list[tuple[int, int]]:
         """Pairs (width, rung)."""
@@ -63,7 +62,7 @@ class Splits:
         return np.array(
             [
                 float(mse.sel(width=w).isel(rung=r))
-                if float(at["n_eff"].sel(width=w).isel(rung=r)) >= self.least_n_eff
+                if float(at["n_eff"].sel(width=w).isel(rung=r)) >= self.theory.attrs["least_n_eff"]
                 else np.inf
                 for w, r in chosen
             ]
@@ -127,8 +126,9 @@ def membership(splits: Splits, temperature: str, wanted: Any, replicates: int) -
 
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
-    splits = Splits(results, experiment)
+    splits = Splits(results)
     surface, optimum = (splits.theory[k] for k in ("surface", "optimum"))
+    large = surface["dense_budget"].values[surface["dense_budget"].values >= LEAST]
     settings = experiment.settings | experiment.settings.get(results.fidelity, {})
     verdicts = []
 
@@ -143,7 +143,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         }  # fmt: skip
 
     for name in ("fixed", "tuned"):
-        depth = depths(surface.sel(temperature=name))
+        depth = depths(surface.sel(temperature=name, dense_budget=large))
         said("allocation", f"{TEMPERATURES[name]}, theory",
              lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | {"replicates": 0}))
         said("allocation", f"{TEMPERATURES[name]}, simulation",
@@ -164,7 +164,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     said("dk-log", TEMPERATURES["transformer"],
          lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | {"replicates": 0}))
     for name in ("fixed", "tuned"):
-        gaps = np.array([s - 1 for s in slopes(optimum, settings, name).values()])
+        gaps = np.array([s - 1 for s in slopes(optimum.sel(dense_budget=large), name).values()])
         said("heads-linear", TEMPERATURES[name],
              lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | {"replicates": 0}))
     return verdicts
@@ -221,9 +221,10 @@ def agreement(splits: Splits) -> tuple[np.ndarray, np.ndarray]:
 
 def curve(optimum: xr.DataArray, settings: Any, name: str, family: str) -> tuple[Any, Any]:
     """n and d_k* at :data:`BUDGET`, thinned to the points that laws are compared on."""
-    step = settings["decades"]["per_decade"] // settings["laws"]["per_decade"]
-    found = optimum.sel(temperature=name, family=family, dense_budget=BUDGET)[::step]
-    return found["dense_n"].values, found.values
+    span, density = settings["decades"], settings["laws"]["per_decade"]
+    n = np.logspace(span["low"], span["high"], (span["high"] - span["low"]) * density + 1)
+    found = optimum.sel(temperature=name, family=family, dense_budget=BUDGET)
+    return n, found.sel(dense_n=n, method="nearest").values
 
 
 def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Comparison | str:
@@ -250,10 +251,10 @@ def _exponent(compared: Comparison, **options: Any) -> Finding:
     return exponent_claim(compared.fits["log_power"], **options)
 
 
-def slopes(optimum: xr.DataArray, settings: Any, name: str) -> dict[tuple[str, float], float]:
+def slopes(optimum: xr.DataArray, name: str) -> dict[tuple[str, float], float]:
     """Slope of log H* on log D, by family and n; NaN where a minimum is missing."""
     out = {}
-    for family, n in product(optimum["family"].values.tolist(), settings["lines"]["n"]):
+    for family, n in product(optimum["family"].values.tolist(), SIZES):
         width = optimum.sel(temperature=name, family=family).sel(dense_n=n, method="nearest")
         size, heads = np.log(width["dense_budget"].values), -np.log(width.values)
         centred = size - size.mean()
@@ -261,9 +262,145 @@ def slopes(optimum: xr.DataArray, settings: Any, name: str) -> dict[tuple[str, f
     return out
 
 
-def numbers(results: Results, experiment: Any) -> dict[str, Any]:
+def numbers(results: Results) -> dict[str, Any]:
     """Numbers that the caption quotes."""
+    splits = Splits(results)
+    theory = splits.theory.sel(family="smooth")
+    surface, optimum = theory["surface"], theory["optimum"].sel(dense_budget=BUDGET)
+    n = optimum["dense_n"].values
+    fixed = surface.sel(temperature="fixed", dense_budget=BUDGET)
+    early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
+    late = fixed.sel(dense_n=1e8, method="nearest")
+    found: dict[str, Any] = {
+        "decades": float(np.log10(n[-1] / n[0])),
+        "early": early,
+        "flat": float(late.sel(dense_width=early) / late.min() - 1),
+        "rough": len(splits.theory["family"]) > 1,
+    }
+    for name in TEMPERATURES:
+        width = optimum.sel(temperature=name).values
+        found |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
+    found["efold"] = (found["fixed_last"] - found["fixed_first"]) / float(np.log(n[-1] / n[0]))
+    tuned, half = optimum.sel(temperature="tuned"), np.sqrt(n[0] * n[-1])
+    after = tuned[n >= half].dropna("dense_n")
+    found["late_power"] = float(
+        np.polyfit(np.log(np.log(after["dense_n"].values)), np.log(after.values), 1)[0]
+    )
+    return found
 
 
-def figure(results: Results, experiment: Any) -> Figure:
-    """Errors of the splits, the valley over n, d_k*(n), H*(D)."""
+COLORS = dict(zip(TEMPERATURES, figures.PALETTE, strict=False))
+SHAPES = dict(zip(TEMPERATURES, figures.MARKERS, strict=False))
+
+
+def figure(results: Results) -> Figure:
+    """Errors of the splits, the valley over n, d_k*(n) and H*(D)."""
+    splits = Splits(results)
+    drawing, axes = figures.panels(2, 2, height=5.6, width=figures.PAGE)
+    with figures.style():
+        _errors(axes[0, 0], splits)
+        _valley(drawing, axes[0, 1], splits)
+        _widths(axes[1, 0], splits)
+        _heads(axes[1, 1], splits)
+    figures.letters(axes.flat)
+    return drawing
+
+
+def _errors(ax: Axes, splits: Splits) -> None:
+    """Error of every split at the fixed temperature."""
+    sizes = splits.theory["n"].values.tolist()
+    dense = splits.theory["surface"].sel(temperature="fixed", family="smooth", dense_budget=BUDGET)
+    for i, n in enumerate(sizes):
+        color, marker = figures.PALETTE[3 + i], figures.MARKERS[3 + i]
+        line = dense.sel(dense_n=n)
+        figures.theory(ax, line["dense_width"], line, color)
+        case = ("smooth", n, BUDGET)
+        chosen = splits.candidates("fixed", BUDGET)
+        values = splits.simulated(case, chosen)
+        error = values.std(0, ddof=1) / np.sqrt(splits.count)
+        figures.simulated(ax, [w for w, _ in chosen], values.mean(0), error, color, marker)
+    figures.log_axes(ax, x=True, y=True, plain=True)
+    widths = splits.theory["width"].values.tolist()
+    ax.set_xticks(widths, [f"{w}\n{BUDGET // w}" for w in widths])
+    ax.set_xticks([], minor=True)
+    ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
+    ax.set(xlabel="head width $d_k$\nnumber of heads $H = 24/d_k$", ylabel="MSE")
+    figures.key(
+        ax, [f"n = {n}" for n in sizes], figures.PALETTE[3:], figures.MARKERS[3:], loc="upper left"
+    )
+
+
+def _valley(drawing: Figure, ax: Axes, splits: Splits) -> None:
+    """How much worse than the best every width is, over n."""
+    found = splits.theory.sel(temperature="fixed", family="smooth", dense_budget=BUDGET)
+    n, widths = found["dense_n"].values, found["dense_width"].values
+    worse = (found["surface"] / found["least"] - 1).transpose("dense_width", "dense_n").values
+    with np.errstate(invalid="ignore"):
+        image = ax.pcolormesh(
+            n, widths, np.log10(np.maximum(worse, 1e-5)), cmap="viridis_r", vmin=-5, vmax=0.5,
+            shading="nearest", rasterized=True,
+        )  # fmt: skip
+    ax.contourf(n, widths, np.isnan(worse), levels=[0.5, 1.5], colors="none", hatches=["////"])
+    figures.theory(ax, n, found["optimum"], "white", lw=1.8)
+    ax.text(2e2, widths[-1] - 2, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
+            bbox={"color": "white", "pad": 1.5})  # fmt: skip
+    bar = drawing.colorbar(image, ax=ax, ticks=[-5, -4, -3, -2, -1, 0])
+    bar.ax.set_yticklabels(["$10^{-5}$", "$10^{-4}$", "0.1 %", "1 %", "10 %", "100 %"])
+    bar.set_label("excess over the best MSE")
+    figures.log_axes(ax, x=True)
+    ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
+
+
+def _widths(ax: Axes, splits: Splits) -> None:
+    """Best width against n."""
+    optimum = splits.theory["optimum"].sel(dense_budget=BUDGET)
+    sizes = splits.theory["n"].values.tolist()
+    for i, name in enumerate(TEMPERATURES):
+        for family, dash in (("smooth", "-"), ("rough", (0, (4, 2)))):
+            line = optimum.sel(temperature=name, family=family)
+            figures.theory(ax, line["dense_n"], line, COLORS[name], linestyle=dash)
+        _sets(ax, splits, name, [("smooth", n, BUDGET) for n in sizes],
+              [n * 1.12 ** (i - 1) for n in sizes], lambda w, _: w)  # fmt: skip
+    figures.log_axes(ax, x=True)
+    ax.set(xlabel="number of keys $n$", ylabel="best head width $d_k^*$", ylim=(0, 15))
+    _legend(ax, list(TEMPERATURES))
+
+
+def _heads(ax: Axes, splits: Splits) -> None:
+    """Best number of heads against D."""
+    optimum = splits.theory["optimum"].sel(family="smooth")
+    shown, n = ("fixed", "tuned"), splits.theory["n"].values.tolist()[-2]
+    budgets = splits.theory["budget"].values.tolist()
+    for i, name in enumerate(shown):
+        for size, dash in ((n, "-"), (1e6, (0, (1, 1)))):
+            line = optimum.sel(temperature=name).sel(dense_n=size, method="nearest")
+            figures.theory(ax, line["dense_budget"], line["dense_budget"] / line, COLORS[name],
+                           linestyle=dash)  # fmt: skip
+        _sets(ax, splits, name, [("smooth", n, b) for b in budgets],
+              [b * 1.05 ** (2 * i - 1) for b in budgets], lambda w, case: case[2] / w)  # fmt: skip
+    D = optimum["dense_budget"].values
+    figures.theory(ax, D, D, figures.GREY, lw=0.7)
+    ax.annotate("$H = D$", (D[-2], D[-2]), xytext=(-4, 3), textcoords="offset points", ha="right",
+                fontsize=7, color=figures.GREY)  # fmt: skip
+    figures.log_axes(ax, x=True, y=True, plain=True)
+    ax.set_xticks(D, [str(d) for d in D])
+    ax.set_xticks([], minor=True)
+    ax.set(xlabel="budget $D$", ylabel="best number of heads $H^*$")
+    _legend(ax, list(shown))
+
+
+def _sets(ax: Axes, splits: Splits, name: str, cases: Any, x: Any, turned: Any) -> None:
+    """Simulation's best width, or what is made of it, with bars over its 95 % set of optima."""
+    for case, place in zip(cases, x, strict=True):
+        chosen, best, inside = splits.best(case, name, 0.95)
+        value = turned(chosen[best][0], case)
+        span = [turned(chosen[i][0], case) for i in inside]
+        bars = np.array([[value - min(span)], [max(span) - value]]) / figures.BAR
+        figures.simulated(ax, [place], [value], bars, COLORS[name], SHAPES[name])
+
+
+def _legend(ax: Axes, names: list[str]) -> None:
+    figures.key(
+        ax, [TEMPERATURES[k] for k in names], [COLORS[k] for k in names],
+        [SHAPES[k] for k in names], loc="upper left",
+    )  # fmt: skip

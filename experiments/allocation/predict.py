@@ -26,7 +26,7 @@ def rungs(settings: Any, widths: np.ndarray) -> np.ndarray:
 
 
 def points(settings: Any, found: list[ViewTerms], ladder: np.ndarray) -> xr.Dataset:
-    """The error on the simulation's grid."""
+    """The error on the simulation's grid; the rung of the fixed bandwidth stands in the attributes."""
     asked = settings["simulated"]
     widths, n = np.array(asked["widths"]), np.array(asked["n"], float)
     chosen = [ViewTerms(*(part[widths - 1, : ladder.shape[1]] for part in f)) for f in found]
@@ -40,6 +40,8 @@ def points(settings: Any, found: list[ViewTerms], ladder: np.ndarray) -> xr.Data
         },
         coords={"family": list(settings["families"]), "n": asked["n"], "budget": asked["budgets"],
                 "width": widths},
+        attrs={"fixed": settings["ladder"].index(settings["bandwidth"]),
+               "least_n_eff": settings["least_n_eff"]},
     )  # fmt: skip
 
 
@@ -52,9 +54,8 @@ def dense(
     bandwidths, to both sides; else that is NaN. ``dense_n_eff`` is at the fixed temperature.
     """
     span, budgets = settings["decades"], np.array(settings["budgets"])
-    n = np.logspace(
-        span["low"], span["high"], (span["high"] - span["low"]) * span["per_decade"] + 1
-    )
+    count = (span["high"] - span["low"]) * span["per_decade"] + 1
+    n = np.union1d(np.logspace(span["low"], span["high"], count), settings["simulated"]["n"])
     # Beyond d_k = D there is no split: the last is one head.
     heads = np.where(widths <= budgets[:, None], budgets[:, None] / widths, np.nan)
     value, n_eff = errors(found, n, heads, settings)
