@@ -340,13 +340,16 @@ def _valley(drawing: Figure, ax: Axes, splits: Splits) -> None:
             n, widths, np.log10(np.maximum(worse, 1e-5)), cmap="viridis_r", vmin=-5, vmax=0.5,
             shading="nearest", rasterized=True,
         )  # fmt: skip
-    ax.contourf(n, widths, np.isnan(worse), levels=[0.5, 1.5], colors="none", hatches=["////"])
-    figures.theory(ax, n, found["optimum"], "white", lw=1.8)
+    top = widths[-1] + 0.5
+    beyond = np.where(np.isnan(worse).any(0), (~np.isnan(worse)).sum(0) + 0.5, top)
+    ax.fill_between(n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0)
     ax.text(2e2, widths[-1] - 2, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
             bbox={"color": "white", "pad": 1.5})  # fmt: skip
+    figures.theory(ax, n, found["optimum"], "white", lw=1.8)
     bar = drawing.colorbar(image, ax=ax, ticks=[-5, -4, -3, -2, -1, 0])
-    bar.ax.set_yticklabels(["$10^{-5}$", "$10^{-4}$", "0.1 %", "1 %", "10 %", "100 %"])
+    bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
     bar.set_label("excess over the best MSE")
+    ax.set_yticks([1, 5, 10, 15, 20])
     figures.log_axes(ax, x=True)
     ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
 
@@ -360,7 +363,7 @@ def _widths(ax: Axes, splits: Splits) -> None:
             line = optimum.sel(temperature=name, family=family)
             figures.theory(ax, line["dense_n"], line, COLORS[name], linestyle=dash)
         _sets(ax, splits, name, [("smooth", n, BUDGET) for n in sizes],
-              [n * 1.12 ** (i - 1) for n in sizes], lambda w, _: w)  # fmt: skip
+              [n * 1.25 ** (i - 1) for n in sizes], lambda w, _: w)  # fmt: skip
     figures.log_axes(ax, x=True)
     ax.set(xlabel="number of keys $n$", ylabel="best head width $d_k^*$", ylim=(0, 15))
     _legend(ax, list(TEMPERATURES))
@@ -385,6 +388,7 @@ def _heads(ax: Axes, splits: Splits) -> None:
     figures.log_axes(ax, x=True, y=True, plain=True)
     ax.set_xticks(D, [str(d) for d in D])
     ax.set_xticks([], minor=True)
+    ax.set_yticks([1, 10, 100], ["1", "10", "100"])
     ax.set(xlabel="budget $D$", ylabel="best number of heads $H^*$")
     _legend(ax, list(shown))
 
