@@ -8,10 +8,17 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import stdtrit
 
 from sims import figures
-from sims.judgement import Finding, Verdict, claim, equivalence, ordering
+from sims.judgement import (
+    Finding,
+    Verdict,
+    claim,
+    equivalence,
+    in_optimal_set,
+    optimal_set,
+    ordering,
+)
 from sims.results import Results, mean_and_error
 from sims.scaling import Comparison, compare, exponent_claim, law_claim
 
@@ -68,61 +75,11 @@ class Splits:
             ]
         )
 
-    def contrasts(self, case: Case, temperature: str) -> tuple[list[Any], int, Any, Any]:
-        """Candidates, the place of theory's best, relative differences (i, j) and their errors."""
+    def choice(self, case: Case, temperature: str) -> tuple[np.ndarray, int, list[int]]:
+        """Errors (batch, candidate), the place of theory's best, and the candidates' widths."""
         chosen = self.candidates(temperature, case[2])
-        values = self.simulated(case, chosen)
-        gaps = (values[:, :, None] - values[:, None, :]) / values.mean(0)
-        error = gaps.std(0, ddof=1) / np.sqrt(self.count)
-        return chosen, int(np.argmin(self.predicted(case, chosen))), gaps.mean(0), error
-
-    def best(self, case: Case, temperature: str, level: float) -> tuple[list[Any], int, list[int]]:
-        """Candidates, the place of simulation's best, and the places of its set of optima."""
-        chosen, _, gap, error = self.contrasts(case, temperature)
-        low = gap - _quantile(self.count, level, len(chosen) - 1) * error
-        return (
-            chosen,
-            int(np.argmin(self.simulated(case, chosen).mean(0))),
-            [i for i in range(len(chosen)) if not (np.delete(low[i], i) > 0).any()],
-        )
-
-
-def _quantile(batches: int, level: float, comparisons: int) -> float:
-    """One-sided Student quantile, simultaneous over comparisons (Bonferroni)."""
-    return float(stdtrit(batches - 1, 1 - (1 - level) / comparisons))
-
-
-def membership(splits: Splits, temperature: str, wanted: Any, replicates: int) -> Finding:
-    """Whether theory's best split is in the simulation's set of optima in every case.
-
-    A split is in the set unless a rival is better, by paired contrasts simultaneous over the rivals of
-    the case. Refuted if theory's is outside in a case although contrasts are simultaneous over
-    all cases as well; inconclusive if it is outside only by the weaker standard, or if a set leaves
-    out no width.
-    """
-    cases, worst, outside, blunt = list(splits.cases()), None, 0, 0
-    for case in cases:
-        chosen, at, gap, error = splits.contrasts(case, temperature)
-        rivals = len(chosen) - 1
-        strict = _quantile(splits.count, wanted.level, rivals * len(cases))
-        width = np.delete(error[at], at) * strict
-        effect = np.delete(gap[at], at)
-        place = int(np.argmax(effect - width))
-        found = effect[place], effect[place] - width[place], effect[place] + width[place]
-        worst = found if worst is None or found[1] > worst[1] else worst
-        inside = splits.best(case, temperature, wanted.level)[2]
-        outside += at not in inside
-        blunt += len({chosen[i][0] for i in inside}) == len({w for w, _ in chosen})
-    assert worst is not None
-    verdict = "refuted" if worst[1] > 0 else "inconclusive" if outside or blunt else "supported"
-    reason = (
-        f"theory's best is in the set in {len(cases) - outside} of {len(cases)} cases; the set "
-        f"leaves out some width in {len(cases) - blunt} (worst contrast with a rival shown)"
-    )
-    return Finding(
-        verdict, float(worst[0]), (float(worst[1]), float(worst[2])),
-        wanted.margin, wanted.level, replicates, reason,
-    )  # fmt: skip
+        best = int(np.argmin(self.predicted(case, chosen)))
+        return self.simulated(case, chosen), best, [w for w, _ in chosen]
 
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
@@ -144,29 +101,41 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     for name in ("fixed", "tuned"):
         depth = depths(surface.sel(temperature=name, dense_budget=large))
-        said("allocation", f"{TEMPERATURES[name]}, theory",
-             lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | {"replicates": 0}))
+        said(
+            "allocation",
+            f"{TEMPERATURES[name]}, theory",
+            lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | {"replicates": 0}),
+        )
         said("allocation", f"{TEMPERATURES[name]}, simulation",
              lambda w, n=name: ordering(*interior(splits, n), **common(w)))  # fmt: skip
     for name, words in TEMPERATURES.items():
+        choices = [splits.choice(case, name) for case in splits.cases()]
         said("allocation", f"both roads, {words}",
-             lambda w, n=name: membership(splits, n, w, results.replicates))  # fmt: skip
-    said("allocation", "error by both roads", lambda w: equivalence(*agreement(splits), **common(w)))
-    compared = {
-        regime: laws(optimum, settings, *at) for regime, at in LAWS.items()
-    }
+             lambda w, c=choices: in_optimal_set(
+                 c, margin=w.margin, level=w.level, replicates=results.replicates
+             ))  # fmt: skip
+    said(
+        "allocation", "error by both roads", lambda w: equivalence(*agreement(splits), **common(w))
+    )
+    compared = {regime: laws(optimum, settings, *at) for regime, at in LAWS.items()}
     for regime, found in compared.items():
         said("dk-log", regime, lambda w, c=found: _fitted(c, w, law_claim, law="log"))
     said("dk-log", "re-tuned bandwidth, square root",
          lambda w: _fitted(compared["re-tuned bandwidth"], w, _exponent, expected=0.5))  # fmt: skip
     hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
     late = [float(hot.sel(dense_n=n, method="nearest")) for n in (1e5, 1e8)]
-    said("dk-log", TEMPERATURES["transformer"],
-         lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | {"replicates": 0}))
+    said(
+        "dk-log",
+        TEMPERATURES["transformer"],
+        lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | {"replicates": 0}),
+    )
     for name in ("fixed", "tuned"):
         gaps = np.array([s - 1 for s in slopes(optimum.sel(dense_budget=large), name).values()])
-        said("heads-linear", TEMPERATURES[name],
-             lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | {"replicates": 0}))
+        said(
+            "heads-linear",
+            TEMPERATURES[name],
+            lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | {"replicates": 0}),
+        )
     return verdicts
 
 
@@ -180,23 +149,24 @@ LAWS = {
 
 
 def depths(mse: xr.DataArray) -> np.ndarray:
-    """Error at either end of the admissible widths over the least error, less 1."""
-    values = mse.values.reshape(-1, mse.sizes["dense_width"])
-    ends = [(row[~np.isnan(row)][0], row[~np.isnan(row)][-1]) for row in values]
-    return (np.array(ends) / np.nanmin(values, axis=1)[:, None] - 1).ravel()
+    """Error at either end of the admissible widths over the least one between them, less 1."""
+    found = []
+    for row in mse.values.reshape(-1, mse.sizes["dense_width"]):
+        known = row[~np.isnan(row)]
+        found.append(known[[0, -1]] / known[1:-1].min() - 1)
+    return np.concatenate(found)
 
 
 def interior(splits: Splits, temperature: str) -> tuple[list[float], list[float]]:
     """Error at the narrowest and the widest heads over that at theory's best split, less 1.
 
-    The ends are taken at the rung that is best for them in the simulation itself, which favours them.
+    The ends are taken at the rung that is best for them in the simulation, which favours them.
     """
     found = []
     for case in splits.cases():
-        chosen, at, _, _ = splits.contrasts(case, temperature)
-        values, widths = splits.simulated(case, chosen), np.array([w for w, _ in chosen])
-        for end in (widths.min(), widths.max()):
-            mine = np.flatnonzero(widths == end)
+        values, at, widths = splits.choice(case, temperature)
+        for end in (min(widths), max(widths)):
+            mine = np.flatnonzero(np.equal(widths, end))
             least = mine[np.argmin(values.mean(0)[mine])]
             found.append(excess(values[:, least], values[:, at]))
     value, error = zip(*found, strict=True)
@@ -272,10 +242,8 @@ def numbers(results: Results) -> dict[str, Any]:
     early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
     late = fixed.sel(dense_n=1e8, method="nearest")
     found: dict[str, Any] = {
-        "decades": float(np.log10(n[-1] / n[0])),
-        "early": early,
         "flat": float(late.sel(dense_width=early) / late.min() - 1),
-        "rough": len(splits.theory["family"]) > 1,
+        "shown": int(splits.theory["n"].values[-2]),
     }
     for name in TEMPERATURES:
         width = optimum.sel(temperature=name).values
@@ -342,7 +310,9 @@ def _valley(drawing: Figure, ax: Axes, splits: Splits) -> None:
         )  # fmt: skip
     top = widths[-1] + 0.5
     beyond = np.where(np.isnan(worse).any(0), (~np.isnan(worse)).sum(0) + 0.5, top)
-    ax.fill_between(n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0)
+    ax.fill_between(
+        n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0
+    )
     ax.text(2e2, widths[-1] - 2, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
             bbox={"color": "white", "pad": 1.5})  # fmt: skip
     figures.theory(ax, n, found["optimum"], "white", lw=1.8)
@@ -396,9 +366,9 @@ def _heads(ax: Axes, splits: Splits) -> None:
 def _sets(ax: Axes, splits: Splits, name: str, cases: Any, x: Any, turned: Any) -> None:
     """Simulation's best width, or what is made of it, with bars over its 95 % set of optima."""
     for case, place in zip(cases, x, strict=True):
-        chosen, best, inside = splits.best(case, name, 0.95)
-        value = turned(chosen[best][0], case)
-        span = [turned(chosen[i][0], case) for i in inside]
+        values, _, widths = splits.choice(case, name)
+        value = turned(widths[int(np.argmin(values.mean(0)))], case)
+        span = [turned(widths[i], case) for i in np.flatnonzero(optimal_set(values, 0.95))]
         bars = np.array([[value - min(span)], [max(span) - value]]) / figures.BAR
         figures.simulated(ax, [place], [value], bars, COLORS[name], SHAPES[name])
 

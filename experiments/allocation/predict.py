@@ -26,7 +26,7 @@ def rungs(settings: Any, widths: np.ndarray) -> np.ndarray:
 
 
 def points(settings: Any, found: list[ViewTerms], ladder: np.ndarray) -> xr.Dataset:
-    """The error on the simulation's grid; the rung of the fixed bandwidth stands in the attributes."""
+    """The error on the simulation's grid; the fixed bandwidth's rung is in the attributes."""
     asked = settings["simulated"]
     widths, n = np.array(asked["widths"]), np.array(asked["n"], float)
     chosen = [ViewTerms(*(part[widths - 1, : ladder.shape[1]] for part in f)) for f in found]
@@ -106,8 +106,8 @@ def errors(
 def valley(values: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Least value along the last axis, its place, and whether it is inside.
 
-    The vertex of the parabola through the logarithms of the least value and its two neighbours; at an
-    end, or beside a missing value, the least value itself. x is equally spaced.
+    The vertex of the parabola through the logarithms of the least value and its two neighbours; at
+    an end, or beside a missing value, the least value itself. x is equally spaced.
     """
     found = np.where(np.isnan(values), np.inf, values)
     at = np.argmin(found, axis=-1)

@@ -10,7 +10,7 @@ import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 from scipy.stats import gamma, norm, qmc
 
-from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
+from sims.problem import Task, TrigonometricSeries, redundant_views
 from sims.simulation import draw, replicate_key, root_key
 
 
@@ -20,8 +20,8 @@ class Splits(NamedTuple):
     Attributes:
         frames: the heads' frames beside each other, (width, d, D).
         members: 1 where a coordinate is one of the head's, (width, D heads, D coordinates).
-        pool: weights of the heads in the ensemble of a budget, (width, budget, D heads); NaN where the
-            width does not divide it.
+        pool: weights of the heads in the ensemble of a budget, (width, budget, D heads); NaN where
+            the width does not divide it.
         bandwidths: (width, rung).
     """
 
@@ -34,8 +34,8 @@ class Splits(NamedTuple):
 def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """``splits``: errors by batch, family of targets, n, budget, width and bandwidth.
 
-    The rungs are the ladder's bandwidths and, last, ``b₁ d_k^{1/4}``. All splits share keys, targets and
-    queries, so their differences are paired.
+    The rungs are the ladder's bandwidths and, last, ``b₁ d_k^{1/4}``. All splits share keys,
+    targets and queries, so their differences are paired.
     """
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     run, asked = experiment.simulation_at(fidelity), settings["simulated"]
@@ -70,7 +70,7 @@ def arranged(settings: Any) -> tuple[Any, Splits]:
         pool = np.where(budgets[:, None] % width, np.nan, (head < sizes) / sizes)
         rows.append(
             Splits(
-                np.hstack(np.asarray(frames)),
+                np.hstack(list(np.asarray(frames))),
                 head[:, None] == head // width,
                 pool,
                 np.array([*settings["ladder"], settings["bandwidth"] * width**0.25]),
@@ -80,11 +80,11 @@ def arranged(settings: Any) -> tuple[Any, Splits]:
 
 
 def draws(seed: int, batches: int, replicates: int, settings: Any) -> tuple[Any, Any, Any]:
-    """Keys (batch, replicate), queries (…, Q, r) and the targets' frequencies (…, Q, family × wave, r).
+    """Keys (batch, replicate), queries (…, Q, r), targets' frequencies (…, Q, family × wave, r).
 
     Within a batch queries and frequencies come from scrambled Sobol sequences: every point has its
-    law, batches are iid, and a batch covers both laws evenly. Every query has waves of its own: more
-    targets for the same work.
+    law, batches are iid, and a batch covers both laws evenly. Every query has waves of its own:
+    more targets for the same work.
     """
     root = root_key(seed)
     keys = [[replicate_key(root, b, r) for r in range(replicates)] for b in range(batches)]

@@ -58,14 +58,15 @@ def view_terms(
 ) -> ViewTerms:
     """Terms of heads that see ``z_1…z_{d_k}`` through independent noise τ; gaussian kernel.
 
-    Latent z ~ N(0, I_r); target of unit variance with covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``, or
-    the Matérn-ν mixture of these over ``λ → λ/g, g ~ Gamma(ν, ν)``; queries ``z ~ N(0, κ²I)``, ξ = 0.
+    Latent z ~ N(0, I_r); target of unit variance with covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``,
+    or the Matérn-ν mixture of these over ``λ/g, g ~ Gamma(ν, ν)``; queries ``N(0, κ²I)`` with ξ = 0.
 
     A tilt makes z_j ~ N(a x_j, w): with ``v = τ² + b²``, by one head ``a = 1/(1+v)``, by the same
     head twice the same with b²/2 for b², by two heads ``a = 2/(2+v)``; always ``w = 1 − a``; unseen
     coordinates have a = 0; the query itself is a = 1. Then for two tilts s, t
 
-        E_m[E_s m · E_t m] = Π_j T_j^{−1/2} exp(−λ_j (a_s − a_t)² x_j²/2T_j),  T_j = 1 + λ_j(w_s + w_t)
+        E_m[E_s m · E_t m] = Π_j T_j^{−1/2} exp(−λ_j (a_s − a_t)² x_j²/2T_j)
+        T_j = 1 + λ_j (w_s + w_t)
         r = Π_{j ≤ d_k} C exp(−½ q x_j²)
         r_hh: C = (1+v)/(b √(2+2τ²+b²)),  q = 2/(2+2τ²+b²) − 2/(1+v)
         r_hg: C = (1+v)/√(v(2+v)),        q = 2/(2+v) − 2/(1+v)
@@ -112,8 +113,14 @@ def _terms(
     spread = {name: 1 - a for name, a in place.items()}
     overlap = {
         "none": (jnp.zeros_like(b), jnp.zeros_like(b)),
-        "same": (seen * jnp.log((1 + v) / (b * jnp.sqrt(twice))), seen * 2 * (1 / twice - 1 / (1 + v))),
-        "pair": (seen * jnp.log((1 + v) / jnp.sqrt(v * (2 + v))), seen * 2 * (1 / (2 + v) - 1 / (1 + v))),
+        "same": (
+            seen * jnp.log((1 + v) / (b * jnp.sqrt(twice))),
+            seen * 2 * (1 / twice - 1 / (1 + v)),
+        ),
+        "pair": (
+            seen * jnp.log((1 + v) / jnp.sqrt(v * (2 + v))),
+            seen * 2 * (1 / (2 + v) - 1 / (1 + v)),
+        ),
     }
     scaled = relevance * scales.reshape(-1, *[1] * b.ndim)
 

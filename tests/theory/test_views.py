@@ -1,4 +1,4 @@
-"""Averages over targets and queries of redundant views, against quadrature of first-order theory."""
+"""Redundant views averaged over targets and queries, against quadrature of first-order theory."""
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +68,7 @@ def test_nothing_seen():
 
 
 def test_error_is_that_of_any_number_of_heads():
-    """One pair gives the error of three heads of exact first-order theory, one wave, two queries."""
+    """One pair gives the error of three heads; one wave, two queries."""
     target = TrigonometricSeries([1.3], [[0.9, 0.4]], [0.3])
     queries = np.array([[0.3, -0.5], [0.1, 0.8]])
 
