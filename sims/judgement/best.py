@@ -28,7 +28,7 @@ def optimal_set(values: Any, level: float) -> np.ndarray:
         (k,) of bool.
     """
     low = _contrasts(values, level, 1)[1]
-    return ~(low > 0).any(axis=1)
+    return np.asarray(~(low > 0).any(axis=1))
 
 
 def in_optimal_set(

@@ -59,7 +59,7 @@ def view_terms(
     """Terms of heads that see ``z_1…z_{d_k}`` through independent noise τ; gaussian kernel.
 
     Latent z ~ N(0, I_r); target of unit variance with covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``,
-    or the Matérn-ν mixture of these over ``λ/g, g ~ Gamma(ν, ν)``; queries ``N(0, κ²I)`` with ξ = 0.
+    or the Matérn-ν mixture of these over ``λ/g, g ~ Gamma(ν, ν)``. Queries ``N(0, κ²I)``, ξ = 0.
 
     A tilt makes z_j ~ N(a x_j, w): with ``v = τ² + b²``, by one head ``a = 1/(1+v)``, by the same
     head twice the same with b²/2 for b², by two heads ``a = 2/(2+v)``; always ``w = 1 − a``; unseen
