@@ -209,16 +209,18 @@ def test_theory_claims_can_fail(results, experiment):
 
 @pytest.mark.slow
 def test_laws_can_go_both_ways(results, experiment):
-    """A made logarithm and a made square root of the logarithm."""
-    whole = experiment.settings
-    theory = results.theory["splits"]
-    log_n = np.log(theory["dense_n"]) + 0 * theory["optimum"]
-    tuned = theory["temperature"] == "tuned"
-    made = theory.assign(optimum=(1.2 * np.sqrt(log_n)).where(tuned, 0.9 * log_n - 2.5))
-    fitted = experiment.model_copy(
-        update={"settings": whole | {"smoke": whole["smoke"] | {"laws": whole["laws"]}}}
-    )
-    found = verdicts(replace(results, theory={"splits": made}), fitted)
-    assert found["dk-log", "fixed temperature"] == "supported"
-    assert found["dk-log", "re-tuned bandwidth"] == "refuted"
-    assert found["dk-log", "re-tuned bandwidth, square root"] == "supported"
+    """A made logarithm and a made square root of the logarithm, each with a wobble of 2%."""
+    optimum = results.theory["splits"]["optimum"]
+    log_n, tuned = np.log(optimum["dense_n"]), optimum["temperature"] == "tuned"
+    wobble = 1 + 0.02 * np.sin(5 * log_n)
+    made = ((1.2 * np.sqrt(log_n)).where(tuned, 0.9 * log_n - 2.5) + 0 * optimum) * wobble
+
+    def decided(name, decide, **options):
+        wanted = analysis.claim(experiment, "dk-log", "re-tuned bandwidth, square root")
+        compared = analysis.laws(made, experiment.settings, name, "smooth")
+        return analysis._fitted(compared, wanted, decide, **options).verdict
+
+    assert decided("fixed", analysis.law_claim, law="log") == "supported"
+    assert decided("tuned", analysis.law_claim, law="log") == "refuted"
+    assert decided("tuned", analysis._exponent, expected=0.5) == "supported"
+    assert decided("fixed", analysis._exponent, expected=0.5) == "refuted"
