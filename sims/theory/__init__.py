@@ -17,6 +17,7 @@ from sims.theory.laws import (
     noise_covariance_law,
     softmax_overlap,
 )
+from sims.theory.views import ViewTerms, view_terms
 
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": exact_terms}
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
@@ -54,6 +55,7 @@ def predict(
 __all__ = [
     "ORDERS",
     "FirstOrder",
+    "ViewTerms",
     "correlation_floor",
     "ensemble_factor",
     "exact_terms",
@@ -64,4 +66,5 @@ __all__ = [
     "noise_covariance_law",
     "predict",
     "softmax_overlap",
+    "view_terms",
 ]

@@ -1,0 +1,380 @@
+"""The best split of a budget: where it is, by both roads, and how it moves with n and D."""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.judgement import (
+    Finding,
+    Verdict,
+    claim,
+    equivalence,
+    in_optimal_set,
+    optimal_set,
+    ordering,
+)
+from sims.results import Results, mean_and_error
+from sims.scaling import Comparison, compare, exponent_claim, law_claim
+
+TEMPERATURES = {
+    "fixed": "fixed temperature",
+    "transformer": "Transformer's temperature",
+    "tuned": "re-tuned bandwidth",
+}
+BUDGET = 24
+"""D of the curves d_k*(n)."""
+LEAST, SIZES = 16, (1e3, 1e4, 1e6)
+"""The smallest budget of the claims on theory alone, and n of those on H*(D)."""
+Case = tuple[str, int, int]
+"""Family of targets, n, budget."""
+
+
+class Splits:
+    """The simulated grid: candidates of every case, their batches, and what theory says."""
+
+    def __init__(self, results: Results) -> None:
+        self.batches, self.theory = results.simulation["splits"]["mse"], results.theory["splits"]
+        self.count = results.batches("splits")
+
+    def cases(self) -> Iterator[Case]:
+        return product(*(self.theory[k].values.tolist() for k in ("family", "n", "budget")))
+
+    def rungs(self, temperature: str) -> list[int]:
+        """Places on the ladder that the temperature may take."""
+        last = self.theory.sizes["rung"] - 1
+        one = {"fixed": int(self.theory.attrs["fixed"]), "transformer": last}
+        return list(range(last)) if temperature == "tuned" else [one[temperature]]
+
+    def candidates(self, temperature: str, budget: int) -> list[tuple[int, int]]:
+        """Pairs (width, rung)."""
+        widths = [w for w in self.theory["width"].values.tolist() if budget % w == 0]
+        return list(product(widths, self.rungs(temperature)))
+
+    def simulated(self, case: Case, chosen: list[tuple[int, int]]) -> np.ndarray:
+        """Errors (batch, candidate)."""
+        at = self.batches.sel(family=case[0], n=case[1], budget=case[2])
+        rows = [at.sel(width=w).isel(rung=r).values for w, r in chosen]
+        return np.stack(rows, axis=-1)
+
+    def predicted(self, case: Case, chosen: list[tuple[int, int]]) -> np.ndarray:
+        """Theory's errors (candidate,); infinite where n_eff is too small for it."""
+        at = self.theory.sel(n=case[1])
+        mse = at["mse"].sel(family=case[0], budget=case[2])
+        return np.array(
+            [
+                float(mse.sel(width=w).isel(rung=r))
+                if float(at["n_eff"].sel(width=w).isel(rung=r)) >= self.theory.attrs["least_n_eff"]
+                else np.inf
+                for w, r in chosen
+            ]
+        )
+
+    def choice(self, case: Case, temperature: str) -> tuple[np.ndarray, int, list[int]]:
+        """Errors (batch, candidate), the place of theory's best, and the candidates' widths."""
+        chosen = self.candidates(temperature, case[2])
+        best = int(np.argmin(self.predicted(case, chosen)))
+        return self.simulated(case, chosen), best, [w for w, _ in chosen]
+
+
+def judge(results: Results, experiment: Any) -> list[Verdict]:
+    splits = Splits(results)
+    surface, optimum = (splits.theory[k] for k in ("surface", "optimum"))
+    large = surface["dense_budget"].values[surface["dense_budget"].values >= LEAST]
+    settings = experiment.settings | experiment.settings.get(results.fidelity, {})
+    verdicts = []
+
+    def said(id: str, regime: str, found: Any) -> None:
+        wanted = claim(experiment, id, regime)
+        verdicts.append(Verdict.of(wanted, results.experiment, found(wanted)))
+
+    def common(wanted: Any) -> dict[str, Any]:
+        return {
+            "margin": wanted.margin, "level": wanted.level, "batches": splits.count,
+            "replicates": results.replicates,
+        }  # fmt: skip
+
+    for name in ("fixed", "tuned"):
+        depth = depths(surface.sel(temperature=name, dense_budget=large))
+        said(
+            "allocation",
+            f"{TEMPERATURES[name]}, theory",
+            lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | {"replicates": 0}),
+        )
+        said("allocation", f"{TEMPERATURES[name]}, simulation",
+             lambda w, n=name: ordering(*interior(splits, n), **common(w)))  # fmt: skip
+    for name, words in TEMPERATURES.items():
+        choices = [splits.choice(case, name) for case in splits.cases()]
+        said("allocation", f"both roads, {words}",
+             lambda w, c=choices: in_optimal_set(
+                 c, margin=w.margin, level=w.level, replicates=results.replicates
+             ))  # fmt: skip
+    said(
+        "allocation", "error by both roads", lambda w: equivalence(*agreement(splits), **common(w))
+    )
+    compared = {regime: laws(optimum, settings, *at) for regime, at in LAWS.items()}
+    for regime, found in compared.items():
+        said("dk-log", regime, lambda w, c=found: _fitted(c, w, law_claim, law="log"))
+    said("dk-log", "re-tuned bandwidth, square root",
+         lambda w: _fitted(compared["re-tuned bandwidth"], w, _exponent, expected=0.5))  # fmt: skip
+    hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
+    late = [float(hot.sel(dense_n=n, method="nearest")) for n in (1e5, 1e8)]
+    said(
+        "dk-log",
+        TEMPERATURES["transformer"],
+        lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | {"replicates": 0}),
+    )
+    for name in ("fixed", "tuned"):
+        gaps = np.array([s - 1 for s in slopes(optimum.sel(dense_budget=large), name).values()])
+        said(
+            "heads-linear",
+            TEMPERATURES[name],
+            lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | {"replicates": 0}),
+        )
+    return verdicts
+
+
+LAWS = {
+    "fixed temperature": ("fixed", "smooth"),
+    "re-tuned bandwidth": ("tuned", "smooth"),
+    "fixed temperature, rough target": ("fixed", "rough"),
+    "re-tuned bandwidth, rough target": ("tuned", "rough"),
+}
+"""Regimes in which the growth of d_k* is compared with laws: temperature and family of targets."""
+
+
+def depths(mse: xr.DataArray) -> np.ndarray:
+    """Error at either end of the admissible widths over the least one between them, less 1."""
+    found = []
+    for row in mse.values.reshape(-1, mse.sizes["dense_width"]):
+        known = row[~np.isnan(row)]
+        found.append(known[[0, -1]] / known[1:-1].min() - 1)
+    return np.concatenate(found)
+
+
+def interior(splits: Splits, temperature: str) -> tuple[list[float], list[float]]:
+    """Error at the narrowest and the widest heads over that at theory's best split, less 1.
+
+    The ends are taken at the rung that is best for them in the simulation, which favours them.
+    """
+    found = []
+    for case in splits.cases():
+        values, at, widths = splits.choice(case, temperature)
+        for end in (min(widths), max(widths)):
+            mine = np.flatnonzero(np.equal(widths, end))
+            least = mine[np.argmin(values.mean(0)[mine])]
+            found.append(excess(values[:, least], values[:, at]))
+    value, error = zip(*found, strict=True)
+    return list(value), list(error)
+
+
+def excess(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """first/second − 1 of the means of paired batches, with its standard error."""
+    ratio = first.mean() / second.mean()
+    return ratio - 1, mean_and_error((first - ratio * second) / second.mean())[1]
+
+
+def agreement(splits: Splits) -> tuple[np.ndarray, np.ndarray]:
+    """Simulated error over theory's, less 1, with its error, where n_eff ≥ 50."""
+    expected = splits.theory["mse"].where(splits.theory["n_eff"] >= 50)
+    ratio = splits.batches / expected
+    effect = (ratio.mean("batch", skipna=False) - 1).values.ravel()
+    error = (ratio.std("batch", ddof=1, skipna=False) / np.sqrt(splits.count)).values.ravel()
+    known = ~np.isnan(effect)
+    return effect[known], error[known]
+
+
+def curve(optimum: xr.DataArray, settings: Any, name: str, family: str) -> tuple[Any, Any]:
+    """n and d_k* at :data:`BUDGET`, thinned to the points that laws are compared on."""
+    span, density = settings["decades"], settings["laws"]["per_decade"]
+    n = np.logspace(span["low"], span["high"], (span["high"] - span["low"]) * density + 1)
+    found = optimum.sel(temperature=name, family=family, dense_budget=BUDGET)
+    return n, found.sel(dense_n=n, method="nearest").values
+
+
+def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Comparison | str:
+    """The laws of d_k*(n) compared, or why they are not."""
+    asked = settings["laws"]
+    if asked is None:
+        return "laws are not fitted at this fidelity"
+    n, width = curve(optimum, settings, name, family)
+    missing = int(np.isnan(width).sum())
+    if missing:
+        return f"no minimum inside theory's range at {missing} of {len(n)} points"
+    return compare(n, width, np.full(len(n), asked["error"]), scatter=asked["scatter"])
+
+
+def _fitted(compared: Comparison | str, wanted: Any, decide: Any, **options: Any) -> Finding:
+    if isinstance(compared, str):
+        return Finding("inconclusive", None, None, wanted.margin, wanted.level, 0, compared)
+    if decide is not law_claim:
+        options["margin"] = wanted.margin
+    return decide(compared, level=wanted.level, replicates=0, **options)
+
+
+def _exponent(compared: Comparison, **options: Any) -> Finding:
+    return exponent_claim(compared.fits["log_power"], **options)
+
+
+def slopes(optimum: xr.DataArray, name: str) -> dict[tuple[str, float], float]:
+    """Slope of log H* on log D, by family and n; NaN where a minimum is missing."""
+    out = {}
+    for family, n in product(optimum["family"].values.tolist(), SIZES):
+        width = optimum.sel(temperature=name, family=family).sel(dense_n=n, method="nearest")
+        size, heads = np.log(width["dense_budget"].values), -np.log(width.values)
+        centred = size - size.mean()
+        out[family, n] = 1 + float(centred @ heads / (centred @ centred))
+    return out
+
+
+def numbers(results: Results) -> dict[str, Any]:
+    """Numbers that the caption quotes."""
+    splits = Splits(results)
+    theory = splits.theory.sel(family="smooth")
+    surface, optimum = theory["surface"], theory["optimum"].sel(dense_budget=BUDGET)
+    n = optimum["dense_n"].values
+    fixed = surface.sel(temperature="fixed", dense_budget=BUDGET)
+    early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
+    late = fixed.sel(dense_n=1e8, method="nearest")
+    found: dict[str, Any] = {
+        "flat": float(late.sel(dense_width=early) / late.min() - 1),
+        "shown": int(splits.theory["n"].values[-2]),
+    }
+    for name in TEMPERATURES:
+        width = optimum.sel(temperature=name).values
+        found |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
+    found["efold"] = (found["fixed_last"] - found["fixed_first"]) / float(np.log(n[-1] / n[0]))
+    tuned, half = optimum.sel(temperature="tuned"), np.sqrt(n[0] * n[-1])
+    after = tuned[n >= half].dropna("dense_n")
+    found["late_power"] = float(
+        np.polyfit(np.log(np.log(after["dense_n"].values)), np.log(after.values), 1)[0]
+    )
+    return found
+
+
+COLORS = dict(zip(TEMPERATURES, figures.PALETTE, strict=False))
+SHAPES = dict(zip(TEMPERATURES, figures.MARKERS, strict=False))
+
+
+def figure(results: Results) -> Figure:
+    """Errors of the splits, the valley over n, d_k*(n) and H*(D)."""
+    splits = Splits(results)
+    drawing, axes = figures.panels(2, 2, height=5.6, width=figures.PAGE)
+    with figures.style():
+        _errors(axes[0, 0], splits)
+        _valley(drawing, axes[0, 1], splits)
+        _widths(axes[1, 0], splits)
+        _heads(axes[1, 1], splits)
+    figures.letters(axes.flat)
+    return drawing
+
+
+def _errors(ax: Axes, splits: Splits) -> None:
+    """Error of every split at the fixed temperature."""
+    sizes = splits.theory["n"].values.tolist()
+    dense = splits.theory["surface"].sel(temperature="fixed", family="smooth", dense_budget=BUDGET)
+    for i, n in enumerate(sizes):
+        color, marker = figures.PALETTE[3 + i], figures.MARKERS[3 + i]
+        line = dense.sel(dense_n=n)
+        figures.theory(ax, line["dense_width"], line, color)
+        case = ("smooth", n, BUDGET)
+        chosen = splits.candidates("fixed", BUDGET)
+        values = splits.simulated(case, chosen)
+        error = values.std(0, ddof=1) / np.sqrt(splits.count)
+        figures.simulated(ax, [w for w, _ in chosen], values.mean(0), error, color, marker)
+    figures.log_axes(ax, x=True, y=True, plain=True)
+    widths = splits.theory["width"].values.tolist()
+    ax.set_xticks(widths, [f"{w}\n{BUDGET // w}" for w in widths])
+    ax.set_xticks([], minor=True)
+    ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
+    ax.set(xlabel="head width $d_k$\nnumber of heads $H = 24/d_k$", ylabel="MSE")
+    figures.key(
+        ax, [f"n = {n}" for n in sizes], figures.PALETTE[3:], figures.MARKERS[3:], loc="upper left"
+    )
+
+
+def _valley(drawing: Figure, ax: Axes, splits: Splits) -> None:
+    """How much worse than the best every width is, over n."""
+    found = splits.theory.sel(temperature="fixed", family="smooth", dense_budget=BUDGET)
+    n, widths = found["dense_n"].values, found["dense_width"].values
+    worse = (found["surface"] / found["least"] - 1).transpose("dense_width", "dense_n").values
+    with np.errstate(invalid="ignore"):
+        image = ax.pcolormesh(
+            n, widths, np.log10(np.maximum(worse, 1e-5)), cmap="viridis_r", vmin=-5, vmax=0.5,
+            shading="nearest", rasterized=True,
+        )  # fmt: skip
+    top = widths[-1] + 0.5
+    beyond = np.where(np.isnan(worse).any(0), (~np.isnan(worse)).sum(0) + 0.5, top)
+    ax.fill_between(
+        n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0
+    )
+    ax.text(2e2, widths[-1] - 2, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
+            bbox={"color": "white", "pad": 1.5})  # fmt: skip
+    figures.theory(ax, n, found["optimum"], "white", lw=1.8)
+    bar = drawing.colorbar(image, ax=ax, ticks=[-5, -4, -3, -2, -1, 0])
+    bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
+    bar.set_label("excess over the best MSE")
+    ax.set_yticks([1, 5, 10, 15, 20])
+    figures.log_axes(ax, x=True)
+    ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
+
+
+def _widths(ax: Axes, splits: Splits) -> None:
+    """Best width against n."""
+    optimum = splits.theory["optimum"].sel(dense_budget=BUDGET)
+    sizes = splits.theory["n"].values.tolist()
+    for i, name in enumerate(TEMPERATURES):
+        for family, dash in (("smooth", "-"), ("rough", (0, (4, 2)))):
+            line = optimum.sel(temperature=name, family=family)
+            figures.theory(ax, line["dense_n"], line, COLORS[name], linestyle=dash)
+        _sets(ax, splits, name, [("smooth", n, BUDGET) for n in sizes],
+              [n * 1.25 ** (i - 1) for n in sizes], lambda w, _: w)  # fmt: skip
+    figures.log_axes(ax, x=True)
+    ax.set(xlabel="number of keys $n$", ylabel="best head width $d_k^*$", ylim=(0, 15))
+    _legend(ax, list(TEMPERATURES))
+
+
+def _heads(ax: Axes, splits: Splits) -> None:
+    """Best number of heads against D."""
+    optimum = splits.theory["optimum"].sel(family="smooth")
+    shown, n = ("fixed", "tuned"), splits.theory["n"].values.tolist()[-2]
+    budgets = splits.theory["budget"].values.tolist()
+    for i, name in enumerate(shown):
+        for size, dash in ((n, "-"), (1e6, (0, (1, 1)))):
+            line = optimum.sel(temperature=name).sel(dense_n=size, method="nearest")
+            figures.theory(ax, line["dense_budget"], line["dense_budget"] / line, COLORS[name],
+                           linestyle=dash)  # fmt: skip
+        _sets(ax, splits, name, [("smooth", n, b) for b in budgets],
+              [b * 1.05 ** (2 * i - 1) for b in budgets], lambda w, case: case[2] / w)  # fmt: skip
+    D = optimum["dense_budget"].values
+    figures.theory(ax, D, D, figures.GREY, lw=0.7)
+    ax.annotate("$H = D$", (D[-2], D[-2]), xytext=(-4, 3), textcoords="offset points", ha="right",
+                fontsize=7, color=figures.GREY)  # fmt: skip
+    figures.log_axes(ax, x=True, y=True, plain=True)
+    ax.set_xticks(D, [str(d) for d in D])
+    ax.set_xticks([], minor=True)
+    ax.set_yticks([1, 10, 100], ["1", "10", "100"])
+    ax.set(xlabel="budget $D$", ylabel="best number of heads $H^*$")
+    _legend(ax, list(shown))
+
+
+def _sets(ax: Axes, splits: Splits, name: str, cases: Any, x: Any, turned: Any) -> None:
+    """Simulation's best width, or what is made of it, with bars over its 95 % set of optima."""
+    for case, place in zip(cases, x, strict=True):
+        values, _, widths = splits.choice(case, name)
+        value = turned(widths[int(np.argmin(values.mean(0)))], case)
+        span = [turned(widths[i], case) for i in np.flatnonzero(optimal_set(values, 0.95))]
+        bars = np.array([[value - min(span)], [max(span) - value]]) / figures.BAR
+        figures.simulated(ax, [place], [value], bars, COLORS[name], SHAPES[name])
+
+
+def _legend(ax: Axes, names: list[str]) -> None:
+    figures.key(
+        ax, [TEMPERATURES[k] for k in names], [COLORS[k] for k in names],
+        [SHAPES[k] for k in names], loc="upper left",
+    )  # fmt: skip

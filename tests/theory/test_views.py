@@ -1,0 +1,142 @@
+"""Redundant views averaged over targets and queries, against quadrature of first-order theory."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import gamma
+
+from sims.errors import InputError
+from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
+from sims.theory import ViewTerms, first_order_arrays, predict, view_terms
+from sims.theory.views import _mixture
+
+pytestmark = pytest.mark.theory
+NOISE, SCALE, RELEVANCE = 0.5, 0.45, np.array([0.7, 0.3])
+OPTIONS = {"noise": NOISE, "relevance": RELEVANCE, "query_scale": SCALE}
+
+
+def grid(size):
+    """Nodes (size², 2) and weights of a standard normal in the plane."""
+    x, w = np.polynomial.hermite_e.hermegauss(size)
+    nodes = np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(-1, 2)
+    return nodes, np.outer(w, w).ravel() / (2 * np.pi)
+
+
+def by_quadrature(width, bandwidth):
+    """The terms from ``first_order_arrays``, waves in both phases, over frequencies and queries."""
+    law, frames = redundant_views(2, 2, width, NOISE)
+    heads = Heads(frames, "gaussian", bandwidth)
+    pad = ((0, 0), (0, 2 * width))
+    at, query_weight = grid(24)
+    queries = jnp.pad(SCALE * at, pad)
+    frequency, wave_weight = grid(16)
+    frequency = jnp.pad(frequency * np.sqrt(RELEVANCE), pad)
+
+    def one(frequency, phase):
+        target = TrigonometricSeries([2**0.5], frequency[None], phase[None])
+        found = first_order_arrays(Task(law, target, 1.0), heads, 1.0, queries)
+        limit = found.limit[:, 0] - target(queries)
+        ratio = found.bias[:, 0] - limit
+        signal, noise = found.signal_covariance, found.noise_covariance
+        rows = (limit**2, limit * ratio, ratio**2, signal[:, 0, 0], signal[:, 0, 1],
+                noise[:, 0, 0], noise[:, 0, 1])  # fmt: skip
+        return jnp.stack(rows) @ query_weight
+
+    over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
+    found = over(frequency, jnp.array([0.0, -jnp.pi / 2])).mean(1)
+    return ViewTerms(*(wave_weight @ found))
+
+
+@pytest.mark.parametrize(("width", "bandwidth"), [(1, 0.6), (2, 0.6), (2, 1.3)])
+def test_terms_by_quadrature(width, bandwidth):
+    closed = view_terms(width, bandwidth, **OPTIONS)
+    for name, value, expected in zip(
+        ViewTerms._fields, closed, by_quadrature(width, bandwidth), strict=True
+    ):
+        assert float(value) == pytest.approx(float(expected), rel=2e-6, abs=1e-9), name
+
+
+def test_nothing_seen():
+    """Heads that see nothing estimate the mean 0 of the target: error 1, no n_eff lost."""
+    found = view_terms(0, 0.7, **OPTIONS)
+    blank = float(np.prod((1 + 2 * RELEVANCE) ** -0.5))
+    at_query = float(np.prod((1 + RELEVANCE * (1 + SCALE**2)) ** -0.5))
+    assert float(found.limit_squared) == pytest.approx(1 + blank - 2 * at_query)
+    assert float(found.noise_variance) == float(found.noise_covariance) == 1.0
+
+
+def test_error_is_that_of_any_number_of_heads():
+    """One pair gives the error of three heads; one wave, two queries."""
+    target = TrigonometricSeries([1.3], [[0.9, 0.4]], [0.3])
+    queries = np.array([[0.3, -0.5], [0.1, 0.8]])
+
+    def problem(count):
+        law, frames = redundant_views(2, count, 2, NOISE)
+        extra = ((0, 0), (0, 2 * count))
+        padded = TrigonometricSeries(
+            target.amplitude, jnp.pad(target.frequency, extra), target.phase
+        )
+        return Task(law, padded, 0.7), Heads(frames, "gaussian", 0.8), np.pad(queries, extra)
+
+    task, heads, at = problem(2)
+    one = first_order_arrays(task, heads, 1.0, at)
+    limit = one.limit[:, 0] - task.target(at)
+    ratio = one.bias[:, 0] - limit
+    rows = (limit**2, limit * ratio, ratio**2, one.signal_covariance[:, 0, 0],
+            one.signal_covariance[:, 0, 1], one.noise_covariance[:, 0, 0] / 0.49,
+            one.noise_covariance[:, 0, 1] / 0.49)  # fmt: skip
+    pair = ViewTerms(*(row.mean() for row in rows))
+    for count, n in ((1, 50), (3, 50), (3, 800)):
+        task, heads, at = problem(count)
+        expected = float(predict(task, heads, n, at)["mse"])
+        assert float(pair.error(float(n), count, 0.7)) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.3, 1.0, 4.0])
+def test_mixture_is_the_matern_covariance(distance):
+    """ν = 1/2: exp(−δ); ν = 3/2: (1 + √3 δ) exp(−√3 δ)."""
+    for nu, expected in (
+        (0.5, np.exp(-distance)),
+        (1.5, (1 + 3**0.5 * distance) * np.exp(-(3**0.5) * distance)),
+    ):
+        scales, weights = _mixture(nu)
+        found = weights @ np.exp(-0.5 * distance**2 * scales)
+        assert found == pytest.approx(expected, abs=2e-6)
+
+
+def test_matern_terms_are_mixtures():
+    """Against adaptive quadrature over g of the squared-exponential terms."""
+    found = view_terms(1, 0.8, nu=1.0, **OPTIONS)
+    for name in ("limit_squared", "limit_ratio", "signal_covariance"):
+
+        def of(u, name=name):
+            g = gamma.ppf(u, 1.0)
+            rough = view_terms(1, 0.8, **OPTIONS | {"relevance": RELEVANCE / g})
+            return float(getattr(rough, name))
+
+        expected = quad(of, 1e-9, 1 - 1e-9, epsabs=1e-6, epsrel=1e-5, limit=60)[0]
+        assert float(getattr(found, name)) == pytest.approx(expected, abs=5e-5), name
+
+
+def test_shapes_broadcast():
+    found = view_terms(np.arange(3)[:, None], np.array([[0.5, 1.0]]), **OPTIONS)
+    assert {part.shape for part in found} == {(3, 2)}
+    assert found.error(100.0, 4, 1.0).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"width": 3}, "width"),
+        ({"bandwidth": 0.0}, "bandwidth"),
+        ({"noise": -1.0}, "noise"),
+        ({"query_scale": 0.8}, "query_scale"),
+        ({"nu": 0.0}, "nu"),
+        ({"relevance": [-1.0, 1.0]}, "relevance"),
+    ],
+)
+def test_bad_input(change, field):
+    with pytest.raises(InputError, match=field):
+        view_terms(**{"width": 1, "bandwidth": 0.5, **OPTIONS, **change})
