@@ -95,7 +95,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     def common(wanted: Any) -> dict[str, Any]:
         return {
-            "margin": wanted.margin, "level": wanted.level, "batches": splits.count,
+            "margin": wanted.margin, "level": wanted.level, "batches": splits.count, "fixed": True,
             "replicates": results.replicates,
         }  # fmt: skip
 

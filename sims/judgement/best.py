@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from sims.errors import InputError
 from sims.judgement.decide import Finding
@@ -47,11 +47,18 @@ def in_optimal_set(
         replicates: behind a value (the fewest).
 
     Returns:
-        A finding with the worst relative contrast of a claimed best with a rival.
+        A finding with the worst relative contrast of a claimed best with a rival. Its p-value is,
+        if supported, the level at which every set still leaves something out (being in a set that
+        leaves out nothing by more than chance would say nothing); if refuted, that of the
+        exclusion.
     """
     worst, outside, blunt = (0.0, -np.inf, np.inf), 0, 0
+    sharp, beaten = 0.0, 1.0
     for values, place, labels in choices:
         inside = optimal_set(values, level)
+        p = _beaten(values)
+        left_out = min(max(p[[x == label for x in labels]]) for label in set(labels))
+        sharp, beaten = max(sharp, left_out), min(beaten, float(p[place]))
         outside += not inside[place]
         kept = {label for label, stays in zip(labels, inside, strict=True) if stays}
         blunt += kept == set(labels)
@@ -65,7 +72,20 @@ def in_optimal_set(
         f"the best claimed is in the set of optima in {cases - outside} of {cases} cases; the set "
         f"leaves something out in {cases - blunt} (worst contrast with a rival shown)"
     )
-    return Finding(verdict, worst[0], worst[1:], margin, level, replicates, reason)
+    p_value = beaten * cases if verdict == "refuted" else sharp
+    return Finding(
+        verdict, worst[0], worst[1:], margin, level, replicates, reason, min(p_value, 1.0)
+    )
+
+
+def _beaten(values: np.ndarray) -> np.ndarray:
+    """The level at which some rival beats each candidate, Bonferroni over rivals, (k,)."""
+    batches, count = values.shape
+    gaps = values[:, :, None] - values[:, None, :]
+    error = gaps.std(0, ddof=1) / np.sqrt(batches)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = stdtr(batches - 1, -gaps.mean(0) / error)
+    return np.minimum((count - 1) * np.nanmin(p, axis=1), 1.0)
 
 
 def _contrasts(values: Any, level: float, cases: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
