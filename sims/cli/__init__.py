@@ -129,6 +129,27 @@ def _parser() -> argparse.ArgumentParser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
+        if name == "simulate":
+            step.add_argument(
+                "--seed-offset",
+                type=_whole,
+                default=0,
+                metavar="K",
+                help="add K to the experiment's seed: the same run with other draws",
+            )
+    seeds = _command(
+        commands,
+        "seeds",
+        "seeds:seeds",
+        "judge the whole ledger again with other seeds",
+        "Simulates every experiment with seeds 1, 2, … added to its own, judges it, and says which "
+        "verdicts turned. Needs a finished run; what is done is kept if interrupted.",
+    )
+    _fidelity(seeds)
+    seeds.add_argument(
+        "--count", type=_whole, default=20, metavar="N", help="how many other seeds (default: 20)"
+    )
+
     audit = _command(
         commands,
         "audit",
@@ -154,6 +175,12 @@ def _parser() -> argparse.ArgumentParser:
         _fidelity(step)
         step.add_argument("--output", metavar="FILE", help=f"default: results/FIDELITY/{default}")
     return parser
+
+
+def _whole(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: a whole number, 0 or more")
+    return int(text)
 
 
 def _command(

@@ -20,6 +20,10 @@ def simulate(options: Namespace) -> None:
 
     folder = folder_of(options.experiment)
     experiment = load_experiment(folder)
+    if options.seed_offset:
+        other = experiment.simulation.seed + options.seed_offset
+        changed = experiment.simulation.model_copy(update={"seed": other})
+        experiment = experiment.model_copy(update={"simulation": changed})
     settings = experiment.simulation_at(options.fidelity)
 
     def estimate(point: Point, resume: Any = None, batches: int | None = None) -> Any:
@@ -55,7 +59,7 @@ def simulate(options: Namespace) -> None:
     open_ended = settings.decide != "no"
     identity = settings.model_dump(exclude={"decide", "max_batches"} if open_ended else None)
     more = decide if open_ended else None
-    _run_road("simulate", "simulation", folder, options, estimate, identity, more)
+    _run_road("simulate", "simulation", experiment, folder, options, estimate, identity, more)
 
 
 def predict(options: Namespace) -> None:
@@ -63,19 +67,21 @@ def predict(options: Namespace) -> None:
     from sims.experiment import Point, load_experiment
 
     folder = folder_of(options.experiment)
-    settings = load_experiment(folder).theory
+    experiment = load_experiment(folder)
+    settings = experiment.theory
 
     def prediction(point: Point) -> Any:
         from sims.cli.roads import predict_terms
 
         return predict_terms(point.spec.build(), settings)
 
-    _run_road("predict", "theory", folder, options, prediction, settings.model_dump())
+    _run_road("predict", "theory", experiment, folder, options, prediction, settings.model_dump())
 
 
 def _run_road(
     step: str,
     road: str,
+    experiment: Any,
     folder: Path,
     options: Namespace,
     compute: Callable[[Any], Any],
@@ -87,9 +93,7 @@ def _run_road(
     ``more(data, points, store, suffix)``, if given, has the last word on the points' data.
     """
     from sims import checkpoints, provenance, results
-    from sims.experiment import load_experiment
 
-    experiment = load_experiment(folder)
     experiment.at(options.fidelity)
     output = _output(options, f"{road}.nc")
     own = folder / f"{step}.py"
