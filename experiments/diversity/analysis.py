@@ -50,6 +50,9 @@ def index(results: Results, names: list[str], definition: str, version: str) -> 
     """The index of a configuration, by theory."""
     of = DEFINITIONS[definition]
     if version == "outputs":
+        known = results.theory[names[0]]
+        if "drawn_covariance" in known:
+            return float(of(correlation(known["drawn_covariance"].values)))
         covariances = [output_covariance(results.theory[name]) for name in names]
         return float(of(correlation(np.mean(covariances, axis=0))))
     frames = results.points[names[0]]["heads.frames"]
@@ -64,9 +67,11 @@ def index(results: Results, names: list[str], definition: str, version: str) -> 
 
 
 def errors_of(results: Results, names: list[str]) -> np.ndarray:
-    """Iid values of the ensemble's error: one a batch, or one a target draw if there are many."""
-    values = [results.simulation[name]["mse"].values for name in names]
-    return values[0] if len(values) == 1 else np.array([v.mean() for v in values])
+    """Iid values of the ensemble's error: one a batch, or one a target draw by theory."""
+    known = results.theory[names[0]]
+    if "drawn_mse" in known:
+        return known["drawn_mse"].values
+    return results.simulation[names[0]]["mse"].values
 
 
 def steps(
@@ -86,8 +91,12 @@ def steps(
 
 def judge(results: Results, experiment) -> list[Verdict]:
     groups = configurations(results)
-    verdicts = [_roads(results, claim(experiment, "hdi", "by both roads"))]
-    for chosen in experiment.claims[1:]:
+    random = groups.get("exchangeable", [])
+    verdicts = [
+        _roads(results, claim(experiment, "hdi", "by both roads")),
+        _errors(results, claim(experiment, "hdi", "error by both roads, exchangeable"), random),
+    ]
+    for chosen in experiment.claims[2:]:
         regime, definition, version = chosen.regime.rsplit(", ", 2)
 
         def of(names: list[str], definition: str = definition, version: str = version) -> float:
@@ -108,8 +117,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
             fixed=many,
         )
         if many:
-            words = found.reason.replace("replicates", "target draws")
-            found = replace(found, reason=words, replicates=results.replicates)
+            found = replace(found, reason=found.reason.replace("replicates", "target draws"))
         verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts
 
@@ -140,11 +148,37 @@ def _roads(results: Results, chosen: Any) -> Verdict:
     return Verdict.of(chosen, results.experiment, found)
 
 
+def _errors(results: Results, chosen: Any, groups: list[list[str]]) -> Verdict:
+    gaps, errors, batches = [], [], []
+    for names in groups:
+        means, variances, counts = [], [], []
+        for name in names:
+            mean, error = mean_and_error(results.simulation[name]["mse"].values)
+            means.append(mean)
+            variances.append(error**2)
+            counts.append(results.batches(name))
+        law = np.mean([float(results.theory[name]["mse"]) for name in names])
+        gaps.append(np.mean(means) / law - 1)
+        # All targets share their draws of keys, so their errors add up at worst.
+        errors.append(np.mean(np.sqrt(variances)) / law)
+        batches.append(min(counts))
+    found = equivalence(
+        gaps,
+        errors,
+        margin=chosen.margin,
+        level=chosen.level,
+        batches=batches,
+        replicates=results.replicates,
+        points=[tuple(names) for names in groups],
+    )
+    return Verdict.of(chosen, results.experiment, found)
+
+
 def numbers(results: Results) -> dict:
     """Numbers for the caption."""
     return {
         "configurations": len(configurations(results)["pure noise"]),
-        "draws": len(configurations(results).get("exchangeable", [[""]])[0]),
+        "draws": max((d.sizes.get("target", 0) for d in results.theory.values()), default=0),
         "fewest_keys": min(float(1 / (1 / d["n_eff"]).mean()) for d in results.theory.values()),
     }
 

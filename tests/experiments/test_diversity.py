@@ -14,6 +14,7 @@ from sims.results import Results
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "diversity"
 analysis = _module(FOLDER / "analysis.py")
+predict = _module(FOLDER / "predict.py")
 BATCHES, HEADS = 16, 4
 
 
@@ -89,3 +90,36 @@ def test_figure_and_caption(experiment):
     numbers = analysis.numbers(results)
     caption = render_caption(FOLDER / "caption.md", experiment, results, judged, numbers)
     assert "{{" not in caption
+
+
+def test_errors_over_target_draws_are_those_of_each_target():
+    """The stacked draws against the library, one target at a time; and the law's unit variance."""
+    from types import SimpleNamespace
+
+    import jax
+
+    from sims.problem import DESIGNS, FRAMES, Heads, Task, TrigonometricSeries, gaussian_queries
+    from sims.theory import predict as theory
+
+    law = SimpleNamespace(lengthscale=2.0, features=16)
+    drawn = predict._targets(4, law, {"draws": 300, "draws_seed": 3})
+    heads = Heads(FRAMES["equiangular"](4, 2, 1, angle=60), "gaussian", 0.6)
+    queries = gaussian_queries(4, 5, scale=0.5)
+    task = Task(DESIGNS["isotropic"](4), TrigonometricSeries(*(a[0] for a in drawn)), 1.0)
+    error, covariance = predict._over_draws(task, heads, 100.0, queries, drawn)
+    total = 0
+    for i in range(3):
+        one = Task(task.design, TrigonometricSeries(*(a[i] for a in drawn)), 1.0)
+        found = theory(one, heads, 100, queries)
+        np.testing.assert_allclose(error[i], found["mse"], rtol=1e-10)
+        total = total + analysis.output_covariance(found) / 3
+    few = jax.tree.map(lambda a: a[:3], drawn)
+    np.testing.assert_allclose(
+        predict._over_draws(task, heads, 100.0, queries, few)[1], total, rtol=1e-10
+    )
+    assert covariance.shape == (2, 2)
+    values = np.array(
+        [TrigonometricSeries(*(a[i] for a in drawn))(np.zeros(4)) for i in range(300)]
+    )
+    assert abs(values.mean()) < 5 / np.sqrt(300)
+    assert abs(values.var() - 1) < 5 * np.sqrt(2 / 300)
