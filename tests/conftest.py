@@ -13,6 +13,15 @@ import sims.problem  # noqa: F401
 from tests.sequential import sequential_test
 
 
+def pytest_collection_modifyitems(config, items):
+    """Slow tests run only where ``-m`` asks for them, so that ``-m theory`` stays short."""
+    if "slow" in config.option.markexpr or any("::" in a for a in config.args):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]
+
+
 @pytest.fixture
 def monte_carlo():
     """``monte_carlo(draw, expected, tolerance=0, batches=32)``: once in 1e5 a false alarm.

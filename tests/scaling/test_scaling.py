@@ -90,6 +90,7 @@ def test_floor_is_needed_where_the_curve_levels_off():
     assert np.quantile(level.parameters["floor"], [0.025, 0.975]) == pytest.approx(0.004, rel=0.5)
 
 
+@pytest.mark.slow
 def test_scatter_widens_the_interval():
     """A 3% ripple on a curve measured to 0.2%: misfit without allowance, honest width with it."""
     y = X**-0.8 * (1 + 0.03 * np.array([1, -1, -1, 1, 1, -1, 1, -1]))
@@ -222,6 +223,7 @@ def test_no_wrong_law_is_chosen(law):
     assert wrong <= 3
 
 
+@pytest.mark.slow
 def test_smoothed_weights_agree_with_refits(monkeypatch):
     """An outlying point has k > 0.7 and is refitted; elsewhere refits confirm the smoothing."""
     y = X**-0.5 * (1 + 0.05 * np.random.default_rng(1).normal(size=8))

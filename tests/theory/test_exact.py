@@ -82,7 +82,7 @@ def test_two_keys_against_direct_quadrature(kernel):
     [
         pytest.param(1, 2, "gaussian", 0.5, 40_000, marks=pytest.mark.slow),
         (1, 2000, "gaussian", 0.6, 200),
-        (2, 6, "gaussian", 0.45, 20_000),
+        pytest.param(2, 6, "gaussian", 0.45, 20_000, marks=pytest.mark.slow),
         pytest.param(2, 60, "softmax", 0.9, 4_000, marks=pytest.mark.slow),
         (1, 5, "laplace", 0.5, 20_000),
         pytest.param(2, 12, "laplace", 0.5, 10_000, marks=pytest.mark.slow),

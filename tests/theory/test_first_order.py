@@ -102,8 +102,15 @@ def test_closed_forms_match_quadrature(kernel, dimension, width, points, step):
             np.testing.assert_allclose(prediction[name][q], expected, rtol=1e-8, err_msg=name)
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-@pytest.mark.parametrize("width", [3, 4])
+@pytest.mark.parametrize(
+    ("kernel", "width"),
+    [
+        ("gaussian", 4),
+        ("softmax", 3),
+        pytest.param("gaussian", 3, marks=pytest.mark.slow),
+        pytest.param("softmax", 4, marks=pytest.mark.slow),
+    ],
+)
 def test_closed_forms_match_brute_force(kernel, width):
     """Every term within 4.9 MCSE of draws (d = 8, 3 heads).
 
