@@ -21,7 +21,7 @@ FILES = {  # step: what it reads, what it writes
     "simulate": ([], ROADS[:1]),
     "predict": ([], ROADS[1:]),
     "judge": (ROADS, ["{name}/verdicts.json"]),
-    "plot": ([*ROADS, "{name}/verdicts.json"], PLOT),
+    "plot": ([*ROADS, SUMS[0]], PLOT),
     "audit": ([], SUMS[1:]),
     "ledger": (expand("{name}/verdicts.json", name=NAMES), SUMS[:1]),
     "report": ([*SUMS, *expand(PLOT, name=NAMES)], ["report.html"]),

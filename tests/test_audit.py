@@ -81,7 +81,7 @@ def test_too_narrow_intervals_are_noticed(monkeypatch):
 
 
 def test_looks():
-    assert looks(64) == [8, 12, 16, 24, 32, 48, 64]
+    assert looks(64) == [8, 16, 32, 64]
     assert looks(10) == [8, 10]
 
 

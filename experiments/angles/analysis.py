@@ -134,6 +134,8 @@ def numbers(results: Results) -> dict[str, Any]:
         "least_kept": float(table["kept"].min()),
         "least_keys": float(table["n_eff"].min()),
         "queries": int(next(iter(results.theory.values())).sizes["query"]),
+        "n": int(next(iter(results.theory.values())).attrs["n"]),
+        "scale": _query_scale(results),
     }
 
 

@@ -155,7 +155,7 @@ def figure(results: Results) -> Figure:
         for ax in axes[-1]:
             ax.set_xlabel(r"effective keys $n_\mathrm{eff}$")
         for ax in axes[:, 0]:
-            ax.set_ylabel("theory − simulation (%)")
+            ax.set_ylabel("1 − simulation / theory (%)")
         figures.key(axes[0, 0], ["gaussian", "softmax"], loc="lower right")
         figures.letters(axes.flat)
     return drawing

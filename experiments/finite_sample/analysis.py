@@ -146,7 +146,7 @@ def figure(results: Results) -> Figure:
             ax.set_ylim(-20, 20000)
             ax.axhline(0, color=figures.GREY, lw=0.8, zorder=1)
             ax.set_title(label)
-            ax.set_ylabel("first order − exact (%)")
+            ax.set_ylabel("first order / exact − 1 (%)")
         ax = axes[1, 1]
         ax.axhspan(-1, 1, color="0.93", zorder=0)
         ax.axhline(0, color=figures.GREY, lw=0.8, zorder=1)
@@ -165,7 +165,7 @@ def figure(results: Results) -> Figure:
                     capsize=1,
                 )
         ax.set_title("all terms")
-        ax.set_ylabel("simulation − exact (%)")
+        ax.set_ylabel("simulation / exact − 1 (%)")
         ax.set_ylim(-1.5, 1.5)
         for ax in axes.flat:
             figures.log_axes(ax, x=True)

@@ -79,7 +79,7 @@ def figure(results: Results) -> Figure:
             ax.set_xticks([], minor=True)
             ax.set_xlabel("number of keys $n$")
             ax.set_title(f"{kernel} kernel")
-        axes[0, 0].set_ylabel("first order − exact (%)")
+        axes[0, 0].set_ylabel("1 − exact / first order (%)")
         figures.key(axes[0, 0], list(TERMS), loc="lower left", title="dashed: slope −1")
         figures.letters(axes.flat)
     return drawing

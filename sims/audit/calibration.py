@@ -18,7 +18,7 @@ LEVEL = 0.95
 SURE = 0.99
 """For all rows of a table together: each gets its share of the 1 %."""
 LEAST = 8
-"""Batches at the first look; looks at 8, 12, 16, 24, 32, … of them after that."""
+"""Batches at the first look; each look after it is at twice as many."""
 COVERED = ("squared_bias", "signal_variance", "noise_variance", "mse")
 SIZES = np.array([1.0, 2.0, 4.0, 8.0])
 
@@ -55,7 +55,7 @@ def looks(batches: int) -> list[int]:
     """When a run is looked at."""
     found, count = [], LEAST
     while count < batches:
-        found += [count, count * 3 // 2]
+        found.append(count)
         count *= 2
     return [c for c in found if c < batches] + [batches]
 

@@ -14,7 +14,7 @@ SIZES: dict[str, dict[str, dict[str, int]]] = {
         "calibration": {"runs": 100, "batches": 24, "replicates": 16},
     },
     "standard": {
-        "planted": {"replicates": 64, "batches": 2048},
+        "planted": {"replicates": 64, "batches": 1024},
         "calibration": {"runs": 500, "batches": 64, "replicates": 16},
     },
     "paper": {

@@ -51,10 +51,21 @@ def claims(options: Namespace) -> None:
     if options.json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
-    table(
-        ("claim", "what it says", "verdicts"),
-        [(r["claim"], r["statement"], "\n".join(map(_line, r["verdicts"])) or "–") for r in rows],
-    )
+    for heading, own in (("The paper's claims", False), ("Our own claims", True)):
+        chosen = [r for r in rows if (r["claim"] in extra) == own]
+        if chosen:
+            print(heading)
+            table(
+                ("claim", "what it says", "verdicts"),
+                [
+                    (
+                        r["claim"],
+                        r["statement"],
+                        "\n".join(map(_line, r["verdicts"])) or "not covered",
+                    )
+                    for r in chosen
+                ],
+            )
     print(f"Verdicts: {source}" if source else "No ledger yet: run snakemake first.")
 
 

@@ -156,6 +156,15 @@ def plot(options: Namespace) -> None:
 
     analysis = _analysis(folder)
     verdicts = read_ledger(output.parent / "verdicts.json")
+    # The ledger has the last word: there verdicts are adjusted for all claims together.
+    whole = output.parent.parent / "ledger.json"
+    adjusted = (
+        [v for v in read_ledger(whole) if v.experiment == folder.name] if whole.is_file() else []
+    )
+    if {(v.claim, v.regime, v.p_value) for v in verdicts} == {
+        (v.claim, v.regime, v.p_value) for v in adjusted
+    }:
+        verdicts = adjusted
     numbers = analysis.numbers(results) if hasattr(analysis, "numbers") else {}
     caption = render_caption(folder / "caption.md", experiment, results, verdicts, numbers)
     # A figure of verdicts asks for them by a second parameter.
