@@ -47,7 +47,7 @@ def simulate(options: Namespace) -> None:
         return sample_until_decided(
             experiment,
             options.fidelity,
-            sum(len(load_experiment(folder_of(name)).claims) for name in experiments()),
+            all_claims(),
             data,
             {name: data[name] if longer is None else longer for name, longer in held.items()},
             _output(options, "simulation.nc").with_name("theory.nc"),
@@ -176,12 +176,16 @@ def plot(options: Namespace) -> None:
 
 
 def ledger(options: Namespace) -> None:
-    """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm."""
+    """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm.
+
+    Claims that have not been judged count in the adjustment.
+    """
     from sims.judgement import adjust, read_ledger, write_verdicts
 
     output = _output(options, "ledger.json")
     files = [output.parent / name / "verdicts.json" for name in experiments()]
-    write_verdicts(adjust([v for f in files if f.is_file() for v in read_ledger(f)]), output)
+    found = [v for f in files if f.is_file() for v in read_ledger(f)]
+    write_verdicts(adjust(found, all_claims()), output)
 
 
 def report(options: Namespace) -> None:
@@ -190,6 +194,13 @@ def report(options: Namespace) -> None:
 
     output = _output(options, "report.html")
     write_report(output.parent, options.fidelity, output)
+
+
+def all_claims() -> int:
+    """How many claims the experiment files of this folder make."""
+    from sims.experiment import load_experiment
+
+    return sum(len(load_experiment(folder_of(name)).claims) for name in experiments())
 
 
 def _judged(options: Namespace, name: str) -> tuple[Path, Any, Any, Path]:
