@@ -15,7 +15,7 @@ from sims.judgement import (
     Verdict,
     claim,
     equivalence,
-    in_optimal_set,
+    near_optimal,
     optimal_set,
     ordering,
 )
@@ -99,19 +99,20 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
             "replicates": results.replicates,
         }  # fmt: skip
 
+    exact = {"replicates": 0, "batches": np.inf}
     for name in ("fixed", "tuned"):
         depth = depths(surface.sel(temperature=name, dense_budget=large))
         said(
             "allocation",
             f"{TEMPERATURES[name]}, theory",
-            lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | {"replicates": 0}),
+            lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | exact),
         )
         said("allocation", f"{TEMPERATURES[name]}, simulation",
              lambda w, n=name: ordering(*interior(splits, n), **common(w)))  # fmt: skip
     for name, words in TEMPERATURES.items():
-        choices = [splits.choice(case, name) for case in splits.cases()]
+        choices = [splits.choice(case, name)[:2] for case in splits.cases()]
         said("allocation", f"both roads, {words}",
-             lambda w, c=choices: in_optimal_set(
+             lambda w, c=choices: near_optimal(
                  c, margin=w.margin, level=w.level, replicates=results.replicates
              ))  # fmt: skip
     said(
@@ -127,14 +128,14 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     said(
         "dk-log",
         TEMPERATURES["transformer"],
-        lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | {"replicates": 0}),
+        lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | exact),
     )
     for name in ("fixed", "tuned"):
         gaps = np.array([s - 1 for s in slopes(optimum.sel(dense_budget=large), name).values()])
         said(
             "heads-linear",
             TEMPERATURES[name],
-            lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | {"replicates": 0}),
+            lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | exact),
         )
     return verdicts
 

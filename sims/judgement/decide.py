@@ -1,7 +1,7 @@
 """Deciding a claim from effects and their Monte Carlo errors.
 
-Every function returns a :class:`Finding` with one of three verdicts. With margin δ fixed before
-the run:
+Every function returns a :class:`~sims.judgement.settle.Finding` with one of three verdicts. With
+margin δ fixed before the run:
 
 - **supported**: at *every* point the test that the effect is outside rejects. Each is made at the
   full ``1 − level``: all must reject, so none needs a share of it (intersection–union);
@@ -15,35 +15,19 @@ at whatever moment sampling stops, also when it stops because of the verdict. Wh
 batches was fixed before the run, ``fixed=True`` takes t intervals, which are narrower. One-sided
 tests use the two-sided interval, which is a little strict.
 
-Nothing outside this package knows how an interval is made.
+An effect without sampling is declared so, by ``batches = inf``. One that does come from batches
+and does not vary between them supports nothing: draws used again look like certainty. It may
+refute.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sims.errors import InputError
-from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_width, sequence_p
-
-VERDICTS = ("supported", "refuted", "inconclusive")
-Names = str | tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of a decision; the fields have the meaning that they have in ``Verdict``."""
-
-    verdict: str
-    effect: float | None
-    interval: tuple[float, float] | None
-    margin: float
-    level: float
-    replicates: int
-    reason: str
-    p_value: float | None = None
-    needs: dict[str, float] = field(default_factory=dict)
+from sims.judgement.settle import FROZEN, Finding, Names, missing, settle
 
 
 def identity(
@@ -66,7 +50,7 @@ def identity(
     """
     gaps = (np.abs(np.asarray(gaps, float)) / np.asarray(condition, float)).ravel()
     if not gaps.size or not np.isfinite(gaps).all():
-        return _missing(gaps, margin, level, replicates)
+        return missing(gaps, margin, level, replicates)
     worst = float(gaps.max())
     verdict = "supported" if worst <= margin else "refuted"
     sign = "≤" if worst <= margin else ">"
@@ -83,23 +67,23 @@ def equivalence(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether every effect is within ±margin of zero.
 
     Args:
         effects: one a point, e.g. relative gaps between theory and simulation.
-        errors: their MCSE; 0 for a deterministic effect.
+        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
         margin: δ ≥ 0, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
-    return _decide(
+    return settle(
         effects, errors, margin - np.abs(np.ravel(np.asarray(effects, float))), margin, level,
         batches, replicates, points, fixed=fixed, words=f"every effect within ±{margin:.3g}",
     )  # fmt: skip
@@ -114,23 +98,23 @@ def bound(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether no excess over a bound is larger than the margin.
 
     Args:
         excess: value − upper bound (or lower bound − value), one a point.
-        errors: their MCSE; 0 for a deterministic effect.
+        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
         margin: δ, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
-    return _decide(
+    return settle(
         excess, errors, margin - np.ravel(np.asarray(excess, float)), margin, level,
         batches, replicates, points, fixed=fixed, words=f"every excess at most {margin:.3g}",
     )  # fmt: skip
@@ -145,24 +129,24 @@ def ordering(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether every difference between neighbours is above the margin (0: strictly monotone).
 
     Args:
         differences: next − previous, one a pair of neighbours; paired over common draws if the
             points share them.
-        errors: their MCSE; 0 for a deterministic effect.
+        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
         margin: δ, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
-    return _decide(
+    return settle(
         differences, errors, np.ravel(np.asarray(differences, float)) - margin, margin, level,
         batches, replicates, points, fixed=fixed, strict=True,
         words=f"every step above {margin:.3g}",
@@ -192,27 +176,28 @@ def rate(
         x: positive, at least 3 values.
         y: positive.
         errors: MCSE of y, (k,), taken as independent; or the (k, k) covariance of y, as from
-            :func:`batch_covariance` when points share draws; or all 0 for deterministic y.
+            :func:`batch_covariance` when points share draws; or all 0 for deterministic y
+            (``batches`` inf).
         expected: the slope claimed.
         margin: δ, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
     x, y, errors = (np.asarray(a, float) for a in (x, y, errors))
     spread = np.sqrt(np.diag(errors)) if errors.ndim == 2 else errors
     usable = np.concatenate([x.ravel(), y.ravel(), spread.ravel()])
     if x.shape != y.shape or x.ndim != 1 or spread.shape != y.shape:
         raise InputError("rate", (x.shape, y.shape, errors.shape), "(k,), (k,), (k,) or (k, k)")
-    exact = bool((spread == 0).all())
+    exact = bool(np.isinf(batches).all() and (spread == 0).all())
     bad = not np.isfinite(usable).all() or (x <= 0).any() or (y <= 0).any() or len(x) < 3
     if bad or (not exact and (spread <= 0).any()):
         reason = "a slope needs at least 3 positive values, each with its error"
-        finding = _missing(usable, margin, level, replicates)
+        finding = missing(usable, margin, level, replicates)
         return finding if not np.isfinite(usable).all() else replace(finding, reason=reason)
     weight = np.ones_like(y) if exact else (y / spread) ** 2
     design = np.stack([np.ones_like(x), np.log(x)], axis=1)
@@ -227,9 +212,11 @@ def rate(
         covariance = errors if errors.ndim == 2 else np.diag(errors**2)
         variance = float(solve[1] / y @ covariance @ (solve[1] / y)) * max(misfit, 1.0)
         freedom = int(np.min(batches)) - 1
-    finding = _decide(
-        [slope - expected], [np.sqrt(variance)], [margin - abs(slope - expected)], margin, level,
-        freedom + 1, replicates, None if points is None else [_together(points)],
+    perfect = exact and np.sqrt(variance) <= FROZEN * (abs(slope) + margin)
+    error = 0.0 if perfect else np.sqrt(variance)
+    finding = settle(
+        [slope - expected], [error], [margin - abs(slope - expected)], margin, level,
+        np.inf if perfect else freedom + 1, replicates, points and [_together(points)],
         words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact or fixed,
     )  # fmt: skip
     interval = finding.interval and (finding.interval[0] + expected, finding.interval[1] + expected)
@@ -256,7 +243,7 @@ def remainder(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether the gap between first-order theory and the truth falls like ``size^−order``.
 
@@ -287,94 +274,3 @@ def _together(points: Sequence[Names]) -> tuple[str, ...]:
     """All the points behind several effects, each once."""
     names = [p for name in points for p in ((name,) if isinstance(name, str) else name)]
     return tuple(dict.fromkeys(names))
-
-
-def _decide(
-    effects: Any,
-    errors: Any,
-    room: Any,
-    margin: float,
-    level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None,
-    *,
-    words: str,
-    fixed: bool,
-    strict: bool = False,
-) -> Finding:
-    """The three-valued decision, from how far each effect lies inside its margin (``room``)."""
-    if not 0 < level < 1 or not np.isfinite(margin):
-        raise InputError("level, margin", (level, margin), "level in (0, 1), a finite margin")
-    effects, errors, room, batches = np.broadcast_arrays(
-        *(np.ravel(np.asarray(a, float)) for a in (effects, errors, room, batches))
-    )
-    sound = np.isfinite(effects) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
-    if not effects.size or not sound.all():
-        return _missing(np.where(sound, effects, np.nan), margin, level, replicates)
-    if points is not None and len(points) != effects.size:
-        raise InputError("points", len(points), f"{effects.size}, one an effect")
-    k, alpha = effects.size, 1 - level
-
-    def half_width(a: float) -> np.ndarray:
-        return (fixed_half_width if fixed else sequence_half_width)(errors, batches - fixed, a)
-
-    def p_of(distance: np.ndarray) -> np.ndarray:
-        return (fixed_p if fixed else sequence_p)(distance, errors, batches - fixed)
-
-    single, joint = half_width(alpha), half_width(alpha / k)
-    settled = room - single > 0 if strict else room - single >= 0
-    beyond = -room - joint
-    refuted, supported = bool((beyond > 0).any()), bool(settled.all())
-    verdict = "refuted" if refuted else "supported" if supported else "inconclusive"
-    # A deterministic effect at its margin is settled, not at a positive distance.
-    p_inside = float(np.max(np.where(settled & (errors == 0), 0.0, p_of(room))))
-    p_outside = float(min(1.0, k * np.min(p_of(-room))))
-    p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
-    worst = int(np.argmax(beyond) if refuted else np.argmin(room - single))
-    half = single[worst] if supported else joint[worst]
-    of = f" (worst of {k} points shown)" if k > 1 else ""
-    needs: dict[str, float] = {}
-    if supported:
-        reason = words + of
-    elif refuted:
-        reason = f"not {words}: {int((beyond > 0).sum())} of {k} wholly outside" + of
-    else:
-        left = ~settled
-        # What settles a point: its own interval on the inside, the joint one on the outside.
-        width = np.where(room > 0, single, joint)[left]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(np.isfinite(width), (width / np.abs(room[left])) ** 2, 4.0)
-        factor = np.nan_to_num(factor, nan=np.inf)
-        # One point outside settles the claim: no other needs more if one seems to be.
-        seems = room[left] < 0
-        decisive = float(np.min(factor[seems]) if seems.any() else np.max(factor))
-        reason = f"{words}: open at {int(left.sum())} of {k}; " + _needed(decisive, replicates)
-        if points is not None:
-            for index, growth in zip(np.flatnonzero(left).tolist(), factor, strict=True):
-                if seems.any() and growth > decisive:
-                    continue
-                name = points[index]
-                for part in (name,) if isinstance(name, str) else name:
-                    needs[part] = max(needs.get(part, 0.0), float(min(growth, 1e9)))
-    interval = float(effects[worst] - half), float(effects[worst] + half)
-    # So few batches that nothing can be excluded have no interval.
-    shown = interval if np.isfinite(half) else None
-    return Finding(
-        verdict, float(effects[worst]), shown, margin, level, replicates, reason, p, needs
-    )
-
-
-def _needed(factor: float, replicates: int) -> str:
-    """How many replicates would decide, if the effects stay where they are."""
-    if not factor < 1e4:
-        return "an effect lies at the margin: no affordable number of replicates decides"
-    digits = 10.0 ** max(len(str(int(factor * replicates))) - 2, 0)
-    return f"about {int(np.ceil(factor * replicates / digits) * digits):,} replicates would decide"
-
-
-def _missing(values: Any, margin: float, level: float, replicates: int) -> Finding:
-    values = np.ravel(np.asarray(values, float))
-    bad = int((~np.isfinite(values)).sum())
-    reason = f"{bad} of {values.size} values are missing" if values.size else "missing: no data"
-    return Finding("inconclusive", None, None, margin, level, replicates, reason, 1.0)
