@@ -1,17 +1,21 @@
 """Claims `angles` and `extremes`; the figure: noise correlation and variance kept against θ."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 from sims.theory import noise_correlation_law
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KERNEL, WIDTH = "heads.kernel", "heads.width"
 ANGLE, BANDWIDTH = "heads.frames.angle", "heads.bandwidth"

@@ -1,11 +1,17 @@
 """The gap between exact and first-order theory against n."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, batch_covariance, claim, remainder
 from sims.results import Results, common
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TERMS = {"noise variance": "noise_variance", "total variance": "variance"}
 KERNELS = ("gaussian", "softmax")
