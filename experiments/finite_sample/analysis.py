@@ -77,7 +77,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
                 expected=-1.0,
                 margin=chosen.margin,
                 level=chosen.level,
-                batches=2,
+                batches=np.inf,
                 replicates=0,
             )
         else:
@@ -90,7 +90,7 @@ def judge(results: Results, experiment) -> list[Verdict]:
                 np.zeros(len(gaps)),
                 margin=chosen.margin,
                 level=chosen.level,
-                batches=2,
+                batches=np.inf,
                 replicates=0,
             )
         verdicts.append(Verdict.of(chosen, results.experiment, found))

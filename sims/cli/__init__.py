@@ -129,25 +129,33 @@ def _parser() -> argparse.ArgumentParser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
-        if name == "simulate":
+        if name in ("simulate", "predict"):
             step.add_argument(
                 "--seed-offset",
                 type=_whole,
                 default=0,
                 metavar="K",
-                help="add K to the experiment's seed: the same run with other draws",
+                help="add K to the experiment's seed: the same run with other draws (of "
+                "predictions, only those of learned heads change)",
             )
     seeds = _command(
         commands,
         "seeds",
         "seeds:seeds",
-        "judge the whole ledger again with other seeds",
-        "Simulates every experiment with seeds 1, 2, … added to its own, judges it, and says which "
+        "judge the ledger again with other seeds",
+        "Simulates experiments with seeds 1, 2, … added to their own, judges them, and says which "
         "verdicts turned. Needs a finished run; what is done is kept if interrupted.",
     )
     _fidelity(seeds)
     seeds.add_argument(
         "--count", type=_whole, default=20, metavar="N", help="how many other seeds (default: 20)"
+    )
+    seeds.add_argument(
+        "--experiment",
+        action="append",
+        metavar="NAME",
+        help="only this one (may be given several times); the others' verdicts stay those of the "
+        "run in Holm's adjustment",
     )
 
     audit = _command(

@@ -51,8 +51,8 @@ def claims(options: Namespace) -> None:
     if options.json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
-    for heading, own in (("The paper's claims", False), ("Our own claims", True)):
-        chosen = [r for r in rows if (r["claim"] in extra) == own]
+    for heading, ours in (("The paper's claims", False), ("Our own claims", True)):
+        chosen = [r for r in rows if (r["claim"] in extra) == ours]
         if chosen:
             print(heading)
             table(

@@ -1,6 +1,7 @@
-"""``sims seeds``: the whole ledger again with other seeds; does any verdict turn?"""
+"""``sims seeds``: the ledger again with other seeds; does any verdict turn?"""
 
 import json
+import os
 import shutil
 import sys
 from argparse import Namespace
@@ -8,40 +9,47 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from sims.cli.steps import judge, simulate
+from sims.cli.steps import all_claims, judge, learns, predict, simulate
 from sims.errors import InputError
-from sims.fingerprint import experiments
+from sims.fingerprint import experiments, fingerprint
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
 
 
 def seeds(options: Namespace) -> None:
-    """Simulate and judge every experiment with other seeds, and compare with the ledger.
+    """Simulate and judge experiments with other seeds, and compare with the ledger.
 
-    Predictions are those of the run. What is finished is kept: an interrupted command goes on, and
-    a larger count adds seeds.
+    One process, an experiment after the other, so that all seeds of one share what was compiled.
+    Predictions are those of the run (but where heads are learned, whose seeds are other ones), and
+    laws fitted to them are fitted once. What is finished is kept: an interrupted command goes on,
+    a larger count adds seeds, and experiments can be run one by one.
     """
     folder = Path("results", options.fidelity)
     base = read_ledger(folder / "ledger.json")
+    names = options.experiment or experiments()
+    for name in names:
+        if name not in {v.experiment for v in base}:
+            raise InputError("--experiment", name, "an experiment of the ledger")
     if options.count < 1:
         raise InputError("--count", options.count, "at least 1")
-    for offset in range(1, options.count + 1):
-        for name in experiments():
+    for name in names:
+        for offset in range(1, options.count + 1):
             _one(folder, name, offset, options.fidelity)
-        print(f"seed {offset} of {options.count}: done", file=sys.stderr, flush=True)
-    found = compare(base, [_ledger(folder, k) for k in range(1, options.count + 1)])
+            print(f"{name}: seed {offset} of {options.count}", file=sys.stderr, flush=True)
+    found = compare(base, _ledgers(folder))
     (folder / "seeds.json").write_text(
         json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
     for row in found["rows"]:
-        if row["turned"] or len(row["verdicts"]) > 1:
+        if row["turned"] or set(row["verdicts"]) != {row["first"]}:
             counts = ", ".join(f"{n} {kind}" for kind, n in row["verdicts"].items())
             said = (
                 f"{row['claim']} ({row['experiment']}, {row['regime']}): {row['first']}; {counts}"
             )
             print(("TURNED  " if row["turned"] else "        ") + said)
     print(
-        f"{options.count} seeds, {len(found['rows'])} verdicts each: {found['turned']} turned "
-        f"between supported and refuted; {found['inconclusive']} of {found['judged']} inconclusive"
+        f"{len(found['rows'])} of {len(base)} verdicts, {found['judged']} times with other seeds: "
+        f"{found['turned']} turned between supported and refuted; "
+        f"{found['inconclusive']} of {found['judged']} inconclusive"
     )
 
 
@@ -50,17 +58,25 @@ def compare(base: list[Verdict], others: list[list[Verdict]]) -> dict[str, Any]:
 
     Args:
         base: the ledger.
-        others: one ledger a seed, of the same claims.
+        others: one ledger a seed, of the experiments that were run with it.
 
     Returns:
         ``rows`` (claim, experiment, regime, first, verdicts by kind, turned: whether both
-        supported and refuted occur), ``turned`` (how many rows), ``judged``, ``inconclusive``.
+        supported and refuted occur) of the experiments that were run, ``turned`` (how many rows),
+        ``judged``, ``inconclusive``.
     """
-    table = [{_key(v): v.verdict for v in ledger} for ledger in others]
-    rows = []
+    tables = [
+        ({v.experiment for v in ledger}, {_key(v): v.verdict for v in ledger}) for ledger in others
+    ]
+    rows: list[dict[str, Any]] = []
     for verdict in base:
-        counts = Counter(ledger.get(_key(verdict), "missing") for ledger in table)
-        kinds = {verdict.verdict, *counts}
+        counts = Counter(
+            table.get(_key(verdict), "missing")
+            for run, table in tables
+            if verdict.experiment in run
+        )
+        if not counts:
+            continue
         rows.append(
             {
                 "claim": verdict.claim,
@@ -68,14 +84,14 @@ def compare(base: list[Verdict], others: list[list[Verdict]]) -> dict[str, Any]:
                 "regime": verdict.regime,
                 "first": verdict.verdict,
                 "verdicts": dict(counts),
-                "turned": {"supported", "refuted"} <= kinds,
+                "turned": {"supported", "refuted"} <= {verdict.verdict, *counts},
             }
         )
     return {
         "rows": rows,
         "turned": sum(bool(row["turned"]) for row in rows),
-        "judged": len(others) * len(base),
-        "inconclusive": sum(v == "inconclusive" for ledger in table for v in ledger.values()),
+        "judged": sum(sum(row["verdicts"].values()) for row in rows),
+        "inconclusive": sum(row["verdicts"].get("inconclusive", 0) for row in rows),
     }
 
 
@@ -86,24 +102,34 @@ def _key(verdict: Verdict) -> tuple[str, str, str]:
 def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
     """One experiment with one other seed: its verdicts, and no data, are kept."""
     home = folder / "seeds" / str(offset) / name
-    verdicts = home / "verdicts.json"
-    if verdicts.is_file():
+    done, code = home / "verdicts.json", home / "code"
+    now = " ".join(fingerprint(step, name, fidelity) for step in ("simulate", "predict", "judge"))
+    if done.is_file() and code.is_file() and code.read_text() == now:
         return
-    home.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder / name / "theory.nc", home / "theory.nc")
-    asked = {"experiment": name, "fidelity": fidelity}
-    simulate(Namespace(**asked, output=str(home / "simulation.nc"), seed_offset=offset))
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    asked = {"experiment": name, "fidelity": fidelity, "seed_offset": offset}
+    if learns(name, fidelity):
+        predict(Namespace(**asked, output=str(home / "theory.nc")))
+    else:
+        os.symlink((folder / name / "theory.nc").resolve(strict=True), home / "theory.nc")
+    simulate(Namespace(**asked, output=str(home / "simulation.nc")))
     judge(Namespace(**asked, output=str(home / "judged.json")))
-    (home / "judged.json").replace(verdicts)
     shutil.rmtree(home / ".points", ignore_errors=True)
     for road in ("simulation", "theory"):
         (home / f"{road}.nc").unlink()
+    code.write_text(now)
+    (home / "judged.json").replace(done)
 
 
-def _ledger(folder: Path, offset: int) -> list[Verdict]:
-    home = folder / "seeds" / str(offset)
-    found = adjust(
-        [v for name in experiments() for v in read_ledger(home / name / "verdicts.json")]
-    )
-    write_verdicts(found, home / "ledger.json")
+def _ledgers(folder: Path) -> list[list[Verdict]]:
+    """A ledger a seed, adjusted; experiments that were not run with it are as in the run itself."""
+    found = []
+    for home in sorted((folder / "seeds").glob("*"), key=lambda p: int(p.name)):
+        run = [name for name in experiments() if (home / name / "verdicts.json").is_file()]
+        files = [(home if n in run else folder) / n / "verdicts.json" for n in experiments()]
+        rows = [v for file in files if file.is_file() for v in read_ledger(file)]
+        ledger = [v for v in adjust(rows, all_claims()) if v.experiment in run]
+        write_verdicts(ledger, home / "ledger.json")
+        found.append(ledger)
     return found

@@ -5,6 +5,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from pathlib import Path
 from types import ModuleType
@@ -19,11 +20,7 @@ def simulate(options: Namespace) -> None:
     from sims.experiment import Point, load_experiment
 
     folder = folder_of(options.experiment)
-    experiment = load_experiment(folder)
-    if options.seed_offset:
-        other = experiment.simulation.seed + options.seed_offset
-        changed = experiment.simulation.model_copy(update={"seed": other})
-        experiment = experiment.model_copy(update={"simulation": changed})
+    experiment = _reseeded(load_experiment(folder), options)
     settings = experiment.simulation_at(options.fidelity)
 
     def estimate(point: Point, resume: Any = None, batches: int | None = None) -> Any:
@@ -47,7 +44,7 @@ def simulate(options: Namespace) -> None:
         return sample_until_decided(
             experiment,
             options.fidelity,
-            sum(len(load_experiment(folder_of(name)).claims) for name in experiments()),
+            all_claims(),
             data,
             {name: data[name] if longer is None else longer for name, longer in held.items()},
             _output(options, "simulation.nc").with_name("theory.nc"),
@@ -67,7 +64,7 @@ def predict(options: Namespace) -> None:
     from sims.experiment import Point, load_experiment
 
     folder = folder_of(options.experiment)
-    experiment = load_experiment(folder)
+    experiment = _reseeded(load_experiment(folder), options)
     settings = experiment.theory
 
     def prediction(point: Point) -> Any:
@@ -176,12 +173,16 @@ def plot(options: Namespace) -> None:
 
 
 def ledger(options: Namespace) -> None:
-    """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm."""
+    """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm.
+
+    Claims that have not been judged count in the adjustment.
+    """
     from sims.judgement import adjust, read_ledger, write_verdicts
 
     output = _output(options, "ledger.json")
     files = [output.parent / name / "verdicts.json" for name in experiments()]
-    write_verdicts(adjust([v for f in files if f.is_file() for v in read_ledger(f)]), output)
+    found = [v for f in files if f.is_file() for v in read_ledger(f)]
+    write_verdicts(adjust(found, all_claims()), output)
 
 
 def report(options: Namespace) -> None:
@@ -190,6 +191,13 @@ def report(options: Namespace) -> None:
 
     output = _output(options, "report.html")
     write_report(output.parent, options.fidelity, output)
+
+
+def all_claims() -> int:
+    """How many claims the experiment files of this folder make."""
+    from sims.experiment import load_experiment
+
+    return sum(len(load_experiment(folder_of(name)).claims) for name in experiments())
 
 
 def _judged(options: Namespace, name: str) -> tuple[Path, Any, Any, Path]:
@@ -224,8 +232,46 @@ def _analysis(folder: Path) -> ModuleType:
     return _module(path)
 
 
+def learns(name: str, fidelity: str) -> bool:
+    """Whether the experiment learns heads from seeds of its own, which both roads take."""
+    from sims.experiment import load_experiment
+
+    experiment = load_experiment(folder_of(name))
+    experiment.at(fidelity)
+    return "seeds" in experiment.settings
+
+
+def _reseeded(experiment: Any, options: Namespace) -> Any:
+    """The experiment with ``seed_offset`` added to its seed; learned heads start from new ones."""
+    offset = getattr(options, "seed_offset", 0)
+    if not offset:
+        return experiment
+
+    def moved(settings: dict[str, Any]) -> dict[str, Any]:
+        if "seeds" not in settings:
+            return settings
+        seeds = settings["seeds"]
+        return settings | {"seeds": seeds | {"first": seeds["first"] + 1000 * offset}}
+
+    settings = moved(experiment.settings)
+    settings |= {k: moved(v) for k, v in settings.items() if isinstance(v, dict)}
+    other = {"seed": experiment.simulation.seed + offset}
+    return experiment.model_copy(
+        update={
+            "simulation": experiment.simulation.model_copy(update=other),
+            "settings": settings,
+        }
+    )
+
+
 def _module(path: Path) -> ModuleType:
     """A module of an experiment's folder, by its path (the folder is no package)."""
+    return _loaded(path.resolve(), path.stat().st_mtime_ns)
+
+
+@cache
+def _loaded(path: Path, _: int) -> ModuleType:
+    # Once a process: what a module of an experiment compiles is kept from seed to seed.
     spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None

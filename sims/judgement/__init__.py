@@ -3,7 +3,7 @@
 Analyses use the names below and nothing else of this package.
 """
 
-from sims.judgement.best import in_optimal_set, optimal_set
+from sims.judgement.best import near_optimal, optimal_set
 from sims.judgement.claims import PAPER_CLAIMS
 from sims.judgement.decide import (
     Finding,
@@ -30,7 +30,7 @@ __all__ = [
     "equivalence",
     "holm",
     "identity",
-    "in_optimal_set",
+    "near_optimal",
     "optimal_set",
     "ordering",
     "rate",

@@ -15,7 +15,9 @@ at whatever moment sampling stops, also when it stops because of the verdict. Wh
 batches was fixed before the run, ``fixed=True`` takes t intervals, which are narrower. One-sided
 tests use the two-sided interval, which is a little strict.
 
-Nothing outside this package knows how an interval is made.
+An effect without sampling is declared so, by ``batches = inf``. One that does come from batches
+and does not vary between them supports nothing: draws used again look like certainty. It may
+refute.
 """
 
 from collections.abc import Sequence
@@ -29,6 +31,8 @@ from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_wi
 
 VERDICTS = ("supported", "refuted", "inconclusive")
 Names = str | tuple[str, ...]
+FROZEN = 1e-10
+"""A Monte Carlo error below this share of effect and margin is that of values that do not vary."""
 
 
 @dataclass(frozen=True)
@@ -83,21 +87,21 @@ def equivalence(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether every effect is within ±margin of zero.
 
     Args:
         effects: one a point, e.g. relative gaps between theory and simulation.
-        errors: their MCSE; 0 for a deterministic effect.
+        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
         margin: δ ≥ 0, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
     return _decide(
         effects, errors, margin - np.abs(np.ravel(np.asarray(effects, float))), margin, level,
@@ -114,21 +118,21 @@ def bound(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether no excess over a bound is larger than the margin.
 
     Args:
         excess: value − upper bound (or lower bound − value), one a point.
-        errors: their MCSE; 0 for a deterministic effect.
+        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
         margin: δ, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
     return _decide(
         excess, errors, margin - np.ravel(np.asarray(excess, float)), margin, level,
@@ -145,22 +149,22 @@ def ordering(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether every difference between neighbours is above the margin (0: strictly monotone).
 
     Args:
         differences: next − previous, one a pair of neighbours; paired over common draws if the
             points share them.
-        errors: their MCSE; 0 for a deterministic effect.
+        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
         margin: δ, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
     return _decide(
         differences, errors, np.ravel(np.asarray(differences, float)) - margin, margin, level,
@@ -192,23 +196,24 @@ def rate(
         x: positive, at least 3 values.
         y: positive.
         errors: MCSE of y, (k,), taken as independent; or the (k, k) covariance of y, as from
-            :func:`batch_covariance` when points share draws; or all 0 for deterministic y.
+            :func:`batch_covariance` when points share draws; or all 0 for deterministic y
+            (``batches`` inf).
         expected: the slope claimed.
         margin: δ, in the unit of the effects.
         level: simultaneous confidence.
-        batches: B, one number or one a point.
+        batches: B, one number or one a point; inf: not sampled, hence without error.
         replicates: replicates behind a point (the fewest).
         points: of the experiment's grid, the point or points behind each effect: what needs more
             replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run: t intervals, narrower with few
-            batches, instead of confidence sequences.
+        fixed: the number of batches was fixed before the run (all, or one bool a point): t
+            intervals, narrower with few batches, instead of confidence sequences.
     """
     x, y, errors = (np.asarray(a, float) for a in (x, y, errors))
     spread = np.sqrt(np.diag(errors)) if errors.ndim == 2 else errors
     usable = np.concatenate([x.ravel(), y.ravel(), spread.ravel()])
     if x.shape != y.shape or x.ndim != 1 or spread.shape != y.shape:
         raise InputError("rate", (x.shape, y.shape, errors.shape), "(k,), (k,), (k,) or (k, k)")
-    exact = bool((spread == 0).all())
+    exact = bool(np.isinf(batches).all() and (spread == 0).all())
     bad = not np.isfinite(usable).all() or (x <= 0).any() or (y <= 0).any() or len(x) < 3
     if bad or (not exact and (spread <= 0).any()):
         reason = "a slope needs at least 3 positive values, each with its error"
@@ -227,9 +232,11 @@ def rate(
         covariance = errors if errors.ndim == 2 else np.diag(errors**2)
         variance = float(solve[1] / y @ covariance @ (solve[1] / y)) * max(misfit, 1.0)
         freedom = int(np.min(batches)) - 1
+    perfect = exact and np.sqrt(variance) <= FROZEN * (abs(slope) + margin)
+    error = 0.0 if perfect else np.sqrt(variance)
     finding = _decide(
-        [slope - expected], [np.sqrt(variance)], [margin - abs(slope - expected)], margin, level,
-        freedom + 1, replicates, None if points is None else [_together(points)],
+        [slope - expected], [error], [margin - abs(slope - expected)], margin, level,
+        np.inf if perfect else freedom + 1, replicates, points and [_together(points)],
         words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact or fixed,
     )  # fmt: skip
     interval = finding.interval and (finding.interval[0] + expected, finding.interval[1] + expected)
@@ -256,7 +263,7 @@ def remainder(
     batches: Any,
     replicates: int,
     points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    fixed: Any = False,
 ) -> Finding:
     """Whether the gap between first-order theory and the truth falls like ``size^−order``.
 
@@ -300,35 +307,43 @@ def _decide(
     points: Sequence[Names] | None,
     *,
     words: str,
-    fixed: bool,
+    fixed: Any,
     strict: bool = False,
 ) -> Finding:
     """The three-valued decision, from how far each effect lies inside its margin (``room``)."""
     if not 0 < level < 1 or not np.isfinite(margin):
         raise InputError("level, margin", (level, margin), "level in (0, 1), a finite margin")
-    effects, errors, room, batches = np.broadcast_arrays(
-        *(np.ravel(np.asarray(a, float)) for a in (effects, errors, room, batches))
+    effects, errors, room, batches, fixed = np.broadcast_arrays(
+        *(np.ravel(np.asarray(a, float)) for a in (effects, errors, room, batches, fixed))
     )
+    sampled = np.isfinite(batches)
+    if (errors[~sampled] > 0).any():
+        raise InputError("errors", errors[~sampled].max(), "0 where batches is inf (not sampled)")
     sound = np.isfinite(effects) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
     if not effects.size or not sound.all():
         return _missing(np.where(sound, effects, np.nan), margin, level, replicates)
     if points is not None and len(points) != effects.size:
         raise InputError("points", len(points), f"{effects.size}, one an effect")
     k, alpha = effects.size, 1 - level
+    count = np.where(sampled, batches, 2)
+    frozen = sampled & (errors <= FROZEN * (np.abs(effects) + abs(margin)))
 
     def half_width(a: float) -> np.ndarray:
-        return (fixed_half_width if fixed else sequence_half_width)(errors, batches - fixed, a)
+        student = fixed_half_width(errors, count - 1, a)
+        return np.where(fixed, student, sequence_half_width(errors, count, a))
 
     def p_of(distance: np.ndarray) -> np.ndarray:
-        return (fixed_p if fixed else sequence_p)(distance, errors, batches - fixed)
+        student = fixed_p(distance, errors, count - 1)
+        return np.where(fixed, student, sequence_p(distance, errors, count))
 
     single, joint = half_width(alpha), half_width(alpha / k)
-    settled = room - single > 0 if strict else room - single >= 0
+    settled = (room - single > 0 if strict else room - single >= 0) & ~frozen
     beyond = -room - joint
     refuted, supported = bool((beyond > 0).any()), bool(settled.all())
     verdict = "refuted" if refuted else "supported" if supported else "inconclusive"
     # A deterministic effect at its margin is settled, not at a positive distance.
-    p_inside = float(np.max(np.where(settled & (errors == 0), 0.0, p_of(room))))
+    inside = np.where(settled & (errors == 0), 0.0, p_of(room))
+    p_inside = float(np.max(np.where(frozen, 1.0, inside)))
     p_outside = float(min(1.0, k * np.min(p_of(-room))))
     p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
     worst = int(np.argmax(beyond) if refuted else np.argmin(room - single))
@@ -339,6 +354,11 @@ def _decide(
         reason = words + of
     elif refuted:
         reason = f"not {words}: {int((beyond > 0).sum())} of {k} wholly outside" + of
+    elif frozen.any():
+        still = int(frozen.sum())
+        reason = (
+            f"{words}: {still} of {k} values do not vary between batches, which supports nothing"
+        )
     else:
         left = ~settled
         # What settles a point: its own interval on the inside, the joint one on the outside.

@@ -82,8 +82,44 @@ def test_effect_at_the_margin_says_so():
 
 
 def test_deterministic_effects():
-    assert equivalence([0.0, 0.05], [0, 0], margin=0.05, **RUN).verdict == "supported"
-    assert ordering([0.0], [0.0], margin=0, **RUN).verdict == "inconclusive"  # not a rise
+    run = {**RUN, "batches": np.inf}
+    assert equivalence([0.0, 0.05], [0, 0], margin=0.05, **run).verdict == "supported"
+    assert ordering([0.0], [0.0], margin=0, **run).verdict == "inconclusive"  # not a rise
+    x = np.array([1.0, 2.0, 4.0])
+    for scatter in (0.0, 1e-3):
+        y = 3 / x * (1 + scatter * np.array([1, -2, 1]))
+        assert rate(x, y, 0 * x, expected=-1, margin=0.1, **run).verdict == "supported"
+    with pytest.raises(InputError, match="not sampled"):
+        equivalence([0.0], [0.1], margin=0.05, **run)
+
+
+@pytest.mark.parametrize("rounding", [0.0, 1e-17])
+def test_values_that_do_not_vary_support_nothing(rounding):
+    """Reused draws look like certainty. What they may do is refute."""
+    for fixed in (False, True):
+        run = {**RUN, "margin": 0.1, "fixed": fixed}
+        for decide, inside, outside in (
+            (equivalence, 0.01, 0.2),
+            (bound, -3, 0.2),
+            (ordering, 3, -1),
+        ):
+            for effects in ([inside], [inside, inside]):
+                found = decide(effects, [rounding, 0.001][: len(effects)], **run)
+                assert (found.verdict, found.needs) == ("inconclusive", {})
+                assert "do not vary" in found.reason
+                assert found.p_value == pytest.approx(1.0)
+            assert decide([inside, outside], rounding, **run).verdict == "refuted"
+    x = np.array([1.0, 2.0, 4.0])
+    found = rate(x, 3 / x, 0 * x, expected=-1, margin=0.1, **RUN)
+    assert found.verdict == "inconclusive"
+
+
+def test_fixed_may_differ_between_points():
+    """A t interval where the number of values was fixed, a sequence elsewhere."""
+    run = {"margin": 1.0, "level": 0.95, "replicates": 1}
+    mixed = equivalence([0.5, 0.0], [0.1, 0.1], batches=[20, 20], fixed=[True, False], **run)
+    alone = equivalence([0.5], [0.1], batches=20, fixed=True, **run)
+    assert mixed.interval == pytest.approx(alone.interval)
 
 
 def test_intervals_cover_simultaneously():
@@ -106,7 +142,6 @@ def test_rate():
     assert rate(x, 3 / x, 0.01 / x, **wanted).verdict == "supported"
     assert rate(x, 3 / x**2, 0.01 / x, **wanted).verdict == "refuted"
     assert rate(x, 3 / x, 1 / x, **wanted).verdict == "inconclusive"
-    assert rate(x, 3 / x, 0 * x, **wanted).effect == pytest.approx(-1)
     same = rate(x, 3 / x, np.diag((0.01 / x) ** 2), **wanted)
     assert same.interval == pytest.approx(rate(x, 3 / x, 0.01 / x, **wanted).interval)
     for y in (-3 / x, np.where(x > 4, np.nan, x)):

@@ -15,6 +15,8 @@ def test_holm_by_hand():
     # 4·0.01, max(·, 3·0.02), max(·, 2·0.03), max(·, 0.04)
     assert holm([0.02, 0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.06, 0.04, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    # Tests that were not made count: as if their p-values were 1.
+    assert holm([0.02, 0.01], 6) == pytest.approx(holm([0.02, 0.01, 1, 1, 1, 1])[:2])
 
 
 def test_family_wise_error():
@@ -46,3 +48,12 @@ def test_a_verdict_that_does_not_survive_is_open():
     assert found[3].adjusted == 1.0
     assert found[0].reason.startswith("supported by itself (p = 0.04), but not among 4 claims")
     assert adjust([replace(ROW, p_value=None)])[0].verdict == "supported"
+
+
+def test_claims_that_were_not_judged_count():
+    row = replace(ROW, p_value=0.02)
+    assert adjust([row, row])[0].verdict == "supported"
+    part = adjust([row, row], claims=12)
+    assert part[0].verdict == "inconclusive"
+    assert part[0].adjusted == pytest.approx(0.24)
+    assert "among 12 claims" in part[0].reason
