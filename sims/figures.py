@@ -39,7 +39,7 @@ GREY = "0.45"
 _INK = ".15"
 # seaborn's style "ticks" in the context "paper", as far as they are not matplotlib's own or changed
 # below; written out, since importing seaborn takes longer than drawing. The tests compare.
-SEABORN = {
+SEABORN: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": _INK,
     "axes.labelcolor": _INK,
@@ -53,7 +53,7 @@ SEABORN = {
     "xtick.color": _INK,
     "ytick.color": _INK,
 }
-STYLE = {
+STYLE: dict[Any, Any] = {
     **SEABORN,
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",

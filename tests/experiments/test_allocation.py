@@ -255,9 +255,9 @@ def test_laws_can_go_both_ways(results, experiment):
     def decided(name, decide):
         wanted = analysis.claim(experiment, "dk-log", "re-tuned bandwidth, square root")
         compared = analysis.laws(made, experiment.settings, name, "smooth")
-        return analysis._fitted(compared, wanted, decide).verdict
+        return decide(compared, margin=wanted.margin, level=wanted.level).verdict
 
-    assert decided("fixed", analysis._log_law) == "supported"
-    assert decided("tuned", analysis._log_law) == "refuted"
-    assert decided("tuned", analysis._square_root) == "supported"
-    assert decided("fixed", analysis._square_root) == "refuted"
+    assert decided("fixed", analysis.log_law) == "supported"
+    assert decided("tuned", analysis.log_law) == "refuted"
+    assert decided("tuned", analysis.square_root) == "supported"
+    assert decided("fixed", analysis.square_root) == "refuted"
