@@ -118,7 +118,7 @@ def test_an_unknown_experiment_is_named(run):
 
 def test_learned_heads_start_from_other_seeds():
     experiment = load_experiment("experiments/specialization")
-    moved = steps._reseeded(experiment, Namespace(seed_offset=2))
+    moved = steps._changed(experiment, Namespace(seed_offset=2))
     first = experiment.settings["seeds"]["first"]
     assert moved.simulation.seed == experiment.simulation.seed + 2
     assert moved.settings["seeds"]["first"] == first + 2000

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 KERNEL, WIDTH = "heads.kernel", "heads.width"
 ANGLE, BANDWIDTH = "heads.frames.angle", "heads.bandwidth"
+QUERIES_ALONE = 0.9
+"""Share of the variance from which on the queries' error is taken for all of it."""
 Terms = Mapping[str, np.ndarray]
 
 
@@ -38,13 +40,18 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         rows = table[table[KERNEL] == kernel]
         wanted = claim(experiment, "angles", f"{kernel} kernel")
         error = np.hypot(rows["correlation_mcse"], rows["query_error"])
+        # Where nearly all variance is that of the queries, whose number was fixed beforehand: t
+        # intervals with their freedom, and replicates do not help.
+        own = (rows["query_error"] ** 2 >= QUERIES_ALONE * error**2).to_numpy()
         finding = equivalence(
             rows["correlation"] / rows["law"] - 1,
             error / rows["law"],
             margin=wanted.margin,
             level=wanted.level,
-            batches=rows["batches"],
+            batches=np.where(own, rows["queries"], rows["batches"]),
             replicates=results.replicates,
+            points=[() if q else name for q, name in zip(own, rows["name"], strict=True)],
+            fixed=own,
         )
         # Part of the error is that of the queries, which more replicates alone do not lower.
         words = finding.reason.replace("replicates would", "replicates on more queries would")
@@ -154,6 +161,7 @@ def _table(results: Results) -> pd.DataFrame:
                 "correlation_mcse": correlation[1],
                 "law": float(theory["law"]),
                 "query_error": _query_error(theory),
+                "queries": theory.sizes["query"],
                 "kept": kept[0],
                 "kept_mcse": kept[1],
                 "kept_theory": float(theory["ensemble_variance"] / theory["variance"]),

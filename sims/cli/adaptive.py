@@ -12,13 +12,12 @@ from sims.experiment import ExperimentSpec, SimulationSpec
 from sims.judgement import Verdict
 from sims.results import Results, read
 
-GROWTH = (1.25, 4.0)
-"""Least and largest growth of a point's batches in one round: estimates of what is needed are
-rough while few batches are there."""
-SPARE = 1.15
+MOST_GROWTH = 2.0
+"""Of a point's batches in one round: estimates of what is needed are rough while few are there."""
+SPARE = 1.1
 """More than what would just decide, since effects move."""
-HOPELESS = 100.0
-"""A claim that seems to need this many times what may be spent is let be."""
+SURPRISE = 2.0
+"""Errors by which an effect may be off, before a claim is let be as out of reach."""
 MULTIPLE = 8
 """Batches come in multiples of this, so that no device idles."""
 
@@ -79,12 +78,10 @@ def sample_until_decided(
             provenance={"simulation": origin, "theory": origin},
         )
         verdicts = judge(results, strict)
-        needs = _needs(verdicts, settings)
+        needs = _needs(verdicts, {name: results.batches(name) for name in current}, limit)
         if settings.decide == "equal" and needs:
             needs = dict.fromkeys(current, max(needs.values()))
-        targets = {
-            name: _target(results.batches(name), growth, limit) for name, growth in needs.items()
-        }
+        targets = {name: _target(results.batches(name), b, limit) for name, b in needs.items()}
         growing = {name: b for name, b in targets.items() if b > results.batches(name)}
         opened = sum(v.verdict == "inconclusive" for v in verdicts)
         total = sum(results.batches(name) for name in points)
@@ -101,18 +98,28 @@ def sample_until_decided(
             current[name] = terms.cut(longest[name], batches)
 
 
-def _needs(verdicts: list[Verdict], settings: SimulationSpec) -> dict[str, float]:
-    """Growth that each point needs for all open claims; those far out of reach ask for nothing."""
-    reach = (settings.max_batches or settings.batches) / settings.batches
+def _needs(verdicts: list[Verdict], batches: dict[str, int], limit: int) -> dict[str, float]:
+    """Batches that each point needs for all open claims; those out of reach ask for nothing."""
     needs: dict[str, float] = {}
     for verdict in verdicts:
-        # A claim that lies at its margin would take everything there is and stay open.
-        if verdict.needs and min(verdict.needs.values()) <= HOPELESS * reach:
-            for name, growth in verdict.needs.items():
-                needs[name] = max(needs.get(name, 1.0), growth)
+        # Where one point cannot be settled, what the claim's others get is spent for nothing.
+        if all(_least(b, batches[name]) <= limit for name, b in verdict.needs.items()):
+            for name, wanted in verdict.needs.items():
+                needs[name] = max(needs.get(name, 0.0), wanted)
     return needs
 
 
-def _target(batches: int, growth: float, limit: int) -> int:
-    wanted = batches * float(np.clip(SPARE * growth, *GROWTH))
-    return min(limit, MULTIPLE * int(np.ceil(wanted / MULTIPLE)))
+def _least(wanted: float, batches: int) -> float:
+    """Batches that would do if the effect turned out :data:`SURPRISE` errors better.
+
+    ``wanted`` follows from a room of r errors as ``batches·(w/r)²``, with w errors the half width
+    of an interval at the level of a ledger.
+    """
+    half_width = 6.0
+    room = half_width * np.sqrt(batches / wanted)
+    return float(batches * (half_width / (room + SURPRISE)) ** 2)
+
+
+def _target(batches: int, wanted: float, limit: int) -> int:
+    growth = float(np.clip(SPARE * wanted / batches, 1.0, MOST_GROWTH))
+    return min(limit, MULTIPLE * int(np.ceil(batches * growth / MULTIPLE)))

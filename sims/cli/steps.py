@@ -20,7 +20,7 @@ def simulate(options: Namespace) -> None:
     from sims.experiment import Point, load_experiment
 
     folder = folder_of(options.experiment)
-    experiment = _reseeded(load_experiment(folder), options)
+    experiment = _changed(load_experiment(folder), options)
     settings = experiment.simulation_at(options.fidelity)
 
     def estimate(point: Point, resume: Any = None, batches: int | None = None) -> Any:
@@ -48,7 +48,7 @@ def simulate(options: Namespace) -> None:
             data,
             {name: data[name] if longer is None else longer for name, longer in held.items()},
             _output(options, "simulation.nc").with_name("theory.nc"),
-            _analysis(folder).judge,
+            analysis(folder).judge,
             extend,
         )
 
@@ -64,7 +64,7 @@ def predict(options: Namespace) -> None:
     from sims.experiment import Point, load_experiment
 
     folder = folder_of(options.experiment)
-    experiment = _reseeded(load_experiment(folder), options)
+    experiment = _changed(load_experiment(folder), options)
     settings = experiment.theory
 
     def prediction(point: Point) -> Any:
@@ -134,7 +134,7 @@ def judge(options: Namespace) -> None:
     from sims.judgement import write_verdicts
 
     folder, experiment, results, output = _judged(options, "verdicts.json")
-    verdicts = _analysis(folder).judge(results, experiment)
+    verdicts = analysis(folder).judge(results, experiment)
     judged = sorted((v.claim, v.regime, v.margin) for v in verdicts)
     asked = sorted((c.id, c.regime, c.margin) for c in experiment.claims)
     if judged != asked:
@@ -151,7 +151,7 @@ def plot(options: Namespace) -> None:
     folder, experiment, results, output = _judged(options, "figure.pdf")
     from sims.judgement import read_ledger
 
-    analysis = _analysis(folder)
+    own = analysis(folder)
     verdicts = read_ledger(output.parent / "verdicts.json")
     # The ledger has the last word: there verdicts are adjusted for all claims together.
     whole = output.parent.parent / "ledger.json"
@@ -162,12 +162,12 @@ def plot(options: Namespace) -> None:
         (v.claim, v.regime, v.p_value) for v in adjusted
     }:
         verdicts = adjusted
-    numbers = analysis.numbers(results) if hasattr(analysis, "numbers") else {}
+    numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     caption = render_caption(folder / "caption.md", experiment, results, verdicts, numbers)
     # A figure of verdicts asks for them by a second parameter.
-    asked = (results, verdicts)[: len(signature(analysis.figure).parameters)]
+    asked = (results, verdicts)[: len(signature(own.figure).parameters)]
     with style():
-        figure = analysis.figure(*asked)
+        figure = own.figure(*asked)
     save(figure, output)
     (output.parent / "caption.md").write_text(caption, encoding="utf-8")
 
@@ -225,7 +225,8 @@ def _settings_digest(step: str, folder: Path, settings: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _analysis(folder: Path) -> ModuleType:
+def analysis(folder: Path) -> ModuleType:
+    """The module of an experiment that judges and draws."""
     path = folder / "analysis.py"
     if not path.is_file():
         raise InputError(str(path), "nothing", "a module with judge() and figure()")
@@ -241,9 +242,14 @@ def learns(name: str, fidelity: str) -> bool:
     return "seeds" in experiment.settings
 
 
-def _reseeded(experiment: Any, options: Namespace) -> Any:
-    """The experiment with ``seed_offset`` added to its seed; learned heads start from new ones."""
-    offset = getattr(options, "seed_offset", 0)
+def _changed(experiment: Any, options: Namespace) -> Any:
+    """The experiment with ``seed_offset`` added to its seeds and another rule of allocation."""
+    offset, decide = (getattr(options, k, None) for k in ("seed_offset", "decide"))
+    if decide:
+        at = experiment.at(options.fidelity)
+        at = at.model_copy(update={"simulation": at.simulation | {"decide": decide}})
+        fidelities = experiment.fidelities | {options.fidelity: at}
+        experiment = experiment.model_copy(update={"fidelities": fidelities})
     if not offset:
         return experiment
 
@@ -256,12 +262,8 @@ def _reseeded(experiment: Any, options: Namespace) -> Any:
     settings = moved(experiment.settings)
     settings |= {k: moved(v) for k, v in settings.items() if isinstance(v, dict)}
     other = {"seed": experiment.simulation.seed + offset}
-    return experiment.model_copy(
-        update={
-            "simulation": experiment.simulation.model_copy(update=other),
-            "settings": settings,
-        }
-    )
+    simulation = experiment.simulation.model_copy(update=other)
+    return experiment.model_copy(update={"simulation": simulation, "settings": settings})
 
 
 def _module(path: Path) -> ModuleType:

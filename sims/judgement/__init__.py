@@ -6,7 +6,6 @@ Analyses use the names below and nothing else of this package.
 from sims.judgement.best import near_optimal, optimal_set
 from sims.judgement.claims import PAPER_CLAIMS
 from sims.judgement.decide import (
-    Finding,
     batch_covariance,
     bound,
     equivalence,
@@ -16,6 +15,7 @@ from sims.judgement.decide import (
     remainder,
 )
 from sims.judgement.multiplicity import adjust, holm
+from sims.judgement.settle import Finding
 from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
 
 __all__ = [

@@ -7,7 +7,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from sims.errors import InputError
-from sims.judgement.decide import Finding, bound
+from sims.judgement.decide import bound
+from sims.judgement.settle import Finding
 
 Choice = tuple[np.ndarray, int]
 """Values (B, k) of the candidates, and the place of the one said to be best."""

@@ -1,7 +1,7 @@
 """Deciding a claim from effects and their Monte Carlo errors.
 
-Every function returns a :class:`Finding` with one of three verdicts. With margin δ fixed before
-the run:
+Every function returns a :class:`~sims.judgement.settle.Finding` with one of three verdicts. With
+margin δ fixed before the run:
 
 - **supported**: at *every* point the test that the effect is outside rejects. Each is made at the
   full ``1 − level``: all must reject, so none needs a share of it (intersection–union);
@@ -21,33 +21,13 @@ refute.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sims.errors import InputError
-from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_width, sequence_p
-
-VERDICTS = ("supported", "refuted", "inconclusive")
-Names = str | tuple[str, ...]
-FROZEN = 1e-10
-"""A Monte Carlo error below this share of effect and margin is that of values that do not vary."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The outcome of a decision; the fields have the meaning that they have in ``Verdict``."""
-
-    verdict: str
-    effect: float | None
-    interval: tuple[float, float] | None
-    margin: float
-    level: float
-    replicates: int
-    reason: str
-    p_value: float | None = None
-    needs: dict[str, float] = field(default_factory=dict)
+from sims.judgement.settle import FROZEN, Finding, Names, missing, settle
 
 
 def identity(
@@ -70,7 +50,7 @@ def identity(
     """
     gaps = (np.abs(np.asarray(gaps, float)) / np.asarray(condition, float)).ravel()
     if not gaps.size or not np.isfinite(gaps).all():
-        return _missing(gaps, margin, level, replicates)
+        return missing(gaps, margin, level, replicates)
     worst = float(gaps.max())
     verdict = "supported" if worst <= margin else "refuted"
     sign = "≤" if worst <= margin else ">"
@@ -103,7 +83,7 @@ def equivalence(
         fixed: the number of batches was fixed before the run (all, or one bool a point): t
             intervals, narrower with few batches, instead of confidence sequences.
     """
-    return _decide(
+    return settle(
         effects, errors, margin - np.abs(np.ravel(np.asarray(effects, float))), margin, level,
         batches, replicates, points, fixed=fixed, words=f"every effect within ±{margin:.3g}",
     )  # fmt: skip
@@ -134,7 +114,7 @@ def bound(
         fixed: the number of batches was fixed before the run (all, or one bool a point): t
             intervals, narrower with few batches, instead of confidence sequences.
     """
-    return _decide(
+    return settle(
         excess, errors, margin - np.ravel(np.asarray(excess, float)), margin, level,
         batches, replicates, points, fixed=fixed, words=f"every excess at most {margin:.3g}",
     )  # fmt: skip
@@ -166,7 +146,7 @@ def ordering(
         fixed: the number of batches was fixed before the run (all, or one bool a point): t
             intervals, narrower with few batches, instead of confidence sequences.
     """
-    return _decide(
+    return settle(
         differences, errors, np.ravel(np.asarray(differences, float)) - margin, margin, level,
         batches, replicates, points, fixed=fixed, strict=True,
         words=f"every step above {margin:.3g}",
@@ -217,7 +197,7 @@ def rate(
     bad = not np.isfinite(usable).all() or (x <= 0).any() or (y <= 0).any() or len(x) < 3
     if bad or (not exact and (spread <= 0).any()):
         reason = "a slope needs at least 3 positive values, each with its error"
-        finding = _missing(usable, margin, level, replicates)
+        finding = missing(usable, margin, level, replicates)
         return finding if not np.isfinite(usable).all() else replace(finding, reason=reason)
     weight = np.ones_like(y) if exact else (y / spread) ** 2
     design = np.stack([np.ones_like(x), np.log(x)], axis=1)
@@ -234,7 +214,7 @@ def rate(
         freedom = int(np.min(batches)) - 1
     perfect = exact and np.sqrt(variance) <= FROZEN * (abs(slope) + margin)
     error = 0.0 if perfect else np.sqrt(variance)
-    finding = _decide(
+    finding = settle(
         [slope - expected], [error], [margin - abs(slope - expected)], margin, level,
         np.inf if perfect else freedom + 1, replicates, points and [_together(points)],
         words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact or fixed,
@@ -294,107 +274,3 @@ def _together(points: Sequence[Names]) -> tuple[str, ...]:
     """All the points behind several effects, each once."""
     names = [p for name in points for p in ((name,) if isinstance(name, str) else name)]
     return tuple(dict.fromkeys(names))
-
-
-def _decide(
-    effects: Any,
-    errors: Any,
-    room: Any,
-    margin: float,
-    level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None,
-    *,
-    words: str,
-    fixed: Any,
-    strict: bool = False,
-) -> Finding:
-    """The three-valued decision, from how far each effect lies inside its margin (``room``)."""
-    if not 0 < level < 1 or not np.isfinite(margin):
-        raise InputError("level, margin", (level, margin), "level in (0, 1), a finite margin")
-    effects, errors, room, batches, fixed = np.broadcast_arrays(
-        *(np.ravel(np.asarray(a, float)) for a in (effects, errors, room, batches, fixed))
-    )
-    sampled = np.isfinite(batches)
-    if (errors[~sampled] > 0).any():
-        raise InputError("errors", errors[~sampled].max(), "0 where batches is inf (not sampled)")
-    sound = np.isfinite(effects) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
-    if not effects.size or not sound.all():
-        return _missing(np.where(sound, effects, np.nan), margin, level, replicates)
-    if points is not None and len(points) != effects.size:
-        raise InputError("points", len(points), f"{effects.size}, one an effect")
-    k, alpha = effects.size, 1 - level
-    count = np.where(sampled, batches, 2)
-    frozen = sampled & (errors <= FROZEN * (np.abs(effects) + abs(margin)))
-
-    def half_width(a: float) -> np.ndarray:
-        student = fixed_half_width(errors, count - 1, a)
-        return np.where(fixed, student, sequence_half_width(errors, count, a))
-
-    def p_of(distance: np.ndarray) -> np.ndarray:
-        student = fixed_p(distance, errors, count - 1)
-        return np.where(fixed, student, sequence_p(distance, errors, count))
-
-    single, joint = half_width(alpha), half_width(alpha / k)
-    settled = (room - single > 0 if strict else room - single >= 0) & ~frozen
-    beyond = -room - joint
-    refuted, supported = bool((beyond > 0).any()), bool(settled.all())
-    verdict = "refuted" if refuted else "supported" if supported else "inconclusive"
-    # A deterministic effect at its margin is settled, not at a positive distance.
-    inside = np.where(settled & (errors == 0), 0.0, p_of(room))
-    p_inside = float(np.max(np.where(frozen, 1.0, inside)))
-    p_outside = float(min(1.0, k * np.min(p_of(-room))))
-    p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
-    worst = int(np.argmax(beyond) if refuted else np.argmin(room - single))
-    half = single[worst] if supported else joint[worst]
-    of = f" (worst of {k} points shown)" if k > 1 else ""
-    needs: dict[str, float] = {}
-    if supported:
-        reason = words + of
-    elif refuted:
-        reason = f"not {words}: {int((beyond > 0).sum())} of {k} wholly outside" + of
-    elif frozen.any():
-        still = int(frozen.sum())
-        reason = (
-            f"{words}: {still} of {k} values do not vary between batches, which supports nothing"
-        )
-    else:
-        left = ~settled
-        # What settles a point: its own interval on the inside, the joint one on the outside.
-        width = np.where(room > 0, single, joint)[left]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            factor = np.where(np.isfinite(width), (width / np.abs(room[left])) ** 2, 4.0)
-        factor = np.nan_to_num(factor, nan=np.inf)
-        # One point outside settles the claim: no other needs more if one seems to be.
-        seems = room[left] < 0
-        decisive = float(np.min(factor[seems]) if seems.any() else np.max(factor))
-        reason = f"{words}: open at {int(left.sum())} of {k}; " + _needed(decisive, replicates)
-        if points is not None:
-            for index, growth in zip(np.flatnonzero(left).tolist(), factor, strict=True):
-                if seems.any() and growth > decisive:
-                    continue
-                name = points[index]
-                for part in (name,) if isinstance(name, str) else name:
-                    needs[part] = max(needs.get(part, 0.0), float(min(growth, 1e9)))
-    interval = float(effects[worst] - half), float(effects[worst] + half)
-    # So few batches that nothing can be excluded have no interval.
-    shown = interval if np.isfinite(half) else None
-    return Finding(
-        verdict, float(effects[worst]), shown, margin, level, replicates, reason, p, needs
-    )
-
-
-def _needed(factor: float, replicates: int) -> str:
-    """How many replicates would decide, if the effects stay where they are."""
-    if not factor < 1e4:
-        return "an effect lies at the margin: no affordable number of replicates decides"
-    digits = 10.0 ** max(len(str(int(factor * replicates))) - 2, 0)
-    return f"about {int(np.ceil(factor * replicates / digits) * digits):,} replicates would decide"
-
-
-def _missing(values: Any, margin: float, level: float, replicates: int) -> Finding:
-    values = np.ravel(np.asarray(values, float))
-    bad = int((~np.isfinite(values)).sum())
-    reason = f"{bad} of {values.size} values are missing" if values.size else "missing: no data"
-    return Finding("inconclusive", None, None, margin, level, replicates, reason, 1.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sims.errors import InputError
-from sims.judgement.decide import VERDICTS, Finding
+from sims.judgement.settle import VERDICTS, Finding
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Verdict:
         p_value: probability of a wrong verdict at most this, by itself: the least 1 − level at
             which the verdict would still be given (of the nearer one, if inconclusive).
         adjusted: the same for all verdicts of the ledger together (Holm), None before.
-        needs: if inconclusive, the points that need more replicates, and how many times as many.
+        needs: if inconclusive, the points that need more batches, and how many in all.
     """
 
     claim: str

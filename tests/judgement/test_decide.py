@@ -73,8 +73,11 @@ def test_replicates_that_would_decide_are_enough():
     kept = equivalence([0.05], [0.05], margin=0.1, **RUN)
     needed = int(kept.reason.split("about ")[1].split(" ")[0].replace(",", ""))
     assert kept.verdict == "inconclusive"
-    shrunk = 0.05 * math.sqrt(512 / needed)
-    assert equivalence([0.05], [shrunk], margin=0.1, **RUN).verdict == "supported"
+    for share, verdict in ((1.0, "supported"), (0.9, "inconclusive")):
+        batches = 16 * share * needed / 512
+        run = {"level": 0.95, "batches": batches, "replicates": 1}
+        found = equivalence([0.05], [0.05 * math.sqrt(16 / batches)], margin=0.1, **run)
+        assert found.verdict == verdict
 
 
 def test_effect_at_the_margin_says_so():

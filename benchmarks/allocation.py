@@ -1,0 +1,65 @@
+"""Replicates that adaptive and equal allocation take to decide an experiment's claims.
+
+``python -m benchmarks.allocation NAME …`` replays both rules of :mod:`sims.cli.adaptive` on the
+batches that runs have stored, and simulates only what is not stored yet: a point's first batches
+are the same whatever rule asked for them. Needs the experiment's predictions (``sims predict``).
+Under the equal rule every point gets as many batches as the neediest one.
+"""
+
+import argparse
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from sims import results
+from sims.cli import steps
+from sims.experiment import load_experiment
+from sims.fingerprint import FIDELITIES, folder_of
+
+RULES = ("adaptive", "equal")
+
+
+def spent(name: str, fidelity: str, rule: str) -> tuple[int, int, int]:
+    """Batches and replicates in all under a rule, and how many verdicts stay open."""
+    home = Path("results", fidelity, name)
+    output = home / f"{rule}.nc"
+    asked = Namespace(experiment=name, fidelity=fidelity, decide=rule, output=str(output))
+    try:
+        steps.simulate(asked)
+        found = results.Results.load(output, home / "theory.nc")
+        experiment = load_experiment(folder_of(name))
+        judged = steps.analysis(folder_of(name)).judge(found, experiment)
+    finally:
+        output.unlink(missing_ok=True)
+    batches = sum(found.batches(name) for name in found.points)
+    replicates = sum(int(d.attrs["replicates"]) for d in found.simulation.values())
+    return batches, replicates, sum(v.verdict == "inconclusive" for v in judged)
+
+
+def main() -> None:
+    """Print a table, a row an experiment."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.allocation", description=__doc__)
+    parser.add_argument("names", nargs="+", metavar="NAME")
+    parser.add_argument("--fidelity", default="standard", choices=FIDELITIES)
+    options = parser.parse_args()
+    columns = ("experiment", "points", "adaptive", "equal", "equal/adaptive", "open verdicts")
+    table, sums = Table(*columns, title="Monte Carlo replicates"), [0, 0]
+    for name in options.names:
+        points = len(load_experiment(folder_of(name)).points(options.fidelity))
+        found = {rule: spent(name, options.fidelity, rule) for rule in RULES}
+        (few, taken, left), (many, other, left_too) = (found[rule] for rule in RULES)
+        sums = [sums[0] + taken, sums[1] + other]
+        table.add_row(
+            name, str(points), f"{taken:,} ({few} batches)", f"{other:,} ({many})",
+            f"{other / taken:.1f}", f"{left}, {left_too}",
+        )  # fmt: skip
+        print(f"{name}: {other / taken:.2f}", file=sys.stderr)
+    table.add_row("all", "", f"{sums[0]:,}", f"{sums[1]:,}", f"{sums[1] / sums[0]:.1f}", "")
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()
