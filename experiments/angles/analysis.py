@@ -35,9 +35,11 @@ def variance_kept(terms: Terms) -> np.ndarray:
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
     table = _table(results)
+    aligned = np.array([np.all(np.equal(a, 0)) for a in table[ANGLE]])
     verdicts = []
     for kernel in ("gaussian", "softmax"):
-        rows = table[table[KERNEL] == kernel]
+        # Aligned heads are one head: that is the identity below.
+        rows = table[(table[KERNEL] == kernel) & ~aligned]
         wanted = claim(experiment, "angles", f"{kernel} kernel")
         error = np.hypot(rows["correlation_mcse"], rows["query_error"])
         # Where nearly all variance is that of the queries, whose number was fixed beforehand: t
@@ -59,10 +61,10 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     wanted = claim(experiment, "extremes", "aligned heads")
-    aligned = table["kept"][np.array([np.all(np.equal(a, 0)) for a in table[ANGLE]])]
     finding = identity(
-        aligned - 1, margin=wanted.margin, level=wanted.level, replicates=results.replicates
-    )
+        table["kept"][aligned] - 1, margin=wanted.margin, level=wanted.level,
+        replicates=results.replicates,
+    )  # fmt: skip
     verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     # The share of noise kept is 1/H + (1 − 1/H)·correlation: it falls when the correlation does.
