@@ -33,10 +33,8 @@ setup: $(STAMP) ## build .venv from the locked requirements (with uv where there
 reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 
-publish: ## copy ledger, report and figures of FIDELITY to results/published
-	rm -rf results/published && mkdir -p results/published
-	cp results/$(FIDELITY)/ledger.json results/$(FIDELITY)/report.html results/published/
-	cd results/$(FIDELITY) && for figure in */figure.png; do cp "$$figure" "../published/$${figure%%/*}.png"; done
+publish: setup ## copy ledger, report and figures of FIDELITY to results/published
+	sims publish --fidelity $(FIDELITY)
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
@@ -64,7 +62,7 @@ benchmark: setup ## time the engine against a plain NumPy loop
 
 # Extras are compiled against the base lock, so that every environment shares its versions.
 COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \
-	--generate-hashes --custom-compile-command "make lock" --no-annotate --no-emit-index-url --no-emit-find-links
+	--generate-hashes --custom-compile-command "make lock" --no-annotate
 PROJECT = $(COMPILE) pyproject.toml --extra dev --extra slurm
 
 lock: ## renew requirements/ from pyproject.toml (needs uv; UPGRADE=--upgrade for newer versions)

@@ -1,4 +1,4 @@
-"""The report: ledger, experiments and provenance as one self-contained page; and captions."""
+"""The report: ledger, experiments and provenance as one page, or as Markdown; and captions."""
 
 import base64
 import json
@@ -71,7 +71,7 @@ def render_caption(
     return text.rstrip() + "\n"
 
 
-def write_report(folder: Path, fidelity: str, output: Path) -> None:
+def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False) -> None:
     """Write the page.
 
     Args:
@@ -79,10 +79,11 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
             audited, and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
+        linked: the page shows ``NAME.png`` beside it, instead of carrying the figures in itself.
     """
     ledger = read_ledger(folder / "ledger.json")
     entries = [
-        _entry(folder / name, name, [v for v in ledger if v.experiment == name])
+        _entry(folder / name, name, [v for v in ledger if v.experiment == name], linked)
         for name in experiments()
         if (folder / name / "caption.md").is_file()
     ]
@@ -106,9 +107,52 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         paper=PAPER_CLAIMS,
         audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
     )
+    _write(page, output)
+
+
+def write_overview(folder: Path, fidelity: str, output: Path) -> None:
+    """Write ledger, figures and captions as Markdown, for readers on a code host.
+
+    Args:
+        folder: results of one fidelity, as for :func:`write_report`.
+        fidelity: its name.
+        output: the Markdown file; figures are shown as ``NAME.png`` beside it.
+    """
+    ledger = read_ledger(folder / "ledger.json")
+    counts = ", ".join(f"{sum(v.verdict == k for v in ledger)} {k}" for k in VERDICTS)
+    shown = [name for name in experiments() if (folder / name / "caption.md").is_file()]
+    origins = [provenance(folder / name / "simulation.nc") for name in shown]
+    machine = {
+        f"{o['cores']} cores, {o.get('device', 'cpu')}, jax {o['versions']['jax']}" for o in origins
+    }
+    lines = [
+        "# Ledger, figures and captions",
+        "",
+        f"Made by `make reproduce FIDELITY={fidelity} && make publish FIDELITY={fidelity}` "
+        f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts: {counts}. With designs, formulas "
+        "and provenance: [report.html](report.html); for programs: [ledger.json](ledger.json).",
+        "",
+        "| claim | experiment | regime | verdict | effect | interval | margin |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for claim, experiment, verdicts in _groups(ledger):
+        for v in verdicts:
+            interval = "" if v.interval is None else ", ".join(map(_significant, v.interval))
+            lines.append(
+                f"| `{claim}` | [{experiment}](#{experiment}) | {v.regime} | {v.verdict} | "
+                f"{_significant(v.effect)} | {interval} | {_significant(v.margin)} |"
+            )
+    for name in shown:
+        caption = (folder / name / "caption.md").read_text(encoding="utf-8").strip()
+        lines += ["", f"## {name}", "", f"![{name}]({name}.png)", "", caption]
+    _write("\n".join(lines) + "\n", output)
+
+
+def _write(text: str, output: Path) -> None:
+    """Write a file whole or not at all."""
     handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}.")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(page)
+        file.write(text)
     os.chmod(name, 0o644)
     os.replace(name, output)
 
@@ -123,7 +167,7 @@ def _groups(ledger: Iterable[Verdict]) -> list[tuple[str, str, list[Verdict]]]:
     return [(*key, verdicts) for key, verdicts in found]
 
 
-def _entry(folder: Path, name: str, verdicts: list[Verdict]) -> dict[str, Any]:
+def _entry(folder: Path, name: str, verdicts: list[Verdict], linked: bool) -> dict[str, Any]:
     """All that the page shows of one experiment."""
     spec = read_yaml(EXPERIMENTS / name / "experiment.yaml")
     origins = {}
@@ -131,7 +175,7 @@ def _entry(folder: Path, name: str, verdicts: list[Verdict]) -> dict[str, Any]:
         origin = provenance(folder / f"{road}.nc")
         origin.pop("specification", None)
         origins[road] = origin
-    figure = base64.b64encode((folder / "figure.png").read_bytes()).decode()
+    image = base64.b64encode((folder / "figure.png").read_bytes()).decode()
     return {
         "name": name,
         "title": spec["title"],
@@ -140,7 +184,7 @@ def _entry(folder: Path, name: str, verdicts: list[Verdict]) -> dict[str, Any]:
         "claims": spec["claims"],
         "verdicts": verdicts,
         "formulas": _formulas(dict.fromkeys(c["formula"] for c in spec["claims"])),
-        "figure": f"data:image/png;base64,{figure}",
+        "figure": f"{name}.png" if linked else f"data:image/png;base64,{image}",
         "caption": _markdown.render((folder / "caption.md").read_text(encoding="utf-8")),
         "provenance": [(road, list(_rows(origin))) for road, origin in origins.items()],
     }

@@ -215,6 +215,18 @@ def test_pipeline_steps(folder, capsys):
     assert _exit("claims", "--fidelity", "smoke") == 0
     assert "small" in capsys.readouterr().out
 
+    assert _exit("publish", "--fidelity", "smoke") == 0
+    published = out.parent / "published"
+    assert {p.name for p in published.iterdir()} == {
+        "README.md", "ledger.json", "report.html", "small.png"
+    }  # fmt: skip
+    assert 'src="small.png"' in (published / "report.html").read_text()
+    overview = (published / "README.md").read_text()
+    assert "![small](small.png)" in overview
+    assert "**Seen** 2 points;" in overview
+    assert _exit("publish", "--fidelity", "paper") == 2
+    assert "no finished run" in capsys.readouterr().err
+
     before = {p: p.read_bytes() for p in (out / "small").glob("figure.*")}
     assert _exit("plot", "small", "--fidelity", "smoke") == 0
     assert before == {p: p.read_bytes() for p in (out / "small").glob("figure.*")}  # same bytes

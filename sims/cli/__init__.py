@@ -182,6 +182,13 @@ def _parser() -> argparse.ArgumentParser:
         step = _command(commands, name, f"steps:{name}", help_)
         _fidelity(step)
         step.add_argument("--output", metavar="FILE", help=f"default: results/FIDELITY/{default}")
+    published = _command(
+        commands,
+        "publish",
+        "publish:publish",
+        "copy ledger, report and figures of a run to results/published",
+    )
+    _fidelity(published)
     return parser
 
 
