@@ -3,7 +3,11 @@
 Theory is a line, simulation a point with its Monte Carlo error bar (:data:`BAR` standard errors to
 either side, drawn with caps however small). Colours are seaborn's colour-blind-safe palette.
 Files are the same bytes for the same data: no time stamps, only fonts that come with matplotlib.
+
+Analyses import this module to judge too: matplotlib, slow to start, waits until something is drawn.
 """
+
+from __future__ import annotations
 
 import logging
 import os
@@ -11,29 +15,46 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-import seaborn as sns
-from cycler import cycler
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter, ScalarFormatter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLUMN, PAGE = 3.5, 7.2
 """Widths of one and of two columns, inches (89 and 183 mm)."""
 BAR = 2.0
 """Half length of an error bar, in Monte Carlo standard errors."""
-PALETTE = tuple(sns.color_palette("colorblind").as_hex())
-"""Colours, to be taken in this order."""
+PALETTE = (
+    "#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc",
+    "#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9",
+)  # fmt: skip
+"""Colours, to be taken in this order (seaborn's ``colorblind``)."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers, to be taken in this order: colour is never the only difference."""
 GREY = "0.45"
 
-_STYLE = {
-    **sns.axes_style("ticks"),
-    **sns.plotting_context("paper"),
+_INK = ".15"
+# seaborn's style "ticks" in the context "paper", as far as they are not matplotlib's own or changed
+# below; written out, since importing seaborn takes longer than drawing. The tests compare.
+SEABORN: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "grid.color": ".8",
+    "grid.linewidth": 0.8,
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "w",
+    "patch.force_edgecolor": True,
+    "patch.linewidth": 0.8,
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+}
+STYLE: dict[Any, Any] = {
+    **SEABORN,
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
     "font.size": 7.5,
@@ -48,7 +69,6 @@ _STYLE = {
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.prop_cycle": cycler(color=PALETTE),
     "xtick.major.width": 0.7,
     "ytick.major.width": 0.7,
     "xtick.minor.width": 0.5,
@@ -69,7 +89,10 @@ _STYLE = {
 
 def style() -> AbstractContextManager[None]:
     """The style, for the ``with`` block that makes a figure's axes."""
-    return mpl.rc_context(_STYLE)
+    import matplotlib as mpl
+    from cycler import cycler
+
+    return mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=PALETTE)})
 
 
 def panels(
@@ -91,6 +114,8 @@ def panels(
     Returns:
         The figure and its axes, shape (rows, columns).
     """
+    from matplotlib.figure import Figure
+
     if height is None:
         height = rows * width / columns * 0.82
     with style():
@@ -130,6 +155,13 @@ def simulated(
 
 def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) -> None:
     """Logarithmic axes with minor ticks; ``plain`` writes 1000 rather than 10³."""
+    from matplotlib.ticker import (
+        LogFormatterSciNotation,
+        LogLocator,
+        NullFormatter,
+        ScalarFormatter,
+    )
+
     for wanted, axis, scale in ((x, ax.xaxis, ax.set_xscale), (y, ax.yaxis, ax.set_yscale)):
         if wanted:
             scale("log")

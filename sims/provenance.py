@@ -20,7 +20,6 @@ PACKAGES = (
     "scipy",
     "xarray",
     "pandas",
-    "seaborn",
     "matplotlib",
     "pydantic",
 )

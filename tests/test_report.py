@@ -1,5 +1,8 @@
 """Captions, numbers for people, formulas, and the figures' marks."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -62,6 +65,23 @@ def test_every_simulated_point_has_its_error_bar():
     np.testing.assert_allclose(bars.get_segments()[0][:, 1], [1 - 0.2, 1 + 0.2])
     figures.letters(axes.flat)
     assert [ax.get_title(loc="left") for ax in axes.flat] == ["a", "b"]
+
+
+def test_the_style_is_seaborns():
+    import matplotlib as mpl
+    import seaborn as sns
+
+    assert sns.color_palette("colorblind").as_hex() == list(figures.PALETTE)
+    reference = sns.axes_style("ticks") | sns.plotting_context("paper")
+    own = set(figures.STYLE) - set(figures.SEABORN) | {"font.sans-serif", "image.cmap"}
+    with mpl.rc_context(mpl.rcParamsDefault), figures.style():
+        for key, value in reference.items():
+            assert key in own or mpl.rcParams[key] == value, key
+
+
+def test_judging_starts_without_matplotlib():
+    code = "import sys; from sims import figures; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_files_are_the_same_bytes_and_whole(tmp_path):

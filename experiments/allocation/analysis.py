@@ -1,13 +1,13 @@
 """The best split of a budget: where it is, by both roads, and how it moves with n and D."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import (
@@ -16,11 +16,15 @@ from sims.judgement import (
     claim,
     equivalence,
     near_optimal,
-    optimal_set,
     ordering,
 )
 from sims.results import Results, mean_and_error
-from sims.scaling import Comparison, compare, exponent_claim, law_claim
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from sims.scaling import Comparison
 
 TEMPERATURES = {
     "fixed": "fixed temperature",
@@ -87,64 +91,47 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     surface, optimum = (splits.theory[k] for k in ("surface", "optimum"))
     large = surface["dense_budget"].values[surface["dense_budget"].values >= LEAST]
     settings = experiment.settings | experiment.settings.get(results.fidelity, {})
+    sampled = {"batches": splits.count, "fixed": True, "replicates": results.replicates}
+    exact = {"batches": np.inf, "fixed": True, "replicates": 0}
     verdicts = []
 
-    def said(id: str, regime: str, found: Any) -> None:
+    def said(id: str, regime: str, decide: Any, *values: Any, **options: Any) -> None:
         wanted = claim(experiment, id, regime)
-        verdicts.append(Verdict.of(wanted, results.experiment, found(wanted)))
+        found = decide(*values, margin=wanted.margin, level=wanted.level, **options)
+        verdicts.append(Verdict.of(wanted, results.experiment, found))
 
-    def common(wanted: Any) -> dict[str, Any]:
-        return {
-            "margin": wanted.margin, "level": wanted.level, "batches": splits.count, "fixed": True,
-            "replicates": results.replicates,
-        }  # fmt: skip
-
-    exact = {"replicates": 0, "batches": np.inf}
     for name in ("fixed", "tuned"):
-        depth = depths(surface.sel(temperature=name, dense_budget=large))
-        said(
-            "allocation",
-            f"{TEMPERATURES[name]}, theory",
-            lambda w, d=depth: ordering(d, np.zeros_like(d), **common(w) | exact),
-        )
-        said("allocation", f"{TEMPERATURES[name]}, simulation",
-             lambda w, n=name: ordering(*interior(splits, n), **common(w)))  # fmt: skip
+        words, depth = TEMPERATURES[name], depths(surface.sel(temperature=name, dense_budget=large))
+        said("allocation", f"{words}, theory", ordering, depth, 0 * depth, **exact)
+        said("allocation", f"{words}, simulation", ordering, *interior(splits, name), **sampled)
+        gaps = np.array([s - 1 for s in slopes(optimum.sel(dense_budget=large), name).values()])
+        said("heads-linear", words, equivalence, gaps, 0 * gaps, **exact)
     for name, words in TEMPERATURES.items():
         choices = [splits.choice(case, name)[:2] for case in splits.cases()]
-        said("allocation", f"both roads, {words}",
-             lambda w, c=choices: near_optimal(
-                 c, margin=w.margin, level=w.level, replicates=results.replicates
-             ))  # fmt: skip
-    said(
-        "allocation", "error by both roads", lambda w: equivalence(*agreement(splits), **common(w))
-    )
+        said("allocation", f"both roads, {words}", near_optimal, choices,
+             replicates=results.replicates)  # fmt: skip
+    said("allocation", "error by both roads", equivalence, *agreement(splits), **sampled)
     compared = {regime: laws(optimum, settings, *at) for regime, at in LAWS.items()}
     for regime, found in compared.items():
-        said("dk-log", regime, lambda w, c=found: _fitted(c, w, law_claim, law="log"))
-    said("dk-log", "re-tuned bandwidth, square root",
-         lambda w: _fitted(compared["re-tuned bandwidth"], w, _exponent, expected=0.5))  # fmt: skip
+        said("dk-log", regime, log_law, found)
+    said("dk-log", "re-tuned bandwidth, square root", square_root, compared["re-tuned bandwidth"])
+    grown = growth(splits)
+    gaps = _means([simulated - predicted for simulated, predicted in grown.values()])
+    said("dk-log", "both roads, growth", equivalence, *gaps, **sampled)
+    more = _means(
+        [grown["fixed", f, D][0] - grown[k, f, D][0] for k, f, D in grown if k != "fixed"]
+    )
+    said("dk-log", "simulation, growth at a fixed temperature", ordering, *more, **sampled)
     hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
     late = [float(hot.sel(dense_n=n, method="nearest")) for n in (1e5, 1e8)]
-    said(
-        "dk-log",
-        TEMPERATURES["transformer"],
-        lambda w: ordering(late[1] / late[0] - 1, 0.0, **common(w) | exact),
-    )
-    for name in ("fixed", "tuned"):
-        gaps = np.array([s - 1 for s in slopes(optimum.sel(dense_budget=large), name).values()])
-        said(
-            "heads-linear",
-            TEMPERATURES[name],
-            lambda w, g=gaps: equivalence(g, np.zeros_like(g), **common(w) | exact),
-        )
+    said("dk-log", TEMPERATURES["transformer"], ordering, late[1] / late[0] - 1, 0.0, **exact)
     return verdicts
 
 
 LAWS = {
-    "fixed temperature": ("fixed", "smooth"),
-    "re-tuned bandwidth": ("tuned", "smooth"),
-    "fixed temperature, rough target": ("fixed", "rough"),
-    "re-tuned bandwidth, rough target": ("tuned", "rough"),
+    TEMPERATURES[name] + (", rough target" if family == "rough" else ""): (name, family)
+    for family in ("smooth", "rough")
+    for name in ("fixed", "tuned")
 }
 """Regimes in which the growth of d_k* is compared with laws: temperature and family of targets."""
 
@@ -154,72 +141,114 @@ def depths(mse: xr.DataArray) -> np.ndarray:
     found = []
     for row in mse.values.reshape(-1, mse.sizes["dense_width"]):
         known = row[~np.isnan(row)]
-        found.append(known[[0, -1]] / known[1:-1].min() - 1)
+        # Fewer than three widths have no inside: NaN leaves the claim open.
+        least = known[1:-1].min() if len(known) > 2 else np.nan
+        found.append((known[[0, -1]] if known.size else row[:2]) / least - 1)
     return np.concatenate(found)
 
 
-def interior(splits: Splits, temperature: str) -> tuple[list[float], list[float]]:
+def interior(splits: Splits, temperature: str) -> np.ndarray:
     """Error at the narrowest and the widest heads over that at theory's best split, less 1.
 
-    The ends are taken at the rung that is best for them in the simulation, which favours them.
+    The ends at every rung that the temperature may take, so that none is chosen by its own noise.
     """
     found = []
     for case in splits.cases():
         values, at, widths = splits.choice(case, temperature)
-        for end in (min(widths), max(widths)):
-            mine = np.flatnonzero(np.equal(widths, end))
-            least = mine[np.argmin(values.mean(0)[mine])]
-            found.append(excess(values[:, least], values[:, at]))
-    value, error = zip(*found, strict=True)
-    return list(value), list(error)
+        for place in np.flatnonzero(np.isin(widths, (min(widths), max(widths)))):
+            ratio = values[:, place].mean() / values[:, at].mean()
+            residual = (values[:, place] - ratio * values[:, at]) / values[:, at].mean()
+            found.append((ratio - 1, mean_and_error(residual)[1]))
+    return np.transpose(found)
 
 
-def excess(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """first/second − 1 of the means of paired batches, with its standard error."""
-    ratio = first.mean() / second.mean()
-    return ratio - 1, mean_and_error((first - ratio * second) / second.mean())[1]
+def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, float]:
+    """d_k* as a real number, simulated and by theory: pseudo-values (batch,), and one number.
+
+    The vertex of the parabola of log MSE on log width through theory's best width and its two
+    neighbours, each at theory's best bandwidth, so that both roads are asked the same.
+    """
+    chosen = splits.candidates(temperature, case[2])
+    predicted = splits.predicted(case, chosen)
+    by_width = {
+        w: min((i for i, c in enumerate(chosen) if c[0] == w), key=lambda i: predicted[i])
+        for w, _ in chosen
+    }
+    widths, rows = np.array(list(by_width)), np.array(list(by_width.values()))
+    middle = np.clip(np.argmin(predicted[rows]), 1, len(rows) - 2)
+    near = slice(middle - 1, middle + 2)
+    x, values = np.log(widths[near]), splits.simulated(case, chosen)[:, rows[near]]
+
+    def lowest(mse: np.ndarray) -> np.ndarray:
+        bend, slope, _ = np.polyfit(x, np.log(mse).T, 2)
+        return np.exp(-slope / (2 * bend))
+
+    count, predicted = len(values), predicted[rows[near]]
+    left_out = lowest((values.sum(0) - values) / (count - 1))
+    whole, theory = lowest(np.stack([values.mean(0), predicted]))
+    return count * whole - (count - 1) * left_out, float(theory)
+
+
+def growth(splits: Splits) -> dict[tuple[str, str, int], tuple[np.ndarray, float]]:
+    """:func:`vertex` at the largest n less that at the smallest, by temperature, family, budget."""
+    sizes, out = splits.theory["n"].values.tolist(), {}
+    for name, (family, n, budget) in product(TEMPERATURES, splits.cases()):
+        if n == sizes[0]:
+            first, last = (vertex(splits, (family, k, budget), name) for k in (n, sizes[-1]))
+            out[name, family, budget] = last[0] - first[0], last[1] - first[1]
+    return out
+
+
+def _means(columns: list[np.ndarray]) -> np.ndarray:
+    """Means of batches, and their standard errors, (2, k)."""
+    return np.transpose([mean_and_error(column) for column in columns])
 
 
 def agreement(splits: Splits) -> tuple[np.ndarray, np.ndarray]:
-    """Simulated error over theory's, less 1, with its error, where n_eff ≥ 50."""
-    expected = splits.theory["mse"].where(splits.theory["n_eff"] >= 50)
-    ratio = splits.batches / expected
-    effect = (ratio.mean("batch", skipna=False) - 1).values.ravel()
-    error = (ratio.std("batch", ddof=1, skipna=False) / np.sqrt(splits.count)).values.ravel()
-    known = ~np.isnan(effect)
-    return effect[known], error[known]
+    """Simulated error over theory's, less 1, with its error, at every split with n_eff ≥ 50.
 
-
-def curve(optimum: xr.DataArray, settings: Any, name: str, family: str) -> tuple[Any, Any]:
-    """n and d_k* at :data:`BUDGET`, thinned to the points that laws are compared on."""
-    span, density = settings["decades"], settings["laws"]["per_decade"]
-    n = np.logspace(span["low"], span["high"], (span["high"] - span["low"]) * density + 1)
-    found = optimum.sel(temperature=name, family=family, dense_budget=BUDGET)
-    return n, found.sel(dense_n=n, method="nearest").values
+    Which points these are is theory's to say: where the simulation has no number, this is NaN.
+    """
+    asked = (splits.theory["n_eff"] >= 50) & (splits.theory["budget"] % splits.theory["width"] == 0)
+    ratio = splits.batches / splits.theory["mse"]
+    effect = ratio.mean("batch", skipna=False) - 1
+    error = ratio.std("batch", ddof=1, skipna=False) / np.sqrt(splits.count)
+    known = asked.broadcast_like(effect).transpose(*effect.dims).values
+    return effect.values[known], error.values[known]
 
 
 def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Comparison | str:
-    """The laws of d_k*(n) compared, or why they are not."""
-    asked = settings["laws"]
+    """The laws of d_k*(n) compared at some n of the range, or why they are not."""
+    asked, span = settings["laws"], settings["decades"]
     if asked is None:
         return "laws are not fitted at this fidelity"
-    n, width = curve(optimum, settings, name, family)
+    # Drawing does without JAX.
+    from sims.scaling import compare
+
+    count = (span["high"] - span["low"]) * asked["per_decade"] + 1
+    n = np.logspace(span["low"], span["high"], count)
+    found = optimum.sel(temperature=name, family=family, dense_budget=BUDGET)
+    width = found.sel(dense_n=n, method="nearest").values
     missing = int(np.isnan(width).sum())
     if missing:
         return f"no minimum inside theory's range at {missing} of {len(n)} points"
     return compare(n, width, np.full(len(n), asked["error"]), scatter=asked["scatter"])
 
 
-def _fitted(compared: Comparison | str, wanted: Any, decide: Any, **options: Any) -> Finding:
+def log_law(compared: Comparison | str, *, margin: float, level: float) -> Finding:
     if isinstance(compared, str):
-        return Finding("inconclusive", None, None, wanted.margin, wanted.level, 0, compared)
-    if decide is not law_claim:
-        options["margin"] = wanted.margin
-    return decide(compared, level=wanted.level, replicates=0, **options)
+        return Finding("inconclusive", None, None, margin, level, 0, compared)
+    from sims.scaling import law_claim
+
+    return law_claim(compared, "log", level=level, replicates=0)
 
 
-def _exponent(compared: Comparison, **options: Any) -> Finding:
-    return exponent_claim(compared.fits["log_power"], **options)
+def square_root(compared: Comparison | str, **asked: float) -> Finding:
+    if isinstance(compared, str):
+        return log_law(compared, **asked)
+    from sims.scaling import exponent_claim
+
+    return exponent_claim(compared.fits["log_power"], expected=0.5, replicates=0, **asked)
 
 
 def slopes(optimum: xr.DataArray, name: str) -> dict[tuple[str, float], float]:
@@ -237,40 +266,47 @@ def numbers(results: Results) -> dict[str, Any]:
     """Numbers that the caption quotes."""
     splits = Splits(results)
     theory = splits.theory.sel(family="smooth")
-    surface, optimum = theory["surface"], theory["optimum"].sel(dense_budget=BUDGET)
+    optimum = theory["optimum"].sel(dense_budget=BUDGET)
     n = optimum["dense_n"].values
-    fixed = surface.sel(temperature="fixed", dense_budget=BUDGET)
+    fixed = theory["surface"].sel(temperature="fixed", dense_budget=BUDGET)
     early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
     late = fixed.sel(dense_n=1e8, method="nearest")
-    found: dict[str, Any] = {
+    found = {
         "flat": float(late.sel(dense_width=early) / late.min() - 1),
         "shown": int(splits.theory["n"].values[-2]),
+        "sizes": splits.theory["n"].values.tolist(),
     }
     for name in TEMPERATURES:
         width = optimum.sel(temperature=name).values
         found |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
+        grown = growth(splits)[name, "smooth", BUDGET]
+        found |= {f"{name}_simulated": mean_and_error(grown[0])[0], f"{name}_grown": grown[1]}
     found["efold"] = (found["fixed_last"] - found["fixed_first"]) / float(np.log(n[-1] / n[0]))
-    tuned, half = optimum.sel(temperature="tuned"), np.sqrt(n[0] * n[-1])
-    after = tuned[n >= half].dropna("dense_n")
-    found["late_power"] = float(
-        np.polyfit(np.log(np.log(after["dense_n"].values)), np.log(after.values), 1)[0]
-    )
     return found
 
 
 COLORS = dict(zip(TEMPERATURES, figures.PALETTE, strict=False))
 SHAPES = dict(zip(TEMPERATURES, figures.MARKERS, strict=False))
 
+SURFACES = (("fixed", "smooth", BUDGET), ("tuned", "smooth", BUDGET), ("fixed", "rough", 512))
+"""Temperature, targets and budget of the surfaces drawn."""
+
 
 def figure(results: Results) -> Figure:
-    """Errors of the splits, the valley over n, d_k*(n) and H*(D)."""
+    """Errors of the splits, surfaces over n, d_k*(n) and H*(D)."""
     splits = Splits(results)
-    drawing, axes = figures.panels(2, 2, height=5.6, width=figures.PAGE)
+    drawing, axes = figures.panels(2, 3, height=5.2, width=figures.PAGE)
     with figures.style():
         _errors(axes[0, 0], splits)
-        _valley(drawing, axes[0, 1], splits)
-        _widths(axes[1, 0], splits)
-        _heads(axes[1, 1], splits)
+        for ax, at in zip((axes[0, 1], axes[0, 2], axes[1, 0]), SURFACES, strict=True):
+            image = _surface(ax, splits, *at)
+        axes[0, 1].set_ylabel("head width $d_k$")
+        axes[1, 0].set_ylabel("head width $d_k$")
+        bar = drawing.colorbar(image, ax=axes[0, 2], ticks=[-5, -4, -3, -2, -1, 0])
+        bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
+        bar.set_label("excess over the best MSE (b–d)")
+        _widths(axes[1, 1], splits)
+        _heads(axes[1, 2], splits)
     figures.letters(axes.flat)
     return drawing
 
@@ -290,7 +326,7 @@ def _errors(ax: Axes, splits: Splits) -> None:
         figures.simulated(ax, [w for w, _ in chosen], values.mean(0), error, color, marker)
     figures.log_axes(ax, x=True, y=True, plain=True)
     widths = splits.theory["width"].values.tolist()
-    ax.set_xticks(widths, [f"{w}\n{BUDGET // w}" for w in widths])
+    ax.set_xticks(widths, [f"{w}\n{BUDGET // w}" for w in widths], fontsize=6)
     ax.set_xticks([], minor=True)
     ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
     ax.set(xlabel="head width $d_k$\nnumber of heads $H = 24/d_k$", ylabel="MSE")
@@ -299,9 +335,9 @@ def _errors(ax: Axes, splits: Splits) -> None:
     )
 
 
-def _valley(drawing: Figure, ax: Axes, splits: Splits) -> None:
+def _surface(ax: Axes, splits: Splits, name: str, family: str, budget: int) -> Any:
     """How much worse than the best every width is, over n."""
-    found = splits.theory.sel(temperature="fixed", family="smooth", dense_budget=BUDGET)
+    found = splits.theory.sel(temperature=name, family=family, dense_budget=budget)
     n, widths = found["dense_n"].values, found["dense_width"].values
     worse = (found["surface"] / found["least"] - 1).transpose("dense_width", "dense_n").values
     with np.errstate(invalid="ignore"):
@@ -311,32 +347,35 @@ def _valley(drawing: Figure, ax: Axes, splits: Splits) -> None:
         )  # fmt: skip
     top = widths[-1] + 0.5
     beyond = np.where(np.isnan(worse).any(0), (~np.isnan(worse)).sum(0) + 0.5, top)
-    ax.fill_between(
-        n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0
-    )
-    ax.text(2e2, widths[-1] - 2, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
-            bbox={"color": "white", "pad": 1.5})  # fmt: skip
+    if (beyond < top).any():
+        ax.fill_between(
+            n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0
+        )
+        ax.text(1.7e2, widths[-1] - 1, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
+                bbox={"color": "white", "pad": 1.5})  # fmt: skip
     figures.theory(ax, n, found["optimum"], "white", lw=1.8)
-    bar = drawing.colorbar(image, ax=ax, ticks=[-5, -4, -3, -2, -1, 0])
-    bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
-    bar.set_label("excess over the best MSE")
     ax.set_yticks([1, 5, 10, 15, 20])
     figures.log_axes(ax, x=True)
-    ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
+    ax.set_xticks([1e2, 1e4, 1e6, 1e8])
+    ax.set_xlabel("number of keys $n$")
+    ax.set_title(f"{TEMPERATURES[name]},\n{family} target, D = {budget}", fontsize=7)
+    return image
 
 
 def _widths(ax: Axes, splits: Splits) -> None:
     """Best width against n."""
     optimum = splits.theory["optimum"].sel(dense_budget=BUDGET)
-    sizes = splits.theory["n"].values.tolist()
-    for i, name in enumerate(TEMPERATURES):
+    for name in TEMPERATURES:
         for family, dash in (("smooth", "-"), ("rough", (0, (4, 2)))):
             line = optimum.sel(temperature=name, family=family)
             figures.theory(ax, line["dense_n"], line, COLORS[name], linestyle=dash)
-        _sets(ax, splits, name, [("smooth", n, BUDGET) for n in sizes],
-              [n * 1.25 ** (i - 1) for n in sizes], lambda w, _: w)  # fmt: skip
+        for n in splits.theory["n"].values.tolist():
+            value, error = mean_and_error(vertex(splits, ("smooth", n, BUDGET), name)[0])
+            figures.simulated(ax, [n], [value], [error], COLORS[name], SHAPES[name])
     figures.log_axes(ax, x=True)
-    ax.set(xlabel="number of keys $n$", ylabel="best head width $d_k^*$", ylim=(0, 15))
+    ax.set_xticks([1e2, 1e4, 1e6, 1e8])
+    ax.set(xlabel="number of keys $n$", ylabel="best head width $d_k^*$", ylim=(0, 19),
+           yticks=[0, 5, 10, 15])  # fmt: skip
     _legend(ax, list(TEMPERATURES))
 
 
@@ -344,34 +383,25 @@ def _heads(ax: Axes, splits: Splits) -> None:
     """Best number of heads against D."""
     optimum = splits.theory["optimum"].sel(family="smooth")
     shown, n = ("fixed", "tuned"), splits.theory["n"].values.tolist()[-2]
-    budgets = splits.theory["budget"].values.tolist()
-    for i, name in enumerate(shown):
+    for name in shown:
         for size, dash in ((n, "-"), (1e6, (0, (1, 1)))):
             line = optimum.sel(temperature=name).sel(dense_n=size, method="nearest")
             figures.theory(ax, line["dense_budget"], line["dense_budget"] / line, COLORS[name],
                            linestyle=dash)  # fmt: skip
-        _sets(ax, splits, name, [("smooth", n, b) for b in budgets],
-              [b * 1.05 ** (2 * i - 1) for b in budgets], lambda w, case: case[2] / w)  # fmt: skip
+        for budget in splits.theory["budget"].values.tolist():
+            width, error = mean_and_error(vertex(splits, ("smooth", n, budget), name)[0])
+            figures.simulated(ax, [budget], [budget / width], [budget * error / width**2],
+                              COLORS[name], SHAPES[name])  # fmt: skip
     D = optimum["dense_budget"].values
     figures.theory(ax, D, D, figures.GREY, lw=0.7)
-    ax.annotate("$H = D$", (D[-2], D[-2]), xytext=(-4, 3), textcoords="offset points", ha="right",
+    ax.annotate("$H = D$", (48, 48), xytext=(-4, 3), textcoords="offset points", ha="right",
                 fontsize=7, color=figures.GREY)  # fmt: skip
     figures.log_axes(ax, x=True, y=True, plain=True)
-    ax.set_xticks(D, [str(d) for d in D])
+    ax.set_xticks(D, ["" if d in (12, 24) else str(d) for d in D])
     ax.set_xticks([], minor=True)
     ax.set_yticks([1, 10, 100], ["1", "10", "100"])
-    ax.set(xlabel="budget $D$", ylabel="best number of heads $H^*$")
+    ax.set(xlabel="budget $D$", ylabel="best number of heads $H^*$", ylim=(1, 3000))
     _legend(ax, list(shown))
-
-
-def _sets(ax: Axes, splits: Splits, name: str, cases: Any, x: Any, turned: Any) -> None:
-    """Simulation's best width, or what is made of it, with bars over its 95 % set of optima."""
-    for case, place in zip(cases, x, strict=True):
-        values, _, widths = splits.choice(case, name)
-        value = turned(widths[int(np.argmin(values.mean(0)))], case)
-        span = [turned(widths[i], case) for i in np.flatnonzero(optimal_set(values, 0.95))]
-        bars = np.array([[value - min(span)], [max(span) - value]]) / figures.BAR
-        figures.simulated(ax, [place], [value], bars, COLORS[name], SHAPES[name])
 
 
 def _legend(ax: Axes, names: list[str]) -> None:

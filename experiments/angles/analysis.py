@@ -1,17 +1,20 @@
 """Claims `angles` and `extremes`; the figure: noise correlation and variance kept against θ."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
-from sims.theory import noise_correlation_law
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KERNEL, WIDTH = "heads.kernel", "heads.width"
 ANGLE, BANDWIDTH = "heads.frames.angle", "heads.bandwidth"
@@ -32,9 +35,11 @@ def variance_kept(terms: Terms) -> np.ndarray:
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
     table = _table(results)
+    aligned = np.array([np.all(np.equal(a, 0)) for a in table[ANGLE]])
     verdicts = []
     for kernel in ("gaussian", "softmax"):
-        rows = table[table[KERNEL] == kernel]
+        # Aligned heads are one head: that is the identity below.
+        rows = table[(table[KERNEL] == kernel) & ~aligned]
         wanted = claim(experiment, "angles", f"{kernel} kernel")
         error = np.hypot(rows["correlation_mcse"], rows["query_error"])
         # Where nearly all variance is that of the queries, whose number was fixed beforehand: t
@@ -56,10 +61,10 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     wanted = claim(experiment, "extremes", "aligned heads")
-    aligned = table["kept"][np.array([np.all(np.equal(a, 0)) for a in table[ANGLE]])]
     finding = identity(
-        aligned - 1, margin=wanted.margin, level=wanted.level, replicates=results.replicates
-    )
+        table["kept"][aligned] - 1, margin=wanted.margin, level=wanted.level,
+        replicates=results.replicates,
+    )  # fmt: skip
     verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     # The share of noise kept is 1/H + (1 − 1/H)·correlation: it falls when the correlation does.
@@ -82,7 +87,7 @@ def figure(results: Results) -> Figure:
     table = table[[np.isscalar(a) for a in table[ANGLE]]]
     bandwidths = table[table[KERNEL] == "gaussian"][BANDWIDTH]
     small, large = bandwidths.min(), bandwidths.max()
-    scale, softmax = _query_scale(results), table[KERNEL] == "softmax"
+    softmax = table[KERNEL] == "softmax"
     temperature = table[softmax][BANDWIDTH].iloc[0]
     drawing, axes = figures.panels(2, 2, sharex=True)
     for ax, kernel, bandwidth in (
@@ -91,11 +96,9 @@ def figure(results: Results) -> Figure:
         (axes[1, 0], "softmax", temperature),
     ):
         rows = table[(table[KERNEL] == kernel) & (table[BANDWIDTH] == bandwidth)]
-        fine = np.linspace(0, 90, 181)
-        for width, color, marker, part in _series(rows):
-            cosines = np.repeat(np.cos(np.deg2rad(fine))[:, None], width, axis=1)
-            law = noise_correlation_law(cosines, bandwidth, scale, kernel)
-            figures.theory(ax, fine, np.asarray(law), color)
+        for _, color, marker, part in _series(rows):
+            law = results.theory[part["name"].iloc[0]]["law_curve"]
+            figures.theory(ax, law["angle"], law, color)
             figures.simulated(
                 ax, part[ANGLE], part["correlation"], part["correlation_mcse"], color, marker
             )
@@ -142,25 +145,23 @@ def numbers(results: Results) -> dict[str, Any]:
         "least_keys": float(table["n_eff"].min()),
         "queries": int(next(iter(results.theory.values())).sizes["query"]),
         "n": int(next(iter(results.theory.values())).attrs["n"]),
-        "scale": _query_scale(results),
+        "scale": results.provenance["simulation"]["specification"]["problem"]["queries"]["scale"],
     }
 
 
 def _table(results: Results) -> pd.DataFrame:
     """The results' table with correlation, law and variance kept, a row a point."""
-    table, scale = results.table(), _query_scale(results)
+    table = results.table()
     extra = []
     for row in table.to_dict("records"):
         name, theory = row["name"], results.theory[row["name"]]
         correlation = mean_and_error(results.pseudovalues(name, noise_correlation))
         kept = mean_and_error(results.pseudovalues(name, variance_kept))
-        cosines = np.cos(np.deg2rad(np.broadcast_to(row[ANGLE], row[WIDTH])))
-        law = noise_correlation_law(cosines, row[BANDWIDTH], scale, row[KERNEL])
         extra.append(
             {
                 "correlation": correlation[0],
                 "correlation_mcse": correlation[1],
-                "law": float(law),
+                "law": float(theory["law"]),
                 "query_error": _query_error(theory),
                 "queries": theory.sizes["query"],
                 "kept": kept[0],
@@ -215,7 +216,3 @@ def _series(rows: pd.DataFrame) -> list[tuple[int, Any, str, pd.DataFrame]]:
         part = rows[rows[WIDTH] == width].sort_values(ANGLE)
         out.append((width, figures.PALETTE[place], figures.MARKERS[place], part))
     return out
-
-
-def _query_scale(results: Results) -> float:
-    return float(results.provenance["simulation"]["specification"]["problem"]["queries"]["scale"])

@@ -1,16 +1,20 @@
 """Ensemble variance against the number of heads, at fixed angles."""
 
+from __future__ import annotations
+
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, bound, claim, equivalence, identity, ordering
 from sims.results import Results
 from sims.terms import jackknife
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ANGLE, COUNT = "heads.frames.angle", "heads.count"
 

@@ -1,16 +1,19 @@
 """Claims `identity` and `ensemble`; the figure: rounding gaps, and what a missing tilt moves."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, identity
 from sims.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 KERNEL = "Gaussian kernel, "
 GAPS = (
@@ -179,7 +182,7 @@ def _unit_axis(ax: Axes) -> None:
     figures.log_axes(ax, y=True, plain=True)
     ax.set(ylim=(0.05, 40))
     ax.set_yticks([0.1, 1, 10], ["0.1", "1", "10"])
-    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xticks([], minor=True)
     ax.axhline(1, color=figures.GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
 
 

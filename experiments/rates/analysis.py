@@ -1,15 +1,19 @@
 """Slopes of the error at the best bandwidth, for one head and for averaged heads."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, bound, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FAR = np.geomspace(1e8, 1e16, 33)
 COMMON = np.geomspace(1e3, 1e5, 17)

@@ -10,8 +10,8 @@ import numpy as np
 import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 
-from sims.problem import DESIGNS, TARGETS, Heads, Task, gaussian_queries
-from sims.simulation import draw, nw_weights, root_key
+from sims.problem import DESIGNS, TARGETS, Task, gaussian_queries
+from sims.simulation import draw, root_key
 from sims.simulation.draws import batch_keys
 
 
@@ -42,7 +42,7 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         queries = np.pad(gaussian_queries(width, **settings["queries"]), ((0, 0), (0, pad)))
         found = batches(
             stacked, of, frames, bandwidths, pool, queries, keys,
-            settings["noise_sd"], sizes=tuple(sizes),
+            settings["noise_sd"], sizes=tuple(sizes), precision=run.precision,
         )  # fmt: skip
         return np.asarray(found)
 
@@ -83,10 +83,10 @@ def nuisance_frames(relevant: int, width: int, heads: int) -> Any:
     return np.stack([np.hstack([axes[:, :relevant], block]) for block in own])
 
 
-@partial(jax.jit, static_argnames="sizes")
+@partial(jax.jit, static_argnames=("sizes", "precision"))
 def batches(
     series: Any, amplitudes: Any, frames: Any, bandwidths: Any, pool: Any, queries: Any,
-    keys: Any, noise_sd: Any, *, sizes: tuple[int, ...],
+    keys: Any, noise_sd: Any, *, sizes: tuple[int, ...], precision: str = "float64",
 ) -> Any:  # fmt: skip
     """MSE over targets, keys and queries: (batch, M, size) for M pooled estimators.
 
@@ -103,12 +103,12 @@ def batches(
         keys: random keys (batch, R).
         noise_sd: σ.
         sizes: numbers of keys X ~ N(0, I).
+        precision: of weights and waves; angles are always in float64, since waves are short.
     """
     design = DESIGNS["isotropic"](queries.shape[1])
-    heads = [Heads(frames, "gaussian", 1.0) for _ in sizes]
-    heads = [
-        eqx.tree_at(lambda h: h.bandwidth, each, bandwidths[:, j]) for j, each in enumerate(heads)
-    ]
+    asked = jnp.einsum("hdp,qd->qph", frames, queries).astype(precision)
+    widths = (-0.5 / jnp.asarray(bandwidths) ** 2).astype(precision)
+    pool = jnp.asarray(pool, precision)
 
     def one(item: Any) -> Any:
         index, key = item
@@ -116,21 +116,28 @@ def batches(
         x, _ = draw(Task(design, target, 1.0), key, max(sizes))
 
         def values(points: Any) -> Any:
-            return jnp.cos(points @ target.frequency.T + target.phase) @ amplitudes.T
+            # Only the broken part of a cycle counts, and the cosine of a small angle is cheap.
+            cycles = (target.frequency @ points.T + target.phase[:, None]) / (2 * jnp.pi)
+            angle = 2 * jnp.pi * (cycles - jnp.round(cycles))
+            return jnp.asarray(amplitudes, precision) @ jnp.cos(angle.astype(precision))
 
         at_keys, at_queries = values(x), values(queries)
+        seen = jnp.einsum("hdp,nd->phn", frames, x).astype(precision)
 
-        def error(each: Heads, n: int) -> Any:
-            def at(item: Any) -> Any:
-                query, wanted = item
-                weights = pool @ nw_weights(each, query, x[:n])
-                gap = jnp.sum(weights.T * at_keys[:n], axis=0) - wanted
-                return gap**2 + noise_sd**2 * jnp.sum(weights**2, axis=1)
+        def at(item: Any) -> Any:
+            query, wanted = item
+            distance = jnp.sum((seen - query[:, :, None]) ** 2, axis=0)
+            out = []
+            for j, n in enumerate(sizes):
+                near = distance[:, :n]
+                kernel = jnp.exp((near - near.min(1, keepdims=True)) * widths[:, j, None])
+                weights = (pool / kernel.sum(1)) @ kernel
+                gap = jnp.sum(weights * at_keys[:, :n], axis=1) - wanted
+                out.append(gap**2 + noise_sd**2 * jnp.sum(weights**2, axis=1))
+            return jnp.stack(out, axis=1)
 
-            # One query after another: the weights of one stay in the cache.
-            return jax.lax.map(at, (queries, at_queries)).mean(0)
-
-        return jnp.stack([error(h, n) for h, n in zip(heads, sizes, strict=True)], axis=1)
+        # One query after another: the weights of one stay in the cache.
+        return jax.lax.map(at, (asked, at_queries.T)).mean(0)
 
     def local(keys: Any) -> Any:
         return jax.lax.map(lambda row: jax.lax.map(one, (jnp.arange(len(row)), row)).mean(0), keys)
