@@ -1,6 +1,7 @@
 """The order of configurations by diversity against the order by error, regime by regime."""
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -51,31 +52,35 @@ def covariances(data: Any) -> list[np.ndarray]:
     ]
 
 
-def known(results: Results, names: list[str]) -> dict[tuple[str, str], float]:
-    """Every index of a configuration that exists, by theory: (definition, version) to HDI."""
+def known(results: Results, names: list[str], drawn: bool = True) -> dict[tuple[str, str], float]:
+    """Every index of a configuration that exists, by theory: (definition, version) to HDI.
+
+    Over theory's many target draws where there are such, or (``drawn=False``) the simulated ones.
+    """
     all_of = [results.theory[name] for name in names]
     signal, noise = np.mean([covariances(data) for data in all_of], axis=0)
-    if "drawn_covariance" in all_of[0]:
+    if drawn and "drawn_covariance" in all_of[0]:
         signal = all_of[0]["drawn_covariance"].values - noise
-    # Subspaces of redundant views do not change: there the geometric index tells nothing apart.
     gram = all_of[0]["gram"].values
     return {key: float(value) for key, value in indices(signal, noise, gram).items()}
+
+
+def simulated(results: Results, names: list[str]) -> np.ndarray:
+    """The ensemble's simulated error, one a batch: targets share their keys batch by batch."""
+    return np.mean(common(*(results.simulation[name]["mse"].values for name in names)), axis=0)
 
 
 def errors_of(results: Results, names: list[str]) -> np.ndarray:
     """Iid values of the ensemble's error: one a batch, or one a target draw by theory."""
     data = results.theory[names[0]]
-    if "drawn_mse" in data:
-        return data["drawn_mse"].values
-    # Targets share their draws of keys batch by batch.
-    return np.mean(common(*(results.simulation[name]["mse"].values for name in names)), axis=0)
+    return data["drawn_mse"].values if "drawn_mse" in data else simulated(results, names)
 
 
-def predicted(results: Results, names: list[str]) -> float:
-    """The ensemble's error by theory, for the same targets as :func:`errors_of`."""
-    drawn = results.theory[names[0]].get("drawn_mse")
-    if drawn is not None:
-        return float(drawn.mean())
+def predicted(results: Results, names: list[str], drawn: bool = True) -> float:
+    """The ensemble's error by theory, averaged over targets as in :func:`known`."""
+    data = results.theory[names[0]]
+    if drawn and "drawn_mse" in data:
+        return float(data["drawn_mse"].mean())
     return float(np.mean([float(results.theory[name]["mse"]) for name in names]))
 
 
@@ -172,44 +177,36 @@ def _decided(decide: Any, results: Results, chosen: Any, rows: list[Any]) -> Any
 
 def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
     rows = []
-    for name, data in results.simulation.items():
-        law = known(results, [name])
-        batch = covariances(data)
-        count = len(batch[0])
-        full = indices(*(part.mean(0) for part in batch))
-        left_out = indices(*((part.sum(0) - part) / (count - 1) for part in batch))
-        for key in full.keys() & left_out.keys() & law.keys():
-            mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
-            rows.append((mean - law[key], error, count, name))
+    for groups in configurations(results).values():
+        for names in groups:
+            law = known(results, names, drawn=False)
+            of_each = [covariances(results.simulation[name]) for name in names]
+            # Targets share their draws of keys batch by batch.
+            batch = [np.mean(common(*parts), axis=0) for parts in zip(*of_each, strict=True)]
+            count = len(batch[0])
+            full = indices(*(part.mean(0) for part in batch))
+            left_out = indices(*((part.sum(0) - part) / (count - 1) for part in batch))
+            for key in full.keys() & left_out.keys() & law.keys():
+                mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
+                rows.append((mean - law[key], error, count, tuple(names)))
     return _decided(equivalence, results, chosen, rows)
-
-
-def _draws(results: Results) -> list[tuple[list[str], np.ndarray, float]]:
-    """Exchangeable configurations: points, simulated error by batch and theory's, same targets."""
-    return [
-        (
-            names,
-            np.mean(common(*(results.simulation[name]["mse"].values for name in names)), axis=0),
-            float(np.mean([float(results.theory[name]["mse"]) for name in names])),
-        )
-        for names in configurations(results).get("exchangeable", [])
-    ]
 
 
 def _errors(results: Results, experiment: Any, chosen: Any) -> Any:
     rows = []
-    for names, batch, law in _draws(results):
-        mean, error = mean_and_error(batch / law)
+    for names in configurations(results).get("exchangeable", []):
+        batch = simulated(results, names) / predicted(results, names, drawn=False)
+        mean, error = mean_and_error(batch)
         rows.append((mean - 1, error, len(batch), tuple(names)))
     return _decided(equivalence, results, chosen, rows)
 
 
 def _steps(results: Results, experiment: Any, chosen: Any) -> Any:
-    rows, all_of = [], _draws(results)
-    for k, (low, first, law) in enumerate(all_of):
-        for high, second, other in all_of[k + 1 :]:
-            found, error, count = fall(first, second)
-            rows.append((found - (1 - other / law), error, count, (*low, *high)))
+    rows = []
+    for low, high in combinations(configurations(results).get("exchangeable", []), 2):
+        found, error, count = fall(simulated(results, low), simulated(results, high))
+        law = 1 - predicted(results, high, drawn=False) / predicted(results, low, drawn=False)
+        rows.append((found - law, error, count, (*low, *high)))
     return _decided(equivalence, results, chosen, rows)
 
 
@@ -261,31 +258,26 @@ def numbers(results: Results) -> dict[str, Any]:
 
 
 def figure(results: Results, verdicts: list[Verdict]) -> Figure:
-    groups = configurations(results)
-    examples = counterexamples(results)
-    drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.4)
+    groups, examples = configurations(results), counterexamples(results)
+    regimes = [regime for regime in groups if regime != SEARCHED]
+    drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.2)
     axes[0, 0].remove()
-    columns = 24
-    grid = drawing.add_gridspec(3, columns, height_ratios=(3.6, 2.1, 1.5))
     with figures.style():
-        top = drawing.add_subplot(grid[0, :])
-        regimes = [regime for regime in groups if regime != SEARCHED]
+        upper, middle, lower = drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        top = upper.subplots()
         _map(top, results, {v.regime: v for v in verdicts if v.claim == "hdi-monotone"}, regimes)
         shown = [r for r in ("pure noise", "one fixed target", "single index") if r in groups]
-        below = [drawing.add_subplot(grid[1, 8 * k : 8 * k + 8]) for k in range(len(shown))]
+        below = middle.subplots(1, len(shown), squeeze=False)[0]
         for ax, regime in zip(below, shown, strict=True):
             _split(ax, results, groups[regime])
             ax.set_title(regime)
             ax.set_xlabel("index (mean, total)")
         below[0].set_ylabel("share of aligned heads' MSE")
         figures.key(below[0], list(PARTS), loc="lower left")
-        width = columns // 8
-        last = [
-            drawing.add_subplot(grid[2, width * k : width * (k + 1)]) for k in range(len(examples))
-        ]
-        for ax, (name, pair) in zip(last, examples.items(), strict=True):
+        last = lower.subplots(1, max(len(examples), 1), squeeze=False)[0]
+        for ax, (name, pair) in zip(last, examples.items(), strict=False):
             _example(ax, results, name, pair)
-        figures.letters([top, *below, *last[:1]])
+        figures.letters([top, *below, last[0]])
     return drawing
 
 
@@ -337,13 +329,16 @@ def _map(ax: Axes, results: Results, verdicts: dict[str, Verdict], regimes: list
         fontsize=6.5,
     )
     ax.xaxis.tick_top()
+    ax.set_title("change of the MSE from a less to a more diverse configuration, worst pair")
     ax.tick_params(length=0)
     for side in ax.spines.values():
         side.set_visible(False)
 
 
 def _percent(value: float) -> str:
-    """With sign, two digits below 10 %."""
+    """With sign, two digits below 10 %; a factor where it more than doubles."""
+    if value > 1:
+        return f"× {1 + value:.2g}"
     digits = 1 if abs(value) < 0.0995 else 0
     return f"{100 * value:+.{digits}f} %".replace("-", "−")
 
@@ -383,11 +378,11 @@ def _example(ax: Axes, results: Results, name: str, pair: tuple[str, str]) -> No
         for angle in np.unique(angles):
             x, y = np.cos(angle), np.sin(angle)
             ax.plot(
-                [2.5 * k - x, 2.5 * k + x], [-y, y], color=figures.PALETTE[k],
+                [3 * k - x, 3 * k + x], [-y, y], color=figures.PALETTE[k],
                 # As many lines as lie on one another.
                 lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
             )  # fmt: skip
-    ax.annotate("", (1.55, 0), (0.95, 0), arrowprops={"arrowstyle": "->", "lw": 0.7})
+    ax.annotate("", (1.9, 0), (1.1, 0), arrowprops={"arrowstyle": "->", "lw": 0.7})
     value, error, _ = fall(*(errors_of(results, [point]) for point in pair))
     less, more = (predicted(results, [point]) for point in pair)
     digits = 3 if more / less < 10 else 1
@@ -395,12 +390,12 @@ def _example(ax: Axes, results: Results, name: str, pair: tuple[str, str]) -> No
         name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave", fontsize=6.5
     )
     ax.text(
-        1.25,
-        -1.25,
-        f"MSE × {more / less:.{digits}f}\n{1 - value:.{digits}f} ± {2 * error:.{digits}f}",
+        1.5,
+        -1.3,
+        f"× {more / less:.{digits}f}\n× {1 - value:.{digits}f} ± {2 * error:.{digits}f}",
         ha="center",
         va="top",
         fontsize=6,
     )  # fmt: skip
-    ax.set(xlim=(-1.1, 3.6), ylim=(-2.6, 1.1), aspect="equal")
+    ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 1.1), aspect="equal")
     ax.axis("off")
