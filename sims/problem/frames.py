@@ -204,6 +204,34 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
     return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
 
 
+def planar(dimension: int, count: int, width: int, seed: int | None = 0, *, angles: Any) -> Array:
+    """Heads that turn in a plane: ``U_h[:, j] = cos φ_h q_j + sin φ_h q'_j``.
+
+    All q_j and q'_j are orthonormal, so ``U_hᵀU_g = cos(φ_h − φ_g) I``; with d_k = 1 the heads are
+    lines in one plane.
+
+    Args:
+        dimension: d ≥ 2·d_k.
+        count: H.
+        width: d_k.
+        seed: of the Haar-random orthonormal directions; None takes the coordinate axes.
+        angles: φ, degrees, one a head (H,).
+
+    Returns:
+        Frames (H, d, d_k) with orthonormal columns.
+    """
+    _check_sizes(dimension, count, width)
+    turned = as_floats("heads.frames.angles", angles)
+    if turned.shape != (count,):
+        raise InputError("heads.frames.angles", turned.shape, f"shape ({count},), one a head")
+    check_finite("heads.frames.angles", turned)
+    if dimension < 2 * width:
+        raise InputError("dimension", dimension, f"at least 2 * heads.width = {2 * width}")
+    plane = _blocks(dimension, 2, width, seed)
+    radians = jnp.deg2rad(turned)
+    return jnp.einsum("ch,dcj->hdj", jnp.stack([jnp.cos(radians), jnp.sin(radians)]), plane)
+
+
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: Any) -> Array:
     """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
     del seed
@@ -238,6 +266,7 @@ FRAMES: dict[str, Callable[..., Array]] = {
     "gram": gram,
     "haar": haar,
     "nested": nested,
+    "planar": planar,
     "explicit": explicit,
 }
 """Every family of frames: name to ``(dimension, count, width, seed, **options) -> (H, d, d_k)``."""
