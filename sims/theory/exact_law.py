@@ -120,7 +120,7 @@ class GaussianLaw:
     def project(self, heads: Heads, head: int, x: np.ndarray) -> Projection:
         """Head ``head`` at query x (d,)."""
         frame = np.asarray(heads.frames)[head]
-        bandwidth = float(heads.bandwidth[head])
+        bandwidth = float(np.asarray(heads.bandwidth)[head])
         query = frame.T @ x
         values, vectors = np.linalg.eigh(frame.T @ self.covariance @ frame)
         keep = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)

@@ -119,11 +119,12 @@ def solve(
             extent = pilot(heads.kernel, head, n, tail)
             ones[identity.single(q, h)] = One(head, extent, float(truth[q]))
     twos: dict[bytes, Two] = {}
+    bandwidth = np.asarray(heads.bandwidth)
     for q in range(len(queries)):
         for h, g in combinations(used, 2):
             if identity.pair(q, h, g) not in twos:
                 # The narrower head first, within whose support the other has no edge.
-                a, b = sorted((h, g), key=lambda i: float(heads.bandwidth[i]))
+                a, b = sorted((h, g), key=lambda i: bandwidth[i])
                 twos[identity.pair(q, h, g)] = Two(
                     ones[identity.single(q, a)],
                     ones[identity.single(q, b)],
