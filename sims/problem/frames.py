@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
+from sims.problem import threefry
 from sims.problem.checks import (
     as_floats,
     check_count,
@@ -118,7 +118,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
     rounding = 16 * count * np.finfo(values.dtype).eps
     roots = np.sqrt(np.where(values > rounding, values, 0.0))
     root = np.einsum("jhe,je,jge->jhg", vectors, roots, vectors)
-    return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
+    return jnp.asarray(np.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed)))
 
 
 def equiangular(
@@ -173,9 +173,8 @@ def equiangular(
 def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
-    keys = jax.random.split(seeded_key("heads.frames.seed", seed), count)
-    draw = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width])
-    return draw(keys)
+    keys = threefry.split(seeded_key("heads.frames.seed", seed), count)
+    return jnp.asarray([threefry.orthogonal(key, dimension)[:, :width] for key in keys])
 
 
 def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
@@ -201,7 +200,7 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
     if chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
     basis = _haar_matrix(dimension, seed)[:, :width]
-    return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
+    return jnp.asarray(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
 
 
 def planar(dimension: int, count: int, width: int, seed: int | None = 0, *, angles: Any) -> Array:
@@ -251,13 +250,12 @@ def _check_sizes(dimension: int, count: int, width: int) -> None:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
 
 
-def _haar_matrix(dimension: int, seed: int) -> Float[Array, "d d"]:
-    key = seeded_key("heads.frames.seed", seed)
-    return jax.random.orthogonal(key, dimension, dtype=jnp.float64)
+def _haar_matrix(dimension: int, seed: int) -> np.ndarray:
+    return threefry.orthogonal(seeded_key("heads.frames.seed", seed), dimension)
 
 
-def _blocks(dimension: int, count: int, width: int, seed: int | None) -> Float[Array, "d H d_k"]:
-    basis = jnp.eye(dimension) if seed is None else _haar_matrix(dimension, seed)
+def _blocks(dimension: int, count: int, width: int, seed: int | None) -> np.ndarray:
+    basis = np.eye(dimension) if seed is None else _haar_matrix(dimension, seed)
     return basis[:, : count * width].reshape(dimension, count, width)
 
 
