@@ -10,14 +10,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import (
-    Finding,
-    Verdict,
-    claim,
-    equivalence,
-    near_optimal,
-    ordering,
-)
+from sims.judgement import Finding, Verdict, claim, equivalence, near_optimal, ordering
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -170,11 +163,10 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
     """
     chosen = splits.candidates(temperature, case[2])
     predicted = splits.predicted(case, chosen)
-    by_width = {
-        w: min((i for i, c in enumerate(chosen) if c[0] == w), key=lambda i: predicted[i])
-        for w, _ in chosen
-    }
-    widths, rows = np.array(list(by_width)), np.array(list(by_width.values()))
+    best: dict[int, int] = {}
+    for place in np.argsort(-predicted)[np.isinf(predicted).sum() :]:
+        best[chosen[place][0]] = int(place)
+    widths, rows = np.transpose(sorted(best.items()))
     middle = np.clip(np.argmin(predicted[rows]), 1, len(rows) - 2)
     near = slice(middle - 1, middle + 2)
     x, values = np.log(widths[near]), splits.simulated(case, chosen)[:, rows[near]]
@@ -271,11 +263,8 @@ def numbers(results: Results) -> dict[str, Any]:
     fixed = theory["surface"].sel(temperature="fixed", dense_budget=BUDGET)
     early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
     late = fixed.sel(dense_n=1e8, method="nearest")
-    found = {
-        "flat": float(late.sel(dense_width=early) / late.min() - 1),
-        "shown": int(splits.theory["n"].values[-2]),
-        "sizes": splits.theory["n"].values.tolist(),
-    }
+    sizes = splits.theory["n"].values.tolist()
+    found = {"flat": float(late.sel(dense_width=early) / late.min() - 1), "sizes": sizes}
     for name in TEMPERATURES:
         width = optimum.sel(temperature=name).values
         found |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
@@ -300,8 +289,6 @@ def figure(results: Results) -> Figure:
         _errors(axes[0, 0], splits)
         for ax, at in zip((axes[0, 1], axes[0, 2], axes[1, 0]), SURFACES, strict=True):
             image = _surface(ax, splits, *at)
-        axes[0, 1].set_ylabel("head width $d_k$")
-        axes[1, 0].set_ylabel("head width $d_k$")
         bar = drawing.colorbar(image, ax=axes[0, 2], ticks=[-5, -4, -3, -2, -1, 0])
         bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
         bar.set_label("excess over the best MSE (b–d)")
@@ -357,7 +344,7 @@ def _surface(ax: Axes, splits: Splits, name: str, family: str, budget: int) -> A
     ax.set_yticks([1, 5, 10, 15, 20])
     figures.log_axes(ax, x=True)
     ax.set_xticks([1e2, 1e4, 1e6, 1e8])
-    ax.set_xlabel("number of keys $n$")
+    ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
     ax.set_title(f"{TEMPERATURES[name]},\n{family} target, D = {budget}", fontsize=7)
     return image
 
