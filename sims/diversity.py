@@ -1,8 +1,9 @@
-"""Head Diversity Index (HDI): four definitions, of any correlation matrix of heads.
+"""Head Diversity Index (HDI): sixteen candidates, four definitions of any of four matrices R.
 
-R is the correlation matrix of head outputs (of their label noise, of their signal or of both), or
-the subspaces' own Gram matrix. All definitions are 1 for R = I (no correlation) and 0 for
-R = 11ᵀ (one head, H times). With the eigenvalues λ of R and p = λ/H::
+R is the correlation matrix of head outputs (of their label ``noise``, of their ``signal`` or of
+both, ``total``), or the subspaces' own Gram matrix (``geometric``). All definitions are 1 for
+R = I (no correlation) and 0 for R = 11ᵀ (one head, H times). With the eigenvalues λ of R and
+p = λ/H::
 
     mean           1 − mean of the off-diagonal entries
     top            (H − λ_max)/(H − 1)
@@ -85,6 +86,42 @@ def geometric_gram(frames: Any) -> np.ndarray:
     return np.sum(cross**2, axis=(-2, -1)) / frames.shape[2]
 
 
+def versions(signal: Any, noise: Any, gram: Any = None) -> dict[str, np.ndarray]:
+    """Every version of R that exists: ``noise``, ``signal``, ``total``, ``geometric``.
+
+    ::
+
+        noise      N_hg/√(N_hh N_gg)        N: covariance of the heads' label noise
+        signal     S_hg/√(S_hh S_gg)        S: covariance of the heads' signal parts
+        total      that of S + N
+        geometric  ‖U_hᵀU_g‖_F²/d_k
+
+    A head without variance has no correlations: where some head's share of signal (or noise) in its
+    variance is rounding, that version is left out; likewise ``geometric`` without ``gram``.
+
+    Args:
+        signal: S, shape (…, H, H), as averaged over queries; 0 if m is constant.
+        noise: N, of the same shape; 0 if labels have no noise.
+        gram: of the subspaces, (H, H), see :func:`geometric_gram`.
+
+    Raises:
+        InputError: shapes differ, or no head has any variance.
+    """
+    signal, noise = np.asarray(signal, float), np.asarray(noise, float)
+    if signal.shape != noise.shape:
+        raise InputError("noise", noise.shape, f"the shape of signal, {signal.shape}")
+    total = signal + noise
+    found = {}
+    own = np.diagonal(total, axis1=-2, axis2=-1)
+    for name, part in (("noise", noise), ("signal", signal)):
+        if (np.diagonal(part, axis1=-2, axis2=-1) > 1e-12 * np.abs(own)).all():
+            found[name] = correlation(part)
+    found["total"] = correlation(total)
+    if gram is not None:
+        found["geometric"] = np.asarray(gram, float)
+    return found
+
+
 def _checked(correlation: Any) -> np.ndarray:
     r = np.asarray(correlation, float)
     if r.ndim < 2 or r.shape[-1] != r.shape[-2] or r.shape[-1] < 2:
@@ -103,3 +140,18 @@ DEFINITIONS: dict[str, Callable[[Any], np.ndarray]] = {
     "participation": participation_index,
 }
 """Every definition: name to ``R (…, H, H) -> HDI (…)``."""
+
+VERSIONS = ("noise", "signal", "total", "geometric")
+"""What R may be made of; see :func:`versions`."""
+
+
+def indices(signal: Any, noise: Any, gram: Any = None) -> dict[tuple[str, str], np.ndarray]:
+    """All sixteen candidates, as far as they exist: (definition, version) to HDI (…).
+
+    Arguments and errors are those of :func:`versions`.
+    """
+    return {
+        (definition, version): index(r)
+        for version, r in versions(signal, noise, gram).items()
+        for definition, index in DEFINITIONS.items()
+    }

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-import jax.numpy as jnp
+import numpy as np
 from pydantic import BaseModel, Field, create_model
 
 from sims.errors import InputError
@@ -128,7 +128,7 @@ class ProblemSpec(Strict):
 
     def _build(self) -> Problem:
         heads, design, target = self.heads, self.design, self.target
-        queries = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
+        queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
         series = TARGETS[target.kind](self.dimension, **_arguments(target))
         if design.kind == "redundant_views":
             if heads.frames is not None:
@@ -141,10 +141,10 @@ class ProblemSpec(Strict):
             extra = law.dimension - self.dimension
             series = TrigonometricSeries(
                 series.amplitude,
-                jnp.pad(series.frequency, ((0, 0), (0, extra))),
+                np.pad(np.asarray(series.frequency), ((0, 0), (0, extra))),
                 series.phase,
             )
-            queries = jnp.pad(queries, ((0, 0), (0, extra)))
+            queries = np.pad(np.asarray(queries), ((0, 0), (0, extra)))
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
@@ -156,7 +156,7 @@ class ProblemSpec(Strict):
             )
         return Problem(
             Task(law, series, self.noise_sd),
-            Heads(frames, heads.kernel, jnp.asarray(heads.bandwidth)),
+            Heads(frames, heads.kernel, heads.bandwidth),
             self.n,
             queries,
         )

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from sims.diversity import DEFINITIONS, correlation, geometric_gram
+from sims.diversity import (
+    DEFINITIONS,
+    VERSIONS,
+    correlation,
+    geometric_gram,
+    indices,
+    versions,
+)
 from sims.errors import InputError
 from sims.problem import FRAMES, principal_angles
 
@@ -110,3 +117,65 @@ def test_gram_of_subspaces_is_the_mean_squared_cosine():
 def test_a_head_without_variance_is_refused():
     with pytest.raises(InputError, match="variance > 0"):
         correlation(np.zeros((2, 2)))
+
+
+class TestVersions:
+    signal = np.array([[2.0, 0.5, 0.1], [0.5, 1.0, 0.2], [0.1, 0.2, 3.0]])
+    noise = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.5]])
+    gram = equicorrelated(3, 0.25)
+
+    def test_sixteen(self):
+        found = indices(self.signal, self.noise, self.gram)
+        assert set(found) == {(d, v) for d in DEFINITIONS for v in VERSIONS}
+        assert len(found) == 16
+        parts = {
+            "noise": correlation(self.noise),
+            "signal": correlation(self.signal),
+            "total": correlation(self.signal + self.noise),
+            "geometric": self.gram,
+        }
+        for (definition, version), value in found.items():
+            assert value == pytest.approx(DEFINITIONS[definition](parts[version]), rel=1e-12)
+
+    def test_each_version_sees_its_own_part_alone(self):
+        other = np.diag([5.0, 1.0, 2.0])
+        first = indices(self.signal, self.noise, self.gram)
+        changed = {
+            "noise": indices(self.signal, other, self.gram),
+            "signal": indices(other, self.noise, self.gram),
+            "geometric": indices(self.signal, self.noise, np.eye(3)),
+        }
+        for part, found in changed.items():
+            for definition, version in found:
+                same = found[definition, version] == pytest.approx(first[definition, version])
+                moves = version == part or (version == "total" and part != "geometric")
+                assert same != moves
+
+    def test_what_does_not_exist_is_left_out(self):
+        constant = versions(np.full((3, 3), 1e-17), self.noise)
+        assert set(constant) == {"noise", "total"}
+        np.testing.assert_allclose(constant["total"], constant["noise"], atol=1e-12)
+        assert set(versions(self.signal, np.zeros((3, 3)), self.gram)) == {
+            "signal",
+            "total",
+            "geometric",
+        }
+
+    def test_leading_axes(self):
+        stacked = indices(np.stack([self.signal] * 4), np.stack([self.noise] * 4))
+        assert all(value.shape == (4,) for value in stacked.values())
+
+    def test_bad_input_is_named(self):
+        with pytest.raises(InputError, match="shape of signal"):
+            versions(self.signal, np.eye(2))
+        with pytest.raises(InputError, match="variance > 0"):
+            versions(np.zeros((2, 2)), np.zeros((2, 2)))
+
+
+@pytest.mark.theory
+def test_two_heads_of_equal_variance_have_no_counterexample_under_noise_alone():
+    """With H = 2 every definition falls with the one correlation, as the variance rises."""
+    r = np.stack([equicorrelated(2, c) for c in np.linspace(0, 1, 400)])
+    assert (np.diff(r.mean((1, 2))) > 0).all()
+    for index in DEFINITIONS.values():
+        assert (np.diff(index(r)) < 0).all()

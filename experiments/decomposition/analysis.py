@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence
+from sims.judgement import Verdict, bounded_equivalence, claim
 from sims.results import Results
 
 TERMS = {
@@ -41,23 +41,27 @@ def gaps(results: Results, term: str, names: list[str]) -> tuple[np.ndarray, np.
     return gap, error
 
 
-def exact_gaps(results: Results, term: str, names: list[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Gaps (exact theory − simulation)/scale, and their standard errors, at those points.
+def exact_gaps(
+    results: Results, term: str, names: list[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Gaps (exact theory − simulation)/scale, their MCSE, and bounds of theory's own error.
 
     The scale is the term itself, or the variance of a head for signal terms: small shares of it,
-    whose relative error says little. Theory's own error counts as if it were random.
+    whose relative error says little.
     """
-    pairs = []
+    rows = []
     for name in names:
         simulated, predicted = results.simulation[name], results.theory[name]
         exact = float(predicted[f"exact_{term}"])
         scale = float(predicted["exact_variance"]) if "signal" in term else abs(exact)
-        error = np.hypot(
-            float(simulated[f"{term}_mcse"]), float(predicted[f"exact_{term}_error"]) / 3
+        values = (
+            exact - float(simulated[term].mean()),
+            float(simulated[f"{term}_mcse"]),
+            float(predicted[f"exact_{term}_error"]),
         )
-        pairs.append(((exact - float(simulated[term].mean())) / scale, error / scale))
-    gap, error = np.array(pairs).T
-    return gap, error
+        rows.append([value / scale for value in values])
+    gap, error, bound = np.array(rows).T
+    return gap, error, bound
 
 
 def judge(results: Results, experiment) -> list[Verdict]:
@@ -68,10 +72,11 @@ def judge(results: Results, experiment) -> list[Verdict]:
     ]
     verdicts = []
 
-    def decide(chosen, gap, error, names):
-        found = equivalence(
+    def decide(chosen, gap, error, names, bound=0.0):
+        found = bounded_equivalence(
             gap,
             error,
+            np.broadcast_to(bound, np.shape(gap)),
             margin=chosen.margin,
             level=chosen.level,
             batches=[results.batches(name) for name in names],
@@ -84,7 +89,8 @@ def judge(results: Results, experiment) -> list[Verdict]:
     for regime, term in TERMS.items():
         decide(claim(experiment, "decomposition", regime), *gaps(results, term, inside), inside)
         chosen = claim(experiment, "decomposition", f"exact, {regime}")
-        decide(chosen, *exact_gaps(results, term, narrow), narrow)
+        gap, error, bound = exact_gaps(results, term, narrow)
+        decide(chosen, gap, error, narrow, bound)
     # Paired over batches: both sides share the keys, so only the labels' noise is left.
     pairs = []
     for data in results.simulation.values():

@@ -1,8 +1,7 @@
 """The order of configurations by diversity against the order by error, regime by regime."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,24 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sims import figures
-from sims.diversity import DEFINITIONS, correlation
-from sims.judgement import Verdict, claim, equivalence, ordering
+from sims.diversity import DEFINITIONS, VERSIONS, indices
+from sims.judgement import Verdict, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
-VERSIONS = ("outputs", "subspaces")
+SEARCHED = "counterexample"
+EVERY = [(definition, version) for version in VERSIONS for definition in DEFINITIONS]
 PARTS = {"MSE": "mse", "squared bias": "squared_bias", "variance": "ensemble_variance"}
 SHADES = {"supported": "#c7e5d5", "refuted": "#f6cdb8", "inconclusive": "#e6e6e6"}
+MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
+Pair = tuple[list[str], list[str]]
 
 
 def regime_of(coordinates: dict[str, Any]) -> str:
     """The regime of a point, as claims have it."""
     if "design" in coordinates:
         return "redundant views"
+    if coordinates["heads.frames"]["kind"] == "planar":
+        return SEARCHED
     if "target.kind" in coordinates:
         return "exchangeable"
     kind = coordinates.get("target", {}).get("kind", "constant")
@@ -40,194 +44,308 @@ def configurations(results: Results) -> dict[str, list[list[str]]]:
     return {regime: list(groups.values()) for regime, groups in found.items()}
 
 
-def output_covariance(data: Any) -> np.ndarray:
-    """Signal and noise covariance of the heads, averaged over queries, (…, H, H)."""
-    total = data["integrated_signal_covariance"] + data["integrated_noise_covariance"]
-    return total.transpose(..., "head", "head2").values
+def covariances(data: Any) -> list[np.ndarray]:
+    """Signal and noise covariance of the heads, averaged over queries, (…, H, H) each."""
+    return [
+        data[f"integrated_{part}_covariance"].transpose(..., "head", "head2").values
+        for part in ("signal", "noise")
+    ]
 
 
-def index(results: Results, names: list[str], definition: str, version: str) -> float:
-    """The index of a configuration, by theory."""
-    of = DEFINITIONS[definition]
-    if version == "outputs":
-        known = results.theory[names[0]]
-        if "drawn_covariance" in known:
-            return float(of(correlation(known["drawn_covariance"].values)))
-        covariances = [output_covariance(results.theory[name]) for name in names]
-        return float(of(correlation(np.mean(covariances, axis=0))))
-    frames = results.points[names[0]]["heads.frames"]
-    if frames["kind"] == "equiangular":
-        heads = results.theory[names[0]].sizes["head"]
-        cosines = np.full((heads, heads), frames["cosine"])
-        np.fill_diagonal(cosines, 1.0)
-    else:
-        cosines = np.array(frames["gram"])
-    # The same Gram matrix in every direction: the mean squared cosine is the entry squared.
-    return float(of(cosines**2))
+def known(results: Results, names: list[str], drawn: bool = True) -> dict[tuple[str, str], float]:
+    """Every index of a configuration that exists, by theory: (definition, version) to HDI.
+
+    Over theory's many target draws where there are such, or (``drawn=False``) the simulated ones.
+    """
+    all_of = [results.theory[name] for name in names]
+    signal, noise = np.mean([covariances(data) for data in all_of], axis=0)
+    if drawn and "drawn_covariance" in all_of[0]:
+        signal = all_of[0]["drawn_covariance"].values - noise
+    gram = all_of[0]["gram"].values
+    return {key: float(value) for key, value in indices(signal, noise, gram).items()}
+
+
+def simulated(results: Results, names: list[str]) -> np.ndarray:
+    """The ensemble's simulated error, one a batch: targets share their keys batch by batch."""
+    return np.mean(common(*(results.simulation[name]["mse"].values for name in names)), axis=0)
 
 
 def errors_of(results: Results, names: list[str]) -> np.ndarray:
     """Iid values of the ensemble's error: one a batch, or one a target draw by theory."""
-    known = results.theory[names[0]]
-    if "drawn_mse" in known:
-        return known["drawn_mse"].values
-    return results.simulation[names[0]]["mse"].values
+    data = results.theory[names[0]]
+    return data["drawn_mse"].values if "drawn_mse" in data else simulated(results, names)
 
 
-def steps(
-    results: Results, groups: list[list[str]], of: Callable[[list[str]], float], resolution: float
-) -> list[tuple[float, float, int, tuple[str, ...]]]:
-    """Relative fall of the MSE at each step up in diversity, its MCSE, iid values, points."""
-    ranked = sorted(groups, key=of)
-    out = []
-    for low, high in pairwise(ranked):
-        if of(high) - of(low) < resolution:
-            continue
-        before, after = common(errors_of(results, low), errors_of(results, high))
-        fall, error = mean_and_error((before - after) / before.mean())
-        out.append((fall, error, len(before), (*low, *high)))
-    return out
+def predicted(results: Results, names: list[str], drawn: bool = True) -> float:
+    """The ensemble's error by theory, averaged over targets as in :func:`known`."""
+    data = results.theory[names[0]]
+    if drawn and "drawn_mse" in data:
+        return float(data["drawn_mse"].mean())
+    return float(np.mean([float(results.theory[name]["mse"]) for name in names]))
 
 
-def judge(results: Results, experiment) -> list[Verdict]:
+def pairs(results: Results, groups: list[list[str]], resolution: float) -> dict[Any, list[Pair]]:
+    """Index to all pairs that it tells apart: less and more diverse configuration."""
+    values = [known(results, names) for names in groups]
+    return {
+        key: [
+            (low, high)
+            for low, a in zip(groups, values, strict=True)
+            for high, b in zip(groups, values, strict=True)
+            if key in a and key in b and b[key] - a[key] >= resolution
+        ]
+        for key in EVERY
+    }
+
+
+def fall(low: np.ndarray, high: np.ndarray) -> tuple[float, float, int]:
+    """Relative fall of the mean from the first to the second, its standard error, iid values."""
+    before, after = common(low, high)
+    ratio = after.mean() / before.mean()
+    return 1 - ratio, mean_and_error((after - ratio * before) / before.mean())[1], len(before)
+
+
+def searches(results: Results) -> Any:
+    """What theory's search found in this run, by search; see ``searched`` in ``predict.py``."""
+    found = [data for data in results.theory.values() if "searched_ratio" in data]
+    return found[0] if found else None
+
+
+def counterexamples(results: Results) -> dict[str, tuple[str, str]]:
+    """Search to the points of its pair, less and more diverse; without those that found none."""
+    found = searches(results)
+    if found is None:
+        return {}
+    every = zip(found["search"].values, found["less"].values, found["more"].values, strict=True)
+    return {str(name): (str(less), str(more)) for name, less, more in every if less}
+
+
+def judge(results: Results, experiment: Any) -> list[Verdict]:
     groups = configurations(results)
-    random = groups.get("exchangeable", [])
-    verdicts = [
-        _roads(results, claim(experiment, "hdi", "by both roads")),
-        _errors(results, claim(experiment, "hdi", "error by both roads, exchangeable"), random),
-    ]
-    for chosen in experiment.claims[2:]:
-        regime, definition, version = chosen.regime.rsplit(", ", 2)
-
-        def of(names: list[str], definition: str = definition, version: str = version) -> float:
-            return index(results, names, definition, version)
-
-        rows = steps(results, groups.get(regime, []), of, experiment.settings["resolution"])
-        many = bool(rows) and regime == "exchangeable"
-        count = [row[2] for row in rows]
-        found = ordering(
-            [row[0] for row in rows],
-            [row[1] for row in rows],
-            margin=chosen.margin,
-            level=chosen.level,
-            batches=count,
-            replicates=min(count) if many else results.replicates,
-            # More replicates do not help where it is target draws that are few.
-            points=None if many else [row[3] for row in rows],
-            fixed=many,
-        )
-        if many:
-            found = replace(found, reason=found.reason.replace("replicates", "target draws"))
+    told = {
+        regime: pairs(results, found, experiment.settings["resolution"])
+        for regime, found in groups.items()
+        if regime != SEARCHED
+    }
+    judged = {
+        "by both roads": _roads,
+        "error by both roads, exchangeable": _errors,
+        "steps by both roads, exchangeable": _steps,
+        "counterexamples, the error rises": _rises,
+        "counterexamples, by both roads": _ratios,
+        "counterexamples, searched anew": _searched,
+    }
+    verdicts = []
+    for chosen in experiment.claims:
+        if chosen.id == "hdi":
+            found = judged[chosen.regime](results, experiment, chosen)
+        else:
+            regime, definition, version = chosen.regime.rsplit(", ", 2)
+            found = _falls(results, chosen, told.get(regime, {}).get((definition, version), []))
         verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts
 
 
-def _roads(results: Results, chosen: Any) -> Verdict:
-    gaps, errors, batches, points = [], [], [], []
-    for name, data in results.simulation.items():
-        batch = output_covariance(data)
-        count = len(batch)
-        left_out = (batch.sum(0) - batch) / (count - 1)
-        for of in DEFINITIONS.values():
-            full = of(correlation(batch.mean(0)))
-            pseudo = count * full - (count - 1) * of(correlation(left_out))
-            mean, error = mean_and_error(pseudo)
-            gaps.append(mean - float(of(correlation(output_covariance(results.theory[name])))))
-            errors.append(error)
-            batches.append(count)
-            points.append(name)
-    found = equivalence(
-        gaps,
-        errors,
+def _falls(results: Results, chosen: Any, steps: list[Pair]) -> Any:
+    many = bool(steps) and "drawn_mse" in results.theory[steps[0][0][0]]
+    rows = [fall(*(errors_of(results, names) for names in pair)) for pair in steps]
+    count = [row[2] for row in rows]
+    found = ordering(
+        [row[0] for row in rows],
+        [row[1] for row in rows],
         margin=chosen.margin,
         level=chosen.level,
-        batches=batches,
-        replicates=results.replicates,
-        points=points,
+        batches=count,
+        replicates=min(count) if many else results.replicates,
+        # More replicates do not help where it is target draws that are few.
+        points=None if many else [(*low, *high) for low, high in steps],
+        fixed=many,
     )
-    return Verdict.of(chosen, results.experiment, found)
+    if many:
+        found = replace(found, reason=found.reason.replace("replicates", "target draws"))
+    return found
 
 
-def _errors(results: Results, chosen: Any, groups: list[list[str]]) -> Verdict:
-    gaps, errors, batches = [], [], []
-    for names in groups:
-        means, variances, counts = [], [], []
-        for name in names:
-            mean, error = mean_and_error(results.simulation[name]["mse"].values)
-            means.append(mean)
-            variances.append(error**2)
-            counts.append(results.batches(name))
-        law = np.mean([float(results.theory[name]["mse"]) for name in names])
-        gaps.append(np.mean(means) / law - 1)
-        # All targets share their draws of keys, so their errors add up at worst.
-        errors.append(np.mean(np.sqrt(variances)) / law)
-        batches.append(min(counts))
-    found = equivalence(
-        gaps,
-        errors,
-        margin=chosen.margin,
-        level=chosen.level,
-        batches=batches,
-        replicates=results.replicates,
-        points=[tuple(names) for names in groups],
-    )
-    return Verdict.of(chosen, results.experiment, found)
+def _decided(decide: Any, results: Results, chosen: Any, rows: list[Any]) -> Any:
+    """Rows: effect, its error, batches, points."""
+    value, error, batches, points = ([row[k] for row in rows] for k in range(4))
+    return decide(
+        value, error, margin=chosen.margin, level=chosen.level, batches=batches,
+        replicates=results.replicates, points=points,
+    )  # fmt: skip
 
 
-def numbers(results: Results) -> dict:
+def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
+    rows = []
+    for groups in configurations(results).values():
+        for names in groups:
+            law = known(results, names, drawn=False)
+            of_each = [covariances(results.simulation[name]) for name in names]
+            # Targets share their draws of keys batch by batch.
+            batch = [np.mean(common(*parts), axis=0) for parts in zip(*of_each, strict=True)]
+            count = len(batch[0])
+            full = indices(*(part.mean(0) for part in batch))
+            left_out = indices(*((part.sum(0) - part) / (count - 1) for part in batch))
+            for key in full.keys() & left_out.keys() & law.keys():
+                mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
+                rows.append((mean - law[key], error, count, tuple(names)))
+    return _decided(equivalence, results, chosen, rows)
+
+
+def _errors(results: Results, experiment: Any, chosen: Any) -> Any:
+    rows = []
+    for names in configurations(results).get("exchangeable", []):
+        batch = simulated(results, names) / predicted(results, names, drawn=False)
+        mean, error = mean_and_error(batch)
+        rows.append((mean - 1, error, len(batch), tuple(names)))
+    return _decided(equivalence, results, chosen, rows)
+
+
+def _steps(results: Results, experiment: Any, chosen: Any) -> Any:
+    rows = []
+    for low, high in combinations(configurations(results).get("exchangeable", []), 2):
+        found, error, count = fall(simulated(results, low), simulated(results, high))
+        law = 1 - predicted(results, high, drawn=False) / predicted(results, low, drawn=False)
+        rows.append((found - law, error, count, (*low, *high)))
+    return _decided(equivalence, results, chosen, rows)
+
+
+def _rises(results: Results, experiment: Any, chosen: Any) -> Any:
+    rows = []
+    for name, pair in counterexamples(results).items():
+        indices_of = experiment.settings["counterexamples"][name]["indices"]
+        low, high = (known(results, [point]) for point in pair)
+        for key in EVERY if indices_of == "all" else [tuple(i.split(", ")) for i in indices_of]:
+            value, error, count = fall(*(errors_of(results, [point]) for point in pair))
+            # A pair that the index does not tell apart is no counterexample.
+            told = high[key] - low[key] >= experiment.settings["resolution"]
+            rows.append((-value if told else -abs(value), error, count, pair))
+    return _decided(ordering, results, chosen, rows)
+
+
+def _ratios(results: Results, experiment: Any, chosen: Any) -> Any:
+    rows = []
+    for pair in counterexamples(results).values():
+        value, error, count = fall(*(errors_of(results, [point]) for point in pair))
+        less, more = (predicted(results, [point]) for point in pair)
+        rows.append(((1 - value) / (more / less) - 1, error / (more / less), count, pair))
+    return _decided(equivalence, results, chosen, rows)
+
+
+def _searched(results: Results, experiment: Any, chosen: Any) -> Any:
+    found, shown, gaps = searches(results), counterexamples(results), []
+    for name in [] if found is None else found["search"].values:
+        ratio = float(found["searched_ratio"].sel(search=name))
+        if name in shown:
+            less, more = (predicted(results, [point]) for point in shown[name])
+            gaps.append(ratio / (more / less) - 1)
+        else:
+            gaps.append(max(ratio - 1, 0.0))
+    return identity(gaps, margin=chosen.margin, level=chosen.level)
+
+
+def numbers(results: Results) -> dict[str, Any]:
     """Numbers for the caption."""
+    found = searches(results)
+    none = [] if found is None else found["searched_ratio"].values[found["less"].values == ""]
     return {
         "configurations": len(configurations(results)["pure noise"]),
         "draws": max((d.sizes.get("target", 0) for d in results.theory.values()), default=0),
         "fewest_keys": min(float(1 / (1 / d["n_eff"]).mean()) for d in results.theory.values()),
+        "tried": 0 if found is None else int(found["tried"].sum()),
+        "most_without": float(max(none, default=np.nan)),
     }
 
 
 def figure(results: Results, verdicts: list[Verdict]) -> Figure:
-    groups = configurations(results)
-    drawing, axes = figures.panels(2, 3, width=figures.PAGE, height=5.2)
+    groups, examples = configurations(results), counterexamples(results)
+    regimes = [regime for regime in groups if regime != SEARCHED]
+    drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.2)
+    axes[0, 0].remove()
     with figures.style():
-        grid = axes[0, 0].get_gridspec()
-        for ax in axes[0]:
-            ax.remove()
-        top = drawing.add_subplot(grid[0, :])
-        _map(top, {v.regime: v for v in verdicts if v.claim == "hdi-monotone"}, list(groups))
+        upper, middle, lower = drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        top = upper.subplots()
+        _map(top, results, {v.regime: v for v in verdicts if v.claim == "hdi-monotone"}, regimes)
         shown = [r for r in ("pure noise", "one fixed target", "single index") if r in groups]
-        for ax, regime in zip(axes[1], shown, strict=False):
+        below = middle.subplots(1, len(shown), squeeze=False)[0]
+        for ax, regime in zip(below, shown, strict=True):
             _split(ax, results, groups[regime])
             ax.set_title(regime)
-            ax.set_xlabel("index (mean, outputs)")
-        axes[1, 0].set_ylabel("share of aligned heads' MSE")
-        figures.key(axes[1, 0], list(PARTS), loc="lower left")
-        figures.letters([top, *axes[1]])
+            ax.set_xlabel("index (mean, total)")
+        below[0].set_ylabel("share of aligned heads' MSE")
+        figures.key(below[0], list(PARTS), loc="lower left")
+        last = lower.subplots(1, max(len(examples), 1), squeeze=False)[0]
+        for ax, (name, pair) in zip(last, examples.items(), strict=False):
+            _example(ax, results, name, pair)
+        figures.letters([top, *below, last[0]])
     return drawing
 
 
-def _map(ax: Axes, verdicts: dict[str, Verdict], regimes: list[str]) -> None:
-    """The verdict of every regime and definition, with its worst step."""
-    columns = [(d, v) for v in VERSIONS for d in DEFINITIONS]
-    for row, regime in enumerate(regimes):
-        for column, (definition, version) in enumerate(columns):
-            found = verdicts.get(f"{regime}, {definition}, {version}")
-            if found is None:
-                continue
+def _map(ax: Axes, results: Results, verdicts: dict[str, Verdict], regimes: list[str]) -> None:
+    """Every index and regime: the verdict, or theory's answer where the ledger has no claim."""
+    order = [(d, v) for v in ("total", "geometric", "noise", "signal") for d in DEFINITIONS]
+    groups, examples = configurations(results), counterexamples(results)
+    found = searches(results)
+    resolution = np.inf if found is None else found.attrs["resolution"]
+    columns = [
+        *regimes,
+        *(["three lines,\nnoise alone", "two lines,\none wave"] if examples else []),
+    ]
+    for column, regime in enumerate(columns):
+        told = pairs(results, groups[regime], resolution) if regime in groups else {}
+        for row, (definition, version) in enumerate(order):
             corner = (column - 0.5, row - 0.5)
-            ax.add_patch(Rectangle(corner, 1, 1, fc=SHADES[found.verdict], ec="white", lw=2))
-            effect = "" if found.effect is None else f"{100 * found.effect:+.2f} %"
-            words = f"{found.verdict}\n{effect}".replace("-", "−")
-            ax.text(column, row, words, ha="center", va="center", fontsize=6)
-    ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(regimes) - 0.5, -0.5))
-    ax.set_xticks(range(len(columns)), [f"{d},\n{v}" for d, v in columns], fontsize=6.5)
-    ax.set_yticks(range(len(regimes)), regimes)
+            verdict = verdicts.get(f"{regime}, {definition}, {version}")
+            words, fill, style = "–", "white", "italic"
+            if verdict is not None:
+                style = "normal"
+                fill = SHADES[verdict.verdict]
+                words = MARKS[verdict.verdict]
+                if verdict.effect is not None:
+                    words += f"  {_percent(-verdict.effect)}"
+            elif told.get((definition, version)):
+                worst = min(
+                    1 - predicted(results, high) / predicted(results, low)
+                    for low, high in told[definition, version]
+                )
+                words = _percent(-worst)
+            elif regime not in groups:
+                # Under noise alone the total index is that of noise.
+                known = f"{definition}, {'noise' if version == 'total' else version}"
+                pair = examples.get("one wave" if "wave" in regime else known)
+                if pair:
+                    value = fall(*(errors_of(results, [point]) for point in pair))[0]
+                    words, fill, style = f"✗  {_percent(-value)}", SHADES["refuted"], "normal"
+            ax.add_patch(Rectangle(corner, 1, 1, fc=fill, ec="0.85", lw=0.8))
+            ax.text(column, row, words, ha="center", va="center", fontsize=6, fontstyle=style,
+                    color="black" if style == "normal" else "0.35")  # fmt: skip
+    for row in (4, 8, 12):
+        ax.axhline(row - 0.5, color="black", lw=0.8)
+    ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(order) - 0.5, -0.5))
+    ax.set_yticks(range(len(order)), [f"{d}, {v}" for d, v in order], fontsize=6.5)
+    ax.set_xticks(
+        range(len(columns)),
+        [c.replace(" ", "\n", 1) if "\n" not in c else c for c in columns],
+        fontsize=6.5,
+    )
+    ax.xaxis.tick_top()
+    ax.set_title("change of the MSE from a less to a more diverse configuration, worst pair")
     ax.tick_params(length=0)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
-    ax.set_title("does the error fall at every step up in the index? (worst step)")
+    for side in ax.spines.values():
+        side.set_visible(False)
+
+
+def _percent(value: float) -> str:
+    """With sign, two digits below 10 %; a factor where it more than doubles."""
+    if value > 1:
+        return f"× {1 + value:.2g}"
+    digits = 1 if abs(value) < 0.0995 else 0
+    return f"{100 * value:+.{digits}f} %".replace("-", "−")
 
 
 def _split(ax: Axes, results: Results, groups: list[list[str]]) -> None:
     """Error and its two parts against the index; the line joins equiangular heads."""
-    keys = np.array([index(results, names, "mean", "outputs") for names in groups])
+    keys = np.array([known(results, names)["mean", "total"] for names in groups])
     first = [names[0] for names in groups]
     even = [
         k for k, n in enumerate(first)
@@ -251,3 +369,33 @@ def _split(ax: Axes, results: Results, groups: list[list[str]]) -> None:
                 markerfacecolor="white" if k in even else color,
             )
     ax.set_ylim(bottom=0)
+
+
+def _example(ax: Axes, results: Results, name: str, pair: tuple[str, str]) -> None:
+    """Both sets of lines of a counterexample, and the ratio of their errors by both roads."""
+    for k, point in enumerate(pair):
+        angles = np.deg2rad(results.points[point]["heads.frames"]["angles"])
+        for angle in np.unique(angles):
+            x, y = np.cos(angle), np.sin(angle)
+            ax.plot(
+                [3 * k - x, 3 * k + x], [-y, y], color=figures.PALETTE[k],
+                # As many lines as lie on one another.
+                lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
+            )  # fmt: skip
+    ax.annotate("", (1.9, 0), (1.1, 0), arrowprops={"arrowstyle": "->", "lw": 0.7})
+    value, error, _ = fall(*(errors_of(results, [point]) for point in pair))
+    less, more = (predicted(results, [point]) for point in pair)
+    digits = 3 if more / less < 10 else 1
+    ax.set_title(
+        name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave", fontsize=6.5
+    )
+    ax.text(
+        1.5,
+        -1.3,
+        f"× {more / less:.{digits}f}\n× {1 - value:.{digits}f} ± {2 * error:.{digits}f}",
+        ha="center",
+        va="top",
+        fontsize=6,
+    )  # fmt: skip
+    ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 1.1), aspect="equal")
+    ax.axis("off")

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence, rate
+from sims.judgement import Verdict, bounded_equivalence, claim, equivalence, rate
 from sims.results import Results
 
 TERMS = {
@@ -49,14 +49,22 @@ def simulated(results: Results, name: str, term: str) -> tuple[float, float]:
     return float(data[term].mean()) / exact - 1, float(data[f"{term}_mcse"]) / abs(exact)
 
 
+def bound(results: Results, name: str, term: str) -> float:
+    """Exact theory's own error, relative to its value."""
+    data = results.theory[name]
+    return float(data[f"{term}_error"]) / abs(float(data[term]))
+
+
 def judge(results: Results, experiment) -> list[Verdict]:
     chosen = claim(experiment, "exact", "every term")
     names = [name for name in results.points for _ in TERMS]
-    pairs = [simulated(results, n, t) for n in results.points for t in TERMS.values()]
-    gap, error = np.array(pairs).T
-    found = equivalence(
+    terms = [term for _ in results.points for term in TERMS.values()]
+    each = list(zip(names, terms, strict=True))
+    gap, error = np.array([simulated(results, *one) for one in each]).T
+    found = bounded_equivalence(
         gap,
         error,
+        [bound(results, *one) for one in each],
         margin=chosen.margin,
         level=chosen.level,
         batches=[results.batches(name) for name in names],

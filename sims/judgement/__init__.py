@@ -4,6 +4,7 @@ Analyses use the names below and nothing else of this package.
 """
 
 from sims.judgement.best import near_optimal, optimal_set
+from sims.judgement.bounded import bounded_equivalence
 from sims.judgement.claims import PAPER_CLAIMS
 from sims.judgement.decide import (
     batch_covariance,
@@ -26,6 +27,7 @@ __all__ = [
     "adjust",
     "batch_covariance",
     "bound",
+    "bounded_equivalence",
     "claim",
     "equivalence",
     "holm",

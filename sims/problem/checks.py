@@ -11,11 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from sims.errors import InputError
+from sims.problem import threefry
 
 
 def as_floats(field: str, value: Any) -> jax.Array:
     """A float64 array, or InputError when the value is not numeric or is ragged."""
     try:
+        if not isinstance(value, jax.Array):
+            value = np.asarray(value, np.float64)
         return jnp.asarray(value, jnp.float64)
     except (TypeError, ValueError):
         raise InputError(field, value, "a number or a rectangular list of numbers") from None
@@ -72,13 +75,12 @@ def check_covariance(field: str, matrix: Any) -> None:
             raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)
 
 
-def seeded_key(field: str, seed: int) -> jax.Array:
-    """The random key of a seed in the field of that name.
+def seeded_key(field: str, seed: int) -> np.ndarray:
+    """The random key (:mod:`sims.problem.threefry`) of a seed in the field of that name.
 
     The field enters the key: the same seed in two fields gives independent draws. Otherwise the
     default seeds would make frames, target, queries and Σ's eigenbasis out of the same normals.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(field, seed, "an integer from 0 to 2**63 - 1")
-    root = jax.random.key(int(seed), impl="threefry2x32")
-    return jax.random.fold_in(root, zlib.crc32(field.encode()))
+    return threefry.fold_in(threefry.root(int(seed)), zlib.crc32(field.encode()))

@@ -2,12 +2,12 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpyro.distributions as dist
+import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
@@ -20,6 +20,9 @@ from sims.problem.checks import (
     is_concrete,
     seeded_key,
 )
+
+if TYPE_CHECKING:
+    from numpyro.distributions import Distribution
 
 
 class Design(eqx.Module):
@@ -71,9 +74,11 @@ class GaussianDesign(Design):
     def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
         return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
 
-    def distribution(self) -> dist.Distribution:
+    def distribution(self) -> "Distribution":
         """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
-        return dist.MultivariateNormal(0.0, covariance_matrix=self.covariance)
+        from numpyro.distributions import MultivariateNormal
+
+        return MultivariateNormal(0.0, covariance_matrix=self.covariance)
 
 
 class SphereDesign(Design):
@@ -180,7 +185,7 @@ class MixtureDesign(Design):
         for index, matrix in enumerate(covariances):
             check_covariance(f"design.covariances[{index}]", matrix)
         self.covariances = covariances
-        self.factors = jax.vmap(_square_root)(covariances)
+        self.factors = _square_root(covariances)
 
     @property
     def dimension(self) -> int:
@@ -242,7 +247,8 @@ class CustomDesign(Design):
     ) -> None:
         check_count("dimension", dimension)
         self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
-        key = seeded_key("design.proposal", 0)
+        words = jnp.asarray(seeded_key("design.proposal", 0))
+        key = jax.random.wrap_key_data(words, impl="threefry2x32")
         draws = jnp.asarray(sampler(key, 4096, jnp.float64))
         if draws.shape != (4096, dimension):
             raise InputError("design.sampler", draws.shape, f"shape (n, {dimension})")
@@ -287,7 +293,9 @@ def _number(field: str, value: Any) -> Float[Array, ""]:
     return array
 
 
-def _square_root(covariance: Float[Array, "d d"]) -> Float[Array, "d d"]:
-    """The symmetric square root of a positive semidefinite matrix."""
-    values, vectors = jnp.linalg.eigh(covariance)
-    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
+def _square_root(covariance: Float[Array, "*C d d"]) -> Float[Array, "*C d d"]:
+    """The symmetric square root of positive semidefinite matrices."""
+    xp: Any = np if is_concrete(covariance) else jnp  # NumPy has nothing to compile
+    values, vectors = xp.linalg.eigh(covariance)
+    root = (vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]) @ vectors.mT
+    return jnp.asarray(root)

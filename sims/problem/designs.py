@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
+from sims.problem import threefry
 from sims.problem.checks import check_count, check_non_negative, check_positive, seeded_key
 from sims.problem.design_laws import (
     CubeDesign,
@@ -22,7 +23,7 @@ def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
     """Σ = scale²·I."""
     check_count("dimension", dimension)
     check_positive("design.scale", scale)
-    return GaussianDesign(scale**2 * jnp.eye(dimension))
+    return GaussianDesign(scale**2 * np.eye(dimension))
 
 
 def decaying_spectrum(
@@ -38,12 +39,12 @@ def decaying_spectrum(
     """
     check_count("dimension", dimension)
     check_non_negative("design.power", power)
-    values = jnp.arange(1, dimension + 1, dtype=jnp.float64) ** -power
+    values = np.arange(1, dimension + 1, dtype=float) ** -power
     values = values * dimension / values.sum()
     if rotation_seed is None:
-        return GaussianDesign(jnp.diag(values))
+        return GaussianDesign(np.diag(values))
     key = seeded_key("design.rotation_seed", rotation_seed)
-    basis = jax.random.orthogonal(key, dimension, dtype=jnp.float64)
+    basis = threefry.orthogonal(key, dimension)
     covariance = (basis * values) @ basis.T
     return GaussianDesign((covariance + covariance.T) / 2)
 
@@ -103,19 +104,17 @@ def redundant_views(
     lowest = -1.0 / (heads - 1) if heads > 1 else -1.0
     if not lowest <= correlation <= 1:
         raise InputError("design.correlation", correlation, f"{lowest:.6g} to 1")
-    gram = (1 - correlation) * jnp.eye(heads) + correlation * jnp.ones((heads, heads))
+    gram = (1 - correlation) * np.eye(heads) + correlation * np.ones((heads, heads))
     size = latent_dimension + heads * head_dimension
-    covariance = (
-        jnp.eye(size)
-        .at[latent_dimension:, latent_dimension:]
-        .set(jnp.kron(gram, jnp.eye(head_dimension)))
-    )
-    own = jnp.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
-    shared = jnp.broadcast_to(
-        jnp.eye(latent_dimension, head_dimension),
+    covariance = np.eye(size)
+    covariance[latent_dimension:, latent_dimension:] = np.kron(gram, np.eye(head_dimension))
+    own = np.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
+    shared = np.broadcast_to(
+        np.eye(latent_dimension, head_dimension),
         (heads, latent_dimension, head_dimension),
     )
-    return GaussianDesign(covariance), jnp.concatenate([shared, noise * own], axis=1)
+    frames = np.concatenate([shared, noise * own], axis=1)
+    return GaussianDesign(covariance), jnp.asarray(frames)
 
 
 DESIGNS: dict[str, Callable[..., Design]] = {

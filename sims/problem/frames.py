@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
+from sims.problem import threefry
 from sims.problem.checks import (
     as_floats,
     check_count,
@@ -118,7 +118,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
     rounding = 16 * count * np.finfo(values.dtype).eps
     roots = np.sqrt(np.where(values > rounding, values, 0.0))
     root = np.einsum("jhe,je,jge->jhg", vectors, roots, vectors)
-    return jnp.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed))
+    return jnp.asarray(np.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed)))
 
 
 def equiangular(
@@ -173,9 +173,8 @@ def equiangular(
 def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
-    keys = jax.random.split(seeded_key("heads.frames.seed", seed), count)
-    draw = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64)[:, :width])
-    return draw(keys)
+    keys = threefry.split(seeded_key("heads.frames.seed", seed), count)
+    return jnp.asarray([threefry.orthogonal(key, dimension)[:, :width] for key in keys])
 
 
 def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
@@ -201,7 +200,35 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
     if chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
     basis = _haar_matrix(dimension, seed)[:, :width]
-    return basis[None] * (jnp.arange(width) < chosen[:, None])[:, None, :]
+    return jnp.asarray(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
+
+
+def planar(dimension: int, count: int, width: int, seed: int | None = 0, *, angles: Any) -> Array:
+    """Heads that turn in a plane: ``U_h[:, j] = cos φ_h q_j + sin φ_h q'_j``.
+
+    All q_j and q'_j are orthonormal, so ``U_hᵀU_g = cos(φ_h − φ_g) I``; with d_k = 1 the heads are
+    lines in one plane.
+
+    Args:
+        dimension: d ≥ 2·d_k.
+        count: H.
+        width: d_k.
+        seed: of the Haar-random orthonormal directions; None takes the coordinate axes.
+        angles: φ, degrees, one a head (H,).
+
+    Returns:
+        Frames (H, d, d_k) with orthonormal columns.
+    """
+    _check_sizes(dimension, count, width)
+    turned = as_floats("heads.frames.angles", angles)
+    if turned.shape != (count,):
+        raise InputError("heads.frames.angles", turned.shape, f"shape ({count},), one a head")
+    check_finite("heads.frames.angles", turned)
+    if dimension < 2 * width:
+        raise InputError("dimension", dimension, f"at least 2 * heads.width = {2 * width}")
+    plane = _blocks(dimension, 2, width, seed)
+    radians = jnp.deg2rad(turned)
+    return jnp.einsum("ch,dcj->hdj", jnp.stack([jnp.cos(radians), jnp.sin(radians)]), plane)
 
 
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: Any) -> Array:
@@ -223,13 +250,12 @@ def _check_sizes(dimension: int, count: int, width: int) -> None:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
 
 
-def _haar_matrix(dimension: int, seed: int) -> Float[Array, "d d"]:
-    key = seeded_key("heads.frames.seed", seed)
-    return jax.random.orthogonal(key, dimension, dtype=jnp.float64)
+def _haar_matrix(dimension: int, seed: int) -> np.ndarray:
+    return threefry.orthogonal(seeded_key("heads.frames.seed", seed), dimension)
 
 
-def _blocks(dimension: int, count: int, width: int, seed: int | None) -> Float[Array, "d H d_k"]:
-    basis = jnp.eye(dimension) if seed is None else _haar_matrix(dimension, seed)
+def _blocks(dimension: int, count: int, width: int, seed: int | None) -> np.ndarray:
+    basis = np.eye(dimension) if seed is None else _haar_matrix(dimension, seed)
     return basis[:, : count * width].reshape(dimension, count, width)
 
 
@@ -238,6 +264,7 @@ FRAMES: dict[str, Callable[..., Array]] = {
     "gram": gram,
     "haar": haar,
     "nested": nested,
+    "planar": planar,
     "explicit": explicit,
 }
 """Every family of frames: name to ``(dimension, count, width, seed, **options) -> (H, d, d_k)``."""

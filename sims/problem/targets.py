@@ -1,21 +1,20 @@
 """Targets: regression functions m as trigonometric series of controlled smoothness.
 
 Every family here is a finite sum ``m(x) = Σ_j a_j cos(ω_j·x + c_j)``, because for such m all
-Gaussian expectations have closed forms. Random families are drawn from NumPyro distributions;
-the same seed gives the same function.
+Gaussian expectations have closed forms. Random families are drawn by NumPy, where nothing
+needs compiling; the same seed gives the same function.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
+from sims.problem import threefry
 from sims.problem.checks import (
     as_floats,
     check_count,
@@ -71,7 +70,7 @@ def constant(dimension: int, seed: int = 0, value: float = 1.0) -> Trigonometric
     """m(x) = value: no bias and no signal, pure label noise. The seed is not used."""
     del seed
     check_count("dimension", dimension)
-    return TrigonometricSeries([value], jnp.zeros((1, dimension)), [0.0])
+    return TrigonometricSeries([value], np.zeros((1, dimension)), [0.0])
 
 
 def holder(
@@ -91,10 +90,10 @@ def holder(
     check_count("dimension", dimension)
     check_positive("target.beta", beta)
     check_count("target.levels", levels, least=0)
-    direction_key, phase_key = jax.random.split(seeded_key("target.seed", seed))
-    raw = dist.Normal(jnp.zeros(dimension), 1.0).sample(direction_key, (levels + 1,))
-    directions = raw / jnp.linalg.norm(raw, axis=1, keepdims=True)
-    scale = 2.0 ** jnp.arange(levels + 1)
+    direction_key, phase_key = threefry.split(seeded_key("target.seed", seed))
+    raw = threefry.normal(direction_key, (levels + 1, dimension))
+    directions = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    scale = 2.0 ** np.arange(levels + 1)
     return TrigonometricSeries(
         scale**-beta, scale[:, None] * directions, _phases(phase_key, levels + 1)
     )
@@ -114,7 +113,12 @@ def matern(
     """
     check_count("dimension", dimension)
     check_positive("target.nu", nu)
-    spectrum = dist.MultivariateStudentT(2.0 * nu, jnp.zeros(dimension), jnp.eye(dimension))
+
+    def spectrum(key: np.ndarray) -> np.ndarray:
+        for_normals, for_sizes = threefry.split(key)
+        normals = threefry.normal(for_normals, (features, dimension))
+        return normals * np.sqrt(nu / threefry.gamma(for_sizes, nu, features))[:, None]
+
     return _random_features(spectrum, seed, lengthscale, features)
 
 
@@ -123,7 +127,7 @@ def rbf(
 ) -> TrigonometricSeries:
     """Random Fourier features of a unit-variance squared-exponential process: ω ~ N(0, I/ℓ²)."""
     check_count("dimension", dimension)
-    return _random_features(_standard_normal(dimension), seed, lengthscale, features)
+    return _random_features(_normals(features, dimension), seed, lengthscale, features)
 
 
 def additive(
@@ -133,12 +137,12 @@ def additive(
     check_count("dimension", dimension)
     check_positive("target.lengthscale", lengthscale)
     check_count("target.features", features)
-    frequency_key, phase_key = jax.random.split(seeded_key("target.seed", seed))
+    frequency_key, phase_key = threefry.split(seeded_key("target.seed", seed))
     terms = dimension * features
-    size = dist.Normal(0.0, 1.0 / lengthscale).sample(frequency_key, (terms,))
-    axis = jnp.repeat(jnp.eye(dimension), features, axis=0)
+    size = threefry.normal(frequency_key, (terms,)) / lengthscale
+    axis = np.repeat(np.eye(dimension), features, axis=0)
     return TrigonometricSeries(
-        jnp.full(terms, jnp.sqrt(2.0 / terms)),
+        np.full(terms, np.sqrt(2.0 / terms)),
         size[:, None] * axis,
         _phases(phase_key, terms),
     )
@@ -167,8 +171,8 @@ def single_index(
         check_count("target.rank", rank)
         if rank > dimension:
             raise InputError("target.rank", rank, f"1 to dimension = {dimension}")
-        subspace = jnp.eye(dimension, rank)
-    subspace = as_floats("target.subspace", subspace)
+        subspace = np.eye(dimension, rank)
+    subspace = np.asarray(as_floats("target.subspace", subspace))
     if (
         subspace.ndim != 2
         or subspace.shape[0] != dimension
@@ -177,8 +181,9 @@ def single_index(
         raise InputError("target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d")
     if not np.allclose(subspace.T @ subspace, np.eye(subspace.shape[1]), atol=1e-8):
         raise InputError("target.subspace", "non-orthonormal columns", "orthonormal columns")
-    inner = _random_features(_standard_normal(subspace.shape[1]), seed, lengthscale, features)
-    return TrigonometricSeries(inner.amplitude, inner.frequency @ subspace.T, inner.phase)
+    inner = _random_features(_normals(features, subspace.shape[1]), seed, lengthscale, features)
+    frequency = np.asarray(inner.frequency) @ subspace.T
+    return TrigonometricSeries(inner.amplitude, frequency, inner.phase)
 
 
 def decaying(
@@ -195,10 +200,9 @@ def decaying(
     """
     check_count("dimension", dimension)
     check_non_negative("target.alpha", alpha)
-    relevance = jnp.exp(-0.5 * alpha * jnp.arange(dimension))
-    return _random_features(
-        dist.Normal(jnp.zeros(dimension), relevance), seed, lengthscale, features
-    )
+    relevance = np.exp(-0.5 * alpha * np.arange(dimension))
+    normals = _normals(features, dimension)
+    return _random_features(lambda key: relevance * normals(key), seed, lengthscale, features)
 
 
 def explicit(
@@ -212,22 +216,26 @@ def explicit(
     return series
 
 
-def _standard_normal(dimension: int) -> dist.Distribution:
-    return dist.Normal(jnp.zeros(dimension), 1.0)
+Draw = Callable[[np.ndarray], np.ndarray]
+"""From a key of :mod:`sims.problem.threefry` to frequencies (J, d)."""
 
 
-def _phases(key: Array, terms: int) -> Float[Array, " J"]:
-    return dist.Uniform(0.0, 2.0 * jnp.pi).sample(key, (terms,))
+def _normals(features: int, dimension: int) -> Draw:
+    return lambda key: threefry.normal(key, (features, dimension))
+
+
+def _phases(key: np.ndarray, terms: int) -> np.ndarray:
+    return 2.0 * np.pi * threefry.uniform(key, (terms,))
 
 
 def _random_features(
-    spectrum: dist.Distribution, seed: int, lengthscale: float, features: int
+    spectrum: Draw, seed: int, lengthscale: float, features: int
 ) -> TrigonometricSeries:
     check_positive("target.lengthscale", lengthscale)
     check_count("target.features", features)
-    frequency_key, phase_key = jax.random.split(seeded_key("target.seed", seed))
-    frequency = spectrum.sample(frequency_key, (features,)) / lengthscale
-    amplitude = jnp.full(features, jnp.sqrt(2.0 / features))
+    frequency_key, phase_key = threefry.split(seeded_key("target.seed", seed))
+    frequency = spectrum(frequency_key) / lengthscale
+    amplitude = np.full(features, np.sqrt(2.0 / features))
     return TrigonometricSeries(amplitude, frequency, _phases(phase_key, features))
 
 

@@ -4,17 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
+from sims.problem import threefry
 from sims.problem.checks import (
     as_floats,
     check_count,
     check_finite,
     check_non_negative,
     check_positive,
+    is_concrete,
     seeded_key,
 )
 from sims.problem.design_laws import Design
@@ -78,7 +80,8 @@ class Heads(eqx.Module):
             raise InputError(
                 "heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)"
             )
-        self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
+        xp: Any = np if is_concrete(bandwidth) else jnp  # NumPy has nothing to compile
+        self.bandwidth = jnp.asarray(xp.broadcast_to(bandwidth, (self.count,)))
         self.kernel = get_kernel(kernel)
 
     @property
@@ -104,7 +107,7 @@ def gaussian_queries(
     _check_sizes(dimension, count)
     check_non_negative("queries.scale", scale)
     key = seeded_key("queries.seed", seed)
-    return scale * jax.random.normal(key, (count, dimension), jnp.float64)
+    return as_floats("queries.scale", scale * threefry.normal(key, (count, dimension)))
 
 
 def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
@@ -112,7 +115,7 @@ def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Fl
     _check_sizes(dimension, count)
     check_non_negative("queries.radius", radius)
     key = seeded_key("queries.seed", seed)
-    return radius * jax.random.ball(key, dimension, shape=(count,), dtype=jnp.float64)
+    return as_floats("queries.radius", radius * threefry.ball(key, count, dimension))
 
 
 def explicit_queries(dimension: int, count: int, points: Any, seed: int = 0) -> Float[Array, "Q d"]:

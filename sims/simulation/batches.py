@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
 from sims.simulation.replicate import Blocks, Linearisation, Replicate, replicate
+from sims.simulation.sums import KernelSums, streamed_sums
 
 TRACES: Counter["Settings"] = Counter()
 """How often each compilation was traced in this process (one trace = one compilation)."""
@@ -29,6 +30,7 @@ class Settings:
     """Replicates computed side by side; divides ``replicates``."""
     dtype: str
     raw_labels: bool
+    kernel_sums: KernelSums = streamed_sums
 
 
 class _Moments(NamedTuple):
@@ -75,6 +77,7 @@ def _one_batch(
             blocks=settings.blocks,
             raw_labels=settings.raw_labels,
             linearisation=linearisation,
+            kernel_sums=settings.kernel_sums,
         )
 
     def add(carry: Any, item: tuple[Array, Replicate]) -> tuple[Any, None]:

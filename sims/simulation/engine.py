@@ -46,6 +46,7 @@ from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
 from sims.simulation.replicate import Linearisation
 from sims.simulation.result import RAW_SCALARS, batch_arrays, build
+from sims.simulation.sums import KernelSums, streamed_sums
 
 Batches = dict[str, list[np.ndarray]]
 """By variable, one array a batch."""
@@ -77,6 +78,7 @@ def estimate(
     key_block: int | None = None,
     query_block: int | None = None,
     query_group: int | None = None,
+    kernel_sums: KernelSums = streamed_sums,
     progress: bool = False,
     resume: xr.Dataset | None = None,
 ) -> xr.Dataset:
@@ -114,6 +116,8 @@ def estimate(
         key_block: keys weighed together.
         query_block: queries weighed together.
         query_group: queries in one call of the compiled program; more groups draw X again.
+        kernel_sums: computes the sums over a block of keys (:data:`~.sums.KernelSums`); a plain
+            function, since its identity selects a compilation.
         progress: show progress on stderr.
         resume: an earlier result for the same problem and seed; goes on at its next batch.
 
@@ -162,7 +166,9 @@ def estimate(
         query_group=query_group,
         replicates_at_once=replicates_at_once,
     )
-    settings = Settings(n, replicates_per_batch, plan.blocks, plan.at_once, precision, raw_labels)
+    settings = Settings(
+        n, replicates_per_batch, plan.blocks, plan.at_once, precision, raw_labels, kernel_sums
+    )
     limit = batches if rel_mcse is None else max(max_batches, batches)
     attrs: dict[str, Any] = {
         "seed": _seed_text(root) if not isinstance(key_or_seed, int) else key_or_seed,

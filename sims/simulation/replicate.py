@@ -13,13 +13,8 @@ from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
-from sims.simulation.heads import (
-    anchors,
-    finite_or_zero,
-    kernel_sums,
-    left_bandwidth,
-    scaled_projection,
-)
+from sims.simulation.heads import finite_or_zero, left_bandwidth, scaled_projection
+from sims.simulation.sums import KernelSums, Sums, streamed_sums
 
 
 class Blocks(NamedTuple):
@@ -78,12 +73,6 @@ class Replicate(NamedTuple):
     """None without a linearisation."""
 
 
-class _Sums(NamedTuple):
-    peak: Float[Array, "Q H"]
-    gram: Float[Array, "Q H H"]
-    linear: Float[Array, "Q H c"]
-
-
 def replicate(
     task: Task,
     heads: Heads,
@@ -95,6 +84,7 @@ def replicate(
     blocks: Blocks,
     raw_labels: bool,
     linearisation: Linearisation | None = None,
+    kernel_sums: KernelSums = streamed_sums,
 ) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.
 
@@ -108,35 +98,27 @@ def replicate(
         blocks: how the work is cut.
         raw_labels: whether to draw labels as well.
         linearisation: of the same queries, to estimate remainders as well.
+        kernel_sums: computes the sums over a block of keys; see :data:`~.sums.KernelSums`.
     """
     count = 3 if raw_labels else 2
     q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
     q = q.transpose(2, 0, 1)
     shape = (len(queries), heads.count)
-    sums = _Sums(
+    sums = Sums(
         jnp.full(shape, -jnp.inf), jnp.zeros((*shape, heads.count)), jnp.zeros((*shape, count))
     )
 
-    def cut(x: Array) -> Array:
-        return x.reshape(-1, blocks.queries, *x.shape[1:])
-
-    def join(x: Array) -> Array:
-        return x.reshape(-1, *x.shape[2:]).astype(jnp.float64)
-
-    def absorb(sums: _Sums, block: tuple[Array, Array]) -> tuple[_Sums, None]:
+    def absorb(sums: Sums, block: tuple[Array, Array]) -> tuple[Sums, None]:
         x, noise = block
         keys = scaled_projection(heads, x, dtype)
         values = target_values(task.target, x)
-        columns = (values, noise) if raw_labels else (values,)
-        near, offset = anchors(heads.kernel, q, keys)
+        ones = jnp.ones_like(values)
+        columns = jnp.stack([values, noise, ones] if raw_labels else [values, ones])
         b = left_bandwidth(heads, dtype)
-        peak, gram, linear = lax.map(
-            lambda part: kernel_sums(heads.kernel, part[0], part[1], keys, columns, b),
-            (cut(q), cut(near)),
-        )
-        return _merge(sums, join(peak) + offset, join(gram), join(linear)), None
+        block_sums = kernel_sums(heads.kernel, q, keys, columns, b, blocks.queries)
+        return _merge(sums, block_sums), None
 
-    def absorb_draw(sums: _Sums, block: Any, size: int) -> _Sums:
+    def absorb_draw(sums: Sums, block: Any, size: int) -> Sums:
         x, noise = draw_block(task, key, block, size, dtype)
         step = min(blocks.keys, size)
         whole = size // step * step
@@ -158,20 +140,20 @@ def replicate(
     return done._replace(gaps=_gaps(task, queries, sums, done, linearisation, n))
 
 
-def _merge(old: _Sums, peak: Array, gram: Array, linear: Array) -> _Sums:
+def _merge(old: Sums, new: Sums) -> Sums:
     """Sums over both sets of keys, under the larger of the two shifts."""
-    top = jnp.maximum(old.peak, peak)
+    top = jnp.maximum(old.peak, new.peak)
     a = jnp.exp(old.peak - finite_or_zero(top))[..., None]
-    b = jnp.exp(peak - finite_or_zero(top))[..., None]
+    b = jnp.exp(new.peak - finite_or_zero(top))[..., None]
     # A block with no key in reach has zero sums; its factor exp(−inf) = 0 agrees.
-    return _Sums(
+    return Sums(
         top,
-        old.gram * a * a.mT + gram * b * b.mT,
-        old.linear * a + linear * b,
+        old.gram * a * a.mT + new.gram * b * b.mT,
+        old.linear * a + new.linear * b,
     )
 
 
-def _finish(task: Task, queries: Array, sums: _Sums, raw_labels: bool) -> Replicate:
+def _finish(task: Task, queries: Array, sums: Sums, raw_labels: bool) -> Replicate:
     total = sums.linear[..., -1]
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))
@@ -184,7 +166,7 @@ def _finish(task: Task, queries: Array, sums: _Sums, raw_labels: bool) -> Replic
 
 
 def _gaps(
-    task: Task, queries: Array, sums: _Sums, done: Replicate, known: Linearisation, n: int
+    task: Task, queries: Array, sums: Sums, done: Replicate, known: Linearisation, n: int
 ) -> Gaps:
     scale = jnp.exp(finite_or_zero(sums.peak) - known.log_mass)
     ratio = sums.linear[..., -1] * scale / n

@@ -7,7 +7,6 @@ import xarray as xr
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.exact import exact_terms
 from sims.theory.first_order import FirstOrder, first_order_arrays, first_order_terms
 from sims.theory.laws import (
     correlation_floor,
@@ -19,7 +18,15 @@ from sims.theory.laws import (
 )
 from sims.theory.views import ViewTerms, view_terms
 
-ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": exact_terms}
+
+def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
+    # Imported late: quadrature's libraries take as long to load as first order takes to compute.
+    from sims.theory.exact import exact_terms
+
+    return exact_terms(*problem, **options)
+
+
+ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": _exact_terms}
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
 
 
@@ -58,7 +65,6 @@ __all__ = [
     "ViewTerms",
     "correlation_floor",
     "ensemble_factor",
-    "exact_terms",
     "first_order_arrays",
     "first_order_terms",
     "gaussian_overlap",

@@ -22,9 +22,10 @@ from sims.problem import Heads, Task
 from sims.problem.design_laws import CubeDesign, CustomDesign, Design, MixtureDesign, SphereDesign
 from sims.problem.kernels import Kernel
 from sims.theory import exact_batch as batch
-from sims.theory.exact_integrals import Head, Single, Target, single
-from sims.theory.exact_pairs import Pair, scattered_pair
+from sims.theory.exact_integrals import Head, Regression, Single, point_single
+from sims.theory.exact_pairs import Pair
 from sims.theory.exact_range import log_range
+from sims.theory.exact_scattered import scattered_pair
 from sims.theory.exact_solve import Solution, compare
 from sims.theory.quadrature import sobol_normal
 
@@ -67,24 +68,34 @@ def sample_points(design: Design, log2_size: int, seed: int) -> tuple[np.ndarray
     return points, log_weight - logsumexp(log_weight)
 
 
-def point_single(
-    kernel: Kernel, count: int, step: Array, n: Array, target: Target, rule: Any, head: Head
-) -> Single:
-    """:func:`~sims.theory.exact_integrals.single` for each set of points."""
-    return jax.lax.map(lambda r: single(kernel, count, step, n, target, head, *r), rule)
-
-
-def point_pair(
+def ambient_single(
     kernel: Kernel,
     count: int,
     step: Array,
     n: Array,
-    target: Target,
+    phase: Array,
+    rule: Any,
+    head: Head,
+    regression: Regression,
+) -> Single:
+    """:func:`~sims.theory.exact_integrals.point_single` for each set of points."""
+    return jax.lax.map(
+        lambda r: point_single(kernel, count, step, n, phase, r, head, regression), rule
+    )
+
+
+def ambient_pair(
+    kernel: Kernel,
+    count: int,
+    step: Array,
+    n: Array,
+    phase: Array,
     rule: Any,
     heads: tuple[Head, Head],
     singles: tuple[Single, Single],
+    regression: Regression,
 ) -> Pair:
-    """:func:`~sims.theory.exact_pairs.scattered_pair` for each set of points: ξ_h = ξ_g = X."""
+    """:func:`~sims.theory.exact_scattered.scattered_pair` for each set of points: ξ_h = ξ_g = X."""
 
     def replicate(item: Any) -> Pair:
         (points, log_weight), curves = item
@@ -96,9 +107,10 @@ def point_pair(
             count,
             step,
             n,
-            target,
+            phase,
             heads,
             curves,
+            regression,
             same,
             xi,
             xi,
@@ -112,8 +124,8 @@ def _no_rule(*_: Any) -> None:
     return None
 
 
-SINGLE = batch.Method("ambient sobol", point_single, _no_rule, True)
-PAIR = batch.Method("ambient sobol", point_pair, _no_rule, True)
+SINGLE = batch.Method("ambient sobol", ambient_single, _no_rule, True, Single)
+PAIR = batch.Method("ambient sobol", ambient_pair, _no_rule, True, Pair)
 
 
 def solve_ambient(
@@ -152,8 +164,16 @@ def _query(
     rtol: float,
 ) -> None:
     frequency = np.asarray(task.target.frequency)
-    arrays: Any = (task.target.amplitude, task.target.phase, frequency @ frequency.T)
-    target, d, compact = Target(*arrays), task.dimension, heads.kernel.support is not None
+    phase, terms, d = np.asarray(task.target.phase), len(frequency), task.dimension
+    compact = heads.kernel.support is not None
+    # Given X the target is known.
+    known: Any = (
+        frequency,
+        np.zeros_like(frequency),
+        np.asarray(task.target.amplitude),
+        *[np.zeros((terms, terms))] * 2,
+    )
+    regression = Regression(*known)
     frames = np.asarray(heads.frames)
     lows, counts = [], []
     for h in range(heads.count):
@@ -187,15 +207,16 @@ def _query(
             frames[h].T @ x,
             np.zeros(d),
             np.eye(d),
-            np.asarray(1.0),
-            np.asarray(heads.bandwidth[h]),
-            np.asarray(lows[h]),
-            frequency,
+            float(heads.bandwidth[h]),
+            lows[h],
+            0.0,
         )
         items.append(Head(*fields))
-    curves = batch.run(
-        SINGLE, heads.kernel, count, STEP, n, target, rule, [(item,) for item in items]
-    )
+
+    def run(method: batch.Method, stacked: Any) -> Any:
+        return batch.Job(method, heads.kernel, count, STEP, n, phase, rule, stacked).run()
+
+    curves = run(SINGLE, [(item, regression) for item in items])
     singles = [Single(*(leaf[h] for leaf in curves)) for h in range(heads.count)]
     found = []
     for h, one in enumerate(singles):
@@ -212,8 +233,8 @@ def _query(
         found.append(value)
     pairs = list(combinations(range(heads.count), 2))
     if pairs:
-        stacked = [((items[h], items[g]), (singles[h], singles[g])) for h, g in pairs]
-        results = batch.run(PAIR, heads.kernel, count, STEP, n, target, rule, stacked)
+        stacked = [((items[h], items[g]), (singles[h], singles[g]), regression) for h, g in pairs]
+        results = run(PAIR, stacked)
         for index, (h, g) in enumerate(pairs):
             value, error = compare(Pair(*(leaf[index] for leaf in results)), True, None, TAIL)
             scale = float(np.sqrt(max(found[h].signal * found[g].signal, 0.0)))

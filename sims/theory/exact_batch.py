@@ -1,6 +1,13 @@
-"""Stacks of integrals on all devices: the methods, their node rules by level, and the runner."""
+"""Stacks of integrals on all devices: the methods, their node rules by level, and the runner.
 
+Compiling costs more than computing, so a program serves as many calls as it can: numbers of nodes
+and of items are data, not shapes, and sizes that are shapes take few values.
+"""
+
+import itertools
+import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
@@ -13,6 +20,9 @@ from jax.sharding import Mesh, PartitionSpec
 from sims.problem.kernels import Kernel
 from sims.theory import exact_integrals as integrals
 from sims.theory import exact_pairs as pairs
+from sims.theory import exact_scattered as scattered
+from sims.theory.exact_integrals import Single
+from sims.theory.exact_pairs import Pair
 from sims.theory.quadrature import ball_rule, sobol_normal
 
 RANDOMISATIONS = 8
@@ -80,44 +90,52 @@ class Method:
         rule: ``(ranks, level, count, grading) -> arrays``, or None where this level is out of
             reach; grading as in :func:`~sims.theory.quadrature.ball_rule`.
         random: whether the result has a leading axis of independent randomisations.
+        kind: ``Single`` or ``Pair``, what it gives.
     """
 
     name: str
     function: Callable[..., Any]
     rule: Callable[[tuple[int, ...], int, int, int], Any]
     random: bool
+    kind: Any
+
+
+def _padded(points: np.ndarray, log_weight: np.ndarray) -> tuple[Any, ...]:
+    """With nodes of weight 0 up to 1024·8^j, and the number of those that count."""
+    size, used = 1024, len(points)
+    while size < used:
+        size *= 8
+    return (
+        np.pad(points, ((0, size - used), (0, 0))),
+        np.pad(log_weight, (0, size - used), constant_values=-np.inf),
+        np.asarray(used),
+    )
+
+
+def _padded_polar(rule: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
+    radius, direction, weight = rule
+    return _padded(radius[:, None] * direction, np.log(weight))
 
 
 def _single_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
     rule = polar(SINGLE_SIZES, ranks[0], level, grading)
-    if len(rule[0]) * count > MAX_RESPONSES:
-        return None
-    return _padded(rule) if ranks[0] <= 2 else rule
-
-
-def _padded(rule: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """With nodes of weight 0 up to a power of 4: compiling a size anew costs more than they do."""
-    size = 256
-    while size < len(rule[0]):
-        size *= 4
-    radius, direction, weight = rule
-    extra = size - len(radius)
-    return (
-        np.pad(radius, (0, extra), constant_values=0.5),
-        np.pad(direction, ((0, extra), (0, 0)), mode="edge"),
-        np.pad(weight, (0, extra)),
-    )
+    return _padded_polar(rule) if len(rule[0]) * count <= MAX_RESPONSES else None
 
 
 def _product_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
     rules = tuple(polar(PAIR_SIZES, k, level, grading) for k in ranks)
-    return rules if len(rules[0][0]) * len(rules[1][0]) <= MAX_PAIR_NODES else None
+    if len(rules[0][0]) * len(rules[1][0]) > MAX_PAIR_NODES:
+        return None
+    return tuple(_padded_polar(rule) for rule in rules)
 
 
 def _hermite_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
     rule = polar(PAIR_SIZES, ranks[0], level, grading)
-    points = hermite_grid(ranks[1], _grown({1: 14, 2: 8}.get(ranks[1], 6), level))
-    return (rule, points) if len(rule[0]) * len(points[0]) * count <= 4 * MAX_RESPONSES else None
+    points, weights = hermite_grid(ranks[1], _grown({1: 14, 2: 8}.get(ranks[1], 6), level))
+    if len(rule[0]) * len(points) * count > 4 * MAX_RESPONSES:
+        return None
+    # For integrals against dv, the density of z taken out.
+    return _padded_polar(rule), _padded(points, np.log(weights) + 0.5 * np.sum(points**2, axis=1))
 
 
 def _sobol_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
@@ -125,11 +143,11 @@ def _sobol_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) ->
     return sobol_set(sum(ranks), size) if size <= 19 else None
 
 
-SINGLE_GRID = Method("polar", integrals.grid_single, _single_rule, False)
-SINGLE_SOBOL = Method("sobol", integrals.sobol_single, _sobol_rule, True)
-PRODUCT = Method("product", pairs.product_pair, _product_rule, False)
-HERMITE = Method("hermite", pairs.hermite_pair, _hermite_rule, False)
-PAIR_SOBOL = Method("sobol", pairs.sobol_pair, _sobol_rule, True)
+SINGLE_GRID = Method("polar", integrals.grid_single, _single_rule, False, Single)
+SINGLE_SOBOL = Method("sobol", integrals.sobol_single, _sobol_rule, True, Single)
+PRODUCT = Method("product", pairs.product_pair, _product_rule, False, Pair)
+HERMITE = Method("hermite", scattered.hermite_pair, _hermite_rule, False, Pair)
+PAIR_SOBOL = Method("sobol", scattered.sobol_pair, _sobol_rule, True, Pair)
 
 
 def method_for_single(rank: int) -> Method:
@@ -160,63 +178,153 @@ def methods_for_pair(
     return [PRODUCT if width > {1: 0.1}.get(largest, 0.35) else HERMITE, PAIR_SOBOL]
 
 
+CURVES = frozenset({"hit", "weight", "weighted"})
+"""Fields of a result that have an entry for each point of the grid in log s."""
+CAPACITY = 16
+"""Items that a device takes at once."""
+
+
 @cache
-def _compiled(function: Callable[..., Any], kernel: Kernel, count: int) -> Any:
+def _jitted(
+    function: Callable[..., Any],
+    kernel: Kernel,
+    count: int,
+    tree: Any,
+    shapes: tuple[tuple[int, ...], ...],
+    length: int,
+) -> Any:
+    """Over packed items (devices, CAPACITY, ·), of which the first ``used`` count."""
     mesh = Mesh(np.array(jax.devices()), ("items",))
     shared, split = PartitionSpec(), PartitionSpec("items")
 
-    def batch(step: Any, n: Any, target: Any, rule: Any, items: Any) -> Any:
-        return jax.lax.map(lambda i: function(kernel, count, step, n, target, rule, *i), items)
+    def batch(step: Any, n: Any, phase: Any, rule: Any, used: Any, packed: Any) -> Any:
+        def one(index: Any, out: Any) -> Any:
+            item = _unpack(packed[0, index], tree, shapes)
+            result = function(kernel, count, step, n, phase, rule, *item)
+            row = jnp.concatenate([leaf.ravel() for leaf in result])
+            return jax.lax.dynamic_update_index_in_dim(out, row, index, 0)
+
+        return jax.lax.fori_loop(0, used[0], one, jnp.zeros((CAPACITY, length)))[None]
 
     return jax.jit(
         jax.shard_map(
             batch,
             mesh=mesh,
-            in_specs=(shared, shared, shared, shared, split),
+            in_specs=(shared, shared, shared, shared, split, split),
             out_specs=split,
             check_vma=False,
         ),
     )
 
 
-def run(
-    method: Method,
-    kernel: Kernel,
-    count: int,
-    step: float,
-    n: int,
-    target: Any,
-    rule: Any,
-    items: Sequence[Any],
-) -> Any:
-    """Run a method over items (pytrees of equal shapes); the results stacked, as numpy arrays.
+def _unpack(row: Any, tree: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    leaves = [
+        row[end - math.prod(shape) : end].reshape(shape)
+        for end, shape in zip(ends.tolist(), shapes, strict=True)
+    ]
+    return jax.tree.unflatten(tree, leaves)
 
-    Items go out in equal chunks, a multiple of the devices, so that few shapes are compiled.
+
+_programs: dict[Any, Future[Any]] = {}
+_compilers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="compile")
+
+
+def _program(function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
+    """Compiled ahead, beside what runs meanwhile; each function and shape once."""
+    abstract = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), a.dtype), arguments)
+    key = function, jax.tree.structure(abstract), tuple(jax.tree.leaves(abstract))
+    if key not in _programs:
+        _programs[key] = _compilers.submit(lambda: _compile(function.lower(*abstract)))
+    return _programs[key]
+
+
+def _compile(lowered: Any) -> Any:
+    # A third faster to compile, as fast to run; not all versions have the choice.
+    try:
+        return lowered.compile(compiler_options={"xla_cpu_use_fusion_emitters": False})
+    except jax.errors.JaxRuntimeError:
+        return lowered.compile()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method over items: pytrees of equal shapes, all of them ``method.function``'s own.
+
+    Making one starts compiling what it needs.
     """
-    devices = len(jax.devices())
-    each = 8 if method is SINGLE_GRID else -(-len(items) // devices)
-    chunk = devices * min(8, 1 << max(0, (each - 1).bit_length()))
-    function = _compiled(method.function, kernel, count)
-    shared = (jnp.asarray(step), jnp.asarray(float(n)), target, rule)
-    results = []
-    for start in range(0, len(items), chunk):
-        part = list(items[start : start + chunk])
-        used = len(part)
-        part += [part[-1]] * (chunk - used)
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *part)
-        out = function(*shared, stacked)
-        results.append(jax.tree.map(lambda leaf, used=used: np.asarray(leaf)[:used], out))
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *results)
+
+    method: Method
+    kernel: Kernel
+    count: int
+    step: float
+    n: int
+    phase: np.ndarray
+    rule: Any
+    items: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        _program(*self._call([])[:2])
+
+    def _call(self, items: Sequence[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]:
+        """Function, arguments for these items, and the shapes of a result's parts."""
+        devices = len(jax.devices())
+        leaves, tree = jax.tree.flatten(self.items[0])
+        shapes = tuple(np.shape(leaf) for leaf in leaves)
+        lead = (RANDOMISATIONS,) if self.method.random else ()
+        fields = self.method.kind._fields
+        parts = [lead + ((self.count,) if name in CURVES else ()) for name in fields]
+        function = _jitted(
+            self.method.function,
+            self.kernel,
+            self.count,
+            tree,
+            shapes,
+            sum(math.prod(part) for part in parts),
+        )
+        packed = np.zeros((devices, CAPACITY, sum(math.prod(shape) for shape in shapes)))
+        for index, item in enumerate(items):
+            row = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(item)])
+            packed[index % devices, index // devices] = row
+        used = np.array([len(items[device::devices]) for device in range(devices)])
+        scalars = np.asarray(self.step), np.asarray(float(self.n))
+        return function, (*scalars, self.phase, self.rule, used, packed), parts
+
+    def run(self) -> Any:
+        """The results stacked, as numpy arrays."""
+        chunk, results = CAPACITY * len(jax.devices()), []
+        for start in range(0, len(self.items), chunk):
+            items = self.items[start : start + chunk]
+            function, arguments, parts = self._call(items)
+            out = np.asarray(_program(function, arguments).result()(*arguments))
+            results.append(np.swapaxes(out, 0, 1).reshape(-1, out.shape[-1])[: len(items)])
+        rows = np.concatenate(results)
+        ends = np.cumsum([math.prod(part) for part in parts])[:-1]
+        return self.method.kind(
+            *(
+                block.reshape(len(rows), *part)
+                for block, part in zip(np.split(rows, ends, axis=1), parts, strict=True)
+            )
+        )
 
 
 def bucket(count: int) -> int:
-    """Grid sizes in log s are rounded up to few values, since each compiles anew."""
-    size = 32
+    """Sizes of grids in log s, of which each compiles anew: 64, 96, 128, 192 and so on."""
+    size = 64
     while size < count:
-        size += max(16, 16 * (size // 64))
+        size = size * 3 // 2 if size & (size - 1) == 0 else size * 4 // 3
     return size
 
 
-def coarse_bucket(count: int) -> int:
-    """The same for single heads, whose cost is small beside their pairs': powers of 2."""
-    return max(64, 1 << (count - 1).bit_length())
+FEW = 64
+"""Fewer items than this are not worth a program of their own."""
+
+
+def merged(counts: Sequence[int]) -> list[int]:
+    """Buckets of these counts; few items take the next larger one where it is not above double."""
+    sizes = [bucket(count) for count in counts]
+    present = sorted(set(sizes))
+    for size, larger in itertools.pairwise(present):
+        if sizes.count(size) < FEW and larger <= 2 * size:
+            sizes = [larger if s == size else s for s in sizes]
+    return sizes

@@ -18,6 +18,7 @@ drown in (E f̂)². Source: theory notes §3b; Laplace transform of the denomina
 Cressie et al. (1981), doi:10.1080/00031305.1981.10479334.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -28,24 +29,34 @@ from sims.problem.kernels import Kernel
 
 
 class Head(NamedTuple):
-    """A :class:`~sims.theory.exact_law.Projection` with its ranges, as arrays."""
+    """A :class:`~sims.theory.exact_law.Projection` with its ranges, as arrays.
+
+    Nodes are ``centre + shape y`` for y in the unit ball; ``log_scale`` is log |det shape| and the
+    constant of the density of N(0, I_k).
+    """
 
     map: Float[Array, "d_k k"]
     query: Float[Array, " d_k"]
     centre: Float[Array, " k"]
     shape: Float[Array, "k k"]
-    radius: Float[Array, ""]
     bandwidth: Float[Array, ""]
     low: Float[Array, ""]
-    loading: Float[Array, "J k"]
+    log_scale: Float[Array, ""]
 
 
-class Target(NamedTuple):
-    """Amplitude a (J,), phase c (J,) and total covariance ωΣωᵀ (J, J)."""
+class Regression(NamedTuple):
+    """The target given a node: angles θ_j, and the two quadratic forms of its variance.
 
-    amplitude: Float[Array, " J"]
-    phase: Float[Array, " J"]
-    total: Float[Array, "J J"]
+    ``θ = phase + first x`` (plus ``second y`` for a pair's second coordinates), ``E[m | node]`` is
+    ``Σ_j mean_j cos θ_j`` and ``Var[m | node]`` is ``cosᵀ cosine cos + sinᵀ sine sin``; see
+    :class:`~sims.theory.exact_law.GaussianLaw`.
+    """
+
+    first: Float[Array, "J k"]
+    second: Float[Array, "J k_g"]
+    mean: Float[Array, " J"]
+    cosine: Float[Array, "J J"]
+    sine: Float[Array, "J J"]
 
 
 class Single(NamedTuple):
@@ -64,34 +75,36 @@ class Single(NamedTuple):
     weighted: Array
 
 
-LIMIT = 1e6
-"""Stands for u = ∞: there 1 − e^{−X} is 1 where K > 0, and 0 elsewhere."""
+def log_weights(kernel: Kernel, count: int, step: Array) -> Array:
+    """Weights of the grid in u; the first carries the left tail, which is ∝ e^u there.
 
-
-def log_steps(kernel: Kernel, low: Array, count: int, step: Array) -> tuple[Array, Array]:
-    """The grid in u and its weights; the first carries the left tail, which is ∝ e^u there.
-
-    A compact kernel's last point is u = ∞, with weight 0: its responses give P(K > 0).
+    A compact kernel's last point stands for u = ∞, with weight 0: its responses, 1 where K > 0 and
+    0 elsewhere, give P(K > 0).
     """
-    u = low + step * jnp.arange(count)
     weights = jnp.full(count, step).at[0].set(step / -jnp.expm1(-step))
-    if kernel.support is not None:
-        u, weights = u.at[-1].set(LIMIT), weights.at[-1].set(0.0)
-    return u, weights
+    return weights if kernel.support is None else weights.at[-1].set(0.0)
 
 
-def nodes_of(head: Head, rule: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-    """Whitened nodes (N, k) and the logarithms of their weights without the density (N,)."""
-    radius, direction, weight = rule
-    xi = head.centre + head.radius * radius[:, None] * (direction @ head.shape.T)
-    k = head.centre.shape[0]
-    scale = k * jnp.log(head.radius) + jnp.log(jnp.abs(jnp.linalg.det(head.shape)))
-    return xi, jnp.log(weight) + scale
+BLOCK = 16
+"""Grids in log s are multiples of this: within a block X grows by known factors."""
+TILE = 128
+"""Nodes taken at once."""
 
 
-def log_density(xi: Array) -> Array:
-    """Of N(0, I_k), along the last axis."""
-    return -0.5 * jnp.sum(xi**2, axis=-1) - 0.5 * xi.shape[-1] * jnp.log(2 * jnp.pi)
+def tile(array: Array, index: Array, size: int = TILE) -> Array:
+    """Rows ``index·size`` to ``(index + 1)·size``."""
+    return jax.lax.dynamic_slice_in_dim(array, index * size, size)
+
+
+def tiles(used: Array, size: int = TILE) -> Array:
+    """Number of tiles that hold the first ``used`` nodes."""
+    return (used + size - 1) // size
+
+
+def nodes_of(head: Head, points: Array, log_weight: Array) -> tuple[Array, Array]:
+    """Whitened nodes (…, k) from points of the unit ball, and log weights with the density."""
+    xi = head.centre + points @ head.shape.T
+    return xi, log_weight + head.log_scale - 0.5 * jnp.sum(xi**2, axis=-1)
 
 
 def log_kernel(kernel: Kernel, head: Head, xi: Array) -> Array:
@@ -99,22 +112,42 @@ def log_kernel(kernel: Kernel, head: Head, xi: Array) -> Array:
     return kernel.log_value(head.query[:, None], head.map @ xi.T, head.bandwidth)
 
 
-def responses(u: Array, log_k: Array) -> tuple[Array, Array, Array]:
-    """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K; each (M, N)."""
+def responses(
+    kernel: Kernel, head: Head, log_k: Array, step: Array, count: int
+) -> tuple[Array, Array, Array]:
+    """``1 − e^{−X}``, ``X e^{−X}`` and X for X = e^u K on the grid in u; each (…, M, N).
+
+    One exponential each: X from the block's first point, and the first response by its series
+    where X is small.
+    """
+    start = head.low + step * jnp.arange(0, count, BLOCK)
     # Above e^40 both responses are at their limits, 1 and 0, to rounding.
-    x = jnp.exp(jnp.minimum(u[:, None] + log_k, 40.0))
-    return -jnp.expm1(-x), x * jnp.exp(-x), x
+    x = jnp.exp(jnp.minimum(start[:, None] + log_k[..., None, :], 40.0))
+    x = x[..., :, None, :] * jnp.exp(step * jnp.arange(BLOCK))[:, None]
+    x = x.reshape(*log_k.shape[:-1], count, log_k.shape[-1])
+    if kernel.support is not None:
+        x = x.at[..., -1, :].set(jnp.where(log_k > -jnp.inf, jnp.exp(40.0), 0.0))
+    rest = jnp.exp(-x)
+    series = 1 - x / 7
+    for order in range(6, 1, -1):
+        series = 1 - x / order * series
+    return jnp.where(x < 1 / 32, x * series, 1 - rest), x * rest, x
 
 
-def conditional_forms(target: Target, residual: Array) -> tuple[Array, Array, Array]:
-    """b (J,) and the two (J, J) matrices of Var[m | ξ], weights included; see GaussianLaw."""
-    half = 0.5 * jnp.diag(residual)
-    a = target.amplitude
-    outer = a[:, None] * a
-    up = jnp.exp(residual - half[:, None] - half)
-    down = jnp.exp(-residual - half[:, None] - half)
-    flat = jnp.exp(-half[:, None] - half)
-    return a * jnp.exp(-half), outer * (0.5 * (up + down) - flat), outer * 0.5 * (up - down)
+def stacked_responses(kernel: Kernel, head: Head, xi: Array, step: Array, count: int) -> Array:
+    """``[1 − e^{−X}; X e^{−X}]`` on the grid in log s: (2M, N)."""
+    hit, once, _ = responses(kernel, head, log_kernel(kernel, head, xi), step, count)
+    return jnp.concatenate([hit, once])
+
+
+def moments(regression: Regression, angle: Array, about: Array) -> tuple[Array, Array]:
+    """``E[m | node] − about`` and ``E[(m − about)² | node]`` at angles (…, J)."""
+    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+    mean = cosine @ regression.mean - about
+    variance = jnp.sum(
+        (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine, axis=-1
+    )
+    return mean, mean**2 + variance
 
 
 def relative(gap: Array, size: Array) -> Array:
@@ -122,50 +155,61 @@ def relative(gap: Array, size: Array) -> Array:
     return gap / jnp.maximum(size, 1e-12)
 
 
-def quadratic(form: Array, rows: Array) -> Array:
-    """``rowᵀ F row`` for each row (N, J) -> (N,)."""
-    return jnp.sum((rows @ form) * rows, axis=1)
-
-
 def single(
     kernel: Kernel,
     count: int,
     step: Array,
     n: Array,
-    target: Target,
+    phase: Array,
     head: Head,
-    xi: Array,
-    log_weight: Array,
+    regression: Regression,
+    nodes: Callable[[Array], tuple[Array, Array]],
+    used: Array | int,
 ) -> Single:
-    """All integrals of one head at one query, on nodes (N, k); log weights hold the density."""
-    weight = jnp.exp(log_weight)
-    theta = xi @ head.loading.T + target.phase
-    b, cosine_form, sine_form = conditional_forms(
-        target, target.total - head.loading @ head.loading.T
-    )
-    mean = jnp.cos(theta) @ b
-    variance = quadratic(cosine_form, jnp.cos(theta)) + quadratic(sine_form, jnp.sin(theta))
-    u, du = log_steps(kernel, head.low, count, step)
-    hit, once, x = responses(u, log_kernel(kernel, head, xi))
-    a, weight_curve, weighted = hit @ weight, once @ weight, once @ (weight * mean)
+    """All integrals of one head at one query.
+
+    ``nodes`` gives a tile's nodes (TILE, k) and their log weights, the density included; the first
+    ``used`` nodes count.
+    """
+    # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
+    # cancel.
+    origin = jnp.cos(phase + regression.first @ head.centre) @ regression.mean
+
+    def add(index: Array, total: Array) -> Array:
+        xi, log_weight = nodes(index)
+        mean, square = moments(regression, phase + xi @ regression.first.T, origin)
+        hit, once, x = responses(kernel, head, log_kernel(kernel, head, xi), step, count)
+        measures = jnp.exp(log_weight)[:, None] * jnp.stack(
+            [jnp.ones_like(mean), mean, square], axis=1
+        )
+        return total + jnp.concatenate([hit, once, once * x]) @ measures
+
+    total = jax.lax.fori_loop(0, tiles(jnp.asarray(used)), add, jnp.zeros((3 * count, 3)))
+    a, weight_curve = total[:count, 0], total[count : 2 * count, 0]
+    weighted = total[count : 2 * count, 1] + origin * weight_curve
+    du = log_weights(kernel, count, step)
     log_phi = jnp.log1p(-jnp.clip(a, 0.0, 1 - 1e-16))
-    first = n * du * jnp.exp((n - 1) * log_phi)
+    power = n * jnp.exp((n - 1) * log_phi)
+    first = du * power
     estimate, mass = first @ weighted, first @ weight_curve
     compact = kernel.support is not None
     reach = -jnp.expm1(n * log_phi[-1]) if compact else jnp.ones(())
     centre = jnp.where(mass > 0, estimate / jnp.where(mass > 0, mass, 1.0), 0.0)
-    square = (once * x).T @ (n * step * jnp.exp((n - 1) * log_phi)) * weight
+    # ∫ s E[K² (m − origin)^j e^{−sK}] φ^{n−1} ds for j = 0, 1, 2.
+    noise, tilt, square = step * power @ total[2 * count :]
+    shift = centre - origin
     cross = n * (n - 1) * step * jnp.exp((n - 2) * log_phi)
     return Single(
         reach=reach,
-        signal=square @ ((mean - centre) ** 2 + variance)
+        signal=square
+        - shift * (2 * tilt - shift * noise)
         + cross @ (weighted - centre * weight_curve) ** 2
         + centre**2 * reach * (1 - reach),
-        noise=square.sum(),
+        noise=noise,
         defect=relative(
             jnp.maximum(
                 jnp.abs(mass - reach),
-                jnp.abs(square.sum() + cross @ weight_curve**2 - reach),
+                jnp.abs(noise + cross @ weight_curve**2 - reach),
             ),
             reach,
         ),
@@ -177,11 +221,22 @@ def single(
 
 
 def grid_single(
-    kernel: Kernel, count: int, step: Array, n: Array, target: Target, rule: Any, head: Head
+    kernel: Kernel,
+    count: int,
+    step: Array,
+    n: Array,
+    phase: Array,
+    rule: Any,
+    head: Head,
+    regression: Regression,
 ) -> Single:
     """:func:`single` on the polar grid around the head's centre."""
-    xi, log_weight = nodes_of(head, rule)
-    return single(kernel, count, step, n, target, head, xi, log_weight + log_density(xi))
+    points, log_weight, used = rule
+
+    def nodes(index: Array) -> tuple[Array, Array]:
+        return nodes_of(head, tile(points, index), tile(log_weight, index))
+
+    return single(kernel, count, step, n, phase, head, regression, nodes, used)
 
 
 class Proposal(NamedTuple):
@@ -204,14 +259,41 @@ def sobol_single(
     count: int,
     step: Array,
     n: Array,
-    target: Target,
+    phase: Array,
     rule: Array,
     head: Head,
+    regression: Regression,
     proposal: Proposal,
 ) -> Single:
     """:func:`single` by randomised quasi-Monte Carlo; a leading axis of randomisations."""
 
     def replicate(normal: Array) -> Single:
-        return single(kernel, count, step, n, target, head, *draw(proposal, normal))
+        points, log_weight = draw(proposal, normal)
+        return point_single(kernel, count, step, n, phase, (points, log_weight), head, regression)
 
     return jax.lax.map(replicate, rule)
+
+
+def point_single(
+    kernel: Kernel,
+    count: int,
+    step: Array,
+    n: Array,
+    phase: Array,
+    rule: tuple[Array, Array],
+    head: Head,
+    regression: Regression,
+) -> Single:
+    """:func:`single` on points (N, k) with log weights (N,)."""
+    points, log_weight = rule
+    return single(
+        kernel,
+        count,
+        step,
+        n,
+        phase,
+        head,
+        regression,
+        lambda index: (tile(points, index), tile(log_weight, index)),
+        len(points),
+    )

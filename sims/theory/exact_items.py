@@ -8,8 +8,9 @@ import numpy as np
 from sims.problem import Heads
 from sims.theory.exact_integrals import Head, Proposal, Single
 from sims.theory.exact_law import GaussianLaw, PairProjection, Projection
-from sims.theory.exact_pairs import Conditional
+from sims.theory.exact_pairs import Mehler
 from sims.theory.exact_range import Range
+from sims.theory.exact_scattered import Conditional
 
 WIDEN = 1.2
 """Importance proposals are widened: tails that are too thin cost more than ones too thick."""
@@ -19,16 +20,16 @@ GRID_WIDEN = 1.1
 
 def head_arrays(projection: Projection, extent: Range) -> Head:
     """A head as the integrals take it."""
-    # Left to jit to move to the devices: a conversion for each of thousands of heads is slow.
+    shape = extent.radius * projection.shape
+    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * projection.rank * np.log(2 * np.pi)
     arrays: Any = (
         projection.map,
         projection.query,
         projection.centre,
-        projection.shape,
-        np.asarray(extent.radius),
-        np.asarray(projection.bandwidth),
-        np.asarray(extent.low),
-        projection.loading,
+        shape,
+        projection.bandwidth,
+        extent.low,
+        log_scale,
     )
     return Head(*arrays)
 
@@ -65,9 +66,9 @@ class One:
         excess = _excess(self.extent)
         return _gaussian(np.eye(self.head.rank) + excess, self.extent.shift)
 
-    def arrays(self, random: bool) -> tuple[Any, ...]:
-        head = head_arrays(self.head, self.extent)
-        return (head, self.proposal()) if random else (head,)
+    def arrays(self, random: bool, law: GaussianLaw) -> tuple[Any, ...]:
+        items = (head_arrays(self.head, self.extent), law.given_one(self.head))
+        return (*items, self.proposal()) if random else items
 
 
 @dataclass
@@ -126,21 +127,29 @@ class Two:
         excess = rotation.T @ _excess(self.second.extent) @ rotation
         covariance = np.linalg.inv(np.eye(other) + scale[:, None] * excess * scale)
         pull = covariance * scale
+        root = GRID_WIDEN * np.linalg.cholesky(covariance)
         arrays: Any = (
             pull @ rotation.T @ self.second.extent.shift,
             -pull @ excess @ into,
-            GRID_WIDEN * np.linalg.cholesky(covariance),
+            root,
+            np.sum(np.log(np.diag(root))),
         )
         return Conditional(*arrays)
 
-    def arrays(self, curves: tuple[Single, Single], method: str) -> tuple[Any, ...]:
+    def arrays(
+        self, curves: tuple[Single, Single], method: str, law: GaussianLaw
+    ) -> tuple[Any, ...]:
         heads = (
             head_arrays(self.view.first, self.first.extent),
             head_arrays(self.view.second, self.second.extent),
         )
-        items = (heads, curves, self.view.correlation)
-        extra = {"sobol": self.proposal, "hermite": self.conditional}.get(method)
-        return items if extra is None else (*items, extra())
+        rho = self.view.correlation
+        if method == "product":
+            gap = 1 - rho**2
+            arrays: Any = (rho / gap, 0.5 * rho**2 / gap, -0.5 * np.sum(np.log(gap)))
+            return heads, curves, law.given_both(self.view), Mehler(*arrays)
+        extra = self.conditional() if method == "hermite" else self.proposal()
+        return heads, curves, law.given_rest(self.view), rho, extra
 
 
 def _excess(extent: Range) -> np.ndarray:

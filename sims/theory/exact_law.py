@@ -11,10 +11,12 @@ Var[m | node].
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sims.problem import GaussianDesign, Heads, Task
+from sims.theory.exact_integrals import Regression
 
 RANK_TOLERANCE = 1e-12
 """Directions of Z with less than this share of the largest variance count as constant."""
@@ -78,10 +80,47 @@ class GaussianLaw:
         c, s = np.cos(self.phase), np.sin(self.phase)
         return float(mean_weights @ c), float(max(c @ cosine @ c + s @ sine @ s, 0.0))
 
+    def regression(
+        self, first: np.ndarray, second: np.ndarray, explained: np.ndarray
+    ) -> Regression:
+        """The target given coordinates with these loadings, (J, k) each, that explain (J, J)."""
+        residual = self.total - explained
+        residual = (residual + residual.T) / 2
+        arrays: Any = (
+            first,
+            second,
+            self.amplitude * np.exp(-0.5 * np.diag(residual)),
+            *variance_forms(self.amplitude, residual),
+        )
+        return Regression(*arrays)
+
+    def given_one(self, head: "Projection") -> Regression:
+        """The target given one head's coordinates ξ."""
+        loading = head.loading
+        return self.regression(loading, np.zeros((len(loading), 0)), loading @ loading.T)
+
+    def given_both(self, view: "PairProjection") -> Regression:
+        """The target given (ξ_h, ξ_g), for canonical correlations below 1."""
+        c, rho = len(view.correlation), view.correlation
+        first, second = view.first.loading, view.second.loading
+        into_first, into_second = first.copy(), second.copy()
+        into_first[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
+        into_second[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
+        explained = first @ into_first.T + second @ into_second.T
+        return self.regression(into_first, into_second, explained)
+
+    def given_rest(self, view: "PairProjection") -> Regression:
+        """The target given (ξ_h, v), independent, with ``ξ_g = ρ ξ_h + √(1−ρ²) v``."""
+        c, gap = len(view.correlation), np.sqrt(1 - view.correlation**2)
+        first, rest = view.first.loading, view.second.loading.copy()
+        change = rest[:, :c] - view.correlation * first[:, :c]
+        rest[:, :c] = np.where(gap > 0, change / np.where(gap > 0, gap, 1.0), 0.0)
+        return self.regression(first, rest, first @ first.T + rest @ rest.T)
+
     def project(self, heads: Heads, head: int, x: np.ndarray) -> Projection:
         """Head ``head`` at query x (d,)."""
         frame = np.asarray(heads.frames)[head]
-        bandwidth = float(heads.bandwidth[head])
+        bandwidth = float(np.asarray(heads.bandwidth)[head])
         query = frame.T @ x
         values, vectors = np.linalg.eigh(frame.T @ self.covariance @ frame)
         keep = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)

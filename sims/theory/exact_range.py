@@ -1,8 +1,11 @@
 """Where the integrals live: the range of log s and the radius that a head's quadrature needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from scipy.special import logsumexp
 
@@ -58,7 +61,7 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
         return _compact(kernel, head, n, max(tail, SHARPEST))
     inverse = np.linalg.inv(head.shape)
     largest = (np.linalg.norm(head.centre) + DENSITY_REACH) * np.linalg.norm(inverse, 2)
-    node, weight = np.polynomial.legendre.leggauss(96)
+    node, weight = _radii()
     depth, depth_weight = 10 * (node + 1), 10 * weight
     direction, area = sphere_points(k, 12)
     radius = largest * np.exp(-depth)
@@ -98,15 +101,21 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
     )
 
 
+@cache
+def _radii() -> tuple[np.ndarray, np.ndarray]:
+    """Gauss–Legendre nodes and weights of the rough rule."""
+    return np.polynomial.legendre.leggauss(96)
+
+
+@cache
+def _compiled(kernel: Kernel) -> Callable[..., Any]:
+    return jax.jit(kernel.log_value)
+
+
 def _log_kernel(kernel: Kernel, head: Projection, xi: np.ndarray) -> np.ndarray:
     """log K at nodes (radii, directions, k)."""
-    return np.asarray(
-        kernel.log_value(
-            jnp.asarray(head.query)[:, None, None],
-            jnp.asarray(np.moveaxis(xi @ head.map.T, 2, 0)),
-            jnp.asarray(head.bandwidth),
-        )
-    )
+    keys = np.moveaxis(xi @ head.map.T, 2, 0)
+    return np.asarray(_compiled(kernel)(head.query[:, None, None], keys, head.bandwidth))
 
 
 def _fit(
@@ -130,7 +139,7 @@ def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
     range ends where what is left, relative to 1 − P(K = 0)^n, is ``tail``.
     """
     k = head.rank
-    node, weight = np.polynomial.legendre.leggauss(96)
+    node, weight = _radii()
     inward = (1 - node) / 2
     radius, weight = 1 - inward**GRADING, GRADING * inward ** (GRADING - 1) * weight / 2
     direction, area = sphere_points(k, 12)

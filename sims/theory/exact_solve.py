@@ -11,7 +11,7 @@ import numpy as np
 from sims.problem import Heads
 from sims.problem.kernels import Kernel
 from sims.theory import exact_batch as batch
-from sims.theory.exact_integrals import Single, Target
+from sims.theory.exact_integrals import Single
 from sims.theory.exact_items import Identity, One, Two
 from sims.theory.exact_law import GaussianLaw, pair
 from sims.theory.exact_pairs import Pair
@@ -119,19 +119,19 @@ def solve(
             extent = pilot(heads.kernel, head, n, tail)
             ones[identity.single(q, h)] = One(head, extent, float(truth[q]))
     twos: dict[bytes, Two] = {}
+    bandwidth = np.asarray(heads.bandwidth)
     for q in range(len(queries)):
         for h, g in combinations(used, 2):
             if identity.pair(q, h, g) not in twos:
                 # The narrower head first, within whose support the other has no edge.
-                a, b = sorted((h, g), key=lambda i: float(heads.bandwidth[i]))
+                a, b = sorted((h, g), key=lambda i: bandwidth[i])
                 twos[identity.pair(q, h, g)] = Two(
                     ones[identity.single(q, a)],
                     ones[identity.single(q, b)],
                     pair(law, views[q, a], views[q, b]),
                 )
-    arrays: Any = (law.amplitude, law.phase, law.total)
-    target = Target(*arrays)
-    refinement = Refinement(heads.kernel, heads.width, tail, n, target, max_level, out.methods)
+    refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, out.methods)
+    refinement.prepare(list(twos.values()))
     refinement.singles(list(ones.values()), SINGLE_SHARE * rtol)
     refinement.pairs(list(twos.values()), rtol)
     for q in range(len(queries)):
@@ -150,7 +150,7 @@ class Refinement:
     width: int
     tail: float
     n: int
-    target: Target
+    law: GaussianLaw
     max_level: int
     methods: set[str]
 
@@ -170,13 +170,14 @@ class Refinement:
     @property
     def size(self) -> float:
         """A bound of |m|."""
-        return float(np.abs(self.target.amplitude).sum())
+        return float(np.abs(self.law.amplitude).sum())
 
     def singles(self, ones: Sequence[One], rtol: float) -> None:
         """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
         for level in range(self.max_level + 1):
             step, active = batch.step_of(level, self.width), [one for one in ones if not one.done]
-            counts = {id(one): batch.bucket(one.count(min(step, 0.4))) for one in active}
+            sizes = batch.merged([one.count(min(step, 0.4)) for one in active])
+            counts = {id(one): size for one, size in zip(active, sizes, strict=True)}
             if not active:
                 break
             for one, result, random in self._run_singles(active, counts, step, level):
@@ -199,18 +200,15 @@ class Refinement:
             step, active = batch.step_of(level, self.width), [two for two in twos if not two.done]
             if not active:
                 break
-            curves = self._curves(active, step, level)
+            sizes = batch.merged([two.count(min(step, 0.4)) for two in active])
+            curves = self._curves(active, sizes, step, level)
             groups = defaultdict(list)
-            for two in active:
+            for two, count in zip(active, sizes, strict=True):
                 if id(two.first) in curves and id(two.second) in curves:
-                    count = batch.bucket(two.count(min(step, 0.4)))
-                    for method in batch.methods_for_pair(
-                        self.kernel, two.ranks, two.view.correlation, two.concentric
-                    ):
-                        rule = method.rule(two.ranks, level, count, self.grading)
-                        if rule is not None:
-                            groups[method, two.ranks, count].append(two)
-                            break
+                    method = self._method(two, level, count)
+                    if method is not None:
+                        groups[method, two.ranks, count].append(two)
+            jobs = []
             for (method, ranks, count), members in groups.items():
                 self.methods.add(method.name)
                 items = [
@@ -220,17 +218,47 @@ class Refinement:
                             _cut(*curves[id(two.second)], count, method.random, self.compact),
                         ),
                         method.name,
+                        self.law,
                     )
                     for two in members
                 ]
                 rule = method.rule(ranks, level, count, self.grading)
-                result = batch.run(
-                    method, self.kernel, count, step, self.n, self.target, rule, items
-                )
+                jobs.append((self._job(method, count, step, rule, items), members))
+            for job, members in jobs:
+                result = job.run()
                 for index, two in enumerate(members):
                     self._update_pair(
-                        two, Pair(*(leaf[index] for leaf in result)), method.random, rtol
+                        two, Pair(*(leaf[index] for leaf in result)), job.method.random, rtol
                     )
+
+    def prepare(self, twos: Sequence[Two]) -> None:
+        """Start compiling what pairs need first, beside the heads' own integrals."""
+        step, seen = batch.step_of(0, self.width), set()
+        sizes = batch.merged([two.count(0.4 if step > 0.4 else step) for two in twos])
+        for two, count in zip(twos, sizes, strict=True):
+            method = self._method(two, 0, count)
+            if method is None or (method, two.ranks, count) in seen:
+                continue
+            seen.add((method, two.ranks, count))
+            numbers: Any = [np.zeros(count if f in batch.CURVES else ()) for f in Single._fields]
+            blank = _cut(Single(*numbers), False, count, method.random, self.compact)
+            items = [two.arrays((blank, blank), method.name, self.law)]
+            rule = method.rule(two.ranks, 0, count, self.grading)
+            self._job(method, count, step, rule, items)
+
+    def _method(self, two: Two, level: int, count: int) -> batch.Method | None:
+        """The first whose rule is in reach."""
+        for method in batch.methods_for_pair(
+            self.kernel, two.ranks, two.view.correlation, two.concentric
+        ):
+            if method.rule(two.ranks, level, count, self.grading) is not None:
+                return method
+        return None
+
+    def _job(
+        self, method: batch.Method, count: int, step: float, rule: Any, items: Sequence[Any]
+    ) -> batch.Job:
+        return batch.Job(method, self.kernel, count, step, self.n, self.law.phase, rule, items)
 
     def _update_pair(self, two: Two, result: Pair, random: bool, rtol: float) -> None:
         value, error = compare(result, random, two.value, self.tail)
@@ -256,7 +284,7 @@ class Refinement:
         )
 
     def _curves(
-        self, twos: Sequence[Two], step: float, level: int
+        self, twos: Sequence[Two], sizes: Sequence[int], step: float, level: int
     ) -> dict[int, tuple[Single, bool]]:
         """The heads' curves that these pairs need, on this level's grid in log s.
 
@@ -264,10 +292,10 @@ class Refinement:
         """
         ones: dict[int, One] = {}
         counts: dict[int, int] = defaultdict(int)
-        for two in twos:
+        for two, size in zip(twos, sizes, strict=True):
             for one in (two.first, two.second):
                 ones[id(one)] = one
-                counts[id(one)] = max(counts[id(one)], batch.bucket(two.count(min(step, 0.4))))
+                counts[id(one)] = max(counts[id(one)], size)
         groups = defaultdict(list)
         for one in ones.values():
             # A grid's accuracy was reached at one.level and no other; random points of a level
@@ -285,7 +313,8 @@ class Refinement:
     ) -> Iterator[tuple[One, Single, bool]]:
         groups = defaultdict(list)
         for one in ones:
-            groups[one.head.rank, batch.coarse_bucket(counts[id(one)])].append(one)
+            groups[one.head.rank, counts[id(one)]].append(one)
+        jobs = []
         for (rank, count), members in groups.items():
             method = batch.method_for_single(rank)
             rule = (
@@ -293,13 +322,14 @@ class Refinement:
                 if count <= batch.MAX_COUNT
                 else None
             )
-            if rule is None:
-                continue
-            self.methods.add(method.name)
-            items = [one.arrays(method.random) for one in members]
-            result = batch.run(method, self.kernel, count, step, self.n, self.target, rule, items)
+            if rule is not None:
+                self.methods.add(method.name)
+                items = [one.arrays(method.random, self.law) for one in members]
+                jobs.append((self._job(method, count, step, rule, items), members))
+        for job, members in jobs:
+            result = job.run()
             for index, one in enumerate(members):
-                yield one, Single(*[leaf[index] for leaf in result]), method.random
+                yield one, Single(*[leaf[index] for leaf in result]), job.method.random
 
 
 def _cut(curve: Single, random: bool, count: int, spread: bool, compact: bool) -> Single:

@@ -5,13 +5,13 @@ Gaussian integrals: no target or query is drawn, and every term is smooth in all
 Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
 """
 
+from math import lgamma
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.special import gammaln
 
 from sims.errors import InputError
 from sims.problem.checks import as_floats, check_non_negative, check_positive
@@ -158,7 +158,7 @@ def _mixture(nu: Any) -> tuple[np.ndarray, np.ndarray]:
     """Factors 1/g of λ and their weights, g ~ Gamma(ν, rate ν): a Matérn-ν spectrum."""
     check_positive("nu", nu)
     # The mass below g is about (νg)^ν / Γ(ν + 1); above, e^{−νg} ends it.
-    low = (np.log(TAIL) + gammaln(nu + 1)) / nu - np.log(nu)
+    low = (np.log(TAIL) + lgamma(nu + 1)) / nu - np.log(nu)
     t = np.arange(np.log(1 + TOP**2 / nu) + 1, low, -STEP)
-    weights = STEP * np.exp(nu * (t + np.log(nu) - np.exp(t)) - gammaln(nu))
+    weights = STEP * np.exp(nu * (t + np.log(nu) - np.exp(t)) - lgamma(nu))
     return np.exp(-t), weights / weights.sum()

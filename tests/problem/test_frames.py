@@ -12,6 +12,7 @@ RNG = np.random.default_rng(1)
 EXAMPLES = {
     "equiangular": {"angle": 40},
     "gram": {"gram": [[1, 0.2, 0], [0.2, 1, -0.5], [0, -0.5, 1]]},
+    "planar": {"angles": [0, 30, 100]},
     "explicit": {"frames": RNG.normal(size=(3, 7, 2)).tolist()},
 }
 """Options of families that have required ones; a new family without any needs no entry here."""
@@ -63,6 +64,20 @@ def test_equiangular_angles_in_degrees(angle):
     expected = np.sort(np.broadcast_to(np.deg2rad(angle), 2))
     # A cosine near 1 holds the angle only to eps/angle.
     np.testing.assert_allclose(principal_angles(frames[0], frames[2]), expected, atol=1e-10)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("seed", [None, 5])
+def test_planar_heads_differ_by_their_angle(seed):
+    """U_hᵀU_g = cos(φ_h − φ_g) I, of either sign, in planes that no other direction shares."""
+    angles = np.array([0.0, 25.0, 140.0])
+    frames = np.asarray(FRAMES["planar"](5, 3, 2, seed=seed, angles=angles))
+    for h in range(3):
+        for g in range(3):
+            expected = np.cos(np.deg2rad(angles[h] - angles[g])) * np.eye(2)
+            np.testing.assert_allclose(frames[h].T @ frames[g], expected, atol=2e-15)
+    with pytest.raises(InputError, match=r"dimension: got 3; allowed: at least 2 \* heads.width"):
+        FRAMES["planar"](3, 3, 2, angles=angles)
 
 
 def test_aligned_heads_are_the_same_head():
@@ -232,6 +247,8 @@ def test_principal_angles_name_bad_input(arguments, line):
         ("nested", {"ranks": [1, 2, 3]}, r"integers in 1..2"),
         ("nested", {"ranks": [1.0, 2.0, 2.0]}, "3 integers"),
         ("nested", {"ranks": [[1], [1, 2]]}, "heads.frames.ranks"),
+        ("planar", {"angles": [0, 30]}, r"heads.frames.angles: got \(2,\); allowed: shape \(3,\)"),
+        ("planar", {"angles": [0, 30, float("inf")]}, "heads.frames.angles"),
         ("explicit", {"frames": np.zeros((3, 2, 7))}, r"shape \(3, 7, 2\)"),
         ("haar", {"seed": -1}, "heads.frames.seed: got -1"),
         ("haar", {"seed": 2**63}, "heads.frames.seed"),

@@ -8,7 +8,8 @@ import pytest
 from sims.errors import InputError
 from sims.problem import KERNELS, Heads, Kernel
 from sims.simulation import nw_estimates, nw_weights
-from sims.simulation.heads import anchors, kernel_sums, scaled_projection
+from sims.simulation.heads import scaled_projection
+from sims.simulation.sums import anchors, block_sums
 
 
 def brute_force(kernel, frames, b, x, keys):
@@ -59,7 +60,8 @@ def test_float32_sums(kernel, width):
     @jax.jit
     def moments(q, k, labels):
         near, _ = anchors(heads.kernel, q, k)
-        _, gram, linear = kernel_sums(heads.kernel, q, near, k, (labels,))
+        columns = jnp.stack([labels, jnp.ones_like(labels)])
+        _, gram, linear = block_sums(heads.kernel, q, near, k, columns)
         gram, linear = gram.astype(float), linear.astype(float)
         total = jnp.where(linear[..., 1] > 0, linear[..., 1], 1.0)
         return linear[..., 0] / total, gram / (total[..., None] * total[:, None])

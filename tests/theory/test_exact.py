@@ -177,9 +177,9 @@ def test_copies_are_computed_once_and_singular_designs_work(monkeypatch):
     from sims.theory import exact_batch
 
     count = []
-    run = exact_batch.run
+    run = exact_batch.Job.run
     monkeypatch.setattr(
-        exact_batch, "run", lambda *args: (count.append(len(args[-1])), run(*args))[1]
+        exact_batch.Job, "run", lambda job: (count.append(len(job.items)), run(job))[1]
     )
     design, frames = redundant_views(2, 3, 1, noise=0.5, correlation=0.4)
     frequency = np.concatenate([np.ones((1, 2)), np.zeros((1, 3))], axis=1)

@@ -1,0 +1,192 @@
+"""Pairs of heads on rules that have no product form: Gauss–Hermite grids and random points.
+
+Nodes are (ξ_h, v), independent standard normal coordinates with ``ξ_g = ρ ξ_h + √(1−ρ²) v``: where
+ρ = 1 the joint law is singular and v has no part. They serve any canonical correlations up to and
+including 1. Formulas and notation: :mod:`sims.theory.exact_pairs`.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sims.problem.kernels import Kernel
+from sims.theory.exact_integrals import (
+    Head,
+    Proposal,
+    Regression,
+    Single,
+    draw,
+    log_kernel,
+    moments,
+    nodes_of,
+    responses,
+    stacked_responses,
+    tile,
+    tiles,
+)
+from sims.theory.exact_pairs import Pair, contractions, pair_terms
+
+
+class Conditional(NamedTuple):
+    """Where v matters given ξ_h: ``v = offset + slope ξ_h + root z``, z standard normal."""
+
+    offset: Float[Array, " k_g"]
+    slope: Float[Array, "k_g k_h"]
+    root: Float[Array, "k_g k_g"]
+    log_scale: Float[Array, ""]
+    """log |det root|."""
+
+
+def _second(correlation: Array, x: Array, v: Array) -> Array:
+    """ξ_g (…, k_g) at nodes (…, k_h) and (…, k_g)."""
+    c = correlation.shape[0]
+    return v.at[..., :c].set(correlation * x[..., :c] + jnp.sqrt(1 - correlation**2) * v[..., :c])
+
+
+def _terms(
+    kernel: Kernel,
+    step: Array,
+    n: Array,
+    singles: tuple[Single, Single],
+    total: Array,
+) -> Pair:
+    """From ``[hit; once] @ [hit, once, hit m, once m, once m²]``, (2M, 5M)."""
+    count = total.shape[0] // 2
+    terms, outer = pair_terms(kernel, step, n, singles, contractions(total, count))
+    return terms._replace(signal=terms.signal + jnp.sum(outer * total[count:, 4 * count :]))
+
+
+def scattered_pair(
+    kernel: Kernel,
+    count: int,
+    step: Array,
+    n: Array,
+    phase: Array,
+    heads: tuple[Head, Head],
+    singles: tuple[Single, Single],
+    regression: Regression,
+    correlation: Array,
+    xi: Array,
+    rest: Array,
+    log_weight: Array,
+) -> Pair:
+    """A pair on scattered nodes.
+
+    They come in blocks, so that the responses stay in cache: ``xi`` is ξ_h (blocks, N, k_h),
+    ``rest`` is v (blocks, N, k_g), ``log_weight`` (blocks, N) holds the density.
+    """
+
+    def block(total: Array, item: tuple[Array, Array, Array]) -> tuple[Array, None]:
+        x, v, log_w = item
+        angle = x @ regression.first.T + v @ regression.second.T + phase
+        mean, square = moments(regression, angle, singles[0].centre)
+        left = stacked_responses(kernel, heads[0], x, step, count)
+        right = stacked_responses(kernel, heads[1], _second(correlation, x, v), step, count)
+        right = right * jnp.exp(log_w)
+        measured = jnp.concatenate([right, right * mean, right[count:] * square])
+        return total + left @ measured.T, None
+
+    total, _ = jax.lax.scan(block, jnp.zeros((2 * count, 5 * count)), (xi, rest, log_weight))
+    return _terms(kernel, step, n, singles, total)
+
+
+COLUMNS = {1: 16}
+"""Gauss–Hermite points taken at once, by the rank of v; 64 above."""
+AT_ONCE = 512
+"""Nodes taken at once."""
+
+
+def hermite_pair(
+    kernel: Kernel,
+    count: int,
+    step: Array,
+    n: Array,
+    phase: Array,
+    rule: Any,
+    heads: tuple[Head, Head],
+    singles: tuple[Single, Single],
+    regression: Regression,
+    correlation: Array,
+    conditional: Conditional,
+) -> Pair:
+    """A pair on head h's polar grid times a Gauss–Hermite grid in v.
+
+    For nearly aligned heads, whose joint density a product grid cannot resolve. The Gauss–Hermite
+    grid moves with ξ_h to where both the conditional density and K_g are large. Head h responds
+    once a node of its own: head g's responses are summed over v first.
+    """
+    (ball, log_ball, used), (points, log_point, used_points) = rule
+    size = COLUMNS.get(points.shape[1], 64)
+    rows, columns = AT_ONCE // size, tiles(used_points, size)
+
+    def contract(i: Array, total: Array) -> Array:
+        xi, log_xi = nodes_of(heads[0], tile(ball, i, rows), tile(log_ball, i, rows))
+
+        def add(j: Array, part: Array) -> Array:
+            z = tile(points, j, size)
+            centre = conditional.offset + xi @ conditional.slope.T
+            v = centre[:, None] + z @ conditional.root.T
+            x = jnp.broadcast_to(xi[:, None], (rows, size, xi.shape[1]))
+            angle = x @ regression.first.T + v @ regression.second.T + phase
+            mean, square = moments(regression, angle, singles[0].centre)
+            log_weight = tile(log_point, j, size) - 0.5 * jnp.sum(v**2, axis=2)
+            measures = jnp.exp(log_weight)[..., None] * jnp.stack(
+                [jnp.ones_like(mean), mean, square], axis=2
+            )
+            y = _second(correlation, x, v).reshape(rows * size, -1)
+            log_k = log_kernel(kernel, heads[1], y).reshape(rows, size)
+            hit, once, _ = responses(kernel, heads[1], log_k, step, count)
+            return part + jnp.concatenate([hit, once], axis=1) @ measures
+
+        part = jax.lax.fori_loop(0, columns, add, jnp.zeros((rows, 2 * count, 3)))
+        part = part * jnp.exp(log_xi + conditional.log_scale)[:, None, None]
+        measured = jnp.concatenate([part[..., 0], part[..., 1], part[:, count:, 2]], axis=1)
+        return total + stacked_responses(kernel, heads[0], xi, step, count) @ measured
+
+    empty = jnp.zeros((2 * count, 5 * count))
+    return _terms(
+        kernel, step, n, singles, jax.lax.fori_loop(0, tiles(used, rows), contract, empty)
+    )
+
+
+def sobol_pair(
+    kernel: Kernel,
+    count: int,
+    step: Array,
+    n: Array,
+    phase: Array,
+    rule: Array,
+    heads: tuple[Head, Head],
+    singles: tuple[Single, Single],
+    regression: Regression,
+    correlation: Array,
+    proposal: Proposal,
+) -> Pair:
+    """:func:`scattered_pair` by randomised quasi-Monte Carlo; a leading axis of randomisations.
+
+    The singles have that axis too: where heads are randomised, the spread then shows their error.
+    """
+    k = heads[0].centre.shape[0]
+
+    def replicate(item: tuple[Array, tuple[Single, Single]]) -> Pair:
+        normal, curves = item
+        points, log_weight = draw(proposal, normal)
+        blocks = (max(1, len(points) // 1024), -1)
+        return scattered_pair(
+            kernel,
+            count,
+            step,
+            n,
+            phase,
+            heads,
+            curves,
+            regression,
+            correlation,
+            points[:, :k].reshape(*blocks, k),
+            points[:, k:].reshape(*blocks, points.shape[1] - k),
+            log_weight.reshape(blocks),
+        )
+
+    return jax.lax.map(replicate, (rule, singles))
