@@ -3,7 +3,8 @@
 ``python -m benchmarks.allocation NAME …`` replays both rules of :mod:`sims.cli.adaptive` on the
 batches that runs have stored, and simulates only what is not stored yet: a point's first batches
 are the same whatever rule asked for them. Needs the experiment's predictions (``sims predict``).
-Under the equal rule every point gets as many batches as the neediest one.
+Under the equal rule every point of an experiment gets as many batches as its neediest one. The
+last row is of all points of all experiments given as many replicates as the neediest of them.
 """
 
 import argparse
@@ -46,18 +47,20 @@ def main() -> None:
     parser.add_argument("--fidelity", default="standard", choices=FIDELITIES)
     options = parser.parse_args()
     columns = ("experiment", "points", "adaptive", "equal", "equal/adaptive", "open verdicts")
-    table, sums = Table(*columns, title="Monte Carlo replicates"), [0, 0]
+    table, sums, grid, most = Table(*columns, title="Monte Carlo replicates"), [0, 0], 0, 0
     for name in options.names:
         points = len(load_experiment(folder_of(name)).points(options.fidelity))
         found = {rule: spent(name, options.fidelity, rule) for rule in RULES}
         (few, taken, left), (many, other, left_too) = (found[rule] for rule in RULES)
         sums = [sums[0] + taken, sums[1] + other]
+        grid, most = grid + points, max(most, other // points)
         table.add_row(
             name, str(points), f"{taken:,} ({few} batches)", f"{other:,} ({many})",
             f"{other / taken:.1f}", f"{left}, {left_too}",
         )  # fmt: skip
         print(f"{name}: {other / taken:.2f}", file=sys.stderr)
-    table.add_row("all", "", f"{sums[0]:,}", f"{sums[1]:,}", f"{sums[1] / sums[0]:.1f}", "")
+    for row, other in (("all", sums[1]), ("all points alike", grid * most)):
+        table.add_row(row, str(grid), f"{sums[0]:,}", f"{other:,}", f"{other / sums[0]:.1f}", "")
     Console(width=120).print(table)
 
 

@@ -10,9 +10,10 @@ from sims import results
 from sims.cli import adaptive
 from sims.experiment import SimulationSpec
 from sims.judgement import Verdict, equivalence
+from sims.judgement.intervals import sequence_half_width
 from sims.terms import add_mcse
 
-MEANS, MARGIN = {"easy": 0.0, "hard": 0.85, "outside": 3.0}, 1.0
+MEANS, MARGIN = {"easy": 0.0, "hard": 0.85, "outside": 3.0, "at the margin": 1.0}, 1.0
 
 
 def batches(name, count):
@@ -93,6 +94,26 @@ def test_more_claims_take_more_batches(run):
 
 def test_it_stops_at_the_limit(run):
     assert run(["hard"], limit=200)[0] == {"hard": 200}
+
+
+def test_a_claim_out_of_reach_is_let_be(run):
+    """Its interval cannot leave the margin with what may be spent: nothing more is spent on it."""
+    sizes, _, _ = run(["easy", "at the margin"])
+    assert sizes["easy"] <= 32
+    assert 100 < sizes["at the margin"] < 4096
+
+
+def test_no_great_overshoot(run):
+    """Little more than the first multiple of 8 at which the point would have been settled."""
+    spent = run(["hard"])[0]["hard"]
+
+    def settled(count):
+        data = batches("hard", count)["mse"].values
+        mean, error = data.mean(), data.std(ddof=1) / np.sqrt(count)
+        return mean + sequence_half_width(error, count, 0.05) <= MARGIN
+
+    first = next(b for b in range(16, 4096, 8) if settled(b))
+    assert first <= spent <= 1.5 * first + 8
 
 
 def test_batches_drawn_before_change_nothing(run):

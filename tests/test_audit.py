@@ -11,7 +11,7 @@ from sims.audit.calibration import looks
 from sims.audit.mutations import RIGHT
 from sims.cli import audit as command
 
-SIZES = {"replicates": 64, "batches": 256}
+SIZES = {"replicates": 64, "batches": 256, "costly": True}
 FEW = ("label noise counted twice", "1/H for 1 − 1/H", "missing signal covariance", "σ for σ²",
        "keys reused between batches", "TF32 rounding of queries and keys")  # fmt: skip
 """Caught with few replicates, on a problem that is simulated once."""
@@ -53,7 +53,7 @@ def test_a_falsehood_within_the_margin_is_not_expected_to_be_refuted():
 
 
 def test_calibration():
-    found = calibrate({"runs": 60, "batches": 16, "replicates": 8})
+    found = calibrate({"runs": 60, "batches": 16, "replicates": 64, "own": False})
     assert all(row["holds"] for rows in found.values() for row in rows)
     assert {row["claim"] for row in found["alarms"]} == {"equivalence", "bound", "ordering", "rate"}
     # Boundary claims do raise false alarms: the count is not zero by construction.

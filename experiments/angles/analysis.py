@@ -35,22 +35,23 @@ def variance_kept(terms: Terms) -> np.ndarray:
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
     table = _table(results)
-    aligned = np.array([np.all(np.equal(a, 0)) for a in table[ANGLE]])
     verdicts = []
     for kernel in ("gaussian", "softmax"):
-        # Aligned heads are one head: that is the identity below.
-        rows = table[(table[KERNEL] == kernel) & ~aligned]
+        rows = table[table[KERNEL] == kernel]
         wanted = claim(experiment, "angles", f"{kernel} kernel")
-        error = np.hypot(rows["correlation_mcse"], rows["query_error"])
+        # Aligned heads are one head: their correlation is 1 in every draw and at every query.
+        aligned = _aligned(rows)
+        error = np.where(aligned, 0.0, np.hypot(rows["correlation_mcse"], rows["query_error"]))
         # Where nearly all variance is that of the queries, whose number was fixed beforehand: t
         # intervals with their freedom, and replicates do not help.
-        own = (rows["query_error"] ** 2 >= QUERIES_ALONE * error**2).to_numpy()
+        own = (rows["query_error"] ** 2 >= QUERIES_ALONE * error**2).to_numpy() & ~aligned
+        counts = np.where(own, rows["queries"], rows["batches"])
         finding = equivalence(
             rows["correlation"] / rows["law"] - 1,
             error / rows["law"],
             margin=wanted.margin,
             level=wanted.level,
-            batches=np.where(own, rows["queries"], rows["batches"]),
+            batches=np.where(aligned, np.inf, counts),
             replicates=results.replicates,
             points=[() if q else name for q, name in zip(own, rows["name"], strict=True)],
             fixed=own,
@@ -62,9 +63,11 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     wanted = claim(experiment, "extremes", "aligned heads")
     finding = identity(
-        table["kept"][aligned] - 1, margin=wanted.margin, level=wanted.level,
+        table["kept"][_aligned(table)] - 1,
+        margin=wanted.margin,
+        level=wanted.level,
         replicates=results.replicates,
-    )  # fmt: skip
+    )
     verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     # The share of noise kept is 1/H + (1 − 1/H)·correlation: it falls when the correlation does.
@@ -170,6 +173,10 @@ def _table(results: Results) -> pd.DataFrame:
             }
         )
     return pd.concat([table, pd.DataFrame(extra)], axis=1)
+
+
+def _aligned(rows: pd.DataFrame) -> np.ndarray:
+    return np.array([np.all(np.equal(a, 0)) for a in rows[ANGLE]])
 
 
 def _query_error(theory: Any) -> float:

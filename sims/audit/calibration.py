@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from sims.audit.problems import MARGIN, problem, scalars, simulated
+from sims.audit.problems import MARGIN, problem, scalars, simulated, truth
 from sims.judgement import Finding, batch_covariance, bound, equivalence, ordering, rate
 from sims.judgement.intervals import fixed_half_width, sequence_half_width
 
@@ -27,7 +27,8 @@ def calibrate(sizes: dict[str, int]) -> dict[str, list[dict[str, Any]]]:
     """Measure error rates.
 
     Args:
-        sizes: ``runs`` (independent ones), ``batches`` of a run, ``replicates`` of a batch.
+        sizes: ``runs`` (independent ones), ``batches`` of a run, ``replicates`` of a batch; unless
+            ``own``, on the problem of the planted falsehoods, whose solution is there already.
 
     Returns:
         ``alarms`` (claim type, what is true, wrong verdicts, runs, most allowed) and ``coverage``
@@ -36,8 +37,9 @@ def calibrate(sizes: dict[str, int]) -> dict[str, list[dict[str, Any]]]:
         ``holds`` if it is within.
     """
     runs, count = sizes["runs"], sizes["batches"]
-    data = simulated(problem("line", 16), 21, sizes["replicates"], runs * count)
-    right = scalars(_exact())
+    at = problem("line", 16) if sizes["own"] else problem()
+    data = simulated(at, 21, sizes["replicates"], runs * count)
+    right = scalars(_exact() if sizes["own"] else truth())
     real = {name: data[name].values.reshape(runs, count) for name in (*COVERED, "variance")}
     return {
         "alarms": _alarms(real, right, runs, count),

@@ -12,7 +12,7 @@ from sims.experiment import ExperimentSpec, SimulationSpec
 from sims.judgement import Verdict
 from sims.results import Results, read
 
-MOST_GROWTH = 2.0
+MOST_GROWTH = 1.5
 """Of a point's batches in one round: estimates of what is needed are rough while few are there."""
 SPARE = 1.1
 """More than what would just decide, since effects move."""

@@ -10,16 +10,16 @@ from typing import Any
 
 SIZES: dict[str, dict[str, dict[str, int]]] = {
     "smoke": {
-        "planted": {"replicates": 64, "batches": 512},
-        "calibration": {"runs": 100, "batches": 24, "replicates": 16},
+        "planted": {"replicates": 64, "batches": 512, "costly": False},
+        "calibration": {"runs": 60, "batches": 16, "replicates": 64, "own": False},
     },
     "standard": {
-        "planted": {"replicates": 64, "batches": 1024},
-        "calibration": {"runs": 500, "batches": 64, "replicates": 16},
+        "planted": {"replicates": 64, "batches": 1024, "costly": True},
+        "calibration": {"runs": 500, "batches": 64, "replicates": 16, "own": True},
     },
     "paper": {
-        "planted": {"replicates": 64, "batches": 8192},
-        "calibration": {"runs": 5000, "batches": 128, "replicates": 16},
+        "planted": {"replicates": 64, "batches": 8192, "costly": True},
+        "calibration": {"runs": 5000, "batches": 128, "replicates": 16, "own": True},
     },
 }
 
@@ -29,6 +29,11 @@ def audit(options: Namespace) -> None:
     from sims.audit import calibrate, plant
 
     sizes = SIZES[options.fidelity]
+    if options.fidelity == "smoke":
+        import jax
+
+        # Compiling is most of the work where so little is run.
+        jax.config.update("jax_disable_most_optimizations", True)
     found = {
         "sizes": sizes,
         "planted": plant(sizes["planted"]),

@@ -109,7 +109,7 @@ def settle(
         asking = seems & (factor <= decisive) if seems.any() else left
         for index, name in enumerate(points or ()):
             for part in (name,) if isinstance(name, str) else name:
-                if asking[index]:
+                if asking[index] and sampled[index]:
                     needs[part] = max(needs.get(part, 0.0), float(factor[index] * batches[index]))
     interval = float(effects[worst] - half), float(effects[worst] + half)
     # So few batches that nothing can be excluded have no interval.
@@ -130,7 +130,7 @@ def _growth(half_width: Callable[..., np.ndarray], share: Any, room: np.ndarray)
         middle = (low + high) / 2
         fits = half_width(share, np.exp(middle)) <= room
         low, high = np.where(fits, low, middle), np.where(fits, middle, high)
-    return np.exp(high)
+    return np.where(room > 0, np.exp(high), MOST)
 
 
 def _needed(factor: float, replicates: int) -> str:

@@ -87,7 +87,9 @@ def test_effect_at_the_margin_says_so():
 def test_deterministic_effects():
     run = {**RUN, "batches": np.inf}
     assert equivalence([0.0, 0.05], [0, 0], margin=0.05, **run).verdict == "supported"
-    assert ordering([0.0], [0.0], margin=0, **run).verdict == "inconclusive"  # not a rise
+    level = ordering([0.0], [0.0], margin=0, points=["a"], **run)  # not a rise
+    assert (level.verdict, level.needs) == ("inconclusive", {})
+    assert "no affordable" in level.reason
     x = np.array([1.0, 2.0, 4.0])
     for scatter in (0.0, 1e-3):
         y = 3 / x * (1 + scatter * np.array([1, -2, 1]))
