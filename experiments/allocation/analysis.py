@@ -10,7 +10,15 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Finding, Verdict, claim, equivalence, near_optimal, ordering
+from sims.judgement import (
+    Finding,
+    Verdict,
+    claim,
+    equivalence,
+    near_optimal,
+    optimal_set,
+    ordering,
+)
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -106,14 +114,14 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     said("allocation", "error by both roads", equivalence, *agreement(splits), **sampled)
     compared = {regime: laws(optimum, settings, *at) for regime, at in LAWS.items()}
     for regime, found in compared.items():
-        said("dk-log", regime, log_law, found)
-    said("dk-log", "re-tuned bandwidth, square root", square_root, compared["re-tuned bandwidth"])
+        said("dk-log", regime, fitted, found)
+    tuned = compared["re-tuned bandwidth"]
+    said("dk-log", "re-tuned bandwidth, square root", fitted, tuned, exponent=0.5)
     grown = growth(splits)
-    gaps = _means([simulated - predicted for simulated, predicted in grown.values()])
+    gaps = np.transpose([mean_and_error(found - known) for found, known in grown.values()])
     said("dk-log", "both roads, growth", equivalence, *gaps, **sampled)
-    more = _means(
-        [grown["fixed", f, D][0] - grown[k, f, D][0] for k, f, D in grown if k != "fixed"]
-    )
+    others = [(grown["fixed", f, D][0], grown[k, f, D][0]) for k, f, D in grown if k != "fixed"]
+    more = np.transpose([mean_and_error(fixed - other) for fixed, other in others])
     said("dk-log", "simulation, growth at a fixed temperature", ordering, *more, **sampled)
     hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
     late = [float(hot.sel(dense_n=n, method="nearest")) for n in (1e5, 1e8)]
@@ -191,11 +199,6 @@ def growth(splits: Splits) -> dict[tuple[str, str, int], tuple[np.ndarray, float
     return out
 
 
-def _means(columns: list[np.ndarray]) -> np.ndarray:
-    """Means of batches, and their standard errors, (2, k)."""
-    return np.transpose([mean_and_error(column) for column in columns])
-
-
 def agreement(splits: Splits) -> tuple[np.ndarray, np.ndarray]:
     """Simulated error over theory's, less 1, with its error, at every split with n_eff ≥ 50.
 
@@ -227,20 +230,16 @@ def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Compar
     return compare(n, width, np.full(len(n), asked["error"]), scatter=asked["scatter"])
 
 
-def log_law(compared: Comparison | str, *, margin: float, level: float) -> Finding:
+def fitted(compared: Any, *, margin: float, level: float, exponent: Any = None) -> Finding:
+    """Whether the logarithm predicts best, or whether the power of log n is ``exponent``."""
     if isinstance(compared, str):
         return Finding("inconclusive", None, None, margin, level, 0, compared)
-    from sims.scaling import law_claim
+    from sims.scaling import exponent_claim, law_claim
 
-    return law_claim(compared, "log", level=level, replicates=0)
-
-
-def square_root(compared: Comparison | str, **asked: float) -> Finding:
-    if isinstance(compared, str):
-        return log_law(compared, **asked)
-    from sims.scaling import exponent_claim
-
-    return exponent_claim(compared.fits["log_power"], expected=0.5, replicates=0, **asked)
+    if exponent is None:
+        return law_claim(compared, "log", level=level, replicates=0)
+    law = compared.fits["log_power"]
+    return exponent_claim(law, expected=exponent, margin=margin, level=level, replicates=0)
 
 
 def slopes(optimum: xr.DataArray, name: str) -> dict[tuple[str, float], float]:
@@ -259,7 +258,6 @@ def numbers(results: Results) -> dict[str, Any]:
     splits = Splits(results)
     theory = splits.theory.sel(family="smooth")
     optimum = theory["optimum"].sel(dense_budget=BUDGET)
-    n = optimum["dense_n"].values
     fixed = theory["surface"].sel(temperature="fixed", dense_budget=BUDGET)
     early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
     late = fixed.sel(dense_n=1e8, method="nearest")
@@ -270,13 +268,16 @@ def numbers(results: Results) -> dict[str, Any]:
         found |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
         grown = growth(splits)[name, "smooth", BUDGET]
         found |= {f"{name}_simulated": mean_and_error(grown[0])[0], f"{name}_grown": grown[1]}
+    choices = [splits.choice(case, name)[:2] for name in TEMPERATURES for case in splits.cases()]
+    inside = sum(bool(optimal_set(values, 0.95)[at]) for values, at in choices)
+    found |= {"cases": len(choices), "inside": inside}
+    n = optimum["dense_n"].values
     found["efold"] = (found["fixed_last"] - found["fixed_first"]) / float(np.log(n[-1] / n[0]))
     return found
 
 
 COLORS = dict(zip(TEMPERATURES, figures.PALETTE, strict=False))
 SHAPES = dict(zip(TEMPERATURES, figures.MARKERS, strict=False))
-
 SURFACES = (("fixed", "smooth", BUDGET), ("tuned", "smooth", BUDGET), ("fixed", "rough", 512))
 """Temperature, targets and budget of the surfaces drawn."""
 
