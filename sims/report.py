@@ -41,7 +41,8 @@ def render_caption(
 
     ``caption.md`` is a Jinja template of Markdown. It can use ``verdict(claim, regime)``,
     ``points``, ``replicates`` (the fewest of the points), ``fidelity``, ``settings``, the analysis'
-    own ``numbers``, and the filters ``percent`` and ``significant``.
+    own ``numbers``, the filters ``percent`` and ``significant``, and ``verdict_table``, which has a
+    row for every claim of the experiment.
 
     Raises:
         InputError: the file cannot be read, or names something that is not there.
@@ -58,6 +59,7 @@ def render_caption(
         template = _environment().from_string(path.read_text(encoding="utf-8"))
         text = template.render(
             verdict=verdict,
+            verdict_table=_verdict_table(verdicts),
             points=len(results.points),
             replicates=results.replicates,
             fidelity=results.fidelity,
@@ -69,6 +71,19 @@ def render_caption(
     except jinja2.TemplateError as error:
         raise InputError(str(path), str(error), "a Jinja template with known names") from None
     return text.rstrip() + "\n"
+
+
+def _verdict_table(verdicts: Sequence[Verdict]) -> str:
+    lines = ["| claim | where | verdict | effect | margin |", "|---|---|---|---|---|"]
+    for v in verdicts:
+        shown = _significant(v.effect, 2)
+        if v.interval is not None and v.interval[0] < v.interval[1]:
+            low, high = (_significant(end, 2) for end in v.interval)
+            shown += f" ({low} to {high})"
+        lines.append(
+            f"| `{v.claim}` | {v.regime} | {v.verdict} | {shown} | {_significant(v.margin, 2)} |"
+        )
+    return "\n".join(lines)
 
 
 def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False) -> None:

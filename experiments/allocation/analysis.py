@@ -16,6 +16,7 @@ from sims.judgement import (
     claim,
     equivalence,
     near_optimal,
+    optimal_set,
     ordering,
 )
 from sims.results import Results, mean_and_error
@@ -113,14 +114,14 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     said("allocation", "error by both roads", equivalence, *agreement(splits), **sampled)
     compared = {regime: laws(optimum, settings, *at) for regime, at in LAWS.items()}
     for regime, found in compared.items():
-        said("dk-log", regime, log_law, found)
-    said("dk-log", "re-tuned bandwidth, square root", square_root, compared["re-tuned bandwidth"])
+        said("dk-log", regime, fitted, found)
+    tuned = compared["re-tuned bandwidth"]
+    said("dk-log", "re-tuned bandwidth, square root", fitted, tuned, exponent=0.5)
     grown = growth(splits)
-    gaps = _means([simulated - predicted for simulated, predicted in grown.values()])
+    gaps = np.transpose([mean_and_error(found - known) for found, known in grown.values()])
     said("dk-log", "both roads, growth", equivalence, *gaps, **sampled)
-    more = _means(
-        [grown["fixed", f, D][0] - grown[k, f, D][0] for k, f, D in grown if k != "fixed"]
-    )
+    others = [(grown["fixed", f, D][0], grown[k, f, D][0]) for k, f, D in grown if k != "fixed"]
+    more = np.transpose([mean_and_error(fixed - other) for fixed, other in others])
     said("dk-log", "simulation, growth at a fixed temperature", ordering, *more, **sampled)
     hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
     late = [float(hot.sel(dense_n=n, method="nearest")) for n in (1e5, 1e8)]
@@ -170,11 +171,10 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
     """
     chosen = splits.candidates(temperature, case[2])
     predicted = splits.predicted(case, chosen)
-    by_width = {
-        w: min((i for i, c in enumerate(chosen) if c[0] == w), key=lambda i: predicted[i])
-        for w, _ in chosen
-    }
-    widths, rows = np.array(list(by_width)), np.array(list(by_width.values()))
+    best: dict[int, int] = {}
+    for place in np.argsort(-predicted)[np.isinf(predicted).sum() :]:
+        best[chosen[place][0]] = int(place)
+    widths, rows = np.transpose(sorted(best.items()))
     middle = np.clip(np.argmin(predicted[rows]), 1, len(rows) - 2)
     near = slice(middle - 1, middle + 2)
     x, values = np.log(widths[near]), splits.simulated(case, chosen)[:, rows[near]]
@@ -197,11 +197,6 @@ def growth(splits: Splits) -> dict[tuple[str, str, int], tuple[np.ndarray, float
             first, last = (vertex(splits, (family, k, budget), name) for k in (n, sizes[-1]))
             out[name, family, budget] = last[0] - first[0], last[1] - first[1]
     return out
-
-
-def _means(columns: list[np.ndarray]) -> np.ndarray:
-    """Means of batches, and their standard errors, (2, k)."""
-    return np.transpose([mean_and_error(column) for column in columns])
 
 
 def agreement(splits: Splits) -> tuple[np.ndarray, np.ndarray]:
@@ -235,20 +230,16 @@ def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Compar
     return compare(n, width, np.full(len(n), asked["error"]), scatter=asked["scatter"])
 
 
-def log_law(compared: Comparison | str, *, margin: float, level: float) -> Finding:
+def fitted(compared: Any, *, margin: float, level: float, exponent: Any = None) -> Finding:
+    """Whether the logarithm predicts best, or whether the power of log n is ``exponent``."""
     if isinstance(compared, str):
         return Finding("inconclusive", None, None, margin, level, 0, compared)
-    from sims.scaling import law_claim
+    from sims.scaling import exponent_claim, law_claim
 
-    return law_claim(compared, "log", level=level, replicates=0)
-
-
-def square_root(compared: Comparison | str, **asked: float) -> Finding:
-    if isinstance(compared, str):
-        return log_law(compared, **asked)
-    from sims.scaling import exponent_claim
-
-    return exponent_claim(compared.fits["log_power"], expected=0.5, replicates=0, **asked)
+    if exponent is None:
+        return law_claim(compared, "log", level=level, replicates=0)
+    law = compared.fits["log_power"]
+    return exponent_claim(law, expected=exponent, margin=margin, level=level, replicates=0)
 
 
 def slopes(optimum: xr.DataArray, name: str) -> dict[tuple[str, float], float]:
@@ -267,27 +258,26 @@ def numbers(results: Results) -> dict[str, Any]:
     splits = Splits(results)
     theory = splits.theory.sel(family="smooth")
     optimum = theory["optimum"].sel(dense_budget=BUDGET)
-    n = optimum["dense_n"].values
     fixed = theory["surface"].sel(temperature="fixed", dense_budget=BUDGET)
     early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
     late = fixed.sel(dense_n=1e8, method="nearest")
-    found = {
-        "flat": float(late.sel(dense_width=early) / late.min() - 1),
-        "shown": int(splits.theory["n"].values[-2]),
-        "sizes": splits.theory["n"].values.tolist(),
-    }
+    sizes = splits.theory["n"].values.tolist()
+    found = {"flat": float(late.sel(dense_width=early) / late.min() - 1), "sizes": sizes}
     for name in TEMPERATURES:
         width = optimum.sel(temperature=name).values
         found |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
         grown = growth(splits)[name, "smooth", BUDGET]
         found |= {f"{name}_simulated": mean_and_error(grown[0])[0], f"{name}_grown": grown[1]}
+    choices = [splits.choice(case, name)[:2] for name in TEMPERATURES for case in splits.cases()]
+    inside = sum(bool(optimal_set(values, 0.95)[at]) for values, at in choices)
+    found |= {"cases": len(choices), "inside": inside}
+    n = optimum["dense_n"].values
     found["efold"] = (found["fixed_last"] - found["fixed_first"]) / float(np.log(n[-1] / n[0]))
     return found
 
 
 COLORS = dict(zip(TEMPERATURES, figures.PALETTE, strict=False))
 SHAPES = dict(zip(TEMPERATURES, figures.MARKERS, strict=False))
-
 SURFACES = (("fixed", "smooth", BUDGET), ("tuned", "smooth", BUDGET), ("fixed", "rough", 512))
 """Temperature, targets and budget of the surfaces drawn."""
 
@@ -300,8 +290,6 @@ def figure(results: Results) -> Figure:
         _errors(axes[0, 0], splits)
         for ax, at in zip((axes[0, 1], axes[0, 2], axes[1, 0]), SURFACES, strict=True):
             image = _surface(ax, splits, *at)
-        axes[0, 1].set_ylabel("head width $d_k$")
-        axes[1, 0].set_ylabel("head width $d_k$")
         bar = drawing.colorbar(image, ax=axes[0, 2], ticks=[-5, -4, -3, -2, -1, 0])
         bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
         bar.set_label("excess over the best MSE (b–d)")
@@ -357,7 +345,7 @@ def _surface(ax: Axes, splits: Splits, name: str, family: str, budget: int) -> A
     ax.set_yticks([1, 5, 10, 15, 20])
     figures.log_axes(ax, x=True)
     ax.set_xticks([1e2, 1e4, 1e6, 1e8])
-    ax.set_xlabel("number of keys $n$")
+    ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
     ax.set_title(f"{TEMPERATURES[name]},\n{family} target, D = {budget}", fontsize=7)
     return image
 

@@ -133,7 +133,18 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
             for column in (slopes(data, n, heads, extra) - slopes(data, n, 1, extra)).T
         ]
         said(regime, equivalence, changes, groups)
+    one, many = simulated_slopes(results)
+    said("averaging, exponent by simulation", equivalence, [mean_and_error(many - one)],
+         len(one), results.replicates)  # fmt: skip
     return verdicts
+
+
+def simulated_slopes(results: Results) -> np.ndarray:
+    """Slopes of log MSE on log n over the simulated sizes, of one head and of many, (2, batch)."""
+    data = results.simulation["ensemble"]
+    x = np.log(data["size"].values)
+    x = x - x.mean()
+    return np.moveaxis(np.log(data["mse"].values) @ x / (x @ x), -1, 0)
 
 
 def width_of(name: str) -> int:
@@ -162,11 +173,10 @@ def numbers(results: Results) -> dict[str, Any]:
     """Numbers that the caption quotes."""
     compared = compare(results)
     inside = compared[:, 2] >= FEWEST_COMPARED
-    joint = results.simulation["ensemble"]["mse"].values
+    one, many = simulated_slopes(results)
+    gained, error = mean_and_error(one - many)
     x = np.log(results.theory["ensemble"]["size"].values)
     x = x - x.mean()
-    one, many = np.moveaxis(np.log(joint) @ x / (x @ x), -1, 0)
-    gained, error = mean_and_error(one - many)
     one, many = np.log(results.theory["ensemble"]["mse"].values) @ x / (x @ x)
     common = slopes(results.theory["width 1"], COMMON, max(HEADS), 1) - slopes(
         results.theory["width 1"], COMMON, 1, 1

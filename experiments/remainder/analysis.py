@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sims import figures
-from sims.judgement import Verdict, claim, remainder
-from sims.results import Results, common, mean_and_error
+from sims.judgement import Verdict, batch_covariance, claim, remainder
+from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TERMS = {"noise variance": "noise_variance", "total variance": "variance"}
 KERNELS = ("gaussian", "softmax")
-CHEAP = 3
-"""How many of the smallest n get the batches that an open claim needs.
-
-At a replicate the gap's relative error grows like √n and the work like n, so that per unit of work
-its variance grows like n²: far points widen the range of n but narrow no interval.
-"""
 
 
 def points_of(results: Results, kernel: str) -> list[str]:
@@ -31,46 +24,33 @@ def points_of(results: Results, kernel: str) -> list[str]:
     return sorted(found, key=lambda name: points[name]["n"])
 
 
-def gaps(results: Results, kernel: str, term: str) -> tuple[np.ndarray, list[np.ndarray]]:
-    """n, and the relative gaps first order − exact of every batch, a column (B,) a point."""
+def gaps(results: Results, kernel: str, term: str) -> tuple[np.ndarray, np.ndarray]:
+    """n, and the relative gaps first order − exact of every batch (B, k), common draws paired."""
     names, columns = points_of(results, kernel), []
     for name in names:
         simulated, predicted = results.simulation[name], results.theory[name]
         columns.append(-simulated[f"{term}_remainder"].values / float(predicted[term]))
-    return np.array([results.points[name]["n"] for name in names]), columns
-
-
-def covariance(columns: list[np.ndarray]) -> np.ndarray:
-    """Covariance of the columns' means; draws are common as far as two columns go.
-
-    ``Cov = ρ s_i s_j / max(B_i, B_j)``, ρ over the batches that all have, s over all of a column's.
-    """
-    spread = np.array([column.std(ddof=1) for column in columns])
-    counts = np.array([len(column) for column in columns])
-    together = np.corrcoef(np.stack(common(*columns)))
-    return together * np.outer(spread, spread) / np.maximum.outer(counts, counts)
+    sizes = [results.points[name]["n"] for name in names]
+    return np.array(sizes), np.stack(columns, axis=1)
 
 
 def judge(results: Results, experiment) -> list[Verdict]:
     verdicts = []
     for kernel in KERNELS:
-        names = points_of(results, kernel)
-        fewest = min(results.batches(name) for name in names)
         for label, term in TERMS.items():
             chosen = claim(experiment, "remainder-order", f"{kernel}, {label}")
-            n, columns = gaps(results, kernel, term)
+            n, values = gaps(results, kernel, term)
             found = remainder(
                 n,
-                np.array([column.mean() for column in columns]),
-                covariance(columns),
+                values.mean(0),
+                batch_covariance(values),
                 margin=chosen.margin,
                 level=chosen.level,
-                batches=fewest,
+                batches=len(values),
                 replicates=results.replicates,
-                points=names[:CHEAP],
+                fixed=True,
             )
-            needs = {name: b * results.batches(name) / fewest for name, b in found.needs.items()}
-            verdicts.append(Verdict.of(chosen, results.experiment, replace(found, needs=needs)))
+            verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts
 
 
@@ -88,8 +68,8 @@ def figure(results: Results) -> Figure:
     with figures.style():
         for ax, kernel in zip(axes.flat, KERNELS, strict=True):
             for index, (_, term) in enumerate(TERMS.items()):
-                n, columns = gaps(results, kernel, term)
-                mean, error = np.transpose([mean_and_error(column) for column in columns])
+                n, values = gaps(results, kernel, term)
+                mean, error = np.transpose([mean_and_error(column) for column in values.T])
                 # The line's height: weighted as the fit, so that noisy points do not move it.
                 weight = np.where(mean > 0, (mean / error) ** 2, 0)
                 level = np.average(np.log(np.abs(mean) * n), weights=weight)
