@@ -382,20 +382,14 @@ def _example(ax: Axes, results: Results, name: str, pair: tuple[str, str]) -> No
                 # As many lines as lie on one another.
                 lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
             )  # fmt: skip
-    ax.annotate("", (1.9, 0), (1.1, 0), arrowprops={"arrowstyle": "->", "lw": 0.7})
+    ax.text(1.5, 0, "→", ha="center", va="center")
     value, error, _ = fall(*(errors_of(results, [point]) for point in pair))
     less, more = (predicted(results, [point]) for point in pair)
     digits = 3 if more / less < 10 else 1
     ax.set_title(
         name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave", fontsize=6.5
     )
-    ax.text(
-        1.5,
-        -1.3,
-        f"× {more / less:.{digits}f}\n× {1 - value:.{digits}f} ± {2 * error:.{digits}f}",
-        ha="center",
-        va="top",
-        fontsize=6,
-    )  # fmt: skip
+    ratios = f"× {more / less:.{digits}f}\n× {1 - value:.{digits}f} ± {2 * error:.{digits}f}"
+    ax.text(1.5, -1.3, ratios, ha="center", va="top", fontsize=6)
     ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 1.1), aspect="equal")
     ax.axis("off")
