@@ -263,7 +263,8 @@ def figure(results: Results, verdicts: list[Verdict]) -> Figure:
     drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.2)
     axes[0, 0].remove()
     with figures.style():
-        upper, middle, lower = drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        parts: Any = drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        upper, middle, lower = parts
         top = upper.subplots()
         _map(top, results, {v.regime: v for v in verdicts if v.claim == "hdi-monotone"}, regimes)
         shown = [r for r in ("pure noise", "one fixed target", "single index") if r in groups]
