@@ -186,7 +186,7 @@ def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
             count = len(batch[0])
             full = indices(*(part.mean(0) for part in batch))
             left_out = indices(*((part.sum(0) - part) / (count - 1) for part in batch))
-            for key in full.keys() & left_out.keys() & law.keys():
+            for key in (k for k in EVERY if k in full and k in left_out and k in law):
                 mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
                 rows.append((mean - law[key], error, count, tuple(names)))
     return _decided(equivalence, results, chosen, rows)
