@@ -186,7 +186,7 @@ def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
             count = len(batch[0])
             full = indices(*(part.mean(0) for part in batch))
             left_out = indices(*((part.sum(0) - part) / (count - 1) for part in batch))
-            for key in full.keys() & left_out.keys() & law.keys():
+            for key in (k for k in EVERY if k in full and k in left_out and k in law):
                 mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
                 rows.append((mean - law[key], error, count, tuple(names)))
     return _decided(equivalence, results, chosen, rows)
@@ -263,7 +263,8 @@ def figure(results: Results, verdicts: list[Verdict]) -> Figure:
     drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.2)
     axes[0, 0].remove()
     with figures.style():
-        upper, middle, lower = drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        parts: Any = drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        upper, middle, lower = parts
         top = upper.subplots()
         _map(top, results, {v.regime: v for v in verdicts if v.claim == "hdi-monotone"}, regimes)
         shown = [r for r in ("pure noise", "one fixed target", "single index") if r in groups]
@@ -382,20 +383,14 @@ def _example(ax: Axes, results: Results, name: str, pair: tuple[str, str]) -> No
                 # As many lines as lie on one another.
                 lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
             )  # fmt: skip
-    ax.annotate("", (1.9, 0), (1.1, 0), arrowprops={"arrowstyle": "->", "lw": 0.7})
+    ax.text(1.5, 0, "→", ha="center", va="center")
     value, error, _ = fall(*(errors_of(results, [point]) for point in pair))
     less, more = (predicted(results, [point]) for point in pair)
     digits = 3 if more / less < 10 else 1
     ax.set_title(
         name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave", fontsize=6.5
     )
-    ax.text(
-        1.5,
-        -1.3,
-        f"× {more / less:.{digits}f}\n× {1 - value:.{digits}f} ± {2 * error:.{digits}f}",
-        ha="center",
-        va="top",
-        fontsize=6,
-    )  # fmt: skip
+    ratios = f"× {more / less:.{digits}f}\n× {1 - value:.{digits}f} ± {2 * error:.{digits}f}"
+    ax.text(1.5, -1.3, ratios, ha="center", va="top", fontsize=6)
     ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 1.1), aspect="equal")
     ax.axis("off")

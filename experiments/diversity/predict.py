@@ -87,15 +87,19 @@ def searched(
         less; ``searched_rise``, of the index; ``tried``, pairs; and the resolution as attribute.
     """
     at = {repr(p.coordinates["heads.frames"]): p for p in points if "heads.frames" in p.coordinates}
-    names, rows, first = [], [], None
+    names: list[str] = []
+    rows: list[Any] = []
+    first: Any = None
     for name, pair in settings["counterexamples"].items():
-        here = [at.get(repr(frames)) for frames in pair["frames"]]
-        if None in here:
+        here = [at[repr(frames)] for frames in pair["frames"] if repr(frames) in at]
+        if len(here) < len(pair["frames"]):
             continue
-        first = first or (here and here[0])
         # Where there is no counterexample, the problem is that of the others.
-        spec = [*here, first][0].spec
-        best = _search(spec, pair, settings["resolution"], **settings["search"])
+        one = here[0] if here else first
+        if one is None:
+            continue
+        first = first or one
+        best = _search(one.spec, pair, settings["resolution"], **settings["search"])
         names.append(name)
         rows.append((*best, *([p.name for p in here] or ("", ""))))
     if first is None:

@@ -18,6 +18,8 @@ LABELS = {
     "isotropic": "isotropic",
 }
 VARIANTS = {"plain": "plain", "penalty": "penalty on overlap", "weights": "learned output weights"}
+COLORS = (figures.PALETTE[0], figures.PALETTE[1], "black")
+"""Of the variants."""
 PARTS = {"squared_bias": "squared bias", "own": "own variance", "cross": "covariance of heads"}
 
 
@@ -40,14 +42,25 @@ def predicted(results: Results, name: str, part: str, state: str) -> np.ndarray:
     return data[f"{part}_{state}"].values
 
 
-def share(results: Results, name: str, part: str) -> tuple[float, float]:
-    """Share of the gain that is the fall of one part, by theory, with its error over seeds."""
+def simulated(results: Results, name: str, part: str, state: str) -> np.ndarray:
+    """The same by simulation."""
+    data = results.simulation[name]
+    if part == "squared_bias":
+        rest = data[f"own_{state}"] + data[f"cross_{state}"]
+        return (data[f"mse_{state}"] - rest).values
+    return data[f"{part}_{state}"].values
+
+
+def share(results: Results, name: str, part: str, road: Any = predicted) -> np.ndarray:
+    """Share of the gain that is the fall of one part, by a road; linearised, one value a seed."""
     fell, gain = (
-        predicted(results, name, p, "before") - predicted(results, name, p, "after")
-        for p in (part, "mse")
+        road(results, name, p, "before") - road(results, name, p, "after") for p in (part, "mse")
     )
     ratio = fell.mean() / gain.mean()
-    return ratio, mean_and_error((fell - ratio * gain) / gain.mean())[1]
+    return ratio + (fell - ratio * gain) / gain.mean()
+
+
+ROADS = (simulated, predicted)
 
 
 def judge(results: Results, experiment: Any) -> list[Verdict]:
@@ -68,7 +81,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         verdicts += [
             said(f"diversity rises, {stream}", ordering, [mean_and_error(rise(results, plain))]),
             said(f"decorrelation explains the gain, {stream}", ordering,
-                 [share(results, plain, "cross")]),
+                 [mean_and_error(share(results, plain, "cross"))]),
         ]  # fmt: skip
     free, even = (rise(results, f"additive, {v}") for v in ("weights", "plain"))
     verdicts.append(said("learned output weights", ordering, [mean_and_error(free - even)]))
@@ -86,35 +99,52 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
             gap = data[f"mse_{state}"].values - expected
             gaps.append(mean_and_error(gap / expected.mean()))
     verdicts.append(said("theory", equivalence, gaps))
+    apart = []
+    for stream in shown(results):
+        found, law = (share(results, f"{stream}, plain", "cross", r) for r in ROADS)
+        apart.append(mean_and_error(found - law))
+    verdicts.append(said("decorrelation by both roads", equivalence, apart))
     return verdicts
 
 
 def numbers(results: Results) -> dict[str, Any]:
     """Numbers that the caption quotes."""
-    free, plain = (results.simulation[f"additive, {v}"] for v in ("weights", "plain"))
+    names = {s: f"{s}, plain" for s in shown(results)}
+
+    def after(name: str, road: Any) -> float:
+        return float(road(results, name, "mse", "after").mean())
+
     return {
-        "share": {s: share(results, f"{s}, plain", "cross")[0] for s in shown(results)},
-        "hdi": {
-            s: float(results.simulation[f"{s}, plain"]["hdi_after"].mean()) for s in shown(results)
+        "streams": {s: LABELS[s].replace("\n", " ") for s in names},
+        "shares": {
+            s: [float(share(results, name, "cross", road).mean()) for road in ROADS[::-1]]
+            for s, name in names.items()
         },
-        "free": float(free["hdi_after"].mean()),
-        "free_gain": float(1 - free["mse_after"].mean() / plain["mse_after"].mean()),
-        "harm": float(
-            results.simulation["single, penalty"]["mse_after"].mean()
-            / results.simulation["single, plain"]["mse_after"].mean()
-            - 1
+        "hdi": {s: float(results.simulation[n]["hdi_after"].mean()) for s, n in names.items()},
+        "free": float(results.simulation["additive, weights"]["hdi_after"].mean()),
+        "free_gain": 1
+        - after("additive, weights", simulated) / after(names["additive"], simulated),
+        "harm": [
+            after("single, penalty", road) / after(names["single"], road) - 1
+            for road in ROADS[::-1]
+        ],
+        "n_eff": min(
+            float(d[f"n_eff_{s}"].mean())
+            for d in results.theory.values()
+            for s in ("before", "after")
         ),
-        "n_eff": min(float(d[f"n_eff_{s}"].mean()) for d in results.theory.values()
-                     for s in ("before", "after")),
-    }  # fmt: skip
+    }
 
 
 def figure(results: Results) -> Figure:
-    drawing, axes = figures.panels(1, 3, height=3.0, width=figures.PAGE)
+    drawing, axes = figures.panels(2, 2, height=5.2, width=figures.PAGE)
     with figures.style():
         _paths(axes[0, 0], results)
         _ends(axes[0, 1], results)
-        _gains(axes[0, 2], results)
+        _gains(axes[1, 0], results)
+        _errors(axes[1, 1], results)
+        for ax in (axes[0, 1], axes[1, 0], axes[1, 1]):
+            ax.set_xticks(range(len(shown(results))), [LABELS[s] for s in shown(results)])
     figures.letters(axes.flat)
     return drawing
 
@@ -135,52 +165,45 @@ def _paths(ax: Axes, results: Results) -> None:
 
 
 def _ends(ax: Axes, results: Results) -> None:
-    names = shown(results)
     for i, (variant, text) in enumerate(VARIANTS.items()):
-        color, marker = figures.PALETTE[4 + i], figures.MARKERS[4 + i]
         ends = [
-            mean_and_error(results.simulation[f"{s}, {variant}"]["hdi_after"].values) for s in names
+            mean_and_error(results.simulation[f"{s}, {variant}"]["hdi_after"].values)
+            for s in shown(results)
         ]
         value, error = np.array(ends).T
-        x = np.arange(len(names)) + (i - 1) * 0.22
-        figures.simulated(ax, x, value, error, color, marker, label=text)
-    ax.set_xticks(range(len(names)), [LABELS[s] for s in names], fontsize=6)
-    ax.set(ylabel="diversity index after learning", ylim=(-0.05, 1.45))
-    ax.set_yticks(np.linspace(0, 1, 6))
-    ax.legend(loc="upper center", fontsize=6.5)
-
-
-def simulated_share(results: Results, name: str) -> tuple[float, float]:
-    """Simulated gain over theory's, with its error over seeds (the same targets and queries)."""
-    data = results.simulation[name]
-    found = data["mse_before"].values - data["mse_after"].values
-    gain = predicted(results, name, "mse", "before") - predicted(results, name, "mse", "after")
-    ratio = found.mean() / gain.mean()
-    return ratio, mean_and_error((found - ratio * gain) / gain.mean())[1]
+        x = np.arange(len(ends)) + (i - 1) * 0.2
+        figures.simulated(ax, x, value, error, COLORS[i], figures.MARKERS[4 + i], label=text)
+    ax.set(ylabel="diversity index after learning", ylim=(-0.05, 1.08))
+    ax.legend(loc="center left", bbox_to_anchor=(0.42, 0.3))
 
 
 def _gains(ax: Axes, results: Results) -> None:
-    """What theory's gain is made of, stacked to 100%; beside it the simulated gain."""
-    names = shown(results)
-    for i, stream in enumerate(names):
-        name = f"{stream}, plain"
-        up = down = 0.0
-        for k, part in enumerate(PARTS):
-            value, error = share(results, name, part)
-            ax.bar(
-                i - 0.1, 100 * value, 0.5, bottom=100 * (up if value > 0 else down),
-                color=figures.PALETTE[(2, 8, 9)[k]], alpha=0.7, zorder=1,
-                label=PARTS[part] if not i else None,
-            )  # fmt: skip
-            up, down = (up + value, down) if value > 0 else (up, down + value)
-            if part == "cross":
-                figures.simulated(
-                    ax, i - 0.1, 100 * up, 100 * error, figures.PALETTE[9], marker="none"
-                )
-        value, error = simulated_share(results, name)
-        figures.simulated(ax, i + 0.28, 100 * value, 100 * error, "black", "o")
-    ax.axhline(0, color=figures.GREY, lw=0.7, zorder=1)
-    ax.set_xticks(range(len(names)), [LABELS[s] for s in names], fontsize=6)
-    ax.set(ylabel="share of the held-out gain (%)", ylim=(-25, 185))
-    ax.set_yticks([0, 25, 50, 75, 100])
-    ax.legend(loc="upper center", fontsize=6.5, title="fall of")
+    """What the gain is made of: theory's dashes, simulated points."""
+    for i, part in enumerate(PARTS):
+        color, marker = figures.PALETTE[i], figures.MARKERS[i]
+        for place, stream in enumerate(shown(results)):
+            x = place + (i - 1) * 0.26
+            law, (value, error) = (
+                mean_and_error(share(results, f"{stream}, plain", part, road))
+                for road in (predicted, simulated)
+            )
+            figures.theory(ax, [x - 0.11, x + 0.11], [100 * law[0]] * 2, color, lw=1.6)
+            figures.simulated(ax, x, 100 * value, 100 * error, color, marker)
+    ax.axhline(0, color=figures.GREY, lw=0.7, ls=(0, (4, 3)), zorder=1)
+    ax.set(ylabel="share of the held-out gain (%)", ylim=(-15, 125), yticks=range(0, 101, 25))
+    figures.key(ax, list(PARTS.values()), title="fall of", loc="center")
+
+
+def _errors(ax: Axes, results: Results) -> None:
+    """Held-out error after learning over that before, theory's dashes and simulated points."""
+    for i, variant in enumerate(VARIANTS):
+        for place, stream in enumerate(shown(results)):
+            name, x = f"{stream}, {variant}", place + (i - 1) * 0.26
+            ratios = []
+            for road in (predicted, simulated):
+                before, after = (road(results, name, "mse", s) for s in ("before", "after"))
+                ratio = after.mean() / before.mean()
+                ratios.append(mean_and_error(ratio + (after - ratio * before) / before.mean()))
+            figures.theory(ax, [x - 0.11, x + 0.11], [ratios[0][0]] * 2, COLORS[i], lw=1.6)
+            figures.simulated(ax, x, *ratios[1], COLORS[i], figures.MARKERS[4 + i])
+    ax.set(ylabel="held-out MSE, after / before", ylim=(0, 1.08))

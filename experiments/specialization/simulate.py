@@ -11,6 +11,8 @@ import xarray as xr
 from sims.learning import STREAMS, held_out_key, overlap, runs
 from sims.simulation import nw_weights
 
+PARTS = ("mse", "own", "cross")
+
 
 def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """One dataset a stream and variant; a batch is a seed."""
@@ -18,9 +20,9 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     asked, found = settings["held_out"], {}
     for name, before, after, rotation in runs(settings):
         stream = STREAMS[name.split(",")[0]](settings["dimension"])
-        errors = {
+        parts = {
             state: [
-                _error(
+                held_out(
                     stream, rotation[s], heads, weights[s], held_out_key(settings, s),
                     settings["n"], settings["noise_sd"], **asked,
                 )
@@ -34,8 +36,11 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         learned = after[1]
         found[name] = xr.Dataset(
             {
-                "mse_before": ("batch", np.array(errors["before"])),
-                "mse_after": ("batch", np.array(errors["after"])),
+                **{
+                    f"{part}_{state}": ("batch", values)
+                    for state, rows in parts.items()
+                    for part, values in zip(PARTS, np.array(rows).T, strict=True)
+                },
                 "hdi_after": ("batch", 1 - np.asarray(jax.vmap(overlap)(learned.frames))),
                 "hdi": (("batch", "step"), 1 - np.asarray(learned.overlap)),
                 "weights": (("batch", "head"), np.asarray(learned.weights)),
@@ -46,24 +51,38 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
 
 
 @partial(jax.jit, static_argnames=("n", "targets", "queries", "replicates"))
-def _error(
+def held_out(
     stream: Any, rotation: Any, heads: Any, weights: Any, key: Any, n: int, noise_sd: float,
     *, targets: int, queries: int, replicates: int,
 ) -> Any:  # fmt: skip
-    """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys.
+    """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys; own and cross covariance.
 
-    The labels' noise is integrated out: ``(Σ_h α_h g_h − m)² + σ² Σ_i (Σ_h α_h w_hi)²``.
+    The labels' noise is integrated out: with ``N_hg = σ² Σ_i w_hi w_gi`` the error is
+    ``(Σ_h α_h g_h − m)² + αᵀNα``. The heads' covariance S is the sample covariance of g over the
+    ``replicates`` draws of keys at one target and query, plus the mean of N; then own is
+    ``Σ_h α_h² S_hh`` and cross ``Σ_{h≠g} α_h α_g S_hg``. All three are unbiased.
     """
     for_target, for_query, for_data = key
     at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
 
-    def one(index: Any) -> Any:
-        target = stream.target(rotation, jax.random.fold_in(for_target, index // replicates))
-        x = jax.random.normal(
-            jax.random.fold_in(for_data, index), (n, heads.dimension), jnp.float64
-        )
-        pooled = jax.vmap(lambda q: weights @ nw_weights(heads, q, x))(at)
-        variance = noise_sd**2 * jnp.sum(pooled**2, axis=1)
-        return jnp.mean((pooled @ target(x) - target(at)) ** 2 + variance)
+    def one_target(index: Any) -> Any:
+        target = stream.target(rotation, jax.random.fold_in(for_target, index))
 
-    return jax.lax.map(one, jnp.arange(targets * replicates)).mean()
+        def one(replicate: Any) -> Any:
+            x = jax.random.normal(
+                jax.random.fold_in(for_data, index * replicates + replicate),
+                (n, heads.dimension),
+                jnp.float64,
+            )
+            w = jax.vmap(lambda q: nw_weights(heads, q, x))(at)
+            return w @ target(x), noise_sd**2 * jnp.einsum("qhn,qgn->hg", w, w) / queries
+
+        signal, noise = jax.lax.map(one, jnp.arange(replicates))
+        error = jnp.mean((signal @ weights - target(at)) ** 2) + weights @ noise.mean(0) @ weights
+        centred = signal - signal.mean(0)
+        sample = jnp.einsum("rqh,rqg->hg", centred, centred) / ((replicates - 1) * queries)
+        covariance = sample + noise.mean(0)
+        own = weights**2 @ jnp.diagonal(covariance)
+        return jnp.stack([error, own, weights @ covariance @ weights - own])
+
+    return jax.lax.map(one_target, jnp.arange(targets)).mean(0)

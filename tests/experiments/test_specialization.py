@@ -45,6 +45,11 @@ def made(experiment, gain, seeds=6):
                 {
                     "mse_before": ("batch", 3 * wobble),
                     "mse_after": ("batch", (after - 0.01 * i) * wobble[::-1]),
+                    **{
+                        f"{part}_{state}": ("batch", theory[f"{part}_{state}"][1] * wobble[::-1])
+                        for part in ("own", "cross")
+                        for state in ("before", "after")
+                    },
                     "hdi": (("batch", "step"), np.full((seeds, 10), 0.1)),
                     "hdi_after": ("batch", 0.6 * wobble + 0.05 * i),
                 },
@@ -78,13 +83,18 @@ def test_verdicts_can_go_both_ways(experiment):
     }
     found = verdicts(replace(by_covariance, simulation=worse), experiment)
     assert found["a penalty helps"] == "refuted"
+    other = {
+        k: d.assign(cross_after=d["cross_after"] - 0.1) for k, d in by_covariance.simulation.items()
+    }
+    found = verdicts(replace(by_covariance, simulation=other), experiment)
+    assert found["decorrelation by both roads"] == "refuted"
 
 
 def test_figure_and_caption(experiment):
     results = made(experiment, (0.05, -0.02, 0.3))
     judged = analysis.judge(results, experiment)
     numbers = analysis.numbers(results)
-    assert numbers["share"]["single"] == pytest.approx(0.3 / 0.33, rel=1e-3)
+    assert numbers["shares"]["single"][0] == pytest.approx(0.3 / 0.33, rel=1e-3)
     text = render_caption(FOLDER / "caption.md", experiment, results, judged, numbers)
     assert "{{" not in text
     assert isinstance(analysis.figure(results), Figure)
@@ -96,7 +106,7 @@ def test_parts_by_plain_numpy():
 
     At n = 400 (mean n_eff about 150) what first order leaves out is within 4%; the simulated error
     of the same frames, with labels integrated out, within 5 standard errors of plain NumPy's
-    (its spread is at most that with labels).
+    (its spread is at most that with labels); its own and cross parts within 20%.
     """
     rng = np.random.default_rng(0)
     heads = Heads(FRAMES["equiangular"](3, 2, 1, angle=50), "gaussian", 0.7)
@@ -126,13 +136,15 @@ def test_parts_by_plain_numpy():
     np.testing.assert_allclose(parts[0], bias, rtol=0.06)
     np.testing.assert_allclose(parts[1:3], [own, whole - own], rtol=0.1)
     error = ((f @ np.asarray(weights) - m_at[:, None]) ** 2).mean(0)
-    found = float(
-        simulate._error(
+    found = np.asarray(
+        simulate.held_out(
             stream, rotation, heads, weights, key, n, noise_sd, targets=1, queries=4,
             replicates=500,
         )
     )  # fmt: skip
-    assert abs(found - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
+    assert abs(found[0] - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
+    # Sample variances of 500 draws: 6 % at one query, less averaged over four.
+    np.testing.assert_allclose(found[1:], [own, whole - own], rtol=0.2)
 
 
 def test_roads_learn_the_same_heads(experiment, monkeypatch):
@@ -142,7 +154,7 @@ def test_roads_learn_the_same_heads(experiment, monkeypatch):
         "variants": {"plain": experiment.settings["variants"]["plain"]},
         "smoke": {
             "learning": {"steps": 3, "tasks": 1, "rate": 0.05},
-            "held_out": {"targets": 1, "queries": 4, "replicates": 1},
+            "held_out": {"targets": 1, "queries": 4, "replicates": 2},
         },
         "n": 24,
     }
