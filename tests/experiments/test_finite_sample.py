@@ -23,7 +23,9 @@ def experiment():
     return load_experiment(FOLDER)
 
 
-def made(experiment, *, off: float = 0.0, first_gap=lambda keys: 1 / keys) -> Results:
+def made(
+    experiment, *, off: float = 0.0, error: float = 1e-5, first_gap=lambda keys: 1 / keys
+) -> Results:
     """Results whose truth is known: simulation is `off` from exact in one term at one point."""
     rng = np.random.default_rng(3)
     sizes = np.geomspace(4, 8192, 9).round()
@@ -36,6 +38,7 @@ def made(experiment, *, off: float = 0.0, first_gap=lambda keys: 1 / keys) -> Re
             gap = first_gap(sizes / 2)
             data |= {
                 term: 1.0,
+                f"{term}_error": error,
                 f"first_{term}": 1.0,
                 f"curve_{term}": ("curve_n", np.ones(len(sizes))),
                 f"curve_first_{term}": ("curve_n", 1 + gap),
@@ -63,6 +66,11 @@ def test_all_supported_where_all_is_true(experiment):
 def test_one_term_off_at_one_point_is_refuted(experiment):
     found = verdicts(made(experiment, off=0.03), experiment)
     assert found["exact", "every term"] == "refuted"
+
+
+def test_an_error_of_theory_as_large_as_the_margin_decides_nothing(experiment):
+    found = verdicts(made(experiment, error=0.02), experiment)
+    assert found["exact", "every term"] == "inconclusive"
 
 
 def test_a_slower_law_is_refuted(experiment):

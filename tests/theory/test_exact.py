@@ -226,7 +226,7 @@ def test_unmet_accuracy_is_said():
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("widths", [(1,), (2,)])
 def test_many_random_problems(widths):
-    inside = total = 0
+    inside, total, worst = 0, 0, 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed in range(50):
@@ -239,6 +239,8 @@ def test_many_random_problems(widths):
                 gap = np.abs(fine[name] - data[name])
                 inside += int((gap <= data[f"{name}_error"] + slack).sum())
                 total += data[name].size
+            worst = max(worst, float(data["defect"].max()))
+            print(seed, f"{inside} of {total} within the stated error, defect <= {worst:.1e}")
     assert inside >= 0.95 * total
 
 
@@ -250,6 +252,7 @@ def test_defect_in_more_dimensions(width):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             data = exact_terms(task, heads, n, queries[:1], rtol=3e-3, max_level=3)
+        print(width, seed, f"n {n}, defect {float(data['defect'].max()):.1e}", flush=True)
         assert data["defect"].max() <= 1e-3
 
 
