@@ -108,4 +108,5 @@ $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	$$install --require-hashes -r requirements/build.txt; \
 	$$install --no-build-isolation --require-hashes -r $(LOCK); \
 	$$install --no-build-isolation --no-deps -e .; \
+	$(VENV)/bin/python -m sims.simulation.native; \
 	touch $@

@@ -42,6 +42,7 @@ from sims.problem import Heads, Task, check_compatible
 from sims.problem.checks import check_count, check_non_negative
 from sims.simulation.batches import Settings, run_batches
 from sims.simulation.draws import batch_keys, root_key
+from sims.simulation.native import native_sums, usable
 from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
 from sims.simulation.replicate import Linearisation
@@ -78,7 +79,7 @@ def estimate(
     key_block: int | None = None,
     query_block: int | None = None,
     query_group: int | None = None,
-    kernel_sums: KernelSums = streamed_sums,
+    kernel_sums: KernelSums | None = None,
     progress: bool = False,
     resume: xr.Dataset | None = None,
 ) -> xr.Dataset:
@@ -117,7 +118,8 @@ def estimate(
         query_block: queries weighed together.
         query_group: queries in one call of the compiled program; more groups draw X again.
         kernel_sums: computes the sums over a block of keys (:data:`~.sums.KernelSums`); a plain
-            function, since its identity selects a compilation.
+            function, since its identity selects a compilation. None chooses: C++ on a CPU where
+            it is compiled and knows the kernel, else XLA.
         progress: show progress on stderr.
         resume: an earlier result for the same problem and seed; goes on at its next batch.
 
@@ -125,8 +127,8 @@ def estimate(
         The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
         ``empty_rate``, and attributes: ``seed``, ``n``, ``replicates_per_batch``, ``batches``,
         ``batches_asked``, ``replicates`` (their product: replicates done), ``precision``,
-        ``device``, ``device_count``, ``stopped`` ("precision" or "limit"), ``rel_mcse``,
-        ``problem`` (a fingerprint).
+        ``device``, ``device_count``, ``kernel_sums`` (the function's name), ``stopped``
+        ("precision" or "limit"), ``rel_mcse``, ``problem`` (a fingerprint).
 
     Raises:
         InputError: an argument cannot be used.
@@ -155,12 +157,18 @@ def estimate(
         n=n,
         itemsize=np.dtype(precision).itemsize,
     )
+    limit = batches if rel_mcse is None else max(max_batches, batches)
+    if kernel_sums is None:
+        work = float(n) * len(queries) * heads.count * replicates_per_batch * limit
+        native = usable(heads.kernel, devices[0].platform, work)
+        kernel_sums = native_sums if native else streamed_sums
     plan = make_plan(
         shape,
         replicates_per_batch,
         memory_budget,
         len(devices),
         platform=devices[0].platform,
+        streamed=kernel_sums is streamed_sums,
         key_block=key_block,
         query_block=query_block,
         query_group=query_group,
@@ -169,7 +177,6 @@ def estimate(
     settings = Settings(
         n, replicates_per_batch, plan.blocks, plan.at_once, precision, raw_labels, kernel_sums
     )
-    limit = batches if rel_mcse is None else max(max_batches, batches)
     attrs: dict[str, Any] = {
         "seed": _seed_text(root) if not isinstance(key_or_seed, int) else key_or_seed,
         "n": n,
@@ -178,6 +185,7 @@ def estimate(
         "precision": precision,
         "device": devices[0].device_kind,
         "device_count": len(devices),
+        "kernel_sums": kernel_sums.__name__,
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
         "problem": _fingerprint(task, heads, queries, root, settings, keep_queries, linearisation),
     }
