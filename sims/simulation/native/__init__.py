@@ -69,6 +69,7 @@ def native_sums(
     columns: Float[Array, "c n"],
     bandwidth: Any,
     query_block: int,
+    centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
     """A :data:`~sims.simulation.sums.KernelSums`; kernel gaussian or softmax, on a CPU."""
     n = keys.shape[-1]
@@ -78,15 +79,19 @@ def native_sums(
         keys = jnp.pad(keys, [(0, 0), (0, 0), (0, padding)])
         columns = jnp.pad(columns, [(0, 0), (0, padding)])
     count, heads, width = len(queries), queries.shape[2], len(columns)
-    shapes = [(count, heads), (count, heads, heads), (count, heads, width)]
+    pairs = (count, heads, heads)
+    shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
     call = jax.ffi.ffi_call(
         f"sims_sums_{keys.dtype.name}",
         [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
         vmap_method="sequential",
     )
     kind = KINDS[kernel.name]
-    peak, gram, linear = call(queries, near, keys, columns, n=np.int64(n), kind=np.int64(kind))
-    return Sums(peak + offset, gram, linear)
+    given = jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype)
+    peak, gram, linear, centred = call(
+        queries, near, keys, columns, given, n=np.int64(n), kind=np.int64(kind)
+    )
+    return Sums(peak + offset, gram, linear, None if centres is None else centred)
 
 
 def library() -> Path:

@@ -115,10 +115,11 @@ inline typename Real<T>::V Exponents(const T* q, const T* a, int64_t head_stride
   return largest;
 }
 
-// Exponentials in place of exponents less `top`, and their sums against the columns.
+// Exponentials in place of exponents less `top`, and their sums against the columns; with
+// `centred`, also the exponentials times (first column − centre).
 template <typename T, int width>
 inline void Weigh(typename Real<T>::V* u, T top, const T* columns, int64_t stride, int64_t vectors,
-                  typename Real<T>::V* sums) {
+                  typename Real<T>::V* sums, T centre, typename Real<T>::V* centred) {
   using V = typename Real<T>::V;
   using Load = typename Real<T>::Load;
   V acc[width] = {};
@@ -129,6 +130,9 @@ inline void Weigh(typename Real<T>::V* u, T top, const T* columns, int64_t strid
       acc[c] += weight * reinterpret_cast<const Load*>(columns + c * stride)[i];
   }
   for (int c = 0; c < width; ++c) sums[c] += acc[c];
+  if (centred)
+    for (int64_t i = 0; i < vectors; ++i)
+      centred[i] = u[i] * (reinterpret_cast<const Load*>(columns)[i] - centre);
 }
 
 // Adds the products of a tile of rows with another to the accumulators of the tile.
@@ -170,15 +174,17 @@ double SumOfLanes(typename Real<T>::V v) {
 template <typename T, int kind, int tile, int width>
 void Run(const T* queries, const T* anchors, const T* keys, const T* columns, int64_t count,
          int64_t p, int64_t heads, int64_t padded, int64_t n, double* peak,
-         double* gram, double* linear) {
+         double* gram, double* linear, const T* centres, double* centred) {
   using V = typename Real<T>::V;
   constexpr int kLanes = kBytes / sizeof(T);
   constexpr int64_t kVectors = kSubBlock / kLanes;
   const int64_t tiles = heads / tile;
-  std::vector<V> weights(heads * kVectors), pairs(tiles * (tiles + 1) / 2 * tile * tile),
+  const int64_t size = tiles * (tiles + 1) / 2 * tile * tile;
+  std::vector<V> others(centres ? heads * kVectors : 0), weights(heads * kVectors), pairs((centres ? 2 : 1) * size),
       sums(heads * width);
   std::vector<T> top(heads);
-  for (int64_t x = 0; x < count; ++x, peak += heads, gram += heads * heads, linear += heads * width) {
+  for (int64_t x = 0; x < count; ++x, peak += heads, gram += heads * heads, linear += heads * width,
+               centred += centres ? heads * heads : 0) {
     std::fill(pairs.begin(), pairs.end(), V{});
     std::fill(sums.begin(), sums.end(), V{});
     std::fill(top.begin(), top.end(), -std::numeric_limits<T>::infinity());
@@ -202,21 +208,31 @@ void Run(const T* queries, const T* anchors, const T* keys, const T* columns, in
           // What was summed under an earlier shift is scaled to the new one.
           const T factor = std::exp(top[h] - now);
           for (int c = 0; c < width; ++c) sums[h * width + c] *= factor;
-          for (int64_t i = 0, at = 0; i < tiles; ++i)
-            for (int64_t j = i; j < tiles; ++j, at += tile * tile)
-              for (int a = 0; a < tile; ++a)
-                for (int b = 0; b < tile; ++b) {
-                  if (i * tile + a == h) pairs[at + a * tile + b] *= factor;
-                  if (j * tile + b == h) pairs[at + a * tile + b] *= factor;
-                }
+          for (V* from = pairs.data(); from < pairs.data() + pairs.size(); from += size)
+            for (int64_t i = 0, at = 0; i < tiles; ++i)
+              for (int64_t j = i; j < tiles; ++j, at += tile * tile)
+                for (int a = 0; a < tile; ++a)
+                  for (int b = 0; b < tile; ++b) {
+                    if (i * tile + a == h) from[at + a * tile + b] *= factor;
+                    if (j * tile + b == h) from[at + a * tile + b] *= factor;
+                  }
           top[h] = now;
         }
-        Weigh<T, width>(u, top[h], columns + start, padded, vectors, &sums[h * width]);
-        for (int64_t i = left; i < vectors * kLanes; ++i) u[i / kLanes][i % kLanes] = 0;
+        Weigh<T, width>(u, top[h], columns + start, padded, vectors, &sums[h * width],
+                        centres ? centres[x * heads + h] : T(0),
+                        centres ? &others[h * kVectors] : nullptr);
+        for (int64_t i = left; i < vectors * kLanes; ++i) {
+          u[i / kLanes][i % kLanes] = 0;
+          if (centres) others[h * kVectors + i / kLanes][i % kLanes] = 0;
+        }
       }
       for (int64_t i = 0, at = 0; i < tiles; ++i)
         for (int64_t j = i; j < tiles; ++j, at += tile * tile)
           Products<T, tile>(&weights[i * tile * kVectors], &weights[j * tile * kVectors], kVectors,
+                            vectors, &pairs[at]);
+      for (int64_t i = 0, at = size; centres && i < tiles; ++i)
+        for (int64_t j = i; j < tiles; ++j, at += tile * tile)
+          Products<T, tile>(&others[i * tile * kVectors], &others[j * tile * kVectors], kVectors,
                             vectors, &pairs[at]);
     }
     for (int64_t h = 0; h < heads; ++h) {
@@ -229,6 +245,9 @@ void Run(const T* queries, const T* anchors, const T* keys, const T* columns, in
           for (int b = 0; b < tile; ++b) {
             const int64_t h = i * tile + a, g = j * tile + b;
             gram[h * heads + g] = gram[g * heads + h] = SumOfLanes<T>(pairs[at + a * tile + b]);
+            if (centres)
+              centred[h * heads + g] = centred[g * heads + h] =
+                  SumOfLanes<T>(pairs[size + at + a * tile + b]);
           }
   }
 }
@@ -247,14 +266,15 @@ auto ByWidth(int64_t heads, int64_t width) {
 
 template <ffi::DataType type, typename T>
 ffi::Error Sums(ffi::Buffer<type> queries, ffi::Buffer<type> anchors, ffi::Buffer<type> keys,
-                ffi::Buffer<type> columns, int64_t n, int64_t kind,
+                ffi::Buffer<type> columns, ffi::Buffer<type> centres, int64_t n, int64_t kind,
                 ffi::ResultBuffer<ffi::F64> peak, ffi::ResultBuffer<ffi::F64> gram,
-                ffi::ResultBuffer<ffi::F64> linear) {
+                ffi::ResultBuffer<ffi::F64> linear, ffi::ResultBuffer<ffi::F64> centred) {
   const auto q = queries.dimensions(), c = columns.dimensions();
   if (c[0] != 2 && c[0] != 3) return ffi::Error::InvalidArgument("columns: 2 or 3");
   auto run = kind == kGaussian ? ByWidth<T, kGaussian>(q[2], c[0]) : ByWidth<T, kSoftmax>(q[2], c[0]);
   run(queries.typed_data(), anchors.typed_data(), keys.typed_data(), columns.typed_data(), q[0],
-      q[1], q[2], c[1], n, peak->typed_data(), gram->typed_data(), linear->typed_data());
+      q[1], q[2], c[1], n, peak->typed_data(), gram->typed_data(), linear->typed_data(),
+      centres.element_count() ? centres.typed_data() : nullptr, centred->typed_data());
   return ffi::Error::Success();
 }
 
@@ -267,8 +287,10 @@ ffi::Error Sums(ffi::Buffer<type> queries, ffi::Buffer<type> anchors, ffi::Buffe
                                     .Arg<ffi::Buffer<type>>()                           \
                                     .Arg<ffi::Buffer<type>>()                           \
                                     .Arg<ffi::Buffer<type>>()                           \
+                                    .Arg<ffi::Buffer<type>>()                           \
                                     .Attr<int64_t>("n")                                 \
                                     .Attr<int64_t>("kind")                              \
+                                    .Ret<ffi::Buffer<ffi::F64>>()                       \
                                     .Ret<ffi::Buffer<ffi::F64>>()                       \
                                     .Ret<ffi::Buffer<ffi::F64>>()                       \
                                     .Ret<ffi::Buffer<ffi::F64>>())
