@@ -136,7 +136,7 @@ def keops(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contes
                 (-0.5 * ((lazy(q[h][:, None]) - lazy(keys[h][None])) ** 2).sum(-1)).exp()
                 for h in range(work.heads)
             ]
-            k = lazy.cat(kernels, -1) if hasattr(lazy, "cat") else _joined(kernels)
+            k = lazy.cat(tuple(kernels), -1)
             linear = k.tensorprod(column).sum(1)
             linear = linear.reshape(work.queries, work.heads, -1)
             total = linear[..., -1]
@@ -148,13 +148,6 @@ def keops(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contes
         return out
 
     return run
-
-
-def _joined(kernels: list) -> Any:
-    joined = kernels[0]
-    for other in kernels[1:]:
-        joined = joined.concat(other)
-    return joined
 
 
 def statsmodels_regression(work: Work, dtype: str, replicates: int) -> Contestant:
