@@ -59,7 +59,7 @@ report=$$(snakemake --lint 2>&1) || \
 	esac; echo "snakemake --lint: ok"
 endef
 
-benchmark: setup ## time the engine against a plain NumPy loop
+benchmark: setup ## the engine beside NumPy and jax.vmap, and its share of the machine's limit
 	python -m benchmarks
 
 # Extras are compiled against the base lock, so that every environment shares its versions.

@@ -259,6 +259,7 @@ def _gaps(
 def _linear(sums: Sums, control: Control, n: int) -> Linear:
     scale = jnp.exp(finite_or_zero(sums.peak) - control.log_mass)
     value = scale / n * (sums.linear[..., 0] - control.limit * sums.linear[..., -1])
+    assert sums.centred is not None  # for the type checker; centres were given
     products = sums.centred * scale[..., :, None] * scale[..., None, :]
     outer = n * value[..., :, None] * value[..., None, :]
     return Linear(value, (products - outer) / ((n - 1) * n))
