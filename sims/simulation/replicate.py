@@ -223,7 +223,7 @@ def _merge(old: Sums, new: Sums) -> Sums:
         top,
         pairs(old.gram, new.gram),
         old.linear * a + new.linear * b,
-        None if old.centred is None else pairs(old.centred, new.centred),
+        None if old.centred is None or new.centred is None else pairs(old.centred, new.centred),
     )
 
 
