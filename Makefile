@@ -57,7 +57,7 @@ report=$$(snakemake --lint 2>&1) || \
 	esac; echo "snakemake --lint: ok"
 endef
 
-benchmark: setup ## time the engine against a plain NumPy loop
+benchmark: setup ## the engine beside NumPy and jax.vmap, and its share of the machine's limit
 	python -m benchmarks
 
 # Extras are compiled against the base lock, so that every environment shares its versions.
@@ -106,4 +106,5 @@ $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	$$install --require-hashes -r requirements/build.txt; \
 	$$install --no-build-isolation --require-hashes -r $(LOCK); \
 	$$install --no-build-isolation --no-deps -e .; \
+	$(VENV)/bin/python -m sims.simulation.native; \
 	touch $@

@@ -1,7 +1,17 @@
-"""Who does the work: the engine, and a plain NumPy loop."""
+"""Who does the work: the engine, and what one would write with the usual tools instead.
 
+Every contestant draws its own designs and labels and returns the moments of a replicate that the
+terms are made of: for every head g (labels integrated out), f̂ (drawn labels) and, except where it
+says so, all pair sums ``Σ w w``. A peer that is not installed raises :class:`Missing`.
+"""
+
+import importlib
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.problem import Work
@@ -11,50 +21,176 @@ Contestant = Callable[[int], object]
 """Does the work once, with a seed of its own for every call."""
 
 
-def engine(work: Work, precision: str, batches: int) -> Contestant:
-    """The suite's engine, over all devices."""
+class Missing(Exception):
+    """A peer that is not installed."""
+
+
+def peer(name: str) -> Any:
+    """The module of that name, or :class:`Missing`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Missing(f"{name} is not installed (extra 'peers')") from error
+
+
+def engine(work: Work, precision: str, batches: int, **options: Any) -> Contestant:
+    """The suite's engine, on one device."""
     task, heads, queries = work.problem()
 
     def run(seed: int) -> object:
         return estimate(
-            task, heads, work.n, queries, seed,
-            batches=batches, replicates_per_batch=work.replicates, precision=precision,
+            task, heads, work.n, queries, seed, batches=batches, precision=precision,
+            replicates_per_batch=work.replicates, devices=jax.devices()[:1], **options,
         )  # fmt: skip
 
     return run
 
 
-def numpy_loop(work: Work, dtype: str, replicates: int) -> Contestant:
-    """A loop over replicates and queries, as one would write it first: same sums, same draws."""
+def _arrays(work: Work, dtype: str) -> dict[str, np.ndarray]:
     task, heads, queries = work.problem()
-    cast = [np.asarray(x, dtype) for x in (
-        heads.frames / heads.bandwidth[:, None, None], queries, task.target(queries),
-        task.target.frequency, task.target.phase, task.target.amplitude,
-    )]  # fmt: skip
-    frames, x, at_query, frequency, phase, amplitude = cast
-    sigma = np.asarray(task.noise_sd, dtype)
-    q = np.einsum("hdp,qd->qph", frames, x)[..., None]
+    frames = heads.frames / heads.bandwidth[:, None, None]
+    arrays = {
+        "frames": frames,
+        "q": np.einsum("hdp,qd->hqp", frames, queries),
+        "at_query": task.target(queries),
+        "frequency": task.target.frequency,
+        "phase": task.target.phase,
+        "amplitude": task.target.amplitude,
+        "sigma": task.noise_sd,
+    }
+    return {name: np.asarray(value, dtype) for name, value in arrays.items()}
+
+
+def _draw(rng: np.random.Generator, work: Work, dtype: str, a: dict) -> tuple:
+    """Projected keys (H, n, p), m(X) and labels."""
+    x = rng.standard_normal((work.n, work.dimension), dtype)
+    m = np.cos(x @ a["frequency"].T + a["phase"]) @ a["amplitude"]
+    return x @ a["frames"], m, m + a["sigma"] * rng.standard_normal(work.n, dtype)
+
+
+def numpy_loop(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contestant:
+    """A loop over replicates and queries; without ``pairs`` it has f̂ from drawn labels alone."""
+    a = _arrays(work, dtype)
 
     def run(seed: int) -> object:
         rng = np.random.default_rng(seed)
-        shape = (work.queries, work.heads)
-        mean, raw = np.zeros(shape), np.zeros(shape)
-        products, noise, raw_products = (np.zeros((*shape, work.heads)) for _ in range(3))
+        out = []
         for _ in range(replicates):
-            keys = rng.standard_normal((work.n, work.dimension), dtype)
-            m = np.cos(keys @ frequency.T + phase) @ amplitude
-            labels = m + sigma * rng.standard_normal(work.n, dtype)
-            k = np.stack([frame.T @ keys.T for frame in frames], axis=1)
+            keys, m, labels = _draw(rng, work, dtype, a)
+            columns = np.stack([labels, m] if pairs else [labels])
+            linear, gram = [], []
             for i in range(work.queries):
-                log_k = -0.5 * ((k - q[i]) ** 2).sum(0)
+                log_k = -0.5 * ((keys - a["q"][:, i, None]) ** 2).sum(-1)
                 w = np.exp(log_k - log_k.max(1, keepdims=True))
                 w /= w.sum(1, keepdims=True)
-                g, f = w @ m - at_query[i], w @ labels - at_query[i]
-                noise[i] += sigma**2 * (w @ w.T)
-                mean[i] += g
-                raw[i] += f
-                products[i] += np.outer(g, g)
-                raw_products[i] += np.outer(f, f)
-        return mean, raw, products, raw_products, noise
+                linear.append(w @ columns.T - a["at_query"][i])
+                if pairs:
+                    gram.append(w @ w.T)
+            out.append((np.stack(linear), np.stack(gram) if pairs else None))
+        return out
 
     return run
+
+
+def torch_batched(work: Work, dtype: str, replicates: int) -> Contestant:
+    """PyTorch, all queries and heads at once: squared distances, softmax, products."""
+    torch = peer("torch")
+    torch.set_num_threads(1)
+    a = _arrays(work, dtype)
+    q = torch.from_numpy(a["q"])
+
+    def run(seed: int) -> object:
+        rng = np.random.default_rng(seed)
+        out = []
+        for _ in range(replicates):
+            keys, m, labels = _draw(rng, work, dtype, a)
+            log_k = -0.5 * torch.cdist(q, torch.from_numpy(keys)) ** 2
+            w = torch.softmax(log_k, -1)
+            linear = w @ torch.from_numpy(np.stack([labels, m], 1))
+            by_query = w.transpose(0, 1)
+            out.append((linear, by_query @ by_query.transpose(1, 2)))
+        return out
+
+    return run
+
+
+def keops(work: Work, dtype: str, replicates: int, pairs: bool = True) -> Contestant:
+    """KeOps: heads side by side in one symbolic vector, its sums and outer products reduced.
+
+    Without a shift of exponents, which it would need for far queries: it only gains by that.
+    """
+    lazy = peer("pykeops.numpy").LazyTensor
+    a = _arrays(work, dtype)
+    q = np.ascontiguousarray(a["q"])
+
+    def run(seed: int) -> object:
+        rng = np.random.default_rng(seed)
+        out = []
+        for _ in range(replicates):
+            keys, m, labels = _draw(rng, work, dtype, a)
+            keys = np.ascontiguousarray(keys)
+            columns = np.stack([labels, m] if pairs else [labels], 1)
+            columns = np.concatenate([columns, np.ones_like(columns[:, :1])], 1)
+            column = lazy(np.ascontiguousarray(columns)[None])
+            kernels = [
+                (-0.5 * ((lazy(q[h][:, None]) - lazy(keys[h][None])) ** 2).sum(-1)).exp()
+                for h in range(work.heads)
+            ]
+            k = lazy.cat(tuple(kernels), -1)
+            linear = k.tensorprod(column).sum(1)
+            linear = linear.reshape(work.queries, work.heads, -1)
+            total = linear[..., -1]
+            gram = None
+            if pairs:
+                gram = k.tensorprod(k).sum(1).reshape(work.queries, work.heads, work.heads)
+                gram = gram / (total[:, :, None] * total[:, None])
+            out.append((linear / total[..., None], gram))
+        return out
+
+    return run
+
+
+def statsmodels_regression(work: Work, dtype: str, replicates: int) -> Contestant:
+    """KernelReg with fixed bandwidths, a head at a time: f̂ alone, with slopes beside it."""
+    regression = peer("statsmodels.nonparametric.kernel_regression").KernelReg
+    a = _arrays(work, dtype)
+
+    def run(seed: int) -> object:
+        rng = np.random.default_rng(seed)
+        out = []
+        for _ in range(replicates):
+            keys, _, labels = _draw(rng, work, dtype, a)
+            fits = [
+                regression(labels, keys[h], "c" * work.width, "lc", bw=np.ones(work.width)).fit(
+                    a["q"][h]
+                )[0]
+                for h in range(work.heads)
+            ]
+            out.append(np.stack(fits))
+        return out
+
+    return run
+
+
+def plain_vmap(work: Work, dtype: str, replicates: int) -> Contestant:
+    """``jax.vmap`` over queries and replicates of the textbook formula for one query."""
+    task, heads, queries = work.problem()
+    frames = (heads.frames / heads.bandwidth[:, None, None]).astype(dtype)
+    target, sigma = task.target, task.noise_sd
+
+    def one_query(x: Any, keys: Any, columns: Any) -> tuple:
+        q = jnp.einsum("hdp,d->hp", frames, x)
+        w = jax.nn.softmax(-0.5 * jnp.sum((keys - q[:, None]) ** 2, -1), axis=-1)
+        return w @ columns, w @ w.T
+
+    def one(key: Any) -> tuple:
+        for_keys, for_labels = jax.random.split(key)
+        x = jax.random.normal(for_keys, (work.n, work.dimension), dtype)
+        m = jnp.cos(x @ target.frequency.T.astype(dtype) + target.phase.astype(dtype))
+        m = m @ target.amplitude.astype(dtype)
+        labels = m + sigma.astype(dtype) * jax.random.normal(for_labels, (work.n,), dtype)
+        keys, columns = jnp.einsum("hdp,nd->hnp", frames, x), jnp.stack([labels, m], 1)
+        return jax.vmap(partial(one_query, keys=keys, columns=columns))(queries.astype(dtype))
+
+    program = jax.jit(jax.vmap(one))
+    return lambda seed: program(jax.random.split(jax.random.key(seed), replicates))

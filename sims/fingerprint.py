@@ -100,7 +100,8 @@ def code(step: str, experiment: str | Path) -> str:
     modules = {m for m in modules if m not in _NO_RESULT and not m.startswith(apart or "-")}
     if step == "report":
         texts += [p.read_text(encoding="utf-8") for p in sorted(PACKAGE.glob("*.j2"))]
-    return _digest(*texts, *(f"{m}\n{_source(m)}" for m in sorted(modules) if _source(m)))
+    sources = {m: _source(m) + _foreign(m) for m in sorted(modules)}
+    return _digest(*texts, *(f"{m}\n{source}" for m, source in sources.items() if source))
 
 
 def folder_of(experiment: str | Path) -> Path:
@@ -221,6 +222,15 @@ def _path(module: str) -> Path | None:
 def _source(module: str) -> str:
     path = _path(module)
     return path.read_text(encoding="utf-8") if path else ""
+
+
+@lru_cache
+def _foreign(module: str) -> str:
+    """What a package holds in C++."""
+    path = _path(module)
+    if path is None or path.name != "__init__.py":
+        return ""
+    return "".join(part.read_text(encoding="utf-8") for part in sorted(path.parent.glob("*.cc")))
 
 
 def _digest(*parts: str) -> str:

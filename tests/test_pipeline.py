@@ -75,6 +75,7 @@ YAML, ANALYSIS = "experiments/angles/experiment.yaml", "experiments/angles/analy
     [
         ("sims/figures.py", "", "# edited\n", {"plot"}),
         ("sims/simulation/engine.py", "", "# edited\n", {"simulate", "audit"}),
+        ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate", "audit"}),
         ("sims/theory/laws.py", "", "# edited\n", {"predict", "judge", "plot", "audit"}),
         (
             "sims/problem/kernels.py",

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
-from sims.simulation.replicate import Blocks, Linearisation, Replicate, replicate
+from sims.simulation.replicate import Blocks, Control, Linearisation, Replicate, replicate
 from sims.simulation.sums import KernelSums, streamed_sums
 
 TRACES: Counter["Settings"] = Counter()
@@ -61,6 +61,7 @@ def _one_batch(
     heads: Heads,
     queries: Array,
     linearisation: Linearisation | None,
+    control: Control | None,
     keys: Array,
     settings: Settings,
 ) -> dict[str, Array]:
@@ -78,23 +79,27 @@ def _one_batch(
             raw_labels=settings.raw_labels,
             linearisation=linearisation,
             kernel_sums=settings.kernel_sums,
+            control=control,
         )
 
     def add(carry: Any, item: tuple[Array, Replicate]) -> tuple[Any, None]:
         index, value = item
         count = (index + 1).astype(jnp.float64)
-        moments, raw, noise, empty, gaps = carry
+        moments, raw, noise, empty, gaps, linear = carry
         if settings.raw_labels:
             raw = raw.add(value.raw_deviation, count)
         if value.gaps is not None:
-            linear, bias, noise_gap = gaps
+            expanded, bias, noise_gap = gaps
             gaps = (
-                linear.add(value.gaps.linear, count),
+                expanded.add(value.gaps.linear, count),
                 bias + value.gaps.bias,
                 noise_gap + value.gaps.noise,
             )
+        if value.linear is not None:
+            own, known = linear
+            linear = own.add(value.linear.value, count), known + value.linear.covariance
         moments = moments.add(value.deviation, count)
-        return (moments, raw, noise + value.noise, empty + value.empty, gaps), None
+        return (moments, raw, noise + value.noise, empty + value.empty, gaps, linear), None
 
     def step(carry: Any, item: tuple[Array, Array]) -> tuple[Any, None]:
         # One after another keeps the weights in a CPU's cache; accelerators want many at once.
@@ -106,10 +111,11 @@ def _one_batch(
     zero = _Moments.zero(*size)
     pairs = jnp.zeros((*size, heads.count))
     gaps = None if linearisation is None else (zero, jnp.zeros(size), pairs)
-    carry = (zero, zero, pairs, jnp.zeros(size), gaps)
+    linear = None if control is None else (zero, pairs)
+    carry = (zero, zero, pairs, jnp.zeros(size), gaps, linear)
     r = settings.replicates
     items = (jnp.arange(r).reshape(-1, settings.at_once), keys.reshape(-1, settings.at_once))
-    (moments, raw, noise, empty, gaps), _ = lax.scan(step, carry, items)
+    (moments, raw, noise, empty, gaps, linear), _ = lax.scan(step, carry, items)
     names = ("bias", "bias_product", "signal_covariance")
     out = dict(zip(names, moments.estimates(r), strict=True))
     out["noise_covariance"], out["empty_rate"] = noise / r, empty / r
@@ -117,9 +123,14 @@ def _one_batch(
         names = ("raw_bias", "raw_bias_product", "raw_total_covariance")
         out |= dict(zip(names, raw.estimates(r), strict=True))
     if gaps is not None:
-        linear, bias, noise_gap = gaps
+        expanded, bias, noise_gap = gaps
         out["bias_remainder"], out["noise_remainder"] = bias / r, noise_gap / r
-        out["signal_remainder"] = out["signal_covariance"] - linear.estimates(r)[2]
+        out["signal_remainder"] = out["signal_covariance"] - expanded.estimates(r)[2]
+    if linear is not None:
+        own, known = linear
+        signal = out["signal_covariance"] - own.estimates(r)[2] + known / r
+        out["bias_product"] += (out["signal_covariance"] - signal) / r
+        out["signal_covariance"] = signal
     return out
 
 
@@ -129,6 +140,7 @@ def run_batches(
     heads: Heads,
     queries: Float[Array, "Q d"],
     linearisation: Linearisation | None,
+    control: Control | None,
     keys: Array,
     *,
     settings: Settings,
@@ -141,6 +153,7 @@ def run_batches(
         heads: likewise (its kernel is static).
         queries: (Q, d), a multiple of ``settings.blocks.queries``.
         linearisation: of the same queries, or None; traced.
+        control: likewise.
         keys: :func:`~sims.simulation.draws.batch_keys`, as many batches as the mesh has devices.
         settings: static sizes.
         mesh: one axis named ``batch``.
@@ -153,16 +166,18 @@ def run_batches(
     """
     TRACES[settings] += 1
 
-    def local(task: Task, heads: Heads, queries: Array, known: Any, keys: Array) -> Any:
-        out = _one_batch(task, heads, queries, known, keys[0], settings)
+    def local(
+        task: Task, heads: Heads, queries: Array, known: Any, control: Any, keys: Array
+    ) -> Any:
+        out = _one_batch(task, heads, queries, known, control, keys[0], settings)
         return {name: value[None] for name, value in out.items()}
 
     everywhere, split = PartitionSpec(), PartitionSpec("batch")
     program = jax.shard_map(
         local,
         mesh=mesh,
-        in_specs=(everywhere, everywhere, everywhere, everywhere, split),
+        in_specs=(*(everywhere,) * 5, split),
         out_specs=split,
         check_vma=False,
     )
-    return program(task, heads, queries, linearisation, keys)
+    return program(task, heads, queries, linearisation, control, keys)

@@ -27,7 +27,6 @@ variance as ``<term>_remainder`` (batch).
 key in reach; there the estimate counts as 0.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -41,10 +40,12 @@ from sims.errors import InputError
 from sims.problem import Heads, Task, check_compatible
 from sims.problem.checks import check_count, check_non_negative
 from sims.simulation.batches import Settings, run_batches
-from sims.simulation.draws import batch_keys, root_key
+from sims.simulation.draws import batch_keys, replicate_key, root_key
+from sims.simulation.identity import fingerprint, seed_text
+from sims.simulation.native import native_sums, usable
 from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
-from sims.simulation.replicate import Linearisation
+from sims.simulation.replicate import Control, Linearisation, pilot
 from sims.simulation.result import RAW_SCALARS, batch_arrays, build
 from sims.simulation.sums import KernelSums, streamed_sums
 
@@ -53,6 +54,10 @@ Batches = dict[str, list[np.ndarray]]
 
 CHECK_EVERY = 8
 """Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
+
+
+PILOT = 2**32 - 1
+"""The batch whose number names the pilot design of the control variate."""
 
 
 def estimate(
@@ -70,6 +75,7 @@ def estimate(
     precision: str = "float32",
     raw_labels: bool = True,
     linearisation: Linearisation | None = None,
+    control_variate: bool = False,
     weights: Any = None,
     keep_queries: bool = True,
     devices: Sequence[Any] | None = None,
@@ -78,7 +84,7 @@ def estimate(
     key_block: int | None = None,
     query_block: int | None = None,
     query_group: int | None = None,
-    kernel_sums: KernelSums = streamed_sums,
+    kernel_sums: KernelSums | None = None,
     progress: bool = False,
     resume: xr.Dataset | None = None,
 ) -> xr.Dataset:
@@ -107,6 +113,9 @@ def estimate(
         raw_labels: also the raw-label estimates.
         linearisation: also the remainders, with linearised heads as control variates (use
             float64: a remainder is a small difference).
+        control_variate: take most of the spread out of the signal covariance, unbiased and without
+            theory (:class:`~.replicate.Control`); the estimates need no longer be positive
+            semidefinite. Costs a second set of pair sums, and a pilot design of 16 n keys.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         keep_queries: False drops everything with a query dimension, keeping integrals.
         devices: JAX devices to spread batches over; None takes all.
@@ -117,7 +126,8 @@ def estimate(
         query_block: queries weighed together.
         query_group: queries in one call of the compiled program; more groups draw X again.
         kernel_sums: computes the sums over a block of keys (:data:`~.sums.KernelSums`); a plain
-            function, since its identity selects a compilation.
+            function, since its identity selects a compilation. None chooses: C++ on a CPU where
+            it is compiled and knows the kernel, else XLA.
         progress: show progress on stderr.
         resume: an earlier result for the same problem and seed; goes on at its next batch.
 
@@ -125,13 +135,15 @@ def estimate(
         The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
         ``empty_rate``, and attributes: ``seed``, ``n``, ``replicates_per_batch``, ``batches``,
         ``batches_asked``, ``replicates`` (their product: replicates done), ``precision``,
-        ``device``, ``device_count``, ``stopped`` ("precision" or "limit"), ``rel_mcse``,
-        ``problem`` (a fingerprint).
+        ``device``, ``device_count``, ``kernel_sums`` (the function's name), ``stopped``
+        ("precision" or "limit"), ``rel_mcse``, ``problem`` (a fingerprint).
 
     Raises:
         InputError: an argument cannot be used.
     """
     queries = np.asarray(check_compatible(task, heads, n, queries))
+    if control_variate and n < 2:
+        raise InputError("control_variate", control_variate, "False for a single key (n >= 2)")
     root = root_key(key_or_seed)
     check_non_negative("negligible", negligible)
     _check(replicates_per_batch, batches, rel_mcse, max_batches, precision, memory_budget)
@@ -155,12 +167,18 @@ def estimate(
         n=n,
         itemsize=np.dtype(precision).itemsize,
     )
+    limit = batches if rel_mcse is None else max(max_batches, batches)
+    if kernel_sums is None:
+        work = float(n) * len(queries) * heads.count * replicates_per_batch * limit
+        native = usable(heads.kernel, devices[0].platform, work)
+        kernel_sums = native_sums if native else streamed_sums
     plan = make_plan(
         shape,
         replicates_per_batch,
         memory_budget,
         len(devices),
         platform=devices[0].platform,
+        streamed=kernel_sums is streamed_sums,
         key_block=key_block,
         query_block=query_block,
         query_group=query_group,
@@ -169,17 +187,19 @@ def estimate(
     settings = Settings(
         n, replicates_per_batch, plan.blocks, plan.at_once, precision, raw_labels, kernel_sums
     )
-    limit = batches if rel_mcse is None else max(max_batches, batches)
     attrs: dict[str, Any] = {
-        "seed": _seed_text(root) if not isinstance(key_or_seed, int) else key_or_seed,
+        "seed": seed_text(root) if not isinstance(key_or_seed, int) else key_or_seed,
         "n": n,
         "replicates_per_batch": replicates_per_batch,
         "batches_asked": limit,
         "precision": precision,
         "device": devices[0].device_kind,
         "device_count": len(devices),
+        "kernel_sums": kernel_sums.__name__,
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
-        "problem": _fingerprint(task, heads, queries, root, settings, keep_queries, linearisation),
+        "problem": fingerprint(
+            task, heads, queries, root, settings, (keep_queries, control_variate), linearisation
+        ),
     }
     done = _resumed(resume, attrs["problem"])
 
@@ -194,8 +214,9 @@ def estimate(
         return reached(labelled(collected), rel_mcse, negligible)
 
     runner = _Runner(
-        task, heads, queries, linearisation, root, settings, plan, devices, keep_queries
-    )
+        task, heads, queries, linearisation, root, settings, plan, devices, keep_queries,
+        control_variate,
+    )  # fmt: skip
     reached_target = _collect(runner, done, limit, enough, progress)
     count = len(done["bias"])
     attrs |= {
@@ -256,6 +277,7 @@ class _Runner:
         plan: Plan,
         devices: list[Any],
         keep_queries: bool,
+        control_variate: bool,
     ) -> None:
         self.problem, self.root, self.settings = (task, heads), root, settings
         self.mesh, self.width = Mesh(np.array(devices), ("batch",)), len(devices)
@@ -269,7 +291,18 @@ class _Runner:
 
         stacked = jax.tree.map(grouped, (queries, linearisation))
         count = len(stacked[0])
-        self.groups = [jax.tree.map(lambda a, i=i: a[i], stacked) for i in range(count)]
+        groups = [jax.tree.map(lambda a, i=i: a[i], stacked) for i in range(count)]
+        self.groups = [
+            (*group, self._control(group[0]) if control_variate else None) for group in groups
+        ]
+
+    def _control(self, queries: np.ndarray) -> Control:
+        """Of a design that no batch uses, so that it is independent of all of them."""
+        return pilot(
+            *self.problem, queries, replicate_key(self.root, PILOT, 0), n=16 * self.settings.n,
+            dtype=self.settings.dtype, blocks=self.settings.blocks,
+            kernel_sums=self.settings.kernel_sums,
+        )  # fmt: skip
 
     def dispatch(self, start: int) -> list[dict[str, Any]]:
         """Start batches ``start``, …, ``start + width − 1``, without waiting for them."""
@@ -327,30 +360,6 @@ def _resumed(resume: xr.Dataset | None, problem: str) -> Batches:
             "resume", resume.attrs.get("problem"), "a result of the same problem, seed and settings"
         )
     return {name: list(value) for name, value in batch_arrays(resume).items()}
-
-
-def _fingerprint(
-    task: Task,
-    heads: Heads,
-    queries: np.ndarray,
-    root: Any,
-    settings: Settings,
-    keep: bool,
-    known: Linearisation | None,
-) -> str:
-    """Of all that decides the numbers: the problem, the seed, R and the precision."""
-    digest = hashlib.sha256()
-    for leaf in (*jax.tree.leaves((task, heads, known)), queries, jax.random.key_data(root)):
-        array = np.asarray(leaf)
-        digest.update(f"{array.dtype}{array.shape}".encode() + array.tobytes())
-    kinds = (type(task.design).__name__, heads.kernel.name)
-    digest.update(repr((kinds, settings.n, settings.replicates, settings.dtype)).encode())
-    digest.update(repr((settings.raw_labels, keep)).encode())
-    return digest.hexdigest()[:16]
-
-
-def _seed_text(root: Any) -> str:
-    return "key " + " ".join(str(word) for word in np.asarray(jax.random.key_data(root)))
 
 
 def _check(

@@ -59,6 +59,7 @@ def make_plan(
     devices: int,
     *,
     platform: str = "cpu",
+    streamed: bool = True,
     key_block: int | None = None,
     query_block: int | None = None,
     query_group: int | None = None,
@@ -68,14 +69,15 @@ def make_plan(
 
     Sizes given by the caller are kept (queries in a group are rounded up to whole blocks); the
     others start from what fits a cache on a CPU, or fills an accelerator, and are halved, fewest
-    losses first, until the working set fits.
+    losses first, until the working set fits. Sums that are not ``streamed`` by XLA see to their
+    cache themselves, and get more keys at once.
 
     Raises:
         InputError: even the smallest blocks exceed the budget.
     """
     cpu = platform == "cpu"
     share = budget // (devices if cpu else 1)
-    keys = key_block or min(shape.n, 1024 if cpu else DRAW_BLOCK)
+    keys = key_block or min(shape.n, 1024 if cpu and streamed else DRAW_BLOCK)
     keys = min(keys, shape.n, DRAW_BLOCK)
     if query_block:
         queries = query_block

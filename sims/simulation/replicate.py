@@ -5,8 +5,10 @@ Given the design, with ``g_h(x) = Σ_i w_hi m(X_i)``, ``E[f̂_h | X] = g_h`` and
 maximum, and sums taken under an earlier maximum are rescaled, so nothing of size (Q, H, n) exists.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
@@ -46,6 +48,33 @@ class Linearisation(NamedTuple):
     overlap: Float[Array, "Q H H"]
 
 
+class Control(NamedTuple):
+    """A control variate for the signal covariance that no theory knows: linear in the keys.
+
+    For any fixed c_h, p_h, ``A_h = (1/n) Σ_i a_hi`` with ``a_hi = K_h(x,X_i)(m(X_i) − c_h)/p_h``
+    is a mean of n iid terms, so that ``Cov(A_h, A_g) = Cov(a_h, a_g)/n``, and every replicate
+    estimates the right side from n keys where it is a single draw of the left. Hence
+    ``s(g) − s(A) + mean of the estimated Cov(a)/n`` is unbiased for Cov(g), whatever c and p. Near
+    the limits p = E K and c = E[K m]/p little of its spread is left, as g is A to first order.
+
+    Attributes:
+        limit: c_h, (Q, H).
+        log_mass: log p_h, (Q, H).
+    """
+
+    limit: Float[Array, "Q H"]
+    log_mass: Float[Array, "Q H"]
+
+
+class Linear(NamedTuple):
+    """One replicate's control variate."""
+
+    value: Float[Array, "Q H"]
+    """A_h."""
+    covariance: Float[Array, "Q H H"]
+    """Unbiased estimate of Cov(A_h, A_g) from the keys of this replicate."""
+
+
 class Gaps(NamedTuple):
     """One replicate's differences from the linearised heads."""
 
@@ -71,6 +100,8 @@ class Replicate(NamedTuple):
     """1 where no key was in reach (all K = 0), so that the estimate counts as 0."""
     gaps: Gaps | None
     """None without a linearisation."""
+    linear: Linear | None = None
+    """None without a control."""
 
 
 def replicate(
@@ -85,6 +116,7 @@ def replicate(
     raw_labels: bool,
     linearisation: Linearisation | None = None,
     kernel_sums: KernelSums = streamed_sums,
+    control: Control | None = None,
 ) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.
 
@@ -99,14 +131,54 @@ def replicate(
         raw_labels: whether to draw labels as well.
         linearisation: of the same queries, to estimate remainders as well.
         kernel_sums: computes the sums over a block of keys; see :data:`~.sums.KernelSums`.
+        control: of the same queries, for :class:`Linear`.
     """
+    sums = _stream(task, heads, queries, key, n, dtype, blocks, raw_labels, kernel_sums, control)
+    done = _finish(task, queries, sums, raw_labels)
+    if linearisation is not None:
+        done = done._replace(gaps=_gaps(task, queries, sums, done, linearisation, n))
+    if control is not None:
+        done = done._replace(linear=_linear(sums, control, n))
+    return done
+
+
+@partial(jax.jit, static_argnames=("n", "dtype", "blocks", "kernel_sums"))
+def pilot(
+    task: Task, heads: Heads, queries: Float[Array, "Q d"], key: Array, *, n: int, dtype: Any,
+    blocks: Blocks, kernel_sums: KernelSums,
+) -> Control:  # fmt: skip
+    """The limits estimated from one design of n keys, for a control of any number of keys."""
+    sums = _stream(task, heads, queries, key, n, jnp.dtype(dtype), blocks, False, kernel_sums, None)
+    total = sums.linear[..., -1]
+    some = total > 0
+    safe = jnp.where(some, total, 1.0)
+    # Where no key was in reach, p = ∞ switches the control off.
+    log_mass = jnp.where(some, sums.peak + jnp.log(safe) - jnp.log(float(n)), jnp.inf)
+    return Control(jnp.where(some, sums.linear[..., 0] / safe, 0.0), log_mass)
+
+
+def _stream(
+    task: Task,
+    heads: Heads,
+    queries: Array,
+    key: Array,
+    n: int,
+    dtype: Any,
+    blocks: Blocks,
+    raw_labels: bool,
+    kernel_sums: KernelSums,
+    control: Control | None,
+) -> Sums:
+    """The sums over all n keys of one replicate."""
     count = 3 if raw_labels else 2
     q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
     q = q.transpose(2, 0, 1)
     shape = (len(queries), heads.count)
     sums = Sums(
-        jnp.full(shape, -jnp.inf), jnp.zeros((*shape, heads.count)), jnp.zeros((*shape, count))
-    )
+        jnp.full(shape, -jnp.inf), jnp.zeros((*shape, heads.count)), jnp.zeros((*shape, count)),
+        None if control is None else jnp.zeros((*shape, heads.count)),
+    )  # fmt: skip
+    extra = {} if control is None else {"centres": control.limit}
 
     def absorb(sums: Sums, block: tuple[Array, Array]) -> tuple[Sums, None]:
         x, noise = block
@@ -115,7 +187,7 @@ def replicate(
         ones = jnp.ones_like(values)
         columns = jnp.stack([values, noise, ones] if raw_labels else [values, ones])
         b = left_bandwidth(heads, dtype)
-        block_sums = kernel_sums(heads.kernel, q, keys, columns, b, blocks.queries)
+        block_sums = kernel_sums(heads.kernel, q, keys, columns, b, blocks.queries, **extra)
         return _merge(sums, block_sums), None
 
     def absorb_draw(sums: Sums, block: Any, size: int) -> Sums:
@@ -134,10 +206,7 @@ def replicate(
         sums = lax.fori_loop(0, full, lambda i, s: absorb_draw(s, i, DRAW_BLOCK), sums)
     if rest:
         sums = absorb_draw(sums, full, rest)
-    done = _finish(task, queries, sums, raw_labels)
-    if linearisation is None:
-        return done
-    return done._replace(gaps=_gaps(task, queries, sums, done, linearisation, n))
+    return sums
 
 
 def _merge(old: Sums, new: Sums) -> Sums:
@@ -145,11 +214,16 @@ def _merge(old: Sums, new: Sums) -> Sums:
     top = jnp.maximum(old.peak, new.peak)
     a = jnp.exp(old.peak - finite_or_zero(top))[..., None]
     b = jnp.exp(new.peak - finite_or_zero(top))[..., None]
+
+    def pairs(old: Array, new: Array) -> Array:
+        return old * a * a.mT + new * b * b.mT
+
     # A block with no key in reach has zero sums; its factor exp(−inf) = 0 agrees.
     return Sums(
         top,
-        old.gram * a * a.mT + new.gram * b * b.mT,
+        pairs(old.gram, new.gram),
         old.linear * a + new.linear * b,
+        None if old.centred is None or new.centred is None else pairs(old.centred, new.centred),
     )
 
 
@@ -180,3 +254,12 @@ def _gaps(
         distance - linear + linear * delta,
         done.noise - task.noise_sd**2 * (product - known_mean),
     )
+
+
+def _linear(sums: Sums, control: Control, n: int) -> Linear:
+    scale = jnp.exp(finite_or_zero(sums.peak) - control.log_mass)
+    value = scale / n * (sums.linear[..., 0] - control.limit * sums.linear[..., -1])
+    assert sums.centred is not None  # for the type checker; centres were given
+    products = sums.centred * scale[..., :, None] * scale[..., None, :]
+    outer = n * value[..., :, None] * value[..., None, :]
+    return Linear(value, (products - outer) / ((n - 1) * n))

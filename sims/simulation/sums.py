@@ -30,18 +30,22 @@ class Sums(NamedTuple):
     """``Σ_i u_hi u_gi``."""
     linear: Float[Array, "Q H c"]
     """``Σ_i u_hi c_i`` for every column c."""
+    centred: Float[Array, "Q H H"] | None = None
+    """``Σ_i u_hi u_gi (m_i − c_h)(m_i − c_g)``, m the first column; None if no c was given."""
 
 
-KernelSums = Callable[[Kernel, Array, Array, Array, Any, int], Sums]
-"""``(kernel, queries (Q, p, H), keys (p, H, n), columns (c, n), bandwidth, query_block) -> Sums``.
+KernelSums = Callable[..., Sums]
+"""``(kernel, queries (Q, p, H), keys (p, H, n), columns (c, n), bandwidth, query_block,
+centres) -> Sums``.
 
 ``queries`` and ``keys`` are :func:`~.heads.scaled_projection`, in the precision of the work;
 ``columns`` are the vectors to be summed against the kernels: m(X), the label noise if labels are
 drawn, and last ones, so that ``linear[..., -1]`` is ``Σ_i u_hi``. ``bandwidth`` is 1 for a scaled
 kernel, else (H, 1). ``query_block`` (which divides Q) and n are the sizes the plan chose for its
-memory budget: n is at most :data:`~.draws.DRAW_BLOCK`, and need not be a multiple of anything. The
-function is called under ``jit``, inside loops over keys and replicates, and may be under ``vmap``
-(over replicates: then ``queries`` alone are not batched).
+memory budget: n is at most :data:`~.draws.DRAW_BLOCK`, and need not be a multiple of anything.
+``centres`` c (Q, H) in float64 are given only for a :class:`~.replicate.Control`. The function is
+called under ``jit``, inside loops over keys and replicates, and may be under ``vmap`` (over
+replicates: then ``queries`` and ``centres`` are not batched).
 """
 
 
@@ -68,6 +72,7 @@ def streamed_sums(
     columns: Float[Array, "c n"],
     bandwidth: Any = UNIT,
     query_block: int = 1,
+    centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
     """A :data:`KernelSums` in plain JAX: one block of queries after another, in a CPU's cache."""
     near, offset = anchors(kernel, queries, keys)
@@ -78,10 +83,14 @@ def streamed_sums(
     def join(x: Array) -> Array:
         return x.reshape(-1, *x.shape[2:]).astype(jnp.float64)
 
-    peak, gram, linear = lax.map(
-        lambda part: block_sums(kernel, *part, keys, columns, bandwidth), (cut(queries), cut(near))
+    given = None if centres is None else cut(centres.astype(keys.dtype))
+    peak, gram, linear, centred = lax.map(
+        lambda part: block_sums(kernel, part[0], part[1], keys, columns, bandwidth, part[2]),
+        (cut(queries), cut(near), given),
     )
-    return Sums(join(peak) + offset, join(gram), join(linear))
+    return Sums(
+        join(peak) + offset, join(gram), join(linear), None if centred is None else join(centred)
+    )
 
 
 def block_sums(
@@ -91,7 +100,8 @@ def block_sums(
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
     bandwidth: Any = UNIT,
-) -> tuple[Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"]]:
+    centres: Float[Array, "q H"] | None = None,
+) -> tuple[Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"], Any]:
     """All sums over one block of keys, for a block of queries, in the precision of the keys.
 
     With ``l_hi = log K_h(x, X_i)`` less the anchor's, ``peak_h = max_i l_hi`` and
@@ -104,9 +114,11 @@ def block_sums(
         keys: projected.
         columns: vectors to be summed against the kernels.
         bandwidth: left to be applied.
+        centres: c of :class:`Sums`.
 
     Returns:
-        ``peak`` (−inf where all K vanish), ``Σ_i u_hi u_gi``, and ``Σ_i u_hi c_i``.
+        ``peak`` (−inf where all K vanish), ``Σ_i u_hi u_gi``, ``Σ_i u_hi c_i``, and the centred
+        sums or None.
     """
 
     def exponents(query: Array, near: Array) -> Array:
@@ -120,7 +132,11 @@ def block_sums(
     u = jnp.exp(log_k - finite_or_zero(peak)[..., None])
     # Matrix times vector, one by one: a product with a thin matrix takes as long as all the rest.
     linear = [u @ column for column in columns]
-    return peak, jnp.einsum("qhn,qgn->qhg", u, u), jnp.stack(linear, axis=-1)
+    centred = None
+    if centres is not None:
+        z = u * (columns[0] - centres[..., None])
+        centred = jnp.einsum("qhn,qgn->qhg", z, z)
+    return peak, jnp.einsum("qhn,qgn->qhg", u, u), jnp.stack(linear, axis=-1), centred
 
 
 def _row_max(x: Float[Array, "*lead n"]) -> Float[Array, "*lead"]:

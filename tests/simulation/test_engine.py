@@ -15,6 +15,8 @@ from sims.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task
 from sims.simulation import draw, efficiency_gain, estimate, replicate_key, root_key
 from sims.simulation.batches import TRACES
+from sims.simulation.native import native_sums, usable
+from sims.simulation.sums import streamed_sums
 from tests.simulation.conftest import frames
 from tests.simulation.reference import assert_close, reference
 
@@ -72,11 +74,15 @@ def base(request):
         {"devices": 2, "replicates_at_once": 3},
         {"query_group": 3, "query_block": 2, "key_block": 13},
         {"memory_budget": 200_000},
+        {"kernel_sums": streamed_sums},
+        {"kernel_sums": native_sums, "key_block": 17, "replicates_at_once": 2},
     ],
     ids=lambda how: ",".join(how),
 )
 def test_numbers_do_not_depend_on_how(base, how):
     problem, expected = base
+    if how.get("kernel_sums") is native_sums and not usable(problem[1].kernel, "cpu", np.inf):
+        pytest.skip("no C++ compiler")
     if "devices" in how:
         if len(jax.devices()) < how["devices"]:
             pytest.skip("not that many devices")

@@ -61,7 +61,7 @@ def test_float32_sums(kernel, width):
     def moments(q, k, labels):
         near, _ = anchors(heads.kernel, q, k)
         columns = jnp.stack([labels, jnp.ones_like(labels)])
-        _, gram, linear = block_sums(heads.kernel, q, near, k, columns)
+        _, gram, linear, _ = block_sums(heads.kernel, q, near, k, columns)
         gram, linear = gram.astype(float), linear.astype(float)
         total = jnp.where(linear[..., 1] > 0, linear[..., 1], 1.0)
         return linear[..., 0] / total, gram / (total[..., None] * total[:, None])

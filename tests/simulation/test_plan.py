@@ -45,7 +45,9 @@ def test_compiled_program_obeys_the_plan(make, dimension):
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
     settings = Settings(10**6, 2, plan.blocks, plan.at_once, "float32", True)
     keys = batch_keys(root_key(0), np.arange(1, dtype=np.uint32), 2)
-    lowered = run_batches.lower(task, heads, queries, None, keys, settings=settings, mesh=mesh)
+    lowered = run_batches.lower(
+        task, heads, queries, None, None, keys, settings=settings, mesh=mesh
+    )
     memory = lowered.compile().memory_analysis()
     assert memory.temp_size_in_bytes + memory.output_size_in_bytes <= plan.bytes_per_device <= 2**24
 

@@ -254,3 +254,14 @@ def test_bad_input_is_named(change, field):
     arguments = {"n": 10, "queries": queries, "order": "first"} | change
     with pytest.raises(InputError, match=field):
         predict(task, heads, arguments["n"], arguments["queries"], arguments["order"])
+
+
+def test_pair_tensor_is_never_held_for_all_queries():
+    """J × J numbers a head pair, not J × J × Q: by the compiler's count of temporaries."""
+    count, terms = 256, 128
+    task = Task(DESIGNS["isotropic"](4), TARGETS["rbf"](4, lengthscale=2.0, features=terms), 0.5)
+    heads = random_problem(0, 4, 2, 4, "gaussian")[1]
+    queries = jnp.zeros((count, 4))
+    compiled = first_order_arrays.lower(task, heads, 10.0, queries).compile()
+    held = compiled.memory_analysis().temp_size_in_bytes
+    assert held < terms * terms * count * 8 / 4

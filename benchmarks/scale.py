@@ -1,0 +1,96 @@
+"""How cost and memory grow with n, replicates, queries and heads."""
+
+import resource
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+
+from benchmarks.machine import description, show
+from benchmarks.problem import Work
+from sims.simulation import estimate
+
+LADDER = [1, 3, 10, 30, 100]
+CASES = {
+    "n": ({"n": 8192, "queries": 64}, 16, LADDER),
+    "replicates": ({"n": 8192, "queries": 64}, 16, LADDER),
+    "queries": ({"n": 4096, "queries": 512}, 4, LADDER),
+    "heads": ({"n": 4096, "queries": 512, "heads": 4}, 4, [1, 2, 4, 8, 16]),
+}
+"""By axis: the smallest sizes, the replicates, and what the axis is multiplied by (two decades).
+
+Queries begin at 512: below about 200, drawing the keys costs more than weighing them.
+"""
+
+
+def cost(axis: str, factor: int, repeats: int) -> float:
+    """CPU seconds of the simulation at so many times the smallest size; best of ``repeats``."""
+    base, replicates, _ = CASES[axis]
+    sizes = dict(base)
+    if axis == "replicates":
+        replicates *= factor
+    else:
+        sizes[axis] *= factor
+    work = Work(**sizes, dimension=4 * sizes.get("heads", 8))
+    task, heads, queries = work.problem()
+    at_once = 2 if replicates < 16 else 4
+
+    def run(seed: int, batches: int) -> float:
+        begun = time.process_time()
+        estimate(
+            task, heads, work.n, queries, seed, batches=batches, replicates_per_batch=at_once,
+            raw_labels=False, keep_queries=False, devices=jax.devices()[:1],
+        )  # fmt: skip
+        return time.process_time() - begun
+
+    run(0, 2)  # compiles
+    return min(run(seed, replicates // at_once) for seed in range(1, repeats + 1))
+
+
+def exponent(sizes, seconds) -> tuple[float, float]:
+    """Slope of log cost on log size and half its 95 % interval (Student t)."""
+    from scipy.stats import linregress, t
+
+    fit = linregress(np.log(sizes), np.log(seconds))
+    return fit.slope, float(t.ppf(0.975, len(sizes) - 2)) * fit.stderr
+
+
+def peak(n: int, replicates: int, queries: int = 16) -> float:
+    """Peak resident MiB of a fresh process that simulates so much, by its own account."""
+    code = (
+        "from benchmarks.scale import worker; "
+        f"worker({n}, {replicates}, {queries})"
+    )  # fmt: skip
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return float(out.stdout.split()[-1])
+
+
+def worker(n: int, replicates: int, queries: int) -> None:
+    """Simulate and print the peak resident MiB."""
+    task, heads, x = Work(n=n, queries=queries).problem()
+    estimate(
+        task, heads, n, x, 0, batches=max(2, replicates // 8),
+        replicates_per_batch=min(8, replicates // 2), keep_queries=False,
+    )  # fmt: skip
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def main(repeats: int = 3) -> None:
+    """Print the tables."""
+    rows = []
+    for axis, (base, replicates, ladder) in CASES.items():
+        seconds = [cost(axis, factor, repeats) for factor in ladder]
+        slope, half = exponent(ladder, seconds)
+        text = ", ".join(f"{s:.3g}" for s in seconds)
+        first = replicates if axis == "replicates" else base[axis]
+        sizes = f"{first} to {first * ladder[-1]}"
+        rows.append([axis, sizes, text, f"{slope:.3f} ± {half:.3f}"])
+        print(rows[-1], flush=True)
+    columns = ("axis", "sizes", "CPU seconds", "exponent (95 %)")
+    show("How cost grows, float32", columns, rows, description())
+    cases = [(4096, 16), (4096, 160), (4096, 1600), (10**5, 4), (10**6, 4), (10**7, 4)]
+    rows = [[str(n), str(r), f"{peak(n, r):.0f}"] for n, r in cases]
+    note = "Whole process; the imports alone take most of it. 16 queries, H = 8."
+    show("Peak memory, MiB", ("n", "replicates", "MiB"), rows, note)

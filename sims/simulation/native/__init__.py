@@ -1,0 +1,133 @@
+"""The kernel sums in C++ for the CPU, compiled by the host's own compiler.
+
+XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
+``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
+but for rounding. ``python -m sims.simulation.native`` compiles it (``make setup`` does), and so
+does the engine before long work; without a compiler XLA does the work. The library lies in a
+cache folder, one for every host processor and source text. ``SIMS_NATIVE=0`` turns it off.
+"""
+
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from ctypes import cdll
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sims.problem import Kernel
+from sims.simulation.sums import Sums, anchors
+
+KINDS = {"gaussian": 0, "softmax": 1}
+"""The kernels that ``sums.cc`` knows."""
+SOURCE = Path(__file__).with_name("sums.cc")
+LANES = 64
+"""Keys are padded to a multiple of this: whole vectors in either precision."""
+FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
+
+
+def usable(kernel: Kernel, platform: str, evaluations: float = 0.0) -> bool:
+    """Whether the C++ sums can do this work here.
+
+    Args:
+        kernel: gaussian or softmax can be done.
+        platform: of the device; ``cpu`` can be done.
+        evaluations: how many K_h(x, X_i); the library is compiled for work of 2e10 and more.
+    """
+    if os.environ.get("SIMS_NATIVE") == "0" or kernel.name not in KINDS or platform != "cpu":
+        return False
+    path = library()
+    return (path.exists() or evaluations >= 2e10) and _loaded(path)
+
+
+@functools.cache
+def _loaded(path: Path) -> bool:
+    try:
+        build(path)
+        handlers = cdll.LoadLibrary(str(path))
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    for precision in ("float32", "float64"):
+        name = f"sims_sums_{precision}"
+        handler = jax.ffi.pycapsule(getattr(handlers, name))
+        jax.ffi.register_ffi_target(name, handler, platform="cpu")
+    return True
+
+
+def native_sums(
+    kernel: Kernel,
+    queries: Float[Array, "Q p H"],
+    keys: Float[Array, "p H n"],
+    columns: Float[Array, "c n"],
+    bandwidth: Any,
+    query_block: int,
+    centres: Float[Array, "Q H"] | None = None,
+) -> Sums:
+    """A :data:`~sims.simulation.sums.KernelSums`; kernel gaussian or softmax, on a CPU."""
+    n = keys.shape[-1]
+    near, offset = anchors(kernel, queries, keys)
+    padding = -n % LANES
+    if padding:
+        keys = jnp.pad(keys, [(0, 0), (0, 0), (0, padding)])
+        columns = jnp.pad(columns, [(0, 0), (0, padding)])
+    count, heads, width = len(queries), queries.shape[2], len(columns)
+    pairs = (count, heads, heads)
+    shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
+    call = jax.ffi.ffi_call(
+        f"sims_sums_{keys.dtype.name}",
+        [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
+        vmap_method="sequential",
+    )
+    kind = KINDS[kernel.name]
+    given = jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype)
+    peak, gram, linear, centred = call(
+        queries, near, keys, columns, given, n=np.int64(n), kind=np.int64(kind)
+    )
+    return Sums(peak + offset, gram, linear, None if centres is None else centred)
+
+
+def library() -> Path:
+    """Where this host's library is, or would be once built."""
+    digest = hashlib.sha256(SOURCE.read_bytes())
+    digest.update(repr((FLAGS, _compiler(), jax.__version__, _processor())).encode())
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return home / "nw-attention-sims" / f"sums-{digest.hexdigest()[:16]}.so"
+
+
+def build(path: Path) -> None:
+    """Compile the library, unless it is there.
+
+    Raises:
+        OSError, subprocess.CalledProcessError: no compiler, or it failed.
+    """
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        built = Path(folder) / "sums.so"
+        include = f"-I{jax.ffi.include_dir()}"
+        command = [_compiler(), *FLAGS, include, str(SOURCE), "-o", str(built)]
+        subprocess.run(command, check=True, capture_output=True)
+        built.replace(path)  # whole or not at all: several processes may compile at once
+
+
+def _compiler() -> str:
+    return os.environ.get("CXX") or shutil.which("c++") or "g++"
+
+
+@functools.cache
+def _processor() -> str:
+    """What ``-march=native`` depends on: a cache folder may be shared by several hosts."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+        return "".join(line for line in lines if line.startswith(("model name", "flags")))
+    except OSError:
+        return platform.processor() or platform.machine()

@@ -1,0 +1,55 @@
+"""Every contestant of the benchmarks computes what the plain NumPy loop computes."""
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks import contestants as who
+from benchmarks.problem import Work
+from benchmarks.scale import exponent
+
+WORK = Work(heads=3, width=2, dimension=6, n=50, queries=4, replicates=4)
+
+
+@pytest.mark.parametrize("peer", ["torch_batched", "keops", "statsmodels_regression"])
+def test_peers_agree_with_numpy(peer):
+    """The same generator, the same draws: to rounding."""
+    try:
+        run = getattr(who, peer)(WORK, "float64", 2)
+    except who.Missing as error:
+        pytest.skip(str(error))
+    expected = who.numpy_loop(WORK, "float64", 2)(3)
+    at_query = np.asarray(WORK.problem()[0].target(WORK.problem()[2]))
+    for found, (linear, gram) in zip(run(3), expected, strict=True):
+        labelled = linear[..., 0] + at_query[:, None]
+        if peer == "statsmodels_regression":
+            np.testing.assert_allclose(found.T, labelled, rtol=1e-10)
+            continue
+        own, pairs = (np.asarray(x) for x in found)
+        if peer == "torch_batched":
+            own = own.transpose(1, 0, 2)
+        np.testing.assert_allclose(own[..., 0], labelled, rtol=1e-9)
+        np.testing.assert_allclose(pairs, gram, rtol=1e-9)
+
+
+def test_vmap_agrees_in_law():
+    """Means of g over 4000 replicates of either: 5 standard errors on 12 numbers (false: 1e-5)."""
+    replicates = 4000
+    linear, gram = who.plain_vmap(WORK, "float64", replicates)(0)
+    loop = who.numpy_loop(WORK, "float64", replicates // 8)(1)
+    at_query = np.asarray(WORK.problem()[0].target(WORK.problem()[2]))
+    own = np.asarray(linear)[..., 1]
+    others = np.array([one[..., 1] for one, _ in loop]) + at_query[:, None]
+    error = np.hypot(own.std(0) / replicates**0.5, others.std(0) / (replicates / 8) ** 0.5)
+    assert np.all(np.abs(own.mean(0) - others.mean(0)) < 5 * error)
+    assert np.all(np.isfinite(jax.device_get(gram)))
+
+
+def test_exponent_of_an_exact_power():
+    slope, half = exponent([1, 10, 100], [2.0, 20.0, 200.0])
+    assert slope == pytest.approx(1)
+    assert half < 1e-6
+
+
+def test_evaluations():
+    assert WORK.evaluations(5) == 5 * 3 * 50 * 4

@@ -1,0 +1,90 @@
+"""Every way to compute the kernel sums against float64 NumPy, near and far, on ragged sizes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.problem import KERNELS
+from sims.simulation.native import native_sums, usable
+from sims.simulation.sums import streamed_sums
+
+SUMS = {"streamed": streamed_sums, "native": native_sums}
+TOLERANCE = {"float32": 1e-5, "float64": 1e-12}
+
+
+def exact(kernel, queries, keys, columns):
+    """Normalised sums ``Σ u c/Σ u`` and ``Σ u u/(Σ u Σ u)`` in float64, and log ΣK."""
+    q, k = queries.transpose(1, 2, 0)[..., None], keys[:, :, None]
+    log_k = -0.5 * ((q - k) ** 2).sum(0) if kernel == "gaussian" else (q * k).sum(0)
+    peak = log_k.max(-1, keepdims=True)
+    u = np.exp(log_k - peak).transpose(1, 0, 2)
+    total = u.sum(-1, keepdims=True)
+    w = u / total
+    log_total = peak[..., 0].T + np.log(total[..., 0])
+    return w @ columns.T, np.einsum("qhn,qgn->qhg", w, w), log_total, log_k.max(-1).T
+
+
+@pytest.mark.parametrize("size", [(5, 8, 4, 1000), (3, 3, 1, 17), (4, 6, 7, 4096), (2, 1, 2, 1)])
+@pytest.mark.parametrize("precision", TOLERANCE)
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("which", SUMS)
+def test_against_plain_numpy(which, kernel, precision, size):
+    """Within 1e-5 and 1e-12 of each array's largest value; far queries underflow unshifted."""
+    if which == "native" and not usable(KERNELS[kernel], "cpu", np.inf):
+        pytest.skip("no C++ compiler")
+    count, heads, width, n = size
+    rng = np.random.default_rng(n)
+    keys = rng.normal(size=(width, heads, n)).astype(precision)
+    columns = np.stack([*rng.normal(size=(2, n)), np.ones(n)]).astype(precision)
+    program = jax.jit(lambda *a: SUMS[which](KERNELS[kernel], *a, 1.0, count))
+    for far in (1.0, 60.0):
+        queries = (far * rng.normal(size=(count, width, heads))).astype(precision)
+        double = [x.astype(float) for x in (queries, keys, columns)]
+        linear, gram, log_total, largest = exact(kernel, *double)
+        if far > 1 and kernel == "gaussian" and n > 1:
+            assert largest.min() < -104, "not a case of underflow"
+        found = program(*map(jnp.asarray, (queries, keys, columns)))
+        assert all(x.dtype == jnp.float64 for x in found[:3])
+        assert found.centred is None
+        total = found.linear[..., -1]
+        np.testing.assert_allclose(
+            found.peak + np.log(total), log_total, rtol=TOLERANCE[precision], atol=1e-4
+            if precision == "float32" else 1e-11,
+        )  # fmt: skip
+        pairs = ((found.linear / total[..., None], linear), (
+            found.gram / (total[:, :, None] * total[:, None]), gram
+        ))  # fmt: skip
+        for value, expected in pairs:
+            error = np.abs(value - expected).max() / np.abs(expected).max()
+            assert error <= TOLERANCE[precision], (far, error)
+
+
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_native_rescales_when_the_peak_moves(precision):
+    """Keys that come nearer block by block: the shift must follow, and old sums with it."""
+    if not usable(KERNELS["softmax"], "cpu", np.inf):
+        pytest.skip("no C++ compiler")
+    n = 2048
+    keys = np.linspace(-300, 300, n).reshape(1, 1, n).repeat(2, 1).astype(precision)
+    keys[:, 1] = keys[:, 1, ::-1] / 300  # the second head's peak comes first
+    queries = np.ones((1, 1, 2), precision)
+    columns = np.stack([np.linspace(0, 1, n), np.ones(n)]).astype(precision)
+    linear, gram, _, _ = exact("softmax", *(x.astype(float) for x in (queries, keys, columns)))
+    found = native_sums(KERNELS["softmax"], *map(jnp.asarray, (queries, keys, columns)), 1.0, 1)
+    total = found.linear[..., -1]
+    np.testing.assert_allclose(found.linear / total[..., None], linear, rtol=TOLERANCE[precision])
+    value = found.gram / (total[:, :, None] * total[:, None])
+    np.testing.assert_allclose(value, gram, rtol=TOLERANCE[precision])
+
+
+def test_switched_off(monkeypatch):
+    monkeypatch.setenv("SIMS_NATIVE", "0")
+    assert not usable(KERNELS["gaussian"], "cpu", np.inf)
+
+
+def test_a_broken_compiler_leaves_it_to_xla(monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", "false")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert not usable(KERNELS["gaussian"], "cpu", np.inf)
+    assert not list(tmp_path.rglob("*.so"))
