@@ -9,6 +9,7 @@ float32 on the vector units, none is TF32; sums over blocks of keys are float64,
 has been run on a GPU: this kernel has been checked in interpret mode and lowered, never timed.
 """
 
+import functools
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -164,12 +165,11 @@ def _program(
 
     def absorb(step: Array, carry: Any) -> Any:
         logs, values = exponents(step)
-        excess = [x - finite_or_zero(s)[:, None] for s, x in zip(carry[0], logs, strict=True)]
-        # A shift of −inf says that no key has been in reach yet: then any key is one too many.
-        room = [jnp.where(jnp.isfinite(s), LIFT, -jnp.inf)[:, None] for s in carry[0]]
-        over = [jnp.where(x > r, 1, 0) for x, r in zip(excess, room, strict=True)]
-        many = sum(over[1:], over[0]).sum()
-        carry = lax.cond(many > 0, raised, lambda carry, _: carry, carry, logs)
+        # A shift is −inf until a key has been in reach.
+        excess = [x > (s + LIFT)[:, None] for s, x in zip(carry[0], logs, strict=True)]
+        over = functools.reduce(jnp.logical_or, excess)
+        any_over = jnp.where(over, 1, 0).sum() > 0
+        carry = lax.cond(any_over, raised, lambda carry, _: carry, carry, logs)
         shifts, gram, linear = carry
         u = [jnp.exp(x - finite_or_zero(s)[:, None]) for s, x in zip(shifts, logs, strict=True)]
         gram = [x + u[h] * u[g] for x, (h, g) in zip(gram, pairs, strict=True)]
