@@ -17,11 +17,17 @@ from sims.problem import threefry
 def as_floats(field: str, value: Any) -> jax.Array:
     """A float64 array, or InputError when the value is not numeric or is ragged."""
     try:
-        if not isinstance(value, jax.Array):
-            value = np.asarray(value, np.float64)
-        return jnp.asarray(value, jnp.float64)
+        if isinstance(value, jax.Array):
+            return jnp.asarray(value, jnp.float64)
+        return on_device(np.asarray(value, np.float64))
     except (TypeError, ValueError):
         raise InputError(field, value, "a number or a rectangular list of numbers") from None
+
+
+def on_device(array: np.ndarray) -> jax.Array:
+    """The same as a JAX array; ``jnp.asarray`` compiles a program for every new shape."""
+    with jax.ensure_compile_time_eval():
+        return jax.device_put(array)
 
 
 def is_concrete(array: Any) -> bool:

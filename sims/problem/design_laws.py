@@ -18,6 +18,7 @@ from sims.problem.checks import (
     check_finite,
     check_positive,
     is_concrete,
+    on_device,
     seeded_key,
 )
 
@@ -247,7 +248,7 @@ class CustomDesign(Design):
     ) -> None:
         check_count("dimension", dimension)
         self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
-        words = jnp.asarray(seeded_key("design.proposal", 0))
+        words = on_device(seeded_key("design.proposal", 0))
         key = jax.random.wrap_key_data(words, impl="threefry2x32")
         draws = jnp.asarray(sampler(key, 4096, jnp.float64))
         if draws.shape != (4096, dimension):
@@ -295,7 +296,8 @@ def _number(field: str, value: Any) -> Float[Array, ""]:
 
 def _square_root(covariance: Float[Array, "*C d d"]) -> Float[Array, "*C d d"]:
     """The symmetric square root of positive semidefinite matrices."""
-    xp: Any = np if is_concrete(covariance) else jnp  # NumPy has nothing to compile
+    concrete = is_concrete(covariance)
+    xp: Any = np if concrete else jnp  # NumPy has nothing to compile
     values, vectors = xp.linalg.eigh(covariance)
     root = (vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]) @ vectors.mT
-    return jnp.asarray(root)
+    return on_device(root) if concrete else root

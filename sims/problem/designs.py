@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
 from sims.problem import threefry
-from sims.problem.checks import check_count, check_non_negative, check_positive, seeded_key
+from sims.problem.checks import (
+    as_floats,
+    check_count,
+    check_non_negative,
+    check_positive,
+    seeded_key,
+)
 from sims.problem.design_laws import (
     CubeDesign,
     Design,
@@ -114,7 +119,7 @@ def redundant_views(
         (heads, latent_dimension, head_dimension),
     )
     frames = np.concatenate([shared, noise * own], axis=1)
-    return GaussianDesign(covariance), jnp.asarray(frames)
+    return GaussianDesign(covariance), as_floats("heads.frames", frames)
 
 
 DESIGNS: dict[str, Callable[..., Design]] = {

@@ -15,6 +15,7 @@ from sims.problem.checks import (
     check_covariance,
     check_finite,
     is_concrete,
+    on_device,
     seeded_key,
 )
 
@@ -118,7 +119,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
     rounding = 16 * count * np.finfo(values.dtype).eps
     roots = np.sqrt(np.where(values > rounding, values, 0.0))
     root = np.einsum("jhe,je,jge->jhg", vectors, roots, vectors)
-    return jnp.asarray(np.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed)))
+    return on_device(np.einsum("jhg,dgj->hdj", root, _blocks(dimension, count, width, seed)))
 
 
 def equiangular(
@@ -174,7 +175,7 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
     keys = threefry.split(seeded_key("heads.frames.seed", seed), count)
-    return jnp.asarray([threefry.orthogonal(key, dimension)[:, :width] for key in keys])
+    return on_device(np.stack([threefry.orthogonal(key, dimension)[:, :width] for key in keys]))
 
 
 def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
@@ -200,7 +201,7 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
     if chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
     basis = _haar_matrix(dimension, seed)[:, :width]
-    return jnp.asarray(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
+    return on_device(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
 
 
 def planar(dimension: int, count: int, width: int, seed: int | None = 0, *, angles: Any) -> Array:

@@ -27,7 +27,8 @@ class Kernel:
         name: as written in experiment files.
         log_value: ``(query, key, bandwidth) -> log K``. Coordinates come first: query (p, …) and
             key (p, …) broadcast against each other, and the result has shape (…). A compact
-            kernel returns −inf where it vanishes. A term that is the same for every key cancels
+            kernel returns −inf where it vanishes. Written with :func:`over_coordinates`, it also
+            runs inside the GPU kernel. A term that is the same for every key cancels
             from the weights.
         log_ratio: optionally ``(query, key, anchor) -> log K(q, k) − log K(q, a)`` at b = 1, for
             any anchor a, without forming the two logarithms: small where k is near a, however
@@ -54,35 +55,33 @@ class Kernel:
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
     """``−‖q − k‖²/(2b²)``."""
-    return -0.5 * jnp.sum(((query - key) / bandwidth) ** 2, axis=0)
+    return -0.5 * _square(query, key, bandwidth)
 
 
 def gaussian_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     """``⟨k − a, (q − a) − (k − a)/2⟩``, which is ``(‖q − a‖² − ‖q − k‖²)/2``."""
-    return _over_coordinates(
-        lambda q, k, a: (k - a) * ((q - a) - 0.5 * (k - a)), query, key, anchor
-    )
+    return over_coordinates(lambda q, k, a: (k - a) * ((q - a) - 0.5 * (k - a)), query, key, anchor)
 
 
 def softmax_log(query: Array, key: Array, bandwidth: Array) -> Array:
     """``⟨q, k⟩/s`` with temperature s = b² (a Transformer's default is s = √d_k)."""
-    return jnp.sum((query / bandwidth) * (key / bandwidth), axis=0)
+    return over_coordinates(lambda q, k: (q / bandwidth) * (k / bandwidth), query, key)
 
 
 def softmax_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     """``⟨q, k − a⟩``."""
-    return _over_coordinates(lambda q, k, a: q * (k - a), query, key, anchor)
+    return over_coordinates(lambda q, k, a: q * (k - a), query, key, anchor)
 
 
 def laplace_log(query: Array, key: Array, bandwidth: Array) -> Array:
     """``−‖q − k‖/b``: a cusp at the query, exponential tails."""
-    return -_root(jnp.sum(((query - key) / bandwidth) ** 2, axis=0))
+    return -_root(_square(query, key, bandwidth))
 
 
 def laplace_log_ratio(query: Array, key: Array, anchor: Array) -> Array:
     """``(‖q − a‖² − ‖q − k‖²)/(‖q − a‖ + ‖q − k‖)``."""
     far, near = (
-        _root(_over_coordinates(lambda q, k: (q - k) ** 2, query, point)) for point in (key, anchor)
+        _root(over_coordinates(lambda q, k: (q - k) ** 2, query, point)) for point in (key, anchor)
     )
     both = far + near
     return 2 * gaussian_log_ratio(query, key, anchor) / jnp.where(both > 0, both, 1.0)
@@ -99,8 +98,8 @@ STUDENT_FREEDOM = 3.0
 
 def student_log(query: Array, key: Array, bandwidth: Array) -> Array:
     """``−((ν + p)/2) log(1 + ‖u‖²/ν)``, u = (q − k)/b ∈ R^p, ν = 3: multivariate t, heavy tails."""
-    square = jnp.sum(((query - key) / bandwidth) ** 2, axis=0)
-    return -0.5 * (STUDENT_FREEDOM + query.shape[0]) * jnp.log1p(square / STUDENT_FREEDOM)
+    square = _square(query, key, bandwidth)
+    return -0.5 * (STUDENT_FREEDOM + len(query)) * jnp.log1p(square / STUDENT_FREEDOM)
 
 
 def polynomial_log(query: Array, key: Array, bandwidth: Array, power: int) -> Array:
@@ -110,7 +109,7 @@ def polynomial_log(query: Array, key: Array, bandwidth: Array, power: int) -> Ar
     α = 1 + 1/power is this kernel with an adaptive bandwidth; normalised ReLU attention on unit
     vectors, ``relu(⟨q, k⟩/γ + 1 − 2/b²)`` with γ = b²/2, is power 1 (arXiv 2601.22766).
     """
-    inside = 1.0 - jnp.sum(((query - key) / bandwidth) ** 2, axis=0)
+    inside = 1.0 - _square(query, key, bandwidth)
     # Two steps, because the derivative of log at 0 would reach through jnp.where as NaN.
     return jnp.where(inside > 0, power * jnp.log(jnp.where(inside > 0, inside, 1.0)), -jnp.inf)
 
@@ -121,18 +120,26 @@ def cosine_log(query: Array, key: Array, bandwidth: Array) -> Array:
     Attention with query–key normalisation: lengths do not matter, so that b cannot be taken into
     the points as in other kernels. Source: Henry et al. (2020), arXiv 2010.04245.
     """
-    q, k = (point / _length(point) for point in (query, key))
-    return jnp.sum(q * k, axis=0) / bandwidth**2
+    lengths = _length(query) * _length(key)
+    return over_coordinates(operator.mul, query, key) / lengths / bandwidth**2
 
 
 def _length(point: Array) -> Array:
-    length = _root(jnp.sum(point**2, axis=0))
+    length = _root(over_coordinates(lambda x: x * x, point))
     return jnp.where(length > 0, length, 1.0)
 
 
-def _over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
-    # Written out, since XLA's CPU code for a sum over a short leading axis is many times slower.
-    terms = [term(*(point[i] for point in points)) for i in range(points[0].shape[0])]
+def _square(query: Array, key: Array, bandwidth: Array) -> Array:
+    return over_coordinates(lambda q, k: ((q - k) / bandwidth) ** 2, query, key)
+
+
+def over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
+    """The sum of a term over coordinates, of points (p, …) or of tuples of p arrays.
+
+    Written out, since XLA's CPU code for a sum over a short leading axis is many times slower, and
+    because a GPU kernel (:mod:`sims.simulation.pallas`) holds coordinates apart.
+    """
+    terms = [term(*(point[i] for point in points)) for i in range(len(points[0]))]
     return functools.reduce(operator.add, terms)
 
 

@@ -17,6 +17,7 @@ from sims.problem.checks import (
     check_non_negative,
     check_positive,
     is_concrete,
+    on_device,
     seeded_key,
 )
 from sims.problem.design_laws import Design
@@ -80,8 +81,10 @@ class Heads(eqx.Module):
             raise InputError(
                 "heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)"
             )
-        xp: Any = np if is_concrete(bandwidth) else jnp  # NumPy has nothing to compile
-        self.bandwidth = jnp.asarray(xp.broadcast_to(bandwidth, (self.count,)))
+        if is_concrete(bandwidth):  # NumPy has nothing to compile
+            self.bandwidth = on_device(np.broadcast_to(bandwidth, (self.count,)))
+        else:
+            self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
         self.kernel = get_kernel(kernel)
 
     @property

@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem import Task, TrigonometricSeries
+from sims.problem import Task, TrigonometricSeries, threefry
+from sims.problem.checks import on_device
 
 DRAW_BLOCK = 4096
 """Rows drawn from one key; changing it changes every simulated number."""
@@ -31,7 +32,7 @@ def root_key(key_or_seed: Any) -> Array:
     if isinstance(key_or_seed, int | np.integer) and not isinstance(key_or_seed, bool):
         if not 0 <= key_or_seed < 2**63:
             raise InputError("seed", key_or_seed, "an integer from 0 to 2**63 - 1")
-        return jax.random.key(int(key_or_seed), impl="threefry2x32")
+        return _typed(threefry.root(int(key_or_seed)))
     dtype = getattr(key_or_seed, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or key_or_seed.shape != ():
         raise InputError("seed", key_or_seed, "an integer, or one key of jax.random.key")
@@ -45,14 +46,17 @@ def replicate_key(root: Array, batch: Any, replicate: Any) -> Array:
     return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
 
 
-@partial(jax.jit, static_argnames="replicates")
-def batch_keys(root: Array, batches: Array, replicates: int) -> Array:
-    """Keys of all replicates of some batches, shape (B, R).
+def batch_keys(root: Array, batches: np.ndarray, replicates: int) -> Array:
+    """:func:`replicate_key` of all replicates of some batches, shape (B, R).
 
-    A program of its own: compiling Threefry into every engine program would take longer.
+    By NumPy: a compiled program for them would take longer than they do.
     """
-    of_batch = jax.vmap(replicate_key, in_axes=(None, None, 0))
-    return jax.vmap(of_batch, in_axes=(None, 0, None))(root, batches, jnp.arange(replicates))
+    of_batch = threefry.fold_in(np.asarray(jax.random.key_data(root)), batches)
+    return _typed(threefry.fold_in(of_batch[:, None], np.arange(replicates)))
+
+
+def _typed(words: np.ndarray) -> Array:
+    return jax.random.wrap_key_data(on_device(words), impl="threefry2x32")
 
 
 def draw_block(

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 
@@ -167,7 +168,11 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
         return tilted_mean(target, tilt), tilt.log_mass, jnp.exp(cube - 3 * tilt.log_mass)
 
     limit, log_mass, third = jax.lax.map(one, jnp.arange(heads.count))
-    first, second = jnp.triu_indices(heads.count)
+    # Indices are constants: in JAX they took a quarter of the compile time.
+    first, second = np.triu_indices(heads.count)
+    place = np.zeros((heads.count, heads.count), int)
+    place[first, second] = place[second, first] = np.arange(len(first))
+    diagonal = np.diagonal(place)
 
     def pair(indices: tuple[Array, Array]) -> tuple[Array, Array, Array]:
         chosen = jnp.stack(indices)
@@ -180,11 +185,8 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
     overlap, signal, mean = jax.lax.map(pair, (first, second))
 
     def symmetric(values: Float[Array, "P Q"]) -> Float[Array, "Q H H"]:
-        empty = jnp.zeros((heads.count, heads.count, queries.shape[0]))
-        filled = empty.at[first, second].set(values).at[second, first].set(values)
-        return jnp.moveaxis(filled, 2, 0)
+        return jnp.moveaxis(values[place], 2, 0)
 
-    diagonal = jnp.flatnonzero(first == second, size=heads.count)
     own = overlap[diagonal]
     bias = limit - target(queries) - own * (mean[diagonal] - limit) / n
     return FirstOrder(
@@ -223,9 +225,10 @@ def first_order_terms(
         raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(TILTS)} (first order)")
     queries = check_compatible(task, heads, n, queries)
     arrays = first_order_arrays(task, heads, float(n), queries)
+    bias = np.asarray(arrays.bias)
     data = terms.assemble(
-        arrays.bias,
-        arrays.bias[:, :, None] * arrays.bias[:, None, :],
+        bias,
+        bias[:, :, None] * bias[:, None, :],
         arrays.signal_covariance,
         arrays.noise_covariance,
         weights=weights,

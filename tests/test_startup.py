@@ -1,0 +1,40 @@
+"""What a start costs: programs compiled and libraries loaded (time itself is not tested)."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+REPORT = """
+import sys
+from sims.cli import main
+code = main(sys.argv[1:])
+print("loaded:", *sys.modules, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def start(*arguments, cache):
+    """A command in a process of its own: names of the programs compiled, libraries loaded."""
+    environment = os.environ | {"JAX_LOG_COMPILES": "1", "XDG_CACHE_HOME": str(cache)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    command = [sys.executable, "-c", REPORT, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    programs = re.findall(r"Finished XLA compilation of jit\((\w+)\)", done.stderr)
+    loaded = done.stderr.rsplit("loaded:", 1)[1].split()
+    return sorted(programs), set(loaded), done.stdout
+
+
+@pytest.mark.timeout(300)
+def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
+    """Set-up compiles nothing; a second start, with the first one's cache, says the same."""
+    spec = "docs/examples/decompose.yaml"
+    programs, loaded, printed = start("decompose", spec, cache=tmp_path)
+    assert programs == ["first_order_arrays", "run_batches"]
+    assert not loaded & {"matplotlib", "numpyro", "scipy.stats", "seaborn", "sklearn"}
+    assert start("decompose", spec, cache=tmp_path)[2] == printed
