@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence, ordering
+from sims.judgement import Verdict, claim, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
 WIDTH, BUDGET = 4, 16
@@ -51,6 +51,11 @@ class Errors:
         ratio = b.mean() / a.mean()
         error = mean_and_error((b - ratio * a) / a.mean())[1]
         return Effect(1 - ratio, error, len(a), (self.name[first], self.name[second]))
+
+    def change(self, first: Any, second: Any) -> np.ndarray:
+        """second/first − 1, one a common batch."""
+        a, b = common(self.batches[first], self.batches[second])
+        return b / a - 1
 
     def gain_lost(self, first: Any, second: Any, third: Any) -> "Effect":
         """Gain of the first step less gain of the second, in units of one head's error."""
@@ -96,11 +101,15 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         )  # fmt: skip
         return Verdict.of(wanted, results.experiment, finding)
 
+    # Aligned heads are one head: an identity of every draw, here of every batch.
+    same = claim(experiment, "adding-heads", "growing D, aligned heads")
     several = [p for p in split if p[0] > 1]
     best = min(split[1:-1], key=lambda p: errors.theory[p], default=split[-1])
     return [
-        said("growing D, aligned heads", equivalence,
-             [errors.drop(aligned[0], p) for p in aligned[1:]]),
+        Verdict.of(same, results.experiment, identity(
+            np.concatenate([errors.change(aligned[0], p) for p in aligned[1:]]),
+            margin=same.margin, level=same.level, replicates=results.replicates,
+        )),
         said("growing D, diverse heads", ordering,
              [errors.drop(a, b) for a, b in pairwise(diverse)]),
         said("growing D, returns fall", ordering,
