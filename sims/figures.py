@@ -4,7 +4,7 @@ Theory is a line, simulation a point with its Monte Carlo error bar (:data:`BAR`
 either side, drawn with caps however small). Colours are seaborn's colour-blind-safe palette.
 Files are the same bytes for the same data: no time stamps, only fonts that come with matplotlib.
 
-Analyses import this module to judge too: matplotlib, slow to start, waits until something is drawn.
+Analyses import this module to judge too: seaborn, slow to start, waits until something is drawn.
 """
 
 from __future__ import annotations
@@ -31,30 +31,12 @@ PALETTE = (
     "#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc",
     "#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9",
 )  # fmt: skip
-"""Colours, to be taken in this order (seaborn's ``colorblind``)."""
+"""Colours, to be taken in this order: seaborn's ``colorblind``."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers, to be taken in this order: colour is never the only difference."""
 GREY = "0.45"
 
-_INK = ".15"
-# seaborn's style "ticks" in the context "paper", as far as they are not matplotlib's own or changed
-# below; written out, since importing seaborn takes longer than drawing. The tests compare.
-SEABORN: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "grid.color": ".8",
-    "grid.linewidth": 0.8,
-    "lines.solid_capstyle": "round",
-    "patch.edgecolor": "w",
-    "patch.force_edgecolor": True,
-    "patch.linewidth": 0.8,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-}
-STYLE: dict[Any, Any] = {
-    **SEABORN,
+STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
     "font.size": 7.5,
@@ -90,9 +72,11 @@ STYLE: dict[Any, Any] = {
 def style() -> AbstractContextManager[None]:
     """The style, for the ``with`` block that makes a figure's axes."""
     import matplotlib as mpl
+    import seaborn as sns
     from cycler import cycler
 
-    return mpl.rc_context({**STYLE, "axes.prop_cycle": cycler(color=PALETTE)})
+    base = {**sns.axes_style("ticks"), **sns.plotting_context("paper")}
+    return mpl.rc_context({**base, **STYLE, "axes.prop_cycle": cycler(color=PALETTE)})
 
 
 def panels(

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from sims import figures
-from sims.diversity import DEFINITIONS, VERSIONS, indices
+from sims.diversity import DEFINITIONS, VERSIONS, correlation, indices
 from sims.judgement import Verdict, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
@@ -186,9 +186,12 @@ def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
             count = len(batch[0])
             full = indices(*(part.mean(0) for part in batch))
             left_out = indices(*((part.sum(0) - part) / (count - 1) for part in batch))
+            # Aligned heads are one head: every index is 0 in every batch, not by sampling.
+            one = np.allclose(correlation(sum(batch)), 1.0)
             for key in (k for k in EVERY if k in full and k in left_out and k in law):
                 mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
-                rows.append((mean - law[key], error, count, tuple(names)))
+                error, values = (0.0, np.inf) if one else (error, count)
+                rows.append((mean - law[key], error, values, tuple(names)))
     return _decided(equivalence, results, chosen, rows)
 
 

@@ -63,7 +63,9 @@ def made(experiment, error_of, found=1.1, shown=1.1) -> Results:
             "n_eff": (("query", "head"), np.full((2, heads), 100.0)),
         }
         batch = ("batch", "head", "head2")
-        draws = {k: (batch, np.stack([truth[k][1]] * BATCHES)) for k in list(truth)[:2]}
+        # Correlations vary from batch to batch, but for those of aligned heads.
+        wobble = 1e-3 * rng.standard_normal((BATCHES, 1, 1)) * (1 - r)
+        draws = {k: (batch, truth[k][1] + wobble) for k in list(truth)[:2]}
         for term in ("mse", "squared_bias", "ensemble_variance"):
             truth[term] = mse
             # Common draws: what varies from batch to batch does so alike at all points.
@@ -78,9 +80,10 @@ def made(experiment, error_of, found=1.1, shown=1.1) -> Results:
         # Of these made-up points only pairs whose index rises may stand.
         if name in ("mean, geometric", "one wave", "mean, noise")
     }
-    for pair in filter(None, chosen.values()):
-        for road in (simulated, predicted):
-            road[pair[1]]["mse"] = shown * road[pair[0]]["mse"]
+    for less, more in filter(None, chosen.values()):
+        predicted[more]["mse"] = shown * predicted[less]["mse"]
+        varied = 1 + 1e-4 * rng.standard_normal(BATCHES)
+        simulated[more]["mse"] = shown * simulated[less]["mse"] * varied
     first = chosen["mean, geometric"][0]
     predicted[first] = predicted[first].assign(
         less=("search", [pair[0] if pair else "" for pair in chosen.values()]),

@@ -37,7 +37,10 @@ def made(experiment, gain, seeds=6):
             wobble = 1 + 1e-3 * rng.normal(size=seeds)
             parts = dict(zip(analysis.PARTS, gain, strict=True))
             theory = {f"{p}_before": ("seed", np.ones(seeds)) for p in parts}
-            theory |= {f"{p}_after": ("seed", 1 - g * wobble) for p, g in parts.items()}
+            theory |= {
+                f"{p}_after": ("seed", 1 - g * (1 + 1e-3 * rng.normal(size=seeds)))
+                for p, g in parts.items()
+            }
             theory |= {f"n_eff_{s}": ("seed", np.full(seeds, 50.0)) for s in ("before", "after")}
             after = np.sum([theory[f"{p}_after"][1] for p in parts], axis=0)
             name = f"{stream}, {variant}"
