@@ -36,7 +36,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers, to be taken in this order: colour is never the only difference."""
 GREY = "0.45"
 
-STYLE: dict[str, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
     "font.size": 7.5,
@@ -75,7 +75,7 @@ def style() -> AbstractContextManager[None]:
     import seaborn as sns
     from cycler import cycler
 
-    base = {**sns.axes_style("ticks"), **sns.plotting_context("paper")}
+    base: dict[Any, Any] = {**sns.axes_style("ticks"), **sns.plotting_context("paper")}
     return mpl.rc_context({**base, **STYLE, "axes.prop_cycle": cycler(color=PALETTE)})
 
 
