@@ -122,5 +122,7 @@ def test_learned_heads_start_from_other_seeds():
     first = experiment.settings["seeds"]["first"]
     assert moved.simulation.seed == experiment.simulation.seed + 2
     assert moved.settings["seeds"]["first"] == first + 2000
+    small = experiment.settings["smoke"]["seeds"]["first"]
+    assert moved.settings["smoke"]["seeds"]["first"] == small + 2000
     assert steps.learns("specialization", "standard")
     assert not steps.learns("angles", "standard")
