@@ -32,6 +32,10 @@ def cosines(point):
     if "angles" in frames:
         turned = np.deg2rad(frames["angles"])
         return np.cos(turned[:, None] - turned)
+    if frames.get("kind") == "haar":
+        basis = np.asarray(point.spec.build()[1].frames)
+        overlap = np.einsum("hdi,gdj->hgij", basis, basis)
+        return np.sqrt((overlap**2).sum((2, 3)) / basis.shape[2])
     c = frames.get("cosine", point.coordinates.get("design", {}).get("correlation"))
     return (1 - c) * np.eye(heads) + c * np.ones((heads, heads))
 
