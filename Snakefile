@@ -26,8 +26,8 @@ FILES = {  # step: what it reads, what it writes
     "ledger": (expand("{name}/verdicts.json", name=NAMES), SUMS[:1]),
     "report": ([*SUMS, *expand(PLOT, name=NAMES)], ["report.html"]),
 }
-# A simulation takes the whole machine; in a smoke run starting up counts most.
-CORES = 1 if FIDELITY == "smoke" else workflow.resource_settings.cores or 16
+# Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
+CORES = 1 if FIDELITY == "smoke" else max(1, (workflow.resource_settings.cores or 16) // 4)
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 

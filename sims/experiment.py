@@ -53,6 +53,11 @@ class SimulationSpec(Strict):
         description="also estimate what first-order theory leaves out, by control variates "
         "(use float64)",
     )
+    control_variate: bool = Field(
+        default=False,
+        description="take most of the spread out of the signal covariance, unbiased and without "
+        "theory; estimates need no longer be positive semidefinite (n >= 2)",
+    )
     raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
     keep_queries: bool = Field(
         default=False, description="keep estimates at every query, not only their average"

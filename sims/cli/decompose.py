@@ -49,9 +49,9 @@ def decompose(options: Namespace) -> None:
     # The first batches beside theory, so that the two compile side by side; they are kept.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
     with ThreadPoolExecutor(1) as beside:
-        begun = beside.submit(estimate_terms, problem, first, progress=False)
+        begun = beside.submit(estimate_terms, problem, first)
         prediction = predict_terms(problem, spec.theory)
-    estimate = estimate_terms(problem, spec.simulation, sys.stderr.isatty(), begun.result())
+    estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate)
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}

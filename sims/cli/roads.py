@@ -14,8 +14,8 @@ from sims.theory import first_order_arrays, predict
 def estimate_terms(
     problem: Problem,
     settings: SimulationSpec,
-    progress: bool,
     resume: xr.Dataset | None = None,
+    progress: bool = False,
 ) -> xr.Dataset:
     """The terms by simulation; going on after the batches of ``resume``, if given."""
     skipped = {"seed", "max_batches", "remainders", "decide"}

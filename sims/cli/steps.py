@@ -27,7 +27,7 @@ def simulate(options: Namespace) -> None:
         from sims.cli.roads import estimate_terms
 
         wanted = settings if batches is None else settings.model_copy(update={"batches": batches})
-        return estimate_terms(point.spec.build(), wanted, sys.stderr.isatty(), resume)
+        return estimate_terms(point.spec.build(), wanted, resume, sys.stderr.isatty())
 
     def decide(data: dict[str, Any], points: dict[str, Point], store: Path, suffix: str) -> Any:
         from sims import checkpoints

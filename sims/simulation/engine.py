@@ -45,7 +45,7 @@ from sims.simulation.identity import fingerprint, seed_text
 from sims.simulation.native import native_sums, usable
 from sims.simulation.plan import Plan, Shape, make_plan
 from sims.simulation.progress import Progress
-from sims.simulation.replicate import Control, Linearisation, pilot
+from sims.simulation.replicate import PILOT_DESIGNS, Control, Linearisation, pilot
 from sims.simulation.result import RAW_SCALARS, batch_arrays, build
 from sims.simulation.sums import KernelSums, streamed_sums
 
@@ -114,8 +114,9 @@ def estimate(
         linearisation: also the remainders, with linearised heads as control variates (use
             float64: a remainder is a small difference).
         control_variate: take most of the spread out of the signal covariance, unbiased and without
-            theory (:class:`~.replicate.Control`); the estimates need no longer be positive
-            semidefinite. Costs a second set of pair sums, and a pilot design of 16 n keys.
+            theory (:class:`~.replicate.Control`), where about ten keys or more are attended to; the
+            estimates need no longer be positive semidefinite. Costs a second set of pair sums, and
+            a pilot design of 16 n keys.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         keep_queries: False drops everything with a query dimension, keeping integrals.
         devices: JAX devices to spread batches over; None takes all.
@@ -299,9 +300,9 @@ class _Runner:
     def _control(self, queries: np.ndarray) -> Control:
         """Of a design that no batch uses, so that it is independent of all of them."""
         return pilot(
-            *self.problem, queries, replicate_key(self.root, PILOT, 0), n=16 * self.settings.n,
-            dtype=self.settings.dtype, blocks=self.settings.blocks,
-            kernel_sums=self.settings.kernel_sums,
+            *self.problem, queries, replicate_key(self.root, PILOT, 0),
+            n=PILOT_DESIGNS * self.settings.n, dtype=self.settings.dtype,
+            blocks=self.settings.blocks, kernel_sums=self.settings.kernel_sums,
         )  # fmt: skip
 
     def dispatch(self, start: int) -> list[dict[str, Any]]:

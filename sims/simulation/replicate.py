@@ -18,6 +18,12 @@ from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
 from sims.simulation.heads import finite_or_zero, left_bandwidth, scaled_projection
 from sims.simulation.sums import KernelSums, Sums, streamed_sums
 
+PILOT_DESIGNS = 16
+"""Keys of the pilot design, over those of a replicate."""
+LEAST_N_EFF = 10.0
+"""Effective keys of a replicate, as the pilot finds them, from which the control is used: with
+fewer, sharp softmax has K/p with tails so heavy that A adds more spread than it takes."""
+
 
 class Blocks(NamedTuple):
     """How the work is cut; changes no number but by rounding."""
@@ -147,13 +153,19 @@ def pilot(
     task: Task, heads: Heads, queries: Float[Array, "Q d"], key: Array, *, n: int, dtype: Any,
     blocks: Blocks, kernel_sums: KernelSums,
 ) -> Control:  # fmt: skip
-    """The limits estimated from one design of n keys, for a control of any number of keys."""
+    """The limits, from one design of n keys: :data:`PILOT_DESIGNS` times those of a replicate.
+
+    Switched off (p = ∞, so A = 0) where a replicate's Kish number of effective keys,
+    ``(Σ K)²/Σ K²`` of the pilot over :data:`PILOT_DESIGNS`, is below :data:`LEAST_N_EFF`. As no
+    batch uses this design, the choice leaves the estimates unbiased.
+    """
     sums = _stream(task, heads, queries, key, n, jnp.dtype(dtype), blocks, False, kernel_sums, None)
     total = sums.linear[..., -1]
     some = total > 0
     safe = jnp.where(some, total, 1.0)
-    # Where no key was in reach, p = ∞ switches the control off.
-    log_mass = jnp.where(some, sums.peak + jnp.log(safe) - jnp.log(float(n)), jnp.inf)
+    n_eff = total**2 / jnp.where(some, jnp.diagonal(sums.gram, axis1=-2, axis2=-1), 1.0)
+    useful = n_eff >= LEAST_N_EFF * PILOT_DESIGNS
+    log_mass = jnp.where(useful, sums.peak + jnp.log(safe) - jnp.log(float(n)), jnp.inf)
     return Control(jnp.where(some, sums.linear[..., 0] / safe, 0.0), log_mass)
 
 

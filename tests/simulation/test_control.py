@@ -7,6 +7,7 @@ from sims import terms
 from sims.errors import InputError
 from sims.simulation import draw, estimate, replicate_key, root_key
 from sims.simulation.engine import PILOT
+from sims.simulation.replicate import LEAST_N_EFF, PILOT_DESIGNS
 from sims.simulation.sums import streamed_sums
 from tests.simulation.reference import assert_close, log_kernel, reference
 
@@ -22,7 +23,7 @@ def kernels(task, heads, queries, key, n):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 def test_equals_plain_numpy(make, kernel):
-    task, heads, queries = make(kernel, bandwidth=[0.7, 0.9, 1.1])
+    task, heads, queries = make(kernel, bandwidth=[0.3, 0.6, 1.1])
     n, batches, replicates = 41, 2, 5
     result = estimate(
         task, heads, n, queries, 7, batches=batches, replicates_per_batch=replicates,
@@ -30,12 +31,14 @@ def test_equals_plain_numpy(make, kernel):
     )  # fmt: skip
     k, m = kernels(task, heads, queries, replicate_key(root_key(7), PILOT, 0), 16 * n)
     mass, limit = k.mean(-1), (k @ m) / k.sum(-1)
+    used = k.sum(-1) ** 2 / (k**2).sum(-1) >= LEAST_N_EFF * PILOT_DESIGNS
+    assert 0 < used.sum() < used.size
     expected = reference(task, heads, n, queries, 7, batches, replicates)
     for batch in range(batches):
         values, covariance = [], 0.0
         for r in range(replicates):
             k, m = kernels(task, heads, queries, replicate_key(root_key(7), batch, r), n)
-            a = k * (m - limit[..., None]) / mass[..., None]
+            a = used[..., None] * k * (m - limit[..., None]) / mass[..., None]
             values.append(a.mean(-1))
             covariance += np.stack([np.cov(one) for one in a]) / n / replicates
         centred = np.array(values) - np.mean(values, 0)
