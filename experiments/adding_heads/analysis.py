@@ -1,17 +1,21 @@
 """Error against the number of heads: D growing or fixed, heads aligned or diverse."""
 
+from __future__ import annotations
+
 import itertools
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 WIDTH, BUDGET = 4, 16
 """d_k of the growing budget, and the fixed budget D."""

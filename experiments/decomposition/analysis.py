@@ -1,11 +1,17 @@
 """Theory against simulation, term by term, over the whole grid."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, bounded_equivalence, claim
 from sims.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TERMS = {
     "squared bias": "squared_bias",

@@ -1,18 +1,21 @@
 """The order of configurations by diversity against the order by error, regime by regime."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from sims import figures
 from sims.diversity import DEFINITIONS, VERSIONS, correlation, indices
 from sims.judgement import Verdict, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 SEARCHED = "counterexample"
 EVERY = [(definition, version) for version in VERSIONS for definition in DEFINITIONS]
@@ -287,6 +290,8 @@ def figure(results: Results, verdicts: list[Verdict]) -> Figure:
 
 def _map(ax: Axes, results: Results, verdicts: dict[str, Verdict], regimes: list[str]) -> None:
     """Every index and regime: the verdict, or theory's answer where the ledger has no claim."""
+    from matplotlib.patches import Rectangle
+
     order = [(d, v) for v in ("total", "geometric", "noise", "signal") for d in DEFINITIONS]
     groups, examples = configurations(results), counterexamples(results)
     found = searches(results)

@@ -1,11 +1,17 @@
 """First-order theory against exact theory, and exact theory against simulation."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, bounded_equivalence, claim, equivalence, rate
 from sims.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TERMS = {
     "squared bias": "squared_bias",

@@ -1,14 +1,18 @@
 """Diversity before and after learning, and what the held-out gain is made of."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STREAMS = ("noise", "single", "additive", "isotropic")
 LABELS = {

@@ -1,14 +1,18 @@
 """Variance of pooled agents against the law, with v and ρ measured on other replicates."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, claim, equivalence
 from sims.results import Results, mean_and_error
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REGIMES = {
     "Nadaraya–Watson heads": ("heads", 1),

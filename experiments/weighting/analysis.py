@@ -1,16 +1,20 @@
 """Gains of weighing heads by regime, and the error under estimated weights."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict, bound, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
 from sims.weighting import WEIGHTINGS, risk
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 EQUAL = ("exchangeable", "ring")
 """Regimes whose risk matrix has equal row sums."""
