@@ -193,8 +193,8 @@ def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
             one = np.allclose(correlation(sum(batch)), 1.0)
             for key in (k for k in EVERY if k in full and k in left_out and k in law):
                 mean, error = mean_and_error(count * full[key] - (count - 1) * left_out[key])
-                error, values = (0.0, np.inf) if one else (error, count)
-                rows.append((mean - law[key], error, values, tuple(names)))
+                sampled = (0.0, np.inf) if one else (error, count)
+                rows.append((mean - law[key], *sampled, tuple(names)))
     return _decided(equivalence, results, chosen, rows)
 
 
@@ -290,20 +290,15 @@ def figure(results: Results, verdicts: list[Verdict]) -> Figure:
 
 def _map(ax: Axes, results: Results, verdicts: dict[str, Verdict], regimes: list[str]) -> None:
     """Every index and regime: the verdict, or theory's answer where the ledger has no claim."""
-    from matplotlib.patches import Rectangle
-
     order = [(d, v) for v in ("total", "geometric", "noise", "signal") for d in DEFINITIONS]
     groups, examples = configurations(results), counterexamples(results)
     found = searches(results)
     resolution = np.inf if found is None else found.attrs["resolution"]
-    columns = [
-        *regimes,
-        *(["three lines,\nnoise alone", "two lines,\none wave"] if examples else []),
-    ]
+    searched = ["three lines,\nnoise alone", "two lines,\none wave"] if examples else []
+    columns = [*regimes, *searched]
     for column, regime in enumerate(columns):
         told = pairs(results, groups[regime], resolution) if regime in groups else {}
         for row, (definition, version) in enumerate(order):
-            corner = (column - 0.5, row - 0.5)
             verdict = verdicts.get(f"{regime}, {definition}, {version}")
             words, fill, style = "–", "white", "italic"
             if verdict is not None:
@@ -325,7 +320,7 @@ def _map(ax: Axes, results: Results, verdicts: dict[str, Verdict], regimes: list
                 if pair:
                     value = fall(*(errors_of(results, [point]) for point in pair))[0]
                     words, fill, style = f"✗  {_percent(-value)}", SHADES["refuted"], "normal"
-            ax.add_patch(Rectangle(corner, 1, 1, fc=fill, ec="0.85", lw=0.8))
+            ax.bar(column, 1, 1, row - 0.5, color=fill, ec="0.85", lw=0.8)
             ax.text(column, row, words, ha="center", va="center", fontsize=6, fontstyle=style,
                     color="black" if style == "normal" else "0.35")  # fmt: skip
     for row in (4, 8, 12):
