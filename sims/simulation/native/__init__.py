@@ -2,7 +2,8 @@
 
 XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
 ``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
-but for rounding. ``threefry.cc`` makes the bits of JAX's own streams, equal bit for bit. ``python -m sims.simulation.native`` compiles it (``make setup`` does), and so
+but for rounding. ``threefry.cc`` makes the bits of JAX's own streams, equal bit for bit.
+``python -m sims.simulation.native`` compiles both (``make setup`` does), and so
 does the engine before long work; without a compiler XLA does the work. The library lies in a
 cache folder, one for every host processor and source text. ``SIMS_NATIVE=0`` turns it off.
 """
