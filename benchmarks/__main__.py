@@ -1,9 +1,11 @@
 """``python -m benchmarks [peers | limit | efficiency | scale]``: measure, print a table.
 
 Without a name: the engine beside what needs no extra installation, and its share of the limit.
+All on one core, the last that the process may use: rates are those of a core.
 """
 
 import argparse
+import os
 from pathlib import Path
 
 from benchmarks import efficiency, limit, peers, scale
@@ -15,6 +17,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each (default 5)")
     parser.add_argument("--figure", type=Path, help="peers: also draw the table to this file")
     options = parser.parse_args()
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # before JAX starts its threads
     if options.which in (None, "peers"):
         peers.main(options.repeats, options.which == "peers", options.figure)
     if options.which in (None, "limit"):

@@ -212,7 +212,8 @@ def estimate(
         count = len(collected["bias"])
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
-        return reached(labelled(collected), rel_mcse, negligible)
+        needed = {name: collected[name] for name in ("bias", *terms.PAIRS, "empty_rate")}
+        return reached(labelled(needed), rel_mcse, negligible)
 
     runner = _Runner(
         task, heads, queries, linearisation, root, settings, plan, devices, keep_queries,

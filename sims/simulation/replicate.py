@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
 from sims.simulation.heads import finite_or_zero, left_bandwidth, scaled_projection
+from sims.simulation.native import native_sums, with_native_bits
 from sims.simulation.sums import KernelSums, Sums, streamed_sums
 
 PILOT_DESIGNS = 16
@@ -183,6 +184,8 @@ def _stream(
 ) -> Sums:
     """The sums over all n keys of one replicate."""
     count = 3 if raw_labels else 2
+    if kernel_sums is native_sums:
+        key = with_native_bits(key)
     q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
     q = q.transpose(2, 0, 1)
     shape = (len(queries), heads.count)

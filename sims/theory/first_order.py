@@ -200,6 +200,17 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
     )
 
 
+# Compiling takes far longer than the closed forms themselves: XLA's older CPU emitters, and code
+# in one part, take a third of the time. (A program within another cannot have options.)
+_compiled_soon = jax.jit(
+    first_order_arrays,
+    compiler_options={
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_cpu_parallel_codegen_split_count": 1,
+    },
+)
+
+
 def first_order_terms(
     task: Task, heads: Heads, n: int, queries: Any, *, weights: Any = None
 ) -> xr.Dataset:
@@ -224,7 +235,7 @@ def first_order_terms(
     if heads.kernel.name not in TILTS:
         raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(TILTS)} (first order)")
     queries = check_compatible(task, heads, n, queries)
-    arrays = first_order_arrays(task, heads, float(n), queries)
+    arrays = _compiled_soon(task, heads, float(n), queries)
     bias = np.asarray(arrays.bias)
     data = terms.assemble(
         bias,

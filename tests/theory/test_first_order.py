@@ -22,6 +22,7 @@ from sims.problem import (
 from sims.theory import first_order_arrays, predict
 
 pytestmark = pytest.mark.theory
+NAMES = ("bias", "signal_covariance", "noise_covariance")
 
 
 def random_problem(seed, dimension, width, heads, kernel):
@@ -55,21 +56,22 @@ def series(target, x):
     )
 
 
-def terms_from_measure(task, heads, query, keys, mass, n):
-    """First-order terms from a discrete measure that stands for the law of X."""
-    kernels = np.exp(log_kernels(heads, query, keys))
-    m, truth = series(task.target, keys), series(task.target, query)
-    p = kernels @ mass
-    limit = kernels @ (mass * m) / p
-    count = len(p)
-    bias, signal, noise = np.empty(count), np.empty((count, count)), np.empty((count, count))
-    for h, g in itertools.product(range(count), repeat=2):
-        weight = kernels[h] * kernels[g] * mass / (p[h] * p[g])
-        signal[h, g] = (weight * (m - limit[h]) * (m - limit[g])).sum() / n
-        noise[h, g] = float(task.noise_sd) ** 2 * weight.sum() / n
-        if h == g:
-            bias[h] = limit[h] - truth - (weight * (m - limit[h])).sum() / n
-    return bias, signal, noise
+def terms_from_measure(task, heads, queries, keys, mass, n):
+    """First-order terms at every query, from a discrete measure that stands for the law of X."""
+    m, found = series(task.target, keys), []
+    for query in queries:
+        kernels = np.exp(log_kernels(heads, query, keys))
+        count, p = len(kernels), kernels @ mass
+        limit = kernels @ (mass * m) / p
+        around = m - limit[:, None]
+        signal, noise = np.empty((2, count, count))
+        for h, g in itertools.combinations_with_replacement(range(count), 2):
+            weight = kernels[h] * kernels[g] * mass / (p[h] * p[g])
+            signal[h, g] = signal[g, h] = weight @ (around[h] * around[g]) / n
+            noise[h, g] = noise[g, h] = float(task.noise_sd) ** 2 * weight.sum() / n
+        own = (kernels**2 * around) @ mass / p**2
+        found.append((limit - series(task.target, query) - own / n, signal, noise))
+    return found
 
 
 def product_grid(task, points, step):
@@ -92,13 +94,8 @@ def test_closed_forms_match_quadrature(kernel, dimension, width, points, step):
     task, heads, queries = random_problem(dimension, dimension, width, 2, kernel)
     keys, mass = product_grid(task, points, step)
     prediction = predict(task, heads, n, queries)
-    for q, query in enumerate(queries):
-        bias, signal, noise = terms_from_measure(task, heads, query, keys, mass, n)
-        for name, expected in (
-            ("bias", bias),
-            ("signal_covariance", signal),
-            ("noise_covariance", noise),
-        ):
+    for q, found in enumerate(terms_from_measure(task, heads, queries, keys, mass, n)):
+        for name, expected in zip(NAMES, found, strict=True):
             np.testing.assert_allclose(prediction[name][q], expected, rtol=1e-8, err_msg=name)
 
 
@@ -121,20 +118,14 @@ def test_closed_forms_match_brute_force(kernel, width):
     rng, batches, size = np.random.default_rng(1), 64, 20_000
     root = np.linalg.cholesky(np.asarray(task.design.covariance))
     prediction = predict(task, heads, 1, queries)
-    for q, query in enumerate(queries):
-        draws = [
-            terms_from_measure(
-                task,
-                heads,
-                query,
-                rng.normal(size=(size, 8)) @ root.T,
-                np.full(size, 1 / size),
-                1,
-            )
-            for _ in range(batches)
-        ]
-        for index, name in enumerate(("bias", "signal_covariance", "noise_covariance")):
-            values = np.array([draw[index] for draw in draws])
+    mass = np.full(size, 1 / size)
+    draws = [
+        terms_from_measure(task, heads, queries, rng.normal(size=(size, 8)) @ root.T, mass, 1)
+        for _ in range(batches)
+    ]
+    for q in range(len(queries)):
+        for index, name in enumerate(NAMES):
+            values = np.array([draw[q][index] for draw in draws])
             error = values.std(0, ddof=1) / np.sqrt(batches)
             z = (values.mean(0) - prediction[name][q].values) / error
             assert np.abs(z).max() < 4.9, (name, q, z)
@@ -175,7 +166,7 @@ def test_rotating_a_frame_within_its_subspace_changes_nothing(kernel):
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     turned = Heads(heads.frames @ turn, kernel, heads.bandwidth)
     before, after = (predict(task, h, 50, queries) for h in (heads, turned))
-    for name in ("bias", "signal_covariance", "noise_covariance"):
+    for name in NAMES:
         np.testing.assert_allclose(after[name], before[name], rtol=1e-10)
 
 

@@ -1,8 +1,9 @@
-"""The kernel sums in C++ for the CPU, compiled by the host's own compiler.
+"""The kernel sums and random bits in C++ for the CPU, compiled by the host's own compiler.
 
 XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
 ``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
-but for rounding. ``python -m sims.simulation.native`` compiles it (``make setup`` does), and so
+but for rounding. ``threefry.cc`` makes the bits of JAX's own streams, equal bit for bit.
+``python -m sims.simulation.native`` compiles both (``make setup`` does), and so
 does the engine before long work; without a compiler XLA does the work. The library lies in a
 cache folder, one for every host processor and source text. ``SIMS_NATIVE=0`` turns it off.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.extend
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -28,7 +30,7 @@ from sims.simulation.sums import Sums, anchors
 
 KINDS = {"gaussian": 0, "softmax": 1}
 """The kernels that ``sums.cc`` knows."""
-SOURCE = Path(__file__).with_name("sums.cc")
+SOURCES = [Path(__file__).with_name(name) for name in ("sums.cc", "threefry.cc")]
 LANES = 64
 """Keys are padded to a multiple of this: whole vectors in either precision."""
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
@@ -55,8 +57,7 @@ def _loaded(path: Path) -> bool:
         handlers = cdll.LoadLibrary(str(path))
     except (OSError, subprocess.CalledProcessError):
         return False
-    for precision in ("float32", "float64"):
-        name = f"sims_sums_{precision}"
+    for name in ("sims_sums_float32", "sims_sums_float64", "sims_bits_32", "sims_bits_64"):
         handler = jax.ffi.pycapsule(getattr(handlers, name))
         jax.ffi.register_ffi_target(name, handler, platform="cpu")
     return True
@@ -94,9 +95,30 @@ def native_sums(
     return Sums(peak + offset, gram, linear, None if centres is None else centred)
 
 
+def with_native_bits(key: Array) -> Array:
+    """The same Threefry key, of the same streams, with its bits made in C++ (on a CPU)."""
+    return jax.random.wrap_key_data(jax.random.key_data(key), impl=_native_threefry())
+
+
+@functools.cache
+def _native_threefry() -> Any:
+    plain = jax.extend.random.threefry_prng_impl
+
+    def bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
+        if width not in (32, 64):
+            return plain.random_bits(key, width, shape)
+        out = jax.ShapeDtypeStruct(shape, f"uint{width}")
+        return jax.ffi.ffi_call(f"sims_bits_{width}", out, vmap_method="broadcast_all")(key)
+
+    return jax.extend.random.define_prng_impl(
+        key_shape=plain.key_shape, seed=plain.seed, split=plain.split, fold_in=plain.fold_in,
+        random_bits=bits, name="threefry2x32_native", tag="fry_native",
+    )  # fmt: skip
+
+
 def library() -> Path:
     """Where this host's library is, or would be once built."""
-    digest = hashlib.sha256(SOURCE.read_bytes())
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES))
     digest.update(repr((FLAGS, _compiler(), jax.__version__, _processor())).encode())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "nw-attention-sims" / f"sums-{digest.hexdigest()[:16]}.so"
@@ -114,7 +136,7 @@ def build(path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         built = Path(folder) / "sums.so"
         include = f"-I{jax.ffi.include_dir()}"
-        command = [_compiler(), *FLAGS, include, str(SOURCE), "-o", str(built)]
+        command = [_compiler(), *FLAGS, include, *map(str, SOURCES), "-o", str(built)]
         subprocess.run(command, check=True, capture_output=True)
         built.replace(path)  # whole or not at all: several processes may compile at once
 
