@@ -89,6 +89,9 @@ BLOCK = 16
 """Grids in log s are multiples of this: within a block X grows by known factors."""
 TILE = 128
 """Nodes taken at once."""
+LEAST_RANK = 2
+"""Coordinates of a node on a grid. Heads of lower rank get some that are always 0: they change no
+number, and spare a program for each rank."""
 
 
 def tile(array: Array, index: Array, size: int = TILE) -> Array:

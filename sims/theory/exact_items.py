@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array
 
 from sims.problem import Heads
-from sims.theory.exact_integrals import Head, Proposal, Single
+from sims.problem.kernels import KERNELS, Kernel, over_coordinates
+from sims.theory.exact_integrals import LEAST_RANK, Head, Proposal, Regression, Single
 from sims.theory.exact_law import GaussianLaw, PairProjection, Projection
 from sims.theory.exact_pairs import Mehler
 from sims.theory.exact_range import Range
@@ -18,20 +20,56 @@ GRID_WIDEN = 1.1
 """The same for grids, which need less: their weights are not random."""
 
 
-def head_arrays(projection: Projection, extent: Range) -> Head:
-    """A head as the integrals take it."""
-    shape = extent.radius * projection.shape
-    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * projection.rank * np.log(2 * np.pi)
+def _quadratic_log(query: Array, key: Array, bandwidth: Array) -> Array:
+    """``−½ ‖q − k‖²`` over all coordinates but the last, of which k enters linearly."""
+    del bandwidth
+    return over_coordinates(lambda q, k: -0.5 * (q - k) ** 2, query[:-1], key[:-1]) + key[-1]
+
+
+QUADRATIC = Kernel("quadratic", _quadratic_log)
+"""The gaussian and the softmax kernel in one, so that they share their programs."""
+_SHARED = (KERNELS["gaussian"], KERNELS["softmax"])
+
+
+def program_kernel(kernel: Kernel) -> Kernel:
+    """The kernel that integrals of this one are compiled with."""
+    return QUADRATIC if kernel in _SHARED else kernel
+
+
+def head_arrays(kernel: Kernel, projection: Projection, extent: Range, padded: bool) -> Head:
+    """A head as the integrals take it, ``padded`` to the rank that grids have at least."""
+    k, shape = projection.rank, extent.radius * projection.shape
+    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * k * np.log(2 * np.pi)
+    matrix, query, bandwidth = projection.map, projection.query, projection.bandwidth
+    if program_kernel(kernel) is QUADRATIC:
+        rows = max(len(query), LEAST_RANK)
+        linear = kernel is KERNELS["softmax"]
+        parts = np.zeros((rows + 1, k)), np.zeros(rows + 1)
+        if linear:
+            parts[0][-1] = query @ matrix / bandwidth**2
+        else:
+            parts[0][: len(query)], parts[1][: len(query)] = matrix / bandwidth, query / bandwidth
+        (matrix, query), bandwidth = parts, 1.0
+    extra = max(LEAST_RANK - k, 0) if padded else 0
     arrays: Any = (
-        projection.map,
-        projection.query,
-        projection.centre,
-        shape,
-        projection.bandwidth,
+        np.pad(matrix, ((0, 0), (0, extra))),
+        query,
+        np.pad(projection.centre, (0, extra)),
+        np.pad(shape, (0, extra)),
+        bandwidth,
         extent.low,
         log_scale,
     )
     return Head(*arrays)
+
+
+def _padded(regression: Regression) -> Regression:
+    """With zero loadings on the coordinates that padding adds; a ``second`` of no columns stays."""
+    first, second = (
+        np.pad(part, ((0, 0), (0, max(LEAST_RANK - part.shape[1], 0)))) if part.size else part
+        for part in (regression.first, regression.second)
+    )
+    return regression._replace(first=first, second=second)
 
 
 @dataclass
@@ -66,9 +104,10 @@ class One:
         excess = _excess(self.extent)
         return _gaussian(np.eye(self.head.rank) + excess, self.extent.shift)
 
-    def arrays(self, random: bool, law: GaussianLaw) -> tuple[Any, ...]:
-        items = (head_arrays(self.head, self.extent), law.given_one(self.head))
-        return (*items, self.proposal()) if random else items
+    def arrays(self, kernel: Kernel, random: bool, law: GaussianLaw) -> tuple[Any, ...]:
+        head = head_arrays(kernel, self.head, self.extent, not random)
+        regression = law.given_one(self.head)
+        return (head, regression, self.proposal()) if random else (head, _padded(regression))
 
 
 @dataclass
@@ -99,6 +138,11 @@ class Two:
     def ranks(self) -> tuple[int, int]:
         return self.view.first.rank, self.view.second.rank
 
+    @property
+    def frozen(self) -> int:
+        """Directions, the first ones, in which head g sees exactly what head h sees."""
+        return int(np.sum(self.view.correlation == 1.0))
+
     def count(self, step: float) -> int:
         return max(self.first.count(step), self.second.count(step))
 
@@ -127,29 +171,39 @@ class Two:
         excess = rotation.T @ _excess(self.second.extent) @ rotation
         covariance = np.linalg.inv(np.eye(other) + scale[:, None] * excess * scale)
         pull = covariance * scale
-        root = GRID_WIDEN * np.linalg.cholesky(covariance)
+        root = np.linalg.cholesky(covariance)
+        root[:, self.frozen :] *= GRID_WIDEN
+        extra, more = max(LEAST_RANK - k, 0), max(LEAST_RANK - other, 0)
         arrays: Any = (
-            pull @ rotation.T @ self.second.extent.shift,
-            -pull @ excess @ into,
-            root,
+            np.pad(pull @ rotation.T @ self.second.extent.shift, (0, more)),
+            np.pad(-pull @ excess @ into, ((0, more), (0, extra))),
+            np.pad(root, (0, more)),
             np.sum(np.log(np.diag(root))),
         )
         return Conditional(*arrays)
 
     def arrays(
-        self, curves: tuple[Single, Single], method: str, law: GaussianLaw
+        self, kernel: Kernel, curves: tuple[Single, Single], method: str, law: GaussianLaw
     ) -> tuple[Any, ...]:
+        grid = method != "sobol"
         heads = (
-            head_arrays(self.view.first, self.first.extent),
-            head_arrays(self.view.second, self.second.extent),
+            head_arrays(kernel, self.view.first, self.first.extent, grid),
+            head_arrays(kernel, self.view.second, self.second.extent, grid),
         )
         rho = self.view.correlation
-        if method == "product":
-            gap = 1 - rho**2
-            arrays: Any = (rho / gap, 0.5 * rho**2 / gap, -0.5 * np.sum(np.log(gap)))
-            return heads, curves, law.given_both(self.view), Mehler(*arrays)
-        extra = self.conditional() if method == "hermite" else self.proposal()
-        return heads, curves, law.given_rest(self.view), rho, extra
+        if not grid:
+            return heads, curves, law.given_rest(self.view), rho, self.proposal()
+        extra = (0, max(LEAST_RANK - len(rho), 0))
+        if method == "hermite":
+            regression = _padded(law.given_rest(self.view))
+            return heads, curves, regression, np.pad(rho, extra), self.conditional()
+        gap = 1 - rho**2
+        arrays: Any = (
+            np.pad(rho / gap, extra),
+            np.pad(0.5 * rho**2 / gap, extra),
+            -0.5 * np.sum(np.log(gap)),
+        )
+        return heads, curves, _padded(law.given_both(self.view)), Mehler(*arrays)
 
 
 def _excess(extent: Range) -> np.ndarray:
