@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sims.problem.kernels import Kernel
+from sims.runtime import host_devices
 from sims.theory import exact_integrals as integrals
 from sims.theory import exact_pairs as pairs
 from sims.theory import exact_scattered as scattered
@@ -122,6 +123,7 @@ def _padded_polar(rule: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
     return _padded(radius[:, None] * direction, np.log(weight))
 
 
+@lru_cache(maxsize=64)
 def _single_rule(
     ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
 ) -> Any:
@@ -129,6 +131,7 @@ def _single_rule(
     return _padded_polar(rule) if len(rule[0]) * count <= MAX_RESPONSES else None
 
 
+@lru_cache(maxsize=64)
 def _product_rule(
     ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
 ) -> Any:
@@ -138,6 +141,7 @@ def _product_rule(
     return tuple(_padded_polar(rule) for rule in rules)
 
 
+@lru_cache(maxsize=64)
 def _hermite_rule(
     ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
 ) -> Any:
@@ -180,10 +184,11 @@ def methods_for_pair(
 ) -> list[Method]:
     """The method for a pair, and the one to fall back on where its rule is out of reach.
 
-    The product grid has to resolve the conditional law's width √(1−ρ²); where that is small,
+    The product grid has to resolve the conditional law's widths √(1−ρ_j²); where they are small,
     integrating over it by Gauss–Hermite is cheaper, if head g's kernel has no kink away from head
     h's centre (concentric: the kinks coincide). Quasi-Monte Carlo above six dimensions.
     """
+    widths = np.sqrt(np.maximum(1 - correlation**2, 0.0))
     width = float(np.sqrt(np.maximum(1 - correlation[0] ** 2, 0.0))) if correlation.size else 1.0
     largest = max(ranks)
     if largest > 3 or (largest == 3 and width < 0.35):
@@ -191,7 +196,9 @@ def methods_for_pair(
     if kernel.name not in SMOOTH:
         resolved = width > {1: 0.02}.get(largest, 0.35)
         return [HERMITE] if concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
-    return [PRODUCT if width > {1: 0.1}.get(largest, 0.35) else HERMITE, PAIR_SOBOL]
+    # One narrow direction costs the product grid less than two.
+    wide = {1: width > 0.1, 2: width > 0.2 and np.prod(widths) > 0.35**2}.get(largest, True)
+    return [PRODUCT if wide else HERMITE, PAIR_SOBOL]
 
 
 CURVES = frozenset({"hit", "weight", "weighted"})
@@ -239,8 +246,7 @@ _compilers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="compile")
 
 @cache
 def _workers() -> ThreadPoolExecutor:
-    # As many as the host has devices, which SIMS_HOST_DEVICES sets; XLA releases the GIL.
-    return ThreadPoolExecutor(len(jax.devices()), thread_name_prefix="integrals")
+    return ThreadPoolExecutor(host_devices(), thread_name_prefix="integrals")
 
 
 def _program(function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
@@ -300,7 +306,7 @@ class Job:
 
     def run(self) -> Any:
         """The results stacked, as numpy arrays."""
-        size = min(CAPACITY, math.ceil(len(self.items) / len(jax.devices())))
+        size = min(CAPACITY, math.ceil(len(self.items) / host_devices()))
         function, arguments, parts = self._call([])
         program = _program(function, arguments).result()
 

@@ -143,9 +143,10 @@ def stacked_responses(kernel: Kernel, head: Head, xi: Array, step: Array, count:
     return jnp.concatenate([hit, once])
 
 
-def moments(regression: Regression, angle: Array, about: Array) -> tuple[Array, Array]:
-    """``E[m | node] − about`` and ``E[(m − about)² | node]`` at angles (…, J)."""
-    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+def moments(
+    regression: Regression, cosine: Array, sine: Array, about: Array
+) -> tuple[Array, Array]:
+    """``E[m | node] − about`` and ``E[(m − about)² | node]``, from cos θ and sin θ (…, J)."""
     mean = cosine @ regression.mean - about
     variance = jnp.sum(
         (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine, axis=-1
@@ -180,7 +181,8 @@ def single(
 
     def add(index: Array, total: Array) -> Array:
         xi, log_weight = nodes(index)
-        mean, square = moments(regression, phase + xi @ regression.first.T, origin)
+        angle = phase + xi @ regression.first.T
+        mean, square = moments(regression, jnp.cos(angle), jnp.sin(angle), origin)
         hit, once, x = responses(kernel, head, log_kernel(kernel, head, xi), step, count)
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1

@@ -36,6 +36,13 @@ def program_kernel(kernel: Kernel) -> Kernel:
     return QUADRATIC if kernel in _SHARED else kernel
 
 
+def _pad(array: np.ndarray, *sizes: int) -> np.ndarray:
+    """With zeros behind, to at least these sizes (as ``np.pad``, at a tenth of its time)."""
+    out = np.zeros([max(size, least) for size, least in zip(array.shape, sizes, strict=True)])
+    out[tuple(slice(size) for size in array.shape)] = array
+    return out
+
+
 def head_arrays(kernel: Kernel, projection: Projection, extent: Range, padded: bool) -> Head:
     """A head as the integrals take it, ``padded`` to the rank that grids have at least."""
     k, shape = projection.rank, extent.radius * projection.shape
@@ -50,12 +57,12 @@ def head_arrays(kernel: Kernel, projection: Projection, extent: Range, padded: b
         else:
             parts[0][: len(query)], parts[1][: len(query)] = matrix / bandwidth, query / bandwidth
         (matrix, query), bandwidth = parts, 1.0
-    extra = max(LEAST_RANK - k, 0) if padded else 0
+    rank = LEAST_RANK if padded else 0
     arrays: Any = (
-        np.pad(matrix, ((0, 0), (0, extra))),
+        _pad(matrix, 0, rank),
         query,
-        np.pad(projection.centre, (0, extra)),
-        np.pad(shape, (0, extra)),
+        _pad(projection.centre, rank),
+        _pad(shape, rank, rank),
         bandwidth,
         extent.low,
         log_scale,
@@ -66,7 +73,7 @@ def head_arrays(kernel: Kernel, projection: Projection, extent: Range, padded: b
 def _padded(regression: Regression) -> Regression:
     """With zero loadings on the coordinates that padding adds; a ``second`` of no columns stays."""
     first, second = (
-        np.pad(part, ((0, 0), (0, max(LEAST_RANK - part.shape[1], 0)))) if part.size else part
+        _pad(part, 0, LEAST_RANK) if part.size else part
         for part in (regression.first, regression.second)
     )
     return regression._replace(first=first, second=second)
@@ -173,11 +180,10 @@ class Two:
         pull = covariance * scale
         root = np.linalg.cholesky(covariance)
         root[:, self.frozen :] *= GRID_WIDEN
-        extra, more = max(LEAST_RANK - k, 0), max(LEAST_RANK - other, 0)
         arrays: Any = (
-            np.pad(pull @ rotation.T @ self.second.extent.shift, (0, more)),
-            np.pad(-pull @ excess @ into, ((0, more), (0, extra))),
-            np.pad(root, (0, more)),
+            _pad(pull @ rotation.T @ self.second.extent.shift, LEAST_RANK),
+            _pad(-pull @ excess @ into, LEAST_RANK, LEAST_RANK),
+            _pad(root, LEAST_RANK, LEAST_RANK),
             np.sum(np.log(np.diag(root))),
         )
         return Conditional(*arrays)
@@ -193,14 +199,13 @@ class Two:
         rho = self.view.correlation
         if not grid:
             return heads, curves, law.given_rest(self.view), rho, self.proposal()
-        extra = (0, max(LEAST_RANK - len(rho), 0))
         if method == "hermite":
             regression = _padded(law.given_rest(self.view))
-            return heads, curves, regression, np.pad(rho, extra), self.conditional()
+            return heads, curves, regression, _pad(rho, LEAST_RANK), self.conditional()
         gap = 1 - rho**2
         arrays: Any = (
-            np.pad(rho / gap, extra),
-            np.pad(0.5 * rho**2 / gap, extra),
+            _pad(rho / gap, LEAST_RANK),
+            _pad(0.5 * rho**2 / gap, LEAST_RANK),
             -0.5 * np.sum(np.log(gap)),
         )
         return heads, curves, _padded(law.given_both(self.view)), Mehler(*arrays)
@@ -232,8 +237,14 @@ class Identity:
         self._query = np.einsum("qd,hdi->qhi", queries, frames)
         self._bandwidth = np.asarray(heads.bandwidth)
 
+        self._singles: dict[tuple[int, int], bytes] = {}
+
     def single(self, q: int, h: int) -> bytes:
-        return self._name(self._cross[h, h], self._target[h], self._query[q, h], self._bandwidth[h])
+        if (q, h) not in self._singles:
+            self._singles[q, h] = self._name(
+                self._cross[h, h], self._target[h], self._query[q, h], self._bandwidth[h]
+            )
+        return self._singles[q, h]
 
     def pair(self, q: int, h: int, g: int) -> bytes:
         return self.single(q, h) + self.single(q, g) + self._name(self._cross[h, g])
