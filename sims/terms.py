@@ -112,7 +112,8 @@ def summarise(data: xr.Dataset, weights: Any = None) -> xr.Dataset:
     }
 
     def form(name: str, matrix: np.ndarray) -> np.ndarray:
-        return np.sum(integrated[name].values * matrix, axis=(-2, -1))
+        with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
+            return np.sum(integrated[name].values * matrix, axis=(-2, -1))
 
     signal, noise = "signal_covariance", "noise_covariance"
     found = {
