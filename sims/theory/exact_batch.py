@@ -295,9 +295,7 @@ class Job:
         parts = [lead + ((self.count,) if name in CURVES else ()) for name in fields]
         length = sum(math.prod(part) for part in parts)
         with _guard:  # or two threads would make, and compile, two of them
-            function = _jitted(
-                self.method.function, self.kernel, self.count, tree, shapes, length
-            )
+            function = _jitted(self.method.function, self.kernel, self.count, tree, shapes, length)
         packed = np.zeros((CAPACITY, sum(math.prod(shape) for shape in shapes)))
         for index, item in enumerate(items):
             packed[index] = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(item)])
@@ -314,9 +312,7 @@ class Job:
             items = self.items[start : start + size]
             return np.asarray(program(*self._call(items)[1]))[: len(items)]
 
-        rows = np.concatenate(
-            list(_workers().map(part_from, range(0, len(self.items), size)))
-        )
+        rows = np.concatenate(list(_workers().map(part_from, range(0, len(self.items), size))))
         ends = np.cumsum([math.prod(part) for part in parts])[:-1]
         return self.method.kind(
             *(
