@@ -36,7 +36,7 @@ def program_kernel(kernel: Kernel) -> Kernel:
     return QUADRATIC if kernel in _SHARED else kernel
 
 
-def _pad(array: np.ndarray, *sizes: int) -> np.ndarray:
+def _pad(array: Any, *sizes: int) -> Any:
     """With zeros behind, to at least these sizes (as ``np.pad``, at a tenth of its time)."""
     out = np.zeros([max(size, least) for size, least in zip(array.shape, sizes, strict=True)])
     out[tuple(slice(size) for size in array.shape)] = array

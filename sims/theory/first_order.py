@@ -73,7 +73,7 @@ def gaussian_tilt(
     gram = xp.eye(stacked.shape[1]) + stacked.T @ spread
     root = xp.linalg.cholesky(gram)
     # NumPy has no triangular solve; the general one costs little here.
-    solve = np.linalg.solve if xp is np else _solve_lower
+    solve: Callable[..., Any] = np.linalg.solve if xp is np else _solve_lower
     whitened, gain = solve(root, stacked.T @ queries.T), solve(root, spread.T)
     log_det = xp.sum(xp.log(xp.diagonal(root)))
     return Tilt(
