@@ -112,10 +112,10 @@ def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Array, " Q"]:
     return xp.cos(angle) @ (target.amplitude * xp.exp(-0.5 * spread))
 
 
-def tilted_product(
-    target: TrigonometricSeries, tilt: Tilt, first: Float[Array, " Q"], second: Float[Array, " Q"]
-) -> Float[Array, " Q"]:
-    """``E_S[(m − first)(m − second)]``, shape (Q,).
+def tilted_moments(
+    target: TrigonometricSeries, tilt: Tilt
+) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
+    """``E_S m`` and ``E_S m²``, shape (Q,) each.
 
     Products of cosines become cosines of sums and differences; with ``s_j = ω_j·μ + c_j`` and
     ``C_jk = ω_jᵀCω_k``::
@@ -138,7 +138,15 @@ def tilted_product(
         xp.sum(cosine @ (difference + total) * cosine, axis=1)
         + xp.sum(sine @ (difference - total) * sine, axis=1)
     )
-    return square - (first + second) * tilted_mean(target, tilt) + first * second
+    return cosine @ xp.exp(-0.5 * own), square
+
+
+def tilted_product(
+    target: TrigonometricSeries, tilt: Tilt, first: Float[Array, " Q"], second: Float[Array, " Q"]
+) -> Float[Array, " Q"]:
+    """``E_S[(m − first)(m − second)]``, shape (Q,)."""
+    mean, square = tilted_moments(target, tilt)
+    return square - (first + second) * mean + first * second
 
 
 class FirstOrder(NamedTuple):
@@ -202,8 +210,9 @@ def _closed_forms(
         chosen = xp.stack(indices)
         tilt = tilt_of(sigma, heads.frames[chosen], heads.bandwidth[chosen], queries)
         overlap = xp.exp(tilt.log_mass - log_mass[chosen].sum(0))
-        product = tilted_product(target, tilt, limit[chosen[0]], limit[chosen[1]])
-        return overlap, overlap * product, tilted_mean(target, tilt)
+        mean, square = tilted_moments(target, tilt)
+        product = square - limit[chosen].sum(0) * mean + limit[chosen].prod(0)
+        return overlap, overlap * product, mean
 
     # One pair at a time: the (J, J) matrices of one pair live at once, not of all.
     overlap, signal, mean = each(pair, (first, second))
