@@ -274,7 +274,8 @@ def sobol_single(
 
     def replicate(normal: Array) -> Single:
         points, log_weight = draw(proposal, normal)
-        return point_single(kernel, count, step, n, phase, (points, log_weight), head, regression)
+        rule = points, log_weight, len(points)
+        return point_single(kernel, count, step, n, phase, rule, head, regression)
 
     return jax.lax.map(replicate, rule)
 
@@ -285,12 +286,12 @@ def point_single(
     step: Array,
     n: Array,
     phase: Array,
-    rule: tuple[Array, Array],
+    rule: tuple[Array, Array, Array | int],
     head: Head,
     regression: Regression,
 ) -> Single:
-    """:func:`single` on points (N, k) with log weights (N,)."""
-    points, log_weight = rule
+    """:func:`single` on points (N, k) with log weights (N,), of which the first ``used`` count."""
+    points, log_weight, used = rule
     return single(
         kernel,
         count,
@@ -300,5 +301,5 @@ def point_single(
         head,
         regression,
         lambda index: (tile(points, index), tile(log_weight, index)),
-        len(points),
+        used,
     )

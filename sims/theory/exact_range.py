@@ -107,14 +107,15 @@ def _radii() -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _compiled(kernel: Kernel) -> Callable[..., Any]:
+def compiled_log(kernel: Kernel) -> Callable[..., Any]:
+    """``kernel.log_value`` as one program."""
     return jax.jit(kernel.log_value)
 
 
 def _log_kernel(kernel: Kernel, head: Projection, xi: np.ndarray) -> np.ndarray:
     """log K at nodes (radii, directions, k)."""
     keys = np.moveaxis(xi @ head.map.T, 2, 0)
-    return np.asarray(_compiled(kernel)(head.query[:, None, None], keys, head.bandwidth))
+    return np.asarray(compiled_log(kernel)(head.query[:, None, None], keys, head.bandwidth))
 
 
 def _fit(

@@ -71,24 +71,26 @@ def scattered_pair(
     xi: Array,
     rest: Array,
     log_weight: Array,
+    used: Array | int,
 ) -> Pair:
     """A pair on scattered nodes.
 
     They come in blocks, so that the responses stay in cache: ``xi`` is ξ_h (blocks, N, k_h),
-    ``rest`` is v (blocks, N, k_g), ``log_weight`` (blocks, N) holds the density.
+    ``rest`` is v (blocks, N, k_g), ``log_weight`` (blocks, N) holds the density. The first
+    ``used`` blocks count.
     """
 
-    def block(total: Array, item: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        x, v, log_w = item
+    def block(index: Array, total: Array) -> Array:
+        x, v, log_w = xi[index], rest[index], log_weight[index]
         angle = x @ regression.first.T + v @ regression.second.T + phase
         mean, square = moments(regression, jnp.cos(angle), jnp.sin(angle), singles[0].centre)
         left = stacked_responses(kernel, heads[0], x, step, count)
         right = stacked_responses(kernel, heads[1], _second(correlation, x, v), step, count)
         right = right * jnp.exp(log_w)
         measured = jnp.concatenate([right, right * mean, right[count:] * square])
-        return total + left @ measured.T, None
+        return total + left @ measured.T
 
-    total, _ = jax.lax.scan(block, jnp.zeros((2 * count, 5 * count)), (xi, rest, log_weight))
+    total = jax.lax.fori_loop(0, used, block, jnp.zeros((2 * count, 5 * count)))
     return _terms(kernel, step, n, singles, total)
 
 
@@ -192,6 +194,7 @@ def sobol_pair(
             points[:, :k].reshape(*blocks, k),
             points[:, k:].reshape(*blocks, points.shape[1] - k),
             log_weight.reshape(blocks),
+            blocks[0],
         )
 
     return jax.lax.map(replicate, (rule, singles))
