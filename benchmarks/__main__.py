@@ -1,4 +1,4 @@
-"""``python -m benchmarks [peers | limit | efficiency | scale]``: measure, print a table.
+"""``python -m benchmarks [peers | limit | efficiency | scale | theory]``: measure, print a table.
 
 Without a name: the engine beside what needs no extra installation, and its share of the limit.
 All on one core, the last that the process may use: rates are those of a core.
@@ -8,12 +8,13 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks import efficiency, limit, peers, scale
+from benchmarks import efficiency, limit, peers, scale, theory
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("which", nargs="?", choices=["peers", "limit", "efficiency", "scale"])
+    names = ["peers", "limit", "efficiency", "scale", "theory"]
+    parser.add_argument("which", nargs="?", choices=names)
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each (default 5)")
     parser.add_argument("--figure", type=Path, help="peers: also draw the table to this file")
     options = parser.parse_args()
@@ -27,6 +28,8 @@ def main() -> None:
         efficiency.main(options.repeats)
     if options.which == "scale":
         scale.main(options.repeats)
+    if options.which == "theory":
+        theory.main(options.repeats)
 
 
 if __name__ == "__main__":

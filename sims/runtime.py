@@ -5,13 +5,17 @@ Importing :mod:`sims.problem` applies it, so every entry point computes alike.
 
 import contextlib
 import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import jax
 
 from sims.errors import InputError
 
 
-def _host_devices() -> int:
+def host_devices() -> int:
+    """How many cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on."""
     text = os.environ.get("SIMS_HOST_DEVICES")
     if text is None:
         return (
@@ -39,4 +43,17 @@ def configure() -> None:
     jax.config.update("jax_threefry_partitionable", True)
     # A host program may have started JAX already; the engine then uses the devices it finds.
     with contextlib.suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", _host_devices())
+        jax.config.update("jax_num_cpu_devices", host_devices())
+
+
+def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    """``function`` of each item, in order, in a thread a core: XLA and NumPy release Python's lock.
+
+    An exception stops what has not begun, and is raised.
+    """
+    with ThreadPoolExecutor(host_devices()) as pool:
+        try:
+            return list(pool.map(function, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -92,8 +92,7 @@ def assemble(
         },
         attrs=dict(attrs or {}),
     )
-    for name in PAIRS:
-        data[f"integrated_{name}"] = data[name].mean(QUERY)
+    data = data.assign({f"integrated_{name}": data[name].mean(QUERY) for name in PAIRS})
     return summarise(data, weights)
 
 
@@ -103,29 +102,34 @@ def summarise(data: xr.Dataset, weights: Any = None) -> xr.Dataset:
     alpha = np.full(heads, 1 / heads) if weights is None else np.asarray(weights, float)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
-    outer = xr.DataArray(np.outer(alpha, alpha), dims=(HEAD, HEAD2))
-    diagonal = xr.DataArray(np.eye(heads) / heads, dims=(HEAD, HEAD2))
+    outer, diagonal = np.outer(alpha, alpha), np.eye(heads) / heads
     # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
-        pairs = xr.DataArray((1 - np.eye(heads)) / (heads * (heads - 1)), dims=(HEAD, HEAD2))
+        pairs = (1 - np.eye(heads)) / (heads * (heads - 1))
+    # Plain arrays: labelled ones would take longer than small problems take to solve.
+    integrated = {
+        name: data[f"integrated_{name}"].transpose(..., HEAD, HEAD2).variable for name in PAIRS
+    }
 
-    def form(name: str, matrix: xr.DataArray) -> xr.DataArray:
-        return (data[f"integrated_{name}"] * matrix).sum((HEAD, HEAD2), skipna=False)
+    def form(name: str, matrix: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
+            return np.sum(integrated[name].values * matrix, axis=(-2, -1))
 
     signal, noise = "signal_covariance", "noise_covariance"
-    out = data.assign(
-        squared_bias=form("bias_product", outer),
-        signal_variance=form(signal, diagonal),
-        noise_variance=form(noise, diagonal),
-        cross_signal_covariance=form(signal, pairs),
-        cross_noise_covariance=form(noise, pairs),
-        ensemble_variance=form(signal, outer) + form(noise, outer),
-    )
-    out["variance"] = out["signal_variance"] + out["noise_variance"]
-    out["covariance"] = out["cross_signal_covariance"] + out["cross_noise_covariance"]
-    out["mse"] = out["squared_bias"] + out["ensemble_variance"]
-    out["mean_head_mse"] = form("bias_product", diagonal) + out["variance"]
-    return out
+    found = {
+        "squared_bias": form("bias_product", outer),
+        "signal_variance": form(signal, diagonal),
+        "noise_variance": form(noise, diagonal),
+        "cross_signal_covariance": form(signal, pairs),
+        "cross_noise_covariance": form(noise, pairs),
+        "ensemble_variance": form(signal, outer) + form(noise, outer),
+    }
+    found["variance"] = found["signal_variance"] + found["noise_variance"]
+    found["covariance"] = found["cross_signal_covariance"] + found["cross_noise_covariance"]
+    found["mse"] = found["squared_bias"] + found["ensemble_variance"]
+    found["mean_head_mse"] = form("bias_product", diagonal) + found["variance"]
+    dims = integrated[signal].dims[:-2]
+    return data.assign({name: (dims, values) for name, values in found.items()})
 
 
 def mcse(estimates: xr.DataArray) -> xr.DataArray:

@@ -36,6 +36,6 @@ def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
     spec = "docs/examples/decompose.yaml"
     programs, loaded, printed = start("decompose", spec, cache=tmp_path)
     own = [name for name in programs if name != "_multi_slice"]  # JAX's: keys to several devices
-    assert own == ["first_order_arrays", "run_batches"]
+    assert own == ["run_batches"]
     assert not loaded & {"matplotlib", "numpyro", "scipy.stats", "seaborn", "sklearn"}
     assert start("decompose", spec, cache=tmp_path)[2] == printed

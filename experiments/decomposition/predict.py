@@ -4,6 +4,7 @@ from typing import Any
 
 import xarray as xr
 
+from sims.runtime import in_threads
 from sims.specification import Problem
 from sims.terms import SCALARS
 from sims.theory import predict as theory
@@ -16,13 +17,16 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     have 2 d_k dimensions.
     """
     settings = experiment.settings | experiment.settings.get(fidelity, {})
-    found = {}
-    for point in experiment.points(fidelity):
+
+    def both(point: Any) -> xr.Dataset:
         problem: Problem = point.spec.build()
         first = theory(*problem)
         if point.spec.heads.width <= settings["exact_width"]:
             exact = theory(*problem, order="exact", rtol=settings["exact_rtol"])
             names = [k for s in SCALARS if s in exact for k in (s, f"{s}_error")]
             first = first.assign({f"exact_{name}": exact[name] for name in names})
-        found[point.name] = first
-    return found
+        return first
+
+    points = experiment.points(fidelity)
+    found = in_threads(both, points)
+    return {point.name: data for point, data in zip(points, found, strict=True)}

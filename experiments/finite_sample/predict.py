@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sims.runtime import in_threads
 from sims.specification import Problem
 from sims.terms import SCALARS
 from sims.theory import predict as theory
@@ -21,17 +22,21 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     sizes = np.array(settings["curve"])
     rtol = experiment.theory.rtol
-    found, seen = {}, set()
-    for point in experiment.points(fidelity):
-        problem: Problem = point.spec.build()
-        exact = theory(*problem, order="exact", rtol=rtol)
-        first = theory(*problem)
-        found[point.name] = exact.assign({f"first_{k}": first[k] for k in SCALARS if k in first})
+    points = experiment.points(fidelity)
+    carries: dict[str, str] = {}
+    for point in points:
         at = {k: v for k, v in point.coordinates.items() if k != "n"}
-        if repr(at) not in seen:
-            seen.add(repr(at))
-            found[point.name] = found[point.name].assign(_curves(problem, sizes, rtol))
-    return found
+        carries.setdefault(repr(at), point.name)
+
+    def both(point: Any) -> xr.Dataset:
+        problem: Problem = point.spec.build()
+        exact, first = theory(*problem, order="exact", rtol=rtol), theory(*problem)
+        found = exact.assign({f"first_{k}": first[k] for k in SCALARS if k in first})
+        carrier = point.name in carries.values()
+        return found.assign(_curves(problem, sizes, rtol)) if carrier else found
+
+    found = in_threads(both, points)
+    return {point.name: data for point, data in zip(points, found, strict=True)}
 
 
 def _curves(problem: Problem, sizes: np.ndarray, rtol: float) -> dict[str, Any]:

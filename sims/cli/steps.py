@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from functools import cache
 from inspect import signature
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -90,6 +91,7 @@ def _run_road(
     ``more(data, points, store, suffix)``, if given, has the last word on the points' data.
     """
     from sims import checkpoints, provenance, results
+    from sims.runtime import in_threads
 
     experiment.at(options.fidelity)
     output = _output(options, f"{road}.nc")
@@ -105,16 +107,22 @@ def _run_road(
             point.spec.build()  # an impossible point is reported before hours are spent on others
         store = output.parent / ".points"
         suffix = f"{road}-{_settings_digest(step, folder, settings)}"
-        data = {}
-        for index, point in enumerate(points):
+        done = count(1)
+
+        def finish(point: Any) -> Any:
             path = store / f"{point.digest}-{suffix}.npz"
             found = checkpoints.load(path)
             if found is None:
                 found = compute(point)
                 checkpoints.save(found, path)
-            data[point.name] = found
-            if sys.stderr.isatty() or index + 1 == len(points):
-                print(f"{options.experiment}: {road} {index + 1}/{len(points)}", file=sys.stderr)
+            index = next(done)
+            if sys.stderr.isatty() or index == len(points):
+                print(f"{options.experiment}: {road} {index}/{len(points)}", file=sys.stderr)
+            return found
+
+        # A simulation takes all cores by itself.
+        every = in_threads(finish, points) if road == "theory" else [finish(p) for p in points]
+        data = {point.name: found for point, found in zip(points, every, strict=True)}
         checkpoints.prune(store, road, suffix)
         if more is not None:
             data = more(data, {point.name: point for point in points}, store, suffix)

@@ -24,13 +24,15 @@ from sims.problem.kernels import Kernel
 from sims.theory import exact_batch as batch
 from sims.theory.exact_integrals import Head, Regression, Single, point_single
 from sims.theory.exact_pairs import Pair
-from sims.theory.exact_range import log_range
+from sims.theory.exact_range import compiled_log, log_range
 from sims.theory.exact_scattered import scattered_pair
 from sims.theory.exact_solve import Solution, compare
 from sims.theory.quadrature import sobol_normal
 
 SIZES = (11, 13, 15, 17)
 """log2 of the number of points, by level."""
+ROOMS = (13, 17)
+"""log2 of the sizes of arrays that hold them: two levels share a program."""
 TAIL = 1e-7
 """Share of any integral left outside the range of log s."""
 STEP = 0.4
@@ -79,8 +81,9 @@ def ambient_single(
     regression: Regression,
 ) -> Single:
     """:func:`~sims.theory.exact_integrals.point_single` for each set of points."""
+    *sets, used = rule
     return jax.lax.map(
-        lambda r: point_single(kernel, count, step, n, phase, r, head, regression), rule
+        lambda r: point_single(kernel, count, step, n, phase, (*r, used), head, regression), sets
     )
 
 
@@ -115,9 +118,11 @@ def ambient_pair(
             xi,
             xi,
             log_weight.reshape(blocks),
+            used // 1024,
         )
 
-    return jax.lax.map(replicate, (rule, singles))
+    *sets, used = rule
+    return jax.lax.map(replicate, (tuple(sets), singles))
 
 
 def _no_rule(*_: Any) -> None:
@@ -143,7 +148,10 @@ def solve_ambient(
     out.converged[:] = False
     for size in SIZES[: max_level + 1]:
         sets = [sample_points(task.design, size, seed) for seed in range(batch.RANDOMISATIONS)]
-        rule = tuple(np.stack(part) for part in zip(*sets, strict=True))
+        points, log_weight = (np.stack(part) for part in zip(*sets, strict=True))
+        # Points behind the first 2^size are no part of any sum.
+        behind = (0, 0), (0, 2 ** next(room for room in ROOMS if room >= size) - 2**size)
+        rule = np.pad(points, (*behind, (0, 0))), np.pad(log_weight, behind), np.asarray(2**size)
         for q in range(len(queries)):
             if not out.converged[q].all():
                 _query(out, task, heads, n, queries[q], q, float(truth[q]), rule, rtol)
@@ -175,18 +183,19 @@ def _query(
     )
     regression = Regression(*known)
     frames = np.asarray(heads.frames)
+    points, log_weight, used = rule[0], rule[1][:, : rule[2]], int(rule[2])
     lows, counts = [], []
     for h in range(heads.count):
         log_kernel = np.asarray(
-            heads.kernel.log_value(
-                jnp.asarray(frames[h].T @ x)[:, None, None],
-                jnp.asarray(np.moveaxis(rule[0] @ frames[h], 2, 0)),
+            compiled_log(heads.kernel)(
+                (frames[h].T @ x)[:, None, None],
+                np.moveaxis(points @ frames[h], 2, 0),
                 heads.bandwidth[h],
             )
-        )
+        )[:, :used]
         if not compact and np.isneginf(log_kernel).any():
             raise InputError("heads.kernel", "vanishes somewhere", "Kernel(…, support=radius)")
-        weight = rule[1] - np.log(len(rule[1]))
+        weight = log_weight - np.log(len(log_weight))
         low, high, out.effective_keys[q, h] = log_range(
             weight.ravel(), log_kernel.ravel(), n, TAIL, compact
         )
@@ -195,7 +204,7 @@ def _query(
         counts.append(int(np.ceil((high - low) / STEP)) + 2)
     count = batch.bucket(max(counts))
     if n == 1 and not compact:
-        _one_key(out, task, q, rule, rtol, truth)
+        _one_key(out, task, q, (points[:, :used], log_weight), rtol, truth)
         return
     if count > batch.MAX_COUNT:
         out.put_unknown(q)

@@ -1,11 +1,14 @@
-"""Stacks of integrals on all devices: the methods, their node rules by level, and the runner.
+"""Stacks of integrals on all cores: the methods, their node rules by level, and the runner.
 
 Compiling costs more than computing, so a program serves as many calls as it can: numbers of nodes
-and of items are data, not shapes, and sizes that are shapes take few values.
+and of items are data, not shapes, ranks are padded, and sizes that are shapes
+take few values. A program runs its items one after another on one core; parts of a stack run in
+threads, so no number depends on how many there are.
 """
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,13 +18,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
 
 from sims.problem.kernels import Kernel
+from sims.runtime import host_devices
 from sims.theory import exact_integrals as integrals
 from sims.theory import exact_pairs as pairs
 from sims.theory import exact_scattered as scattered
-from sims.theory.exact_integrals import Single
+from sims.theory.exact_integrals import LEAST_RANK, Single
 from sims.theory.exact_pairs import Pair
 from sims.theory.quadrature import ball_rule, sobol_normal
 
@@ -63,6 +66,8 @@ def polar(
 @lru_cache(maxsize=16)
 def hermite_grid(k: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss–Hermite nodes (count^k, k) and weights for N(0, I_k)."""
+    if not k:
+        return np.zeros((1, 0)), np.ones(1)
     node, weight = np.polynomial.hermite_e.hermegauss(count)
     grid = np.stack(np.meshgrid(*[node] * k, indexing="ij"), axis=-1).reshape(-1, k)
     product = np.prod(np.stack(np.meshgrid(*[weight] * k, indexing="ij"), axis=-1), axis=-1)
@@ -87,26 +92,27 @@ class Method:
         name: shown in the result's attributes: ``polar``, ``product`` (of polar grids),
             ``hermite`` (polar times Gauss–Hermite), ``sobol`` (randomised quasi-Monte Carlo).
         function: of :mod:`sims.theory.exact_integrals` or :mod:`sims.theory.exact_pairs`.
-        rule: ``(ranks, level, count, grading) -> arrays``, or None where this level is out of
-            reach; grading as in :func:`~sims.theory.quadrature.ball_rule`.
+        rule: ``(ranks, level, count, grading, frozen) -> arrays``, or None where this level is out
+            of reach; grading as in :func:`~sims.theory.quadrature.ball_rule`, ``frozen`` the number
+            of directions in which the second head sees exactly what the first sees.
         random: whether the result has a leading axis of independent randomisations.
         kind: ``Single`` or ``Pair``, what it gives.
     """
 
     name: str
     function: Callable[..., Any]
-    rule: Callable[[tuple[int, ...], int, int, int], Any]
+    rule: Callable[..., Any]
     random: bool
     kind: Any
 
 
 def _padded(points: np.ndarray, log_weight: np.ndarray) -> tuple[Any, ...]:
     """With nodes of weight 0 up to 1024·8^j, and the number of those that count."""
-    size, used = 1024, len(points)
+    size, (used, k) = 1024, points.shape
     while size < used:
         size *= 8
     return (
-        np.pad(points, ((0, size - used), (0, 0))),
+        np.pad(points, ((0, size - used), (0, max(LEAST_RANK - k, 0)))),
         np.pad(log_weight, (0, size - used), constant_values=-np.inf),
         np.asarray(used),
     )
@@ -117,28 +123,42 @@ def _padded_polar(rule: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
     return _padded(radius[:, None] * direction, np.log(weight))
 
 
-def _single_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+@lru_cache(maxsize=64)
+def _single_rule(
+    ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
+) -> Any:
     rule = polar(SINGLE_SIZES, ranks[0], level, grading)
     return _padded_polar(rule) if len(rule[0]) * count <= MAX_RESPONSES else None
 
 
-def _product_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+@lru_cache(maxsize=64)
+def _product_rule(
+    ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
+) -> Any:
     rules = tuple(polar(PAIR_SIZES, k, level, grading) for k in ranks)
     if len(rules[0][0]) * len(rules[1][0]) > MAX_PAIR_NODES:
         return None
     return tuple(_padded_polar(rule) for rule in rules)
 
 
-def _hermite_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+@lru_cache(maxsize=64)
+def _hermite_rule(
+    ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
+) -> Any:
     rule = polar(PAIR_SIZES, ranks[0], level, grading)
-    points, weights = hermite_grid(ranks[1], _grown({1: 14, 2: 8}.get(ranks[1], 6), level))
+    free = ranks[1] - frozen
+    points, weights = hermite_grid(free, _grown({0: 1, 1: 14, 2: 8}.get(free, 6), level))
+    # Frozen directions come first, at v = 0.
+    points = np.pad(points, ((0, 0), (frozen, 0)))
     if len(rule[0]) * len(points) * count > 4 * MAX_RESPONSES:
         return None
     # For integrals against dv, the density of z taken out.
     return _padded_polar(rule), _padded(points, np.log(weights) + 0.5 * np.sum(points**2, axis=1))
 
 
-def _sobol_rule(ranks: tuple[int, ...], level: int, count: int, grading: int) -> Any:
+def _sobol_rule(
+    ranks: tuple[int, ...], level: int, count: int, grading: int, frozen: int = 0
+) -> Any:
     size = 11 + 2 * level
     return sobol_set(sum(ranks), size) if size <= 19 else None
 
@@ -164,10 +184,11 @@ def methods_for_pair(
 ) -> list[Method]:
     """The method for a pair, and the one to fall back on where its rule is out of reach.
 
-    The product grid has to resolve the conditional law's width √(1−ρ²); where that is small,
+    The product grid has to resolve the conditional law's widths √(1−ρ_j²); where they are small,
     integrating over it by Gauss–Hermite is cheaper, if head g's kernel has no kink away from head
     h's centre (concentric: the kinks coincide). Quasi-Monte Carlo above six dimensions.
     """
+    widths = np.sqrt(np.maximum(1 - correlation**2, 0.0))
     width = float(np.sqrt(np.maximum(1 - correlation[0] ** 2, 0.0))) if correlation.size else 1.0
     largest = max(ranks)
     if largest > 3 or (largest == 3 and width < 0.35):
@@ -175,13 +196,15 @@ def methods_for_pair(
     if kernel.name not in SMOOTH:
         resolved = width > {1: 0.02}.get(largest, 0.35)
         return [HERMITE] if concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
-    return [PRODUCT if width > {1: 0.1}.get(largest, 0.35) else HERMITE, PAIR_SOBOL]
+    # One narrow direction costs the product grid less than two.
+    wide = {1: width > 0.1, 2: width > 0.2 and np.prod(widths) > 0.35**2}.get(largest, True)
+    return [PRODUCT if wide else HERMITE, PAIR_SOBOL]
 
 
 CURVES = frozenset({"hit", "weight", "weighted"})
 """Fields of a result that have an entry for each point of the grid in log s."""
 CAPACITY = 16
-"""Items that a device takes at once."""
+"""Items that a call takes at most."""
 
 
 @cache
@@ -193,28 +216,18 @@ def _jitted(
     shapes: tuple[tuple[int, ...], ...],
     length: int,
 ) -> Any:
-    """Over packed items (devices, CAPACITY, ·), of which the first ``used`` count."""
-    mesh = Mesh(np.array(jax.devices()), ("items",))
-    shared, split = PartitionSpec(), PartitionSpec("items")
+    """Over packed items (CAPACITY, ·), of which the first ``used`` count."""
 
     def batch(step: Any, n: Any, phase: Any, rule: Any, used: Any, packed: Any) -> Any:
         def one(index: Any, out: Any) -> Any:
-            item = _unpack(packed[0, index], tree, shapes)
+            item = _unpack(packed[index], tree, shapes)
             result = function(kernel, count, step, n, phase, rule, *item)
             row = jnp.concatenate([leaf.ravel() for leaf in result])
             return jax.lax.dynamic_update_index_in_dim(out, row, index, 0)
 
-        return jax.lax.fori_loop(0, used[0], one, jnp.zeros((CAPACITY, length)))[None]
+        return jax.lax.fori_loop(0, used, one, jnp.zeros((CAPACITY, length)))
 
-    return jax.jit(
-        jax.shard_map(
-            batch,
-            mesh=mesh,
-            in_specs=(shared, shared, shared, shared, split, split),
-            out_specs=split,
-            check_vma=False,
-        ),
-    )
+    return jax.jit(batch)
 
 
 def _unpack(row: Any, tree: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
@@ -227,16 +240,23 @@ def _unpack(row: Any, tree: Any, shapes: tuple[tuple[int, ...], ...]) -> Any:
 
 
 _programs: dict[Any, Future[Any]] = {}
+_guard = threading.Lock()
 _compilers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="compile")
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(host_devices(), thread_name_prefix="integrals")
 
 
 def _program(function: Any, arguments: tuple[Any, ...]) -> Future[Any]:
     """Compiled ahead, beside what runs meanwhile; each function and shape once."""
     abstract = jax.tree.map(lambda a: jax.ShapeDtypeStruct(np.shape(a), a.dtype), arguments)
     key = function, jax.tree.structure(abstract), tuple(jax.tree.leaves(abstract))
-    if key not in _programs:
-        _programs[key] = _compilers.submit(lambda: _compile(function.lower(*abstract)))
-    return _programs[key]
+    with _guard:
+        if key not in _programs:
+            _programs[key] = _compilers.submit(lambda: _compile(function.lower(*abstract)))
+        return _programs[key]
 
 
 def _compile(lowered: Any) -> Any:
@@ -268,37 +288,31 @@ class Job:
 
     def _call(self, items: Sequence[Any]) -> tuple[Any, tuple[Any, ...], list[Any]]:
         """Function, arguments for these items, and the shapes of a result's parts."""
-        devices = len(jax.devices())
         leaves, tree = jax.tree.flatten(self.items[0])
         shapes = tuple(np.shape(leaf) for leaf in leaves)
         lead = (RANDOMISATIONS,) if self.method.random else ()
         fields = self.method.kind._fields
         parts = [lead + ((self.count,) if name in CURVES else ()) for name in fields]
-        function = _jitted(
-            self.method.function,
-            self.kernel,
-            self.count,
-            tree,
-            shapes,
-            sum(math.prod(part) for part in parts),
-        )
-        packed = np.zeros((devices, CAPACITY, sum(math.prod(shape) for shape in shapes)))
+        length = sum(math.prod(part) for part in parts)
+        with _guard:  # or two threads would make, and compile, two of them
+            function = _jitted(self.method.function, self.kernel, self.count, tree, shapes, length)
+        packed = np.zeros((CAPACITY, sum(math.prod(shape) for shape in shapes)))
         for index, item in enumerate(items):
-            row = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(item)])
-            packed[index % devices, index // devices] = row
-        used = np.array([len(items[device::devices]) for device in range(devices)])
+            packed[index] = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(item)])
         scalars = np.asarray(self.step), np.asarray(float(self.n))
-        return function, (*scalars, self.phase, self.rule, used, packed), parts
+        return function, (*scalars, self.phase, self.rule, np.asarray(len(items)), packed), parts
 
     def run(self) -> Any:
         """The results stacked, as numpy arrays."""
-        chunk, results = CAPACITY * len(jax.devices()), []
-        for start in range(0, len(self.items), chunk):
-            items = self.items[start : start + chunk]
-            function, arguments, parts = self._call(items)
-            out = np.asarray(_program(function, arguments).result()(*arguments))
-            results.append(np.swapaxes(out, 0, 1).reshape(-1, out.shape[-1])[: len(items)])
-        rows = np.concatenate(results)
+        size = min(CAPACITY, math.ceil(len(self.items) / host_devices()))
+        function, arguments, parts = self._call([])
+        program = _program(function, arguments).result()
+
+        def part_from(start: int) -> Any:
+            items = self.items[start : start + size]
+            return np.asarray(program(*self._call(items)[1]))[: len(items)]
+
+        rows = np.concatenate(list(_workers().map(part_from, range(0, len(self.items), size))))
         ends = np.cumsum([math.prod(part) for part in parts])[:-1]
         return self.method.kind(
             *(

@@ -89,6 +89,9 @@ BLOCK = 16
 """Grids in log s are multiples of this: within a block X grows by known factors."""
 TILE = 128
 """Nodes taken at once."""
+LEAST_RANK = 2
+"""Coordinates of a node on a grid. Heads of lower rank get some that are always 0: they change no
+number, and spare a program for each rank."""
 
 
 def tile(array: Array, index: Array, size: int = TILE) -> Array:
@@ -140,9 +143,10 @@ def stacked_responses(kernel: Kernel, head: Head, xi: Array, step: Array, count:
     return jnp.concatenate([hit, once])
 
 
-def moments(regression: Regression, angle: Array, about: Array) -> tuple[Array, Array]:
-    """``E[m | node] − about`` and ``E[(m − about)² | node]`` at angles (…, J)."""
-    cosine, sine = jnp.cos(angle), jnp.sin(angle)
+def moments(
+    regression: Regression, cosine: Array, sine: Array, about: Array
+) -> tuple[Array, Array]:
+    """``E[m | node] − about`` and ``E[(m − about)² | node]``, from cos θ and sin θ (…, J)."""
     mean = cosine @ regression.mean - about
     variance = jnp.sum(
         (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine, axis=-1
@@ -177,7 +181,8 @@ def single(
 
     def add(index: Array, total: Array) -> Array:
         xi, log_weight = nodes(index)
-        mean, square = moments(regression, phase + xi @ regression.first.T, origin)
+        angle = phase + xi @ regression.first.T
+        mean, square = moments(regression, jnp.cos(angle), jnp.sin(angle), origin)
         hit, once, x = responses(kernel, head, log_kernel(kernel, head, xi), step, count)
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1
@@ -269,7 +274,8 @@ def sobol_single(
 
     def replicate(normal: Array) -> Single:
         points, log_weight = draw(proposal, normal)
-        return point_single(kernel, count, step, n, phase, (points, log_weight), head, regression)
+        rule = points, log_weight, len(points)
+        return point_single(kernel, count, step, n, phase, rule, head, regression)
 
     return jax.lax.map(replicate, rule)
 
@@ -280,12 +286,12 @@ def point_single(
     step: Array,
     n: Array,
     phase: Array,
-    rule: tuple[Array, Array],
+    rule: tuple[Array, Array, Array | int],
     head: Head,
     regression: Regression,
 ) -> Single:
-    """:func:`single` on points (N, k) with log weights (N,)."""
-    points, log_weight = rule
+    """:func:`single` on points (N, k) with log weights (N,), of which the first ``used`` count."""
+    points, log_weight, used = rule
     return single(
         kernel,
         count,
@@ -295,5 +301,5 @@ def point_single(
         head,
         regression,
         lambda index: (tile(points, index), tile(log_weight, index)),
-        len(points),
+        used,
     )

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array
 
 from sims.problem import Heads
-from sims.theory.exact_integrals import Head, Proposal, Single
+from sims.problem.kernels import KERNELS, Kernel, over_coordinates
+from sims.theory.exact_integrals import LEAST_RANK, Head, Proposal, Regression, Single
 from sims.theory.exact_law import GaussianLaw, PairProjection, Projection
 from sims.theory.exact_pairs import Mehler
 from sims.theory.exact_range import Range
@@ -18,20 +20,63 @@ GRID_WIDEN = 1.1
 """The same for grids, which need less: their weights are not random."""
 
 
-def head_arrays(projection: Projection, extent: Range) -> Head:
-    """A head as the integrals take it."""
-    shape = extent.radius * projection.shape
-    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * projection.rank * np.log(2 * np.pi)
+def _quadratic_log(query: Array, key: Array, bandwidth: Array) -> Array:
+    """``−½ ‖q − k‖²`` over all coordinates but the last, of which k enters linearly."""
+    del bandwidth
+    return over_coordinates(lambda q, k: -0.5 * (q - k) ** 2, query[:-1], key[:-1]) + key[-1]
+
+
+QUADRATIC = Kernel("quadratic", _quadratic_log)
+"""The gaussian and the softmax kernel in one, so that they share their programs."""
+_SHARED = (KERNELS["gaussian"], KERNELS["softmax"])
+
+
+def program_kernel(kernel: Kernel) -> Kernel:
+    """The kernel that integrals of this one are compiled with."""
+    return QUADRATIC if kernel in _SHARED else kernel
+
+
+def _pad(array: Any, *sizes: int) -> Any:
+    """With zeros behind, to at least these sizes (as ``np.pad``, at a tenth of its time)."""
+    out = np.zeros([max(size, least) for size, least in zip(array.shape, sizes, strict=True)])
+    out[tuple(slice(size) for size in array.shape)] = array
+    return out
+
+
+def head_arrays(kernel: Kernel, projection: Projection, extent: Range, padded: bool) -> Head:
+    """A head as the integrals take it, ``padded`` to the rank that grids have at least."""
+    k, shape = projection.rank, extent.radius * projection.shape
+    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * k * np.log(2 * np.pi)
+    matrix, query, bandwidth = projection.map, projection.query, projection.bandwidth
+    if program_kernel(kernel) is QUADRATIC:
+        rows = max(len(query), LEAST_RANK)
+        linear = kernel is KERNELS["softmax"]
+        parts = np.zeros((rows + 1, k)), np.zeros(rows + 1)
+        if linear:
+            parts[0][-1] = query @ matrix / bandwidth**2
+        else:
+            parts[0][: len(query)], parts[1][: len(query)] = matrix / bandwidth, query / bandwidth
+        (matrix, query), bandwidth = parts, 1.0
+    rank = LEAST_RANK if padded else 0
     arrays: Any = (
-        projection.map,
-        projection.query,
-        projection.centre,
-        shape,
-        projection.bandwidth,
+        _pad(matrix, 0, rank),
+        query,
+        _pad(projection.centre, rank),
+        _pad(shape, rank, rank),
+        bandwidth,
         extent.low,
         log_scale,
     )
     return Head(*arrays)
+
+
+def _padded(regression: Regression) -> Regression:
+    """With zero loadings on the coordinates that padding adds; a ``second`` of no columns stays."""
+    first, second = (
+        _pad(part, 0, LEAST_RANK) if part.size else part
+        for part in (regression.first, regression.second)
+    )
+    return regression._replace(first=first, second=second)
 
 
 @dataclass
@@ -66,9 +111,10 @@ class One:
         excess = _excess(self.extent)
         return _gaussian(np.eye(self.head.rank) + excess, self.extent.shift)
 
-    def arrays(self, random: bool, law: GaussianLaw) -> tuple[Any, ...]:
-        items = (head_arrays(self.head, self.extent), law.given_one(self.head))
-        return (*items, self.proposal()) if random else items
+    def arrays(self, kernel: Kernel, random: bool, law: GaussianLaw) -> tuple[Any, ...]:
+        head = head_arrays(kernel, self.head, self.extent, not random)
+        regression = law.given_one(self.head)
+        return (head, regression, self.proposal()) if random else (head, _padded(regression))
 
 
 @dataclass
@@ -99,6 +145,11 @@ class Two:
     def ranks(self) -> tuple[int, int]:
         return self.view.first.rank, self.view.second.rank
 
+    @property
+    def frozen(self) -> int:
+        """Directions, the first ones, in which head g sees exactly what head h sees."""
+        return int(np.sum(self.view.correlation == 1.0))
+
     def count(self, step: float) -> int:
         return max(self.first.count(step), self.second.count(step))
 
@@ -127,29 +178,37 @@ class Two:
         excess = rotation.T @ _excess(self.second.extent) @ rotation
         covariance = np.linalg.inv(np.eye(other) + scale[:, None] * excess * scale)
         pull = covariance * scale
-        root = GRID_WIDEN * np.linalg.cholesky(covariance)
+        root = np.linalg.cholesky(covariance)
+        root[:, self.frozen :] *= GRID_WIDEN
         arrays: Any = (
-            pull @ rotation.T @ self.second.extent.shift,
-            -pull @ excess @ into,
-            root,
+            _pad(pull @ rotation.T @ self.second.extent.shift, LEAST_RANK),
+            _pad(-pull @ excess @ into, LEAST_RANK, LEAST_RANK),
+            _pad(root, LEAST_RANK, LEAST_RANK),
             np.sum(np.log(np.diag(root))),
         )
         return Conditional(*arrays)
 
     def arrays(
-        self, curves: tuple[Single, Single], method: str, law: GaussianLaw
+        self, kernel: Kernel, curves: tuple[Single, Single], method: str, law: GaussianLaw
     ) -> tuple[Any, ...]:
+        grid = method != "sobol"
         heads = (
-            head_arrays(self.view.first, self.first.extent),
-            head_arrays(self.view.second, self.second.extent),
+            head_arrays(kernel, self.view.first, self.first.extent, grid),
+            head_arrays(kernel, self.view.second, self.second.extent, grid),
         )
         rho = self.view.correlation
-        if method == "product":
-            gap = 1 - rho**2
-            arrays: Any = (rho / gap, 0.5 * rho**2 / gap, -0.5 * np.sum(np.log(gap)))
-            return heads, curves, law.given_both(self.view), Mehler(*arrays)
-        extra = self.conditional() if method == "hermite" else self.proposal()
-        return heads, curves, law.given_rest(self.view), rho, extra
+        if not grid:
+            return heads, curves, law.given_rest(self.view), rho, self.proposal()
+        if method == "hermite":
+            regression = _padded(law.given_rest(self.view))
+            return heads, curves, regression, _pad(rho, LEAST_RANK), self.conditional()
+        gap = 1 - rho**2
+        arrays: Any = (
+            _pad(rho / gap, LEAST_RANK),
+            _pad(0.5 * rho**2 / gap, LEAST_RANK),
+            -0.5 * np.sum(np.log(gap)),
+        )
+        return heads, curves, _padded(law.given_both(self.view)), Mehler(*arrays)
 
 
 def _excess(extent: Range) -> np.ndarray:
@@ -178,8 +237,14 @@ class Identity:
         self._query = np.einsum("qd,hdi->qhi", queries, frames)
         self._bandwidth = np.asarray(heads.bandwidth)
 
+        self._singles: dict[tuple[int, int], bytes] = {}
+
     def single(self, q: int, h: int) -> bytes:
-        return self._name(self._cross[h, h], self._target[h], self._query[q, h], self._bandwidth[h])
+        if (q, h) not in self._singles:
+            self._singles[q, h] = self._name(
+                self._cross[h, h], self._target[h], self._query[q, h], self._bandwidth[h]
+            )
+        return self._singles[q, h]
 
     def pair(self, q: int, h: int, g: int) -> bytes:
         return self.single(q, h) + self.single(q, g) + self._name(self._cross[h, g])

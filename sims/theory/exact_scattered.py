@@ -71,31 +71,33 @@ def scattered_pair(
     xi: Array,
     rest: Array,
     log_weight: Array,
+    used: Array | int,
 ) -> Pair:
     """A pair on scattered nodes.
 
     They come in blocks, so that the responses stay in cache: ``xi`` is ξ_h (blocks, N, k_h),
-    ``rest`` is v (blocks, N, k_g), ``log_weight`` (blocks, N) holds the density.
+    ``rest`` is v (blocks, N, k_g), ``log_weight`` (blocks, N) holds the density. The first
+    ``used`` blocks count.
     """
 
-    def block(total: Array, item: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        x, v, log_w = item
+    def block(index: Array, total: Array) -> Array:
+        x, v, log_w = xi[index], rest[index], log_weight[index]
         angle = x @ regression.first.T + v @ regression.second.T + phase
-        mean, square = moments(regression, angle, singles[0].centre)
+        mean, square = moments(regression, jnp.cos(angle), jnp.sin(angle), singles[0].centre)
         left = stacked_responses(kernel, heads[0], x, step, count)
         right = stacked_responses(kernel, heads[1], _second(correlation, x, v), step, count)
         right = right * jnp.exp(log_w)
         measured = jnp.concatenate([right, right * mean, right[count:] * square])
-        return total + left @ measured.T, None
+        return total + left @ measured.T
 
-    total, _ = jax.lax.scan(block, jnp.zeros((2 * count, 5 * count)), (xi, rest, log_weight))
+    total = jax.lax.fori_loop(0, used, block, jnp.zeros((2 * count, 5 * count)))
     return _terms(kernel, step, n, singles, total)
 
 
-COLUMNS = {1: 16}
-"""Gauss–Hermite points taken at once, by the rank of v; 64 above."""
-AT_ONCE = 512
-"""Nodes taken at once."""
+COLUMNS = 32
+"""Gauss–Hermite points taken at once: more would be idle where v has one free direction."""
+ROWS = 16
+"""Nodes of head h taken at once."""
 
 
 def hermite_pair(
@@ -115,40 +117,45 @@ def hermite_pair(
 
     For nearly aligned heads, whose joint density a product grid cannot resolve. The Gauss–Hermite
     grid moves with ξ_h to where both the conditional density and K_g are large. Head h responds
-    once a node of its own: head g's responses are summed over v first.
+    once a node of its own: head g's responses are summed over v first. Angles are a sum of one term
+    a node and one a point, ``θ = α(ξ_h) + β(z)``, so cosines are products of few.
     """
     (ball, log_ball, used), (points, log_point, used_points) = rule
-    size = COLUMNS.get(points.shape[1], 64)
-    rows, columns = AT_ONCE // size, tiles(used_points, size)
+    rows, columns = tiles(used, ROWS), tiles(used_points, COLUMNS)
+    beta = points @ (regression.second @ conditional.root).T
+    cos_beta, sin_beta = jnp.cos(beta), jnp.sin(beta)
 
     def contract(i: Array, total: Array) -> Array:
-        xi, log_xi = nodes_of(heads[0], tile(ball, i, rows), tile(log_ball, i, rows))
+        xi, log_xi = nodes_of(heads[0], tile(ball, i, ROWS), tile(log_ball, i, ROWS))
+        centre = conditional.offset + xi @ conditional.slope.T
+        alpha = xi @ regression.first.T + centre @ regression.second.T + phase
+        cos_alpha, sin_alpha = jnp.cos(alpha)[:, None], jnp.sin(alpha)[:, None]
 
         def add(j: Array, part: Array) -> Array:
-            z = tile(points, j, size)
-            centre = conditional.offset + xi @ conditional.slope.T
-            v = centre[:, None] + z @ conditional.root.T
-            x = jnp.broadcast_to(xi[:, None], (rows, size, xi.shape[1]))
-            angle = x @ regression.first.T + v @ regression.second.T + phase
-            mean, square = moments(regression, angle, singles[0].centre)
-            log_weight = tile(log_point, j, size) - 0.5 * jnp.sum(v**2, axis=2)
+            v = centre[:, None] + tile(points, j, COLUMNS) @ conditional.root.T
+            a, b = tile(cos_beta, j, COLUMNS), tile(sin_beta, j, COLUMNS)
+            mean, square = moments(
+                regression,
+                cos_alpha * a - sin_alpha * b,
+                sin_alpha * a + cos_alpha * b,
+                singles[0].centre,
+            )
+            log_weight = tile(log_point, j, COLUMNS) - 0.5 * jnp.sum(v**2, axis=2)
             measures = jnp.exp(log_weight)[..., None] * jnp.stack(
                 [jnp.ones_like(mean), mean, square], axis=2
             )
-            y = _second(correlation, x, v).reshape(rows * size, -1)
-            log_k = log_kernel(kernel, heads[1], y).reshape(rows, size)
+            y = _second(correlation, xi[:, None], v).reshape(ROWS * COLUMNS, -1)
+            log_k = log_kernel(kernel, heads[1], y).reshape(ROWS, COLUMNS)
             hit, once, _ = responses(kernel, heads[1], log_k, step, count)
             return part + jnp.concatenate([hit, once], axis=1) @ measures
 
-        part = jax.lax.fori_loop(0, columns, add, jnp.zeros((rows, 2 * count, 3)))
+        part = jax.lax.fori_loop(0, columns, add, jnp.zeros((ROWS, 2 * count, 3)))
         part = part * jnp.exp(log_xi + conditional.log_scale)[:, None, None]
         measured = jnp.concatenate([part[..., 0], part[..., 1], part[:, count:, 2]], axis=1)
         return total + stacked_responses(kernel, heads[0], xi, step, count) @ measured
 
     empty = jnp.zeros((2 * count, 5 * count))
-    return _terms(
-        kernel, step, n, singles, jax.lax.fori_loop(0, tiles(used, rows), contract, empty)
-    )
+    return _terms(kernel, step, n, singles, jax.lax.fori_loop(0, rows, contract, empty))
 
 
 def sobol_pair(
@@ -187,6 +194,7 @@ def sobol_pair(
             points[:, :k].reshape(*blocks, k),
             points[:, k:].reshape(*blocks, points.shape[1] - k),
             log_weight.reshape(blocks),
+            blocks[0],
         )
 
     return jax.lax.map(replicate, (rule, singles))

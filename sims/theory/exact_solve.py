@@ -12,7 +12,7 @@ from sims.problem import Heads
 from sims.problem.kernels import Kernel
 from sims.theory import exact_batch as batch
 from sims.theory.exact_integrals import Single
-from sims.theory.exact_items import Identity, One, Two
+from sims.theory.exact_items import Identity, One, Two, program_kernel
 from sims.theory.exact_law import GaussianLaw, pair
 from sims.theory.exact_pairs import Pair
 from sims.theory.exact_range import GRADING, pilot
@@ -207,12 +207,13 @@ class Refinement:
                 if id(two.first) in curves and id(two.second) in curves:
                     method = self._method(two, level, count)
                     if method is not None:
-                        groups[method, two.ranks, count].append(two)
+                        groups[method, two.ranks, two.frozen, count].append(two)
             jobs = []
-            for (method, ranks, count), members in groups.items():
+            for (method, ranks, frozen, count), members in groups.items():
                 self.methods.add(method.name)
                 items = [
                     two.arrays(
+                        self.kernel,
                         (
                             _cut(*curves[id(two.first)], count, method.random, self.compact),
                             _cut(*curves[id(two.second)], count, method.random, self.compact),
@@ -222,7 +223,7 @@ class Refinement:
                     )
                     for two in members
                 ]
-                rule = method.rule(ranks, level, count, self.grading)
+                rule = method.rule(ranks, level, count, self.grading, frozen)
                 jobs.append((self._job(method, count, step, rule, items), members))
             for job, members in jobs:
                 result = job.run()
@@ -242,8 +243,8 @@ class Refinement:
             seen.add((method, two.ranks, count))
             numbers: Any = [np.zeros(count if f in batch.CURVES else ()) for f in Single._fields]
             blank = _cut(Single(*numbers), False, count, method.random, self.compact)
-            items = [two.arrays((blank, blank), method.name, self.law)]
-            rule = method.rule(two.ranks, 0, count, self.grading)
+            items = [two.arrays(self.kernel, (blank, blank), method.name, self.law)]
+            rule = method.rule(two.ranks, 0, count, self.grading, two.frozen)
             self._job(method, count, step, rule, items)
 
     def _method(self, two: Two, level: int, count: int) -> batch.Method | None:
@@ -251,14 +252,15 @@ class Refinement:
         for method in batch.methods_for_pair(
             self.kernel, two.ranks, two.view.correlation, two.concentric
         ):
-            if method.rule(two.ranks, level, count, self.grading) is not None:
+            if method.rule(two.ranks, level, count, self.grading, two.frozen) is not None:
                 return method
         return None
 
     def _job(
         self, method: batch.Method, count: int, step: float, rule: Any, items: Sequence[Any]
     ) -> batch.Job:
-        return batch.Job(method, self.kernel, count, step, self.n, self.law.phase, rule, items)
+        kernel = program_kernel(self.kernel)
+        return batch.Job(method, kernel, count, step, self.n, self.law.phase, rule, items)
 
     def _update_pair(self, two: Two, result: Pair, random: bool, rtol: float) -> None:
         value, error = compare(result, random, two.value, self.tail)
@@ -324,7 +326,7 @@ class Refinement:
             )
             if rule is not None:
                 self.methods.add(method.name)
-                items = [one.arrays(method.random, self.law) for one in members]
+                items = [one.arrays(self.kernel, method.random, self.law) for one in members]
                 jobs.append((self._job(method, count, step, rule, items), members))
         for job, members in jobs:
             result = job.run()

@@ -8,10 +8,13 @@ Reconstruction, from the ratio (delta-method) expansion of f̂ = N/D with N = (1
 D = (1/n) Σ K_i; the derivation stands in ``docs/theory.md``, "First order in 1/n".
 
 Designs: Gaussian, any Σ ⪰ 0. Targets: trigonometric series. Kernels: gaussian and softmax, any
-frames, one bandwidth a head. All float64; :func:`first_order_arrays` is differentiable in every
-argument but n's type (n may be a float array, so scaling laws can be taken far out).
+frames, one bandwidth a head. All float64. The formulas run on NumPy's arrays or JAX's, whichever
+they get: :func:`first_order_terms` is NumPy, where nothing needs compiling, and
+:func:`first_order_arrays` is JAX, differentiable in every argument but n's type (n may be a float
+array, so scaling laws can be taken far out).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -40,6 +43,15 @@ class Tilt(NamedTuple):
     covariance: Float[Array, "d d"]
 
 
+def _namespace(array: Any) -> Any:
+    """``numpy`` or ``jax.numpy``, by what the array is."""
+    return np if isinstance(array, np.ndarray) else jnp
+
+
+def _solve_lower(root: Array, right: Array) -> Array:
+    return jax.scipy.linalg.solve_triangular(root, right, lower=True)
+
+
 def gaussian_tilt(
     sigma: Float[Array, "d d"],
     frames: Float[Array, "m d k"],
@@ -55,15 +67,17 @@ def gaussian_tilt(
 
     (completing the square; G ≻ 0 for any frames, also when heads coincide).
     """
-    stacked = jnp.moveaxis(frames / bandwidth[:, None, None], 0, 1).reshape(len(sigma), -1)
+    xp = _namespace(queries)
+    stacked = xp.moveaxis(frames / bandwidth[:, None, None], 0, 1).reshape(len(sigma), -1)
     spread = sigma @ stacked
-    gram = jnp.eye(stacked.shape[1]) + stacked.T @ spread
-    root = jnp.linalg.cholesky(gram)
-    whitened = jax.scipy.linalg.solve_triangular(root, stacked.T @ queries.T, lower=True)
-    gain = jax.scipy.linalg.solve_triangular(root, spread.T, lower=True)
-    log_det = jnp.sum(jnp.log(jnp.diagonal(root)))
+    gram = xp.eye(stacked.shape[1]) + stacked.T @ spread
+    root = xp.linalg.cholesky(gram)
+    # NumPy has no triangular solve; the general one costs little here.
+    solve: Callable[..., Any] = np.linalg.solve if xp is np else _solve_lower
+    whitened, gain = solve(root, stacked.T @ queries.T), solve(root, spread.T)
+    log_det = xp.sum(xp.log(xp.diagonal(root)))
     return Tilt(
-        -log_det - 0.5 * jnp.sum(whitened**2, axis=0),
+        -log_det - 0.5 * xp.sum(whitened**2, axis=0),
         whitened.T @ gain,
         sigma - gain.T @ gain,
     )
@@ -80,9 +94,10 @@ def softmax_tilt(
     With ``v = Σ_h U_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
     tilting of a Gaussian).
     """
-    direction = jnp.einsum("mdk,mek,qe,m->qd", frames, frames, queries, bandwidth**-2)
+    scaled = frames / bandwidth[:, None, None]
+    direction = ((queries @ scaled) @ scaled.swapaxes(1, 2)).sum(0)
     mean = direction @ sigma
-    return Tilt(0.5 * jnp.sum(direction * mean, axis=1), mean, sigma)
+    return Tilt(0.5 * (direction * mean).sum(1), mean, sigma)
 
 
 TILTS = {"gaussian": gaussian_tilt, "softmax": softmax_tilt}
@@ -91,15 +106,16 @@ TILTS = {"gaussian": gaussian_tilt, "softmax": softmax_tilt}
 
 def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Array, " Q"]:
     """``E_S m = Σ_j a_j exp(−½ ω_jᵀC_Sω_j) cos(ω_j·μ_S + c_j)``, shape (Q,)."""
-    spread = jnp.einsum("jd,de,je->j", target.frequency, tilt.covariance, target.frequency)
+    xp = _namespace(tilt.mean)
+    spread = ((target.frequency @ tilt.covariance) * target.frequency).sum(1)
     angle = tilt.mean @ target.frequency.T + target.phase
-    return jnp.cos(angle) @ (target.amplitude * jnp.exp(-0.5 * spread))
+    return xp.cos(angle) @ (target.amplitude * xp.exp(-0.5 * spread))
 
 
-def tilted_product(
-    target: TrigonometricSeries, tilt: Tilt, first: Float[Array, " Q"], second: Float[Array, " Q"]
-) -> Float[Array, " Q"]:
-    """``E_S[(m − first)(m − second)]``, shape (Q,).
+def tilted_moments(
+    target: TrigonometricSeries, tilt: Tilt
+) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
+    """``E_S m`` and ``E_S m²``, shape (Q,) each.
 
     Products of cosines become cosines of sums and differences; with ``s_j = ω_j·μ + c_j`` and
     ``C_jk = ω_jᵀCω_k``::
@@ -109,19 +125,28 @@ def tilted_product(
 
     The (J, J) matrices are the same for all queries, which therefore cost one product each.
     """
+    xp = _namespace(tilt.mean)
     covariance = target.frequency @ tilt.covariance @ target.frequency.T
-    own = jnp.diagonal(covariance)
+    own = xp.diagonal(covariance)
     both = -0.5 * (own[:, None] + own[None, :])
     # The exponents are −½ Var(ω_j·X ± ω_k·X); the bound removes rounding above zero.
-    difference = jnp.exp(jnp.minimum(both + covariance, 0.0))
-    total = jnp.exp(jnp.minimum(both - covariance, 0.0))
+    difference = xp.exp(xp.minimum(both + covariance, 0.0))
+    total = xp.exp(xp.minimum(both - covariance, 0.0))
     angle = tilt.mean @ target.frequency.T + target.phase
-    cosine, sine = jnp.cos(angle) * target.amplitude, jnp.sin(angle) * target.amplitude
+    cosine, sine = xp.cos(angle) * target.amplitude, xp.sin(angle) * target.amplitude
     square = 0.5 * (
-        jnp.sum(cosine @ (difference + total) * cosine, axis=1)
-        + jnp.sum(sine @ (difference - total) * sine, axis=1)
+        xp.sum(cosine @ (difference + total) * cosine, axis=1)
+        + xp.sum(sine @ (difference - total) * sine, axis=1)
     )
-    return square - (first + second) * tilted_mean(target, tilt) + first * second
+    return cosine @ xp.exp(-0.5 * own), square
+
+
+def tilted_product(
+    target: TrigonometricSeries, tilt: Tilt, first: Float[Array, " Q"], second: Float[Array, " Q"]
+) -> Float[Array, " Q"]:
+    """``E_S[(m − first)(m − second)]``, shape (Q,)."""
+    mean, square = tilted_moments(target, tilt)
+    return square - (first + second) * mean + first * second
 
 
 class FirstOrder(NamedTuple):
@@ -157,17 +182,24 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
     Returns:
         The terms, the limits m*_h (Q, H) and log p_h (Q, H).
     """
+    return _closed_forms(task, heads, n, queries, jax.lax.map)
+
+
+def _closed_forms(
+    task: Task, heads: Heads, n: Any, queries: Any, each: Callable[[Any, Any], Any]
+) -> FirstOrder:
+    """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis."""
     tilt_of = TILTS[heads.kernel.name]
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
-    sigma, target = task.design.covariance, task.target
+    sigma, target, xp = task.design.covariance, task.target, _namespace(queries)
 
     def one(head: Array) -> tuple[Array, Array, Array]:
         tilt = tilt_of(sigma, heads.frames[head][None], heads.bandwidth[head][None], queries)
-        thrice = jnp.stack([head] * 3)
+        thrice = xp.stack([head] * 3)
         cube = tilt_of(sigma, heads.frames[thrice], heads.bandwidth[thrice], queries).log_mass
-        return tilted_mean(target, tilt), tilt.log_mass, jnp.exp(cube - 3 * tilt.log_mass)
+        return tilted_mean(target, tilt), tilt.log_mass, xp.exp(cube - 3 * tilt.log_mass)
 
-    limit, log_mass, third = jax.lax.map(one, jnp.arange(heads.count))
+    limit, log_mass, third = each(one, np.arange(heads.count))
     # Indices are constants: in JAX they took a quarter of the compile time.
     first, second = np.triu_indices(heads.count)
     place = np.zeros((heads.count, heads.count), int)
@@ -175,20 +207,22 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
     diagonal = np.diagonal(place)
 
     def pair(indices: tuple[Array, Array]) -> tuple[Array, Array, Array]:
-        chosen = jnp.stack(indices)
+        chosen = xp.stack(indices)
         tilt = tilt_of(sigma, heads.frames[chosen], heads.bandwidth[chosen], queries)
-        overlap = jnp.exp(tilt.log_mass - log_mass[chosen].sum(0))
-        product = tilted_product(target, tilt, limit[chosen[0]], limit[chosen[1]])
-        return overlap, overlap * product, tilted_mean(target, tilt)
+        overlap = xp.exp(tilt.log_mass - log_mass[chosen].sum(0))
+        mean, square = tilted_moments(target, tilt)
+        product = square - limit[chosen].sum(0) * mean + limit[chosen].prod(0)
+        return overlap, overlap * product, mean
 
     # One pair at a time: the (J, J) matrices of one pair live at once, not of all.
-    overlap, signal, mean = jax.lax.map(pair, (first, second))
+    overlap, signal, mean = each(pair, (first, second))
 
     def symmetric(values: Float[Array, "P Q"]) -> Float[Array, "Q H H"]:
-        return jnp.moveaxis(values[place], 2, 0)
+        return xp.moveaxis(values[place], 2, 0)
 
     own = overlap[diagonal]
-    bias = limit - target(queries) - own * (mean[diagonal] - limit) / n
+    truth = tilted_mean(target, Tilt(limit[0], queries, xp.zeros_like(sigma)))
+    bias = limit - truth - own * (mean[diagonal] - limit) / n
     return FirstOrder(
         bias.T,
         symmetric(signal) / n,
@@ -200,15 +234,10 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
     )
 
 
-# Compiling takes far longer than the closed forms themselves: XLA's older CPU emitters, and code
-# in one part, take a third of the time. (A program within another cannot have options.)
-_compiled_soon = jax.jit(
-    first_order_arrays,
-    compiler_options={
-        "xla_cpu_use_fusion_emitters": False,
-        "xla_cpu_parallel_codegen_split_count": 1,
-    },
-)
+def _one_by_one(function: Callable[[Any], Any], items: Any) -> Any:
+    """``jax.lax.map`` in NumPy, for a function that returns a tuple."""
+    rows = zip(*items, strict=True) if isinstance(items, tuple) else items
+    return tuple(np.stack(parts) for parts in zip(*map(function, rows), strict=True))
 
 
 def first_order_terms(
@@ -235,8 +264,10 @@ def first_order_terms(
     if heads.kernel.name not in TILTS:
         raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(TILTS)} (first order)")
     queries = check_compatible(task, heads, n, queries)
-    arrays = _compiled_soon(task, heads, float(n), queries)
-    bias = np.asarray(arrays.bias)
+    task, heads, queries = jax.tree.map(np.asarray, (task, heads, queries))
+    with np.errstate(over="ignore", invalid="ignore"):  # ∞ where n_eff is 0 to double precision
+        arrays = _closed_forms(task, heads, float(n), queries, _one_by_one)
+    bias = arrays.bias
     data = terms.assemble(
         bias,
         bias[:, :, None] * bias[:, None, :],

@@ -1,13 +1,23 @@
 """The parts of the exact theory: node rules, responses, sizes that are compiled."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from exact_problems import flat
 from scipy.special import gamma
 
+from sims.problem import Heads, Task, TrigonometricSeries
+from sims.problem.designs import isotropic
+from sims.problem.frames import equiangular
 from sims.problem.kernels import KERNELS
 from sims.theory import exact_batch as batch
-from sims.theory.exact_integrals import Head, responses
+from sims.theory.exact import exact_terms
+from sims.theory.exact_integrals import Head, log_kernel, responses
+from sims.theory.exact_items import Two, head_arrays, program_kernel
+from sims.theory.exact_law import GaussianLaw
+from sims.theory.exact_range import pilot
 from sims.theory.quadrature import ball_rule, sphere_area, sphere_rule
 
 pytestmark = pytest.mark.theory
@@ -65,3 +75,51 @@ def test_few_sizes_are_compiled():
     small, large = (batch.PRODUCT.rule((2, 2), level, 64, 1) for level in (0, 2))
     assert [np.shape(a) for r in small for a in r] == [np.shape(a) for r in large for a in r]
     assert int(small[0][2]) < int(large[0][2])
+
+
+def problem(width, angles):
+    rng = np.random.default_rng(3)
+    target = TrigonometricSeries(rng.normal(size=3), rng.normal(size=(3, 4)), rng.normal(size=3))
+    heads = Heads(equiangular(4, 2, width, angle=angles), "gaussian", 0.7)
+    return Task(isotropic(4), target, 0.5), heads, 20, 0.5 * rng.normal(size=(3, 4))
+
+
+def test_no_number_depends_on_how_many_threads_there_are(monkeypatch):
+    found = []
+    for count in (1, 3):
+        with ThreadPoolExecutor(count) as pool:
+            monkeypatch.setattr(batch, "host_devices", lambda n=count: n)
+            monkeypatch.setattr(batch, "_workers", lambda p=pool: p)
+            found.append(flat(exact_terms(*problem(1, 60))))
+    np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_padded_head_has_its_own_kernel(kernel, width):
+    """The kernel that both share, on coordinates that padding adds, against the kernel itself."""
+    task, heads, n, queries = problem(width, 60)
+    heads = Heads(heads.frames, kernel, 0.7)
+    view = GaussianLaw(task).project(heads, 0, queries[0])
+    own = KERNELS[kernel]
+    head = head_arrays(own, view, pilot(own, view, n, 1e-9), True)
+    nodes = np.random.default_rng(0).normal(size=(5, view.rank))
+    padded = np.pad(nodes, ((0, 0), (0, 2 - view.rank)))
+    shared = log_kernel(program_kernel(own), head, jnp.asarray(padded))
+    keys = view.map @ nodes.T
+    direct = own.log_value(view.query[:, None], keys, jnp.asarray(view.bandwidth))
+    np.testing.assert_allclose(shared, direct, rtol=1e-12)
+    assert head.centre.shape == (2,)
+
+
+def test_directions_that_both_heads_share_need_one_point(monkeypatch):
+    """One shared direction and one orthogonal one, with and without the points that add nothing."""
+    arguments = problem(2, [0, 90])
+    few = exact_terms(*arguments)
+    monkeypatch.setattr(Two, "frozen", 0)
+    many = exact_terms(*arguments)
+    assert "hermite" in few.attrs["method"]
+    np.testing.assert_allclose(flat(few), flat(many), rtol=1e-7)
+    points, _, used = batch.HERMITE.rule((2, 2), 0, 64, 1, 1)[1]
+    assert used < 20
+    np.testing.assert_array_equal(points[:, 0], 0)

@@ -171,6 +171,14 @@ def test_rotating_a_frame_within_its_subspace_changes_nothing(kernel):
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_numpy_and_jax_give_the_same(kernel):
+    task, heads, queries = random_problem(4, 6, 2, 3, kernel)
+    data, arrays = predict(task, heads, 80, queries), first_order_arrays(task, heads, 80, queries)
+    for name in ("bias", "signal_covariance", "noise_covariance", "n_eff", "n_third"):
+        np.testing.assert_allclose(data[name], getattr(arrays, name), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 def test_gradients_match_finite_differences(kernel):
     task, heads, queries = random_problem(5, 6, 2, 2, kernel)
 
