@@ -4,7 +4,7 @@ from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
-from sims.fingerprint import STEPS, also_reads, choose, fingerprint
+from sims.fingerprint import STEPS, accelerated, also_reads, choose, fingerprint
 
 try:
     FIDELITY, NAMES = choose(config)
@@ -50,8 +50,9 @@ for step, (reads, writes) in FILES.items():
         log:
             f"results/{FIDELITY}/logs/{writes[0]}.log",
         threads: CORES if step == "simulate" else 1
+        priority: {"simulate": 2, "predict": 1, "audit": 1}.get(step, 0)
         resources:
-            gpu=int(step == "simulate" and FIDELITY != "smoke"),
+            gpu=int(accelerated() and step == "simulate" and FIDELITY != "smoke"),
         params:
             run=lambda w, step=step: f"{step} {w.get('name', '')} --fidelity {FIDELITY}",
             code=lambda w, s=step: [CODE[s, n] for n in list(w) or NAMES],

@@ -12,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,11 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
 def experiments() -> list[str]:
     """Names of all experiments in the working directory."""
     return sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+
+
+def accelerated() -> bool:
+    """Whether JAX is installed for a GPU or TPU, on which simulations then take turns."""
+    return any(map(find_spec, ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu")))
 
 
 def fingerprint(step: str, experiment: str | Path, fidelity: str) -> str:
@@ -168,6 +174,8 @@ def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
     elif step in ("judge", "plot"):
         keys = ("settings", "claims") if step == "judge" else ("settings", "title")
         changes = {}
+    elif step == "ledger":  # adjusts for the number of all claims, judged or not
+        return {name: len(_yaml(folder_of(name)).get("claims") or ()) for name in experiments()}
     else:
         return whole if step == "report" else {}
     part = {key: whole.get(key) for key in keys}
