@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, bound, claim, equivalence, identity, ordering
+from sims.judgement import Verdict, bound, bounded_equivalence, claim, identity, ordering
 from sims.results import Results
 from sims.terms import jackknife
 
@@ -25,11 +25,12 @@ def variance_ratio(data: xr.Dataset) -> xr.DataArray:
 
 
 class Ratio(NamedTuple):
-    """Simulated ratio of a point, its MCSE, the predicted ratio; batches and name of the point."""
+    """A point's ratio: simulated, its MCSE, predicted, and a bound on theory's relative error."""
 
     value: float
     error: float
     predicted: float
+    slack: float
     batches: int
     name: str
 
@@ -39,9 +40,12 @@ def ratios(results: Results) -> dict[tuple[float, int], Ratio]:
     table = {}
     for name, at in results.points.items():
         value, error = jackknife(results.simulation[name], variance_ratio)
-        predicted = float(variance_ratio(results.theory[name]))
+        theory = results.theory[name]
+        predicted = float(variance_ratio(theory))
+        parts = ("ensemble_variance", "variance")
+        slack = sum(float(theory[f"{part}_error"] / theory[part]) for part in parts)
         table[at[ANGLE], at[COUNT]] = Ratio(
-            float(value), float(error), predicted, results.batches(name), name
+            float(value), float(error), predicted, slack, results.batches(name), name
         )
     return table
 
@@ -89,9 +93,10 @@ def judge(results: Results, experiment) -> list[Verdict]:
     verdicts.append(
         verdict(
             curve,
-            equivalence(
+            bounded_equivalence(
                 [r.value / r.predicted - 1 for r in spread],
                 [r.error / r.predicted for r in spread],
+                [r.slack for r in spread],
                 margin=curve.margin,
                 level=curve.level,
                 batches=[r.batches for r in spread],
