@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from sims import figures
 from sims.diversity import DEFINITIONS, VERSIONS, correlation, indices
-from sims.judgement import Verdict, equivalence, identity, ordering
+from sims.judgement import Verdict, bounded_equivalence, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
 if TYPE_CHECKING:
@@ -230,12 +231,14 @@ def _rises(results: Results, experiment: Any, chosen: Any) -> Any:
 
 
 def _ratios(results: Results, experiment: Any, chosen: Any) -> Any:
-    rows = []
+    rows, slack = [], []
     for pair in counterexamples(results).values():
         value, error, count = fall(*(errors_of(results, [point]) for point in pair))
-        less, more = (predicted(results, [point]) for point in pair)
+        known_to = [results.theory[point][["exact_mse", "exact_mse_error"]] for point in pair]
+        less, more = (float(data["exact_mse"]) for data in known_to)
+        slack.append(sum(float(data["exact_mse_error"] / data["exact_mse"]) for data in known_to))
         rows.append(((1 - value) / (more / less) - 1, error / (more / less), count, pair))
-    return _decided(equivalence, results, chosen, rows)
+    return _decided(partial(bounded_equivalence, bounds=slack), results, chosen, rows)
 
 
 def _searched(results: Results, experiment: Any, chosen: Any) -> Any:
@@ -327,11 +330,8 @@ def _map(ax: Axes, results: Results, verdicts: dict[str, Verdict], regimes: list
         ax.axhline(row - 0.5, color="black", lw=0.8)
     ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(order) - 0.5, -0.5))
     ax.set_yticks(range(len(order)), [f"{d}, {v}" for d, v in order], fontsize=6.5)
-    ax.set_xticks(
-        range(len(columns)),
-        [c.replace(" ", "\n", 1) if "\n" not in c else c for c in columns],
-        fontsize=6.5,
-    )
+    names = [c if "\n" in c else c.replace(" ", "\n", 1) for c in columns]
+    ax.set_xticks(range(len(columns)), names, fontsize=6.5)
     ax.xaxis.tick_top()
     ax.set_title("change of the MSE from a less to a more diverse configuration, worst pair")
     ax.tick_params(length=0)

@@ -28,8 +28,9 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
 
     There ``drawn_mse`` (target) is the ensemble's error for each of the setting ``draws`` targets,
     the same ones in every configuration, and ``drawn_covariance`` (head, head2) the mean over
-    them of the heads' integrated covariance. ``gram`` (head, head2) is that of the subspaces. The
-    first point of a counterexample also carries what the search found anew, of all searches.
+    them of the heads' integrated covariance. ``gram`` (head, head2) is that of the subspaces. Lines
+    in a plane, the counterexamples, also have ``exact_mse`` by exact theory; the first of them
+    carries what the search found anew, of all searches.
     """
     settings = experiment.settings | experiment.settings.get(fidelity, {})
     found: dict[str, xr.Dataset] = {}
@@ -39,6 +40,11 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         found[point.name] = theory(*problem).assign(
             gram=(("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))
         )
+        if (point.coordinates.get("heads.frames") or {}).get("kind") == "planar":
+            exact = theory(*problem, order="exact", rtol=experiment.theory.rtol)
+            found[point.name] = found[point.name].assign(
+                exact_mse=exact["mse"], exact_mse_error=exact["mse_error"]
+            )
         if point.coordinates.get("target.kind") != "rbf" or point.spec.target.seed != 1:
             continue
         if drawn is None:
