@@ -41,7 +41,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
             gram=(("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))
         )
         if (point.coordinates.get("heads.frames") or {}).get("kind") == "planar":
-            exact = theory(*problem, order="exact", rtol=experiment.theory.rtol)
+            exact = theory(task, heads, n, queries, order="exact", rtol=experiment.theory.rtol)
             found[point.name] = found[point.name].assign(
                 exact_mse=exact["mse"], exact_mse_error=exact["mse_error"]
             )

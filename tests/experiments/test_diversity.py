@@ -75,6 +75,7 @@ def made(experiment, error_of, found=1.1, shown=1.1) -> Results:
             # Common draws: what varies from batch to batch does so alike at all points.
             draws[term] = ("batch", mse * (1 + 0.01 * noise + 1e-4 * rng.standard_normal(BATCHES)))
             draws[f"{term}_mcse"] = 0.01 * mse
+        truth |= {"exact_mse": mse, "exact_mse_error": 1e-6 * mse}
         coordinates[point.name] = point.coordinates
         predicted[point.name] = xr.Dataset(truth)
         simulated[point.name] = xr.Dataset(draws, attrs={"replicates": 512})
@@ -85,7 +86,8 @@ def made(experiment, error_of, found=1.1, shown=1.1) -> Results:
         if name in ("mean, geometric", "one wave", "mean, noise")
     }
     for less, more in filter(None, chosen.values()):
-        predicted[more]["mse"] = shown * predicted[less]["mse"]
+        for kind in ("mse", "exact_mse"):
+            predicted[more][kind] = shown * predicted[less][kind]
         varied = 1 + 1e-4 * rng.standard_normal(BATCHES)
         simulated[more]["mse"] = shown * simulated[less]["mse"] * varied
     first = chosen["mean, geometric"][0]
