@@ -3,8 +3,8 @@
 The floor of a kernel evaluation: (flops of its exponent and of its part of the pair sums) ÷ the
 rate of a large matrix product + 1 ÷ the rate of exponentials, both measured in the same run on the
 same core. The exponent of width p costs 2p flops, the H(H + 1)/2 pair sums of a key H + 1 flops an
-evaluation. The exponential is XLA's; the C++ sums have
-their own, so that their share can exceed 100 %.
+evaluation. The exponential is XLA's; the C++ sums have their own, so that their share can exceed
+100 %.
 """
 
 from functools import partial

@@ -81,3 +81,13 @@ def test_needs_two_keys(make):
     task, heads, queries = make()
     with pytest.raises(InputError, match="control_variate"):
         estimate(task, heads, 1, queries, 3, control_variate=True)
+
+
+def test_switched_off_where_few_keys_are_attended_to(make):
+    """With fewer keys than the threshold there is no control, so nothing can be made worse."""
+    task, heads, queries = make("softmax")
+    run = {"batches": 2, "replicates_per_batch": 4, "precision": "float64"}
+    n = int(LEAST_N_EFF) - 1
+    plain = estimate(task, heads, n, queries, 3, **run)
+    same = estimate(task, heads, n, queries, 3, **run, control_variate=True)
+    assert_close(same, {name: plain[name].values for name in ("signal_covariance", "mse")}, 1e-12)
