@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence
+from sims.judgement import Verdict, bounded_equivalence, claim
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -53,10 +53,9 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     def said(regime: str, effects: list[Any], names: list[str]) -> None:
         wanted = claim(experiment, "unification", regime)
-        value = [x for e, _ in effects for x in np.ravel(e)]
-        error = [x for _, e in effects for x in np.ravel(e)]
-        finding = equivalence(
-            value, error, margin=wanted.margin, level=wanted.level, fixed=True,
+        value, error, slack = ([x for e in effects for x in np.ravel(e[i])] for i in range(3))
+        finding = bounded_equivalence(
+            value, error, slack, margin=wanted.margin, level=wanted.level, fixed=True,
             batches=min((results.batches(n) for n in names), default=2),
             replicates=min((int(results.simulation[n].attrs["replicates"]) for n in names),
                            default=0),
@@ -65,7 +64,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     for regime, wanted in REGIMES.items():
         names = [n for n, d in results.simulation.items() if _kind(d) == wanted]
-        said(regime, [gaps(results.simulation[n]) for n in names], names)
+        pooled = [gaps(results.simulation[n]) for n in names]
+        said(regime, [(*found, np.zeros_like(found[0])) for found in pooled], names)
     known = [n for n, d in results.theory.items() if np.isfinite(d["variance"])]
     said("variance and correlation by theory", [_against(results, n) for n in known], known)
     return verdicts
@@ -131,12 +131,12 @@ def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
 
 
-def _against(results: Results, name: str) -> tuple[list[float], list[float]]:
-    """Measured v and ρv over theory's, less 1."""
+def _against(results: Results, name: str) -> tuple[list[float], ...]:
+    """Measured v and ρv over theory's, less 1; MCSE; the bound on theory's own error."""
     found = []
     for term in ("variance", "covariance"):
         value, error = mean_and_error(results.simulation[name][term].values)
-        expected = float(results.theory[name][term])
-        found.append((value / expected - 1, error / expected))
-    values, errors = zip(*found, strict=True)
-    return list(values), list(errors)
+        theory = results.theory[name]
+        expected, slack = (float(theory[part]) for part in (term, f"{term}_error"))
+        found.append((value / expected - 1, error / expected, slack / expected))
+    return tuple(list(column) for column in zip(*found, strict=True))

@@ -32,8 +32,11 @@ def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         rows = []
         for batch in range(run.batches):
             few, many = (
-                agents((run.seed, index, part, batch), replicates, count)
-                for part, count in ((MEASURED, settings["measured"]), (POOLED, system["agents"]))
+                agents((run.seed, index, part, batch), replicates * times, count)
+                for part, times, count in (
+                    (MEASURED, system.get("measured_factor", 1), settings["measured"]),
+                    (POOLED, 1, system["agents"]),
+                )
             )
             rows.append((*moments(few[0]), pooled(many, sizes, lasting)))
         variance, covariance, pools = zip(*rows, strict=True)

@@ -71,7 +71,7 @@ def test_urn_by_enumeration(start):
         for i, j in same:
             same[i, j] += probability * (path[i] == path[j])
     system = {"initial": start, "evaporation": 0.0}
-    v, c = predict.ants(system, {"patches": 3, "reading_sd": 0.5})
+    (v, _), (c, _) = predict.ants(system, {"patches": 3, "reading_sd": 0.5})
     assert v == 1.25
     for value in same.values():  # every pair: the ants are exchangeable
         assert value == pytest.approx(c, rel=1e-12)
@@ -83,7 +83,7 @@ def test_ants_are_the_urn():
     sizes = {"patches": 10, "reading_sd": 0.5}
     system = {"initial": 0.2, "evaporation": 0.0}
     batches = [simulate.ants(system, sizes)((1, b), 2000, 6)[0] for b in range(10)]
-    v, c = predict.ants(system, sizes)
+    (v, _), (c, _) = predict.ants(system, sizes)
     expected = np.full((6, 6), c) + (v - c) * np.eye(6)
     gap = np.mean(batches, axis=0) - expected
     error = np.std(batches, axis=0, ddof=1) / np.sqrt(10)
@@ -91,7 +91,23 @@ def test_ants_are_the_urn():
     fading = {"initial": 5.0, "evaporation": 0.3}
     late = simulate.ants(fading, sizes)((2,), 4000, 40)[0]
     assert late[30, 39] > 2 * late[0, 1]
-    assert np.isnan(predict.ants(fading, sizes)[0])
+    assert np.isnan(predict.ants(fading, sizes)).all()
+
+
+@pytest.mark.theory
+def test_heads_tend_to_the_angle_law():
+    """Exact less first order falls like 1/n, four times per four times the keys, and is seen."""
+    from sims.theory import noise_covariance_law
+
+    gaps = []
+    for n in (512, 2048):
+        sizes = {"width": 1, "bandwidth": 0.6, "n": n, "scale": 0.4}
+        found = np.array(predict.heads({"angle": 60}, sizes))
+        law = [float(noise_covariance_law(np.array([a]), n, 1.0, 0.6, 0.4)) for a in (1.0, 0.5)]
+        assert (found[:, 1] < 1e-3 * found[:, 0]).all()
+        gaps.append(found[:, 0] / law - 1)
+    assert (np.abs(gaps[1]) > 1e-4).any()
+    np.testing.assert_allclose(gaps[0] / gaps[1], 4, rtol=0.1)
 
 
 @pytest.mark.theory
