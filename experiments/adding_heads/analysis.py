@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,7 +11,14 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence, identity, ordering
+from sims.judgement import (
+    Verdict,
+    bounded_equivalence,
+    claim,
+    equivalence,
+    identity,
+    ordering,
+)
 from sims.results import Results, common, mean_and_error
 
 if TYPE_CHECKING:
@@ -29,6 +37,7 @@ class Errors:
     def __init__(self, results: Results) -> None:
         self.batches: dict[tuple[int, int, float], np.ndarray] = {}
         self.theory: dict[tuple[int, int, float], float] = {}
+        self.exact: dict[tuple[int, int, float], tuple[float, float]] = {}
         self.name: dict[tuple[int, int, float], str] = {}
         for name, at in results.points.items():
             heads, width = at["heads.count"], at["heads.width"]
@@ -39,7 +48,11 @@ class Errors:
                 point = size, width, kind
                 self.batches[point] = _error(results.simulation[name], size)
                 self.name[point] = name
-                self.theory[point] = float(_error(results.theory[name], size))
+                theory = results.theory[name]
+                self.theory[point] = float(_error(theory, size))
+                if f"exact_{PARTS[0]}" in theory:
+                    value, bound = (_error(theory, size, f"exact_{{}}{end}") for end in ENDS)
+                    self.exact[point] = float(value), float(bound)
 
     def growing(self, kind: float) -> list[tuple[int, int, float]]:
         """Points of width :data:`WIDTH`, by H."""
@@ -68,10 +81,9 @@ class Errors:
         names = tuple(self.name[p] for p in (first, second, third))
         return Effect(*mean_and_error((a - 2 * b + c) / one), len(a), names)
 
-    def against_theory(self, point: Any) -> "Effect":
+    def against(self, law: float, point: Any) -> "Effect":
         """Simulated over predicted error, less 1."""
         value, error = mean_and_error(self.batches[point])
-        law = self.theory[point]
         return Effect(value / law - 1, error / law, len(self.batches[point]), (self.name[point],))
 
 
@@ -84,10 +96,14 @@ class Effect(NamedTuple):
     points: tuple[str, ...]
 
 
-def _error(data: xr.Dataset, heads: int) -> np.ndarray:
-    """Mean squared error of the average of the first heads; one a batch."""
-    names = ("bias_product", "signal_covariance", "noise_covariance")
-    matrix = np.sum([data[f"integrated_{name}"].values for name in names], axis=0)
+PARTS = ("integrated_bias_product", "integrated_signal_covariance", "integrated_noise_covariance")
+ENDS = ("", "_error")
+"""Of the names of an exact prediction and of the bound on its error."""
+
+
+def _error(data: xr.Dataset, heads: int, name: str = "{}") -> np.ndarray:
+    """Mean squared error of the average of the first heads, of the named matrices; one a batch."""
+    matrix = np.sum([data[name.format(part)].values for part in PARTS], axis=0)
     return matrix[..., :heads, :heads].mean((-2, -1))
 
 
@@ -108,6 +124,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     # Aligned heads are one head: an identity of every draw, here of every batch.
     same = claim(experiment, "adding-heads", "growing D, aligned heads")
     several = [p for p in split if p[0] > 1]
+    exact = list(errors.exact.values())
     best = min(split[1:-1], key=lambda p: errors.theory[p], default=split[-1])
     return [
         Verdict.of(same, results.experiment, identity(
@@ -124,7 +141,9 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
              [errors.drop((h, w, ALIGNED), (h, w, DIVERSE)) for h, w, _ in several]),
         said("fixed D, the best split", ordering,
              [errors.drop(end, best) for end in (split[0], split[-1])]),
-        said("theory", equivalence, [errors.against_theory(p) for p in errors.batches]),
+        said("theory", equivalence, [errors.against(errors.theory[p], p) for p in errors.batches]),
+        said("exact theory", partial(bounded_equivalence, bounds=[b / v for v, b in exact]),
+             [errors.against(errors.exact[p][0], p) for p in errors.exact]),
     ]  # fmt: skip
 
 
@@ -141,6 +160,7 @@ def numbers(results: Results) -> dict[str, Any]:
         "last": errors.drop(diverse[-2], diverse[-1]).value,
         "best_heads": best[0],
         "best_width": best[1],
+        "worst_exact": max(abs(errors.against(v, p).value) for p, (v, _) in errors.exact.items()),
         "least_n_eff": min(float(d["n_eff"].min()) for d in results.theory.values()),
     }
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence, identity, ordering
+from sims.judgement import Verdict, bounded_equivalence, claim, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 KERNEL, WIDTH = "heads.kernel", "heads.width"
 ANGLE, BANDWIDTH = "heads.frames.angle", "heads.bandwidth"
+FEW = "queries.count"
+"""Coordinate of the points that exact theory covers."""
 QUERIES_ALONE = 0.9
 """Share of the variance from which on the queries' error is taken for all of it."""
 Terms = Mapping[str, np.ndarray]
@@ -59,6 +61,20 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         # Part of the error is that of the queries, which more replicates alone do not lower.
         words = finding.reason.replace("replicates would", "replicates on more queries would")
         finding = replace(finding, reason=words)
+        verdicts.append(Verdict.of(wanted, results.experiment, finding))
+
+        rows = _exact(results, kernel)
+        wanted = claim(experiment, "angles", f"{kernel} kernel, exact")
+        finding = bounded_equivalence(
+            rows["correlation"] / rows["exact"] - 1,
+            rows["correlation_mcse"] / rows["exact"],
+            rows["bound"],
+            margin=wanted.margin,
+            level=wanted.level,
+            batches=rows["batches"],
+            replicates=results.replicates,
+            points=rows["name"].tolist(),
+        )
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     wanted = claim(experiment, "extremes", "aligned heads")
@@ -144,7 +160,11 @@ def numbers(results: Results) -> dict[str, Any]:
         "gap_softmax": float(gap[~gaussian].max()),
         "query_error": float((table["query_error"] / table["law"]).max()),
         "mcse": float((table["correlation_mcse"] / table["correlation"]).max()),
-        "least_kept": float(table["kept"].min()),
+        "gap_exact": max(
+            float((rows["correlation"] / rows["exact"] - 1).abs().max())
+            for rows in (_exact(results, kernel) for kernel in ("gaussian", "softmax"))
+        ),
+        "few": int(_exact(results, "gaussian")[FEW].iloc[0]),
         "least_keys": float(table["n_eff"].min()),
         "queries": int(next(iter(results.theory.values())).sizes["query"]),
         "n": int(next(iter(results.theory.values())).attrs["n"]),
@@ -153,17 +173,17 @@ def numbers(results: Results) -> dict[str, Any]:
 
 
 def _table(results: Results) -> pd.DataFrame:
-    """The results' table with correlation, law and variance kept, a row a point."""
+    """The results' table with correlation, law and variance kept, a row a point of many queries."""
     table = results.table()
+    if FEW in table:
+        table = table[table[FEW].isna()].reset_index(drop=True)
     extra = []
     for row in table.to_dict("records"):
         name, theory = row["name"], results.theory[row["name"]]
-        correlation = mean_and_error(results.pseudovalues(name, noise_correlation))
         kept = mean_and_error(results.pseudovalues(name, variance_kept))
         extra.append(
-            {
-                "correlation": correlation[0],
-                "correlation_mcse": correlation[1],
+            _correlation(results, name)
+            | {
                 "law": float(theory["law"]),
                 "query_error": _query_error(theory),
                 "queries": theory.sizes["query"],
@@ -173,6 +193,29 @@ def _table(results: Results) -> pd.DataFrame:
             }
         )
     return pd.concat([table, pd.DataFrame(extra)], axis=1)
+
+
+def _exact(results: Results, kernel: str) -> pd.DataFrame:
+    """Points of few queries: correlation, that of exact theory, the bound on its relative error."""
+    rows = []
+    for name, at in results.points.items():
+        if FEW in at and at[KERNEL] == kernel:
+            theory = results.theory[name]
+            parts = {p: theory[p].values for p in ("cross_noise_covariance", "noise_variance")}
+            rows.append(
+                {FEW: at[FEW], "name": name, "batches": results.batches(name)}
+                | _correlation(results, name)
+                | {
+                    "exact": float(noise_correlation(parts)),
+                    "bound": sum(float(theory[f"{p}_error"] / value) for p, value in parts.items()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _correlation(results: Results, name: str) -> dict[str, float]:
+    value, error = mean_and_error(results.pseudovalues(name, noise_correlation))
+    return {"correlation": value, "correlation_mcse": error}
 
 
 def _aligned(rows: pd.DataFrame) -> np.ndarray:

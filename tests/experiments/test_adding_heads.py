@@ -26,7 +26,11 @@ def made(heads: int, bias: float, variance: float, covariance: float, batches: b
     pairs = (noise if batches else 1.0) * np.broadcast_to(both, (*lead, heads))
     product = np.full((*lead, heads), bias**2)
     data = terms.assemble(np.full(lead, bias), product, pairs, np.zeros_like(pairs))
-    return data if batches else data.assign(n_eff=(("query", "head"), np.full((1, heads), 99.0)))
+    if batches:
+        return data
+    exact = {f"exact_{part}": data[part] for part in analysis.PARTS}
+    exact |= {f"{name}_error": 1e-6 * value for name, value in exact.items()}
+    return data.assign(exact).assign(n_eff=(("query", "head"), np.full((1, heads), 99.0)))
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +96,10 @@ def test_verdicts_can_fail(results, experiment):
     found = verdicts(worse, experiment)
     assert found["few diverse against many aligned"] == "refuted"
     assert found["fixed D, diverse against aligned"] == "refuted"
-    assert found["theory"] == "refuted"
+    assert found["theory"] == found["exact theory"] == "refuted"
+    slightly = changed(results, lambda at: at["heads.width"] == 2, 1.1)
+    found = verdicts(slightly, experiment)
+    assert (found["theory"], found["exact theory"]) == ("supported", "refuted")
     # Diverse heads under the name of aligned ones.
     names = {
         (at["heads.count"], at["heads.width"], at["design.correlation"]): n
