@@ -28,9 +28,10 @@ class Work:
         return replicates * self.queries * self.heads * self.n
 
     def problem(self) -> tuple[Task, Heads, jax.Array]:
-        """Orthogonal heads, an isotropic design, a smooth target of 64 cosines."""
+        """Orthogonal heads (H·d_k ≤ d), an isotropic design, a smooth target of 64 cosines."""
         basis = jax.random.orthogonal(jax.random.key(1), self.dimension, dtype=jnp.float64)
-        frames = basis.reshape(self.dimension, self.heads, self.width).transpose(1, 0, 2)
+        lines = basis[:, : self.heads * self.width]
+        frames = lines.reshape(self.dimension, self.heads, self.width).transpose(1, 0, 2)
         task = Task(
             DESIGNS["isotropic"](self.dimension),
             TARGETS["rbf"](self.dimension, lengthscale=4.0, features=64),

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,17 +14,20 @@ from benchmarks.problem import Work
 from sims.simulation import estimate
 from sims.simulation.native import usable
 
-LADDER = [1, 3, 10, 30, 100]
+LADDER = [1, 2, 5, 10, 20, 50, 100]
 CASES = {
-    "n": ({"n": 8192, "queries": 64}, 16, LADDER),
-    "replicates": ({"n": 8192, "queries": 64}, 16, LADDER),
-    "queries": ({"n": 4096, "queries": 512}, 4, LADDER),
+    "n": ({"n": 32768, "queries": 64}, 8, LADDER),
+    "replicates": ({"n": 16384, "queries": 64}, 16, LADDER),
+    "queries": ({"n": 4096, "queries": 1024}, 4, LADDER),
     "heads": ({"n": 4096, "queries": 512, "heads": 4}, 4, [1, 2, 4, 8, 16]),
 }
-"""By axis: the smallest sizes, the replicates, and what the axis is multiplied by (two decades).
+"""By axis: the smallest sizes, the replicates, and what the axis is multiplied by.
 
-Queries begin at 512: below about 200, drawing the keys costs more than weighing them.
+The smallest sizes are such that what a call costs anyway (some 20 milliseconds, and the keys of
+each replicate where queries grow) is a seventh of them at most.
 """
+MOST = 16
+"""Calls of the smallest sizes in a round: as much time as the largest, or as near as this gets."""
 
 
 def runner(axis: str, factor: int):
@@ -38,8 +42,11 @@ def runner(axis: str, factor: int):
 
 
 def simulation(replicates: int, **sizes):
-    """``seed -> CPU seconds`` of one call of the engine, compiled."""
-    work = Work(**sizes, dimension=4 * sizes.get("heads", 8))
+    """``seed -> CPU seconds`` of one call of the engine, compiled.
+
+    Heads grow in a space of fixed dimension, so that drawing the keys costs the same.
+    """
+    work = Work(**sizes, dimension=256 if "heads" in sizes else 32)
     task, heads, queries = work.problem()
     at_once = 2 if replicates < 16 else 4
 
@@ -55,12 +62,39 @@ def simulation(replicates: int, **sizes):
     return run
 
 
+def mean_seconds(runs: dict[int, Any], rounds: int) -> np.ndarray:
+    """Mean CPU seconds of each size, all sizes in random order.
+
+    Not the best of a few: a call of seconds cannot be as lucky as one of milliseconds, so that on
+    a shared machine the best makes cost look steeper than it is. Small sizes are called more often.
+    """
+    largest = max(runs)
+    calls = [f for f in runs for _ in range(rounds * min(MOST, largest // f))]
+    np.random.default_rng(0).shuffle(calls)
+    took: dict[int, list[float]] = {factor: [] for factor in runs}
+    for seed, factor in enumerate(calls, 1):
+        took[factor].append(runs[factor](seed))
+    return np.array([np.mean(times) for times in took.values()])
+
+
 def exponent(sizes, seconds) -> tuple[float, float]:
     """Slope of log cost on log size and half its 95 % interval (Student t)."""
     from scipy.stats import linregress, t
 
     fit = linregress(np.log(sizes), np.log(seconds))
     return fit.slope, float(t.ppf(0.975, len(sizes) - 2)) * fit.stderr
+
+
+def polynomial(heads: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, float]:
+    """(a, b, c) of a + b·H + c·H², none negative, and the largest relative gap to ``seconds``.
+
+    Relative least squares, so that few heads count as much as many.
+    """
+    from scipy.optimize import nnls
+
+    powers = np.vander(heads, 3, increasing=True)
+    law, _ = nnls(powers / seconds[:, None], np.ones(len(heads)))
+    return law, float(np.abs(powers @ law / seconds - 1).max())
 
 
 def peak(n: int, replicates: int, queries: int = 16) -> float:
@@ -89,21 +123,26 @@ def main(repeats: int = 3) -> None:
     """Print the tables."""
     usable(Work(n=1).problem()[1].kernel, "cpu", np.inf)  # the C++ sums, if they can be had
     tiny = simulation(4, n=32, queries=64)
-    fixed = min(tiny(seed) for seed in range(1, 6))
+    fixed = np.mean([tiny(seed) for seed in range(1, 21)])
     rows = []
     for axis, (base, replicates, ladder) in CASES.items():
-        runs = [runner(axis, factor) for factor in ladder]
-        # In turn, so that other work on the machine meets all sizes alike.
-        times = [[run(seed) for run in runs] for seed in range(1, repeats + 1)]
-        seconds = np.min(times, axis=0)
+        seconds = mean_seconds({factor: runner(axis, factor) for factor in ladder}, repeats)
         fits = [exponent(ladder, seconds - part) for part in (0.0, fixed)]
         text = ", ".join(f"{s:.3g}" for s in seconds)
         first = replicates if axis == "replicates" else base[axis]
         sizes = f"{first} to {first * ladder[-1]}"
         rows.append([axis, sizes, text, *(f"{slope:.3f} ± {half:.3f}" for slope, half in fits)])
         print(rows[-1], flush=True)
+        if axis == "heads":
+            counts = first * np.asarray(ladder, float)
+            law, gap = polynomial(counts, seconds)
+            shares = law[2] * counts**2 / (np.vander(counts, 3, increasing=True) @ law)
     columns = ("axis", "sizes", "CPU seconds", "exponent (95 %)", "less the fixed cost")
-    note = f"{description()} Fixed cost of a call: {1e3 * fixed:.0f} ms."
+    parts = " + ".join(f"{1e3 * c:.3g}{x}" for c, x in zip(law, ("", " H", " H²"), strict=True))
+    note = (
+        f"{description()} Fixed cost of a call: {1e3 * fixed:.0f} ms. Heads: {parts} ms, within "
+        f"{gap:.1%}; share of H²: " + ", ".join(f"{share:.0%}" for share in shares) + "."
+    )
     show("How cost grows, float32", columns, rows, note)
     cases = [(4096, 16), (4096, 160), (4096, 1600), (10**5, 4), (10**6, 4), (10**7, 4)]
     rows = [[str(n), str(r), f"{peak(n, r):.0f}"] for n, r in cases]

@@ -8,6 +8,9 @@ from sims.simulation.replicate import Blocks
 
 CACHE = 256 * 1024
 """Bytes of weights meant to stay in a CPU core's second-level cache."""
+GROUP = 256 * 1024**2
+"""Bytes of sums and results of the queries of one call on a CPU: of more, the time to fetch them
+from memory outweighs that of drawing the keys once more."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +43,21 @@ def working_set(shape: Shape, group: int, blocks: Blocks, at_once: int) -> int:
     reuse more than that. The datasets returned to the caller are not included.
     """
     h, item = shape.heads, shape.itemsize
+    once, each = _of_a_query(shape)
     rows = min(shape.n, DRAW_BLOCK)
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
     draws = rows * (8 * shape.dimension + 8) * item
     keys = blocks.keys * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
     weights = 2 * blocks.queries * h * blocks.keys * item
-    sums = 2 * group * h * (h + 4) * 8 + group * h * (h + 4) * item
-    one = draws + keys + weights + sums + group * h * (h + 2) * 8
-    moments = 2 * group * h * (3 * h + 3) * 8
-    in_flight = 2 * group * h * (5 * h + 3) * 8
-    return at_once * one + moments + in_flight
+    return at_once * (draws + keys + weights + group * each) + group * once
+
+
+def _of_a_query(shape: Shape) -> tuple[int, int]:
+    """Bytes a query takes: moments and results in flight; sums of one replicate."""
+    h = shape.heads
+    moments, in_flight = 2 * h * (3 * h + 3) * 8, 2 * h * (5 * h + 3) * 8
+    sums = 2 * h * (h + 4) * 8 + h * (h + 4) * shape.itemsize
+    return moments + in_flight, sums + h * (h + 2) * 8
 
 
 def make_plan(
@@ -87,6 +95,9 @@ def make_plan(
         queries = shape.queries
     queries = min(queries, shape.queries)
     group = min(query_group or shape.queries, shape.queries)
+    if cpu and not query_group:
+        parts = -(-group * sum(_of_a_query(shape)) // GROUP)
+        group = -(-group // parts)
     # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
     default = max(1, 1024 // shape.n) if cpu else 32
     at_once = _divisor(replicates, replicates_at_once or default)

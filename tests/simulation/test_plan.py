@@ -25,6 +25,18 @@ def test_plan_obeys_the_budget(budget, platform):
     assert 64 % plan.at_once == 0
 
 
+def test_many_queries_go_in_equal_groups():
+    """Not in tiny blocks, although the budget would allow those: on a CPU the sums go in groups."""
+    shape = Shape(queries=10**5, heads=8, dimension=32, width=4, terms=64, n=4096, itemsize=4)
+    plan = make_plan(shape, 4, 2**30, 1, streamed=False)
+    whole = make_plan(shape, 4, 2**40, 1, platform="gpu")
+    assert plan.blocks.queries > 1
+    assert plan.blocks.keys == 4096
+    assert 10**4 < plan.group < 10**5 == whole.group
+    groups = -(-(10**5) // plan.group)
+    assert groups * plan.group - 10**5 < groups * plan.blocks.queries  # little is padding
+
+
 def test_plan_says_what_it_needs():
     with pytest.raises(InputError, match=r"memory_budget.*>= "):
         make_plan(LARGE, 64, 2**20, 4)
