@@ -1,4 +1,4 @@
-"""Theory's terms of every regime, and the cost of a regression of H − 1 coefficients."""
+"""Exact terms of every regime, and the cost of a regression of H − 1 coefficients (first order)."""
 
 from typing import Any
 
@@ -13,8 +13,9 @@ from sims.weighting import WEIGHTINGS, risk
 def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
     """Every point's prediction, under the names that ``simulate`` gives them."""
     points = experiment.points(fidelity)
-    found = {point.name: terms_of(*point.spec.build()) for point in points}
     settings = experiment.settings | experiment.settings.get(fidelity, {})
+    exact: dict[str, Any] = {"order": "exact", "rtol": settings["exact_rtol"]}
+    found = {point.name: terms_of(*point.spec.build(), **exact) for point in points}
     asked = settings["cost"]
     spec = points[settings["regimes"].index(asked["regime"])].spec
     task, heads, n, _ = spec.build()
