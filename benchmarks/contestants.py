@@ -6,6 +6,7 @@ says so, all pair sums ``Σ w w``. A peer that is not installed raises :class:`M
 """
 
 import importlib
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -158,15 +159,17 @@ def statsmodels_regression(work: Work, dtype: str, replicates: int) -> Contestan
     def run(seed: int) -> object:
         rng = np.random.default_rng(seed)
         out = []
-        for _ in range(replicates):
-            keys, _, labels = _draw(rng, work, dtype, a)
-            fits = [
-                regression(labels, keys[h], "c" * work.width, "lc", bw=np.ones(work.width)).fit(
-                    a["q"][h]
-                )[0]
-                for h in range(work.heads)
-            ]
-            out.append(np.stack(fits))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of statsmodels' own random numbers
+            for _ in range(replicates):
+                keys, _, labels = _draw(rng, work, dtype, a)
+                fits = [
+                    regression(labels, keys[h], "c" * work.width, "lc", bw=np.ones(work.width)).fit(
+                        a["q"][h]
+                    )[0]
+                    for h in range(work.heads)
+                ]
+                out.append(np.stack(fits))
         return out
 
     return run
