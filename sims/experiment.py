@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from sims.errors import InputError
+from sims.formulas import sections
 from sims.validation import Strict, parse, read_yaml
 
 if TYPE_CHECKING:
@@ -168,9 +169,24 @@ class Point:
 
 
 def load_experiment(folder: str | Path) -> ExperimentSpec:
-    """The experiment in a folder."""
+    """The experiment in a folder.
+
+    Raises:
+        InputError: the file does not fit the schema, makes one claim twice, or names a section
+            that docs/theory.md does not have.
+    """
     path = Path(folder) / "experiment.yaml"
-    return parse(ExperimentSpec, read_yaml(path), str(path))
+    found = parse(ExperimentSpec, read_yaml(path), str(path))
+    anchors, seen = [f"#{anchor}" for anchor in sections()], set()
+    for claim in found.claims:
+        if (claim.id, claim.regime) in seen:
+            allowed = "each id and regime once"
+            raise InputError(f"{path}: claims", f"{claim.id}, {claim.regime}", allowed)
+        seen.add((claim.id, claim.regime))
+        if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
+            where = f"{path}: claims, {claim.id}, formula"
+            raise InputError(where, claim.formula, ", ".join(anchors))
+    return found
 
 
 def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import base64
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,11 @@ from markdown_it import MarkdownIt
 
 from sims.errors import InputError
 from sims.fingerprint import EXPERIMENTS, experiments
+from sims.formulas import sections
 from sims.judgement import PAPER_CLAIMS, VERDICTS, Verdict, read_ledger
 from sims.results import Results, provenance
 from sims.validation import read_yaml
 
-THEORY = Path("docs/theory.md")
 TEXTS = (
     ("Data-generating process", "data_generating_process"),
     ("Estimands", "estimands"),
@@ -102,6 +101,8 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
         for name in experiments()
         if (folder / name / "caption.md").is_file()
     ]
+    if not entries:
+        raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
     covered = {verdict.claim for verdict in ledger}
     audit = folder / "audit.json"
     template = _environment(html=True).from_string(
@@ -207,19 +208,9 @@ def _entry(folder: Path, name: str, verdicts: list[Verdict], linked: bool) -> di
 
 def _formulas(anchors: Iterable[str]) -> list[tuple[str, str]]:
     """Heading and text, as HTML, of the sections of docs/theory.md that the anchors name."""
-    text = THEORY.read_text(encoding="utf-8") if THEORY.is_file() else ""
-    parts = re.split(r"^#{2,3} (.+)$", text, flags=re.MULTILINE)
-    found = {
-        _slug(heading): (heading, body)
-        for heading, body in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    found = sections()
     chosen = [found[a.lstrip("#")] for a in anchors if a.lstrip("#") in found]
     return [(heading, _markdown.render(body)) for heading, body in chosen]
-
-
-def _slug(heading: str) -> str:
-    """The anchor that a Markdown heading gets on code hosts."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 def _rows(origin: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -319,3 +319,16 @@ def test_every_experiment_is_valid_at_every_fidelity(folder):
         assert points or (folder / "simulate.py").is_file()
     rows = [(c.id, c.regime) for c in experiment.claims]
     assert len(set(rows)) == len(rows)
+
+
+def test_claims_are_made_once_and_have_a_formula(tmp_path):
+    """A wrong anchor would be a dead link of the report; the same claim twice, one verdict."""
+    text = (ROOT / "experiments" / "head_count" / "experiment.yaml").read_text(encoding="utf-8")
+    for old, new, message in (
+        ('"#the-angle-law"', '"#the-angle-lore"', "formula: got '#the-angle-lore'; allowed: #"),
+        ("regime: any angle", "regime: aligned heads", "claims: got .*once"),
+    ):
+        assert old in text
+        (tmp_path / "experiment.yaml").write_text(text.replace(old, new), encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            load_experiment(tmp_path)

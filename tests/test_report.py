@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from sims import figures, report
+from sims import figures, formulas, report
 from sims.errors import InputError
 from sims.judgement import Verdict
 from sims.results import Results
@@ -50,7 +50,7 @@ def test_numbers_for_people(value, text):
 def test_formulas_are_found_by_anchor(tmp_path, monkeypatch):
     path = tmp_path / "theory.md"
     path.write_text("# T\n\n## First order in 1/n\n\n`a` < b\n\n### Next one\n\nc\n")
-    monkeypatch.setattr(report, "THEORY", path)
+    monkeypatch.setattr(formulas, "THEORY", path)
     assert report._formulas(["#first-order-in-1n", "#gone"]) == [
         ("First order in 1/n", "<p><code>a</code> &lt; b</p>\n")
     ]

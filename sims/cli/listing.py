@@ -37,8 +37,8 @@ def claims(options: Namespace) -> None:
 
     own = Path("results", options.fidelity, "ledger.json")
     published = Path("results", "published", "ledger.json")
-    source = next((path for path in (own, published) if path.is_file()), None)
-    verdicts = read_ledger(source) if source else []
+    ledgers = ((path, read_ledger(path)) for path in (own, published) if path.is_file())
+    source, verdicts = next((found for found in ledgers if found[1]), (None, []))
     extra = dict.fromkeys(v.claim for v in verdicts if v.claim not in PAPER_CLAIMS)
     rows: list[dict[str, Any]] = []
     for claim in [*PAPER_CLAIMS, *extra]:

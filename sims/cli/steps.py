@@ -190,6 +190,8 @@ def ledger(options: Namespace) -> None:
     output = _output(options, "ledger.json")
     files = [output.parent / name / "verdicts.json" for name in experiments()]
     found = [v for f in files if f.is_file() for v in read_ledger(f)]
+    if not found:
+        raise InputError(str(output.parent), "no verdicts", "a run: sims judge, or snakemake")
     write_verdicts(adjust(found, all_claims()), output)
 
 

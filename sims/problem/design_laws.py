@@ -228,8 +228,9 @@ class CustomDesign(Design):
             (heavier tailed than a Gaussian); None takes them from 4096 draws.
 
     Raises:
-        InputError: the sampler's shape is wrong or the prefix property fails, log_density does
-            not return one finite number (or −inf) a row, or the proposal does not fit.
+        InputError: the sampler fails, its shape is wrong, it ignores its key or the prefix
+            property fails; log_density does not return one finite number (or −inf) a row, or
+            belongs to another law than the draws; the proposal does not fit.
     """
 
     size: int = eqx.field(static=True)
@@ -250,7 +251,10 @@ class CustomDesign(Design):
         self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
         words = on_device(seeded_key("design.proposal", 0))
         key = jax.random.wrap_key_data(words, impl="threefry2x32")
-        draws = jnp.asarray(sampler(key, 4096, jnp.float64))
+        try:
+            draws = jnp.asarray(sampler(key, 4096, jnp.float64))
+        except TypeError as error:
+            raise InputError("design.sampler", error, "(key, n, dtype) -> (n, d)") from error
         if draws.shape != (4096, dimension):
             raise InputError("design.sampler", draws.shape, f"shape (n, {dimension})")
         check_finite("design.sampler", draws)
@@ -259,6 +263,10 @@ class CustomDesign(Design):
             raise InputError(
                 "design.sampler", "other rows for other n", "first m of n draws equal m draws"
             )
+        others = jnp.asarray(sampler(jax.random.fold_in(key, 1), 64, jnp.float64))
+        if jnp.allclose(others, draws[:64]):
+            allowed = "draws that follow from the key: jax.random.normal(key, …)"
+            raise InputError("design.sampler", "the same rows for another key", allowed)
         if log_density is not None:
             values = jnp.asarray(log_density(draws))
             if values.shape != (4096,) or not bool(jnp.all(jnp.isfinite(values))):
@@ -276,6 +284,8 @@ class CustomDesign(Design):
                 f"mean ({dimension},) and covariance ({dimension}, {dimension})",
             )
         check_covariance("design.proposal", self.covariance)
+        if log_density is not None:
+            _check_density(np.asarray(draws), log_density, *map(np.asarray, proposal))
 
     @property
     def dimension(self) -> int:
@@ -283,6 +293,47 @@ class CustomDesign(Design):
 
     def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)
+
+
+LEAST_DRAWS = 200
+"""Effective draws under which a density is not compared with its sampler."""
+
+
+def _check_density(
+    draws: np.ndarray,
+    log_density: Callable[[Array], Array],
+    mean: np.ndarray,
+    covariance: np.ndarray,
+) -> None:
+    """Compare draws with importance-weighted draws from a multivariate t around the proposal.
+
+    By bounded statistics, ``t_j`` and ``t_i t_j`` with ``t = tanh`` of standardised coordinates, at
+    8 standard errors: a law without a variance is as good as another, and the false-alarm rate of
+    a right density is below 1e-10.
+    """
+    from scipy.stats import multivariate_t
+
+    d = len(mean)
+    wide = multivariate_t(mean, 2.0 * covariance, df=4, allow_singular=True)
+    points = np.atleast_2d(wide.rvs(8 * len(draws), random_state=0).reshape(-1, d))
+    log_weight = np.asarray(log_density(jnp.asarray(points)), float) - wide.logpdf(points)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    if 1 / (weight**2).sum() < LEAST_DRAWS:
+        return
+
+    def statistics(x: np.ndarray) -> np.ndarray:
+        t = np.tanh((x - mean) / np.sqrt(np.diag(covariance)))
+        return np.hstack([t, (t[:, :, None] * t[:, None, :]).reshape(len(x), -1)])
+
+    here, there = statistics(draws), statistics(points)
+    expected = weight @ there
+    error = np.sqrt(here.var(0) / len(draws) + weight**2 @ (there - expected) ** 2)
+    gap = np.abs(here.mean(0) - expected)
+    if (gap > 8 * error + 1e-9).any():
+        worst = float((gap / np.maximum(error, 1e-12)).max())
+        allowed = "the density of the sampler's law"
+        raise InputError("design.log_density", f"{worst:.0f} standard errors off", allowed)
 
 
 def _number(field: str, value: Any) -> Float[Array, ""]:

@@ -21,7 +21,7 @@ from sims.problem.checks import (
     seeded_key,
 )
 from sims.problem.design_laws import Design
-from sims.problem.kernels import Kernel, get_kernel
+from sims.problem.kernels import KERNELS, Kernel, get_kernel
 from sims.problem.targets import TrigonometricSeries
 
 
@@ -32,6 +32,10 @@ class Task(eqx.Module):
         design: law of X in R^d.
         target: m, on the same R^d.
         noise_sd: σ ≥ 0.
+
+    Raises:
+        InputError: these are no design and no trigonometric series, their dimensions differ, or
+            σ is no number ≥ 0.
     """
 
     design: Design
@@ -39,6 +43,10 @@ class Task(eqx.Module):
     noise_sd: Float[Array, ""]
 
     def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: Any) -> None:
+        if not isinstance(design, Design):
+            raise InputError("design", design, "a Design, such as DESIGNS['isotropic'](d)")
+        if not isinstance(target, TrigonometricSeries):
+            raise InputError("target", target, "a TrigonometricSeries, such as TARGETS['rbf'](d)")
         if target.dimension != design.dimension:
             raise InputError(
                 "target.dimension",
@@ -62,7 +70,8 @@ class Heads(eqx.Module):
 
     Args:
         frames: U, shape (H, d, d_k); any frames, orthonormal or not.
-        kernel: a kernel's name, or a :class:`~sims.problem.kernels.Kernel`.
+        kernel: a kernel's name, or a :class:`~sims.problem.kernels.Kernel` of one's own, which is
+            evaluated at a few points to see that it is what it says.
         bandwidth: b > 0, a scalar or one a head (H,). The softmax kernel's temperature is b².
     """
 
@@ -86,6 +95,10 @@ class Heads(eqx.Module):
         else:
             self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
         self.kernel = get_kernel(kernel)
+        if KERNELS.get(self.kernel.name) is not self.kernel:  # those in KERNELS have tests
+            from sims.problem.kernel_check import check_kernel
+
+            check_kernel(self.kernel, self.width)
 
     @property
     def count(self) -> int:
@@ -145,12 +158,17 @@ QUERIES: dict[str, Callable[..., Array]] = {
 """Every law of queries: name to ``(dimension, count, …, seed) -> (Q, d)``."""
 
 
+MOST_KEYS = 2**53
+"""Largest n: integers beyond are not exact in float64."""
+
+
 def check_compatible(task: Task, heads: Heads, n: int, queries: Any) -> Float[Array, "Q d"]:
     """Check that the parts of a problem fit together; returns the queries as an array (Q, d)."""
     if heads.dimension != task.dimension:
         raise InputError("heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)")
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError("n", n, "an integer >= 1")
+    check_count("n", n)
+    if n > MOST_KEYS:
+        raise InputError("n", n, f"at most {MOST_KEYS}")
     queries = as_floats("queries", queries)
     if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
         raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")

@@ -142,7 +142,7 @@ def estimate(
     Raises:
         InputError: an argument cannot be used.
     """
-    queries = np.asarray(check_compatible(task, heads, n, queries))
+    queries, n = np.asarray(check_compatible(task, heads, n, queries)), int(n)
     if control_variate and n < 2:
         raise InputError("control_variate", control_variate, "False for a single key (n >= 2)")
     root = root_key(key_or_seed)

@@ -56,6 +56,8 @@ def predict(
     """
     if order not in ORDERS:
         raise InputError("order", order, ", ".join(ORDERS))
+    if order == "first" and options.keys() - {"weights"}:
+        raise InputError("options", sorted(options.keys() - {"weights"}), "weights (order first)")
     return ORDERS[order](task, heads, n, queries, **options)
 
 

@@ -219,6 +219,15 @@ def test_redundant_views(correlation):
             lambda: CustomDesign(2, lambda k, n, t: exponential(jax.random.fold_in(k, n), n, t)),
             "other rows for other n",
         ),
+        (
+            lambda: CustomDesign(2, lambda k, n, t: exponential(jax.random.key(0), n, t)),
+            "design.sampler: got 'the same rows for another key'",
+        ),
+        (lambda: CustomDesign(2, lambda k, n: jnp.ones((n, 2))), r"allowed: \(key, n, dtype\)"),
+        (
+            lambda: CustomDesign(2, exponential, lambda x: exponential_log_density(1.3 * x)),
+            "design.log_density: got .* standard errors off",
+        ),
         (lambda: CustomDesign(2, exponential, jnp.sum), "design.log_density: got"),
         (lambda: CustomDesign(2, exponential, proposal=([0.0], [[1.0]])), "design.proposal: got"),
         (lambda: DESIGNS["isotropic"](0), "dimension: got 0; allowed: an integer >= 1"),

@@ -20,6 +20,7 @@ from sims.problem import (
     check_compatible,
     gaussian_queries,
 )
+from sims.problem.kernel_check import check_kernel
 from sims.problem.kernels import get_kernel
 
 
@@ -205,3 +206,58 @@ def test_bad_input_is_named(call, line):
     with pytest.raises(InputError, match=line) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def _distance(q, k):
+    return jnp.sqrt(jnp.sum((q - k) ** 2, axis=0))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (Kernel("k", lambda q, k, b: -_distance(q, k) / b**2), "scaled=False"),
+        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "got nan"),
+        (Kernel("k", lambda q, k, b: -jnp.sum((q - k) ** 2, axis=-1)), "coordinates first"),
+        (Kernel("k", lambda q, k, b: -np.abs(np.asarray(q - k)).sum(0)), "in jax.numpy"),
+        (Kernel("k", lambda q, k: -_distance(q, k)), "bandwidth"),
+        (Kernel("k", lambda q, k, b: -_distance(q, k) / b, support=2.0), "support 2"),
+        (
+            Kernel("k", lambda q, k, b: -_distance(q, k) / b, lambda q, k, a: _distance(k, a)),
+            "log_ratio",
+        ),
+    ],
+)
+def test_kernel_of_ones_own_is_what_it_says(kernel, message):
+    """A wrong ``scaled`` would give other numbers without a word."""
+    with pytest.raises(InputError, match=message):
+        Heads(jnp.eye(3)[None, :, :2], kernel, 0.7)
+
+
+def test_kernels_of_ones_own_that_keep_their_word():
+    frames = jnp.eye(3)[None, :, :2]
+    Heads(frames, Kernel("k", lambda q, k, b: -_distance(q, k) / b**2, scaled=False), 0.7)
+    Heads(frames, Kernel("k", lambda q, k, b: -_distance(q, k) / b + b), 0.7)  # cancels
+    for kernel in KERNELS.values():  # as if it were one's own
+        check_kernel(kernel, 2)
+    jax.jit(
+        lambda b: Heads(frames, Kernel("k", lambda q, k, b: -_distance(q, k) / b), b).bandwidth
+    )(0.7)
+
+
+def test_parts_of_a_task_are_what_they_should_be():
+    design, target = DESIGNS["isotropic"](2), TARGETS["rbf"](2)
+    for parts, field in (
+        (("isotropic", target, 1.0), "design"),
+        ((design, lambda x: x[:, 0], 1.0), "target"),
+    ):
+        with pytest.raises(InputError, match=field):
+            Task(*parts)
+
+
+def test_n_may_be_numpys_but_not_astronomical():
+    task = Task(DESIGNS["isotropic"](2), TARGETS["rbf"](2), 1.0)
+    heads = Heads(jnp.eye(2)[None], "gaussian", 1.0)
+    check_compatible(task, heads, np.int64(7), jnp.zeros((1, 2)))
+    for n in (10**30, 2.0, True):
+        with pytest.raises(InputError, match="n: got"):
+            check_compatible(task, heads, n, jnp.zeros((1, 2)))
