@@ -190,7 +190,13 @@ def read(
         points = json.loads(root.attrs["points"])
         return {name: found[name] for name in points}, points, json.loads(root.attrs["provenance"])
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(str(path), type(error).__name__, "a result file of a run") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: str | Path, error: Exception) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        return InputError(str(path), "no file", "a result file: run sims simulate and sims predict")
+    return InputError(str(path), type(error).__name__, "a result file of a run")
 
 
 def provenance(path: str | Path) -> dict[str, Any]:
@@ -199,7 +205,7 @@ def provenance(path: str | Path) -> dict[str, Any]:
         with xr.open_dataset(path, engine="h5netcdf") as root:
             return json.loads(root.attrs["provenance"])
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(str(path), type(error).__name__, "a result file of a run") from None
+        raise _unreadable(path, error) from None
 
 
 def _structure(data: xr.Dataset) -> str:

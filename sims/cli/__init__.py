@@ -219,5 +219,5 @@ def _fidelity(parser: argparse.ArgumentParser) -> None:
         "--fidelity",
         default="standard",
         choices=FIDELITIES,
-        help="smoke: seconds; standard: minutes on 4 cores (default); paper: a GPU or a cluster",
+        help="smoke: a minute or two; standard: minutes on 4 cores (default); paper: a cluster",
     )

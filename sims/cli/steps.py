@@ -147,7 +147,9 @@ def judge(options: Namespace) -> None:
     asked = sorted((c.id, c.regime, c.margin) for c in experiment.claims)
     if judged != asked:
         # A margin that is not the one fixed in advance would be no test.
-        raise InputError(f"{folder.name}/analysis.py: claims, regimes, margins", judged, f"{asked}")
+        wrong = sorted({*judged} ^ {*asked}) or judged
+        allowed = f"verdicts on exactly the {len(asked)} claims of experiment.yaml, margins and all"
+        raise InputError(f"{folder.name}/analysis.py: claim, regime, margin", wrong, allowed)
     write_verdicts(verdicts, output)
 
 

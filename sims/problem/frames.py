@@ -146,7 +146,9 @@ def equiangular(
     """
     _check_sizes(dimension, count, width)
     if (cosine is None) == (angle is None):
-        raise InputError("heads.frames", "both or neither", "exactly one of cosine and angle")
+        given = "neither" if cosine is None else "both"
+        raise InputError("heads.frames", given, "exactly one of cosine and angle")
+    field = "heads.frames.cosine" if angle is None else "heads.frames.angle"
     if angle is not None:
         degrees = np.asarray(as_floats("heads.frames.angle", angle))
         if not ((degrees >= 0) & (degrees <= 90)).all():
@@ -155,7 +157,7 @@ def equiangular(
         cosine = np.where(degrees == 90, 0.0, np.cos(np.deg2rad(degrees)))
     cosines = np.asarray(as_floats("heads.frames.cosine", cosine))
     if cosines.ndim > 1 or (cosines.ndim == 1 and cosines.shape != (width,)):
-        raise InputError("heads.frames.cosine", cosines.shape, f"a number or shape ({width},)")
+        raise InputError(field, cosines.shape, f"a number or shape ({width},)")
     lowest = -1.0 / (count - 1) if count > 1 else -1.0
     outside = ~((cosines >= lowest - 1e-12) & (cosines <= 1.0))
     if outside.any():

@@ -194,7 +194,10 @@ def _query(
             )
         )[:, :used]
         if not compact and np.isneginf(log_kernel).any():
-            raise InputError("heads.kernel", "vanishes somewhere", "Kernel(…, support=radius)")
+            allowed = "Kernel(…, support=radius) for exact theory"
+            raise InputError(
+                "heads.kernel", f"{heads.kernel.name}, which vanishes somewhere", allowed
+            )
         weight = log_weight - np.log(len(log_weight))
         low, high, out.effective_keys[q, h] = log_range(
             weight.ravel(), log_kernel.ravel(), n, TAIL, compact

@@ -70,7 +70,8 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
     )
     log_kernel = _log_kernel(kernel, head, xi)
     if np.isneginf(log_kernel).any():
-        raise InputError("heads.kernel", "vanishes somewhere", "Kernel(…, support=radius) (exact)")
+        allowed = "Kernel(…, support=radius) for exact theory"
+        raise InputError("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
     log_weight = log_weight - logsumexp(log_weight)
     log_mean, log_square = (
         logsumexp(log_weight + log_kernel),

@@ -234,7 +234,7 @@ def test_principal_angles_name_bad_input(arguments, line):
         ("equiangular", {"angle": 30, "cosine": 0.5}, "exactly one of cosine and angle"),
         ("equiangular", {"angle": 91}, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
         ("equiangular", {"angle": [30, float("nan")]}, "heads.frames.angle"),
-        ("equiangular", {"angle": [1, 2, 3]}, r"heads.frames.cosine: got \(3,\)"),
+        ("equiangular", {"angle": [1, 2, 3]}, r"heads.frames.angle: got \(3,\)"),
         ("equiangular", {"cosine": 1.1}, "heads.frames.cosine: got 1.1"),
         ("equiangular", {"cosine": "wide"}, "heads.frames.cosine: got 'wide'"),
         ("gram", {"gram": np.eye(2)}, r"heads.frames.gram: got \(2, 2\)"),
