@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from sims.cli.roads import estimate_terms, predict_terms
 from sims.errors import InputError
@@ -40,7 +41,10 @@ class DecomposeSpec(Strict):
     """The file that ``sims decompose`` reads."""
 
     problem: ProblemSpec
-    simulation: SimulationSpec = SimulationSpec()
+    simulation: SimulationSpec = Field(
+        default=SimulationSpec(),
+        description=f"max_batches is {MOST_BATCHES} under rel_mcse where it is left out",
+    )
     theory: TheorySpec = TheorySpec()
 
 
