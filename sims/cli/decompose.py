@@ -262,7 +262,7 @@ def _bounds(outcome: dict[str, Any]) -> list[str]:
 
 
 def _labels(names: list[str]) -> str:
-    return ", ".join(LABELS[name] for name in names)
+    return ", ".join(LABELS[name].split(",")[0] for name in names)
 
 
 def _show(value: float | None, form: str) -> str:
