@@ -78,14 +78,17 @@ def _parser() -> argparse.ArgumentParser:
         "decompose the error of one problem by both roads",
         "Reads a problem (`sims schema decompose` describes the file) and prints every term of "
         "its bias-variance-covariance decomposition by theory and by simulation, with the Monte "
-        "Carlo standard error (MCSE), the gap between the two and the effective number of keys.",
+        "Carlo standard error (MCSE), the gap between the two and how far theory can be trusted. "
+        "Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless the "
+        "file says `theory: {order: exact}`: any n, kernel and design.",
     )
     one.add_argument("spec", metavar="SPEC.yaml", help="the problem")
     one.add_argument(
         "--rel-mcse",
         type=float,
         metavar="R",
-        help="simulate until every term's MCSE is below this share of it, such as 0.01",
+        help="simulate until every term's MCSE is below this share of it, such as 0.01, but for "
+        "terms below simulation.negligible (0.001) of the MSE; at most simulation.max_batches",
     )
     one.add_argument("--seed", type=int, help="seed of the simulation, in place of the file's")
     one.add_argument("--json", action="store_true", help="print JSON, for programs")

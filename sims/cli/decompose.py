@@ -3,11 +3,13 @@
 import json
 import math
 import sys
+import warnings
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from sims.cli.roads import estimate_terms, predict_terms
 from sims.errors import InputError
@@ -18,7 +20,9 @@ from sims.terms import SCALARS
 from sims.validation import Strict, parse, read_yaml
 
 MOST_BATCHES = 4096
-"""Limit under ``--rel-mcse`` where the file sets none."""
+"""Limit under ``rel_mcse`` where the file sets none."""
+FEW_KEYS = 50
+"""First-order theory is called rough where n_eff or n_third is below."""
 LABELS = {
     "squared_bias": "squared bias",
     "signal_variance": "signal variance, mean of heads",
@@ -37,7 +41,10 @@ class DecomposeSpec(Strict):
     """The file that ``sims decompose`` reads."""
 
     problem: ProblemSpec
-    simulation: SimulationSpec = SimulationSpec()
+    simulation: SimulationSpec = Field(
+        default=SimulationSpec(),
+        description=f"max_batches is {MOST_BATCHES} under rel_mcse where it is left out",
+    )
     theory: TheorySpec = TheorySpec()
 
 
@@ -50,9 +57,12 @@ def decompose(options: Namespace) -> None:
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
     with ThreadPoolExecutor(1) as beside:
         begun = beside.submit(estimate_terms, problem, first)
-        prediction = predict_terms(problem, spec.theory)
+        with warnings.catch_warnings():
+            # It names variables of the library; the outcome says the same in the file's words.
+            warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
+            prediction = predict_terms(problem, spec.theory)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
-    outcome = compare(prediction, estimate)
+    outcome = compare(prediction, estimate, spec.simulation)
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
     if options.json:
@@ -61,35 +71,84 @@ def decompose(options: Namespace) -> None:
         _print(outcome)
 
 
-def compare(prediction: Any, estimate: Any) -> dict[str, Any]:
-    """Every scalar term by both roads, as plain numbers (None where there is no number)."""
+def compare(prediction: Any, estimate: Any, asked: SimulationSpec) -> dict[str, Any]:
+    """Every scalar term by both roads, as plain numbers (None where there is no number).
+
+    Args:
+        prediction: the theory's dataset.
+        estimate: the simulation's dataset.
+        asked: what the simulation was asked for.
+
+    Returns:
+        ``terms`` (``theory_error``: bound on exact theory's error), the validity numbers ``n_eff``
+        and ``n_third`` (first order only), ``theory`` and ``simulation``. Of the latter, ``missed``
+        are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
+        do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
+    """
     rows = {}
     for term in SCALARS:
         theory = float(prediction[term])
         simulated, error = float(estimate[term].mean()), float(estimate[f"{term}_mcse"])
         gap = simulated - theory
+        bound = float(prediction.get(f"{term}_error", math.nan))
         rows[term] = {
             "theory": _number(theory),
+            "theory_error": _number(bound),
             "simulation": _number(simulated),
             "mcse": _number(error),
             "gap": _number(gap),
             "gap_in_mcse": _number(gap / error if error else math.nan),
             "relative_gap": _number(gap / theory if theory else math.nan),
         }
-    keys = prediction["n_eff"].values
     attrs = estimate.attrs
     return {
         "terms": rows,
-        "n_eff": {
-            "mean": _number(keys.mean()),
-            "least": _number(keys.min()),
-            "by_head": [_number(v) for v in keys.mean(axis=0)],
-        },
+        "n_eff": _keys(prediction["n_eff"].values),
+        "n_third": _keys(prediction["n_third"].values) if "n_third" in prediction else None,
+        "theory": _accuracy(prediction),
         "simulation": {
             key: np.asarray(attrs[key]).item()
             for key in ("replicates", "batches", "batches_asked", "stopped", "precision")
-        },
+        }
+        | _imprecise(rows, asked),
     }
+
+
+def _keys(values: np.ndarray) -> dict[str, Any]:
+    return {
+        "mean": _number(values.mean()),
+        "least": _number(values.min()),
+        "by_head": [_number(v) for v in values.mean(axis=0)],
+    }
+
+
+def _accuracy(prediction: Any) -> dict[str, Any]:
+    """Which theory it is; if exact, in how many entries (query, head, head2) rtol was missed."""
+    order = prediction.attrs["order"]
+    if order == "first":
+        return {"order": order}
+    converged, defect = prediction["converged"].values, prediction["defect"].values
+    return {
+        "order": order,
+        "rtol": prediction.attrs["rtol"],
+        "reached": bool(converged.all()),
+        "entries": converged.size,
+        "entries_missed": int((~converged).sum()),
+        "entries_unknown": int(np.isnan(prediction["noise_covariance"].values).sum()),
+        "largest_defect": _number(np.abs(defect).max()),
+    }
+
+
+def _imprecise(rows: dict[str, Any], asked: SimulationSpec) -> dict[str, list[str]]:
+    """Terms less precise than asked for: those that hold up stopping, and the negligible ones."""
+    found: dict[str, list[str]] = {"missed": [], "negligible": []}
+    for term, row in rows.items():
+        value, error = row["simulation"], row["mcse"]
+        if asked.rel_mcse is None or value is None or error <= asked.rel_mcse * abs(value):
+            continue
+        small = abs(value) + 2 * error <= asked.negligible * rows["mse"]["simulation"]
+        found["negligible" if small else "missed"].append(term)
+    return found
 
 
 def _with_options(data: dict[str, Any], options: Namespace) -> dict[str, Any]:
@@ -99,9 +158,10 @@ def _with_options(data: dict[str, Any], options: Namespace) -> dict[str, Any]:
     simulation = data.get("simulation") or {}
     if not isinstance(simulation, dict):
         raise InputError("simulation", simulation, "a mapping of keys to values")
-    if "rel_mcse" in given:
-        simulation = {"max_batches": MOST_BATCHES} | simulation
-    return {**data, "simulation": simulation | given}
+    simulation = simulation | given
+    if simulation.get("rel_mcse") is not None and simulation.get("max_batches") is None:
+        simulation["max_batches"] = MOST_BATCHES
+    return {**data, "simulation": simulation}
 
 
 def _number(value: Any) -> float | None:
@@ -113,14 +173,17 @@ def _print(outcome: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    exact = outcome["theory"]["order"] == "exact"
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("term", no_wrap=True)
-    for name in ("theory", "simulation", "± MCSE", "gap", "gap/MCSE", "gap/theory"):
+    bound = ("± bound",) if exact else ()
+    for name in ("theory", *bound, "simulation", "± MCSE", "gap", "gap/MCSE", "gap/theory"):
         table.add_column(name, justify="right", no_wrap=True)
     for term, row in outcome["terms"].items():
         table.add_row(
             LABELS[term],
             _show(row["theory"], ".4g"),
+            *([_show(row["theory_error"], ".2g")] if exact else []),
             _show(row["simulation"], ".4g"),
             _show(row["mcse"], ".2g"),
             _show(row["gap"], "+.2g"),
@@ -129,25 +192,77 @@ def _print(outcome: dict[str, Any]) -> None:
             end_section=term in ("squared_bias", "variance", "covariance", "ensemble_variance"),
             style="bold" if term == "mse" else None,
         )
-    keys, run = outcome["n_eff"], outcome["simulation"]
-    theory = outcome["settings"]["theory"]["order"]
     # Never narrower than the table: cut columns would lose digits.
     console = Console(highlight=False)
-    console.width = max(console.width, 108)
+    console.width = max(console.width, 118 if exact else 108)
     console.print(table)
-    console.print(
+    for line in _footer(outcome):
+        # Brackets are no markup: `theory: {...}` and the like are printed as they are.
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _footer(outcome: dict[str, Any]) -> list[str]:
+    """The lines below the table: what was run, how far to trust it, and what to do about it."""
+    run, asked = outcome["simulation"], outcome["settings"]["simulation"]
+    keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
+    lines = [
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
         f"stopped at its {run['stopped']}. Theory: "
-        + ("first order in 1/n." if theory == "first" else "exact at this n.")
-    )
-    console.print(f"Effective keys a head: mean {keys['mean']:.1f}, least {keys['least']:.1f}.")
-    if theory == "first" and (keys["least"] or 0) < 50:
-        console.print(
-            "Below about 50 effective keys the first-order theory is rough: its relative gap "
-            "falls like 1/n."
+        + ("first order in 1/n." if theory["order"] == "first" else "exact at this n.")
+    ]
+    if run["missed"]:
+        lines.append(
+            f"rel_mcse = {asked['rel_mcse']:g} was not reached in: {_labels(run['missed'])}; "
+            f"raise simulation.max_batches ({run['batches_asked']})."
         )
-    if outcome["terms"]["covariance"]["theory"] is None:
-        console.print("One head: there is no pair, hence no covariance.")
+    if run["negligible"]:
+        lines.append(
+            f"rel_mcse = {asked['rel_mcse']:g} is not asked of what is below "
+            f"{asked['negligible']:g} of the MSE (simulation.negligible): "
+            f"{_labels(run['negligible'])}."
+        )
+    effective = (
+        f"Effective keys n_eff of a head: mean {_show(keys['mean'], '.1f')}, "
+        f"least {_show(keys['least'], '.1f')}"
+    )
+    if third is None:
+        lines += [f"{effective}.", *_bounds(outcome)]
+    else:
+        lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
+        if min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS:
+            lines.append(
+                f"Where n_eff or n_third is below about {FEW_KEYS}, first-order theory is rough: "
+                "its relative error is of order 1/n_eff + 1/n_third. "
+                "`theory: {order: exact}` in the file has no such limit."
+            )
+    if outcome["settings"]["problem"]["heads"]["count"] == 1:
+        lines.append("One head: there is no pair, hence no covariance.")
+    return lines
+
+
+def _bounds(outcome: dict[str, Any]) -> list[str]:
+    """What exact theory says of its own error."""
+    theory, mse = outcome["theory"], outcome["terms"]["mse"]["theory"]
+    lines = []
+    if theory["entries_unknown"]:
+        lines.append(
+            f"Exact theory has no value in {theory['entries_unknown']} of {theory['entries']} "
+            "entries (query, head, head), hence none for their average."
+        )
+    elif mse:
+        errors = [row["theory_error"] or 0.0 for row in outcome["terms"].values()]
+        lines.append(f"Bound on theory's error: up to {max(errors) / mse:.2g} of the MSE.")
+    if not theory["reached"]:
+        lines.append(
+            f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} of "
+            f"{theory['entries']} entries (query, head, head): judge gaps by the bound, or make "
+            "heads.bandwidth wider; a larger theory.rtol only ends sooner."
+        )
+    return lines
+
+
+def _labels(names: list[str]) -> str:
+    return ", ".join(LABELS[name].split(",")[0] for name in names)
 
 
 def _show(value: float | None, form: str) -> str:

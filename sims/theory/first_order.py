@@ -260,9 +260,11 @@ def first_order_terms(
         InputError: parts do not fit together, or no closed form exists for the design or kernel.
     """
     if not isinstance(task.design, GaussianDesign):
-        raise InputError("design", type(task.design).__name__, "GaussianDesign (first order)")
+        allowed = "GaussianDesign (first order); any by order exact (custom: with log_density)"
+        raise InputError("design", type(task.design).__name__, allowed)
     if heads.kernel.name not in TILTS:
-        raise InputError("heads.kernel", heads.kernel.name, f"{', '.join(TILTS)} (first order)")
+        allowed = f"{', '.join(TILTS)} (first order); any by order exact"
+        raise InputError("heads.kernel", heads.kernel.name, allowed)
     queries = check_compatible(task, heads, n, queries)
     task, heads, queries = jax.tree.map(np.asarray, (task, heads, queries))
     with np.errstate(over="ignore", invalid="ignore"):  # ∞ where n_eff is 0 to double precision
