@@ -27,9 +27,9 @@ class Kernel:
         name: as written in experiment files.
         log_value: ``(query, key, bandwidth) -> log K``. Coordinates come first: query (p, …) and
             key (p, …) broadcast against each other, and the result has shape (…). A compact
-            kernel returns −inf where it vanishes; NaN and +∞ are refused, anywhere in R^p. Written with :func:`over_coordinates`, it also
-            runs inside the GPU kernel. A term that is the same for every key cancels
-            from the weights.
+            kernel returns −inf where it vanishes; NaN and +∞ are refused, anywhere in R^p. Written
+            with :func:`over_coordinates`, it also runs inside the GPU kernel. A term that is the
+            same for every key cancels from the weights.
         log_ratio: optionally ``(query, key, anchor) -> log K(q, k) − log K(q, a)`` at b = 1, for
             any anchor a, without forming the two logarithms: small where k is near a, however
             far q is. The engine takes the point nearest q in the keys' bounding box, keeps
