@@ -238,8 +238,8 @@ def test_decompose_says_that_exact_theory_missed_its_accuracy(folder, capsys, mo
     """In the file's words, in place of the library's warning."""
     monkeypatch.setattr("sims.theory.exact_ambient.SIZES", (11,))
     outcome, text = _decompose(
-        folder, capsys, theory={"order": "exact", "rtol": 1e-4}, design={"kind": "cube"}, dimension=2,
-        heads={"kernel": "epanechnikov", "bandwidth": 0.2},
+        folder, capsys, theory={"order": "exact", "rtol": 1e-4}, design={"kind": "cube"},
+        dimension=2, heads={"kernel": "epanechnikov", "bandwidth": 0.2},
         queries={"kind": "gaussian", "count": 1, "scale": 0.5},
     )  # fmt: skip
     found = outcome["theory"]
