@@ -38,7 +38,7 @@ class Claim(SimpleNamespace):
 
 @pytest.fixture
 def run(tmp_path):
-    def go(names, limit=4096, decide="adaptive", held=None, claims=1):
+    def go(names, limit=4096, decide="adaptive", held=None, claims=1, start=None):
         theory = tmp_path / "theory.nc"
         none = {name: xr.Dataset({"mse": 0.0}) for name in names}
         results.write(none, {name: {} for name in names}, {"experiment": "e"}, theory)
@@ -62,7 +62,7 @@ def run(tmp_path):
             grown.append(name)
             return batches(name, count)
 
-        start = {name: batches(name, 16) for name in names}
+        start = {name: batches(name, (start or {}).get(name, 16)) for name in names}
         found = adaptive.sample_until_decided(
             Experiment(claims=[claim], settings=settings), "standard", claims, start,
             held or start, theory, judge, extend,
@@ -86,6 +86,14 @@ def test_equal_allocation_needs_more(run):
     adaptive_sizes, equal = (run(["easy", "hard"], decide=d)[0] for d in ("adaptive", "equal"))
     assert equal["easy"] == equal["hard"]
     assert sum(adaptive_sizes.values()) < sum(equal.values())
+
+
+def test_equal_allocation_levels_what_precision_asked_for(run):
+    """Points that began with more, as under rel_mcse, and a claim that is settled at once."""
+    assert run(["easy", "outside"], decide="equal", start={"easy": 40})[0] == {
+        "easy": 40,
+        "outside": 40,
+    }
 
 
 def test_more_claims_take_more_batches(run):

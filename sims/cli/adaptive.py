@@ -78,13 +78,15 @@ def sample_until_decided(
             provenance={"simulation": origin, "theory": origin},
         )
         verdicts = judge(results, strict)
-        needs = _needs(verdicts, {name: results.batches(name) for name in current}, limit)
-        if settings.decide == "equal" and needs:
-            needs = dict.fromkeys(current, max(needs.values()))
-        targets = {name: _target(results.batches(name), b, limit) for name, b in needs.items()}
-        growing = {name: b for name, b in targets.items() if b > results.batches(name)}
+        batches = {name: results.batches(name) for name in current}
+        needs = _needs(verdicts, batches, limit)
+        targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
+        if settings.decide == "equal":
+            # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
+            targets = dict.fromkeys(current, max([*targets.values(), *batches.values()]))
+        growing = {name: b for name, b in targets.items() if b > batches[name]}
         opened = sum(v.verdict == "inconclusive" for v in verdicts)
-        total = sum(results.batches(name) for name in points)
+        total = sum(batches.values())
         print(
             f"{results.experiment}: {total} batches at {len(points)} points, {opened} of "
             f"{len(verdicts)} verdicts open, {len(growing)} points go on",
@@ -92,10 +94,10 @@ def sample_until_decided(
         )
         if not growing:
             return current
-        for name, batches in growing.items():
-            if longest[name].sizes[terms.BATCH] < batches:
-                longest[name] = extend(name, longest[name], batches)
-            current[name] = terms.cut(longest[name], batches)
+        for name, wanted in growing.items():
+            if longest[name].sizes[terms.BATCH] < wanted:
+                longest[name] = extend(name, longest[name], wanted)
+            current[name] = terms.cut(longest[name], wanted)
 
 
 def _needs(verdicts: list[Verdict], batches: dict[str, int], limit: int) -> dict[str, float]:
