@@ -122,3 +122,21 @@ def test_deviations_are_those_of_heads(experiment):
             w = np.exp(-(((x - query) @ np.asarray(frame)) ** 2).sum(1) / (2 * b**2))
             expected = w @ labels / w.sum() - float(task.target(query))
             assert row[h] == pytest.approx(expected, rel=1e-9)
+
+
+def test_gain_bound_by_perturbation(results, experiment):
+    """Entries moved anywhere within their bounds move the gain by no more than is said."""
+    rng = np.random.default_rng(0)
+    for name in analysis.regimes(results, experiment).values():
+        theory = results.theory[name].copy(deep=True)
+        part = "integrated_noise_covariance"
+        error = 1e-4 * np.abs(theory[part].values)
+        for other in ("integrated_bias_product", "integrated_signal_covariance"):
+            theory[f"{other}_error"] = 0.0 * theory[f"{other}_error"]
+        theory[f"{part}_error"] = (theory[part].dims, error)
+        bound, gain = analysis.gain_bound(theory), analysis.predicted_gain(theory, "optimal")
+        for _ in range(20):
+            sign = rng.choice([-1.0, 1.0], error.shape)
+            moved = theory[part] + error * np.triu(sign) + error * np.triu(sign, 1).T
+            changed = analysis.predicted_gain(theory.assign({part: moved}), "optimal") - gain
+            assert abs(changed) <= bound * (1 + 1e-2) + 1e-9
