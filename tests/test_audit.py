@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from sims.audit import MUTATIONS, Mutation, calibrate, plant, planting
-from sims.audit.calibration import looks
+from sims.audit import alarms as alarm_module
+from sims.audit.alarms import alarms
+from sims.audit.coverage import CORRELATION, coverage
 from sims.audit.mutations import RIGHT
+from sims.audit.runs import looks
 from sims.cli import audit as command
+from sims.judgement.intervals import fixed_half_width
 
 SIZES = {"replicates": 64, "batches": 256, "costly": True}
 FEW = ("label noise counted twice", "1/H for 1 − 1/H", "missing signal covariance", "σ for σ²",
@@ -55,29 +59,58 @@ def test_a_falsehood_within_the_margin_is_not_expected_to_be_refuted():
 def test_calibration():
     found = calibrate({"runs": 60, "batches": 16, "replicates": 64, "own": False})
     assert all(row["holds"] for rows in found.values() for row in rows)
-    assert {row["claim"] for row in found["alarms"]} == {"equivalence", "bound", "ordering", "rate"}
+    kinds = {"equivalence", "equivalence, t", "equivalence with a bias", "bound", "bound, t",
+             "ordering", "rate", "remainder", "near-optimum, t", "12 claims, t (Holm)"}  # fmt: skip
+    assert {row["claim"] for row in found["alarms"]} == kinds
     # Boundary claims do raise false alarms: the count is not zero by construction.
     assert sum(row["times"] for row in found["alarms"]) > 0
+    assert CORRELATION in {row["of"] for row in found["coverage"]}
 
 
 def test_too_narrow_intervals_are_noticed(monkeypatch):
     """Were sequences as narrow as t intervals, watching them would be seen not to cover."""
-    from sims.audit import calibration
-    from sims.judgement.intervals import fixed_half_width
-
     monkeypatch.setattr(
-        calibration,
-        "sequence_half_width",
+        "sims.audit.coverage.sequence_half_width",
         lambda error, b, alpha: 0.8 * fixed_half_width(error, np.asarray(b) - 1, alpha),
     )
-    rows = calibration._coverage(
-        dict.fromkeys(calibration.COVERED, np.random.default_rng(0).normal(size=(200, 32))),
-        dict.fromkeys(calibration.COVERED, 0.0),
-        200,
-        32,
+    monkeypatch.setattr(
+        "sims.audit.coverage.optimal_set", lambda run, level: [run[:, 0].mean() < 1]
     )
-    watched = [row for row in rows if row["interval"].startswith("confidence sequence")]
+    rng = np.random.default_rng(0)
+    names = ("mse", "noise_variance", "cross_noise_covariance")
+    real = {name: 1 + 0.1 * rng.normal(size=(200, 32)) for name in names}
+    rows = coverage(real, dict.fromkeys(names, 1.0))
+    watched = [row for row in rows if row["interval"].startswith(("confidence", "set of"))]
+    assert {row["of"] for row in watched} >= {"mse", CORRELATION, "equal candidates"}
     assert not any(row["holds"] for row in watched)
+
+
+def test_hasty_verdicts_are_noticed(monkeypatch):
+    """Too narrow intervals let verdicts through on the wrong side, of every type of claim."""
+    monkeypatch.setattr(
+        "sims.judgement.settle.sequence_half_width", lambda error, b, alpha: 0.5 * error
+    )
+    monkeypatch.setattr(
+        "sims.judgement.settle.fixed_half_width", lambda error, freedom, alpha: 0.5 * error
+    )
+    monkeypatch.setattr("sims.audit.alarms.adjust", lambda rows: rows)
+    real = 1 + 0.02 * np.random.default_rng(1).normal(size=(60, 16, 4))
+    by_kind = {}
+    for row in alarms(real):
+        by_kind.setdefault(row["claim"], []).append(row["holds"])
+    assert all(not all(holds) for holds in by_kind.values()), by_kind
+
+
+def test_holm_is_needed(monkeypatch):
+    """Twelve claims at their margin go wrong too often if each is judged by itself."""
+    every = alarm_module._cases
+    monkeypatch.setattr(
+        alarm_module, "_cases", lambda real: [c for c in every(real) if "Holm" in c.kind]
+    )
+    monkeypatch.setattr(alarm_module, "adjust", lambda rows: rows)
+    rows = alarms(1 + 0.02 * np.random.default_rng(2).normal(size=(200, 8, 4)))
+    assert len(rows) == 2
+    assert not any(row["holds"] for row in rows)
 
 
 def test_looks():

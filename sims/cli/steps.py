@@ -4,7 +4,8 @@ import importlib.util
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from inspect import signature
 from itertools import count
@@ -103,8 +104,9 @@ def _run_road(
     elif not points:
         raise InputError("problem", None, f"a base problem, or a {step}.py beside experiment.yaml")
     else:
-        for point in points:
-            point.spec.build()  # an impossible point is reported before hours are spent on others
+        for point in points:  # an impossible one is reported before hours are spent on others
+            with _named(point):
+                point.spec.build()
         store = output.parent / ".points"
         suffix = f"{road}-{_settings_digest(step, folder, settings)}"
         done = count(1)
@@ -113,7 +115,8 @@ def _run_road(
             path = store / f"{point.digest}-{suffix}.npz"
             found = checkpoints.load(path)
             if found is None:
-                found = compute(point)
+                with _named(point):
+                    found = compute(point)
                 checkpoints.save(found, path)
             index = next(done)
             if sys.stderr.isatty() or index == len(points):
@@ -135,6 +138,18 @@ def _run_road(
     )
     origin |= provenance.replicates(data)
     results.write(data, {name: coordinates.get(name, {}) for name in data}, origin, output)
+
+
+@contextmanager
+def _named(point: Any) -> Iterator[None]:
+    """Errors say at which point of the grid they happened."""
+    try:
+        yield
+    except InputError as error:
+        where = ", ".join(f"{path}: {value}" for path, value in point.coordinates.items())
+        where = where if len(where) <= 120 else where[:117] + "..."
+        field = f"grid point {point.name} ({where or 'the base problem'}): {error.field}"
+        raise InputError(field, error.value, error.allowed) from error
 
 
 def judge(options: Namespace) -> None:

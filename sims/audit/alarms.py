@@ -1,0 +1,211 @@
+"""False alarms: claims at their boundary, where wrong verdicts are as likely as they can be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from sims.audit.runs import LEVEL, SIZES, SURE, candidates, looks, power_law
+from sims.judgement import (
+    Finding,
+    Verdict,
+    adjust,
+    batch_covariance,
+    bound,
+    bounded_equivalence,
+    equivalence,
+    near_optimal,
+    ordering,
+    rate,
+    remainder,
+)
+
+MARGIN = 0.2
+"""Many MCSE wide: only the boundary itself keeps a false claim from being supported."""
+FAMILY = 12
+"""Claims of a small ledger."""
+BIAS = 0.5 * MARGIN
+"""What a stated bound allows, and an effect has, of an error that is not random."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A claim whose truth is known.
+
+    Attributes:
+        kind: of claim.
+        truth: whether it is true, and how.
+        wrong: the verdict that would be wrong.
+        values: batches (runs, batches, k).
+        decide: from the batches (b, k) so far of a run to a verdict.
+        watched: looked at again and again; otherwise once, at all batches.
+    """
+
+    kind: str
+    truth: str
+    wrong: str
+    values: np.ndarray
+    decide: Callable[[np.ndarray], str]
+    watched: bool = True
+
+
+def alarms(real: np.ndarray) -> list[dict[str, Any]]:
+    """Count wrong verdicts.
+
+    Args:
+        real: batches (runs, batches, k) of the engine, relative to the truth: their mean is 1.
+
+    Returns:
+        A row a case: claim, what, wrong, times, runs, most (allowed), holds.
+    """
+    cases = _cases(real)
+    runs, count, _ = real.shape
+    most = int(binom.ppf(1 - (1 - SURE) / len(cases), runs, 1 - LEVEL))
+    rows = []
+    for case in cases:
+        at = looks(count) if case.watched else [count]
+        times = sum(any(case.decide(run[:b]) == case.wrong for b in at) for run in case.values)
+        rows.append(
+            {
+                "claim": case.kind,
+                "what": case.truth,
+                "wrong": case.wrong,
+                "times": int(times),
+                "runs": runs,
+                "most": most,
+                "holds": bool(times <= most),
+            }
+        )
+    return rows
+
+
+def _cases(real: np.ndarray) -> list[Case]:
+    runs, count, width = real.shape
+    rng = np.random.default_rng(7)
+    noisy, shared = power_law(rng, runs, count, 0.0), power_law(rng, runs, count, 0.5)
+    many = MARGIN + rng.normal(size=(runs, count, FAMILY)) / 10
+    rivals = candidates(rng, runs, count)
+    level = rivals.copy()
+    level[..., 0] *= 1 + MARGIN  # worse than each rival by just the margin
+    one = level.copy()
+    one[..., 2:] *= 2  # the other rivals are no danger
+    last, at_last = real[..., -1:], np.eye(width)[-1]
+    gap, slope = MARGIN, -1.0 + MARGIN
+    return [
+        Case("equivalence", "true: no gap at all", "refuted", real, _within(0.0)),
+        Case("equivalence", "true: one gap at the margin", "refuted", real, _within(gap * at_last)),
+        Case("equivalence", "false: a gap at the margin", "supported", last, _within(gap)),
+        Case("equivalence, t", "false: a gap at the margin", "supported", last,
+             _within(gap, fixed=True), watched=False),
+        Case("equivalence with a bias", "true: a gap at the margin, the bias on top", "refuted",
+             last, _biased(gap + BIAS)),
+        Case("equivalence with a bias", "false: a gap at the margin, the bias hides it",
+             "supported", last, _biased(gap - BIAS)),
+        Case("bound", "true: no excess", "refuted", real, _below()),
+        Case("bound", "false: excess at the bound", "supported", last, _below()),
+        Case("bound, t", "false: excess at the bound", "supported", last, _below(fixed=True),
+             watched=False),
+        Case("ordering", "false: no rise at all", "supported", last, _rising),
+        Case("ordering", "true: rises at 0", "refuted", real, _rising),
+        Case("rate", "true: slope as expected", "refuted", noisy, _slope(-1.0)),
+        Case("rate", "true: slope at the margin", "refuted", noisy, _slope(slope)),
+        Case("rate", "false: slope at the margin", "supported", noisy, _slope(slope)),
+        Case("remainder", "true: order as expected", "refuted", -shared, _order(1.0)),
+        Case("remainder", "true: order at the margin", "refuted", -shared, _order(-slope)),
+        Case("remainder", "false: order at the margin", "supported", -shared, _order(-slope)),
+        Case("near-optimum, t", "true: at the margin from every rival", "refuted", level, _best,
+             watched=False),
+        Case("near-optimum, t", "false: at the margin from one rival", "supported", one, _best,
+             watched=False),
+        Case(f"{FAMILY} claims, t (Holm)", "true: each at the margin", "refuted", many,
+             _ledger("refuted"), watched=False),
+        Case(f"{FAMILY} claims, t (Holm)", "false: each at the margin", "supported", many,
+             _ledger("supported"), watched=False),
+    ]  # fmt: skip
+
+
+def _moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
+
+
+def _options(values: np.ndarray, margin: float) -> dict[str, Any]:
+    size = len(values)
+    return {"margin": margin, "level": LEVEL, "batches": size, "replicates": size}
+
+
+def _within(shift: Any, fixed: bool = False) -> Callable[[np.ndarray], str]:
+    def decide(values: np.ndarray) -> str:
+        mean, error = _moments(values)
+        return equivalence(mean - 1 + shift, error, fixed=fixed, **_options(values, MARGIN)).verdict
+
+    return decide
+
+
+def _biased(shift: float) -> Callable[[np.ndarray], str]:
+    def decide(values: np.ndarray) -> str:
+        mean, error = _moments(values)
+        return bounded_equivalence(
+            mean - 1 + shift, error, [BIAS], **_options(values, MARGIN)
+        ).verdict
+
+    return decide
+
+
+def _below(fixed: bool = False) -> Callable[[np.ndarray], str]:
+    def decide(values: np.ndarray) -> str:
+        mean, error = _moments(values)
+        return bound(mean - 1, error, fixed=fixed, **_options(values, 0.0)).verdict
+
+    return decide
+
+
+def _rising(values: np.ndarray) -> str:
+    mean, error = _moments(values)
+    return ordering(mean - 1, error, **_options(values, 0.0)).verdict
+
+
+def _slope(expected: float) -> Callable[[np.ndarray], str]:
+    def decide(values: np.ndarray) -> str:
+        return rate(
+            SIZES, values.mean(0), batch_covariance(values), expected=expected,
+            **_options(values, MARGIN),
+        ).verdict  # fmt: skip
+
+    return decide
+
+
+def _order(order: float) -> Callable[[np.ndarray], str]:
+    def decide(values: np.ndarray) -> str:
+        return remainder(
+            SIZES, values.mean(0), batch_covariance(values), order=order,
+            **_options(values, MARGIN),
+        ).verdict  # fmt: skip
+
+    return decide
+
+
+def _best(values: np.ndarray) -> str:
+    return near_optimal([(values, 0)], margin=MARGIN, level=LEVEL, replicates=len(values)).verdict
+
+
+def _ledger(wrong: str) -> Callable[[np.ndarray], str]:
+    """``wrong`` if any claim of a ledger ends so after Holm's adjustment."""
+
+    def row(index: int, found: Finding) -> Verdict:
+        return Verdict(
+            str(index), "audit", "all", "", found.verdict, found.effect, found.interval,
+            MARGIN, LEVEL, found.replicates, "", found.p_value,
+        )  # fmt: skip
+
+    def decide(values: np.ndarray) -> str:
+        mean, error = _moments(values)
+        options = _options(values, MARGIN) | {"fixed": True}
+        found = [equivalence(m, e, **options) for m, e in zip(mean, error, strict=True)]
+        if all(f.verdict != wrong for f in found):
+            return "inconclusive"
+        rows = adjust([row(i, f) for i, f in enumerate(found)])
+        return wrong if any(v.verdict == wrong for v in rows) else "inconclusive"
+
+    return decide
