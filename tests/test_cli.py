@@ -381,10 +381,11 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
     assert _exit("simulate", "small", "--fidelity", "smoke") == 0
     assert len(calls) == 4
-    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, -0.9]}]}
+    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, [0.9] * 5]}]}
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(bad))
     kept = Path("results/smoke/small/simulation.nc").read_bytes()
     assert _exit("simulate", "small", "--fidelity", "smoke") == 2
+    assert "grid point 0002 (heads.bandwidth: [0.9, 0.9, 0.9, " in capsys.readouterr().err
     assert len(calls) == 4  # the impossible point was found before any was computed
     assert Path("results/smoke/small/simulation.nc").read_bytes() == kept
 
