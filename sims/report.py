@@ -1,6 +1,7 @@
 """The report: ledger, experiments and provenance as one page, or as Markdown; and captions."""
 
 import base64
+import hashlib
 import json
 import os
 import tempfile
@@ -90,7 +91,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
 
     Args:
         folder: results of one fidelity, with ``ledger.json``, ``audit.json`` if the judgement was
-            audited, and a folder for each experiment.
+            audited, ``seeds.json`` if other seeds were judged, and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
         linked: the page shows ``NAME.png`` beside it, instead of carrying the figures in itself.
@@ -122,6 +123,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
         missing={id: text for id, text in PAPER_CLAIMS.items() if id not in covered},
         paper=PAPER_CLAIMS,
         audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
+        seeds=_other_seeds(folder, len(ledger)),
     )
     _write(page, output)
 
@@ -136,6 +138,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
     """
     ledger = read_ledger(folder / "ledger.json")
     counts = ", ".join(f"{sum(v.verdict == k for v in ledger)} {k}" for k in VERDICTS)
+    seeds = _other_seeds(folder, len(ledger))
     shown = [name for name in experiments() if (folder / name / "caption.md").is_file()]
     origins = [provenance(folder / name / "simulation.nc") for name in shown]
     machine = {
@@ -147,6 +150,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         f"Made by `make reproduce FIDELITY={fidelity} && make publish FIDELITY={fidelity}` "
         f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts: {counts}. With designs, formulas "
         "and provenance: [report.html](report.html); for programs: [ledger.json](ledger.json).",
+        *(("", f"{seeds[0]}.") if seeds else ()),
         "",
         "| claim | experiment | regime | verdict | effect | interval | margin |",
         "|---|---|---|---|---|---|---|",
@@ -162,6 +166,24 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         caption = (folder / name / "caption.md").read_text(encoding="utf-8").strip()
         lines += ["", f"## {name}", "", f"![{name}]({name}.png)", "", caption]
     _write("\n".join(lines) + "\n", output)
+
+
+def _other_seeds(folder: Path, verdicts: int) -> tuple[str, list[dict[str, Any]]] | None:
+    """What ``sims seeds`` found for this very ledger: a sentence, and the rows that varied."""
+    path = folder / "seeds.json"
+    if not path.is_file():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if found.get("ledger") != hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest():
+        return None
+    times = sorted({sum(row["verdicts"].values()) for row in found["rows"]})
+    often = f"{times[0]} to {times[-1]}" if len(times) > 1 else f"{times[0]}"
+    sentence = (
+        f"Judged again with {often} other seeds each: {len(found['rows'])} of {verdicts} verdicts, "
+        f"{found['judged']:,} times in all; {found['turned']} turned between supported and "
+        f"refuted, {found['inconclusive']} times one was inconclusive"
+    )
+    return sentence, [row for row in found["rows"] if set(row["verdicts"]) != {row["first"]}]
 
 
 def _write(text: str, output: Path) -> None:

@@ -1,5 +1,7 @@
 """Captions, numbers for people, formulas, and the figures' marks."""
 
+import hashlib
+import json
 import subprocess
 import sys
 
@@ -54,6 +56,26 @@ def test_formulas_are_found_by_anchor(tmp_path, monkeypatch):
     assert report._formulas(["#first-order-in-1n", "#gone"]) == [
         ("First order in 1/n", "<p><code>a</code> &lt; b</p>\n")
     ]
+
+
+def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
+    (tmp_path / "ledger.json").write_text("[1]")
+    row = {"claim": "c", "first": "supported", "turned": False}
+    found = {
+        "ledger": hashlib.sha256(b"[1]").hexdigest(), "judged": 40, "turned": 0, "inconclusive": 3,
+        "rows": [row | {"verdicts": {"supported": 20}},
+                 row | {"verdicts": {"supported": 17, "inconclusive": 3}}],
+    }  # fmt: skip
+    assert report._other_seeds(tmp_path, 5) is None
+    (tmp_path / "seeds.json").write_text(json.dumps(found))
+    sentence, rows = report._other_seeds(tmp_path, 5)
+    assert sentence == (
+        "Judged again with 20 other seeds each: 2 of 5 verdicts, 40 times in all; 0 turned between "
+        "supported and refuted, 3 times one was inconclusive"
+    )
+    assert rows == found["rows"][1:]
+    (tmp_path / "ledger.json").write_text("[2]")
+    assert report._other_seeds(tmp_path, 5) is None
 
 
 def test_every_simulated_point_has_its_error_bar():

@@ -3,6 +3,7 @@
 import json
 from argparse import Namespace
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,7 @@ def test_experiments_one_by_one_and_more_seeds(run, capsys):
     done, found = run(1, "one")
     assert done == [("one", 1)]
     assert (found["judged"], found["turned"]) == (1, 0)
+    assert found["ledger"] == sha256(Path("results/smoke/ledger.json").read_bytes()).hexdigest()
     done, found = run(2)
     assert done == [("one", 2), ("two", 1), ("two", 2)]  # what was done is kept
     assert (found["judged"], found["turned"]) == (4, 1)

@@ -1,5 +1,6 @@
 """``sims seeds``: the ledger again with other seeds; does any verdict turn?"""
 
+import hashlib
 import json
 import os
 import shutil
@@ -36,6 +37,8 @@ def seeds(options: Namespace) -> None:
             _one(folder, name, offset, options.fidelity)
             print(f"{name}: seed {offset} of {options.count}", file=sys.stderr, flush=True)
     found = compare(base, _ledgers(folder))
+    # The report shows the outcome beside this ledger and no other.
+    found["ledger"] = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
     (folder / "seeds.json").write_text(
         json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )

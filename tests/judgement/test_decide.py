@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import linregress
 
 from sims.errors import InputError
 from sims.judgement import (
@@ -19,6 +20,7 @@ from sims.judgement import (
     read_ledger,
     write_verdicts,
 )
+from sims.judgement.intervals import sequence_half_width
 
 RUN = {"level": 0.95, "batches": 16, "replicates": 512}
 
@@ -149,6 +151,8 @@ def test_rate():
     assert rate(x, 3 / x, 1 / x, **wanted).verdict == "inconclusive"
     same = rate(x, 3 / x, np.diag((0.01 / x) ** 2), **wanted)
     assert same.interval == pytest.approx(rate(x, 3 / x, 0.01 / x, **wanted).interval)
+    few = rate(x, 3 / x, 0.01 / x, **wanted | {"batches": [64, 8, 64, 64]})
+    assert few.interval == rate(x, 3 / x, 0.01 / x, **wanted | {"batches": 8}).interval
     for y in (-3 / x, np.where(x > 4, np.nan, x)):
         assert rate(x, y, 0.01 / x, **wanted).verdict == "inconclusive"
 
@@ -166,6 +170,21 @@ def test_rate_interval_covers_with_common_draws():
         )  # fmt: skip
         hits += finding.interval[0] <= -1 <= finding.interval[1]
     assert hits / trials > 0.9 - 3 * math.sqrt(0.09 / trials)
+
+
+def test_rate_where_points_scatter_about_the_law():
+    """Where misfit exceeds the errors, the slope's error is that of ordinary regression."""
+    x = np.geomspace(1, 64, 7)
+    y = np.exp(0.1 * np.random.default_rng(3).normal(size=7)) / x
+    options = {"expected": -1.0, "margin": 1.0, "level": 0.95, "batches": 64, "replicates": 1}
+    off, near = (rate(x, y, share * y, **options) for share in (0.005, 10.0))
+    line = linregress(np.log(x), np.log(y))
+    half = float(sequence_half_width(line.stderr, 64, 0.05))
+    assert off.effect == pytest.approx(line.slope)
+    assert off.interval == pytest.approx((line.slope - half, line.slope + half))
+    # Where the errors explain the scatter, they alone count: σ/√Sxx.
+    half = float(sequence_half_width(10 / math.sqrt(7 * np.log(x).var()), 64, 0.05))
+    assert near.interval == pytest.approx((line.slope - half, line.slope + half))
 
 
 def test_identity():
