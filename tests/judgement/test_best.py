@@ -37,6 +37,12 @@ def test_coverage():
     assert optimal_set(drawn([0.0, 1.0, 2.0]), 0.95).tolist() == [True, False, False]
 
 
+def test_coverage_among_equals():
+    """Eight equally good: any one is in the set at the level, which takes Bonferroni's share."""
+    kept = sum(optimal_set(drawn(np.zeros(8), seed=s), 0.9)[0] for s in range(400))
+    assert kept >= 400 * 0.9 - 3 * np.sqrt(400 * 0.9 * 0.1)
+
+
 @pytest.mark.parametrize(
     ("means", "place", "margin", "verdict"),
     [

@@ -18,6 +18,7 @@ from sims.judgement import (
     ordering,
     rate,
     read_ledger,
+    remainder,
     write_verdicts,
 )
 from sims.judgement.intervals import sequence_half_width
@@ -170,6 +171,19 @@ def test_rate_interval_covers_with_common_draws():
         )  # fmt: skip
         hits += finding.interval[0] <= -1 <= finding.interval[1]
     assert hits / trials > 0.9 - 3 * math.sqrt(0.09 / trials)
+
+
+def test_remainder_of_either_sign():
+    """A gap below zero shrinks like one above; one that changes sign has no order."""
+    n = np.array([8.0, 16.0, 32.0, 64.0])
+    wanted = {"margin": 0.1, **RUN}
+    for sign in (1, -1):
+        right = remainder(n, sign * 3 / n, 0.01 / n, order=1.0, **wanted)
+        wrong = remainder(n, sign * 3 / n, 0.01 / n, order=2.0, **wanted)
+        assert (right.verdict, wrong.verdict) == ("supported", "refuted")
+        assert right.effect == pytest.approx(-1.0)
+    turning = np.array([3.0, 1.0, -0.5, -0.2])
+    assert remainder(n, turning, 0.01 / n, **wanted).verdict == "inconclusive"
 
 
 def test_rate_where_points_scatter_about_the_law():
