@@ -72,15 +72,37 @@ def test_one_batch_supports_nothing():
     )
 
 
-def test_replicates_that_would_decide_are_enough():
-    kept = equivalence([0.05], [0.05], margin=0.1, **RUN)
+@pytest.mark.parametrize(
+    ("effects", "error", "outcome"),
+    [
+        ([0.05], 0.05, "supported"),
+        ([0.0, 0.02, 0.07], 0.05, "supported"),  # the neediest point decides
+        ([0.13, 0.0, 0.2], 0.15, "refuted"),  # the clearest one outside does, at its share
+    ],
+)
+def test_replicates_that_would_decide_are_enough(effects, error, outcome):
+    errors = np.full(len(effects), error)
+    kept = equivalence(effects, errors, margin=0.1, **RUN)
     needed = int(kept.reason.split("about ")[1].split(" ")[0].replace(",", ""))
     assert kept.verdict == "inconclusive"
-    for share, verdict in ((1.0, "supported"), (0.9, "inconclusive")):
+    for share, verdict in ((1.0, outcome), (0.85, "inconclusive")):
         batches = 16 * share * needed / 512
         run = {"level": 0.95, "batches": batches, "replicates": 1}
-        found = equivalence([0.05], [0.05 * math.sqrt(16 / batches)], margin=0.1, **run)
+        found = equivalence(effects, errors * math.sqrt(16 / batches), margin=0.1, **run)
         assert found.verdict == verdict
+
+
+def test_interval_shown_is_the_one_that_decided():
+    """Of the worst point alone if all must be inside; of all points at once otherwise."""
+    for effects, verdict, share in (
+        ([0.0, 0.02, -0.05], "supported", 1),
+        ([0.0, 0.02, -0.09], "inconclusive", 3),
+        ([0.0, 0.15, -0.4], "refuted", 3),
+    ):
+        found = equivalence(effects, [0.01] * 3, margin=0.1, **RUN)
+        half = float(sequence_half_width(0.01, 16, 0.05 / share))
+        assert found.verdict == verdict
+        assert found.interval == pytest.approx((effects[2] - half, effects[2] + half))
 
 
 def test_effect_at_the_margin_says_so():
