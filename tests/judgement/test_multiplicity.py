@@ -47,7 +47,10 @@ def test_a_verdict_that_does_not_survive_is_open():
     assert found[2].adjusted == pytest.approx(0.08)
     assert found[3].adjusted == 1.0
     assert found[0].reason.startswith("supported by itself (p = 0.04), but not among 4 claims")
-    assert adjust([replace(ROW, p_value=None)])[0].verdict == "supported"
+    # A p-value that is not known counts with 1 − level: enough by itself, not among two.
+    unsaid = replace(ROW, p_value=None)
+    assert adjust([unsaid])[0].verdict == "supported"
+    assert [v.verdict for v in adjust([unsaid, unsaid])] == ["inconclusive"] * 2
 
 
 def test_claims_that_were_not_judged_count():
