@@ -12,7 +12,7 @@ from sims.scaling.laws import Fit, Points
 
 BATCH = {"level": 0.95, "replicates": 1000}
 X = np.geomspace(8, 64, 8)
-EVEN = np.tile([-0.1, 0.1], 4)
+EVEN = np.tile([-1.0, 1.0], 4)
 
 
 def compared(problem=None, misfit=(), **elpd):
@@ -21,10 +21,10 @@ def compared(problem=None, misfit=(), **elpd):
 
 
 def test_a_clear_difference_decides():
-    both = compared(power=EVEN, log=np.full(8, -2.0))
+    both = compared(power=2 * EVEN, log=np.full(8, -2.0))
     better, worse = (law_claim(both, law, **BATCH) for law in ("power", "log"))
     assert (better.verdict, worse.verdict) == ("supported", "refuted")
-    error = np.sqrt(8) * EVEN.std(ddof=1)
+    error = np.sqrt(8) * 2 * EVEN.std(ddof=1)
     half = norm.ppf(0.95) * error
     assert better.effect == pytest.approx(16)
     assert better.interval == pytest.approx((16 - half, 16 + half))
@@ -32,8 +32,8 @@ def test_a_clear_difference_decides():
 
 
 def test_the_best_of_several_rivals_pays_for_the_choice():
-    three = compared(power=1.2 * EVEN, log=np.full(8, -0.6), constant=np.full(8, -5.0))
-    error = np.sqrt(8) * 1.2 * EVEN.std(ddof=1)
+    three = compared(power=0.6 * EVEN, log=np.full(8, -0.6), constant=np.full(8, -5.0))
+    error = np.sqrt(8) * 0.6 * EVEN.std(ddof=1)
     found = law_claim(three, "log", **BATCH)
     assert found.verdict == "refuted"
     assert found.p_value == pytest.approx(2 * norm.sf(4.8 / error))
