@@ -27,7 +27,7 @@ FILES = {  # step: what it reads, what it writes
     "report": ([*SUMS, *expand(PLOT, name=NAMES)], ["report.html"]),
 }
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
-CORES = 1 if FIDELITY == "smoke" else max(1, (workflow.resource_settings.cores or 16) // 4)
+EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 
@@ -49,8 +49,8 @@ for step, (reads, writes) in FILES.items():
             more=[f"results/{FIDELITY}/{path}" for path in writes[1:]],
         log:
             f"results/{FIDELITY}/logs/{writes[0]}.log",
-        threads: CORES if step == "simulate" else 1
         priority: {"simulate": 2, "predict": 1, "audit": 1}.get(step, 0)
+        threads: EACH if step == "simulate" else 1
         resources:
             gpu=int(accelerated() and step == "simulate" and FIDELITY != "smoke"),
         params:
