@@ -92,9 +92,10 @@ def _cases(real: np.ndarray) -> list[Case]:
     one = level.copy()
     one[..., 2:] *= 2  # the other rivals are no danger
     last, at_last = real[..., -1:], np.eye(width)[-1]
-    gap, slope = MARGIN, -1.0 + MARGIN
+    gap, slope = MARGIN, _fitted(rate, expected=-1.0 + MARGIN)
+    order = _fitted(remainder, order=1.0 - MARGIN)
     return [
-        Case("equivalence", "true: no gap at all", "refuted", real, _within(0.0)),
+        Case("equivalence", "true: no gap at all, no margin", "refuted", real, _within(0.0, 0.0)),
         Case("equivalence", "true: one gap at the margin", "refuted", real, _within(gap * at_last)),
         Case("equivalence", "false: a gap at the margin", "supported", last, _within(gap)),
         Case("equivalence, t", "false: a gap at the margin", "supported", last,
@@ -109,12 +110,14 @@ def _cases(real: np.ndarray) -> list[Case]:
              watched=False),
         Case("ordering", "false: no rise at all", "supported", last, _rising),
         Case("ordering", "true: rises at 0", "refuted", real, _rising),
-        Case("rate", "true: slope as expected", "refuted", noisy, _slope(-1.0)),
-        Case("rate", "true: slope at the margin", "refuted", noisy, _slope(slope)),
-        Case("rate", "false: slope at the margin", "supported", noisy, _slope(slope)),
-        Case("remainder", "true: order as expected", "refuted", -shared, _order(1.0)),
-        Case("remainder", "true: order at the margin", "refuted", -shared, _order(-slope)),
-        Case("remainder", "false: order at the margin", "supported", -shared, _order(-slope)),
+        Case("rate", "true: slope as expected, no margin", "refuted", noisy,
+             _fitted(rate, 0.0, expected=-1.0)),
+        Case("rate", "true: slope at the margin", "refuted", noisy, slope),
+        Case("rate", "false: slope at the margin", "supported", noisy, slope),
+        Case("remainder", "true: order as expected, no margin", "refuted", -shared,
+             _fitted(remainder, 0.0, order=1.0)),
+        Case("remainder", "true: order at the margin", "refuted", -shared, order),
+        Case("remainder", "false: order at the margin", "supported", -shared, order),
         Case("near-optimum, t", "true: at the margin from every rival", "refuted", level, _best,
              watched=False),
         Case("near-optimum, t", "false: at the margin from one rival", "supported", one, _best,
@@ -135,10 +138,10 @@ def _options(values: np.ndarray, margin: float) -> dict[str, Any]:
     return {"margin": margin, "level": LEVEL, "batches": size, "replicates": size}
 
 
-def _within(shift: Any, fixed: bool = False) -> Callable[[np.ndarray], str]:
+def _within(shift: Any, margin: float = MARGIN, fixed: bool = False) -> Callable[[np.ndarray], str]:
     def decide(values: np.ndarray) -> str:
         mean, error = _moments(values)
-        return equivalence(mean - 1 + shift, error, fixed=fixed, **_options(values, MARGIN)).verdict
+        return equivalence(mean - 1 + shift, error, fixed=fixed, **_options(values, margin)).verdict
 
     return decide
 
@@ -166,24 +169,17 @@ def _rising(values: np.ndarray) -> str:
     return ordering(mean - 1, error, **_options(values, 0.0)).verdict
 
 
-def _slope(expected: float) -> Callable[[np.ndarray], str]:
-    def decide(values: np.ndarray) -> str:
-        return rate(
-            SIZES, values.mean(0), batch_covariance(values), expected=expected,
-            **_options(values, MARGIN),
-        ).verdict  # fmt: skip
+def _fitted(
+    decide: Callable[..., Finding], margin: float = MARGIN, **claimed: float
+) -> Callable[[np.ndarray], str]:
+    """A claim on the slope of a law: ``rate(expected=…)`` or ``remainder(order=…)``."""
 
-    return decide
+    def verdict(values: np.ndarray) -> str:
+        return decide(
+            SIZES, values.mean(0), batch_covariance(values), **claimed, **_options(values, margin)
+        ).verdict
 
-
-def _order(order: float) -> Callable[[np.ndarray], str]:
-    def decide(values: np.ndarray) -> str:
-        return remainder(
-            SIZES, values.mean(0), batch_covariance(values), order=order,
-            **_options(values, MARGIN),
-        ).verdict  # fmt: skip
-
-    return decide
+    return verdict
 
 
 def _best(values: np.ndarray) -> str:

@@ -85,7 +85,7 @@ def test_replicates_that_would_decide_are_enough(effects, error, outcome):
     kept = equivalence(effects, errors, margin=0.1, **RUN)
     needed = int(kept.reason.split("about ")[1].split(" ")[0].replace(",", ""))
     assert kept.verdict == "inconclusive"
-    for share, verdict in ((1.0, outcome), (0.85, "inconclusive")):
+    for share, verdict in ((1.0, outcome), (0.9, "inconclusive")):
         batches = 16 * share * needed / 512
         run = {"level": 0.95, "batches": batches, "replicates": 1}
         found = equivalence(effects, errors * math.sqrt(16 / batches), margin=0.1, **run)
