@@ -43,6 +43,12 @@ class Kernel:
             except that "line" leaves out all other coordinates of the key.
         support: radius, in units of b, of the ball around q outside which K is exactly 0; None
             for a kernel that never vanishes. Exact theory needs it of every kernel that does.
+        smooth: whether log K is smooth in k everywhere, so that exact theory may integrate over a
+            pair of heads by Gauss-Hermite rules; False (a kink somewhere, or not known) only costs
+            time.
+
+    What a kernel is, it is by these attributes: tables of closed forms and of native code are keyed
+    by the object, so another function under a known name gets neither.
     """
 
     name: str
@@ -51,6 +57,7 @@ class Kernel:
     scaled: bool = True
     around: Literal["query", "origin", "line"] = "query"
     support: float | None = None
+    smooth: bool = False
 
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -143,13 +150,16 @@ def over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
     return functools.reduce(operator.add, terms)
 
 
+GAUSSIAN = Kernel("gaussian", gaussian_log, gaussian_log_ratio, smooth=True)
+SOFTMAX = Kernel("softmax", softmax_log, softmax_log_ratio, around="line", smooth=True)
+
 KERNELS = {
     kernel.name: kernel
     for kernel in (
-        Kernel("gaussian", gaussian_log, gaussian_log_ratio),
-        Kernel("softmax", softmax_log, softmax_log_ratio, around="line"),
+        GAUSSIAN,
+        SOFTMAX,
         Kernel("laplace", laplace_log, laplace_log_ratio),
-        Kernel("student", student_log),
+        Kernel("student", student_log, smooth=True),
         Kernel("epanechnikov", functools.partial(polynomial_log, power=1), support=1.0),
         Kernel("biweight", functools.partial(polynomial_log, power=2), support=1.0),
         Kernel("triweight", functools.partial(polynomial_log, power=3), support=1.0),

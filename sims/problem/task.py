@@ -95,7 +95,7 @@ class Heads(eqx.Module):
         else:
             self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
         self.kernel = get_kernel(kernel)
-        if KERNELS.get(self.kernel.name) is not self.kernel:  # those in KERNELS have tests
+        if self.kernel not in KERNELS.values():  # those in KERNELS have tests
             from sims.problem.kernel_check import check_kernel
 
             check_kernel(self.kernel, self.width)

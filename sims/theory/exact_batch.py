@@ -175,10 +175,6 @@ def method_for_single(rank: int) -> Method:
     return SINGLE_GRID if rank in SINGLE_SIZES else SINGLE_SOBOL
 
 
-SMOOTH = frozenset({"gaussian", "softmax", "student"})
-"""Kernels without a kink anywhere: the one head's grid may then ignore where the other's is."""
-
-
 def methods_for_pair(
     kernel: Kernel, ranks: tuple[int, int], correlation: np.ndarray, concentric: bool
 ) -> list[Method]:
@@ -193,7 +189,7 @@ def methods_for_pair(
     largest = max(ranks)
     if largest > 3 or (largest == 3 and width < 0.35):
         return [PAIR_SOBOL]
-    if kernel.name not in SMOOTH:
+    if not kernel.smooth:
         resolved = width > {1: 0.02}.get(largest, 0.35)
         return [HERMITE] if concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
     # One narrow direction costs the product grid less than two.

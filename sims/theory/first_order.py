@@ -27,6 +27,7 @@ from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
+from sims.problem.kernels import GAUSSIAN, SOFTMAX
 
 
 class Tilt(NamedTuple):
@@ -100,8 +101,8 @@ def softmax_tilt(
     return Tilt(0.5 * (direction * mean).sum(1), mean, sigma)
 
 
-TILTS = {"gaussian": gaussian_tilt, "softmax": softmax_tilt}
-"""Kernels with closed forms: name to ``(Σ, frames, bandwidth, queries) -> Tilt``."""
+TILTS = {GAUSSIAN: gaussian_tilt, SOFTMAX: softmax_tilt}
+"""Kernels with closed forms, each with its ``(Σ, frames, bandwidth, queries) -> Tilt``."""
 
 
 def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Array, " Q"]:
@@ -189,7 +190,7 @@ def _closed_forms(
     task: Task, heads: Heads, n: Any, queries: Any, each: Callable[[Any, Any], Any]
 ) -> FirstOrder:
     """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis."""
-    tilt_of = TILTS[heads.kernel.name]
+    tilt_of = TILTS[heads.kernel]
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
     sigma, target, xp = task.design.covariance, task.target, _namespace(queries)
 
@@ -262,9 +263,9 @@ def first_order_terms(
     if not isinstance(task.design, GaussianDesign):
         allowed = "GaussianDesign (first order); any by order exact (custom: with log_density)"
         raise InputError("design", type(task.design).__name__, allowed)
-    if heads.kernel.name not in TILTS:
-        allowed = f"{', '.join(TILTS)} (first order); any by order exact"
-        raise InputError("heads.kernel", heads.kernel.name, allowed)
+    if heads.kernel not in TILTS:
+        allowed = f"{', '.join(k.name for k in TILTS)} (first order); any by order exact"
+        raise InputError("heads.kernel", heads.kernel.log_value, allowed)
     queries = check_compatible(task, heads, n, queries)
     task, heads, queries = jax.tree.map(np.asarray, (task, heads, queries))
     with np.errstate(over="ignore", invalid="ignore"):  # ∞ where n_eff is 0 to double precision

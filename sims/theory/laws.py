@@ -5,13 +5,19 @@ law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal colu
 for all heads and queries x ~ N(0, κ²I).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
+from sims.problem import Kernel
 from sims.problem.checks import as_floats, check_non_negative, check_positive, is_concrete
+from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
+
+Overlap = Callable[[Any, Any, Any], Array]
+"""``(cosine, bandwidth, query_scale) -> ρ``."""
 
 
 def gaussian_overlap(cosine: Any, bandwidth: Any, query_scale: Any) -> Float[Array, "*c"]:
@@ -73,12 +79,17 @@ def softmax_overlap(cosine: Any, bandwidth: Any, query_scale: Any) -> Float[Arra
     return jnp.where(finite, jnp.where(finite, inverse, 1.0) ** -0.5, jnp.inf)
 
 
-OVERLAPS = {"gaussian": gaussian_overlap, "softmax": softmax_overlap}
-"""Kernels with an angle law: name to ρ(cosine, bandwidth, query_scale)."""
+OVERLAPS = {GAUSSIAN: gaussian_overlap, SOFTMAX: softmax_overlap}
+"""Kernels with an angle law, each with its ρ(cosine, bandwidth, query_scale)."""
 
 
 def noise_covariance_law(
-    cosines: Any, n: Any, noise_sd: Any, bandwidth: Any, query_scale: Any, kernel: str = "gaussian"
+    cosines: Any,
+    n: Any,
+    noise_sd: Any,
+    bandwidth: Any,
+    query_scale: Any,
+    kernel: str | Kernel = GAUSSIAN,
 ) -> Float[Array, "*batch"]:
     """Query-averaged noise covariance of two heads, ``(σ²/n) Π_j ρ(cos θ_j)``.
 
@@ -88,14 +99,14 @@ def noise_covariance_law(
         noise_sd: σ.
         bandwidth: b > 0.
         query_scale: κ ≥ 0.
-        kernel: a key of :data:`OVERLAPS`.
+        kernel: gaussian or softmax, by name or as an object (see :data:`OVERLAPS`).
     """
     overlap = _overlap(kernel)(cosines, bandwidth, query_scale)
     return jnp.asarray(noise_sd) ** 2 / n * jnp.prod(overlap, axis=-1)
 
 
 def noise_correlation_law(
-    cosines: Any, bandwidth: Any, query_scale: Any, kernel: str = "gaussian"
+    cosines: Any, bandwidth: Any, query_scale: Any, kernel: str | Kernel = GAUSSIAN
 ) -> Float[Array, "*batch"]:
     """Noise correlation of two heads: ``Π_j ρ(cos θ_j)/ρ(1)``, a ratio of query averages.
 
@@ -107,7 +118,7 @@ def noise_correlation_law(
 
 
 def correlation_floor(
-    width: int, bandwidth: Any, query_scale: Any, kernel: str = "gaussian"
+    width: int, bandwidth: Any, query_scale: Any, kernel: str | Kernel = GAUSSIAN
 ) -> Float[Array, "*batch"]:
     """Noise correlation of orthogonal heads, ``ρ(1)^{−d_k}``: above 0, as heads share labels."""
     return _overlap(kernel)(1.0, bandwidth, query_scale) ** -width
@@ -119,10 +130,11 @@ def ensemble_factor(heads: Any, correlation: Any) -> Float[Array, "*batch"]:
     return correlation + (1.0 - correlation) / heads
 
 
-def _overlap(kernel: str) -> Any:
-    if kernel not in OVERLAPS:
-        raise InputError("kernel", kernel, ", ".join(OVERLAPS))
-    return OVERLAPS[kernel]
+def _overlap(kernel: str | Kernel) -> Overlap:
+    known = get_kernel(kernel)
+    if known not in OVERLAPS:
+        raise InputError("kernel", known.name, ", ".join(k.name for k in OVERLAPS))
+    return OVERLAPS[known]
 
 
 def _arguments(cosine: Any, bandwidth: Any, query_scale: Any) -> tuple[Array, Array, Array]:

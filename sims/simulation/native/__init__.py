@@ -26,9 +26,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.problem import Kernel
+from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.simulation.sums import Sums, anchors
 
-KINDS = {"gaussian": 0, "softmax": 1}
+KINDS = {GAUSSIAN: 0, SOFTMAX: 1}
 """The kernels that ``sums.cc`` knows."""
 SOURCES = [Path(__file__).with_name(name) for name in ("sums.cc", "threefry.cc")]
 LANES = 64
@@ -44,7 +45,7 @@ def usable(kernel: Kernel, platform: str, evaluations: float = 0.0) -> bool:
         platform: of the device; ``cpu`` can be done.
         evaluations: how many K_h(x, X_i); the library is compiled for work of 2e10 and more.
     """
-    if os.environ.get("SIMS_NATIVE") == "0" or kernel.name not in KINDS or platform != "cpu":
+    if os.environ.get("SIMS_NATIVE") == "0" or kernel not in KINDS or platform != "cpu":
         return False
     path = library()
     return (path.exists() or evaluations >= 2e10) and _loaded(path)
@@ -87,7 +88,7 @@ def native_sums(
         [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
         vmap_method="sequential",
     )
-    kind = KINDS[kernel.name]
+    kind = KINDS[kernel]
     given = jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype)
     peak, gram, linear, centred = call(
         queries, near, keys, columns, given, n=np.int64(n), kind=np.int64(kind)
