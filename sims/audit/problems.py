@@ -12,7 +12,7 @@ from sims.judgement import Finding, equivalence
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.problem.frames import equiangular
 from sims.simulation import estimate
-from sims.specification import Problem
+from sims.study.specification import Problem
 from sims.theory import predict
 
 MARGIN = 0.02

@@ -10,7 +10,7 @@ from sims.errors import InputError
 
 def publish(options: Namespace) -> None:
     """Copy a finished run's ledger and figures, with a report and a README that show them."""
-    from sims.fingerprint import experiments
+    from sims.study.experiment import experiments
     from sims.report import write_overview, write_report
 
     source, target = Path("results", options.fidelity), Path("results", "published")
