@@ -9,7 +9,7 @@ import xarray as xr
 from sims import results
 from sims.cli import adaptive
 from sims.experiment import SimulationSpec
-from sims.judgement import Verdict, equivalence
+from sims.judgement import Evidence, Verdict, equivalence
 from sims.judgement.intervals import sequence_half_width
 from sims.terms import add_mcse
 
@@ -48,13 +48,14 @@ def run(tmp_path):
 
         def judge(found, experiment):
             chosen = experiment.claims[0]
-            finding = equivalence(
+            evidence = Evidence(
                 [float(found.simulation[n]["mse"].mean()) for n in names],
                 [float(found.simulation[n]["mse_mcse"]) for n in names],
-                margin=chosen.margin, level=chosen.level,
-                batches=[found.batches(n) for n in names], replicates=found.replicates,
-                points=names,
-            )  # fmt: skip
+                [found.batches(n) for n in names],
+                found.replicates,
+                names,
+            )
+            finding = equivalence(evidence, margin=chosen.margin, level=chosen.level)
             return [Verdict.of(chosen, "e", finding)]
 
         def extend(name, data, count):

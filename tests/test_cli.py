@@ -42,13 +42,14 @@ EXPERIMENT = {
 }  # fmt: skip
 ANALYSIS = """
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence
+from sims.judgement import Evidence, Verdict, claim, equivalence
 
 def judge(results, experiment):
     table, wanted = results.table(), claim(experiment, "decomposition")
     gap = table["mse"] / table["mse_theory"] - 1
-    found = equivalence(gap, table["mse_mcse"] / table["mse_theory"], margin=wanted.margin,
-        level=wanted.level, batches=table["batches"], replicates=results.replicates)
+    error = table["mse_mcse"] / table["mse_theory"]
+    evidence = Evidence(gap, error, table["batches"], results.replicates)
+    found = equivalence(evidence, margin=wanted.margin, level=wanted.level)
     return [Verdict.of(wanted, results.experiment, found)]
 
 def figure(results):
