@@ -75,8 +75,7 @@ def of_batches(
     unit: str = "replicates",
     at: Mapping[str, float | str] | None = None,
 ) -> Effect:
-    """The effect that is the mean of iid batch values, or of pseudo-values of
-    :mod:`sims.estimates`.
+    """The effect that is the mean of iid batch values, or of their pseudo-values.
 
     Args:
         label: what it is of.

@@ -63,5 +63,3 @@ def effective_keys(results: Results, point: str) -> float:
     their arithmetic mean hides a query that attends to few keys.
     """
     return float(1 / (1 / results.prediction(point)["n_eff"]).mean())
-
-

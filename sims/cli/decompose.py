@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from sims.study.roads import estimate_terms, predict_terms
 from sims.errors import InputError
-from sims.study.schema import SimulationSpec, TheorySpec
 from sims.provenance import machine, versions
+from sims.study.roads import estimate_terms, predict_terms
+from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.terms import SCALARS
 from sims.validation import Strict, parse, read_yaml

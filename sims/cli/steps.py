@@ -34,8 +34,8 @@ def predict(options: Namespace) -> None:
 def judge(options: Namespace) -> None:
     """``sims judge``: one verdict for every claim of the experiment file."""
     output = _output(options, "verdicts.json")
-    roads = (output.with_name(f"{road}.nc") for road in ("simulation", "theory"))
-    runner.judge(_experiment(options), *roads, output)
+    simulation, theory = (output.with_name(f"{road}.nc") for road in ("simulation", "theory"))
+    runner.judge(_experiment(options), simulation, theory, output)
 
 
 def plot(options: Namespace) -> None:

@@ -187,4 +187,5 @@ TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "law": _law,
     "exponent": _exponent,
 }
-"""Every test: two-sided ``equivalence``, one-sided ``bound`` (at most) and ``ordering`` (above), …"""
+"""Every test by its name; ``bound`` (at most) and ``ordering`` (above) are one-sided, ``equivalence``
+is two-sided."""

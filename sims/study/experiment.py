@@ -35,7 +35,8 @@ class Point:
 
     Attributes:
         name: place in the grid, four digits.
-        coordinates: dotted path to the value that this point has there, or to its label.
+        coordinates: every dotted path that the grid changes, to this point's value there, or to the
+            label (else the kind) of what is no scalar; None where it has nothing.
         spec: its whole problem.
     """
 
@@ -115,18 +116,19 @@ class Experiment:
         at = self.spec.at(self.fidelity)
         base = _with(self.spec.problem, at.problem)
         blocks = self.spec.grid if at.grid is None else at.grid
+        paths = list(dict.fromkeys(path for block in blocks for path in block))
         points = []
-        for index, chosen in enumerate(_product(blocks)):
-            values = {path: value for path, (_, value) in chosen.items()}
-            spec = parse(ProblemSpec, _with(base, values), f"grid point {index}")
-            labels = {path: label for path, (label, _) in chosen.items()}
-            points.append(Point(f"{index:04d}", labels, spec))
+        for index, values in enumerate(_product(blocks)):
+            labelled = _with(base, values)
+            spec = parse(ProblemSpec, _without_labels(labelled), f"grid point {index}")
+            coordinates = {path: _coordinate(labelled, path) for path in paths}
+            points.append(Point(f"{index:04d}", coordinates, spec))
         if not points:
             raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
         return points
 
     def module(self, name: str) -> ModuleType | None:
-        """A module of the experiment's folder (simulate, predict, effects, figure), if there is one."""
+        """A module of its folder (simulate, predict, effects, figure), if there is one."""
         return load_module(self.folder, name)
 
 
@@ -218,24 +220,38 @@ def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
     return copy
 
 
-def _product(blocks: list[dict[str, Any]]) -> Iterator[dict[str, tuple[Scalar, Any]]]:
-    """Dotted path to (coordinate, value), for every point of every block."""
+def _product(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Dotted path to value, for every point of every block."""
     for block in blocks:
         axes = []
         for path, value in block.items():
-            if value == []:
-                raise InputError(f"grid: {path}", value, "at least one value")
             values = value if isinstance(value, list) else [value]
-            axes.append([(path, _labelled(path, v)) for v in values])
+            for one in values or [[]]:
+                if isinstance(one, list):
+                    allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
+                    raise InputError(f"grid: {path}", value, allowed)
+                if isinstance(one, Mapping) and "label" not in one:
+                    allowed = "a `label` in what is no scalar: it is the point's coordinate"
+                    raise InputError(f"grid: {path}", one, allowed)
+            axes.append([(path, v) for v in values])
         yield from (dict(choice) for choice in itertools.product(*axes))
 
 
-def _labelled(path: str, value: Any) -> tuple[Scalar, Any]:
-    """A grid value's coordinate (itself, or its label) and the value."""
-    if isinstance(value, Mapping) and "label" in value:
-        rest = {k: v for k, v in value.items() if k != "label"}
-        return str(value["label"]), rest["value"] if set(rest) == {"value"} else rest
-    if isinstance(value, Mapping | list):
-        allowed = "a scalar, or a mapping with a `label` (a list as {label: …, value: […]})"
-        raise InputError(f"grid: {path}", value, allowed)
-    return value, value
+def _coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
+    """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
+    value: Any = problem
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        return str(value.get("label", value.get("kind")))
+    return None if isinstance(value, list) else value
+
+
+def _without_labels(value: Any) -> Any:
+    """The value as the problem's schema has it: a labelled list is the list."""
+    if isinstance(value, list):
+        return [_without_labels(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    rest = {key: _without_labels(item) for key, item in value.items() if key != "label"}
+    return rest["value"] if "label" in value and set(rest) == {"value"} else rest

@@ -69,9 +69,7 @@ def reseed(folder: Path, fidelity: str, names: Sequence[str], count: int) -> Com
     comparison = compare(ledger, _ledgers(folder))
     # The report shows the outcome beside this ledger and no other.
     comparison["ledger"] = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
-    write_text(
-        json.dumps(comparison, indent=1, ensure_ascii=False) + "\n", folder / "seeds.json"
-    )
+    write_text(json.dumps(comparison, indent=1, ensure_ascii=False) + "\n", folder / "seeds.json")
     return comparison
 
 

@@ -1,8 +1,8 @@
 """Results: one labelled dataset a road and experiment, the same in memory and on disk.
 
-``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along ``point``, with
-the points' coordinates (angle, kernel, n, …) beside them; theory has a dimension ``order`` (first,
-exact) where both were computed. A file that exists is whole.
+``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along ``point``,
+with the points' coordinates (angle, kernel, n, …) beside them; theory has a dimension ``order``
+(first, exact) where both were computed. A file that exists is whole.
 """
 
 import json
@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sims.estimates import Batches, jackknife
 from sims.errors import InputError
+from sims.estimates import Batches, jackknife
 from sims.files import replacing
 from sims.study.stacking import Scalar, stack, unstack
 from sims.terms import BATCH, SCALARS
@@ -156,9 +156,7 @@ class Results:
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def pseudovalues(
-        self, point: str, statistic: Callable[[Batches], np.ndarray]
-    ) -> np.ndarray:
+    def pseudovalues(self, point: str, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
         """Jackknife pseudo-values, one a batch, of a function of a point's scalar terms.
 
         Args:

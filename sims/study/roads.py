@@ -1,5 +1,7 @@
 """Both roads for the problem of one grid point, as the experiment file's settings ask for them."""
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 
@@ -30,16 +32,14 @@ def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:
     Under ``both`` first order has every variable and exact theory its scalar terms with the bounds
     on their errors, where the heads are no wider than ``exact_width``.
     """
-    task, heads, _, _ = problem
-    options = {"rtol": settings.rtol}
     if settings.order != "both":
-        accuracy = options if settings.order == "exact" else {}
-        terms = predict(*problem, order=settings.order, **accuracy)
+        options: dict[str, Any] = {"rtol": settings.rtol} if settings.order == "exact" else {}
+        terms = predict(*problem, order=settings.order, **options)
         return terms.expand_dims({ORDER: [settings.order]}, axis=0)
     first = predict(*problem, order="first")
-    if settings.exact_width is not None and heads.width > settings.exact_width:
+    if settings.exact_width is not None and problem.heads.width > settings.exact_width:
         return first.expand_dims({ORDER: ["first"]}, axis=0)
-    exact = predict(*problem, order="exact", **options)
+    exact = predict(*problem, order="exact", rtol=settings.rtol)
     return beside(first, exact[[k for s in SCALARS if s in exact for k in (s, f"{s}_error")]])
 
 
@@ -50,5 +50,3 @@ def beside(first: xr.Dataset, exact: xr.Dataset) -> xr.Dataset:
     rows = [first.assign(zero.drop_vars(first.data_vars, errors="ignore")), empty.assign(exact)]
     both = xr.concat(rows, ORDER, combine_attrs="override", join="exact")
     return both.assign_coords({ORDER: ["first", "exact"]}).assign_attrs(first.attrs)
-
-

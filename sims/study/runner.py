@@ -29,7 +29,7 @@ class Outcome:
         experiment: it, at its fidelity.
         results: both roads.
         verdicts: one a claim, by themselves: Holm's adjustment is the ledger's.
-        folder: where simulation.nc, theory.nc, verdicts.json, figure.{pdf,png,svg} and caption.md lie.
+        folder: where simulation.nc, theory.nc, verdicts.json, figures and caption.md lie.
     """
 
     experiment: Experiment
@@ -301,5 +301,3 @@ def _named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
         where = where if len(where) <= 120 else where[:117] + "..."
         field = f"grid point {name} ({where or 'the base problem'}): {error.field}"
         raise InputError(field, error.value, error.allowed) from error
-
-

@@ -86,7 +86,7 @@ class ClaimSpec(Strict):
     regime: str = Field(default="all", description="where it is tested")
     statement: str
     test: TestName = Field(description="how effects are held against the margin")
-    effects: str = Field(description="the family of effects, as the experiment's effects.py names it")
+    effects: str = Field(description="the family of effects, as effects.py names it")
     where: dict[str, float | str | Range] = Field(
         default_factory=dict,
         description="which effects of the family: facts that they must have, or ranges of them",

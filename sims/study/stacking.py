@@ -7,8 +7,8 @@ must be beginnings.
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -71,7 +71,7 @@ def _cut(stacked: xr.Dataset, place: int, structure: Mapping[str, Any]) -> xr.Da
         variable = stacked.variables[key]
         dims = variable.dims[1:]
         corner = tuple(slice(sizes[d]) for d in dims)
-        variables[key] = (dims, variable.values[(place, *corner)], variable.attrs)
+        variables[key] = (dims, variable.values[place][corner], variable.attrs)
     coordinates = {
         key: (key, stacked.variables[key].values[: sizes[key]], stacked.variables[key].attrs)
         for key in structure["coordinates"]
@@ -120,7 +120,7 @@ def _padded(
         for place, name in enumerate(points):
             if name in of:
                 corner = tuple(slice(n) for n in of[name].shape)
-                values[(place, *corner)] = of[name].values
+                values[place, ...][corner] = of[name].values
     if values.dtype.kind in "OU":
         values = values.astype(object)
     return xr.Variable((POINT, *dims), values, first.attrs)
@@ -129,19 +129,20 @@ def _padded(
 def _labels(
     coordinates: Mapping[str, Mapping[str, Scalar]], points: list[str], taken: set[object]
 ) -> dict[str, tuple[str, np.ndarray]]:
-    """Coordinates along ``point``, by short names: the last part of the dotted path if it is alone."""
+    """Coordinates along ``point``, by short names; a number that is missing is NaN, a text ""."""
     paths = list(dict.fromkeys(path for name in points for path in coordinates.get(name, {})))
     out: dict[str, tuple[str, np.ndarray]] = {}
     for path, name in short_names(paths, {str(t) for t in taken}).items():
         column = [coordinates.get(point, {}).get(path) for point in points]
         numeric = all(isinstance(v, int | float) or v is None for v in column)
-        filled = [(np.nan if numeric else "") if v is None else v for v in column]
-        text = np.array([v if numeric else str(v) for v in filled], float if numeric else object)
-        out[name] = (POINT, cast(np.ndarray, text))
+        whole = all(isinstance(v, int) for v in column)
+        values = [(np.nan if numeric else "") if v is None else v for v in column]
+        kind = int if whole else float if numeric else object
+        out[name] = (POINT, np.array([v if numeric else str(v) for v in values], kind))
     return out
 
 
-def short_names(paths: list[str], taken: set[str] = frozenset()) -> dict[str, str]:  # type: ignore[assignment]
+def short_names(paths: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
     """Dotted path to its shortest unambiguous name: ``heads.frames.angle`` is ``angle``.
 
     Args:

@@ -1,7 +1,7 @@
 """Units of a simulation: what an experiment estimates at each of its points.
 
-Without a ``simulate.py`` the units are the points of the grid, each the Nadaraya–Watson ensemble of its
-problem. An experiment off that road names its own, as samplers for the driver; it gets keys,
+Without a ``simulate.py`` the units are the points of the grid, each the Nadaraya–Watson ensemble of
+its problem. An experiment off that road names its own, as samplers for the driver; it gets keys,
 batches, devices, checkpoints, resumption and stopping from there.
 """
 
