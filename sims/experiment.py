@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sims.errors import InputError
 from sims.formulas import sections
+from sims.papers import MAIN, PAPERS, claim_of, paper_of
 from sims.validation import Strict, parse, read_yaml
 
 if TYPE_CHECKING:
@@ -85,6 +86,9 @@ class ClaimSpec(Strict):
     margin: float = Field(ge=0)
     level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
     formula: str = Field(description="the section of docs/theory.md behind it")
+    paper: str = Field(
+        default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
+    )
 
 
 class FidelitySpec(Strict):
@@ -104,6 +108,7 @@ class ExperimentSpec(Strict):
     """
 
     title: str
+    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
     aim: str
     data_generating_process: str
     estimands: str
@@ -122,6 +127,16 @@ class ExperimentSpec(Strict):
         default_factory=dict, description="free values for the experiment's own code"
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _claims_have_a_paper(cls, data: object) -> object:
+        """A claim that names no paper is one of the experiment's."""
+        if not isinstance(data, dict) or "paper" not in data or "claims" not in data:
+            return data
+        claims = data["claims"] if isinstance(data["claims"], list) else []
+        filled = [{"paper": data["paper"], **c} if isinstance(c, dict) else c for c in claims]
+        return {**data, "claims": filled or data["claims"]}
+
     def at(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""
         if fidelity not in self.fidelities:
@@ -133,22 +148,29 @@ class ExperimentSpec(Strict):
         changed = self.simulation.model_dump() | self.at(fidelity).simulation
         return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
 
+    def problems(self, fidelity: str) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Coordinates and problem, as the file has them, of every point of the grid at a fidelity.
+
+        Empty without a base problem. Nothing is validated, so nothing of JAX is needed.
+        """
+        settings = self.at(fidelity)
+        if self.problem is None:
+            return []
+        base = _with(self.problem, settings.problem)
+        blocks = self.grid if settings.grid is None else settings.grid
+        problems = [(coordinates, _with(base, coordinates)) for coordinates in _product(blocks)]
+        if not problems:
+            raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
+        return problems
+
     def points(self, fidelity: str) -> list["Point"]:
         """Every point of the grid at a fidelity, validated; empty without a base problem."""
         from sims.specification import ProblemSpec
 
-        if self.problem is None:
-            return []
-        settings = self.at(fidelity)
-        base = _with(self.problem, settings.problem)
-        blocks = self.grid if settings.grid is None else settings.grid
-        points = []
-        for index, coordinates in enumerate(_product(blocks)):
-            spec = parse(ProblemSpec, _with(base, coordinates), f"grid point {index}")
-            points.append(Point(f"{index:04d}", coordinates, spec))
-        if not points:
-            raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
-        return points
+        return [
+            Point(f"{i:04d}", coordinates, parse(ProblemSpec, problem, f"grid point {i}"))
+            for i, (coordinates, problem) in enumerate(self.problems(fidelity))
+        ]
 
 
 @dataclass(frozen=True)
@@ -176,13 +198,14 @@ def load_experiment(folder: str | Path) -> ExperimentSpec:
     """The experiment in a folder.
 
     Raises:
-        InputError: the file does not fit the schema, makes one claim twice, or names a section
-            that docs/theory.md does not have.
+        InputError: the file does not fit the schema, makes one claim twice, names a section that
+            docs/theory.md does not have, or makes a claim that its paper does not list (where the
+            working directory has papers).
     """
     path = Path(folder) / "experiment.yaml"
-    found = parse(ExperimentSpec, read_yaml(path), str(path))
+    experiment = parse(ExperimentSpec, read_yaml(path), str(path))
     anchors, seen = [f"#{anchor}" for anchor in sections()], set()
-    for claim in found.claims:
+    for claim in experiment.claims:
         if (claim.id, claim.regime) in seen:
             allowed = "each id and regime once"
             raise InputError(f"{path}: claims", f"{claim.id}, {claim.regime}", allowed)
@@ -190,7 +213,14 @@ def load_experiment(folder: str | Path) -> ExperimentSpec:
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             where = f"{path}: claims, {claim.id}, formula"
             raise InputError(where, claim.formula, ", ".join(anchors))
-    return found
+    if PAPERS.is_dir():
+        try:
+            papers = {id: paper_of(id) for id in {claim.paper for claim in experiment.claims}}
+            for claim in experiment.claims:
+                claim_of(papers[claim.paper], claim.id)
+        except InputError as error:
+            raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
+    return experiment
 
 
 def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

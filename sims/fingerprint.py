@@ -10,6 +10,7 @@ The Snakefile imports this module: it needs nothing but the standard library and
 import ast
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
@@ -105,7 +106,8 @@ def code(step: str, experiment: str | Path) -> str:
     apart = _APART.get(step, ())
     modules = {m for m in modules if m not in _NO_RESULT and not m.startswith(apart or "-")}
     if step == "report":
-        texts += [p.read_text(encoding="utf-8") for p in sorted(PACKAGE.glob("*.j2"))]
+        shown = (*PACKAGE.glob("report/*.j2"), *Path("papers").glob("*.yaml"))
+        texts += [path.read_text(encoding="utf-8") for path in sorted(shown)]
     sources = {m: _source(m) + _foreign(m) for m in sorted(modules)}
     return _digest(*texts, *(f"{m}\n{source}" for m, source in sources.items() if source))
 
@@ -170,12 +172,12 @@ def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
         if (folder / _OWN_CODE[step]).is_file():
             keys += ("settings",)
         if step == "simulate" and _decides(whole, changes):
-            keys += ("claims",)  # their margins say when sampling may stop
+            keys += ("claims", "paper")  # their margins and number say when sampling may stop
     elif step in ("judge", "plot"):
-        keys = ("settings", "claims") if step == "judge" else ("settings", "title")
+        keys = ("settings", "claims", "paper") if step == "judge" else ("settings", "title")
         changes = {}
-    elif step == "ledger":  # adjusts for the number of all claims, judged or not
-        return {name: len(_yaml(folder_of(name)).get("claims") or ()) for name in experiments()}
+    elif step == "ledger":  # adjusts for the number of all claims of a paper, judged or not
+        return {name: _claims_by_paper(_yaml(folder_of(name))) for name in experiments()}
     else:
         return whole if step == "report" else {}
     part = {key: whole.get(key) for key in keys}
@@ -184,6 +186,12 @@ def _part(step: str, folder: Path, fidelity: str) -> dict[str, Any]:
     if step == "plot" and (folder / "caption.md").is_file():
         part["caption"] = (folder / "caption.md").read_text(encoding="utf-8")
     return part
+
+
+def _claims_by_paper(whole: Mapping[str, Any]) -> dict[str, int]:
+    """How many claims an experiment file makes of each paper; of its own, "None" if not named."""
+    claims = [c for c in whole.get("claims") or () if isinstance(c, Mapping)]
+    return Counter(str(claim.get("paper", whole.get("paper"))) for claim in claims)
 
 
 @lru_cache

@@ -25,7 +25,7 @@ MULTIPLE = 8
 def sample_until_decided(
     experiment: ExperimentSpec,
     fidelity: str,
-    claims: int,
+    claims: Mapping[str, int],
     found: Mapping[str, xr.Dataset],
     held: Mapping[str, xr.Dataset],
     theory: Path,
@@ -39,13 +39,13 @@ def sample_until_decided(
     earlier run drew beyond what this one asks for is left out, so that it changes nothing.
 
     The ledger's Holm adjustment comes later, over all experiments. A claim that is decided at a
-    share ``1/claims`` of its ``1 − level`` survives it whatever the others do, so that is when it
-    counts as decided here.
+    share ``1/k`` of its ``1 − level``, with k claims of its paper, survives it whatever the others
+    do, so that is when it counts as decided here.
 
     Args:
         experiment: whose claims are to be decided.
         fidelity: its name.
-        claims: how many there are in all experiments.
+        claims: a paper's arXiv id to how many of its claims all experiments make together.
         found: estimates of every point to begin with.
         held: the longest estimates there are, each with those of ``found`` first.
         theory: the predictions' file; its numbers decide how much is drawn, never what is drawn.
@@ -62,7 +62,7 @@ def sample_until_decided(
     strict = experiment.model_copy(
         update={
             "claims": [
-                c.model_copy(update={"level": 1 - (1 - c.level) / claims})
+                c.model_copy(update={"level": 1 - (1 - c.level) / claims[c.paper]})
                 for c in experiment.claims
             ]
         }

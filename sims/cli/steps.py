@@ -4,6 +4,7 @@ import importlib.util
 import json
 import sys
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -178,7 +179,7 @@ def plot(options: Namespace) -> None:
 
     own = analysis(folder)
     verdicts = read_ledger(output.parent / "verdicts.json")
-    # The ledger has the last word: there verdicts are adjusted for all claims together.
+    # The ledger has the last word: there verdicts are adjusted for all claims of a paper together.
     whole = output.parent.parent / "ledger.json"
     adjusted = (
         [v for v in read_ledger(whole) if v.experiment == folder.name] if whole.is_file() else []
@@ -220,11 +221,12 @@ def report(options: Namespace) -> None:
     write_report(output.parent, options.fidelity, output)
 
 
-def all_claims() -> int:
-    """How many claims the experiment files of this folder make."""
+def all_claims() -> Counter[str]:
+    """How many claims the experiment files of this folder make, by the paper that lists them."""
     from sims.experiment import load_experiment
 
-    return sum(len(load_experiment(folder_of(name)).claims) for name in experiments())
+    loaded = (load_experiment(folder_of(name)) for name in experiments())
+    return Counter(claim.paper for experiment in loaded for claim in experiment.claims)
 
 
 def _judged(options: Namespace, name: str) -> tuple[Path, Any, Any, Path]:

@@ -5,7 +5,6 @@ Analyses use the names below and nothing else of this package.
 
 from sims.judgement.best import near_optimal, optimal_set
 from sims.judgement.bounded import bounded_equivalence
-from sims.judgement.claims import PAPER_CLAIMS
 from sims.judgement.decide import (
     batch_covariance,
     bound,
@@ -20,7 +19,6 @@ from sims.judgement.settle import Finding
 from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
 
 __all__ = [
-    "PAPER_CLAIMS",
     "VERDICTS",
     "Finding",
     "Verdict",
