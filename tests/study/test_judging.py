@@ -49,9 +49,7 @@ def test_rates_take_the_covariance_of_common_draws():
     values = np.exp(RNG.normal(0, 0.05, (32, 1)) + RNG.normal(0, 0.01, (32, 3))) / x
     effects = [of_batches("", v, "p", x=float(a)) for v, a in zip(values.T, x, strict=True)]
     rule = Rule("rate", 0.1, 0.95, expected=-1.0)
-    evidence = Evidence(
-        values.mean(0), [e.error for e in effects], 32.0, 0, ("p",) * 3, fixed=True
-    )
+    evidence = Evidence(values.mean(0), [e.error for e in effects], 32.0, 0, ("p",) * 3, fixed=True)
     covariance = covariance_of_means(values)
     assert decide(effects, rule) == rate(
         evidence, x, expected=-1.0, margin=0.1, level=0.95, covariance=covariance
