@@ -42,7 +42,7 @@ class Verdict:
         paper: arXiv id of the paper that lists the claim.
         kind: what kind of statement the claim is, None if its experiment does not say.
         over: the populations that it is about, None if its experiment does not say.
-        contract: hash of what is fixed before a run (see :mod:`sims.study.contract`), as it was when
+        contract: hash of what is fixed before a run (:mod:`sims.study.contract`), as it was when
             the verdict was given; None if it was not recorded.
         edited: whether that hash differs from the one that the simulation began with.
     """

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from sims.errors import InputError
-from sims.study.experiment import load_experiment
 from sims.files import write_text
 from sims.formulas import sections
 from sims.judgement import VERDICTS, read_ledger
@@ -14,7 +13,7 @@ from sims.papers import papers
 from sims.report.claims import by_paper
 from sims.report.seeds import other_seeds
 from sims.report.text import MARKDOWN, environment
-from sims.study.experiment import EXPERIMENTS, experiments
+from sims.study.experiment import EXPERIMENTS, experiments, load_experiment
 from sims.study.results import provenance
 
 TEXTS = (
