@@ -7,6 +7,7 @@ The Snakefile imports this module, so it needs nothing but the standard library 
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +35,7 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "report": ("report", "papers.py"),
 }  # fmt: skip
 """Step to the files and folders of this package that decide its result."""
+STEPS = tuple(_ROOMS)
 _OWN = {
     "simulate": ("simulate.py",),
     "predict": ("predict.py",),
@@ -64,7 +66,8 @@ def files(step: str, experiment: Path | None = None) -> list[str]:
         paths |= set(inside) if path.is_dir() else {path} if path.is_file() else set()
     if experiment is not None:
         paths |= {p for name in _OWN.get(step, ()) if (p := experiment / name).is_file()}
-    return sorted(map(str, paths))
+    here = Path.cwd()
+    return sorted(str(p.relative_to(here)) if p.is_relative_to(here) else str(p) for p in paths)
 
 
 def part(step: str, experiment: Path, fidelity: str) -> str:
@@ -113,6 +116,9 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     if fidelity not in FIDELITIES:
         raise InputError("fidelity", fidelity, ", ".join(FIDELITIES))
     names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+    for name in names:
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise InputError("folder of an experiment", name, "letters, digits and _")
     experiment = config.get("experiment")
     if experiment is None:
         return fidelity, names
