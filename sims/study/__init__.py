@@ -15,8 +15,7 @@ __all__ = ["Outcome", "load_experiment", "run"]
 
 def __getattr__(name: str) -> object:
     """The names above, imported when they are used: the Snakefile needs none of them."""
-    from sims.study import experiment, runner
-
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from sims.study import experiment, runner
     return getattr(experiment if name == "load_experiment" else runner, name)
