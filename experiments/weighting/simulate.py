@@ -49,9 +49,7 @@ def cost(
     task, heads, n, settings = shared
     pairs, repeats, noise = settings["pairs"], settings["repeats"], float(task.noise_sd)
     size = max(pairs)
-    gaps = np.asarray(
-        deviations(task, heads, draw.key, n, settings["queries"], settings["scale"])
-    )
+    gaps = np.asarray(deviations(task, heads, draw.key, n, settings["queries"], settings["scale"]))
     matrix = gaps.T @ gaps / len(gaps)
 
     def errors(estimated: np.ndarray) -> list[float]:
