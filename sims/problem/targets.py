@@ -6,12 +6,12 @@ needs compiling; the same seed gives the same function.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import threefry
@@ -41,7 +41,7 @@ class TrigonometricSeries(eqx.Module):
     frequency: Float[Array, "J d"]
     phase: Float[Array, " J"]
 
-    def __init__(self, amplitude: Any, frequency: Any, phase: Any) -> None:
+    def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike) -> None:
         self.amplitude = as_floats("target.amplitude", amplitude)
         self.frequency = as_floats("target.frequency", frequency)
         self.phase = as_floats("target.phase", phase)
@@ -151,7 +151,7 @@ def additive(
 def single_index(
     dimension: int,
     seed: int = 0,
-    subspace: Any = None,
+    subspace: ArrayLike | None = None,
     rank: int = 1,
     lengthscale: float = 1.0,
     features: int = 64,
@@ -206,7 +206,7 @@ def decaying(
 
 
 def explicit(
-    dimension: int, seed: int = 0, *, amplitude: Any, frequency: Any, phase: Any
+    dimension: int, seed: int = 0, *, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike
 ) -> TrigonometricSeries:
     """A series given term by term. The seed is not used."""
     del seed
