@@ -49,11 +49,6 @@ class SimulationSpec(Strict):
         description="share of the MSE below which a term does not hold up stopping",
     )
     precision: Literal["float32", "float64"] = "float32"
-    remainders: bool = Field(
-        default=False,
-        description="also estimate what first-order theory leaves out, by control variates "
-        "(use float64)",
-    )
     control_variate: bool = Field(
         default=False,
         description="take most of the spread out of the signal covariance, unbiased and without "

@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
+from sims.checks import as_floats, check_count, check_non_negative, check_positive
 from sims.problem import FRAMES, Heads, TrigonometricSeries
-from sims.problem.checks import as_floats, check_count, check_non_negative, check_positive
 
 FEATURES = 8
 """Waves of a target."""

@@ -1,4 +1,4 @@
-"""Fingerprints, the Snakefile, result files and checkpoints."""
+"""Fingerprints, the Snakefile and result files."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims import checkpoints, results
+from sims import results
 from sims.errors import InputError
 from sims.fingerprint import STEPS
 
@@ -177,20 +177,6 @@ def test_unreadable_result_is_an_input_error(tmp_path, content):
         (tmp_path / "r.nc").write_bytes(content)
     with pytest.raises(InputError):
         results.read(tmp_path / "r.nc")
-
-
-def test_checkpoints(tmp_path):
-    data = _dataset(4, 2)
-    checkpoints.save(data, tmp_path / "a-simulation-1.npz")
-    xr.testing.assert_identical(checkpoints.load(tmp_path / "a-simulation-1.npz"), data)
-    checkpoints.save(data, tmp_path / "a-theory-0.npz")
-    checkpoints.save(data, tmp_path / "a-simulation-2.npz")
-    checkpoints.prune(tmp_path, "simulation", "simulation-2")
-    assert {p.name for p in tmp_path.iterdir()} == {"a-theory-0.npz", "a-simulation-2.npz"}
-    whole = (tmp_path / "a-theory-0.npz").read_bytes()
-    (tmp_path / "a-theory-0.npz").write_bytes(whole[:100])
-    assert checkpoints.load(tmp_path / "a-theory-0.npz") is None
-    assert checkpoints.load(tmp_path / "none.npz") is None
 
 
 def test_pseudovalues_give_paired_contrasts():

@@ -5,10 +5,9 @@ from typing import Any
 import xarray as xr
 
 from sims.experiment import SimulationSpec, TheorySpec
-from sims.problem import Task
-from sims.simulation import Linearisation, estimate
+from sims.simulation import estimate
 from sims.specification import Problem
-from sims.theory import first_order_arrays, predict
+from sims.theory import predict
 
 
 def estimate_terms(
@@ -18,15 +17,7 @@ def estimate_terms(
     progress: bool = False,
 ) -> xr.Dataset:
     """The terms by simulation; going on after the batches of ``resume``, if given."""
-    skipped = {"seed", "max_batches", "remainders", "decide"}
-    options: dict[str, Any] = settings.model_dump(exclude=skipped)
-    if settings.remainders:
-        task, heads, _, queries = problem
-        known = first_order_arrays(task, heads, 1.0, queries)
-        overlap = first_order_arrays(
-            Task(task.design, task.target, 1.0), heads, 1.0, queries
-        ).noise_covariance
-        options["linearisation"] = Linearisation(known.limit, known.log_mass, overlap)
+    options: dict[str, Any] = settings.model_dump(exclude={"seed", "max_batches", "decide"})
     if settings.rel_mcse is not None:
         options["max_batches"] = settings.max_batches or settings.batches
     return estimate(*problem, settings.seed, progress=progress, resume=resume, **options)

@@ -32,8 +32,8 @@ def simulate(options: Namespace) -> None:
         return estimate_terms(point.spec.build(), wanted, resume, sys.stderr.isatty())
 
     def decide(data: dict[str, Any], points: dict[str, Point], store: Path, suffix: str) -> Any:
-        from sims import checkpoints
         from sims.cli.adaptive import sample_until_decided
+        from sims.montecarlo import store as checkpoints
 
         paths = {name: store / f"{p.digest}-more-{suffix}.npz" for name, p in points.items()}
         held = {name: checkpoints.load(path) for name, path in paths.items()}
@@ -91,7 +91,8 @@ def _run_road(
 
     ``more(data, points, store, suffix)``, if given, has the last word on the points' data.
     """
-    from sims import checkpoints, provenance, results
+    from sims import provenance, results
+    from sims.montecarlo import store as checkpoints
     from sims.runtime import in_threads
 
     experiment.at(options.fidelity)
