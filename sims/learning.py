@@ -16,8 +16,8 @@ import optax
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from sims.checks import as_floats, check_count, check_non_negative, check_positive
 from sims.problem import FRAMES, Heads, TrigonometricSeries
-from sims.problem.checks import as_floats, check_count, check_non_negative, check_positive
 
 FEATURES = 8
 """Waves of a target."""

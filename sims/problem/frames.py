@@ -7,9 +7,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
-from sims.problem import threefry
-from sims.problem.checks import (
+from sims import threefry
+from sims.checks import (
     as_floats,
     check_count,
     check_covariance,
@@ -18,6 +17,7 @@ from sims.problem.checks import (
     on_device,
     seeded_key,
 )
+from sims.errors import InputError
 
 
 def principal_angles(

@@ -13,9 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
-from sims.problem import threefry
-from sims.problem.checks import (
+from sims import threefry
+from sims.checks import (
     as_floats,
     check_count,
     check_finite,
@@ -23,6 +22,7 @@ from sims.problem.checks import (
     check_positive,
     seeded_key,
 )
+from sims.errors import InputError
 
 
 class TrigonometricSeries(eqx.Module):
@@ -217,7 +217,7 @@ def explicit(
 
 
 Draw = Callable[[np.ndarray], np.ndarray]
-"""From a key of :mod:`sims.problem.threefry` to frequencies (J, d)."""
+"""From a key of :mod:`sims.threefry` to frequencies (J, d)."""
 
 
 def _normals(features: int, dimension: int) -> Draw:

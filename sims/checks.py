@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
+from sims import threefry
 from sims.errors import InputError
-from sims.problem import threefry
 
 
 def as_floats(field: str, value: ArrayLike) -> jax.Array:
@@ -83,7 +83,7 @@ def check_covariance(field: str, matrix: np.ndarray | Array) -> None:
 
 
 def seeded_key(field: str, seed: int) -> np.ndarray:
-    """The random key (:mod:`sims.problem.threefry`) of a seed in the field of that name.
+    """The random key (:mod:`sims.threefry`) of a seed in the field of that name.
 
     The field enters the key: the same seed in two fields gives independent draws. Otherwise the
     default seeds would make frames, target, queries and Σ's eigenbasis out of the same normals.
