@@ -214,7 +214,15 @@ def _imports(source: str, module: str) -> Iterator[str]:
     except SyntaxError:
         return  # the step itself will say where
     names: list[str] = []
+    annotations = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
     for node in ast.walk(tree):
+        if node in annotations:
+            continue  # imported by a type checker alone
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:

@@ -11,6 +11,7 @@ from sims.cli import adaptive
 from sims.experiment import SimulationSpec
 from sims.judgement import Verdict, equivalence
 from sims.judgement.intervals import sequence_half_width
+from sims.papers import MAIN
 from sims.terms import add_mcse
 
 MEANS, MARGIN = {"easy": 0.0, "hard": 0.85, "outside": 3.0, "at the margin": 1.0}, 1.0
@@ -42,7 +43,7 @@ def run(tmp_path):
         theory = tmp_path / "theory.nc"
         none = {name: xr.Dataset({"mse": 0.0}) for name in names}
         results.write(none, {name: {} for name in names}, {"experiment": "e"}, theory)
-        claim = Claim(id="c", regime="all", statement="s", margin=MARGIN, level=0.95)
+        claim = Claim(id="c", regime="all", statement="s", margin=MARGIN, level=0.95, paper=MAIN)
         settings = SimulationSpec(batches=16, max_batches=limit, decide=decide)
         grown = []
 
@@ -64,8 +65,8 @@ def run(tmp_path):
 
         start = {name: batches(name, (start or {}).get(name, 16)) for name in names}
         found = adaptive.sample_until_decided(
-            Experiment(claims=[claim], settings=settings), "standard", claims, start,
-            held or start, theory, judge, extend,
+            Experiment(claims=[claim], settings=settings), "standard",
+            {MAIN: claims, "2601.22766": 10**6}, start, held or start, theory, judge, extend,
         )  # fmt: skip
         return {n: d.sizes["batch"] for n, d in found.items()}, grown, found
 

@@ -1,6 +1,7 @@
 """The command line: help, one-line errors with exit code 2, JSON, nothing computed is lost."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import yaml
 
 from sims.cli import main
 from sims.fingerprint import FIDELITIES
-from sims.judgement import PAPER_CLAIMS
+from sims.papers import papers
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [
@@ -110,6 +111,7 @@ def test_every_command_has_help(capsys):
         (["simulate", "small", "--fidelity", "fine"], "fine"),
         (["ledger", "--output", "spec.yaml/x.json"], "spec.yaml"),
         (["report"], "ledger.json"),
+        (["claims", "--paper", "2601.22766"], "--paper: got '2601.22766'; allowed: a paper"),
         (["schema", "verse"], "verse"),
     ],
 )
@@ -310,16 +312,29 @@ def test_listings(folder, capsys):
     ]
     assert _exit("claims", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["claim"] for row in rows] == list(PAPER_CLAIMS)
-    for what in ("experiment", "problem", "decompose"):
+    assert rows == []
+    shutil.copytree(ROOT / "papers", folder / "papers")
+    (paper,) = papers().values()
+    assert _exit("claims", "--json", "--paper", paper.arxiv) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["paper"] for row in rows} == {paper.arxiv}
+    listed = [(claim.id, False) for claim in paper.claims] + [(own.id, True) for own in paper.ours]
+    assert [(row["claim"], row["ours"]) for row in rows] == listed
+    assert _exit("claims", "--paper", "none") == 2
+    assert capsys.readouterr().err.endswith(f"--paper: got 'none'; allowed: {paper.arxiv}\n")
+    for what in ("experiment", "problem", "decompose", "paper"):
         assert _exit("schema", what) == 0
         assert json.loads(capsys.readouterr().out)["type"] == "object"
     assert _exit("experiments") == _exit("claims") == 0
-    assert "small" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "small" in text
+    assert paper.title in text
+    assert "Our own claims" in text
 
 
 def test_pipeline_steps(folder, capsys):
     """From an experiment's folder to the report, step by step."""
+    shutil.copytree(ROOT / "papers", folder / "papers")
     for step in ("simulate", "predict", "judge", "plot"):
         assert _exit(step, "small", "--fidelity", "smoke") == 0, capsys.readouterr().err
     assert _exit("ledger", "--fidelity", "smoke") == 0
@@ -328,7 +343,8 @@ def test_pipeline_steps(folder, capsys):
     ledger = json.loads((out / "ledger.json").read_text())
     assert [list(row) for row in ledger] == [
         ["claim", "experiment", "regime", "statement", "verdict", "effect", "interval", "margin",
-         "level", "replicates", "reason", "p_value", "adjusted", "needs"]
+         "level", "replicates", "reason", "p_value", "adjusted", "needs", "paper", "kind", "over",
+         "contract", "edited"]
     ]  # fmt: skip
     assert ledger[0]["replicates"] == 32
     page = (out / "report.html").read_text()

@@ -32,7 +32,7 @@ assert not heavy, heavy
 @pytest.fixture
 def copy(tmp_path):
     """The code in a folder of its own, to be edited."""
-    for name in ("sims", "profiles", "experiments/angles"):
+    for name in ("sims", "profiles", "papers", "experiments/angles"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
@@ -79,7 +79,8 @@ YAML, ANALYSIS = "experiments/angles/experiment.yaml", "experiments/angles/analy
         ("sims/theory/laws.py", "", "# edited\n", {"predict", "audit"}),
         ("sims/problem/kernels.py", "", "# edited\n", {"simulate", "predict", "audit"}),
         ("sims/judgement/decide.py", "", "# edited\n", {"judge", "audit", "ledger", "report"}),
-        ("sims/report.html.j2", "", " ", {"report"}),
+        ("sims/report/page.html.j2", "", " ", {"report"}),
+        ("papers/2605.20271.yaml", "year: 2026", "year: 2027", {"report"}),
         ("sims/errors.py", "", "# edited\n", set()),
         ("sims/cli/decompose.py", "", "# edited\n", set()),
         (ANALYSIS, "", "# edited\n", {"judge", "plot"}),

@@ -14,6 +14,7 @@ from sims.cli.seeds import compare, seeds
 from sims.errors import InputError
 from sims.experiment import load_experiment
 from sims.judgement import Verdict, write_verdicts
+from sims.papers import MAIN
 
 ROW = Verdict("c", "e", "one", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.95, 8, "why", 0.01)
 
@@ -81,8 +82,8 @@ def run(tmp_path, monkeypatch):
         write_verdicts([replace(rows[options.experiment], verdict=kind)], options.output)
 
     for name, fake in {
-        "simulate": simulate, "judge": judge, "learns": lambda *_: False, "all_claims": lambda: 2,
-        "fingerprint": lambda *_: "code",
+        "simulate": simulate, "judge": judge, "learns": lambda *_: False,
+        "all_claims": lambda: {MAIN: 2}, "fingerprint": lambda *_: "code",
     }.items():  # fmt: skip
         monkeypatch.setattr(command, name, fake)
 
