@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Array
 from scipy.stats import gamma, norm, qmc
 
-<<<<<<< HEAD
 from sims.montecarlo import Draw, Replicates
 from sims.problem import GaussianDesign, Task, TrigonometricSeries, redundant_views
 from sims.simulation import draw as training_set
@@ -19,11 +18,6 @@ from sims.study.units import SampledUnit, Unit
 
 Settings = Mapping[str, Any]
 """The experiment's own settings, as in its file."""
-=======
-from sims.montecarlo import replicate_key, root_key
-from sims.problem import Task, TrigonometricSeries, redundant_views
-from sims.simulation import draw
->>>>>>> main
 
 
 class Splits(NamedTuple):

@@ -9,17 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-<<<<<<< HEAD
 from sims.montecarlo import Draw, HostReplicates
 from sims.problem import Heads, Task
 from sims.simulation import draw as training_set
 from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
-=======
-from sims.montecarlo import replicate_key, root_key
-from sims.simulation import draw, estimate, nw_weights
->>>>>>> main
 from sims.weighting import WEIGHTINGS, risk
 
 
