@@ -99,7 +99,9 @@ def test_experiments_one_by_one_and_more_seeds(run):
     done, comparison = run(1, "one")
     assert done == [("one", 1)]
     assert (comparison["judged"], comparison["turned"]) == (1, 0)
-    assert comparison["ledger"] == sha256(Path("results/smoke/ledger.json").read_bytes()).hexdigest()
+    assert (
+        comparison["ledger"] == sha256(Path("results/smoke/ledger.json").read_bytes()).hexdigest()
+    )
     done, comparison = run(2)
     assert done == [("one", 2), ("two", 1), ("two", 2)]  # what was done is kept
     assert (comparison["judged"], comparison["turned"]) == (4, 1)
