@@ -11,7 +11,7 @@ import pytest
 from sims import figures, formulas, report
 from sims.errors import InputError
 from sims.judgement import Verdict
-from sims.results import Results
+from sims.study.results import Results
 
 VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
 RESULTS = Results(

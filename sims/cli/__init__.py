@@ -102,11 +102,13 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "claims",
         "listing:claims",
-        "list the paper's claims and the latest verdicts on them",
-        "Verdicts come from results/FIDELITY/ledger.json if there is one, otherwise from "
+        "list the papers' claims and the latest verdicts on them",
+        "Claims come from papers/*.yaml of this folder, verdicts from "
+        "results/FIDELITY/ledger.json if there is one, otherwise from "
         "results/published/ledger.json.",
     )
     _fidelity(claims)
+    claims.add_argument("--paper", metavar="ID", help="arXiv id: only the claims of this paper")
     claims.add_argument("--json", action="store_true", help="print JSON, for programs")
 
     schema = _command(
@@ -116,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         default="experiment",
-        choices=["experiment", "problem", "decompose"],
+        choices=["experiment", "problem", "decompose", "paper"],
         help="which file (default: experiment)",
     )
 

@@ -4,7 +4,6 @@ Analyses use the names below and nothing else of this package.
 """
 
 from sims.judgement.best import near_optimal, optimal_set
-from sims.judgement.claims import PAPER_CLAIMS
 from sims.judgement.decide import (
     bound,
     equivalence,
@@ -19,7 +18,6 @@ from sims.judgement.settle import Finding
 from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
 
 __all__ = [
-    "PAPER_CLAIMS",
     "VERDICTS",
     "Evidence",
     "Finding",

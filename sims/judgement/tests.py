@@ -187,5 +187,4 @@ TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "law": _law,
     "exponent": _exponent,
 }
-"""Every test by its name; ``bound`` (at most) and ``ordering`` (above) are one-sided, ``equivalence``
-is two-sided."""
+"""Every test by its name; ``bound`` (at most) and ``ordering`` (above) are one-sided."""

@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims import terms
 from sims.judgement import Verdict
-from sims.study.experiment import Experiment, with_level
+from sims.study.experiment import Experiment, among
 from sims.study.judging import effects_of, judge
 from sims.study.results import Results
 
@@ -27,7 +27,7 @@ def sample_until_decided(
     experiment: Experiment,
     start: Results,
     held: Mapping[str, xr.Dataset],
-    family: int,
+    claims: Mapping[str, int],
     extend: Callable[[str, xr.Dataset, int], xr.Dataset],
 ) -> dict[str, xr.Dataset]:
     """Give more batches to the points that open claims need, until none is open.
@@ -36,16 +36,16 @@ def sample_until_decided(
     batch, so a point's first batches are the same numbers whatever the others need; and what an
     earlier run drew beyond what this one asks for is left out, so that it changes nothing.
 
-    The ledger's Holm adjustment comes later, over all claims of the paper. A claim that is decided
-    at a share ``1/family`` of its ``1 − level`` survives it whatever the others do, so that is when
-    it counts as decided here.
+    The ledger's Holm adjustment comes later, over all claims of a paper. A claim that is decided at
+    a share ``1/k`` of its ``1 − level``, with k claims of its paper, survives it whatever the
+    others do, so that is when it counts as decided here.
 
     Args:
         experiment: whose claims are to be decided.
         start: estimates of every point to begin with, and the predictions; theory's numbers decide
             how much is drawn, never what is drawn.
         held: the longest estimates there are, each with those of ``start`` first.
-        family: how many claims the paper has in all experiments.
+        claims: a paper's arXiv id to how many of its claims all experiments make together.
         extend: ``(point, data, batches)``: the same data with that many batches in all.
 
     Returns:
@@ -54,7 +54,7 @@ def sample_until_decided(
     """
     settings = experiment.simulation
     limit = settings.max_batches or settings.batches
-    strict = with_level(experiment, 1 / family)
+    strict = among(experiment, claims)
     current, longest = dict(start.estimates), dict(held)
     while True:
         results = replace(start, estimates=current)

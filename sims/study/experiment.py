@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sims.errors import InputError
 from sims.formulas import sections
+from sims.papers import PAPERS, claim_of, paper_of
 from sims.study.schema import ClaimSpec, ExperimentSpec, SimulationSpec, TheorySpec
 from sims.study.stacking import Scalar
 from sims.validation import parse, read_yaml
@@ -107,25 +108,34 @@ class Experiment:
         return "seeds" in self.settings
 
     @cached_property
-    def points(self) -> list[Point]:
-        """Every point of the grid, validated; empty without a base problem."""
-        from sims.study.specification import ProblemSpec
+    def problems(self) -> list[tuple[dict[str, Scalar], dict[str, Any]]]:
+        """Coordinates and problem of every point of the grid, as the file has them.
 
+        Nothing is validated, so nothing of JAX is needed. Empty without a base problem.
+        """
         if self.spec.problem is None:
             return []
         at = self.spec.at(self.fidelity)
         base = _with(self.spec.problem, at.problem)
         blocks = self.spec.grid if at.grid is None else at.grid
         paths = list(dict.fromkeys(path for block in blocks for path in block))
-        points = []
-        for index, values in enumerate(_product(blocks)):
-            labelled = _with(base, values)
-            spec = parse(ProblemSpec, _without_labels(labelled), f"grid point {index}")
-            coordinates = {path: _coordinate(labelled, path) for path in paths}
-            points.append(Point(f"{index:04d}", coordinates, spec))
-        if not points:
+        labelled = [_with(base, values) for values in _product(blocks)]
+        if not labelled:
             raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
-        return points
+        return [
+            ({path: _coordinate(problem, path) for path in paths}, _without_labels(problem))
+            for problem in labelled
+        ]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Every point of the grid, validated; empty without a base problem."""
+        from sims.study.specification import ProblemSpec
+
+        return [
+            Point(f"{i:04d}", coordinates, parse(ProblemSpec, problem, f"grid point {i}"))
+            for i, (coordinates, problem) in enumerate(self.problems)
+        ]
 
     def module(self, name: str) -> ModuleType | None:
         """A module of its folder (simulate, predict, effects, figure), if there is one."""
@@ -159,8 +169,9 @@ def load_experiment(
     """The experiment of that name or in that folder.
 
     Raises:
-        InputError: there is none, its file does not fit the schema, makes one claim twice, or names
-            a section that docs/theory.md does not have, or it has no such fidelity.
+        InputError: there is none, its file does not fit the schema, makes one claim twice, names a
+            section that docs/theory.md does not have, or makes a claim that its paper does not list
+            (where the working directory has papers), or it has no such fidelity.
     """
     folder = folder_of(experiment)
     path = folder / "experiment.yaml"
@@ -174,6 +185,13 @@ def load_experiment(
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             where = f"{path}: claims, {claim.id}, formula"
             raise InputError(where, claim.formula, ", ".join(anchors))
+    if PAPERS.is_dir():
+        try:
+            papers = {id: paper_of(id) for id in {claim.paper for claim in spec.claims}}
+            for claim in spec.claims:
+                claim_of(papers[claim.paper], claim.id)
+        except InputError as error:
+            raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
     spec.at(fidelity)
     return Experiment(folder, spec, fidelity, seed_offset, decide)
 
@@ -197,10 +215,15 @@ def load_module(folder: Path, name: str) -> ModuleType | None:
     return importlib.import_module(f"{package}.{name}")
 
 
-def with_level(experiment: Experiment, share: float) -> Experiment:
-    """The experiment with every claim at a share of its ``1 − level``."""
+def among(experiment: Experiment, claims_by_paper: Mapping[str, int]) -> Experiment:
+    """The experiment with every claim at a share 1/k of its 1 − level, of k claims of its paper.
+
+    A claim decided so survives Holm's adjustment whatever the others do.
+    """
     claims = [
-        claim.model_copy(update={"level": 1 - (1 - claim.level) * share})
+        claim.model_copy(
+            update={"level": 1 - (1 - claim.level) / claims_by_paper.get(claim.paper, 1)}
+        )
         for claim in experiment.claims
     ]
     return replace(experiment, spec=experiment.spec.model_copy(update={"claims": claims}))

@@ -1,6 +1,7 @@
 """From an experiment's effects to verdicts, by the tests that its file names."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from sims.effects import Effect, Families
 from sims.errors import InputError
 from sims.judgement import Verdict
 from sims.judgement.tests import Rule, decide
+from sims.study.contract import contract
 from sims.study.experiment import Experiment
 from sims.study.results import Results
 from sims.study.schema import ClaimSpec, Range
@@ -36,10 +38,13 @@ def effects_of(experiment: Experiment, results: Results) -> Families:
 def judge(experiment: Experiment, results: Results, families: Families) -> list[Verdict]:
     """One verdict for every claim of the file, in its order.
 
+    What was edited after the simulation began (claims, settings, grid, effects.py) marks its rows.
+
     Raises:
         InputError: a claim names a family of effects that ``effects.py`` does not return.
     """
-    fewest = results.replicates
+    fewest, now = results.replicates, contract(experiment)
+    begun = results.provenance.get("simulation", {}).get("contract", now)
     verdicts = []
     for claim in experiment.claims:
         if claim.effects not in families:
@@ -50,7 +55,8 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
             expected=claim.expected, law=claim.law, scatter=claim.scatter,
         )  # fmt: skip
         finding = decide(chosen(families[claim.effects], claim), rule)
-        verdicts.append(Verdict.of(claim, experiment.name, finding))
+        verdict = Verdict.of(claim, experiment.name, finding)
+        verdicts.append(replace(verdict, contract=now, edited=begun != now))
     return verdicts
 
 

@@ -32,10 +32,5 @@ def gather(folder: Path, output: Path) -> list[Verdict]:
 
 def claims_by_paper() -> dict[str, int]:
     """How many claims the experiment files of this folder make, by the paper they are about."""
-    specs = [load_experiment(name).spec for name in experiments()]
-    return dict(Counter(claim.paper or spec.paper for spec in specs for claim in spec.claims))
-
-
-def claims_of_paper(paper: str) -> int:
-    """How many claims about one paper the experiment files of this folder make, at least 1."""
-    return max(1, claims_by_paper().get(paper, 0))
+    loaded = [load_experiment(name) for name in experiments()]
+    return dict(Counter(claim.paper for experiment in loaded for claim in experiment.claims))

@@ -14,10 +14,11 @@ from sims.files import write_text
 from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.study import code
+from sims.study.contract import contract
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
-from sims.study.ledger import claims_of_paper
+from sims.study.ledger import claims_by_paper
 from sims.study.results import Coordinates, Results, assembled, read, write
 
 
@@ -159,8 +160,7 @@ def _decided(
         _problems(experiment),
         {},
     )
-    family = claims_of_paper(experiment.spec.paper)
-    return sample_until_decided(experiment, start, held, family, kept)
+    return sample_until_decided(experiment, start, held, claims_by_paper(), kept)
 
 
 def predict(experiment: Experiment, output: Path) -> None:
@@ -282,7 +282,7 @@ def _write(
         specification=experiment.spec.model_dump(mode="json"),
         fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
     )
-    origin |= provenance.replicates(data)
+    origin |= {"contract": contract(experiment)} | provenance.replicates(data)
     write(assembled(data, coordinates, _problems(experiment), origin), output)
 
 

@@ -6,9 +6,10 @@ JSON schema (``sims schema``).
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sims.errors import InputError
+from sims.papers import MAIN
 from sims.validation import Strict, parse
 
 FIDELITIES = ("smoke", "standard", "paper")
@@ -82,7 +83,9 @@ class ClaimSpec(Strict):
     """A claim, its test and its margin, fixed before the run."""
 
     id: str = Field(description="claim id, as `sims claims` lists them")
-    paper: str | None = Field(default=None, description="its paper; the experiment's if left out")
+    paper: str = Field(
+        default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
+    )
     regime: str = Field(default="all", description="where it is tested")
     statement: str
     test: TestName = Field(description="how effects are held against the margin")
@@ -129,7 +132,7 @@ class ExperimentSpec(Strict):
     """
 
     title: str
-    paper: str = Field(default="2605.20271", description="arXiv id of the paper it is about")
+    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
     aim: str
     data_generating_process: str
     estimands: str
@@ -147,6 +150,16 @@ class ExperimentSpec(Strict):
     settings: dict[str, Any] = Field(
         default_factory=dict, description="free values for the experiment's own code"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _claims_have_a_paper(cls, data: object) -> object:
+        """A claim that names no paper is one of the experiment's."""
+        if not isinstance(data, dict) or "paper" not in data or "claims" not in data:
+            return data
+        claims = data["claims"] if isinstance(data["claims"], list) else []
+        filled = [{"paper": data["paper"], **c} if isinstance(c, dict) else c for c in claims]
+        return {**data, "claims": filled or data["claims"]}
 
     def at(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""
