@@ -19,7 +19,7 @@ def experiment():
 
 
 def made(experiment, correlation=lambda angle: np.cos(np.deg2rad(angle)) ** 2, off=1.0, error=1e-5):
-    """Ratios ρ + (1 − ρ)/H of simulation, ``off`` times those of theory except for aligned heads."""
+    """Ratios ρ + (1 − ρ)/H of simulation, ``off`` times theory's but for aligned heads."""
     estimates, predictions = {}, {}
     for index, point in enumerate(experiment.points):
         angle, heads = (point.coordinates[k] for k in ("heads.frames.angle", "heads.count"))
@@ -60,4 +60,5 @@ def test_angles_that_do_not_matter_and_heads_that_do_are_refuted(experiment):
 
 
 def test_figure_and_caption(experiment):
-    assert "removes 2.0 %" in check_figure(experiment, made(experiment))
+    caption = " ".join(check_figure(experiment, made(experiment)).split())
+    assert "the last doubling of the heads removes 2" in caption
