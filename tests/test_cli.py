@@ -399,10 +399,8 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
     assert _exit("simulate", "small", "--fidelity", "smoke") == 0
     assert len(calls) == 4
-    bad = {
-        **EXPERIMENT,
-        "grid": [{"heads.bandwidth": [0.5, 0.7, {"label": "many", "value": [0.9] * 5}]}],
-    }
+    many = {"label": "many", "value": [0.9] * 5}
+    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, many]}]}
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(bad))
     kept = Path("results/smoke/small/simulation.nc").read_bytes()
     assert _exit("simulate", "small", "--fidelity", "smoke") == 2

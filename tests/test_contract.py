@@ -18,9 +18,12 @@ FILE = {
     "title": "T", "aim": "A", "data_generating_process": "D", "estimands": "E", "methods": "M",
     "performance_measures": "P", "problem": {"n": 64, "heads": {"count": 2}},
     "grid": [{"heads.count": [2, 4]}], "settings": {"least": 50},
-    "fidelities": {"smoke": {"problem": {"n": 32}, "settings": {"least": 10}}, "standard": {}, "paper": {}},
+    "fidelities": {
+        "smoke": {"problem": {"n": 32}, "settings": {"least": 10}}, "standard": {}, "paper": {},
+    },
     "claims": [
-        {"id": "angles", "regime": "all", "statement": "S.", "test": "bound", "effects": "e", "margin": 0.1, "formula": "#a"},
+        {"id": "angles", "regime": "all", "statement": "S.", "test": "bound", "effects": "e",
+         "margin": 0.1, "formula": "#a"},
     ],
 }  # fmt: skip
 
@@ -62,7 +65,8 @@ def test_what_decides_no_test_does_not_count(of, changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        _claim(id="extremes"), _claim(test="ordering"), _claim(effects="f"), _claim(sequential=True), _claim(regime="some"), _claim(margin=0.2), _claim(level=0.9),
+        _claim(id="extremes"), _claim(test="ordering"), _claim(effects="f"),
+        _claim(sequential=True), _claim(regime="some"), _claim(margin=0.2), _claim(level=0.9),
         _claim(paper="2601.22766"), {"claims": FILE["claims"] + [_claim(id="hdi")["claims"][0]]},
         {"settings": {"least": 40}}, {"grid": [{"heads.count": [2, 8]}]},
         {"grid": [{"heads.count": [4, 2]}]}, {"problem": {"n": 65, "heads": {"count": 2}}},
