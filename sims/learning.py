@@ -107,9 +107,12 @@ def leave_one_out(heads: Heads, x: Float[Array, "n d"], y: Float[Array, " n"]) -
 
     In the precision of x.
     """
-    k = jnp.einsum("hdp,nd->phn", heads.frames.astype(x.dtype), x)
+    q, k = (
+        jnp.einsum("hdp,nd->phn", frames.astype(x.dtype), x)
+        for frames in (heads.frames, heads.of_keys)
+    )
     bandwidth = heads.bandwidth.astype(x.dtype)[:, None, None]
-    log_k = heads.kernel.log_value(k[..., :, None], k[..., None, :], bandwidth)
+    log_k = heads.kernel.log_value(q[..., :, None], k[..., None, :], bandwidth)
     itself = jnp.eye(len(x), dtype=bool)
     return jax.nn.softmax(jnp.where(itself, -jnp.inf, log_k), axis=-1) @ y
 

@@ -40,7 +40,7 @@ def collect(
         experiment: its name.
         fidelity: at which it was run.
         specification: the resolved experiment file.
-        fingerprint: of code and settings; see :mod:`sims.fingerprint`.
+        fingerprint: of code and settings; see :mod:`sims.study.code`.
     """
     return {
         "road": road,

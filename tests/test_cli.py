@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from sims.cli import main
-from sims.fingerprint import FIDELITIES
 from sims.papers import papers
+from sims.study.schema import FIDELITIES
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [
@@ -39,20 +39,23 @@ EXPERIMENT = {
     "grid": [{"heads.bandwidth": [0.7, 0.9]}], "simulation": SPEC["simulation"],
     "fidelities": {name: {} for name in FIDELITIES},
     "claims": [{"id": "decomposition", "statement": "The mean squared errors agree.",
-                "margin": 0.5, "formula": "#the-decomposition"}],
+                "test": "equivalence", "effects": "gaps", "margin": 0.5,
+                "formula": "#the-decomposition"}],
 }  # fmt: skip
-ANALYSIS = """
+EFFECTS = """
+from sims.effects import of_batches
+
+def effects(results):
+    gaps = []
+    for point, data in results.estimates.items():
+        predicted = float(results.prediction(point)["mse"])
+        gaps.append(of_batches(point, data["mse"].values / predicted - 1, point))
+    return {"gaps": gaps}
+"""
+FIGURE = """
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence
 
-def judge(results, experiment):
-    table, wanted = results.table(), claim(experiment, "decomposition")
-    gap = table["mse"] / table["mse_theory"] - 1
-    found = equivalence(gap, table["mse_mcse"] / table["mse_theory"], margin=wanted.margin,
-        level=wanted.level, batches=table["batches"], replicates=results.replicates)
-    return [Verdict.of(wanted, results.experiment, found)]
-
-def figure(results):
+def figure(results, verdicts):
     table = results.table()
     drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
     figures.theory(axes[0, 0], table["heads.bandwidth"], table["mse_theory"])
@@ -74,7 +77,8 @@ def folder(tmp_path, monkeypatch):
     own = tmp_path / "experiments" / "small"
     own.mkdir(parents=True)
     (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    (own / "analysis.py").write_text(ANALYSIS)
+    (own / "effects.py").write_text(EFFECTS)
+    (own / "figure.py").write_text(FIGURE)
     (own / "caption.md").write_text(CAPTION)
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(SPEC))
     return tmp_path
@@ -404,13 +408,3 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
     assert "grid point 0002 (heads.bandwidth: [0.9, 0.9, 0.9, " in capsys.readouterr().err
     assert len(calls) == 4  # the impossible point was found before any was computed
     assert Path("results/smoke/small/simulation.nc").read_bytes() == kept
-
-
-def test_margins_are_those_of_the_file(folder, capsys):
-    for step in ("simulate", "predict"):
-        assert _exit(step, "small", "--fidelity", "smoke") == 0
-    path = folder / "experiments/small/analysis.py"
-    path.write_text(ANALYSIS.replace("margin=wanted.margin", "margin=9.0"))
-    capsys.readouterr()
-    assert _exit("judge", "small", "--fidelity", "smoke") == 2
-    assert "margins" in capsys.readouterr().err

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 from sims.errors import InputError
-from sims.experiment import ExperimentSpec, load_experiment
-from sims.fingerprint import FIDELITIES, experiments
 from sims.papers import MAIN, PAPERS, PaperClaim, claim_of, paper_of, papers
-from sims.validation import parse
+from sims.study.experiment import EXPERIMENTS, load_experiment
+from sims.study.schema import FIDELITIES, ExperimentSpec
+from sims.validation import parse, read_yaml
 
 OTHER = "2601.22766"
 PAPER = {
@@ -19,7 +19,10 @@ PAPER = {
     "claims": [{"id": "one", "statement": "S.", "source": "abstract", "reconstruction": "R."}],
     "ours": [{"id": "two", "statement": "S."}],
 }  # fmt: skip
-CLAIM = {"id": "one", "statement": "S.", "margin": 0.1, "formula": "none"}
+CLAIM = {
+    "id": "one", "statement": "S.", "test": "equivalence", "effects": "gaps", "margin": 0.1,
+    "formula": "none",
+}  # fmt: skip
 EXPERIMENT = {
     "title": "T", "aim": "A", "data_generating_process": "D", "estimands": "E", "methods": "M",
     "performance_measures": "P", "fidelities": {name: {} for name in FIDELITIES},
@@ -48,7 +51,8 @@ def test_the_papers_of_this_repository():
     assert len(main.claims) == 14
     assert {c.id for c in main.claims if c.source != "abstract"} == {"adding-heads"}
     assert {c.id for c in main.ours} == {"rates", "weighting", "exact", "remainder-order"}
-    made = {c.id for name in experiments() for c in load_experiment(f"experiments/{name}").claims}
+    files = [read_yaml(path) for path in EXPERIMENTS.glob("*/experiment.yaml")]
+    made = {claim["id"] for file in files for claim in file["claims"]}
     assert made == {c.id for c in (*main.claims, *main.ours)}
 
 
@@ -100,7 +104,7 @@ def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
         return load_experiment("e")
 
     assert load({"id": "two"}, paper=OTHER).claims[0].paper == OTHER
-    assert load({"id": "two", "paper": OTHER}).paper == MAIN
+    assert load({"id": "two", "paper": OTHER}).spec.paper == MAIN
     with pytest.raises(InputError) as caught:
         load({"id": "two"})
     text = f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one"
@@ -115,11 +119,10 @@ def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
 
 def test_ledger_report_and_contract_start_without_jax():
     code = (
-        "import sys, sims.report, sims.contract, sims.papers, sims.judgement\n"
-        "from pathlib import Path\n"
-        "from sims.experiment import load_experiment\n"
-        "folder = Path('experiments/angles')\n"
-        "sims.contract.contract(load_experiment(folder), folder, 'smoke')\n"
+        "import sys, sims.report, sims.papers, sims.judgement.grouping\n"
+        "from sims.study.contract import contract\n"
+        "from sims.study.experiment import load_experiment\n"
+        "contract(load_experiment('decomposition', 'smoke'))\n"
         "sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

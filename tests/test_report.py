@@ -18,22 +18,17 @@ from sims.papers import MAIN, PaperClaim, papers
 from sims.report import page, render_caption, write_overview
 from sims.report.seeds import other_seeds
 from sims.report.text import environment, significant
-from sims.results import Results
+from sims.study.experiment import load_experiment
+from sims.study.results import Results
 
 VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
-RESULTS = Results(
-    "e", "smoke", {"0": {}}, {"0": type("D", (), {"attrs": {"replicates": 8}})}, {}, {}
-)
-
-
-class Experiment:
-    def __init__(self):
-        self.settings = {"depth": 3}
+DATA = type("Data", (), {"attrs": {"replicates": 8}})
+RESULTS = Results("e", "smoke", {"0": DATA}, {}, {"depth": 3}, {}, {}, {})
 
 
 def _caption(path, text, numbers=()):
     path.write_text(text, encoding="utf-8")
-    return render_caption(path, Experiment(), RESULTS, [VERDICT], dict(numbers))
+    return render_caption(path, RESULTS, [VERDICT], dict(numbers))
 
 
 def test_caption_is_filled_in(tmp_path):
@@ -143,6 +138,31 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     assert f"The paper (abstract): {angles.statement}" in first
     assert angles.reconstruction in unescape(first)
     assert "13 of 15 claims of papers not covered" in text
+
+
+def test_page_shows_an_experiment_with_its_design(tmp_path, monkeypatch):
+    """Title, design, caption without its HTML, provenance without the experiment file."""
+    home = tmp_path / "decomposition"
+    home.mkdir()
+    (home / "caption.md").write_text("**Seen** <script>x</script>")
+    (home / "figure.png").write_bytes(b"png")
+    origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
+    monkeypatch.setattr(page, "provenance", lambda _: origin)
+    write_verdicts([], tmp_path / "ledger.json")
+    monkeypatch.setattr(page, "experiments", list)
+    with pytest.raises(InputError, match="nothing to report"):
+        page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
+    row = replace(VERDICT, claim="decomposition", experiment="decomposition")
+    write_verdicts([row], tmp_path / "ledger.json")
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html", linked=True)
+    text = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    spec = load_experiment("decomposition").spec
+    for words in (spec.title, spec.aim, spec.estimands, "<strong>Seen</strong>", "jax 1"):
+        assert words in text
+    assert 'src="decomposition.png"' in text
+    assert "<dt>xla flags</dt><dd>none</dd>" in text
+    assert "where" not in text.split("Provenance")[-1]
 
 
 def test_every_simulated_point_has_its_error_bar():

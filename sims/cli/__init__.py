@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from sims import __version__
 from sims.errors import InputError
-from sims.fingerprint import FIDELITIES
+from sims.study.code import FIDELITIES
 
 
 class _Parser(argparse.ArgumentParser):
@@ -120,6 +120,19 @@ def _parser() -> argparse.ArgumentParser:
         default="experiment",
         choices=["experiment", "problem", "decompose", "paper"],
         help="which file (default: experiment)",
+    )
+
+    whole = _command(
+        commands,
+        "run",
+        "steps:run",
+        "run one experiment: both roads, verdicts and figure",
+        "What `sims.study.run` does from Python. Finished points are kept.",
+    )
+    whole.add_argument("experiment", metavar="EXPERIMENT", help="its name, or its folder")
+    _fidelity(whole)
+    whole.add_argument(
+        "--seed-offset", type=_whole, default=0, metavar="K", help="add K to the experiment's seeds"
     )
 
     for name, help_, default in (

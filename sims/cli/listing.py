@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sims.errors import InputError
-from sims.fingerprint import EXPERIMENTS
-from sims.fingerprint import experiments as names
+from sims.study.experiment import EXPERIMENTS
+from sims.study.experiment import experiments as names
 from sims.validation import Strict, read_yaml
 
 if TYPE_CHECKING:
@@ -90,9 +90,9 @@ def claims(options: Namespace) -> None:
 def schema(options: Namespace) -> None:
     """The JSON schema of a file that users write."""
     from sims.cli.decompose import DecomposeSpec
-    from sims.experiment import ExperimentSpec
     from sims.papers import Paper
-    from sims.specification import ProblemSpec
+    from sims.study.schema import ExperimentSpec
+    from sims.study.specification import ProblemSpec
 
     models: dict[str, type[Strict]] = {
         "experiment": ExperimentSpec,

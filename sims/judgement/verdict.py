@@ -13,7 +13,7 @@ from sims.judgement.settle import VERDICTS, Finding
 from sims.papers import MAIN
 
 if TYPE_CHECKING:
-    from sims.experiment import ClaimSpec, ExperimentSpec
+    from sims.study.schema import ClaimSpec, ExperimentSpec
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Verdict:
         paper: arXiv id of the paper that lists the claim.
         kind: what kind of statement the claim is, None if its experiment does not say.
         over: the populations that it is about, None if its experiment does not say.
-        contract: hash of what is fixed before a run (:func:`sims.contract.contract`), as it was
-            when the verdict was given; None if it was not recorded.
+        contract: hash of what is fixed before a run (:mod:`sims.study.contract`), as it was when
+            the verdict was given; None if it was not recorded.
         edited: whether that hash differs from the one that the simulation began with.
     """
 

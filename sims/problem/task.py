@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import threefry
@@ -23,6 +24,7 @@ from sims.problem.checks import (
 from sims.problem.design_laws import Design
 from sims.problem.kernels import KERNELS, Kernel, get_kernel
 from sims.problem.targets import TrigonometricSeries
+from sims.weights import RULES, WeightRule, check_rule
 
 
 class Task(eqx.Module):
@@ -66,24 +68,40 @@ class Task(eqx.Module):
 
 
 class Heads(eqx.Module):
-    """H Nadaraya–Watson heads, head h with kernel ``K(U_hᵀx, U_hᵀX)``.
+    """H heads, head h with weights of the projected query ``U_hᵀx`` and keys ``V_hᵀX``.
 
     Args:
-        frames: U, shape (H, d, d_k); any frames, orthonormal or not.
-        kernel: a kernel's name, or a :class:`~sims.problem.kernels.Kernel` of one's own, which is
+        frames: U, shape (H, d, d_k), which project queries; any frames, orthonormal or not.
+        kernel: a name; a :class:`~sims.problem.kernels.Kernel` of one's own, for Nadaraya–Watson
+            weights ``K(U_hᵀx, V_hᵀX)/ΣK``; or a :class:`~sims.weights.WeightRule`. One's own is
             evaluated at a few points to see that it is what it says.
         bandwidth: b > 0, a scalar or one a head (H,). The softmax kernel's temperature is b².
+        key_frames: V, of the shape of U, which project keys; None is V = U.
     """
 
     frames: Float[Array, "H d d_k"]
     bandwidth: Float[Array, " H"]
-    kernel: Kernel = eqx.field(static=True)
+    key_frames: Float[Array, "H d d_k"] | None
+    rule: Kernel | WeightRule = eqx.field(static=True)
 
-    def __init__(self, frames: Any, kernel: "str | Kernel", bandwidth: Any) -> None:
+    def __init__(
+        self,
+        frames: ArrayLike,
+        kernel: str | Kernel | WeightRule,
+        bandwidth: ArrayLike,
+        key_frames: ArrayLike | None = None,
+    ) -> None:
         self.frames = as_floats("heads.frames", frames)
         if self.frames.ndim != 3 or not self.frames.size:
             raise InputError("heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis")
         check_finite("heads.frames", self.frames)
+        self.key_frames = None
+        if key_frames is not None:
+            self.key_frames = as_floats("heads.key_frames", key_frames)
+            if self.key_frames.shape != self.frames.shape:
+                allowed = f"the frames' shape {self.frames.shape}"
+                raise InputError("heads.key_frames", self.key_frames.shape, allowed)
+            check_finite("heads.key_frames", self.key_frames)
         bandwidth = as_floats("heads.bandwidth", bandwidth)
         check_positive("heads.bandwidth", bandwidth)
         if bandwidth.shape not in ((), (self.count,)):
@@ -94,11 +112,32 @@ class Heads(eqx.Module):
             self.bandwidth = on_device(np.broadcast_to(bandwidth, (self.count,)))
         else:
             self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
-        self.kernel = get_kernel(kernel)
-        if self.kernel not in KERNELS.values():  # those in KERNELS have tests
+        if isinstance(kernel, str) and kernel in RULES:
+            kernel = RULES[kernel]
+        self.rule = kernel if isinstance(kernel, WeightRule) else get_kernel(kernel)
+        if isinstance(self.rule, WeightRule):
+            check_rule(self.rule, self.width)
+        elif self.rule not in KERNELS.values():  # those in KERNELS have tests
             from sims.problem.kernel_check import check_kernel
 
-            check_kernel(self.kernel, self.width)
+            check_kernel(self.rule, self.width)
+
+    @property
+    def of_keys(self) -> Float[Array, "H d d_k"]:
+        """The frames V that project keys: ``key_frames``, or the queries' frames without them."""
+        return self.frames if self.key_frames is None else self.key_frames
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel K of weights K/ΣK.
+
+        Raises:
+            InputError: the weights follow another rule.
+        """
+        if not isinstance(self.rule, Kernel):
+            allowed = "a Kernel: this needs weights K/ΣK (simulation takes every weight rule)"
+            raise InputError("heads.kernel", f"weight rule {self.rule.name}", allowed)
+        return self.rule
 
     @property
     def count(self) -> int:

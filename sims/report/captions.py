@@ -2,22 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jinja2
 
 from sims.errors import InputError
 from sims.judgement import Verdict
 from sims.report.text import environment, significant
-from sims.results import Results
-
-if TYPE_CHECKING:
-    from sims.experiment import ExperimentSpec
+from sims.study.results import Results
 
 
 def render_caption(
     path: Path,
-    experiment: "ExperimentSpec",
     results: Results,
     verdicts: Sequence[Verdict],
     numbers: Mapping[str, object],
@@ -48,7 +43,7 @@ def render_caption(
             points=len(results.points),
             replicates=results.replicates,
             fidelity=results.fidelity,
-            settings=experiment.settings,
+            settings=results.settings,
             **numbers,
         )
     except OSError as error:

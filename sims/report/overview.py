@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sims.files import write_text
-from sims.fingerprint import experiments
 from sims.judgement import VERDICTS, Verdict, read_ledger
 from sims.judgement.grouping import ClaimRows, PaperRows, by_paper
 from sims.papers import papers
 from sims.report.seeds import other_seeds
 from sims.report.text import significant
-from sims.results import provenance
+from sims.study.experiment import experiments
+from sims.study.results import provenance
 
 
 def write_overview(folder: Path, fidelity: str, output: Path) -> None:

@@ -14,14 +14,15 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem import Heads
+from sims.problem import Heads, Kernel
+from sims.weights import WeightRule
 
 UNIT: Any = 1.0
 """The bandwidth left once coordinates are divided by b; a Python number, so it costs nothing."""
 
 
 def nw_weights(heads: Heads, query: Any, keys: Any) -> Float[Array, "H n"]:
-    """Attention weights ``w_hi(x) = K_h(x, X_i) / Σ_j K_h(x, X_j)``, in float64.
+    """Attention weights, in float64: ``w_hi(x) = K_h(x, X_i) / Σ_j K_h(x, X_j)``, or by the rule.
 
     Args:
         heads: H heads in R^d.
@@ -29,7 +30,7 @@ def nw_weights(heads: Heads, query: Any, keys: Any) -> Float[Array, "H n"]:
         keys: X, shape (n, d).
 
     Returns:
-        Weights (H, n); each row sums to 1, or is 0 when every K_h(x, X_i) is 0.
+        Weights (H, n); a kernel's rows sum to 1, or are 0 when every K_h(x, X_i) is 0.
 
     Raises:
         InputError: shapes disagree with the heads.
@@ -47,7 +48,10 @@ def _weights(
     heads: Heads, query: Float[Array, " d"], keys: Float[Array, "n d"]
 ) -> Float[Array, "H n"]:
     q = jnp.einsum("hdp,d->ph", heads.frames, query)[:, :, None]
-    k = jnp.einsum("hdp,nd->phn", heads.frames, keys)
+    k = jnp.einsum("hdp,nd->phn", heads.of_keys, keys)
+    if isinstance(heads.rule, WeightRule):
+        one = jax.vmap(heads.rule, in_axes=(1, 1, 0))
+        return one(q[:, :, 0], k, heads.bandwidth)
     log_k = heads.kernel.log_value(q, k, heads.bandwidth[:, None])
     total = logsumexp(log_k, axis=1, keepdims=True)
     return jnp.exp(log_k - jnp.where(jnp.isfinite(total), total, 0.0))
@@ -72,21 +76,30 @@ def nw_estimates(heads: Heads, queries: Any, keys: Any, labels: Any) -> Float[Ar
 
 
 def scaled_projection(
-    heads: Heads, points: Float[Array, "n d"], dtype: Any
+    heads: Heads, frames: Float[Array, "H d p"], points: Float[Array, "n d"], dtype: Any
 ) -> Float[Array, "p H n"]:
     """``U_hᵀx / b_h``, coordinates first: scaled kernels see a point only through this.
 
-    ``U_hᵀx`` for a kernel that is not scaled (see Kernel); :func:`left_bandwidth` goes with it.
+    ``U_hᵀx`` for a rule that is not scaled (see Kernel); :func:`left_bandwidth` goes with it.
+
+    Args:
+        heads: H heads.
+        frames: U, of queries or of keys.
+        points: x.
+        dtype: of the product.
     """
-    frames = heads.frames
-    if heads.kernel.scaled:
+    if _scaled(heads):
         frames = frames / heads.bandwidth[:, None, None]
     return jnp.einsum("hdp,nd->phn", frames.astype(dtype), points.astype(dtype))
 
 
 def left_bandwidth(heads: Heads, dtype: Any) -> Any:
     """What is left of b_h after :func:`scaled_projection`: 1, or b_h (H, 1) if not scaled."""
-    return UNIT if heads.kernel.scaled else heads.bandwidth[:, None].astype(dtype)
+    return UNIT if _scaled(heads) else heads.bandwidth[:, None].astype(dtype)
+
+
+def _scaled(heads: Heads) -> bool:
+    return isinstance(heads.rule, Kernel) and heads.rule.scaled
 
 
 def finite_or_zero(peak: Array) -> Array:

@@ -186,7 +186,7 @@ def _stream(
     count = 3 if raw_labels else 2
     if kernel_sums is native_sums:
         key = with_native_bits(key)
-    q = scaled_projection(heads, queries, jnp.float64).astype(dtype)
+    q = scaled_projection(heads, heads.frames, queries, jnp.float64).astype(dtype)
     q = q.transpose(2, 0, 1)
     shape = (len(queries), heads.count)
     sums = Sums(
@@ -197,7 +197,7 @@ def _stream(
 
     def absorb(sums: Sums, block: tuple[Array, Array]) -> tuple[Sums, None]:
         x, noise = block
-        keys = scaled_projection(heads, x, dtype)
+        keys = scaled_projection(heads, heads.of_keys, x, dtype)
         values = target_values(task.target, x)
         ones = jnp.ones_like(values)
         columns = jnp.stack([values, noise, ones] if raw_labels else [values, ones])

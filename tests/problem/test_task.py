@@ -156,6 +156,8 @@ def test_heads():
     assert float(traced(0.5)) == 1.5
     with pytest.raises(AttributeError):
         heads.bandwidth = 1.0
+    assert heads.of_keys is heads.frames
+    np.testing.assert_array_equal(Heads(frames, "gaussian", 0.5, 2 * frames).of_keys, 2 * frames)
 
 
 def test_task():
@@ -182,6 +184,11 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
         (lambda: Heads(FRAMES[0], "gaussian", 1.0), r"heads.frames: got \(3, 1\)"),
         (lambda: Heads(FRAMES[:0], "gaussian", 1.0), r"heads.frames: got \(0, 3, 1\)"),
         (lambda: Heads(FRAMES + np.inf, "gaussian", 1.0), "heads.frames: got 'NaN or infinity'"),
+        (
+            lambda: Heads(FRAMES, "gaussian", 1.0, FRAMES[:1]),
+            r"heads.key_frames: got \(1, 3, 1\); allowed: the frames' shape \(2, 3, 1\)",
+        ),
+        (lambda: Heads(FRAMES, "sparsemax", 1.0).kernel, "heads.kernel: got 'weight rule sparsem"),
         (lambda: Heads(FRAMES, "nearest", 1.0), "heads.kernel: got 'nearest'"),
         (lambda: Task(TASK.design, TASK.target, -1.0), "noise_sd: got -1.0; allowed: finite"),
         (lambda: Task(TASK.design, TASK.target, [1.0]), r"noise_sd: got \(1,\)"),

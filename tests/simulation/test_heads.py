@@ -67,10 +67,10 @@ def test_float32_sums(kernel, width):
         return linear[..., 0] / total, gram / (total[..., None] * total[:, None])
 
     keys, labels = jnp.asarray(rng.normal(size=(1000, 8))), jnp.asarray(rng.normal(size=1000))
-    k = scaled_projection(heads, keys, jnp.float64)
+    k = scaled_projection(heads, heads.of_keys, keys, jnp.float64)
     for far in (1.0, 30.0):
         queries = far * jnp.asarray(rng.normal(size=(6, 8)))
-        q = scaled_projection(heads, queries, jnp.float64).transpose(2, 0, 1)
+        q = scaled_projection(heads, heads.frames, queries, jnp.float64).transpose(2, 0, 1)
         if far > 1 and kernel == "gaussian":
             squares = (np.asarray(q)[..., None] - np.asarray(k)) ** 2
             assert (-0.5 * squares.sum(1)).max(-1).min() < -104, "not a case of underflow"
@@ -122,3 +122,15 @@ def test_weights_are_differentiable(make):
 def test_bad_shapes(make, query, keys, field):
     with pytest.raises(InputError, match=field):
         nw_weights(make()[1], query, keys)
+
+
+def test_key_frames_project_keys_alone():
+    """Weights of other frames for keys are those of projected points in the head's own space."""
+    rng = np.random.default_rng(5)
+    of_queries, of_keys = rng.normal(size=(2, 1, 4, 2))
+    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
+    plain = Heads(np.eye(2)[None], "gaussian", 0.7)
+    expected = nw_weights(plain, x @ of_queries[0], keys @ of_keys[0])
+    heads = Heads(of_queries, "gaussian", 0.7, of_keys)
+    np.testing.assert_allclose(nw_weights(heads, x, keys), expected, rtol=1e-12)
+    assert np.abs(nw_weights(Heads(of_keys, "gaussian", 0.7), x, keys) - expected).max() > 0.01

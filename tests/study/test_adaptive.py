@@ -1,18 +1,17 @@
 """Sampling until claims are decided: who gets batches, when it stops, and that it is repeatable."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import xarray as xr
 
-from sims import results
-from sims.cli import adaptive
-from sims.experiment import SimulationSpec
-from sims.judgement import Verdict, equivalence
 from sims.judgement.intervals import sequence_half_width
 from sims.papers import MAIN
+from sims.study.adaptive import sample_until_decided
+from sims.study.experiment import Experiment
+from sims.study.results import Results
+from sims.study.schema import ExperimentSpec
 from sims.terms import add_mcse
+from sims.validation import parse
 
 MEANS, MARGIN = {"easy": 0.0, "hard": 0.85, "outside": 3.0, "at the margin": 1.0}, 1.0
 
@@ -24,39 +23,33 @@ def batches(name, count):
     return add_mcse(data).assign_attrs(batches=count, replicates=count, replicates_per_batch=1)
 
 
-class Experiment(SimpleNamespace):
-    def simulation_at(self, fidelity):
-        return self.settings
+EXPERIMENT = {
+    "title": "t", "aim": "a", "data_generating_process": "d", "estimands": "e", "methods": "m",
+    "performance_measures": "p", "fidelities": {"standard": {}},
+    "claims": [
+        {"id": "c", "statement": "s", "test": "equivalence", "effects": "means",
+         "sequential": True, "margin": MARGIN, "formula": "f"}
+    ],
+}  # fmt: skip
+EFFECTS = """
+from sims.effects import of_batches
 
-    def model_copy(self, update):
-        return Experiment(**{**vars(self), **update})
 
-
-class Claim(SimpleNamespace):
-    def model_copy(self, update):
-        return Claim(**{**vars(self), **update})
+def effects(results):
+    values = {p: d["mse"].values for p, d in results.estimates.items()}
+    return {"means": [of_batches(p, v, p) for p, v in values.items()]}
+"""
 
 
 @pytest.fixture
 def run(tmp_path):
-    def go(names, limit=4096, decide="adaptive", held=None, claims=1, start=None):
-        theory = tmp_path / "theory.nc"
-        none = {name: xr.Dataset({"mse": 0.0}) for name in names}
-        results.write(none, {name: {} for name in names}, {"experiment": "e"}, theory)
-        claim = Claim(id="c", regime="all", statement="s", margin=MARGIN, level=0.95, paper=MAIN)
-        settings = SimulationSpec(batches=16, max_batches=limit, decide=decide)
-        grown = []
+    (tmp_path / "effects.py").write_text(EFFECTS)
 
-        def judge(found, experiment):
-            chosen = experiment.claims[0]
-            finding = equivalence(
-                [float(found.simulation[n]["mse"].mean()) for n in names],
-                [float(found.simulation[n]["mse_mcse"]) for n in names],
-                margin=chosen.margin, level=chosen.level,
-                batches=[found.batches(n) for n in names], replicates=found.replicates,
-                points=names,
-            )  # fmt: skip
-            return [Verdict.of(chosen, "e", finding)]
+    def go(names, limit=4096, decide="adaptive", held=None, claims=1, start=None):
+        settings = {"batches": 16, "max_batches": limit, "decide": decide}
+        spec = parse(ExperimentSpec, EXPERIMENT | {"simulation": settings}, "file")
+        experiment = Experiment(tmp_path, spec)
+        grown = []
 
         def extend(name, data, count):
             assert data.sizes["batch"] < count
@@ -64,11 +57,10 @@ def run(tmp_path):
             return batches(name, count)
 
         start = {name: batches(name, (start or {}).get(name, 16)) for name in names}
-        found = adaptive.sample_until_decided(
-            Experiment(claims=[claim], settings=settings), "standard",
-            {MAIN: claims, "2601.22766": 10**6}, start, held or start, theory, judge, extend,
-        )  # fmt: skip
-        return {n: d.sizes["batch"] for n, d in found.items()}, grown, found
+        results = Results("e", "standard", start, {}, {}, {}, {}, {})
+        counts = {MAIN: claims, "2601.22766": 10**6}
+        estimates = sample_until_decided(experiment, results, held or start, counts, extend)
+        return {n: d.sizes["batch"] for n, d in estimates.items()}, grown, estimates
 
     return go
 

@@ -4,17 +4,14 @@ import ast
 from pathlib import Path
 
 from sims.errors import InputError
-from sims.experiment import ExperimentSpec
-from sims.fingerprint import FIDELITIES
 from sims.identity import digest
+from sims.study.experiment import Experiment
 
 PROSE = {"statement", "formula"}
 """What a claim says of itself to readers; everything else of it decides its test."""
-CODE = ("effects.py", "analysis.py")
-"""The module that turns results into effects: the first of these that the experiment has."""
 
 
-def contract(experiment: ExperimentSpec, folder: Path, fidelity: str) -> str:
+def contract(experiment: Experiment) -> str:
     """Sixteen hexadecimal digits of what decides an experiment's tests, prose aside.
 
     These are the parsed claims (all but :data:`PROSE`), the settings and the grid points that the
@@ -23,19 +20,17 @@ def contract(experiment: ExperimentSpec, folder: Path, fidelity: str) -> str:
     the order of the keys of a mapping.
 
     Args:
-        experiment: the experiment file, parsed.
-        folder: the experiment's folder.
-        fidelity: smoke, standard or paper.
+        experiment: at its fidelity; the offset of its seeds does not count.
 
     Raises:
-        InputError: an unknown fidelity, or code that is no Python.
+        InputError: its effects.py is no Python.
     """
-    settings = {k: v for k, v in experiment.settings.items() if k not in FIDELITIES}
+    code = experiment.folder / "effects.py"
     return digest(
         [claim.model_dump(exclude=PROSE) for claim in experiment.claims],
-        settings | experiment.settings.get(fidelity, {}),
-        [problem for _, problem in experiment.problems(fidelity)],
-        [_meaning(path) for path in map(folder.joinpath, CODE) if path.is_file()][:1],
+        experiment.spec.settings_at(experiment.fidelity),
+        [problem for _, problem in experiment.problems],
+        _meaning(code) if code.is_file() else None,
     )
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from sims.cli.decompose import DecomposeSpec
 from sims.errors import InputError
-from sims.experiment import ExperimentSpec, SimulationSpec, TheorySpec, load_experiment
 from sims.problem import DESIGNS, FRAMES, QUERIES, TARGETS
-from sims.specification import ProblemSpec
+from sims.study.experiment import Experiment, load_experiment
+from sims.study.schema import ExperimentSpec, SimulationSpec, TheorySpec
+from sims.study.specification import ProblemSpec
 from sims.validation import parse, read_yaml
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROBLEM = {
     "dimension": 6,
     "design": {"kind": "isotropic"},
@@ -28,7 +29,14 @@ PROBLEM = {
     "n": 32,
     "queries": {"kind": "gaussian", "count": 4, "scale": 0.5},
 }
-CLAIM = {"id": "c", "statement": "s", "margin": 0.1, "formula": "f"}
+CLAIM = {
+    "id": "c",
+    "statement": "s",
+    "test": "equivalence",
+    "effects": "gaps",
+    "margin": 0.1,
+    "formula": "f",
+}
 EXPERIMENT = {
     "title": "t",
     "aim": "a",
@@ -50,6 +58,10 @@ def changed(base, path, value):
 
 def built(path, value):
     return parse(ProblemSpec, changed(PROBLEM, path, value), "file").build()
+
+
+def points(data, fidelity="standard"):
+    return Experiment(Path("e"), parse(ExperimentSpec, data, "file"), fidelity).points
 
 
 def test_build():
@@ -172,25 +184,34 @@ def test_grid_is_the_product_of_each_block():
     data = EXPERIMENT | {
         "grid": [
             {"heads.frames.angle": [0, 90], "n": [16, 64], "noise_sd": 1.0},
-            {"target": [{"kind": "constant"}, {"kind": "holder", "beta": 0.5}]},
-            {"heads.bandwidth": [[0.5, 0.6, 0.7]]},
+            {
+                "target": [
+                    {"label": "none", "kind": "constant"},
+                    {"label": "rough", "kind": "holder", "beta": 0.5},
+                ]
+            },
+            {"heads.bandwidth": [{"label": "unequal", "value": [0.5, 0.6, 0.7]}]},
         ]
     }
-    points = parse(ExperimentSpec, data, "file").points("standard")
-    assert [p.name for p in points] == [f"{i:04d}" for i in range(7)]
-    first = [(p.spec.heads.frames.angle, p.spec.n, p.spec.noise_sd) for p in points[:4]]
+    grid = points(data)
+    assert [p.name for p in grid] == [f"{i:04d}" for i in range(7)]
+    first = [(p.spec.heads.frames.angle, p.spec.n, p.spec.noise_sd) for p in grid[:4]]
     assert first == [(0, 16, 1.0), (0, 64, 1.0), (90, 16, 1.0), (90, 64, 1.0)]
-    assert points[0].coordinates == {"heads.frames.angle": 0, "n": 16, "noise_sd": 1.0}
-    assert [p.spec.target.kind for p in points[4:6]] == ["constant", "holder"]
-    assert points[5].spec.n == 32  # a block changes what it names and nothing else
-    assert points[6].spec.heads.bandwidth == [0.5, 0.6, 0.7]
+    assert [p.spec.target.kind for p in grid[4:6]] == ["constant", "holder"]
+    assert grid[5].spec.n == 32  # a block changes what it names and nothing else
+    assert grid[6].spec.heads.bandwidth == [0.5, 0.6, 0.7]
+    # Every coordinate of the grid at every point: its own value, or the base problem's.
+    assert grid[0].coordinates == {
+        "heads.frames.angle": 0, "n": 16, "noise_sd": 1.0, "target": "rbf", "heads.bandwidth": 0.7,
+    }  # fmt: skip
+    assert grid[5].coordinates["target"] == "rough"
+    assert grid[6].coordinates["heads.bandwidth"] == "unequal"
     assert PROBLEM["n"] == 32
 
 
 def test_without_a_grid_there_is_the_base_problem():
-    points = parse(ExperimentSpec, EXPERIMENT, "file").points("smoke")
-    assert [p.coordinates for p in points] == [{}]
-    assert parse(ExperimentSpec, EXPERIMENT | {"problem": None}, "file").points("smoke") == []
+    assert [p.coordinates for p in points(EXPERIMENT)] == [{}]
+    assert points(EXPERIMENT | {"problem": None}) == []
 
 
 def test_fidelities_override():
@@ -207,15 +228,15 @@ def test_fidelities_override():
         },
     }
     experiment = parse(ExperimentSpec, data, "file")
-    (smoke,) = experiment.points("smoke")
+    (smoke,) = points(data, "smoke")
     assert (smoke.spec.n, smoke.spec.dimension, smoke.spec.noise_sd) == (8, 8, 2.0)
     # The grid is what is asked; a fidelity's problem is the base that it starts from.
-    assert [p.spec.n for p in experiment.points("standard")] == [16, 64]
+    assert [p.spec.n for p in points(data)] == [16, 64]
     assert experiment.simulation_at("smoke").batches == 4
     assert experiment.simulation_at("smoke").seed == 3
     assert experiment.simulation_at("standard").batches == 10
     with pytest.raises(InputError, match="fidelity: got 'paper'; allowed: smoke, standard"):
-        experiment.points("paper")
+        points(data, "paper")
 
 
 @pytest.mark.parametrize(
@@ -224,13 +245,16 @@ def test_fidelities_override():
         ({"grid": [{"headz.width": [1]}]}, "headz.width: got 'headz'; allowed: one of dimension"),
         ({"grid": [{"heads.widht": [1]}]}, "grid point 0: heads.widht: got 'widht'; allowed"),
         ({"grid": [{"n": [8, 0]}]}, "grid point 1: n: got 0"),
-        ({"grid": [{"n": []}]}, r"grid: n: got \[\]; allowed: at least one value"),
+        ({"grid": [{"n": []}]}, r"grid: n: got \[\]; allowed: scalars or mappings, at least one"),
+        ({"grid": [{"target": {"kind": "constant"}}]}, "grid: target: got .*a `label`"),
+        ({"grid": [{"heads.bandwidth": [[1.0, 2.0]]}]}, "grid: heads.bandwidth: got .*label"),
         ({"grid": []}, r"grid: got \[\]; allowed: at least one block"),
         ({"fidelities": {"smoke": {"grid": [{"n": 0}]}}}, "grid point 0: n: got 0"),
         ({"fidelities": {"smoke": {"simulation": {"batchs": 2}}}}, "smoke.simulation: batchs"),
         ({"fidelities": {"smoke": {"simulation": {"batches": 1}}}}, "smoke.simulation: batches"),
         ({"fidelities": {"tiny": {}}}, "fidelities.tiny"),
         ({"claims": []}, "claims"),
+        ({"claims": [CLAIM | {"test": "custom"}]}, "claims.0.test: got 'custom'; allowed: 'equiv"),
         ({"claims": [CLAIM | {"margin": -1}]}, "claims.0.margin: got -1"),
         ({"claims": [{k: v for k, v in CLAIM.items() if k != "margin"}]}, "claims.0.margin: got"),
         ({"titel": "t"}, "file: titel: got 'titel'; allowed: aim, claims"),
@@ -242,7 +266,7 @@ def test_bad_experiments_are_refused_in_one_line(change, line):
     def use():
         experiment = parse(ExperimentSpec, EXPERIMENT | change, "file")
         experiment.simulation_at("smoke")
-        experiment.points("smoke")
+        points(EXPERIMENT | change, "smoke")
 
     with pytest.raises(InputError, match=line) as caught:
         use()
@@ -291,17 +315,17 @@ def test_schema_defaults_are_the_models(model, where):
 
 
 def test_digest_is_of_the_problem_alone():
-    base = parse(ExperimentSpec, EXPERIMENT, "file").points("smoke")[0]
+    base = points(EXPERIMENT)[0]
     swept = EXPERIMENT | {"grid": [{"n": [64, 32]}], "title": "other"}
-    other, same = parse(ExperimentSpec, swept, "file").points("smoke")
+    other, same = points(swept)
     assert same.name != base.name
     assert same.digest == base.digest != other.digest
     turned = EXPERIMENT | {"problem": dict(reversed(PROBLEM.items()))}
-    assert parse(ExperimentSpec, turned, "file").points("smoke")[0].digest == base.digest
+    assert points(turned)[0].digest == base.digest
     # Spelling out a default is the same problem; a whole number is the number.
     for path, value in (("heads.kernel", "gaussian"), ("target.seed", 0), ("noise_sd", 0.5)):
         spelt = EXPERIMENT | {"problem": changed(PROBLEM, path, value)}
-        assert parse(ExperimentSpec, spelt, "file").points("smoke")[0].digest == base.digest
+        assert points(spelt)[0].digest == base.digest
     assert len(base.digest) == 16
     assert int(base.digest, 16) >= 0
 
@@ -312,11 +336,10 @@ def test_digest_is_of_the_problem_alone():
     ids=lambda p: p.name,
 )
 def test_every_experiment_is_valid_at_every_fidelity(folder):
-    experiment = load_experiment(folder)
-    for fidelity in experiment.fidelities:
-        assert experiment.simulation_at(fidelity).batches >= 2
-        points = experiment.points(fidelity)
-        assert points or (folder / "simulate.py").is_file()
+    for fidelity in ("smoke", "standard", "paper"):
+        experiment = load_experiment(folder, fidelity)
+        assert experiment.simulation.batches >= 2
+        assert experiment.points or (folder / "simulate.py").is_file()
     rows = [(c.id, c.regime) for c in experiment.claims]
     assert len(set(rows)) == len(rows)
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from sims.contract import contract
 from sims.errors import InputError
-from sims.experiment import ExperimentSpec
+from sims.study.contract import contract
+from sims.study.experiment import Experiment
+from sims.study.schema import ExperimentSpec
 from sims.validation import parse
 
 CODE = '''"""Effects."""
@@ -16,10 +17,13 @@ def effects(results):
 FILE = {
     "title": "T", "aim": "A", "data_generating_process": "D", "estimands": "E", "methods": "M",
     "performance_measures": "P", "problem": {"n": 64, "heads": {"count": 2}},
-    "grid": [{"heads.count": [2, 4]}], "settings": {"least": 50, "smoke": {"least": 10}},
-    "fidelities": {"smoke": {"problem": {"n": 32}}, "standard": {}, "paper": {}},
+    "grid": [{"heads.count": [2, 4]}], "settings": {"least": 50},
+    "fidelities": {
+        "smoke": {"problem": {"n": 32}, "settings": {"least": 10}}, "standard": {}, "paper": {}
+    },
     "claims": [
-        {"id": "angles", "regime": "all", "statement": "S.", "margin": 0.1, "formula": "#a"},
+        {"id": "angles", "regime": "all", "statement": "S.", "margin": 0.1, "formula": "#a",
+         "test": "equivalence", "effects": "gaps"},
     ],
 }  # fmt: skip
 
@@ -28,13 +32,13 @@ FILE = {
 def of(tmp_path):
     """``of(changes, code, fidelity)``: the contract of the experiment so changed."""
 
-    def made(changes=(), code=CODE, fidelity="standard", name="effects.py"):
+    def made(changes=(), code=CODE, fidelity="standard", seed_offset=0):
         for old in tmp_path.iterdir():
             old.unlink()
         if code is not None:
-            (tmp_path / name).write_text(code, encoding="utf-8")
+            (tmp_path / "effects.py").write_text(code, encoding="utf-8")
         spec = parse(ExperimentSpec, {**FILE, **dict(changes)}, "file")
-        return contract(spec, tmp_path, fidelity)
+        return contract(Experiment(tmp_path, spec, fidelity, seed_offset))
 
     return made
 
@@ -49,7 +53,6 @@ def _claim(**changes):
         {"title": "Another"}, {"aim": "Another"}, {"methods": "Another"},
         {"simulation": {"seed": 5, "batches": 64}},
         _claim(statement="Said better."), _claim(formula="#b"), _claim(level=0.95),
-        {"settings": {"smoke": {"least": 9}, "least": 50}},
         {"fidelities": {**FILE["fidelities"], "paper": {"problem": {"n": 9}}}},
         {"grid": [{"heads.count": 2}, {"heads.count": 4}]},
     ],
@@ -63,6 +66,8 @@ def test_what_decides_no_test_does_not_count(of, changes):
     "changes",
     [
         _claim(id="extremes"), _claim(regime="some"), _claim(margin=0.2), _claim(level=0.9),
+        _claim(test="bound"), _claim(effects="rest"), _claim(where={"n_eff": {"at_least": 50.0}}),
+        _claim(sequential=True),
         _claim(paper="2601.22766"), {"claims": FILE["claims"] + [_claim(id="hdi")["claims"][0]]},
         {"settings": {"least": 40}}, {"grid": [{"heads.count": [2, 8]}]},
         {"grid": [{"heads.count": [4, 2]}]}, {"problem": {"n": 65, "heads": {"count": 2}}},
@@ -75,8 +80,9 @@ def test_what_decides_a_test_counts(of, changes):
 def test_fidelities_have_contracts_of_their_own(of):
     assert of(fidelity="smoke") != of()
     assert of(fidelity="paper") == of()
-    changed = {"settings": {"least": 50, "smoke": {"least": 9}}}
+    changed = {"fidelities": {**FILE["fidelities"], "smoke": {"settings": {"least": 9}}}}
     assert of(changed, fidelity="smoke") != of(fidelity="smoke")
+    assert of(seed_offset=1) == of()
 
 
 @pytest.mark.parametrize(
@@ -97,8 +103,5 @@ def test_of_the_code_only_what_it_does_counts(of, old, new, same):
 
 def test_code_may_be_missing_but_not_broken(of):
     assert of(code=None) != of()
-    assert of(name="analysis.py") == of()
     with pytest.raises(InputError, match=r"effects\.py: got 'a mistake at line 1'"):
         of(code="def (")
-    with pytest.raises(InputError, match="fidelity"):
-        of(fidelity="fine")
