@@ -9,7 +9,7 @@ import yaml
 
 from sims.cli import main
 from sims.papers import papers
-from sims.study.schema import FIDELITIES
+from sims.study.code import FIDELITIES
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [
@@ -46,11 +46,9 @@ EFFECTS = """
 from sims.effects import of_batches
 
 def effects(results):
-    gaps = []
-    for point, data in results.estimates.items():
-        predicted = float(results.prediction(point)["mse"])
-        gaps.append(of_batches(point, data["mse"].values / predicted - 1, point))
-    return {"gaps": gaps}
+    values = {p: results.estimates[p]["mse"].values for p in results.points}
+    theory = {p: float(results.prediction(p)["mse"]) for p in results.points}
+    return {"gaps": [of_batches(p, v / theory[p] - 1, p) for p, v in values.items()]}
 """
 FIGURE = """
 from sims import figures
@@ -381,7 +379,7 @@ def test_pipeline_steps(folder, capsys):
 
 def test_finished_points_are_reused(folder, monkeypatch, capsys):
     """An interrupted or widened grid computes only what is new."""
-    import sims.cli.roads as roads
+    import sims.study.roads as roads
 
     calls = []
     real = roads.estimate
@@ -401,10 +399,37 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
     assert _exit("simulate", "small", "--fidelity", "smoke") == 0
     assert len(calls) == 4
-    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, [0.9] * 5]}]}
+    many = {"label": "many", "value": [0.9] * 5}
+    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, many]}]}
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(bad))
     kept = Path("results/smoke/small/simulation.nc").read_bytes()
     assert _exit("simulate", "small", "--fidelity", "smoke") == 2
-    assert "grid point 0002 (heads.bandwidth: [0.9, 0.9, 0.9, " in capsys.readouterr().err
+    assert "grid point 0002 (heads.bandwidth: many)" in capsys.readouterr().err
     assert len(calls) == 4  # the impossible point was found before any was computed
     assert Path("results/smoke/small/simulation.nc").read_bytes() == kept
+
+
+def test_what_was_edited_after_the_simulation_began_is_marked(folder):
+    for step in ("simulate", "predict", "judge"):
+        assert _exit(step, "small", "--fidelity", "smoke") == 0
+    path, verdicts = folder / "experiments/small/effects.py", "results/smoke/small/verdicts.json"
+    assert not json.loads(Path(verdicts).read_text())[0]["edited"]
+    path.write_text(EFFECTS.replace("- 1", "- 1.0 "))
+    assert _exit("judge", "small", "--fidelity", "smoke") == 0
+    assert json.loads(Path(verdicts).read_text())[0]["edited"]
+
+
+def test_a_family_that_effects_lack_is_named(folder, capsys):
+    path = folder / "experiments/small/experiment.yaml"
+    path.write_text(yaml.safe_dump(EXPERIMENT).replace("effects: gaps", "effects: gap"))
+    for step, code in (("simulate", 0), ("predict", 0), ("judge", 2)):
+        assert _exit(step, "small", "--fidelity", "smoke") == code
+    line = "small: claims, decomposition (all), effects: got 'gap'; allowed: gaps"
+    assert line in capsys.readouterr().err
+
+
+def test_run_is_all_steps_of_one_experiment(folder, capsys):
+    assert _exit("run", "small", "--fidelity", "smoke") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("supported") or out.startswith("inconclusive")
+    assert (folder / out.splitlines()[-1]).is_file()

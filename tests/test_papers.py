@@ -9,9 +9,10 @@ import yaml
 
 from sims.errors import InputError
 from sims.papers import MAIN, PAPERS, PaperClaim, claim_of, paper_of, papers
-from sims.study.experiment import EXPERIMENTS, load_experiment
-from sims.study.schema import FIDELITIES, ExperimentSpec
-from sims.validation import parse, read_yaml
+from sims.study.code import FIDELITIES
+from sims.study.experiment import experiments, load_experiment
+from sims.study.schema import ExperimentSpec
+from sims.validation import parse
 
 OTHER = "2601.22766"
 PAPER = {
@@ -20,9 +21,13 @@ PAPER = {
     "ours": [{"id": "two", "statement": "S."}],
 }  # fmt: skip
 CLAIM = {
-    "id": "one", "statement": "S.", "test": "equivalence", "effects": "gaps", "margin": 0.1,
+    "id": "one",
+    "statement": "S.",
+    "margin": 0.1,
     "formula": "none",
-}  # fmt: skip
+    "test": "bound",
+    "effects": "e",
+}
 EXPERIMENT = {
     "title": "T", "aim": "A", "data_generating_process": "D", "estimands": "E", "methods": "M",
     "performance_measures": "P", "fidelities": {name: {} for name in FIDELITIES},
@@ -119,10 +124,10 @@ def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
 
 def test_ledger_report_and_contract_start_without_jax():
     code = (
-        "import sys, sims.report, sims.papers, sims.judgement.grouping\n"
+        "import sys, sims.report, sims.papers, sims.judgement\n"
         "from sims.study.contract import contract\n"
         "from sims.study.experiment import load_experiment\n"
-        "contract(load_experiment('decomposition', 'smoke'))\n"
+        "contract(load_experiment('experiments/angles', 'smoke'))\n"
         "sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

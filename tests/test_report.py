@@ -9,6 +9,7 @@ from html import unescape
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims import figures, formulas
 from sims.errors import InputError
@@ -18,12 +19,11 @@ from sims.papers import MAIN, PaperClaim, papers
 from sims.report import page, render_caption, write_overview
 from sims.report.seeds import other_seeds
 from sims.report.text import environment, significant
-from sims.study.experiment import load_experiment
 from sims.study.results import Results
 
 VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
-DATA = type("Data", (), {"attrs": {"replicates": 8}})
-RESULTS = Results("e", "smoke", {"0": DATA}, {}, {"depth": 3}, {}, {}, {})
+DATA = {"0": xr.Dataset(attrs={"replicates": 8})}
+RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}}, {}, {})
 
 
 def _caption(path, text, numbers=()):

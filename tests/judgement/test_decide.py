@@ -297,7 +297,7 @@ def test_no_verdict_without_numbers(changes):
 
 def test_finding_binds_to_claim():
     claim = ClaimSpec(
-        id="angles", statement="s", test="equivalence", effects="gaps", margin=0.1, formula="none",
+        id="angles", statement="s", test="bound", effects="e", margin=0.1, formula="none",
         paper="2601.22766",
     )  # fmt: skip
     verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r"))

@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 from sims.judgement.intervals import sequence_half_width
-from sims.papers import MAIN
 from sims.study.adaptive import sample_until_decided
 from sims.study.experiment import Experiment
 from sims.study.results import Results

@@ -19,11 +19,11 @@ FILE = {
     "performance_measures": "P", "problem": {"n": 64, "heads": {"count": 2}},
     "grid": [{"heads.count": [2, 4]}], "settings": {"least": 50},
     "fidelities": {
-        "smoke": {"problem": {"n": 32}, "settings": {"least": 10}}, "standard": {}, "paper": {}
+        "smoke": {"problem": {"n": 32}, "settings": {"least": 10}}, "standard": {}, "paper": {},
     },
     "claims": [
-        {"id": "angles", "regime": "all", "statement": "S.", "margin": 0.1, "formula": "#a",
-         "test": "equivalence", "effects": "gaps"},
+        {"id": "angles", "regime": "all", "statement": "S.", "test": "bound", "effects": "e",
+         "margin": 0.1, "formula": "#a"},
     ],
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ def of(tmp_path):
         if code is not None:
             (tmp_path / "effects.py").write_text(code, encoding="utf-8")
         spec = parse(ExperimentSpec, {**FILE, **dict(changes)}, "file")
-        return contract(Experiment(tmp_path, spec, fidelity, seed_offset))
+        return contract(Experiment(tmp_path, spec, fidelity))
 
     return made
 
@@ -65,9 +65,8 @@ def test_what_decides_no_test_does_not_count(of, changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        _claim(id="extremes"), _claim(regime="some"), _claim(margin=0.2), _claim(level=0.9),
-        _claim(test="bound"), _claim(effects="rest"), _claim(where={"n_eff": {"at_least": 50.0}}),
-        _claim(sequential=True),
+        _claim(id="extremes"), _claim(test="ordering"), _claim(effects="f"),
+        _claim(sequential=True), _claim(regime="some"), _claim(margin=0.2), _claim(level=0.9),
         _claim(paper="2601.22766"), {"claims": FILE["claims"] + [_claim(id="hdi")["claims"][0]]},
         {"settings": {"least": 40}}, {"grid": [{"heads.count": [2, 8]}]},
         {"grid": [{"heads.count": [4, 2]}]}, {"problem": {"n": 65, "heads": {"count": 2}}},
@@ -80,7 +79,8 @@ def test_what_decides_a_test_counts(of, changes):
 def test_fidelities_have_contracts_of_their_own(of):
     assert of(fidelity="smoke") != of()
     assert of(fidelity="paper") == of()
-    changed = {"fidelities": {**FILE["fidelities"], "smoke": {"settings": {"least": 9}}}}
+    smoke = {"problem": {"n": 32}, "settings": {"least": 9}}
+    changed = {"fidelities": {**FILE["fidelities"], "smoke": smoke}}
     assert of(changed, fidelity="smoke") != of(fidelity="smoke")
     assert of(seed_offset=1) == of()
 
@@ -103,5 +103,6 @@ def test_of_the_code_only_what_it_does_counts(of, old, new, same):
 
 def test_code_may_be_missing_but_not_broken(of):
     assert of(code=None) != of()
+    assert of(name="other.py") == of(code=None)
     with pytest.raises(InputError, match=r"effects\.py: got 'a mistake at line 1'"):
         of(code="def (")
