@@ -42,7 +42,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
     names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
     if not names:
         raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
-    specs = {name: load_experiment(EXPERIMENTS / name) for name in names}
+    specs = {name: load_experiment(EXPERIMENTS / name).spec for name in names}
     audit = folder / "audit.json"
     page = environment(html=True).get_template("page.html.j2").render(
         fidelity=fidelity,

@@ -4,6 +4,7 @@
 plain call that the command line makes.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ __all__ = ["Outcome", "load_experiment", "run"]
 
 def __getattr__(name: str) -> object:
     """The names above, imported when they are used: the Snakefile needs none of them."""
-    from sims.study import experiment, runner
-
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(experiment if name == "load_experiment" else runner, name)
+    module = "experiment" if name == "load_experiment" else "runner"
+    return getattr(import_module(f"sims.study.{module}"), name)

@@ -11,9 +11,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from sims.checks import as_floats, check_non_negative, check_positive, is_concrete
 from sims.errors import InputError
 from sims.problem import Kernel
-from sims.problem.checks import as_floats, check_non_negative, check_positive, is_concrete
 from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
 
 Overlap = Callable[[Any, Any, Any], Array]

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sims.checks import as_floats, check_non_negative, check_positive
 from sims.errors import InputError
-from sims.problem.checks import as_floats, check_non_negative, check_positive
 
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0
 """Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass left out below,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sims.problem import threefry
+from sims import threefry
 
 SEEDS = (0, 7, 2**40 + 5, 2**63 - 1)
 

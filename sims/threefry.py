@@ -11,9 +11,9 @@ Source: Salmon et al. (2011), doi:10.1145/2063384.2063405.
 
 import math
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
@@ -25,7 +25,7 @@ def root(seed: int) -> np.ndarray:
     return np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
 
 
-def fold_in(key: np.ndarray, number: Any) -> np.ndarray:
+def fold_in(key: np.ndarray, number: ArrayLike) -> np.ndarray:
     """Keys (…, 2) made from key (…, 2) and numbers (…), 0 to 2³² − 1, broadcast."""
     number = np.asarray(number, np.uint32)
     return np.stack(_hash(key, np.zeros_like(number), number), axis=-1)

@@ -1,36 +1,30 @@
-"""Finished points kept on disk, so that an interruption or a changed grid costs nothing.
+"""Finished results kept on disk, so that an interruption or a changed grid costs nothing.
 
 NumPy archives rather than netCDF: they are read and written a hundred times faster, and nobody
-but the next run reads them.
+but the next run reads them. No JAX.
 """
 
 import json
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
+from sims.files import replacing
+
 
 def save(data: xr.Dataset, path: Path) -> None:
-    """Write a dataset atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a dataset, whole or not at all; the name ends in ``.npz``."""
     layout = {
         "dims": {str(k): v.dims for k, v in data.variables.items()},
         "coords": sorted(map(str, data.coords)),
         "attrs": {k: np.asarray(v).tolist() for k, v in data.attrs.items()},
     }
     arrays = {str(k): v.values for k, v in data.variables.items()}
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays | {"__layout__": np.array(json.dumps(layout))})  # type: ignore[arg-type]
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    arrays["__layout__"] = np.array(json.dumps(layout))
+    with replacing(path) as temporary:
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
 
 
 def load(path: Path) -> xr.Dataset | None:
