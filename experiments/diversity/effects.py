@@ -35,6 +35,7 @@ class Configuration:
         points: names of its points.
         errors: iid values of the ensemble's error: one a batch, or one a target draw by theory.
         drawn: whether they are of target draws, which theory has many more of.
+        law: the error by first-order theory, over the same targets.
         index: every index that exists, by theory, over the same targets.
     """
 
@@ -42,6 +43,7 @@ class Configuration:
     points: tuple[str, ...]
     errors: np.ndarray
     drawn: bool
+    law: float
     index: Mapping[Key, float]
 
 
@@ -110,10 +112,12 @@ def configuration(results: Results, label: str, points: Sequence[str]) -> Config
     if drawn:
         signal = first["drawn_covariance"].values - noise
     errors = first["drawn_mse"].values if drawn else simulated(results, points)
+    law = float(errors.mean()) if drawn else predicted(results, points)
     index = indices(signal, noise, first["gram"].values)
     return Configuration(
-        label, tuple(points), errors, drawn, {key: float(value) for key, value in index.items()}
-    )
+        label, tuple(points), errors, drawn, law,
+        {key: float(value) for key, value in index.items()},
+    )  # fmt: skip
 
 
 def covariances(data: xr.Dataset) -> list[np.ndarray]:
@@ -224,9 +228,7 @@ def ratio_gap(results: Results, name: str, less: str, more: str) -> Effect:
     exact = [results.prediction(point, "exact") for point in (less, more)]
     law = float(exact[1]["mse"] / exact[0]["mse"])
     bound = sum(float(terms["mse_error"] / terms["mse"]) for terms in exact)
-    return of_batches(
-        name, error_ratio(results, less, more) / law - 1, (less, more), bound=bound
-    )
+    return of_batches(name, error_ratio(results, less, more) / law - 1, (less, more), bound=bound)
 
 
 def search_gaps(results: Results) -> Iterator[Effect]:
@@ -235,7 +237,9 @@ def search_gaps(results: Results) -> Iterator[Effect]:
     Where no pair is shown: how far the ratio is above 1.
     """
     own, examples = search(results), counterexamples(results)
-    for name in [] if own is None else own["search"].values:
+    if own is None:
+        return
+    for name in own["search"].values:
         largest = float(own["searched_ratio"].sel(search=name))
         if name in examples:
             less, more = (predicted(results, [point]) for point in examples[name])

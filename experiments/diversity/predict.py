@@ -4,7 +4,7 @@ The search looks for counterexamples: two configurations of which the more diver
 larger error.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 from scipy.optimize import differential_evolution
 
 from sims.diversity import DEFINITIONS, VERSIONS, geometric_gram, versions
@@ -44,7 +43,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     for point in experiment.points:
         spec = point.spec
         task, heads, n, queries = problem = spec.build()
-        extra = {"gram": (("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))}
+        extra: dict[str, tuple[Hashable, np.ndarray]] = {
+            "gram": (("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))
+        }
         exchangeable = spec.target.kind == "rbf" and spec.design.kind != "redundant_views"
         if exchangeable and spec.target.seed == 1:
             if drawn is None:
@@ -143,7 +144,9 @@ def search(
         frequency = parameters[-1] if wave else np.zeros(len(angles))
         mse, signal, noise = (
             np.asarray(a).reshape(len(angles), 2, *a.shape[1:])
-            for a in planar(problem, angles.reshape(-1, heads), np.repeat(frequency, 2))
+            for a in planar(
+                problem, jnp.asarray(angles.reshape(-1, heads)), jnp.repeat(frequency, 2)
+            )
         )
         turned = np.deg2rad(angles)
         gram = np.cos(turned[..., :, None] - turned[..., None, :]) ** 2
@@ -167,7 +170,7 @@ def search(
 
 @jax.jit
 def planar(
-    problem: Problem, angles: ArrayLike, frequency: ArrayLike
+    problem: Problem, angles: Float[Array, "S H"], frequency: Float[Array, " S"]
 ) -> tuple[Float[Array, " S"], Float[Array, "S H H"], Float[Array, "S H H"]]:
     """Errors and integrated covariances of lines at these angles (S, H), one wave each (S,)."""
     task, heads, n, queries = problem
