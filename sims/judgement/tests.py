@@ -113,19 +113,19 @@ def _identity(effects: Sequence[Effect], rule: Rule) -> Finding:
 
 
 def _rate(effects: Sequence[Effect], rule: Rule) -> Finding:
-    """A slope of effects with common draws, at their abscissas."""
+    """A slope of effects with common draws, or of effects that are not sampled."""
     assert rule.expected is not None
-    values = np.stack([np.asarray(effect.values) for effect in effects], axis=-1)
+    values = [effect.values for effect in effects if effect.values is not None]
     return tests_of.rate(
         evidence(effects, rule), np.array([effect.x for effect in effects], float),
         expected=rule.expected, margin=rule.margin, level=rule.level,
-        covariance=covariance_of_means(values),
+        covariance=covariance_of_means(np.stack(values, axis=-1)) if values else None,
     )  # fmt: skip
 
 
 def _remainder(effects: Sequence[Effect], rule: Rule) -> Finding:
     """A slope of gaps that may have either sign, all of them the sign of the largest."""
-    largest = max(effects, key=lambda effect: abs(effect.value)).value
+    largest = max((effect.value for effect in effects), key=abs, default=1.0)
     return _rate([effect.scaled(float(np.sign(largest))) for effect in effects], rule)
 
 

@@ -9,12 +9,13 @@ from sims.errors import InputError
 from sims.files import write_text
 from sims.formulas import sections
 from sims.judgement import VERDICTS, read_ledger
+from sims.judgement.grouping import by_paper
 from sims.papers import papers
-from sims.report.claims import by_paper
 from sims.report.seeds import other_seeds
 from sims.report.text import MARKDOWN, environment
-from sims.study.experiment import EXPERIMENTS, experiments, load_experiment
+from sims.study.experiment import EXPERIMENTS, experiments
 from sims.study.results import provenance
+from sims.validation import read_yaml
 
 TEXTS = (
     ("Data-generating process", "data_generating_process"),
@@ -42,17 +43,17 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
     names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
     if not names:
         raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
-    specs = {name: load_experiment(EXPERIMENTS / name).spec for name in names}
+    specs = {name: read_yaml(EXPERIMENTS / name / "experiment.yaml") for name in names}
     audit = folder / "audit.json"
     page = environment(html=True).get_template("page.html.j2").render(
         fidelity=fidelity,
         entries=[
             {
                 "name": name,
-                "title": spec.title,
-                "aim": spec.aim,
-                "design": [(heading, getattr(spec, key)) for heading, key in TEXTS],
-                "formulas": _formulas(dict.fromkeys(c.formula for c in spec.claims)),
+                "title": spec["title"],
+                "aim": spec["aim"],
+                "design": [(heading, spec[key]) for heading, key in TEXTS],
+                "formulas": _formulas(dict.fromkeys(c["formula"] for c in spec["claims"])),
                 "verdicts": [v for v in ledger if v.experiment == name],
                 **_made(folder / name, name, linked),
             }
@@ -61,7 +62,11 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
         ledger=ledger,
         papers=by_paper(ledger, papers()),
         counts={kind: sum(v.verdict == kind for v in ledger) for kind in VERDICTS},
-        formulas={(n, c.id, c.regime): c.formula for n, s in specs.items() for c in s.claims},
+        formulas={
+            (name, c["id"], c.get("regime", "all")): c["formula"]
+            for name, spec in specs.items()
+            for c in spec["claims"]
+        },
         audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
         seeds=other_seeds(folder, len(ledger)),
     )  # fmt: skip

@@ -115,6 +115,24 @@ class Results:
         own = self.predictions[point]
         return [str(order) for order in own[ORDER].values] if ORDER in own.dims else []
 
+    def number(self, point: str, path: str) -> float:
+        """A point's coordinate that is a number; NaN where it has none.
+
+        Args:
+            point: its name.
+            path: dotted path of the problem, or the unit's own name of the coordinate.
+
+        Raises:
+            InputError: the points have no such coordinate, or it is no number there.
+        """
+        own = self.coordinates[point]
+        if path not in own:
+            raise InputError(f"coordinate of point {point}", path, ", ".join(own) or "none")
+        value = own[path]
+        if isinstance(value, str):
+            raise InputError(f"{path} at point {point}", value, "a number")
+        return np.nan if value is None else float(value)
+
     @property
     def replicates(self) -> int:
         """Replicates behind every point: the fewest of them."""

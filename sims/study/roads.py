@@ -9,7 +9,7 @@ from sims.simulation import estimate
 from sims.study.results import ORDER
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
-from sims.terms import SCALARS
+from sims.terms import QUERY
 from sims.theory import predict
 
 
@@ -29,8 +29,8 @@ def estimate_terms(
 def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:
     """The terms by theory, along ``order``.
 
-    Under ``both`` first order has every variable and exact theory its scalar terms with the bounds
-    on their errors, where the heads are no wider than ``exact_width``.
+    Under ``both`` first order has every variable and exact theory its averages over queries with
+    the bounds on their errors, where the heads are no wider than ``exact_width``.
     """
     if settings.order != "both":
         options: dict[str, Any] = {"rtol": settings.rtol} if settings.order == "exact" else {}
@@ -40,7 +40,8 @@ def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:
     if settings.exact_width is not None and problem.heads.width > settings.exact_width:
         return first.expand_dims({ORDER: ["first"]}, axis=0)
     exact = predict(*problem, order="exact", rtol=settings.rtol)
-    return beside(first, exact[[k for s in SCALARS if s in exact for k in (s, f"{s}_error")]])
+    averages = [k for k in exact if f"{k}_error" in exact and QUERY not in exact[k].dims]
+    return beside(first, exact[[name for k in averages for name in (k, f"{k}_error")]])
 
 
 def beside(first: xr.Dataset, exact: xr.Dataset) -> xr.Dataset:

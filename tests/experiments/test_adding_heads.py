@@ -1,21 +1,18 @@
 """The experiment `adding_heads`: sub-ensembles, verdicts that can fail, figure and caption."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from sims import terms
-from sims.cli.steps import _module
-from sims.experiment import load_experiment
-from sims.report import render_caption
-from sims.results import Results
+from sims.study.experiment import load_experiment
+from sims.study.roads import beside
+from tests.experiments.helpers import check_figure, results_of
+from tests.experiments.helpers import verdicts as verdicts_of
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "adding_heads"
-analysis = _module(FOLDER / "analysis.py")
 BATCHES = 12
+COUNT, WIDTH, KIND = "heads.count", "heads.width", "design.correlation"
 
 
 def made(heads: int, bias: float, variance: float, covariance: float, batches: bool):
@@ -28,109 +25,93 @@ def made(heads: int, bias: float, variance: float, covariance: float, batches: b
     data = terms.assemble(np.full(lead, bias), product, pairs, np.zeros_like(pairs))
     if batches:
         return data
-    exact = {f"exact_{part}": data[part] for part in analysis.PARTS}
-    exact |= {f"{name}_error": 1e-6 * value for name, value in exact.items()}
-    return data.assign(exact).assign(n_eff=(("query", "head"), np.full((1, heads), 99.0)))
+    exact = data[[f"integrated_{part}" for part in terms.PAIRS]]
+    exact = exact.assign({f"{name}_error": 1e-6 * v for name, v in exact.data_vars.items()})
+    return beside(data.assign(n_eff=(("query", "head"), np.full((1, heads), 99.0))), exact)
 
 
 @pytest.fixture(scope="module")
 def experiment():
-    return load_experiment(FOLDER)
+    return load_experiment("adding_heads")
 
 
 @pytest.fixture
 def results(experiment):
     """The closed form of "Adding heads in practice", with made-up b, v, c, on the real grid."""
-    points, simulated, predicted = {}, {}, {}
-    for block in experiment.grid:
-        kinds = np.atleast_1d(block["design.correlation"])
-        for kind in kinds:
-            heads, width = block["heads.count"], block["heads.width"]
-            variance, bias = 0.01 * width**1.2, 0.3 * width**-0.3
-            covariance = variance * (0.3 + 0.7 * kind)
-            name = f"{len(points):04d}"
-            points[name] = {
-                "heads.count": heads,
-                "heads.width": width,
-                "design.correlation": float(kind),
-            }
-            simulated[name] = made(heads, bias, variance, covariance, True)
-            predicted[name] = made(heads, bias, variance, covariance, False)
-    return Results("adding_heads", "standard", points, simulated, predicted, {})
+    estimates, predictions = {}, {}
+    for point in experiment.points:
+        heads, width, kind = (point.coordinates[k] for k in (COUNT, WIDTH, KIND))
+        variance, bias = 0.01 * width**1.2, 0.3 * width**-0.3
+        numbers = (heads, bias, variance, variance * (0.3 + 0.7 * kind))
+        estimates[point.name] = made(*numbers, True)
+        predictions[point.name] = made(*numbers, False)
+    return results_of(experiment, estimates, predictions)
 
 
-def verdicts(results, experiment):
-    return {v.regime: v.verdict for v in analysis.judge(results, experiment)}
+def verdicts(experiment, results):
+    return {regime: word for (_, regime), word in verdicts_of(experiment, results).items()}
 
 
 @pytest.mark.theory
-def test_sub_ensembles_follow_the_closed_form(results):
-    errors = analysis.Errors(results)
+def test_sub_ensembles_follow_the_closed_form(experiment, results):
+    errors = experiment.module("effects").Errors(results)
     variance, bias = 0.01 * 4**1.2, 0.3 * 4**-0.3
     assert len(errors.growing(0.0)) == len(errors.fixed(0.0)) == 5
-    for heads, _, kind in errors.growing(0.5) + errors.growing(0.0):
-        covariance = variance * (0.3 + 0.7 * kind)
-        expected = bias**2 + covariance + (variance - covariance) / heads
-        assert errors.theory[heads, 4, kind] == pytest.approx(expected, rel=1e-12)
+    for ensemble in errors.growing(0.5) + errors.growing(0.0):
+        covariance = variance * (0.3 + 0.7 * ensemble.correlation)
+        expected = bias**2 + covariance + (variance - covariance) / ensemble.heads
+        assert errors.predicted(ensemble) == pytest.approx(expected, rel=1e-12)
+        assert errors.predicted(ensemble, "exact") == pytest.approx(expected, rel=1e-12)
 
 
-def test_claims_hold_where_they_should(results, experiment):
-    found = verdicts(results, experiment)
-    assert set(found) == {c.regime for c in experiment.claims}
-    assert set(found.values()) == {"supported"}
+def test_claims_hold_where_they_should(experiment, results):
+    assert set(verdicts(experiment, results).values()) == {"supported"}
 
 
 def changed(results, choose, scale):
     """Covariances scaled in the simulated points that are chosen."""
-    data = dict(results.simulation)
-    for name, at in results.points.items():
+    data = dict(results.estimates)
+    for name, at in results.coordinates.items():
         if choose(at):
             d = data[name].copy(deep=True)
             d["integrated_signal_covariance"] = d["integrated_signal_covariance"] * scale
             data[name] = d
-    return replace(results, simulation=data)
+    return replace(results, estimates=data)
 
 
-def test_verdicts_can_fail(results, experiment):
-    worse = changed(results, lambda at: at["design.correlation"] == 0.0, 3.0)
-    found = verdicts(worse, experiment)
-    assert found["few diverse against many aligned"] == "refuted"
-    assert found["fixed D, diverse against aligned"] == "refuted"
-    assert found["theory"] == found["exact theory"] == "refuted"
-    slightly = changed(results, lambda at: at["heads.width"] == 2, 1.1)
-    found = verdicts(slightly, experiment)
-    assert (found["theory"], found["exact theory"]) == ("supported", "refuted")
+def test_verdicts_can_fail(experiment, results):
+    worse = verdicts(experiment, changed(results, lambda at: at[KIND] == 0.0, 3.0))
+    assert worse["few diverse against many aligned"] == "refuted"
+    assert worse["fixed D, diverse against aligned"] == "refuted"
+    assert worse["theory"] == worse["exact theory"] == "refuted"
+    slightly = verdicts(experiment, changed(results, lambda at: at[WIDTH] == 2, 1.1))
+    assert (slightly["theory"], slightly["exact theory"]) == ("supported", "refuted")
     # Diverse heads under the name of aligned ones.
-    names = {
-        (at["heads.count"], at["heads.width"], at["design.correlation"]): n
-        for n, at in results.points.items()
-    }
-    swapped = dict(results.simulation)
+    names = {(at[COUNT], at[WIDTH], at[KIND]): name for name, at in results.coordinates.items()}
+    swapped = dict(results.estimates)
     a, b = names[16, 4, 0.0], names[16, 4, 1.0]
     swapped[a], swapped[b] = swapped[b], swapped[a]
-    found = verdicts(replace(results, simulation=swapped), experiment)
-    assert found["growing D, aligned heads"] == "refuted"
-    assert found["growing D, diverse heads"] != "supported"
+    wrong = verdicts(experiment, replace(results, estimates=swapped))
+    assert wrong["growing D, aligned heads"] == "refuted"
+    assert wrong["growing D, diverse heads"] != "supported"
 
 
-def test_aligned_views_are_one_head(experiment):
+def test_bounds_of_exact_theory_are_those_of_the_ensemble(experiment, results):
+    effects = experiment.module("effects").effects(results)["gap to exact theory"]
+    np.testing.assert_allclose([e.bound for e in effects], 1e-6, rtol=1e-9)
+
+
+def test_aligned_views_are_one_head():
     """By theory, on the real grid: the error of aligned heads is that of the first."""
     from sims.theory import predict
 
-    point = experiment.points("smoke")[1]
-    assert point.coordinates["design.correlation"] == 1.0
+    smoke = load_experiment("adding_heads", "smoke")
+    point = smoke.points[1]
+    assert point.coordinates[KIND] == 1.0
     data = predict(*point.spec.build())
-    one, all_ = analysis._error(data, 1), analysis._error(data, 8)
-    assert all_ == pytest.approx(float(one), rel=1e-9)
+    error = smoke.module("effects")._error
+    assert error(data, 8) == pytest.approx(float(error(data, 1)), rel=1e-9)
 
 
-def test_figure_and_caption(results, experiment):
-    text = render_caption(
-        FOLDER / "caption.md",
-        experiment,
-        results,
-        analysis.judge(results, experiment),
-        analysis.numbers(results),
-    )
-    assert "{{" not in text
-    assert isinstance(analysis.figure(results), Figure)
+def test_figure_and_caption(experiment, results):
+    assert "worse than 2 diverse heads" in " ".join(check_figure(experiment, results).split())

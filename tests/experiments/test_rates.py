@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
 from sims.montecarlo import batch_keys, root_key
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries, gaussian_queries
 from sims.report import render_caption
-from sims.results import Results
 from sims.simulation import draw
 from sims.theory import predict as library
 

@@ -5,7 +5,7 @@ import pytest
 
 from sims.effects import Effect, of_batches
 from sims.errors import InputError
-from sims.estimates import covariance_of_means
+from sims.estimates import covariance_of_means, mean_and_error
 from sims.judgement import Evidence, bound, equivalence, identity, near_optimal, ordering, rate
 from sims.judgement.tests import TESTS, Rule, decide
 from sims.study.judging import chosen
@@ -14,13 +14,13 @@ from sims.study.schema import ClaimSpec
 RNG = np.random.default_rng(3)
 VALUES = RNG.normal([0.1, 0.4, 0.9], 0.2, (32, 3))
 FAMILY = [of_batches(f"e{i}", v, f"p{i}", at={"n_eff": 10.0 * i}) for i, v in enumerate(VALUES.T)]
-MEAN, ERROR = VALUES.mean(0), VALUES.std(0, ddof=1) / 32**0.5
+MEAN, ERROR = np.array([mean_and_error(v) for v in VALUES.T]).T
 
 
-@pytest.mark.parametrize(("name", "test"), [("equivalence", equivalence), ("bound", bound), ("ordering", ordering)])  # fmt: skip
+@pytest.mark.parametrize("test", [equivalence, bound, ordering])
 @pytest.mark.parametrize("sequential", [False, True])
-def test_the_named_test_is_applied_to_the_effects(name, test, sequential):
-    finding = decide(FAMILY, Rule(name, 0.5, 0.95, sequential=sequential, replicates=7))
+def test_the_named_test_is_applied_to_the_effects(test, sequential):
+    finding = decide(FAMILY, Rule(test.__name__, 0.5, 0.95, sequential=sequential, replicates=7))
     points = [("p0",), ("p1",), ("p2",)]
     evidence = Evidence(MEAN, ERROR, np.full(3, 32.0), 7, points, fixed=not sequential)
     assert finding == test(evidence, margin=0.5, level=0.95)
@@ -49,13 +49,24 @@ def test_rates_take_the_covariance_of_common_draws():
     values = np.exp(RNG.normal(0, 0.05, (32, 1)) + RNG.normal(0, 0.01, (32, 3))) / x
     effects = [of_batches("", v, "p", x=float(a)) for v, a in zip(values.T, x, strict=True)]
     rule = Rule("rate", 0.1, 0.95, expected=-1.0)
-    evidence = Evidence(values.mean(0), [e.error for e in effects], 32.0, 0, ("p",) * 3, fixed=True)
+    mean, error = np.array([mean_and_error(v) for v in values.T]).T
+    evidence = Evidence(mean, error, 32.0, 0, ("p",) * 3, fixed=True)
     covariance = covariance_of_means(values)
     assert decide(effects, rule) == rate(
         evidence, x, expected=-1.0, margin=0.1, level=0.95, covariance=covariance
     )
     negative = [e.scaled(-1.0) for e in effects]
     assert decide(negative, Rule("remainder", 0.1, 0.95, expected=-1.0)) == decide(effects, rule)
+
+
+def test_rates_of_what_is_not_sampled():
+    effects = [Effect("", 3.0 / x, x=x) for x in (1.0, 2.0, 4.0)]
+    finding = decide(effects, Rule("rate", 0.1, 0.95, expected=-1.0))
+    assert (finding.verdict, finding.effect) == ("supported", pytest.approx(-1.0))
+    slow = [Effect("", -((e.x or 1.0) ** -0.5), x=e.x) for e in effects]
+    assert decide(slow, Rule("remainder", 0.1, 0.95, expected=-1.0)).verdict == "refuted"
+    for test in ("rate", "remainder"):
+        assert decide([], Rule(test, 0.1, 0.95, expected=-1.0)).verdict == "inconclusive"
 
 
 def test_choices_carry_their_candidates():

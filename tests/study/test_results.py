@@ -94,6 +94,16 @@ def test_pseudovalues_give_paired_contrasts():
     assert error == pytest.approx(3 * float(a["mse"].std(ddof=1)) / 4)
 
 
+def test_coordinates_that_are_numbers():
+    coordinates = {"a": {"n": 4, "angle": None, "kernel": "softmax"}}
+    results = Results("e", "smoke", {}, {}, {}, coordinates, {}, {})
+    assert results.number("a", "n") == 4.0
+    assert np.isnan(results.number("a", "angle"))
+    for path, allowed in (("kernel", "a number"), ("m", "n, angle, kernel")):
+        with pytest.raises(InputError, match=f"allowed: {allowed}"):
+            results.number("a", path)
+
+
 def test_orders_of_theory():
     data = xr.Dataset({"mse": ("order", [1.0, 2.0])}, {"order": ["first", "exact"]})
     only = data.isel(order=[0])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sims.judgement import Verdict
+from sims.judgement.verdict import Verdict
 from sims.papers import Paper, PaperClaim
 
 

@@ -1,0 +1,113 @@
+"""Error against the number of heads: D growing or fixed, heads aligned or diverse."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from sims.effects import Effect, Families, of_batches
+from sims.estimates import common, ratio
+from sims.study.results import Results
+
+WIDTH, BUDGET = 4, 16
+"""d_k of the growing budget, and the fixed budget D."""
+DIVERSE, HALF, ALIGNED = 0.0, 0.5, 1.0
+KINDS = {ALIGNED: "aligned", HALF: "noise correlation ½", DIVERSE: "diverse"}
+PARTS = ("integrated_bias_product", "integrated_signal_covariance", "integrated_noise_covariance")
+
+
+class Ensemble(NamedTuple):
+    """The average of the first heads of a point."""
+
+    heads: int
+    width: int
+    correlation: float
+
+    @property
+    def label(self) -> str:
+        return f"{self.heads} {KINDS[self.correlation]} of width {self.width}"
+
+
+class Errors:
+    """Mean squared errors of ensembles: batches, and the point they are from."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.point: dict[Ensemble, str] = {}
+        for name in results.points:
+            heads, width = (int(results.number(name, f"heads.{k}")) for k in ("count", "width"))
+            # One head is the same whatever the correlation of the noise of several.
+            kinds = tuple(KINDS) if heads == 1 else (results.number(name, "design.correlation"),)
+            sizes = [2**k for k in range(heads.bit_length())] if width == WIDTH else [heads]
+            self.point |= {Ensemble(size, width, kind): name for kind in kinds for size in sizes}
+        self.batches = {e: _error(results.estimates[p], e.heads) for e, p in self.point.items()}
+
+    def growing(self, kind: float) -> list[Ensemble]:
+        """Ensembles of width :data:`WIDTH`, by H."""
+        return sorted(e for e in self.point if e.width == WIDTH and e.correlation == kind)
+
+    def fixed(self, kind: float) -> list[Ensemble]:
+        """Ensembles of budget :data:`BUDGET`, by H."""
+        return sorted(e for e in self.point if e[0] * e[1] == BUDGET and e.correlation == kind)
+
+    def predicted(self, ensemble: Ensemble, order: str = "first", end: str = "") -> float:
+        """The error by theory of that order; with ``end="_error"`` the bound on its own error."""
+        theory = self.results.prediction(self.point[ensemble], order)
+        return float(_error(theory, ensemble.heads, end))
+
+    def exact(self) -> list[Ensemble]:
+        """Ensembles that exact theory covers."""
+        return [e for e, name in self.point.items() if "exact" in self.results.orders(name)]
+
+    def drop(self, first: Ensemble, second: Ensemble) -> Effect:
+        """1 − second/first of the means, paired over common batches."""
+        a, b = common(self.batches[first], self.batches[second])
+        return self._effect(1 - ratio(b, a), first, second)
+
+    def same(self, first: Ensemble, second: Ensemble) -> Effect:
+        """second/first − 1, one a common batch, which are all to be 0."""
+        a, b = common(self.batches[first], self.batches[second])
+        return Effect(second.label, values=b / a - 1)
+
+    def gain_lost(self, first: Ensemble, second: Ensemble, third: Ensemble) -> Effect:
+        """Gain of the first step less gain of the second, in units of one head's error."""
+        one = self.batches[self.growing(DIVERSE)[0]].mean()
+        a, b, c = common(*(self.batches[e] for e in (first, second, third)))
+        return self._effect((a - 2 * b + c) / one, first, second, third)
+
+    def gap(self, ensemble: Ensemble, order: str = "first") -> Effect:
+        """Simulated over predicted error, less 1."""
+        theory = self.predicted(ensemble, order)
+        bound = self.predicted(ensemble, order, "_error") / theory if order == "exact" else 0.0
+        return self._effect(self.batches[ensemble] / theory - 1, ensemble, bound=bound)
+
+    def _effect(self, values: np.ndarray, *of: Ensemble, bound: float = 0.0) -> Effect:
+        label = " to ".join(ensemble.label for ensemble in of)
+        return of_batches(label, values, [self.point[e] for e in of], bound=bound)
+
+
+def _error(data: xr.Dataset, heads: int, end: str = "") -> np.ndarray:
+    """Mean squared error of the average of the first heads; one a batch."""
+    matrix = np.sum([data[part + end].values for part in PARTS], axis=0)
+    return np.asarray(matrix[..., :heads, :heads].mean((-2, -1)))
+
+
+def effects(results: Results) -> Families:
+    """Paired differences of the error between ensembles, and its gaps to theory."""
+    errors = Errors(results)
+    aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
+    split = errors.fixed(DIVERSE)
+    best = min(split[1:-1], key=errors.predicted, default=split[-1])
+    return {
+        "aligned heads": [errors.same(aligned[0], e) for e in aligned[1:]],
+        "doubling": [errors.drop(a, b) for a, b in pairwise(diverse)],
+        "gain lost": [errors.gain_lost(*diverse[k : k + 3]) for k in range(len(diverse) - 2)],
+        "few against many": [errors.drop(aligned[-1], diverse[1])],
+        "diverse against aligned": [
+            errors.drop(e._replace(correlation=ALIGNED), e) for e in split if e.heads > 1
+        ],
+        "best split": [errors.drop(end, best) for end in (split[0], split[-1])],
+        "gap to first order": [errors.gap(e) for e in errors.point],
+        "gap to exact theory": [errors.gap(e, "exact") for e in errors.exact()],
+    }
