@@ -4,26 +4,35 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.first_order import FirstOrder, first_order_arrays, first_order_terms
-from sims.theory.laws import (
+from sims.theory.first_order import (
+    FirstOrder,
+    Tilt,
+    ViewTerms,
     correlation_floor,
     ensemble_factor,
+    first_order_arrays,
+    first_order_terms,
     gaussian_overlap,
     noise_correlation_law,
     noise_covariance_law,
     softmax_overlap,
+    tilted_mean,
+    tilted_product,
+    view_terms,
 )
-from sims.theory.views import ViewTerms, view_terms
 
 
-def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
+def _exact_terms(
+    task: Task, heads: Heads, n: int, queries: ArrayLike, **options: Any
+) -> xr.Dataset:
     # Imported late: quadrature's libraries take as long to load as first order takes to compute.
     from sims.theory.exact import exact_terms
 
-    return exact_terms(*problem, **options)
+    return exact_terms(task, heads, n, queries, **options)
 
 
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": _exact_terms}
@@ -34,7 +43,7 @@ def predict(
     task: Task,
     heads: Heads,
     n: int,
-    queries: Any,
+    queries: ArrayLike,
     order: Literal["first", "exact"] = "first",
     **options: Any,
 ) -> xr.Dataset:
@@ -42,7 +51,7 @@ def predict(
 
     Args:
         task: design, target, noise.
-        heads: frames, kernel, bandwidths.
+        heads: frames of queries and of keys, kernel, bandwidths.
         n: number of keys.
         queries: (Q, d).
         order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n.
@@ -52,7 +61,8 @@ def predict(
         The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head).
 
     Raises:
-        InputError: parts do not fit together, or this order does not cover the problem.
+        InputError: parts do not fit together, or this order does not cover the problem: theory
+            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel.
     """
     if order not in ORDERS:
         raise InputError("order", order, ", ".join(ORDERS))
@@ -64,6 +74,7 @@ def predict(
 __all__ = [
     "ORDERS",
     "FirstOrder",
+    "Tilt",
     "ViewTerms",
     "correlation_floor",
     "ensemble_factor",
@@ -74,5 +85,7 @@ __all__ = [
     "noise_covariance_law",
     "predict",
     "softmax_overlap",
+    "tilted_mean",
+    "tilted_product",
     "view_terms",
 ]
