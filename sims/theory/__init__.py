@@ -8,31 +8,30 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.first_order import (
+from sims.theory.first_order.closed_forms import (
     FirstOrder,
     Tilt,
-    ViewTerms,
-    correlation_floor,
-    ensemble_factor,
     first_order_arrays,
     first_order_terms,
+    tilted_mean,
+    tilted_product,
+)
+from sims.theory.first_order.laws import (
+    correlation_floor,
+    ensemble_factor,
     gaussian_overlap,
     noise_correlation_law,
     noise_covariance_law,
     softmax_overlap,
-    tilted_mean,
-    tilted_product,
-    view_terms,
 )
+from sims.theory.first_order.views import ViewTerms, view_terms
 
 
-def _exact_terms(
-    task: Task, heads: Heads, n: int, queries: ArrayLike, **options: Any
-) -> xr.Dataset:
+def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
     # Imported late: quadrature's libraries take as long to load as first order takes to compute.
     from sims.theory.exact import exact_terms
 
-    return exact_terms(task, heads, n, queries, **options)
+    return exact_terms(*problem, **options)
 
 
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": _exact_terms}

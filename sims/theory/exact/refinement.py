@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -29,6 +30,9 @@ SINGLE_SHARE = 0.1
 CURVE_STEP = 0.4
 """Step in log s by which grids are sized, at least: coarse levels then share their programs."""
 TINY = float(np.finfo(float).tiny)
+"""What a denominator is at least."""
+
+Item = TypeVar("Item", HeadItem, PairItem)
 
 
 def solve(
@@ -141,11 +145,8 @@ class Refinement:
         """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
         for level in range(self.max_level + 1):
             step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
-            sizes = merged([item.points(min(step, CURVE_STEP)) for item in active])
-            sizes_by_item = {id(item): size for item, size in zip(active, sizes, strict=True)}
-            if not active:
-                break
-            for item, result, random in self._run_singles(active, sizes_by_item, step, level):
+            sizes = {id(item): size for item, size in grids(active, step)}
+            for item, result, random in self._run_singles(active, sizes, step, level):
                 value, error = compare(result, random, item.value, self.tail)
                 item.value, item.error, item.level = value, error, level
                 floor = ERROR_FLOOR * self.size
@@ -161,12 +162,10 @@ class Refinement:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
         for level in range(self.max_level + 1):
             step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
-            if not active:
-                break
-            sizes = merged([item.points(min(step, CURVE_STEP)) for item in active])
-            curves = self._curves(active, sizes, step, level)
+            sized = grids(active, step)
+            curves = self._curves(sized, step, level)
             groups = defaultdict(list)
-            for item, size in zip(active, sizes, strict=True):
+            for item, size in sized:
                 if all(id(head) in curves for head in item.heads):
                     rule = self._rule(item, level, size)
                     if rule is not None:
@@ -182,8 +181,7 @@ class Refinement:
     def prepare(self, items: Sequence[PairItem]) -> None:
         """Start compiling what pairs need first, beside the heads' own integrals."""
         step, seen = rules.step_of(0, self.width), set()
-        sizes = merged([item.points(min(step, CURVE_STEP)) for item in items])
-        for item, size in zip(items, sizes, strict=True):
+        for item, size in grids(items, step):
             rule = self._rule(item, 0, size)
             if rule is None or (rule, item.ranks, size) in seen:
                 continue
@@ -248,7 +246,7 @@ class Refinement:
         )
 
     def _curves(
-        self, items: Sequence[PairItem], sizes: Sequence[int], step: float, level: int
+        self, sized: Sequence[tuple[PairItem, int]], step: float, level: int
     ) -> dict[int, tuple[Single, bool]]:
         """The heads' curves that these pairs need, on this level's grid in log s.
 
@@ -256,7 +254,7 @@ class Refinement:
         """
         heads: dict[int, HeadItem] = {}
         largest: dict[int, int] = defaultdict(int)
-        for item, size in zip(items, sizes, strict=True):
+        for item, size in sized:
             for head in item.heads:
                 heads[id(head)] = head
                 largest[id(head)] = max(largest[id(head)], size)
@@ -303,6 +301,12 @@ class Refinement:
             lead = rules.RANDOMISATIONS
             cut = Single(*(np.broadcast_to(leaf, (lead, *np.shape(leaf))) for leaf in cut))
         return cut
+
+
+def grids(items: Sequence[Item], step: float) -> list[tuple[Item, int]]:
+    """Items with the sizes of their grids in log s; few sizes, so that they share programs."""
+    sizes = merged([item.points(min(step, CURVE_STEP)) for item in items])
+    return list(zip(items, sizes, strict=True))
 
 
 def compare(
