@@ -1,60 +1,145 @@
-# The steps, each a `sims` command. snakemake --config fidelity=smoke|standard|paper experiment=NAME
+# One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME
+# A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
 import sys
 from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
-from sims.fingerprint import STEPS, accelerated, also_reads, choose, fingerprint
+from sims.study.code import accelerated, choose, files, needs_theory, part
 
 try:
     FIDELITY, NAMES = choose(config)
-    # Snakemake does not see edits of imported modules, so each step has a hash of its own code.
-    CODE = {(step, n): fingerprint(step, n, FIDELITY) for step in STEPS for n in NAMES}
 except InputError as error:
     print(f"snakemake: {error}", file=sys.stderr)
     sys.exit(2)
 
-ROADS = ["{name}/simulation.nc", "{name}/theory.nc"]
-PLOT = ["{name}/figure.pdf", "{name}/figure.png", "{name}/caption.md"]
-SUMS = ["ledger.json", "audit.json"]
-FILES = {  # step: what it reads, what it writes
-    "simulate": ([], ROADS[:1]),
-    "predict": ([], ROADS[1:]),
-    "judge": (ROADS, ["{name}/verdicts.json"]),
-    "plot": ([*ROADS, SUMS[0]], PLOT),
-    "audit": ([], SUMS[1:]),
-    "ledger": (expand("{name}/verdicts.json", name=NAMES), SUMS[:1]),
-    "report": ([*SUMS, *expand(PLOT, name=NAMES)], ["report.html"]),
-}
+OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
 EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
+GPU = int(accelerated() and FIDELITY != "smoke")
+TEE = "2> >(tee {log} >&2)"
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
+
+
+def code(step):
+    return lambda w: files(step, Path("experiments", w.name))
+
+
+def settings(step):
+    return lambda w: part(step, Path("experiments", w.name), FIDELITY)
+
+
+wildcard_constraints:
+    name=r"\w+",
 
 
 rule all:
     input:
-        f"results/{FIDELITY}/report.html",
+        f"{OUT}/report.html",
 
 
-for step, (reads, writes) in FILES.items():
+rule simulate:
+    input:
+        code=code("simulate"),
+        theory=lambda w: needs_theory(w.name, FIDELITY),
+    output:
+        OUT + "/{name}/simulation.nc",
+    log:
+        OUT + "/logs/{name}/simulate.log",
+    params:
+        settings=settings("simulate"),
+    priority: 2
+    threads: EACH
+    resources:
+        gpu=GPU,
+    shell:
+        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {FIDELITY} --output {output} "
+        + TEE
 
-    rule:
-        name:
-            step
-        input:
-            [f"results/{FIDELITY}/{path}" for path in reads],
-            lambda w, s=step: also_reads(s, w, FIDELITY),
-        output:
-            main=f"results/{FIDELITY}/{writes[0]}",
-            more=[f"results/{FIDELITY}/{path}" for path in writes[1:]],
-        log:
-            f"results/{FIDELITY}/logs/{writes[0]}.log",
-        priority: {"simulate": 2, "predict": 1, "audit": 1}.get(step, 0)
-        threads: EACH if step == "simulate" else 1
-        resources:
-            gpu=int(accelerated() and step == "simulate" and FIDELITY != "smoke"),
-        params:
-            run=lambda w, step=step: f"{step} {w.get('name', '')} --fidelity {FIDELITY}",
-            code=lambda w, s=step: [CODE[s, n] for n in list(w) or NAMES],
-        shell:
-            "SIMS_HOST_DEVICES={threads} sims {params.run} --output {output.main} 2> >(tee {log} >&2)"
+
+rule predict:
+    input:
+        code=code("predict"),
+    output:
+        OUT + "/{name}/theory.nc",
+    log:
+        OUT + "/logs/{name}/predict.log",
+    params:
+        settings=settings("predict"),
+    priority: 1
+    shell:
+        "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {FIDELITY} --output {output} " + TEE
+
+
+rule judge:
+    input:
+        simulation=OUT + "/{name}/simulation.nc",
+        theory=OUT + "/{name}/theory.nc",
+        code=code("judge"),
+    output:
+        OUT + "/{name}/verdicts.json",
+    log:
+        OUT + "/logs/{name}/judge.log",
+    params:
+        settings=settings("judge"),
+    shell:
+        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {FIDELITY} --output {output} " + TEE
+
+
+rule ledger:
+    input:
+        verdicts=expand(OUT + "/{name}/verdicts.json", name=NAMES),
+        # Holm's family are all claims that the files make, judged or not.
+        claims=expand("experiments/{name}/experiment.yaml", name=NAMES),
+        code=files("ledger"),
+    output:
+        f"{OUT}/ledger.json",
+    log:
+        f"{OUT}/logs/ledger.log",
+    shell:
+        "sims ledger --fidelity {FIDELITY} --output {output} " + TEE
+
+
+rule plot:
+    input:
+        simulation=OUT + "/{name}/simulation.nc",
+        theory=OUT + "/{name}/theory.nc",
+        ledger=f"{OUT}/ledger.json",
+        code=code("plot"),
+    output:
+        figure=OUT + "/{name}/figure.pdf",
+        more=[OUT + "/{name}/figure.png", OUT + "/{name}/figure.svg", OUT + "/{name}/caption.md"],
+    log:
+        OUT + "/logs/{name}/plot.log",
+    params:
+        settings=settings("plot"),
+    shell:
+        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {FIDELITY} --output {output.figure} " + TEE
+
+
+rule audit:
+    input:
+        code=files("audit"),
+    output:
+        f"{OUT}/audit.json",
+    log:
+        f"{OUT}/logs/audit.log",
+    priority: 1
+    shell:
+        "SIMS_HOST_DEVICES=1 sims audit --fidelity {FIDELITY} --output {output} " + TEE
+
+
+rule report:
+    input:
+        ledger=f"{OUT}/ledger.json",
+        audit=f"{OUT}/audit.json",
+        figures=expand(OUT + "/{name}/figure.png", name=NAMES),
+        captions=expand(OUT + "/{name}/caption.md", name=NAMES),
+        files=expand("experiments/{name}/experiment.yaml", name=NAMES),
+        code=files("report"),
+    output:
+        f"{OUT}/report.html",
+    log:
+        f"{OUT}/logs/report.log",
+    shell:
+        "sims report --fidelity {FIDELITY} --output {output} " + TEE

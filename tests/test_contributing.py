@@ -23,7 +23,8 @@ def insert(folder: Path, path: str, where: str, text: str) -> None:
     file = folder / path
     content = file.read_text(encoding="utf-8")
     if where == "end":
-        file.write_text(f"{content}\n\n{text}", encoding="utf-8")
+        gap = "\n\n" if file.suffix == ".py" else ""
+        file.write_text(f"{content}{gap}{text}", encoding="utf-8")
         return
     match = re.fullmatch(r'(before|after)="(.+)"', where)
     assert match, where
@@ -52,7 +53,7 @@ def copy(tmp_path_factory):
     """The repository with all that the guide adds to it."""
     folder = tmp_path_factory.mktemp("repository")
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("sims", "tests"):
+    for name in ("sims", "tests", "papers"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for _, info, text in BLOCKS:
@@ -66,7 +67,7 @@ def copy(tmp_path_factory):
 
 def test_every_block_is_of_a_known_kind():
     """So that no example escapes execution by a misspelt word."""
-    kinds = [re.split(r"[= ]", info)[0] for language, info, _ in BLOCKS if language != "sh" or info]
+    kinds = [re.split(r"[= ]", info)[0] for _, info, _ in BLOCKS if info]
     assert sorted(set(kinds)) == ["commands", "file", "insert", "run"]
     assert TEXT.count("\n```") == 2 * len(BLOCKS)
 
@@ -97,7 +98,7 @@ def test_target_and_kernel(copy):
 
 
 def test_experiment(copy, monkeypatch):
-    """The four commands, in this process: the figure is drawn and the claim is judged."""
+    """The command, in this process: the figure is drawn and the claim is judged."""
     from sims.cli import main
 
     monkeypatch.chdir(copy)
@@ -108,11 +109,18 @@ def test_experiment(copy, monkeypatch):
         assert main(arguments) == 0
     folder = copy / "results" / "smoke" / "noise_level"
     (verdict,) = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-    assert verdict["claim"] == "noise-level"
+    assert (verdict["claim"], verdict["regime"]) == ("decomposition", "noise level")
     assert verdict["verdict"] == "supported"
     assert "supported" in (folder / "caption.md").read_text(encoding="utf-8")
     for suffix in (".pdf", ".png"):
         assert (folder / "figure").with_suffix(suffix).stat().st_size > 1000
+
+
+def test_a_sampler_of_ones_own(copy):
+    """Random attention loses rank from layer to layer."""
+    lines = python(copy, "-c", SCRIPTS[2]).splitlines()
+    (before, error), (after, other) = (map(float, re.findall(r"\d+\.\d+", x)) for x in lines)
+    assert before - after > 6 * (error + other) > 0
 
 
 def test_commands_of_the_guide_exist():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +11,8 @@ import xarray as xr
 
 from sims import figures
 from sims.judgement import (
+    Evidence,
     Verdict,
-    bounded_equivalence,
     claim,
     equivalence,
     identity,
@@ -112,13 +111,14 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
     split = errors.fixed(DIVERSE)
 
-    def said(regime: str, decide: Any, effects: list[Effect]) -> Verdict:
+    def said(regime: str, decide: Any, effects: list[Effect], bounds: Any = 0.0) -> Verdict:
         wanted = claim(experiment, "adding-heads", regime)
-        finding = decide(
-            [e.value for e in effects], [e.error for e in effects], margin=wanted.margin,
-            level=wanted.level, batches=[e.batches for e in effects],
-            replicates=results.replicates, points=[e.points for e in effects],
+        evidence = Evidence(
+            np.array([e.value for e in effects]), np.array([e.error for e in effects]),
+            np.array([e.batches for e in effects]), results.replicates,
+            tuple(e.points for e in effects), bounds=bounds,
         )  # fmt: skip
+        finding = decide(evidence, margin=wanted.margin, level=wanted.level)
         return Verdict.of(wanted, results.experiment, finding)
 
     # Aligned heads are one head: an identity of every draw, here of every batch.
@@ -142,8 +142,9 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         said("fixed D, the best split", ordering,
              [errors.drop(end, best) for end in (split[0], split[-1])]),
         said("theory", equivalence, [errors.against(errors.theory[p], p) for p in errors.batches]),
-        said("exact theory", partial(bounded_equivalence, bounds=[b / v for v, b in exact]),
-             [errors.against(errors.exact[p][0], p) for p in errors.exact]),
+        said("exact theory", equivalence,
+             [errors.against(errors.exact[p][0], p) for p in errors.exact],
+             [b / v for v, b in exact]),
     ]  # fmt: skip
 
 

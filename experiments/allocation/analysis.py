@@ -11,6 +11,7 @@ import xarray as xr
 
 from sims import figures
 from sims.judgement import (
+    Evidence,
     Finding,
     Verdict,
     claim,
@@ -98,6 +99,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
     def said(id: str, regime: str, decide: Any, *values: Any, **options: Any) -> None:
         wanted = claim(experiment, id, regime)
+        if decide in (equivalence, ordering):
+            values, options = (Evidence(*values, **options),), {}
         found = decide(*values, margin=wanted.margin, level=wanted.level, **options)
         verdicts.append(Verdict.of(wanted, results.experiment, found))
 

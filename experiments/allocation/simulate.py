@@ -10,8 +10,9 @@ import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 from scipy.stats import gamma, norm, qmc
 
+from sims.montecarlo import replicate_key, root_key
 from sims.problem import Task, TrigonometricSeries, redundant_views
-from sims.simulation import draw, replicate_key, root_key
+from sims.simulation import draw
 
 
 class Splits(NamedTuple):

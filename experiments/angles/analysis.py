@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sims import figures
-from sims.judgement import Verdict, bounded_equivalence, claim, equivalence, identity, ordering
+from sims.judgement import Evidence, Verdict, claim, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
 if TYPE_CHECKING:
@@ -48,16 +48,15 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         # intervals with their freedom, and replicates do not help.
         own = (rows["query_error"] ** 2 >= QUERIES_ALONE * error**2).to_numpy() & ~aligned
         counts = np.where(own, rows["queries"], rows["batches"])
-        finding = equivalence(
-            rows["correlation"] / rows["law"] - 1,
+        evidence = Evidence(
+            (rows["correlation"] / rows["law"] - 1).to_numpy(),
             error / rows["law"],
-            margin=wanted.margin,
-            level=wanted.level,
-            batches=np.where(aligned, np.inf, counts),
-            replicates=results.replicates,
-            points=[() if q else name for q, name in zip(own, rows["name"], strict=True)],
-            fixed=own,
+            np.where(aligned, np.inf, counts),
+            results.replicates,
+            tuple(() if q else (name,) for q, name in zip(own, rows["name"], strict=True)),
+            own,
         )
+        finding = equivalence(evidence, margin=wanted.margin, level=wanted.level)
         # Part of the error is that of the queries, which more replicates alone do not lower.
         words = finding.reason.replace("replicates would", "replicates on more queries would")
         finding = replace(finding, reason=words)
@@ -65,16 +64,15 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
 
         rows = _exact(results, kernel)
         wanted = claim(experiment, "angles", f"{kernel} kernel, exact")
-        finding = bounded_equivalence(
-            rows["correlation"] / rows["exact"] - 1,
-            rows["correlation_mcse"] / rows["exact"],
-            rows["bound"],
-            margin=wanted.margin,
-            level=wanted.level,
-            batches=rows["batches"],
-            replicates=results.replicates,
-            points=rows["name"].tolist(),
+        evidence = Evidence(
+            (rows["correlation"] / rows["exact"] - 1).to_numpy(),
+            (rows["correlation_mcse"] / rows["exact"]).to_numpy(),
+            rows["batches"].to_numpy(),
+            results.replicates,
+            tuple((name,) for name in rows["name"]),
+            bounds=rows["bound"].to_numpy(),
         )
+        finding = equivalence(evidence, margin=wanted.margin, level=wanted.level)
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     wanted = claim(experiment, "extremes", "aligned heads")
@@ -93,10 +91,10 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     ):
         wanted = claim(experiment, "extremes", regime)
         falls, errors, batches, points = zip(*steps, strict=True)
-        finding = ordering(
-            falls, errors, margin=wanted.margin, level=wanted.level, batches=batches,
-            replicates=results.replicates, points=points,
-        )  # fmt: skip
+        evidence = Evidence(
+            np.array(falls), np.array(errors), np.array(batches), results.replicates, points
+        )
+        finding = ordering(evidence, margin=wanted.margin, level=wanted.level)
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
     return verdicts
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sims import figures
-from sims.judgement import Verdict, bounded_equivalence, claim
+from sims.judgement import Evidence, Verdict, claim, equivalence
 from sims.results import Results
 
 if TYPE_CHECKING:
@@ -79,16 +79,9 @@ def judge(results: Results, experiment) -> list[Verdict]:
     verdicts = []
 
     def decide(chosen, gap, error, names, bound=0.0):
-        found = bounded_equivalence(
-            gap,
-            error,
-            np.broadcast_to(bound, np.shape(gap)),
-            margin=chosen.margin,
-            level=chosen.level,
-            batches=[results.batches(name) for name in names],
-            replicates=results.replicates,
-            points=names,
-        )
+        batches = np.array([results.batches(name) for name in names])
+        evidence = Evidence(gap, error, batches, results.replicates, names, bounds=bound)
+        found = equivalence(evidence, margin=chosen.margin, level=chosen.level)
         verdicts.append(Verdict.of(chosen, results.experiment, found))
 
     narrow = [name for name in results.points if "exact_mse" in results.theory[name]]

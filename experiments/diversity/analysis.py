@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from sims import figures
 from sims.diversity import DEFINITIONS, VERSIONS, correlation, indices
-from sims.judgement import Verdict, bounded_equivalence, equivalence, identity, ordering
+from sims.judgement import Evidence, Verdict, equivalence, identity, ordering
 from sims.results import Results, common, mean_and_error
 
 if TYPE_CHECKING:
@@ -154,29 +153,27 @@ def _falls(results: Results, chosen: Any, steps: list[Pair]) -> Any:
     many = bool(steps) and "drawn_mse" in results.theory[steps[0][0][0]]
     rows = [fall(*(errors_of(results, names) for names in pair)) for pair in steps]
     count = [row[2] for row in rows]
-    found = ordering(
-        [row[0] for row in rows],
-        [row[1] for row in rows],
-        margin=chosen.margin,
-        level=chosen.level,
-        batches=count,
-        replicates=min(count) if many else results.replicates,
+    evidence = Evidence(
+        np.array([row[0] for row in rows]),
+        np.array([row[1] for row in rows]),
+        np.array(count),
+        min(count) if many else results.replicates,
         # More replicates do not help where it is target draws that are few.
-        points=None if many else [(*low, *high) for low, high in steps],
+        None if many else tuple((*low, *high) for low, high in steps),
         fixed=many,
     )
+    found = ordering(evidence, margin=chosen.margin, level=chosen.level)
     if many:
         found = replace(found, reason=found.reason.replace("replicates", "target draws"))
     return found
 
 
-def _decided(decide: Any, results: Results, chosen: Any, rows: list[Any]) -> Any:
+def _decided(decide: Any, results: Results, chosen: Any, rows: list[Any], bounds: Any = 0.0) -> Any:
     """Rows: effect, its error, batches, points."""
-    value, error, batches, points = ([row[k] for row in rows] for k in range(4))
-    return decide(
-        value, error, margin=chosen.margin, level=chosen.level, batches=batches,
-        replicates=results.replicates, points=points,
-    )  # fmt: skip
+    value, error, batches = (np.array([row[k] for row in rows]) for k in range(3))
+    points = tuple(row[3] for row in rows)
+    evidence = Evidence(value, error, batches, results.replicates, points, bounds=bounds)
+    return decide(evidence, margin=chosen.margin, level=chosen.level)
 
 
 def _roads(results: Results, experiment: Any, chosen: Any) -> Any:
@@ -238,7 +235,7 @@ def _ratios(results: Results, experiment: Any, chosen: Any) -> Any:
         less, more = (float(data["exact_mse"]) for data in known_to)
         slack.append(sum(float(data["exact_mse_error"] / data["exact_mse"]) for data in known_to))
         rows.append(((1 - value) / (more / less) - 1, error / (more / less), count, pair))
-    return _decided(partial(bounded_equivalence, bounds=slack), results, chosen, rows)
+    return _decided(equivalence, results, chosen, rows, slack)
 
 
 def _searched(results: Results, experiment: Any, chosen: Any) -> Any:

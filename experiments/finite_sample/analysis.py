@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sims import figures
-from sims.judgement import Verdict, bounded_equivalence, claim, equivalence, rate
+from sims.judgement import Evidence, Verdict, claim, equivalence, rate
 from sims.results import Results
 
 if TYPE_CHECKING:
@@ -67,16 +67,15 @@ def judge(results: Results, experiment) -> list[Verdict]:
     terms = [term for _ in results.points for term in TERMS.values()]
     each = list(zip(names, terms, strict=True))
     gap, error = np.array([simulated(results, *one) for one in each]).T
-    found = bounded_equivalence(
+    evidence = Evidence(
         gap,
         error,
-        [bound(results, *one) for one in each],
-        margin=chosen.margin,
-        level=chosen.level,
-        batches=[results.batches(name) for name in names],
-        replicates=results.replicates,
-        points=names,
+        np.array([results.batches(name) for name in names]),
+        results.replicates,
+        tuple((name,) for name in names),
+        bounds=np.array([bound(results, *one) for one in each]),
     )
+    found = equivalence(evidence, margin=chosen.margin, level=chosen.level)
     verdicts = [Verdict.of(chosen, results.experiment, found)]
     groups = by_kernel(results)
     for chosen in experiment.claims[1:]:
@@ -84,29 +83,17 @@ def judge(results: Results, experiment) -> list[Verdict]:
         if chosen.id == "remainder-order":
             keys, gap = curve(results, members, "variance") if members else (np.zeros(0),) * 2
             inside = keys >= experiment.settings["fitted_from"]
+            evidence = Evidence(np.abs(gap[inside]), 0.0, np.inf)
             found = rate(
-                keys[inside],
-                np.abs(gap[inside]),
-                np.zeros(inside.sum()),
-                expected=-1.0,
-                margin=chosen.margin,
-                level=chosen.level,
-                batches=np.inf,
-                replicates=0,
+                evidence, keys[inside], expected=-1.0, margin=chosen.margin, level=chosen.level
             )
         else:
             gaps = []
             for term in TERMS.values() if members else ():
                 keys, gap = curve(results, members, term)
                 gaps.extend(gap[keys >= experiment.settings["least_n_eff"]])
-            found = equivalence(
-                gaps,
-                np.zeros(len(gaps)),
-                margin=chosen.margin,
-                level=chosen.level,
-                batches=np.inf,
-                replicates=0,
-            )
+            evidence = Evidence(np.array(gaps), 0.0, np.inf)
+            found = equivalence(evidence, margin=chosen.margin, level=chosen.level)
         verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts
 

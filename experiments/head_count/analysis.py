@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, bound, bounded_equivalence, claim, identity, ordering
+from sims.judgement import Evidence, Verdict, bound, claim, equivalence, identity, ordering
 from sims.results import Results
 from sims.terms import jackknife
 
@@ -93,15 +93,17 @@ def judge(results: Results, experiment) -> list[Verdict]:
     verdicts.append(
         verdict(
             curve,
-            bounded_equivalence(
-                [r.value / r.predicted - 1 for r in spread],
-                [r.error / r.predicted for r in spread],
-                [r.slack for r in spread],
+            equivalence(
+                Evidence(
+                    np.array([r.value / r.predicted - 1 for r in spread]),
+                    np.array([r.error / r.predicted for r in spread]),
+                    np.array([r.batches for r in spread]),
+                    replicates,
+                    tuple((r.name,) for r in spread),
+                    bounds=np.array([r.slack for r in spread]),
+                ),
                 margin=curve.margin,
                 level=curve.level,
-                batches=[r.batches for r in spread],
-                replicates=replicates,
-                points=[r.name for r in spread],
             ),
         )
     )
@@ -112,13 +114,15 @@ def judge(results: Results, experiment) -> list[Verdict]:
         verdict(
             wider,
             ordering(
-                [value for value, _, _ in steps],
-                [error for _, error, _ in steps],
+                Evidence(
+                    np.array([value for value, _, _ in steps]),
+                    np.array([error for _, error, _ in steps]),
+                    np.array([count for _, _, count in steps]),
+                    replicates,
+                    tuple((names[a, most], names[b, most]) for a, b in pairwise(angles)),
+                ),
                 margin=wider.margin,
                 level=wider.level,
-                batches=[count for _, _, count in steps],
-                replicates=replicates,
-                points=[(names[a, most], names[b, most]) for a, b in pairwise(angles)],
             ),
         )
     )
@@ -131,13 +135,15 @@ def judge(results: Results, experiment) -> list[Verdict]:
         verdict(
             adding,
             bound(
-                [gain / before],
-                [error / before],
+                Evidence(
+                    np.array([gain / before]),
+                    error / before,
+                    count,
+                    replicates,
+                    ((names[narrow, few], names[narrow, most]),),
+                ),
                 margin=adding.margin,
                 level=adding.level,
-                batches=count,
-                replicates=replicates,
-                points=[(names[narrow, few], names[narrow, most])],
             ),
         )
     )

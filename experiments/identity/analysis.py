@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence, identity
+from sims.judgement import Evidence, Verdict, claim, equivalence, identity
 from sims.results import Results
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     rows = _moved(results)
     spread, moved, error, law = rows[rows[:, 0] > 0].T
     common: dict[str, Any] = {
-        "batches": [results.batches(name) for name in _part(results, "tilt")][: len(spread)],
+        "batches": np.array([results.batches(n) for n in _part(results, "tilt")][: len(spread)]),
         "replicates": results.replicates,
         "fixed": True,
     }
@@ -54,7 +54,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
         ("size of the difference", moved / law - 1, error / law),
     ):
         wanted = claim(experiment, "identity", KERNEL + regime)
-        finding = equivalence(effects, errors, margin=wanted.margin, level=wanted.level, **common)
+        evidence = Evidence(effects, errors, **common)
+        finding = equivalence(evidence, margin=wanted.margin, level=wanted.level)
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
     return verdicts
 

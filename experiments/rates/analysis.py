@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, bound, claim, equivalence, ordering
+from sims.judgement import Evidence, Verdict, bound, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -94,10 +94,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     def said(regime: str, decide: Any, effects: Any, batches: Any, replicates: int = draws) -> None:
         wanted = claim(experiment, "rates", regime)
         values, errors = np.reshape(effects, (-1, 2)).T
-        finding = decide(
-            values, errors, margin=wanted.margin, level=wanted.level, batches=batches,
-            replicates=replicates, fixed=True,
-        )  # fmt: skip
+        evidence = Evidence(values, errors, batches, replicates, fixed=True)
+        finding = decide(evidence, margin=wanted.margin, level=wanted.level)
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     for regime, effects in single.items():

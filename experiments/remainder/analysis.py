@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sims import figures
-from sims.judgement import Verdict, batch_covariance, claim, remainder
+from sims.estimates import covariance_of_means, mcse
+from sims.judgement import Evidence, Verdict, claim, remainder
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -40,16 +41,13 @@ def judge(results: Results, experiment) -> list[Verdict]:
         for label, term in TERMS.items():
             chosen = claim(experiment, "remainder-order", f"{kernel}, {label}")
             n, values = gaps(results, kernel, term)
-            found = remainder(
-                n,
-                values.mean(0),
-                batch_covariance(values),
-                margin=chosen.margin,
-                level=chosen.level,
-                batches=len(values),
-                replicates=results.replicates,
-                fixed=True,
+            evidence = Evidence(
+                values.mean(0), mcse(values), len(values), results.replicates, fixed=True
             )
+            found = remainder(
+                evidence, n, margin=chosen.margin, level=chosen.level,
+                covariance=covariance_of_means(values),
+            )  # fmt: skip
             verdicts.append(Verdict.of(chosen, results.experiment, found))
     return verdicts
 

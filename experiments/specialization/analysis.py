@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sims import figures
-from sims.judgement import Verdict, claim, equivalence, ordering
+from sims.judgement import Evidence, Verdict, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -73,10 +73,8 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     def said(regime: str, decide: Any, effects: list[tuple[float, float]]) -> Verdict:
         wanted = claim(experiment, "specialization", regime)
         value, error = np.reshape(effects, (-1, 2)).T
-        finding = decide(
-            value, error, margin=wanted.margin, level=wanted.level, batches=seeds, fixed=True,
-            replicates=results.replicates,
-        )  # fmt: skip
+        evidence = Evidence(value, error, seeds, results.replicates, fixed=True)
+        finding = decide(evidence, margin=wanted.margin, level=wanted.level)
         return Verdict.of(wanted, results.experiment, finding)
 
     verdicts = []

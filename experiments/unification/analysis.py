@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, bounded_equivalence, claim
+from sims.judgement import Evidence, Verdict, claim, equivalence
 from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     def said(regime: str, effects: list[Any], names: list[str]) -> None:
         wanted = claim(experiment, "unification", regime)
         value, error, slack = ([x for e in effects for x in np.ravel(e[i])] for i in range(3))
-        finding = bounded_equivalence(
-            value, error, slack, margin=wanted.margin, level=wanted.level, fixed=True,
-            batches=min((results.batches(n) for n in names), default=2),
-            replicates=min((int(results.simulation[n].attrs["replicates"]) for n in names),
-                           default=0),
+        evidence = Evidence(
+            np.array(value), np.array(error), min((results.batches(n) for n in names), default=2),
+            min((int(results.simulation[n].attrs["replicates"]) for n in names), default=0),
+            fixed=True, bounds=np.array(slack),
         )  # fmt: skip
+        finding = equivalence(evidence, margin=wanted.margin, level=wanted.level)
         verdicts.append(Verdict.of(wanted, results.experiment, finding))
 
     for regime, wanted in REGIMES.items():

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
 from sims import figures
-from sims.judgement import Verdict, bound, bounded_equivalence, claim, equivalence, ordering
+from sims.judgement import Evidence, Verdict, bound, claim, equivalence, ordering
 from sims.results import Results, mean_and_error
 from sims.weighting import WEIGHTINGS, risk
 
@@ -79,13 +78,11 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     gains = {k: simulated_gain(results.simulation[v], "optimal") for k, v in places.items()}
     even = float(cost["error"].sel(rule="uniform").mean())
 
-    def said(regime: str, decide: Any, effects: Any, fewest: int) -> Verdict:
+    def said(regime: str, decide: Any, effects: Any, fewest: int, bounds: Any = 0.0) -> Verdict:
         wanted = claim(experiment, "weighting", regime)
         values, errors = np.reshape(effects, (-1, 2)).T
-        finding = decide(
-            values, errors, margin=wanted.margin, level=wanted.level, batches=fewest,
-            replicates=results.replicates, fixed=True,
-        )  # fmt: skip
+        evidence = Evidence(values, errors, fewest, results.replicates, fixed=True, bounds=bounds)
+        finding = decide(evidence, margin=wanted.margin, level=wanted.level)
         return Verdict.of(wanted, results.experiment, finding)
 
     fewest = min(results.batches(name) for name in places.values())
@@ -102,7 +99,7 @@ def judge(results: Results, experiment: Any) -> list[Verdict]:
     return [
         said("equal row sums", bound, [g for k, g in gains.items() if k in EQUAL], fewest),
         said("unequal heads", ordering, [g for k, g in gains.items() if k not in EQUAL], fewest),
-        said("size of the gain", partial(bounded_equivalence, bounds=bounds), sized, fewest),
+        said("size of the gain", equivalence, sized, fewest, bounds),
         said("cost of estimation", equivalence, [(v - 1, e) for v, e in costs], batches),
         said(
             "little data", ordering,

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sims.simulation import draw, estimate, nw_weights, replicate_key, root_key
+from sims.montecarlo import replicate_key, root_key
+from sims.simulation import draw, estimate, nw_weights
 from sims.weighting import WEIGHTINGS, risk
 
 

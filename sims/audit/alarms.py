@@ -8,13 +8,13 @@ import numpy as np
 from scipy.stats import binom
 
 from sims.audit.runs import LEVEL, SIZES, SURE, candidates, looks, power_law
+from sims.estimates import covariance_of_means, mcse
 from sims.judgement import (
+    Evidence,
     Finding,
     Verdict,
     adjust,
-    batch_covariance,
     bound,
-    bounded_equivalence,
     equivalence,
     near_optimal,
     ordering,
@@ -101,9 +101,9 @@ def _cases(real: np.ndarray) -> list[Case]:
         Case("equivalence, t", "false: a gap at the margin", "supported", last,
              _within(gap, fixed=True), watched=False),
         Case("equivalence with a bias", "true: a gap at the margin, the bias on top", "refuted",
-             last, _biased(gap + BIAS)),
+             last, _within(gap + BIAS, bounds=BIAS)),
         Case("equivalence with a bias", "false: a gap at the margin, the bias hides it",
-             "supported", last, _biased(gap - BIAS)),
+             "supported", last, _within(gap - BIAS, bounds=BIAS)),
         Case("bound", "true: no excess", "refuted", real, _below()),
         Case("bound", "false: excess at the bound", "supported", last, _below()),
         Case("bound, t", "false: excess at the bound", "supported", last, _below(fixed=True),
@@ -129,44 +129,34 @@ def _cases(real: np.ndarray) -> list[Case]:
     ]  # fmt: skip
 
 
-def _moments(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return values.mean(0), values.std(0, ddof=1) / np.sqrt(len(values))
-
-
-def _options(values: np.ndarray, margin: float) -> dict[str, Any]:
+def _evidence(
+    effects: np.ndarray, values: np.ndarray, fixed: bool = False, bounds: float = 0.0
+) -> Evidence:
+    """Effects (k,) with the errors of batches (B, k)."""
     size = len(values)
-    return {"margin": margin, "level": LEVEL, "batches": size, "replicates": size}
+    return Evidence(effects, mcse(values), size, replicates=size, fixed=fixed, bounds=bounds)
 
 
-def _within(shift: Any, margin: float = MARGIN, fixed: bool = False) -> Callable[[np.ndarray], str]:
+def _within(
+    shift: np.ndarray | float, margin: float = MARGIN, fixed: bool = False, bounds: float = 0.0
+) -> Callable[[np.ndarray], str]:
     def decide(values: np.ndarray) -> str:
-        mean, error = _moments(values)
-        return equivalence(mean - 1 + shift, error, fixed=fixed, **_options(values, margin)).verdict
-
-    return decide
-
-
-def _biased(shift: float) -> Callable[[np.ndarray], str]:
-    def decide(values: np.ndarray) -> str:
-        mean, error = _moments(values)
-        return bounded_equivalence(
-            mean - 1 + shift, error, [BIAS], **_options(values, MARGIN)
-        ).verdict
+        evidence = _evidence(values.mean(0) - 1 + shift, values, fixed, bounds)
+        return equivalence(evidence, margin=margin, level=LEVEL).verdict
 
     return decide
 
 
 def _below(fixed: bool = False) -> Callable[[np.ndarray], str]:
     def decide(values: np.ndarray) -> str:
-        mean, error = _moments(values)
-        return bound(mean - 1, error, fixed=fixed, **_options(values, 0.0)).verdict
+        evidence = _evidence(values.mean(0) - 1, values, fixed)
+        return bound(evidence, margin=0.0, level=LEVEL).verdict
 
     return decide
 
 
 def _rising(values: np.ndarray) -> str:
-    mean, error = _moments(values)
-    return ordering(mean - 1, error, **_options(values, 0.0)).verdict
+    return ordering(_evidence(values.mean(0) - 1, values), margin=0.0, level=LEVEL).verdict
 
 
 def _fitted(
@@ -176,8 +166,9 @@ def _fitted(
 
     def verdict(values: np.ndarray) -> str:
         return decide(
-            SIZES, values.mean(0), batch_covariance(values), **claimed, **_options(values, margin)
-        ).verdict
+            _evidence(values.mean(0), values), SIZES, **claimed, margin=margin, level=LEVEL,
+            covariance=covariance_of_means(values),
+        ).verdict  # fmt: skip
 
     return verdict
 
@@ -196,9 +187,10 @@ def _ledger(wrong: str) -> Callable[[np.ndarray], str]:
         )  # fmt: skip
 
     def decide(values: np.ndarray) -> str:
-        mean, error = _moments(values)
-        options = _options(values, MARGIN) | {"fixed": True}
-        found = [equivalence(m, e, **options) for m, e in zip(mean, error, strict=True)]
+        found = [
+            equivalence(_evidence(column.mean(), column, True), margin=MARGIN, level=LEVEL)
+            for column in values.T
+        ]
         if all(f.verdict != wrong for f in found):
             return "inconclusive"
         rows = adjust([row(i, f) for i, f in enumerate(found)])

@@ -9,7 +9,8 @@ from scipy.stats import binom
 
 from sims.audit.problems import MARGIN
 from sims.audit.runs import LEVEL, SIZES, SURE, candidates, looks, power_law
-from sims.judgement import batch_covariance, optimal_set, rate
+from sims.estimates import covariance_of_means, mcse
+from sims.judgement import Evidence, optimal_set, rate
 from sims.judgement.intervals import fixed_half_width, sequence_half_width
 from sims.terms import BATCH, jackknife
 
@@ -82,8 +83,8 @@ def _slope_kept(run: np.ndarray) -> bool:
     """Whether the sequence holds the slope −1 at every look."""
     for b in looks(len(run)):
         low, high = rate(
-            SIZES, run[:b].mean(0), batch_covariance(run[:b]), expected=-1.0, margin=MARGIN,
-            level=LEVEL, batches=b, replicates=b,
+            Evidence(run[:b].mean(0), mcse(run[:b]), b, b), SIZES, expected=-1.0, margin=MARGIN,
+            level=LEVEL, covariance=covariance_of_means(run[:b]),
         ).interval or (-np.inf, np.inf)  # fmt: skip
         if not low <= -1.0 <= high:
             return False

@@ -1,18 +1,17 @@
 """The audit's problems, and what is compared on them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sims.judgement import Finding, equivalence
+from sims.judgement import Evidence, Finding, equivalence
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.problem.frames import equiangular
 from sims.simulation import estimate
-from sims.specification import Problem
+from sims.study.specification import Problem
 from sims.theory import predict
 
 MARGIN = 0.02
@@ -102,8 +101,9 @@ def gaps(
     return effects, errors
 
 
-def decide(effects: Any, errors: Any, batches: int, replicates: int, level: float) -> Finding:
+def decide(
+    effects: Sequence[float], errors: Sequence[float], batches: int, replicates: int, level: float
+) -> Finding:
     """Whether all gaps are within the margin."""
-    return equivalence(
-        effects, errors, margin=MARGIN, level=level, batches=batches, replicates=replicates
-    )
+    evidence = Evidence(np.array(effects), np.array(errors), batches, replicates)
+    return equivalence(evidence, margin=MARGIN, level=level)

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from sims import __version__
 from sims.errors import InputError
-from sims.fingerprint import FIDELITIES
+from sims.study.code import FIDELITIES
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,11 +102,13 @@ def _parser() -> argparse.ArgumentParser:
         commands,
         "claims",
         "listing:claims",
-        "list the paper's claims and the latest verdicts on them",
-        "Verdicts come from results/FIDELITY/ledger.json if there is one, otherwise from "
+        "list the papers' claims and the latest verdicts on them",
+        "Claims come from papers/*.yaml of this folder, verdicts from "
+        "results/FIDELITY/ledger.json if there is one, otherwise from "
         "results/published/ledger.json.",
     )
     _fidelity(claims)
+    claims.add_argument("--paper", metavar="ID", help="arXiv id: only the claims of this paper")
     claims.add_argument("--json", action="store_true", help="print JSON, for programs")
 
     schema = _command(
@@ -116,8 +118,21 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="?",
         default="experiment",
-        choices=["experiment", "problem", "decompose"],
+        choices=["experiment", "problem", "decompose", "paper"],
         help="which file (default: experiment)",
+    )
+
+    whole = _command(
+        commands,
+        "run",
+        "steps:run",
+        "run one experiment: both roads, verdicts and figure",
+        "What `sims.study.run` does from Python. Finished points are kept.",
+    )
+    whole.add_argument("experiment", metavar="EXPERIMENT", help="its name, or its folder")
+    _fidelity(whole)
+    whole.add_argument(
+        "--seed-offset", type=_whole, default=0, metavar="K", help="add K to the experiment's seeds"
     )
 
     for name, help_, default in (

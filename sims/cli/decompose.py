@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from sims.cli.roads import estimate_terms, predict_terms
 from sims.errors import InputError
-from sims.experiment import SimulationSpec, TheorySpec
 from sims.provenance import machine, versions
-from sims.specification import ProblemSpec
+from sims.study.roads import estimate_terms, predict_terms
+from sims.study.schema import SimulationSpec, TheorySpec
+from sims.study.specification import ProblemSpec
 from sims.terms import SCALARS
 from sims.validation import Strict, parse, read_yaml
 
@@ -60,7 +60,7 @@ def decompose(options: Namespace) -> None:
         with warnings.catch_warnings():
             # It names variables of the library; the outcome says the same in the file's words.
             warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-            prediction = predict_terms(problem, spec.theory)
+            prediction = predict_terms(problem, spec.theory).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["settings"] = spec.model_dump(mode="json")

@@ -4,11 +4,18 @@ import json
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sims.fingerprint import EXPERIMENTS
-from sims.fingerprint import experiments as names
+from sims.errors import InputError
+from sims.study.experiment import EXPERIMENTS
+from sims.study.experiment import experiments as names
 from sims.validation import Strict, read_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sims.judgement import Verdict
+    from sims.judgement.grouping import ClaimRows
 
 
 def experiments(options: Namespace) -> None:
@@ -32,60 +39,82 @@ def experiments(options: Namespace) -> None:
 
 
 def claims(options: Namespace) -> None:
-    """Every claim of the paper, with the latest verdicts on it."""
-    from sims.judgement import PAPER_CLAIMS, read_ledger
+    """The claims of every paper, or of one, with the latest verdicts on them."""
+    from sims.judgement import read_ledger
+    from sims.judgement.grouping import by_paper
+    from sims.papers import PAPERS, papers
 
     own = Path("results", options.fidelity, "ledger.json")
     published = Path("results", "published", "ledger.json")
     ledgers = ((path, read_ledger(path)) for path in (own, published) if path.is_file())
-    source, verdicts = next((found for found in ledgers if found[1]), (None, []))
-    extra = dict.fromkeys(v.claim for v in verdicts if v.claim not in PAPER_CLAIMS)
-    rows: list[dict[str, Any]] = []
-    for claim in [*PAPER_CLAIMS, *extra]:
-        found = [v for v in verdicts if v.claim == claim]
-        statement = PAPER_CLAIMS.get(claim) or found[0].statement
-        results = [
-            {"experiment": v.experiment, "regime": v.regime, "verdict": v.verdict} for v in found
-        ]
-        rows.append({"claim": claim, "statement": statement, "verdicts": results})
+    source, verdicts = next((ledger for ledger in ledgers if ledger[1]), (None, []))
+    groups = {group.arxiv: group for group in by_paper(verdicts, papers())}
+    if options.paper is not None:
+        if options.paper not in groups:
+            allowed = ", ".join(groups) or f"a paper with a file in {PAPERS}/"
+            raise InputError("--paper", options.paper, allowed)
+        groups = {options.paper: groups[options.paper]}
     if options.json:
+        rows = [
+            {
+                "paper": group.arxiv,
+                "claim": row.id,
+                "ours": row in group.ours,
+                "statement": row.statement,
+                "source": row.source,
+                "reconstruction": row.reconstruction,
+                "verdicts": [
+                    {k: getattr(v, k) for k in ("experiment", "regime", "verdict", "edited")}
+                    for v in row.verdicts
+                ],
+            }
+            for group in groups.values()
+            for row in (*group.claims, *group.ours)
+        ]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
-    for heading, ours in (("The paper's claims", False), ("Our own claims", True)):
-        chosen = [r for r in rows if (r["claim"] in extra) == ours]
-        if chosen:
-            print(heading)
-            table(
-                ("claim", "what it says", "verdicts"),
-                [
-                    (
-                        r["claim"],
-                        r["statement"],
-                        "\n".join(map(_line, r["verdicts"])) or "not covered",
-                    )
-                    for r in chosen
-                ],
-            )
+    if not groups:
+        print(f"no claims: there is no {PAPERS}/*.yaml here, and no ledger")
+    for group in groups.values():
+        about = group.about
+        print(f"arXiv {group.arxiv}", *([f"{about.authors} ({about.year})"] if about else []))
+        if about:
+            print(about.title)
+        _claims_table(group.claims)
+        if group.ours:
+            print("Our own claims beside the paper's")
+            _claims_table(group.ours)
     print(f"Verdicts: {source}" if source else "No ledger yet: run snakemake first.")
 
 
 def schema(options: Namespace) -> None:
-    """The JSON schema of the experiment file, of a problem, or of decompose's file."""
+    """The JSON schema of a file that users write."""
     from sims.cli.decompose import DecomposeSpec
-    from sims.experiment import ExperimentSpec
-    from sims.specification import ProblemSpec
+    from sims.papers import Paper
+    from sims.study.schema import ExperimentSpec
+    from sims.study.specification import ProblemSpec
 
     models: dict[str, type[Strict]] = {
         "experiment": ExperimentSpec,
         "problem": ProblemSpec,
         "decompose": DecomposeSpec,
+        "paper": Paper,
     }
     print(json.dumps(models[options.what].model_json_schema(), indent=1, ensure_ascii=False))
 
 
-def _line(row: dict[str, Any]) -> str:
-    regime = "" if row["regime"] == "all" else f" [{row['regime']}]"
-    return f"{row['verdict']} ({row['experiment']}{regime})"
+def _claims_table(claims: "Sequence[ClaimRows]") -> None:
+    rows: list[tuple[str, ...]] = [
+        (row.id, row.statement, "\n".join(map(_line, row.verdicts)) or "not covered")
+        for row in claims
+    ]
+    table(("claim", "what it says", "verdicts"), rows)
+
+
+def _line(verdict: "Verdict") -> str:
+    regime = "" if verdict.regime == "all" else f" [{verdict.regime}]"
+    edited = ", edited after the simulation began" if verdict.edited else ""
+    return f"{verdict.verdict} ({verdict.experiment}{regime}){edited}"
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

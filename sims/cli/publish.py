@@ -10,8 +10,8 @@ from sims.errors import InputError
 
 def publish(options: Namespace) -> None:
     """Copy a finished run's ledger and figures, with a report and a README that show them."""
-    from sims.fingerprint import experiments
     from sims.report import write_overview, write_report
+    from sims.study.experiment import experiments
 
     source, target = Path("results", options.fidelity), Path("results", "published")
     names = [name for name in experiments() if (source / name / "caption.md").is_file()]

@@ -4,10 +4,7 @@ Analyses use the names below and nothing else of this package.
 """
 
 from sims.judgement.best import near_optimal, optimal_set
-from sims.judgement.bounded import bounded_equivalence
-from sims.judgement.claims import PAPER_CLAIMS
 from sims.judgement.decide import (
-    batch_covariance,
     bound,
     equivalence,
     identity,
@@ -15,19 +12,18 @@ from sims.judgement.decide import (
     rate,
     remainder,
 )
+from sims.judgement.evidence import Evidence
 from sims.judgement.multiplicity import adjust, holm
 from sims.judgement.settle import Finding
 from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
 
 __all__ = [
-    "PAPER_CLAIMS",
     "VERDICTS",
+    "Evidence",
     "Finding",
     "Verdict",
     "adjust",
-    "batch_covariance",
     "bound",
-    "bounded_equivalence",
     "claim",
     "equivalence",
     "holm",

@@ -1,20 +1,22 @@
 """Which of several candidates is best, from batches that all candidates share."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from sims.errors import InputError
+from sims.estimates import mcse
 from sims.judgement.decide import bound
+from sims.judgement.evidence import Evidence
 from sims.judgement.settle import Finding
 
-Choice = tuple[np.ndarray, int]
+Choice = tuple[ArrayLike, int]
 """Values (B, k) of the candidates, and the place of the one said to be best."""
 
 
-def optimal_set(values: Any, level: float) -> np.ndarray:
+def optimal_set(values: ArrayLike, level: float) -> np.ndarray:
     """Which candidates may have the least mean: those that no rival beats significantly.
 
     A rival beats one if the paired difference of their batches is above zero by more than its
@@ -36,8 +38,7 @@ def optimal_set(values: Any, level: float) -> np.ndarray:
         raise InputError("values", "missing ones", "finite")
     batches, count = values.shape
     gaps = values[:, :, None] - values[:, None, :]
-    error = gaps.std(0, ddof=1) / np.sqrt(batches)
-    low = gaps.mean(0) - stdtrit(batches - 1, 1 - (1 - level) / (count - 1)) * error
+    low = gaps.mean(0) - stdtrit(batches - 1, 1 - (1 - level) / (count - 1)) * mcse(gaps)
     return np.asarray(~(low > 0).any(axis=1))
 
 
@@ -72,15 +73,16 @@ def near_optimal(
         own, rivals = values[:, [place]], np.delete(values, place, axis=1)
         contrast = (own - (1 + margin) * rivals) / rivals.mean(0)
         effects.append(contrast.mean(0) + margin)
-        errors.append(contrast.std(0, ddof=1) / np.sqrt(len(values)))
+        errors.append(mcse(contrast))
         batches.append(np.full(rivals.shape[1], len(values)))
-    return bound(
-        np.concatenate(effects), np.concatenate(errors), margin=margin, level=level,
-        batches=np.concatenate(batches), replicates=replicates, fixed=True,
+    evidence = Evidence(
+        np.concatenate(effects), np.concatenate(errors), np.concatenate(batches), replicates,
+        fixed=True,
     )  # fmt: skip
+    return bound(evidence, margin=margin, level=level)
 
 
-def _shaped(values: Any) -> np.ndarray:
+def _shaped(values: ArrayLike) -> np.ndarray:
     values = np.asarray(values, float)
     if values.ndim != 2 or min(values.shape) < 2:
         raise InputError("values", values.shape, "(B, k) with B and k at least 2")

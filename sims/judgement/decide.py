@@ -1,4 +1,4 @@
-"""Deciding a claim from effects and their Monte Carlo errors.
+"""Deciding a claim from its evidence: effects and their Monte Carlo errors.
 
 Every function returns a :class:`~sims.judgement.settle.Finding` with one of three verdicts. With
 margin δ fixed before the run:
@@ -12,30 +12,33 @@ margin δ fixed before the run:
 So a true claim is refuted, or a false one supported, with probability at most ``1 − level``. Tests
 invert the confidence sequences of :mod:`sims.judgement.intervals` over iid batches: the rates hold
 at whatever moment sampling stops, also when it stops because of the verdict. Where the number of
-batches was fixed before the run, ``fixed=True`` takes t intervals, which are narrower. One-sided
+batches was fixed before the run (``Evidence.fixed``), t intervals do, which are narrower. One-sided
 tests use the two-sided interval, which is a little strict.
 
 An effect without sampling is declared so, by ``batches = inf``. One that does come from batches
 and does not vary between them supports nothing: draws used again look like certainty. It may
 refute.
+
+The arguments that most of them share: ``margin`` is δ, in the unit of the effects; ``level`` is the
+confidence of the verdict, in (0, 1), simultaneous over the effects.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
-from sims.judgement.settle import FROZEN, Finding, Names, missing, settle
+from sims.judgement.evidence import Evidence
+from sims.judgement.settle import FROZEN, Finding, missing, settle
 
 
 def identity(
-    gaps: Any,
+    gaps: ArrayLike,
     *,
     margin: float,
-    condition: Any = 1.0,
     level: float = 0.95,
+    condition: ArrayLike = 1.0,
     replicates: int = 0,
 ) -> Finding:
     """Whether deterministic gaps are all within rounding: ``max |gap|/condition ≤ margin``.
@@ -43,128 +46,90 @@ def identity(
     Args:
         gaps: any shape; relative where the two sides have a scale.
         margin: tolerance, in units of rounding if the gaps are.
+        level: not used by the decision, since nothing is random; recorded.
         condition: how many times the computation enlarges rounding (its condition number, ≥ 1):
             one number, or one a gap.
-        level: not used by the decision, since nothing is random; recorded.
         replicates: how many random cases were tried; recorded.
     """
-    gaps = (np.abs(np.asarray(gaps, float)) / np.asarray(condition, float)).ravel()
-    if not gaps.size or not np.isfinite(gaps).all():
-        return missing(gaps, margin, level, replicates)
-    worst = float(gaps.max())
+    values = (np.abs(np.asarray(gaps, float)) / np.asarray(condition, float)).ravel()
+    if not values.size or not np.isfinite(values).all():
+        return missing(values, margin, level, replicates)
+    worst = float(values.max())
     verdict = "supported" if worst <= margin else "refuted"
     sign = "≤" if worst <= margin else ">"
-    reason = f"largest gap of {gaps.size}: {worst:.2g} {sign} {margin:.2g}"
+    reason = f"largest gap of {values.size}: {worst:.2g} {sign} {margin:.2g}"
     return Finding(verdict, worst, (worst, worst), margin, level, replicates, reason, 0.0)
 
 
-def equivalence(
-    effects: Any,
-    errors: Any,
-    *,
-    margin: float,
-    level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None = None,
-    fixed: Any = False,
-) -> Finding:
-    """Whether every effect is within ±margin of zero.
+def equivalence(evidence: Evidence, *, margin: float, level: float) -> Finding:
+    """Whether every effect is within ±margin of zero, wherever in its bound it lies.
 
     Args:
-        effects: one a point, e.g. relative gaps between theory and simulation.
-        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
-        margin: δ ≥ 0, in the unit of the effects.
-        level: simultaneous confidence.
-        batches: B, one number or one a point; inf: not sampled, hence without error.
-        replicates: replicates behind a point (the fewest).
-        points: of the experiment's grid, the point or points behind each effect: what needs more
-            replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run (all, or one bool a point): t
-            intervals, narrower with few batches, instead of confidence sequences.
+        evidence: effects such as relative gaps between theory and simulation.
+        margin: δ ≥ 0.
+        level: confidence of the verdict.
     """
+    effects, bounds = np.asarray(evidence.effects), np.asarray(evidence.bounds)
+    size = np.abs(effects)
     return settle(
-        effects, errors, margin - np.abs(np.ravel(np.asarray(effects, float))), margin, level,
-        batches, replicates, points, fixed=fixed, words=f"every effect within ±{margin:.3g}",
-    )  # fmt: skip
+        evidence,
+        lambda effects: margin - np.abs(effects),
+        np.copysign(np.maximum(size - bounds, 0.0), effects),
+        np.copysign(size + bounds, effects),
+        margin=margin,
+        level=level,
+        words=f"every effect within ±{margin:.3g}",
+    )
 
 
-def bound(
-    excess: Any,
-    errors: Any,
-    *,
-    margin: float,
-    level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None = None,
-    fixed: Any = False,
-) -> Finding:
+def bound(evidence: Evidence, *, margin: float, level: float) -> Finding:
     """Whether no excess over a bound is larger than the margin.
 
     Args:
-        excess: value − upper bound (or lower bound − value), one a point.
-        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
-        margin: δ, in the unit of the effects.
-        level: simultaneous confidence.
-        batches: B, one number or one a point; inf: not sampled, hence without error.
-        replicates: replicates behind a point (the fewest).
-        points: of the experiment's grid, the point or points behind each effect: what needs more
-            replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run (all, or one bool a point): t
-            intervals, narrower with few batches, instead of confidence sequences.
+        evidence: effects ``value − upper bound`` (or ``lower bound − value``).
+        margin: δ.
+        level: confidence of the verdict.
     """
     return settle(
-        excess, errors, margin - np.ravel(np.asarray(excess, float)), margin, level,
-        batches, replicates, points, fixed=fixed, words=f"every excess at most {margin:.3g}",
-    )  # fmt: skip
+        evidence,
+        lambda excess: margin - excess,
+        evidence.effects - evidence.bounds,
+        evidence.effects + evidence.bounds,
+        margin=margin,
+        level=level,
+        words=f"every excess at most {margin:.3g}",
+    )
 
 
-def ordering(
-    differences: Any,
-    errors: Any,
-    *,
-    margin: float,
-    level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None = None,
-    fixed: Any = False,
-) -> Finding:
+def ordering(evidence: Evidence, *, margin: float, level: float) -> Finding:
     """Whether every difference between neighbours is above the margin (0: strictly monotone).
 
     Args:
-        differences: next − previous, one a pair of neighbours; paired over common draws if the
-            points share them.
-        errors: their MCSE; 0 for a deterministic effect (``batches`` inf).
-        margin: δ, in the unit of the effects.
-        level: simultaneous confidence.
-        batches: B, one number or one a point; inf: not sampled, hence without error.
-        replicates: replicates behind a point (the fewest).
-        points: of the experiment's grid, the point or points behind each effect: what needs more
-            replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run (all, or one bool a point): t
-            intervals, narrower with few batches, instead of confidence sequences.
+        evidence: effects ``next − previous``, one a pair of neighbours; paired over common draws if
+            the points share them.
+        margin: δ.
+        level: confidence of the verdict.
     """
     return settle(
-        differences, errors, np.ravel(np.asarray(differences, float)) - margin, margin, level,
-        batches, replicates, points, fixed=fixed, strict=True,
+        evidence,
+        lambda differences: differences - margin,
+        evidence.effects + evidence.bounds,
+        evidence.effects - evidence.bounds,
+        margin=margin,
+        level=level,
+        strict=True,
         words=f"every step above {margin:.3g}",
-    )  # fmt: skip
+    )
 
 
 def rate(
-    x: Any,
-    y: Any,
-    errors: Any,
+    evidence: Evidence,
+    x: ArrayLike,
     *,
     expected: float,
     margin: float,
     level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None = None,
-    fixed: bool = False,
+    covariance: ArrayLike | None = None,
 ) -> Finding:
     """Whether y falls (or rises) like ``x^expected``: slope of log y on log x, within ±margin.
 
@@ -173,27 +138,30 @@ def rate(
     interval are of the slope itself.
 
     Args:
-        x: positive, at least 3 values.
-        y: positive.
-        errors: MCSE of y, (k,), taken as independent; or the (k, k) covariance of y, as from
-            :func:`batch_covariance` when points share draws; or all 0 for deterministic y
-            (``batches`` inf).
+        evidence: y > 0 as effects (k,), k ≥ 3, with their MCSE; the slope's interval is that of the
+            fewest batches. All errors 0 and batches inf: a deterministic y.
+        x: positive, (k,).
         expected: the slope claimed.
-        margin: δ, in the unit of the effects.
-        level: simultaneous confidence.
-        batches: B, one number or one a point; inf: not sampled, hence without error.
-        replicates: replicates behind a point (the fewest).
-        points: of the experiment's grid, the point or points behind each effect: what needs more
-            replicates if the verdict is open.
-        fixed: the number of batches was fixed before the run (all, or one bool a point): t
-            intervals, narrower with few batches, instead of confidence sequences.
+        margin: δ, on the slope.
+        level: confidence of the verdict.
+        covariance: (k, k) of y where points share draws, as from
+            :func:`sims.estimates.covariance_of_means`: it takes the place of the errors. None: the
+            errors are independent.
+
+    Raises:
+        InputError: shapes do not agree, or y carries bounds on errors that are not random.
     """
-    x, y, errors = (np.asarray(a, float) for a in (x, y, errors))
-    spread = np.sqrt(np.diag(errors)) if errors.ndim == 2 else errors
-    usable = np.concatenate([x.ravel(), y.ravel(), spread.ravel()])
-    if x.shape != y.shape or x.ndim != 1 or spread.shape != y.shape:
-        raise InputError("rate", (x.shape, y.shape, errors.shape), "(k,), (k,), (k,) or (k, k)")
-    exact = bool(np.isinf(batches).all() and (spread == 0).all())
+    x, y = np.asarray(x, float), np.asarray(evidence.effects)
+    errors = np.asarray(evidence.errors)
+    joint = np.diag(errors**2) if covariance is None else np.asarray(covariance, float)
+    if x.shape != y.shape or joint.shape != (y.size, y.size):
+        raise InputError("rate", (x.shape, y.shape, joint.shape), "(k,), (k,), (k, k)")
+    spread = errors if covariance is None else np.sqrt(np.diag(joint))
+    if np.any(evidence.bounds):
+        raise InputError("bounds", np.max(evidence.bounds), "0: a slope takes no bounds on y")
+    usable = np.concatenate([x, y, spread])
+    replicates = evidence.replicates
+    exact = bool(np.isinf(evidence.batches).all() and (spread == 0).all())
     bad = not np.isfinite(usable).all() or (x <= 0).any() or (y <= 0).any() or len(x) < 3
     if bad or (not exact and (spread <= 0).any()):
         reason = "a slope needs at least 3 positive values, each with its error"
@@ -209,16 +177,19 @@ def rate(
         variance = misfit * float(np.sum(solve[1] ** 2))
         freedom = len(x) - 2
     else:
-        covariance = errors if errors.ndim == 2 else np.diag(errors**2)
-        variance = float(solve[1] / y @ covariance @ (solve[1] / y)) * max(misfit, 1.0)
-        freedom = int(np.min(batches)) - 1
+        variance = float(solve[1] / y @ joint @ (solve[1] / y)) * max(misfit, 1.0)
+        freedom = int(np.min(evidence.batches)) - 1
     perfect = exact and np.sqrt(variance) <= FROZEN * (abs(slope) + margin)
-    error = 0.0 if perfect else np.sqrt(variance)
-    finding = settle(
-        [slope - expected], [error], [margin - abs(slope - expected)], margin, level,
-        np.inf if perfect else freedom + 1, replicates, points and [_together(points)],
-        words=f"slope within {expected:.3g} ± {margin:.3g}", fixed=exact or fixed,
-    )  # fmt: skip
+    points = evidence.all_points
+    off = Evidence(
+        np.array([slope - expected]),
+        0.0 if perfect else np.sqrt(variance),
+        np.inf if perfect else freedom + 1,
+        replicates,
+        None if points is None else (points,),
+        exact or bool(np.all(evidence.fixed)),
+    )
+    finding = equivalence(off, margin=margin, level=level)
     interval = finding.interval and (finding.interval[0] + expected, finding.interval[1] + expected)
     words = f"slope of {len(x)} points against {expected:.3g} ± {margin:.3g}"
     if finding.verdict == "inconclusive":
@@ -226,24 +197,14 @@ def rate(
     return replace(finding, effect=float(slope), interval=interval, reason=words)
 
 
-def batch_covariance(estimates: Any) -> np.ndarray:
-    """Covariance (k, k) of the means of iid batches (B, k) of k points with common draws."""
-    estimates = np.asarray(estimates, float)
-    return np.atleast_2d(np.cov(estimates, rowvar=False)) / len(estimates)
-
-
 def remainder(
-    size: Any,
-    gap: Any,
-    errors: Any,
+    evidence: Evidence,
+    size: ArrayLike,
     *,
     order: float = 1.0,
     margin: float,
     level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None = None,
-    fixed: Any = False,
+    covariance: ArrayLike | None = None,
 ) -> Finding:
     """Whether the gap between first-order theory and the truth falls like ``size^−order``.
 
@@ -251,26 +212,16 @@ def remainder(
     changes sign has no logarithm: the claim is then inconclusive.
 
     Args:
+        evidence: gaps as effects, first order less exact, or less simulated, one a size.
         size: n, or the effective number of keys; at least 3 values.
-        gap: first order less exact, or less simulated, one a size.
-        errors: as in :func:`rate`.
         order: ≥ 0, what the theory says is left out.
         margin: δ on the exponent.
-        level: confidence.
-        batches: B.
-        replicates: replicates behind a point (the fewest).
-        points: as in :func:`equivalence`, like the next.
-        fixed: t intervals.
+        level: confidence of the verdict.
+        covariance: of the gaps, as in :func:`rate`.
     """
-    gap = np.asarray(gap, float)
-    largest = gap[np.nanargmax(np.abs(gap))] if np.isfinite(gap).any() else 1.0
+    gaps = np.asarray(evidence.effects)
+    largest = gaps[np.nanargmax(np.abs(gaps))] if np.isfinite(gaps).any() else 1.0
     return rate(
-        size, gap * np.sign(largest), errors, expected=-order, margin=margin, level=level,
-        batches=batches, replicates=replicates, points=points, fixed=fixed,
+        replace(evidence, effects=gaps * np.sign(largest)), size, expected=-order, margin=margin,
+        level=level, covariance=covariance,
     )  # fmt: skip
-
-
-def _together(points: Sequence[Names]) -> tuple[str, ...]:
-    """All the points behind several effects, each once."""
-    names = [p for name in points for p in ((name,) if isinstance(name, str) else name)]
-    return tuple(dict.fromkeys(names))

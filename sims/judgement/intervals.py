@@ -17,9 +17,8 @@ Source: Lai (1976), doi:10.1214/aos/1176343406; Gönen et al. (2005), doi:10.119
 Wang & Ramdas (2024), arXiv 2310.03722. No jax.
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 UNIT_INFORMATION = 1.0
@@ -27,7 +26,7 @@ UNIT_INFORMATION = 1.0
 hardly depends on it (within 7 % for g from ¼ to 4, at α from 5 % to 0.05 %)."""
 
 
-def sequence_half_width(error: Any, batches: Any, alpha: Any) -> np.ndarray:
+def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """Half the width of the confidence sequence at B batches.
 
     ``error · √(ν (A − 1) / (1 − A/(1 + Bg)))`` with ``A = (√(1 + Bg)/α)^{2/B}``; infinite where
@@ -49,7 +48,7 @@ def sequence_half_width(error: Any, batches: Any, alpha: Any) -> np.ndarray:
     return np.where(error == 0, 0.0, np.where(left > 0, half, np.inf))
 
 
-def sequence_p(distance: Any, error: Any, batches: Any) -> np.ndarray:
+def sequence_p(distance: ArrayLike, error: ArrayLike, batches: ArrayLike) -> np.ndarray:
     """Anytime-valid p-value ``min(1, 1/E_B)`` of a mean that far from its null value.
 
     Args:
@@ -71,12 +70,12 @@ def sequence_p(distance: Any, error: Any, batches: Any) -> np.ndarray:
     return np.where(distance > 0, p, 1.0)
 
 
-def fixed_half_width(error: Any, freedom: Any, alpha: Any) -> np.ndarray:
+def fixed_half_width(error: ArrayLike, freedom: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """Half the width of the two-sided t interval: valid at a number of batches fixed beforehand."""
     return np.asarray(stdtrit(freedom, 1 - np.asarray(alpha, float) / 2) * np.asarray(error, float))
 
 
-def fixed_p(distance: Any, error: Any, freedom: Any) -> np.ndarray:
+def fixed_p(distance: ArrayLike, error: ArrayLike, freedom: ArrayLike) -> np.ndarray:
     """Two-sided p-value of the t test that belongs to :func:`fixed_half_width`."""
     distance, error = np.asarray(distance, float), np.asarray(error, float)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,15 +1,17 @@
-"""Many claims at once: Holm's adjustment over the rows of a ledger. No jax."""
+"""Many claims at once: Holm's adjustment over one paper's rows of a ledger. No JAX."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sims.judgement.verdict import Verdict
 
 
-def holm(p_values: Any, family: int = 0) -> np.ndarray:
+def holm(p_values: ArrayLike, family: int = 0) -> np.ndarray:
     """Holm's adjusted p-values: ``max_{j ≤ i} min(1, (m − j + 1) p_(j))`` in ascending order.
 
     Args:
@@ -28,36 +30,41 @@ def holm(p_values: Any, family: int = 0) -> np.ndarray:
     return adjusted
 
 
-def adjust(verdicts: Sequence[Verdict], claims: int = 0) -> list[Verdict]:
+def adjust(
+    verdicts: Sequence[Verdict], claims: Mapping[str, int] = MappingProxyType({})
+) -> list[Verdict]:
     """The verdicts of a ledger, each with its adjusted p-value, and open if that is too large.
 
     Args:
         verdicts: those that there are.
-        claims: how many claims there are in all, judged or not: a part of a run must not have
-            easier p-values than the whole.
+        claims: a paper's arXiv id to how many claims are tested of it in all, judged or not: a
+            part of a run must not have easier p-values than the whole.
 
-    Two families, of all the ledger's claims each: "this claim is true" is what a refutation
+    A paper has two families, of all its claims each: "this claim is true" is what a refutation
     rejects, "this claim is false" what a support rejects. So the probability that the ledger
-    refutes any true claim is at most 1 − level, and that it supports any false one likewise. In
-    either family a claim decided the other way, or not at all, has p = 1.
+    refutes any true claim of the paper is at most 1 − level, and that it supports any false one
+    likewise; the claims of another paper change nothing. In either family a claim decided the other
+    way, or not at all, has p = 1.
 
     A verdict whose p-value is not known counts with 1 − level.
     """
     p = np.array([1 - v.level if v.p_value is None else v.p_value for v in verdicts])
-    kinds = np.array([v.verdict for v in verdicts])
+    families = Counter(v.paper for v in verdicts)
+    sizes = {paper: max(claims.get(paper, 0), count) for paper, count in families.items()}
     adjusted = np.ones(len(verdicts))
-    for kind in ("supported", "refuted"):
-        chosen = kinds == kind
-        adjusted[chosen] = holm(np.where(chosen, p, 1.0), claims)[chosen]
+    for paper, size in sizes.items():
+        for kind in ("supported", "refuted"):
+            chosen = [v.paper == paper and v.verdict == kind for v in verdicts]
+            adjusted[chosen] = holm(p[chosen], size)
     out: list[Verdict] = []
-    for verdict, value in zip(verdicts, adjusted, strict=True):
+    for verdict, single, value in zip(verdicts, p, adjusted, strict=True):
         changed = replace(verdict, adjusted=float(value))
         if verdict.verdict != "inconclusive" and value > 1 - verdict.level + 1e-12:
             changed = replace(
                 changed,
                 verdict="inconclusive",
-                reason=f"{verdict.verdict} by itself (p = {p[len(out)]:.2g}), but not among "
-                f"{max(claims, len(verdicts))} claims (Holm p = {value:.2g}): {verdict.reason}",
+                reason=f"{verdict.verdict} by itself (p = {single:.2g}), but not among "
+                f"{sizes[verdict.paper]} claims (Holm p = {value:.2g}): {verdict.reason}",
             )
         out.append(changed)
     return out

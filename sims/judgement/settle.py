@@ -1,16 +1,16 @@
 """The three-valued decision that all claims share: see :mod:`sims.judgement.decide`."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
+from sims.judgement.evidence import Evidence
 from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_width, sequence_p
 
 VERDICTS = ("supported", "refuted", "inconclusive")
-Names = str | tuple[str, ...]
 FROZEN = 1e-10
 """A Monte Carlo error below this share of effect and margin is that of values that do not vary."""
 
@@ -31,49 +31,85 @@ class Finding:
 
 
 def settle(
-    effects: Any,
-    errors: Any,
-    room: Any,
+    evidence: Evidence,
+    room: Callable[[np.ndarray], np.ndarray],
+    nearest: np.ndarray,
+    farthest: np.ndarray,
+    *,
     margin: float,
     level: float,
-    batches: Any,
-    replicates: int,
-    points: Sequence[Names] | None,
-    *,
     words: str,
-    fixed: Any,
     strict: bool = False,
 ) -> Finding:
-    """The three-valued decision, from how far each effect lies inside its margin (``room``).
+    """The three-valued decision of every claim on effects; see :mod:`sims.judgement.decide`.
 
-    ``words`` says what is claimed; under ``strict`` an effect without error has to be inside by
-    more than 0. All the rest is as in :mod:`sims.judgement.decide`.
+    A bound on an error that is not random is the same in every batch, and replicates do not lower
+    it. So it comes off the room either way: an effect is inside if it is with the bound against it,
+    and outside if it is with the bound in its favour.
+
+    Args:
+        evidence: the effects and their errors.
+        room: from effects (k,) to how far each lies inside the margin (k,), in their unit.
+        nearest: (k,), the effects as favourable to the claim as their bounds allow.
+        farthest: (k,), as unfavourable.
+        margin: δ, finite, in the unit of the effects.
+        level: confidence of the verdict, in (0, 1).
+        words: what is claimed.
+        strict: whether an effect without error has to be inside by more than 0.
+
+    Raises:
+        InputError: level or margin are out of range.
     """
     if not 0 < level < 1 or not np.isfinite(margin):
         raise InputError("level, margin", (level, margin), "level in (0, 1), a finite margin")
-    effects, errors, room, batches, fixed = np.broadcast_arrays(
-        *(np.ravel(np.asarray(a, float)) for a in (effects, errors, room, batches, fixed))
+
+    def decision(effects: np.ndarray) -> Finding:
+        return _settle(evidence, effects, room(effects), margin, level, words, strict)
+
+    if not np.any(evidence.bounds):
+        return decision(np.asarray(evidence.effects))
+    favourable = decision(nearest)
+    if favourable.verdict == "refuted":
+        return favourable
+    finding = decision(farthest)
+    if finding.verdict != "refuted":
+        return finding
+    # Outside or not, depending on where in its bound an effect lies: replicates cannot tell.
+    reason = "within their bounds effects may lie on either side of the margin"
+    return replace(
+        finding, verdict="inconclusive", reason=reason, p_value=favourable.p_value, needs={}
     )
+
+
+def _settle(
+    evidence: Evidence,
+    effects: np.ndarray,
+    room: np.ndarray,
+    margin: float,
+    level: float,
+    words: str,
+    strict: bool,
+) -> Finding:
+    """The decision on effects (k,) with that room (k,), of Monte Carlo errors alone."""
+    errors, batches = np.asarray(evidence.errors), np.asarray(evidence.batches)
+    replicates = evidence.replicates
     sampled = np.isfinite(batches)
-    if (errors[~sampled] > 0).any():
-        raise InputError("errors", errors[~sampled].max(), "0 where batches is inf (not sampled)")
     sound = np.isfinite(effects) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
     if not effects.size or not sound.all():
         return missing(np.where(sound, effects, np.nan), margin, level, replicates)
-    if points is not None and len(points) != effects.size:
-        raise InputError("points", len(points), f"{effects.size}, one an effect")
     k, alpha = effects.size, 1 - level
     count = np.where(sampled, batches, 2)
     frozen = sampled & (errors <= FROZEN * (np.abs(effects) + abs(margin)))
 
-    def half_width(a: Any, more: Any = 1.0) -> np.ndarray:
-        """At a share ``a``, and had every point so many times as many batches."""
-        fewer, b = errors / np.sqrt(more), count * more
-        return np.where(fixed, fixed_half_width(fewer, b - 1, a), sequence_half_width(fewer, b, a))
+    def half_width(share: np.ndarray | float, growth: np.ndarray | float = 1.0) -> np.ndarray:
+        """At an error rate ``share``, had every effect ``growth`` times as many batches."""
+        error, b = errors / np.sqrt(growth), count * growth
+        student = fixed_half_width(error, b - 1, share)
+        return np.where(evidence.fixed, student, sequence_half_width(error, b, share))
 
     def p_of(distance: np.ndarray) -> np.ndarray:
         student = fixed_p(distance, errors, count - 1)
-        return np.where(fixed, student, sequence_p(distance, errors, count))
+        return np.where(evidence.fixed, student, sequence_p(distance, errors, count))
 
     single, joint = half_width(alpha), half_width(alpha / k)
     settled = (room - single > 0 if strict else room - single >= 0) & ~frozen
@@ -107,10 +143,9 @@ def settle(
         decisive = float(factor[seems].min() if seems.any() else factor[left].max())
         reason = f"{words}: open at {int(left.sum())} of {k}; " + _needed(decisive, replicates)
         asking = seems & (factor <= decisive) if seems.any() else left
-        for index, name in enumerate(points or ()):
-            for part in (name,) if isinstance(name, str) else name:
-                if asking[index] and sampled[index]:
-                    needs[part] = max(needs.get(part, 0.0), float(factor[index] * batches[index]))
+        for index, names in enumerate(evidence.points or ()):
+            for name in names if asking[index] and sampled[index] else ():
+                needs[name] = max(needs.get(name, 0.0), float(factor[index] * batches[index]))
     interval = float(effects[worst] - half), float(effects[worst] + half)
     # So few batches that nothing can be excluded have no interval.
     shown = interval if np.isfinite(half) else None
@@ -123,7 +158,9 @@ MOST = 1e9
 """Growth beyond which nothing is asked for."""
 
 
-def _growth(half_width: Callable[..., np.ndarray], share: Any, room: np.ndarray) -> np.ndarray:
+def _growth(
+    half_width: Callable[..., np.ndarray], share: np.ndarray | float, room: np.ndarray
+) -> np.ndarray:
     """How many times as many batches a point needs for its interval to fit into its room."""
     low, high = np.zeros_like(room), np.full_like(room, np.log(MOST))
     for _ in range(40):
@@ -141,7 +178,7 @@ def _needed(factor: float, replicates: int) -> str:
     return f"about {int(np.ceil(factor * replicates / digits) * digits):,} replicates would decide"
 
 
-def missing(values: Any, margin: float, level: float, replicates: int) -> Finding:
+def missing(values: ArrayLike, margin: float, level: float, replicates: int) -> Finding:
     """What is found where numbers are missing: nothing."""
     values = np.ravel(np.asarray(values, float))
     bad = int((~np.isfinite(values)).sum())

@@ -2,15 +2,18 @@
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sims.errors import InputError
+from sims.files import write_text
 from sims.judgement.settle import VERDICTS, Finding
+from sims.papers import MAIN
+
+if TYPE_CHECKING:
+    from sims.study.schema import ClaimSpec, ExperimentSpec
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,15 @@ class Verdict:
         reason: why, in a sentence; if inconclusive, what would decide it.
         p_value: probability of a wrong verdict at most this, by itself: the least 1 − level at
             which the verdict would still be given (of the nearer one, if inconclusive).
-        adjusted: the same for all verdicts of the ledger together (Holm), None before.
+        adjusted: the same for all of the ledger's verdicts on claims of its paper together (Holm),
+            None before.
         needs: if inconclusive, the points that need more batches, and how many in all.
+        paper: arXiv id of the paper that lists the claim.
+        kind: what kind of statement the claim is, None if its experiment does not say.
+        over: the populations that it is about, None if its experiment does not say.
+        contract: hash of what is fixed before a run (:mod:`sims.study.contract`), as it was when
+            the verdict was given; None if it was not recorded.
+        edited: whether that hash differs from the one that the simulation began with.
     """
 
     claim: str
@@ -51,6 +61,11 @@ class Verdict:
     p_value: float | None = None
     adjusted: float | None = None
     needs: dict[str, float] = field(default_factory=dict)
+    paper: str = MAIN
+    kind: str | None = None
+    over: list[str] | None = None
+    contract: str | None = None
+    edited: bool = False
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
@@ -66,41 +81,41 @@ class Verdict:
             )
 
     @classmethod
-    def of(cls, claim: Any, experiment: str, finding: Finding) -> "Verdict":
-        """Bind what was found to the claim (a ``ClaimSpec``) it was found for."""
+    def of(cls, claim: "ClaimSpec", experiment: str, finding: Finding) -> "Verdict":
+        """The verdict on a claim of the experiment of that name, from what its test came to."""
         return cls(
             claim=claim.id,
             experiment=experiment,
             regime=claim.regime,
             statement=claim.statement,
+            paper=claim.paper,
             **{f.name: getattr(finding, f.name) for f in fields(finding)},
         )
 
 
-def claim(experiment: Any, id: str, regime: str | None = None) -> Any:
-    """The claim of an experiment (an ``ExperimentSpec``) with that id, and regime if given."""
-    found = [c for c in experiment.claims if c.id == id and regime in (None, c.regime)]
-    if len(found) != 1:
+def claim(experiment: "ExperimentSpec", id: str, regime: str | None = None) -> "ClaimSpec":
+    """The claim of an experiment with that id, and regime if given.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    fitting = [c for c in experiment.claims if c.id == id and regime in (None, c.regime)]
+    if len(fitting) != 1:
         known = ", ".join(f"{c.id} ({c.regime})" for c in experiment.claims)
         raise InputError("claims", f"{id} ({regime or 'any regime'})", f"one of {known}")
-    return found[0]
+    return fitting[0]
 
 
 def write_verdicts(verdicts: Iterable[Verdict], path: str | Path) -> None:
-    """Write verdicts as a JSON list, atomically."""
+    """Write verdicts as a JSON list, whole or not at all."""
     rows = [asdict(verdict) for verdict in verdicts]
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(name, 0o644)
-    os.replace(name, path)
+    write_text(json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
 def read_ledger(path: str | Path) -> list[Verdict]:
     """Read a ledger, or one experiment's verdicts.
+
+    A row without a ``paper`` is of the main one: the first ledgers had no other.
 
     Raises:
         InputError: the file is not there or is no ledger.

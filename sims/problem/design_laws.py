@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
-from sims.problem.checks import (
+from sims.checks import (
     as_floats,
     check_count,
     check_covariance,
@@ -21,6 +20,7 @@ from sims.problem.checks import (
     on_device,
     seeded_key,
 )
+from sims.errors import InputError
 from sims.problem.design_check import check_density
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims import terms
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
 from sims.report import render_caption
-from sims.results import Results
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "adding_heads"
 analysis = _module(FOLDER / "analysis.py")

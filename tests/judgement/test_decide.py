@@ -1,5 +1,6 @@
 """Verdicts are three-valued, simultaneous, and never won by missing data."""
 
+import json
 import math
 
 import numpy as np
@@ -7,11 +8,11 @@ import pytest
 from scipy.stats import linregress
 
 from sims.errors import InputError
+from sims.estimates import covariance_of_means
 from sims.judgement import (
-    PAPER_CLAIMS,
+    Evidence,
     Finding,
     Verdict,
-    batch_covariance,
     bound,
     equivalence,
     identity,
@@ -22,8 +23,17 @@ from sims.judgement import (
     write_verdicts,
 )
 from sims.judgement.intervals import sequence_half_width
+from sims.study.schema import ClaimSpec
 
 RUN = {"level": 0.95, "batches": 16, "replicates": 512}
+
+
+def judged(decide, effects, errors, *given, margin, level, **evidence):
+    return decide(Evidence(effects, errors, **evidence), *given, margin=margin, level=level)
+
+
+def fitted(x, y, errors, *, expected=-1.0, margin, level, **evidence):
+    return rate(Evidence(y, errors, **evidence), x, expected=expected, margin=margin, level=level)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +51,7 @@ RUN = {"level": 0.95, "batches": 16, "replicates": 512}
     ],
 )
 def test_three_verdicts(decide, effects, verdict):
-    finding = decide(effects, 0.01, margin=0.1, **RUN)
+    finding = judged(decide, effects, 0.01, margin=0.1, **RUN)
     assert finding.verdict == verdict
     assert finding.interval[0] < finding.effect < finding.interval[1]
     assert finding.effect == effects[1]  # the one that decided
@@ -60,16 +70,15 @@ def test_three_verdicts(decide, effects, verdict):
     ],
 )
 def test_missing_data_support_nothing(decide, effects, errors):
-    finding = decide(effects, errors, margin=1.0, **RUN)
+    finding = judged(decide, effects, errors, margin=1.0, **RUN)
     assert finding.verdict == "inconclusive"
     assert "missing" in finding.reason
     assert finding.interval is None
 
 
 def test_one_batch_supports_nothing():
-    assert equivalence([0.0], [0.1], margin=9, level=0.95, batches=1, replicates=8).verdict == (
-        "inconclusive"
-    )
+    found = equivalence(Evidence([0.0], 0.1, batches=1, replicates=8), margin=9, level=0.95)
+    assert found.verdict == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -82,13 +91,13 @@ def test_one_batch_supports_nothing():
 )
 def test_replicates_that_would_decide_are_enough(effects, error, outcome):
     errors = np.full(len(effects), error)
-    kept = equivalence(effects, errors, margin=0.1, **RUN)
+    kept = judged(equivalence, effects, errors, margin=0.1, **RUN)
     needed = int(kept.reason.split("about ")[1].split(" ")[0].replace(",", ""))
     assert kept.verdict == "inconclusive"
     for share, verdict in ((1.0, outcome), (0.9, "inconclusive")):
         batches = 16 * share * needed / 512
         run = {"level": 0.95, "batches": batches, "replicates": 1}
-        found = equivalence(effects, errors * math.sqrt(16 / batches), margin=0.1, **run)
+        found = judged(equivalence, effects, errors * math.sqrt(16 / batches), margin=0.1, **run)
         assert found.verdict == verdict
 
 
@@ -99,28 +108,28 @@ def test_interval_shown_is_the_one_that_decided():
         ([0.0, 0.02, -0.09], "inconclusive", 3),
         ([0.0, 0.15, -0.4], "refuted", 3),
     ):
-        found = equivalence(effects, [0.01] * 3, margin=0.1, **RUN)
+        found = judged(equivalence, effects, [0.01] * 3, margin=0.1, **RUN)
         half = float(sequence_half_width(0.01, 16, 0.05 / share))
         assert found.verdict == verdict
         assert found.interval == pytest.approx((effects[2] - half, effects[2] + half))
 
 
 def test_effect_at_the_margin_says_so():
-    assert "no affordable" in equivalence([0.1], [0.01], margin=0.1, **RUN).reason
+    assert "no affordable" in judged(equivalence, [0.1], [0.01], margin=0.1, **RUN).reason
 
 
 def test_deterministic_effects():
     run = {**RUN, "batches": np.inf}
-    assert equivalence([0.0, 0.05], [0, 0], margin=0.05, **run).verdict == "supported"
-    level = ordering([0.0], [0.0], margin=0, points=["a"], **run)  # not a rise
+    assert judged(equivalence, [0.0, 0.05], [0, 0], margin=0.05, **run).verdict == "supported"
+    level = judged(ordering, [0.0], [0.0], margin=0, points=["a"], **run)  # not a rise
     assert (level.verdict, level.needs) == ("inconclusive", {})
     assert "no affordable" in level.reason
     x = np.array([1.0, 2.0, 4.0])
     for scatter in (0.0, 1e-3):
         y = 3 / x * (1 + scatter * np.array([1, -2, 1]))
-        assert rate(x, y, 0 * x, expected=-1, margin=0.1, **run).verdict == "supported"
+        assert fitted(x, y, 0 * x, margin=0.1, **run).verdict == "supported"
     with pytest.raises(InputError, match="not sampled"):
-        equivalence([0.0], [0.1], margin=0.05, **run)
+        judged(equivalence, [0.0], [0.1], margin=0.05, **run)
 
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-17])
@@ -134,21 +143,23 @@ def test_values_that_do_not_vary_support_nothing(rounding):
             (ordering, 3, -1),
         ):
             for effects in ([inside], [inside, inside]):
-                found = decide(effects, [rounding, 0.001][: len(effects)], **run)
+                found = judged(decide, effects, [rounding, 0.001][: len(effects)], **run)
                 assert (found.verdict, found.needs) == ("inconclusive", {})
                 assert "do not vary" in found.reason
                 assert found.p_value == pytest.approx(1.0)
-            assert decide([inside, outside], rounding, **run).verdict == "refuted"
+            assert judged(decide, [inside, outside], rounding, **run).verdict == "refuted"
     x = np.array([1.0, 2.0, 4.0])
-    found = rate(x, 3 / x, 0 * x, expected=-1, margin=0.1, **RUN)
+    found = fitted(x, 3 / x, 0 * x, margin=0.1, **RUN)
     assert found.verdict == "inconclusive"
 
 
 def test_fixed_may_differ_between_points():
     """A t interval where the number of values was fixed, a sequence elsewhere."""
     run = {"margin": 1.0, "level": 0.95, "replicates": 1}
-    mixed = equivalence([0.5, 0.0], [0.1, 0.1], batches=[20, 20], fixed=[True, False], **run)
-    alone = equivalence([0.5], [0.1], batches=20, fixed=True, **run)
+    mixed = judged(
+        equivalence, [0.5, 0.0], [0.1, 0.1], batches=[20, 20], fixed=[True, False], **run
+    )
+    alone = judged(equivalence, [0.5], [0.1], batches=20, fixed=True, **run)
     assert mixed.interval == pytest.approx(alone.interval)
 
 
@@ -159,8 +170,7 @@ def test_intervals_cover_simultaneously():
     draws = rng.normal(size=(trials, points, batches))
     means, errors = draws.mean(-1), draws.std(-1, ddof=1) / math.sqrt(batches)
     missed = sum(
-        equivalence(m, e, margin=1e-9, level=0.9, batches=batches, replicates=1).verdict
-        == "refuted"
+        equivalence(Evidence(m, e, batches), margin=1e-9, level=0.9).verdict == "refuted"
         for m, e in zip(means, errors, strict=True)
     )
     assert missed / trials < 0.1 + 3 * math.sqrt(0.1 * 0.9 / trials)
@@ -168,16 +178,22 @@ def test_intervals_cover_simultaneously():
 
 def test_rate():
     x = np.array([1.0, 2.0, 4.0, 8.0])
-    wanted = {"expected": -1.0, "margin": 0.1, **RUN}
-    assert rate(x, 3 / x, 0.01 / x, **wanted).verdict == "supported"
-    assert rate(x, 3 / x**2, 0.01 / x, **wanted).verdict == "refuted"
-    assert rate(x, 3 / x, 1 / x, **wanted).verdict == "inconclusive"
-    same = rate(x, 3 / x, np.diag((0.01 / x) ** 2), **wanted)
-    assert same.interval == pytest.approx(rate(x, 3 / x, 0.01 / x, **wanted).interval)
-    few = rate(x, 3 / x, 0.01 / x, **wanted | {"batches": [64, 8, 64, 64]})
-    assert few.interval == rate(x, 3 / x, 0.01 / x, **wanted | {"batches": 8}).interval
+    run = {"margin": 0.1, **RUN}
+    supported = fitted(x, 3 / x, 0.01 / x, **run)
+    assert supported.verdict == "supported"
+    assert fitted(x, 3 / x**2, 0.01 / x, **run).verdict == "refuted"
+    assert fitted(x, 3 / x, 1 / x, **run).verdict == "inconclusive"
+    evidence, claimed = Evidence(3 / x, 0.01 / x, 16, 512), {"expected": -1, "level": 0.95}
+    same = rate(evidence, x, **claimed, margin=0.1, covariance=np.diag((0.01 / x) ** 2))
+    assert same.interval == pytest.approx(supported.interval)
+    few = fitted(x, 3 / x, 0.01 / x, **run | {"batches": [64, 8, 64, 64]})
+    assert few.interval == fitted(x, 3 / x, 0.01 / x, **run | {"batches": 8}).interval
     for y in (-3 / x, np.where(x > 4, np.nan, x)):
-        assert rate(x, y, 0.01 / x, **wanted).verdict == "inconclusive"
+        assert fitted(x, y, 0.01 / x, **run).verdict == "inconclusive"
+    with pytest.raises(InputError, match="bounds"):
+        fitted(x, 3 / x, 0.01 / x, bounds=0.1, **run)
+    with pytest.raises(InputError, match="rate"):
+        rate(evidence, x[1:], **claimed, margin=0.1)
 
 
 def test_rate_interval_covers_with_common_draws():
@@ -188,8 +204,8 @@ def test_rate_interval_covers_with_common_draws():
         shared = rng.normal(size=(32, 1))
         y = (3 / x) * (1 + 0.05 * (shared * np.log(x) + 0.2 * rng.normal(size=(32, 4))))
         finding = rate(
-            x, y.mean(0), batch_covariance(y), expected=-1, margin=1e-9, level=0.9, batches=32,
-            replicates=1,
+            Evidence(y.mean(0), np.nan, 32), x, expected=-1, margin=1e-9, level=0.9,
+            covariance=covariance_of_means(y),
         )  # fmt: skip
         hits += finding.interval[0] <= -1 <= finding.interval[1]
     assert hits / trials > 0.9 - 3 * math.sqrt(0.09 / trials)
@@ -198,22 +214,22 @@ def test_rate_interval_covers_with_common_draws():
 def test_remainder_of_either_sign():
     """A gap below zero shrinks like one above; one that changes sign has no order."""
     n = np.array([8.0, 16.0, 32.0, 64.0])
-    wanted = {"margin": 0.1, **RUN}
+    claimed = {"margin": 0.1, "level": 0.95}
     for sign in (1, -1):
-        right = remainder(n, sign * 3 / n, 0.01 / n, order=1.0, **wanted)
-        wrong = remainder(n, sign * 3 / n, 0.01 / n, order=2.0, **wanted)
+        evidence = Evidence(sign * 3 / n, 0.01 / n, 16, 512)
+        right, wrong = (remainder(evidence, n, order=order, **claimed) for order in (1.0, 2.0))
         assert (right.verdict, wrong.verdict) == ("supported", "refuted")
         assert right.effect == pytest.approx(-1.0)
-    turning = np.array([3.0, 1.0, -0.5, -0.2])
-    assert remainder(n, turning, 0.01 / n, **wanted).verdict == "inconclusive"
+    turning = Evidence(np.array([3.0, 1.0, -0.5, -0.2]), 0.01 / n, 16, 512)
+    assert remainder(turning, n, **claimed).verdict == "inconclusive"
 
 
 def test_rate_where_points_scatter_about_the_law():
     """Where misfit exceeds the errors, the slope's error is that of ordinary regression."""
     x = np.geomspace(1, 64, 7)
     y = np.exp(0.1 * np.random.default_rng(3).normal(size=7)) / x
-    options = {"expected": -1.0, "margin": 1.0, "level": 0.95, "batches": 64, "replicates": 1}
-    off, near = (rate(x, y, share * y, **options) for share in (0.005, 10.0))
+    options = {"margin": 1.0, "level": 0.95, "batches": 64}
+    off, near = (fitted(x, y, share * y, **options) for share in (0.005, 10.0))
     line = linregress(np.log(x), np.log(y))
     half = float(sequence_half_width(line.stderr, 64, 0.05))
     assert off.effect == pytest.approx(line.slope)
@@ -231,8 +247,9 @@ def test_slope_error_uses_the_whole_covariance():
     sd = np.sqrt(np.diag(covariance))
     draws = rng.multivariate_normal(3 / x, covariance, size=20_000)
     slopes = [np.polyfit(np.log(x), np.log(y), 1, w=3 / x / sd)[0] for y in draws]
-    options = {"expected": -1.0, "margin": 0.1, **RUN}
-    low, high = rate(x, 3 / x, covariance, **options).interval
+    low, high = rate(
+        Evidence(3 / x, sd, 16), x, expected=-1.0, margin=0.1, level=0.95, covariance=covariance
+    ).interval
     error = (high - low) / 2 / float(sequence_half_width(1.0, 16, 0.05))
     # The standard deviation of 20,000 slopes is off by 0.5 %: 5 of those, false alarms 1e-6.
     assert error == pytest.approx(np.std(slopes), rel=0.025)
@@ -261,6 +278,10 @@ def test_ledger_round_trip(tmp_path):
     rows = [_verdict(), _verdict(verdict="inconclusive", effect=None, interval=None)]
     write_verdicts(rows, tmp_path / "ledger.json")
     assert read_ledger(tmp_path / "ledger.json") == rows
+    # A ledger of before there was a second paper.
+    old = {k: v for k, v in vars(rows[0]).items() if k not in ("paper", "contract", "edited")}
+    (tmp_path / "ledger.json").write_text(json.dumps([old]))
+    assert read_ledger(tmp_path / "ledger.json") == rows[:1]
     (tmp_path / "ledger.json").write_text('[{"claim": 1}]')
     with pytest.raises(InputError):
         read_ledger(tmp_path / "ledger.json")
@@ -275,9 +296,9 @@ def test_no_verdict_without_numbers(changes):
 
 
 def test_finding_binds_to_claim():
-    class Claim:
-        id, regime, statement = "angles", "all", "s"
-
-    finding = Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r")
-    assert Verdict.of(Claim, "e", finding).effect == 1.0
-    assert len(PAPER_CLAIMS) == 14
+    claim = ClaimSpec(
+        id="angles", statement="s", test="bound", effects="e", margin=0.1, formula="none",
+        paper="2601.22766",
+    )  # fmt: skip
+    verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r"))
+    assert (verdict.effect, verdict.claim, verdict.paper) == (1.0, "angles", "2601.22766")

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import binom, t
 
-from sims.judgement import equivalence, ordering
+from sims.judgement import Evidence, equivalence, ordering
 from sims.judgement.intervals import (
     fixed_half_width,
     fixed_p,
@@ -46,7 +46,7 @@ def test_half_width_inverts_the_p_value(batches, alpha):
 def test_few_batches_exclude_nothing():
     assert np.isinf(sequence_half_width(1.0, 3, 1e-6))
     assert sequence_half_width(0.0, 3, 1e-6) == 0
-    finding = equivalence([0.5], [0.1], margin=0.1, level=1 - 1e-9, batches=3, replicates=3)
+    finding = equivalence(Evidence([0.5], 0.1, batches=3), margin=0.1, level=1 - 1e-9)
     assert (finding.verdict, finding.interval) == ("inconclusive", None)
     np.testing.assert_array_equal(sequence_p([1.0, 0.0, -1.0], 0.0, 5), [0.0, 1.0, 1.0])
 
@@ -72,31 +72,34 @@ def test_coverage_at_every_number_of_batches():
 
 def test_support_needs_no_share_of_the_level():
     """Intersection–union: k points inside are supported like one; to refute, k share."""
-    run = {"margin": 1.0, "level": 0.95, "batches": 20, "replicates": 20}
     # 1 − 0.2 = 0.8 inside, just more than the half width of one point.
     error = 0.79 / sequence_half_width(1.0, 20, 0.05)
-    assert equivalence([0.2] * 50, [error] * 50, **run).verdict == "supported"
-    assert equivalence([1.8], [error], **run).verdict == "refuted"
-    assert equivalence([1.8] + [0.0] * 49, [error] * 50, **run).verdict == "inconclusive"
+    for effects, verdict in (
+        ([0.2] * 50, "supported"),
+        ([1.8], "refuted"),
+        ([1.8] + [0.0] * 49, "inconclusive"),
+    ):
+        found = equivalence(Evidence(effects, error, 20), margin=1.0, level=0.95)
+        assert found.verdict == verdict
 
 
 def test_p_value_is_the_least_level_that_decides():
-    common = {"margin": 0.0, "batches": 24, "replicates": 24}
     for effects in ([0.5, 0.4], [-0.5, 0.4]):
-        finding = ordering(effects, 0.1, level=0.9, **common)
+        evidence = Evidence(effects, 0.1, 24)
+        finding = ordering(evidence, margin=0.0, level=0.9)
         verdict = finding.verdict
         assert verdict != "inconclusive"
         for level, expected in ((1 - 1.01 * finding.p_value, verdict),
                                 (1 - 0.99 * finding.p_value, "inconclusive")):  # fmt: skip
-            assert ordering(effects, 0.1, level=level, **common).verdict == expected
+            assert ordering(evidence, margin=0.0, level=level).verdict == expected
 
 
 def test_open_points_are_named():
     points = ["a", ("b", "c"), "d"]
-    run = {"margin": 0.1, "level": 0.95, "batches": 16, "replicates": 16, "points": points}
-    finding = equivalence([0.0, 0.02, 0.09], [0.001, 0.03, 0.03], **run)
+    run = {"errors": [0.001, 0.03, 0.03], "batches": 16, "replicates": 16, "points": points}
+    finding = equivalence(Evidence([0.0, 0.02, 0.09], **run), margin=0.1, level=0.95)
     assert set(finding.needs) == {"b", "c", "d"}
     assert finding.needs["d"] > finding.needs["b"] == finding.needs["c"] > 16
     # One point that seems outside would settle the claim: the others need nothing.
-    finding = equivalence([0.0, 0.09, 0.15], [0.001, 0.03, 0.03], **run)
+    finding = equivalence(Evidence([0.0, 0.09, 0.15], **run), margin=0.1, level=0.95)
     assert set(finding.needs) == {"d"}

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from sims.simulation import draw, replicate_key, root_key
+from sims.montecarlo import replicate_key, root_key
+from sims.simulation import draw
 
 
 def log_kernel(name, q, k, b):

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from sims.checks import as_floats, check_non_negative, check_positive
 from sims.errors import InputError
-from sims.problem.checks import as_floats, check_non_negative, check_positive
 from sims.theory.arrays import Number
 
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0

@@ -1,0 +1,1 @@
+"""The experiments, one folder and one question each."""

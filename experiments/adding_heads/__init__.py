@@ -1,0 +1,1 @@
+"""Adding heads, with and without diversity"""

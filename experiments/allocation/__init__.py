@@ -1,0 +1,1 @@
+"""How to split a budget into heads"""

@@ -1,0 +1,1 @@
+"""Principal angles govern the decorrelation of heads"""

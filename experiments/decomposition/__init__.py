@@ -1,0 +1,1 @@
+"""Every term of the decomposition, by both roads"""

@@ -1,0 +1,1 @@
+"""Does the error fall as the Head Diversity Index rises?"""

@@ -1,0 +1,1 @@
+"""Where first-order theory of attention stops being true"""

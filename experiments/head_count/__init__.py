@@ -1,0 +1,1 @@
+"""A head count alone buys nothing"""

@@ -1,0 +1,1 @@
+"""Attention is kernel regression, to rounding"""

@@ -1,0 +1,1 @@
+"""How fast the error of heads falls with the number of keys"""

@@ -1,0 +1,1 @@
+"""What first-order theory leaves out"""

@@ -1,0 +1,1 @@
+"""One law for heads, trees and ants"""

@@ -1,0 +1,1 @@
+"""When weighing heads pays, and what estimating the weights costs"""

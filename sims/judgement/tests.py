@@ -1,0 +1,190 @@
+"""The tests that an experiment file can name, each from effects to a finding.
+
+A claim's test, its selection of effects, its margin and whether it is sequential stand in the file
+before the run; :func:`decide` applies them. A new test is one function and one line here, and rows
+of its own in the audit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sims.effects import Effect
+from sims.errors import InputError
+from sims.estimates import covariance_of_means
+from sims.judgement import decide as tests_of
+from sims.judgement.best import near_optimal
+from sims.judgement.evidence import Evidence
+from sims.judgement.settle import Finding, missing
+
+if TYPE_CHECKING:
+    from sims.judgement.scaling import Comparison
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a claim is to be decided, as its file says.
+
+    Attributes:
+        test: a key of :data:`TESTS`.
+        margin: δ ≥ 0, in the unit of the effects.
+        level: confidence, in (0, 1).
+        sequential: whether intervals have to hold whenever sampling stops.
+        replicates: the fewest replicates of the experiment, for effects that do not say.
+        expected: slope or exponent stated, for rates and exponents.
+        law: the law stated, for laws.
+        scatter: about the law, a share of the value.
+
+    Raises:
+        InputError: there is no such test, or it lacks the number or law that it is about.
+    """
+
+    test: str
+    margin: float
+    level: float
+    sequential: bool = False
+    replicates: int = 0
+    expected: float | None = None
+    law: str | None = None
+    scatter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.test not in TESTS:
+            raise InputError("test", self.test, ", ".join(TESTS))
+        if self.test in ("rate", "remainder", "exponent") and self.expected is None:
+            raise InputError("expected", None, f"a number, for a {self.test}")
+        if (self.test == "law") != (self.law is not None):
+            raise InputError("law", self.law, "a law for the test `law`, and for no other")
+
+
+def decide(effects: Sequence[Effect], rule: Rule) -> Finding:
+    """The finding of a rule on the effects that it selects."""
+    finding = TESTS[rule.test](effects, rule)
+    units = {effect.unit for effect in effects} - {"replicates"}
+    if len(units) == 1 and finding.verdict == "inconclusive":
+        words = finding.reason.replace("replicates would", f"{units.pop()} would")
+        finding = replace(finding, reason=words)
+    return finding
+
+
+def evidence(effects: Sequence[Effect], rule: Rule) -> Evidence:
+    """Effects as arrays; a test that is not sequential takes t intervals for all of them."""
+    return Evidence(
+        np.array([effect.value for effect in effects]),
+        np.array([effect.error for effect in effects]),
+        np.array([effect.batches for effect in effects]),
+        _replicates(effects, rule),
+        tuple(effect.points for effect in effects),
+        np.array([effect.fixed or not rule.sequential for effect in effects]),
+        np.array([effect.bound for effect in effects]),
+    )
+
+
+def _replicates(effects: Sequence[Effect], rule: Rule) -> int:
+    """The fewest behind an effect that is sampled."""
+    counts = [
+        rule.replicates if effect.replicates is None else effect.replicates for effect in effects
+    ]
+    return min(counts, default=rule.replicates)
+
+
+def _equivalence(effects: Sequence[Effect], rule: Rule) -> Finding:
+    return tests_of.equivalence(evidence(effects, rule), margin=rule.margin, level=rule.level)
+
+
+def _bound(effects: Sequence[Effect], rule: Rule) -> Finding:
+    return tests_of.bound(evidence(effects, rule), margin=rule.margin, level=rule.level)
+
+
+def _ordering(effects: Sequence[Effect], rule: Rule) -> Finding:
+    return tests_of.ordering(evidence(effects, rule), margin=rule.margin, level=rule.level)
+
+
+def _identity(effects: Sequence[Effect], rule: Rule) -> Finding:
+    gaps = [np.ravel(e.value if e.values is None else e.values) for e in effects]
+    conditions = [np.full(g.shape, e.condition) for g, e in zip(gaps, effects, strict=True)]
+    return tests_of.identity(
+        np.concatenate([*gaps, []]), margin=rule.margin, level=rule.level,
+        condition=np.concatenate([*conditions, []]), replicates=_replicates(effects, rule),
+    )  # fmt: skip
+
+
+def _rate(effects: Sequence[Effect], rule: Rule) -> Finding:
+    """A slope of effects with common draws, at their abscissas."""
+    assert rule.expected is not None
+    values = np.stack([np.asarray(effect.values) for effect in effects], axis=-1)
+    return tests_of.rate(
+        evidence(effects, rule), np.array([effect.x for effect in effects], float),
+        expected=rule.expected, margin=rule.margin, level=rule.level,
+        covariance=covariance_of_means(values),
+    )  # fmt: skip
+
+
+def _remainder(effects: Sequence[Effect], rule: Rule) -> Finding:
+    """A slope of gaps that may have either sign, all of them the sign of the largest."""
+    largest = max(effects, key=lambda effect: abs(effect.value)).value
+    return _rate([effect.scaled(float(np.sign(largest))) for effect in effects], rule)
+
+
+def _near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
+    choices = [(np.asarray(e.values), int(e.best)) for e in effects if e.best is not None]
+    return near_optimal(
+        choices, margin=rule.margin, level=rule.level, replicates=_replicates(effects, rule)
+    )
+
+
+def _law(effects: Sequence[Effect], rule: Rule) -> Finding:
+    from sims.judgement.scaling import law_claim
+
+    compared = _compared(effects, rule)
+    if isinstance(compared, Finding):
+        return compared
+    assert rule.law is not None
+    return law_claim(compared, rule.law, level=rule.level, replicates=0)
+
+
+def _exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
+    """The power of log x in the law ``a + b (log x)^p``."""
+    from sims.judgement.scaling import exponent_claim
+
+    compared = _compared(effects, rule)
+    if isinstance(compared, Finding):
+        return compared
+    assert rule.expected is not None
+    return exponent_claim(
+        compared.fits["log_power"], expected=rule.expected, margin=rule.margin, level=rule.level,
+        replicates=0,
+    )  # fmt: skip
+
+
+def _compared(effects: Sequence[Effect], rule: Rule) -> "Comparison | Finding":
+    """The rival laws fitted to the effects at their abscissas, or that a number is missing."""
+    x, y, errors = np.array([(e.x, e.value, e.error) for e in effects], float).reshape(-1, 3).T
+    if not x.size or not np.isfinite([x, y, errors]).all():
+        return missing(np.where(np.isfinite(x + errors), y, np.nan), rule.margin, rule.level, 0)
+    return _fits(x.tobytes(), y.tobytes(), errors.tobytes(), rule.scatter)
+
+
+@lru_cache(maxsize=16)
+def _fits(x: bytes, y: bytes, errors: bytes, scatter: float) -> "Comparison":
+    """Kept, since several claims are about the same points and a fit takes a minute."""
+    from sims.judgement.scaling import compare
+
+    return compare(*(np.frombuffer(a) for a in (x, y, errors)), scatter=scatter)
+
+
+TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
+    "equivalence": _equivalence,
+    "bound": _bound,
+    "ordering": _ordering,
+    "identity": _identity,
+    "rate": _rate,
+    "remainder": _remainder,
+    "near_optimal": _near_optimal,
+    "law": _law,
+    "exponent": _exponent,
+}
+"""Every test by its name; ``bound`` (at most) and ``ordering`` (above) are one-sided."""

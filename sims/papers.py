@@ -1,0 +1,101 @@
+"""The papers whose claims are on trial: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
+
+A paper's file is the list of what can be claimed of it. A verdict's ``claim`` is an id from there,
+and the claims of one paper are one family in the adjustment for multiple tests.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from sims.errors import InputError
+from sims.validation import Strict, parse, read_yaml
+
+PAPERS = Path("papers")
+"""The folder of the papers' files, in the working directory."""
+MAIN = "2605.20271"
+"""arXiv id of the paper that an experiment is about unless it names another one."""
+
+
+class OwnClaim(Strict):
+    """A claim of ours beside a paper's: what its reconstruction implies, or what it rests on."""
+
+    id: str = Field(min_length=1, description="the id that experiments and ledger use")
+    statement: str = Field(min_length=1, description="what is claimed, in a sentence")
+
+
+class PaperClaim(OwnClaim):
+    """A claim of a paper, in our words."""
+
+    source: Literal["abstract", "press summary", "full text"] = Field(
+        description="where the paper says so"
+    )
+    reconstruction: str = Field(
+        min_length=1,
+        description="what of its precise form is ours, since the source leaves it open",
+    )
+
+
+class Paper(Strict):
+    """A paper and its claims."""
+
+    arxiv: str = Field(pattern=r"^\d{4}\.\d{4,5}$", description="its arXiv id, the file's name")
+    title: str = Field(min_length=1)
+    authors: str = Field(min_length=1)
+    year: int = Field(ge=1991)
+    read: str = Field(min_length=1, description="how much of the paper was available, a sentence")
+    claims: list[PaperClaim] = Field(min_length=1)
+    ours: list[OwnClaim] = Field(
+        default=[], description="claims of our own that experiments test beside the paper's"
+    )
+
+
+def papers() -> dict[str, Paper]:
+    """Every paper of the working directory by arXiv id, the main one first.
+
+    Returns:
+        Nothing where there is no folder :data:`PAPERS`.
+
+    Raises:
+        InputError: a file does not fit the schema, is not named by its arXiv id, or lists a claim
+            twice.
+    """
+    loaded = {path.stem: _load(path) for path in PAPERS.glob("*.yaml")}
+    return {id: loaded[id] for id in sorted(loaded, key=lambda id: (id != MAIN, id))}
+
+
+def paper_of(id: str) -> Paper:
+    """The paper with that arXiv id.
+
+    Raises:
+        InputError: the working directory has no file of that name, or one that is not valid.
+    """
+    path = PAPERS / f"{id}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(file.stem for file in PAPERS.glob("*.yaml")))
+        raise InputError("paper", id, known or f"a paper with a file {path}")
+    return _load(path)
+
+
+def claim_of(paper: Paper, id: str) -> OwnClaim:
+    """The claim of a paper, its own or ours beside it, with that id.
+
+    Raises:
+        InputError: the paper's file does not list it.
+    """
+    claims = {claim.id: claim for claim in (*paper.claims, *paper.ours)}
+    if id not in claims:
+        raise InputError(f"claim of {paper.arxiv}", id, ", ".join(claims))
+    return claims[id]
+
+
+def _load(path: Path) -> Paper:
+    paper = parse(Paper, read_yaml(path), str(path))
+    if paper.arxiv != path.stem:
+        raise InputError(f"{path}: arxiv", paper.arxiv, f"{path.stem}, as the file is named")
+    ids = Counter(claim.id for claim in (*paper.claims, *paper.ours))
+    for id in (id for id, count in ids.items() if count > 1):
+        raise InputError(f"{path}: claims, ours", id, "each id once")
+    return paper

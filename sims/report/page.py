@@ -1,0 +1,104 @@
+"""The page: ledger, experiments and provenance as one HTML file."""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from sims.errors import InputError
+from sims.files import write_text
+from sims.formulas import sections
+from sims.judgement import VERDICTS, read_ledger
+from sims.judgement.grouping import by_paper
+from sims.papers import papers
+from sims.report.seeds import other_seeds
+from sims.report.text import MARKDOWN, environment
+from sims.study.experiment import EXPERIMENTS, experiments
+from sims.study.results import provenance
+from sims.validation import read_yaml
+
+TEXTS = (
+    ("Data-generating process", "data_generating_process"),
+    ("Estimands", "estimands"),
+    ("Methods", "methods"),
+    ("Performance measures", "performance_measures"),
+)
+"""The design of a simulation study after its aim (ADEMP): heading, key of the experiment file."""
+
+
+def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False) -> None:
+    """Write the page.
+
+    Args:
+        folder: results of one fidelity, with ``ledger.json``, ``audit.json`` if the judgement was
+            audited, ``seeds.json`` if other seeds were judged, and a folder for each experiment.
+        fidelity: its name.
+        output: the HTML file.
+        linked: the page shows ``NAME.png`` beside it, instead of carrying the figures in itself.
+
+    Raises:
+        InputError: there is no ledger, or no finished experiment.
+    """
+    ledger = read_ledger(folder / "ledger.json")
+    names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
+    if not names:
+        raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
+    specs = {name: read_yaml(EXPERIMENTS / name / "experiment.yaml") for name in names}
+    audit = folder / "audit.json"
+    page = environment(html=True).get_template("page.html.j2").render(
+        fidelity=fidelity,
+        entries=[
+            {
+                "name": name,
+                "title": spec["title"],
+                "aim": spec["aim"],
+                "design": [(heading, spec[key]) for heading, key in TEXTS],
+                "formulas": _formulas(dict.fromkeys(c["formula"] for c in spec["claims"])),
+                "verdicts": [v for v in ledger if v.experiment == name],
+                **_made(folder / name, name, linked),
+            }
+            for name, spec in specs.items()
+        ],
+        ledger=ledger,
+        papers=by_paper(ledger, papers()),
+        counts={kind: sum(v.verdict == kind for v in ledger) for kind in VERDICTS},
+        formulas={
+            (name, c["id"], c.get("regime", "all")): c["formula"]
+            for name, spec in specs.items()
+            for c in spec["claims"]
+        },
+        audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
+        seeds=other_seeds(folder, len(ledger)),
+    )  # fmt: skip
+    write_text(page, output)
+
+
+def _made(folder: Path, name: str, linked: bool) -> dict[str, object]:
+    """What a run made of an experiment: figure, caption and where the numbers come from."""
+    origins = {road: provenance(folder / f"{road}.nc") for road in ("simulation", "theory")}
+    image = base64.b64encode((folder / "figure.png").read_bytes()).decode()
+    return {
+        "figure": f"{name}.png" if linked else f"data:image/png;base64,{image}",
+        "caption": MARKDOWN.render((folder / "caption.md").read_text(encoding="utf-8")),
+        "provenance": [(road, _rows(origin)) for road, origin in origins.items()],
+    }
+
+
+def _formulas(anchors: Iterable[str]) -> list[tuple[str, str]]:
+    """Heading and text, as HTML, of the sections of docs/theory.md that the anchors name."""
+    known = sections()
+    chosen = [known[a.lstrip("#")] for a in anchors if a.lstrip("#") in known]
+    return [(heading, MARKDOWN.render(body)) for heading, body in chosen]
+
+
+def _rows(origin: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Provenance as rows of text, without the experiment file, which the page shows elsewhere."""
+    rows = []
+    for key, value in origin.items():
+        if key == "specification":
+            continue
+        if isinstance(value, dict):
+            value = ", ".join(f"{k} {v}" for k, v in value.items())
+        text = value if isinstance(value, str) else json.dumps(value)
+        rows.append((key.replace("_", " "), text or "none"))
+    return rows

@@ -1,0 +1,44 @@
+"""What judging the ledger again with other seeds came to, as the page and the overview show it."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TypedDict
+
+
+class SeedRow(TypedDict):
+    """A verdict of the ledger beside those with other seeds: a row of ``seeds.json``."""
+
+    claim: str
+    experiment: str
+    regime: str
+    first: str
+    verdicts: dict[str, int]
+    turned: bool
+
+
+def other_seeds(folder: Path, verdicts: int) -> tuple[str, list[SeedRow]] | None:
+    """What ``sims seeds`` wrote about this very ledger: a sentence, and the rows that varied.
+
+    Args:
+        folder: results of one fidelity.
+        verdicts: how many the ledger has.
+
+    Returns:
+        None if other seeds were not judged, or were judged beside another ledger.
+    """
+    path = folder / "seeds.json"
+    if not path.is_file():
+        return None
+    outcome = json.loads(path.read_text(encoding="utf-8"))
+    if outcome.get("ledger") != hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest():
+        return None
+    rows: list[SeedRow] = outcome["rows"]
+    times = sorted({sum(row["verdicts"].values()) for row in rows})
+    often = f"{times[0]} to {times[-1]}" if len(times) > 1 else f"{times[0]}"
+    sentence = (
+        f"Judged again with {often} other seeds each: {len(rows)} of {verdicts} verdicts, "
+        f"{outcome['judged']:,} times in all; {outcome['turned']} turned between supported and "
+        f"refuted, {outcome['inconclusive']} times one was inconclusive"
+    )
+    return sentence, [row for row in rows if set(row["verdicts"]) != {row["first"]}]

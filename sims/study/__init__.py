@@ -1,0 +1,22 @@
+"""Studies: experiment files, their grids, results, effects, verdicts, and the runner of all steps.
+
+``sims.study.run("angles", fidelity="smoke")`` is the whole of one experiment from Python: the same
+plain call that the command line makes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sims.study.experiment import load_experiment
+    from sims.study.runner import Outcome, run
+
+__all__ = ["Outcome", "load_experiment", "run"]
+
+
+def __getattr__(name: str) -> object:
+    """The names above, imported when they are used: the Snakefile needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "experiment" if name == "load_experiment" else "runner"
+    return getattr(import_module(f"sims.study.{module}"), name)

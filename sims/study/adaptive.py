@@ -1,0 +1,107 @@
+"""Sampling until every claim of an experiment is decided: more batches where verdicts are open."""
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from sims import terms
+from sims.judgement import Verdict
+from sims.study.experiment import Experiment, among
+from sims.study.judging import effects_of, judge
+from sims.study.results import Results
+
+MOST_GROWTH = 1.5
+"""Of a point's batches in one round: estimates of what is needed are rough while few are there."""
+SPARE = 1.1
+"""More than what would just decide, since effects move."""
+SURPRISE = 2.0
+"""Errors by which an effect may be off, before a claim is let be as out of reach."""
+MULTIPLE = 8
+"""Batches come in multiples of this, so that no device idles."""
+
+
+def sample_until_decided(
+    experiment: Experiment,
+    start: Results,
+    held: Mapping[str, xr.Dataset],
+    claims: Mapping[str, int],
+    extend: Callable[[str, xr.Dataset, int], xr.Dataset],
+) -> dict[str, xr.Dataset]:
+    """Give more batches to the points that open claims need, until none is open.
+
+    Verdicts rest on confidence sequences, which hold however this stops. Draws are named by their
+    batch, so a point's first batches are the same numbers whatever the others need; and what an
+    earlier run drew beyond what this one asks for is left out, so that it changes nothing.
+
+    The ledger's Holm adjustment comes later, over all claims of a paper. A claim that is decided at
+    a share ``1/k`` of its ``1 − level``, with k claims of its paper, survives it whatever the
+    others do, so that is when it counts as decided here.
+
+    Args:
+        experiment: whose claims are to be decided.
+        start: estimates of every point to begin with, and the predictions; theory's numbers decide
+            how much is drawn, never what is drawn.
+        held: the longest estimates there are, each with those of ``start`` first.
+        claims: a paper's arXiv id to how many of its claims all experiments make together.
+        extend: ``(point, data, batches)``: the same data with that many batches in all.
+
+    Returns:
+        Every point's estimates. They stop at ``max_batches`` of the simulation's settings, decided
+        or not.
+    """
+    settings = experiment.simulation
+    limit = settings.max_batches or settings.batches
+    strict = among(experiment, claims)
+    current, longest = dict(start.estimates), dict(held)
+    while True:
+        results = replace(start, estimates=current)
+        verdicts = judge(strict, results, effects_of(strict, results))
+        batches = {name: results.batches(name) for name in current}
+        needs = _needs(verdicts, batches, limit)
+        targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
+        if settings.decide == "equal":
+            # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
+            targets = dict.fromkeys(current, max([*targets.values(), *batches.values()]))
+        growing = {name: b for name, b in targets.items() if b > batches[name]}
+        undecided = sum(v.verdict == "inconclusive" for v in verdicts)
+        print(
+            f"{experiment.name}: {sum(batches.values())} batches at {len(batches)} points, "
+            f"{undecided} of {len(verdicts)} verdicts open, {len(growing)} points go on",
+            file=sys.stderr,
+        )
+        if not growing:
+            return current
+        for name, target in growing.items():
+            if longest[name].sizes[terms.BATCH] < target:
+                longest[name] = extend(name, longest[name], target)
+            current[name] = terms.cut(longest[name], target)
+
+
+def _needs(verdicts: list[Verdict], batches: dict[str, int], limit: int) -> dict[str, float]:
+    """Batches that each point needs for all open claims; those out of reach ask for nothing."""
+    needs: dict[str, float] = {}
+    for verdict in verdicts:
+        # Where one point cannot be settled, what the claim's others get is spent for nothing.
+        if all(_least(b, batches[name]) <= limit for name, b in verdict.needs.items()):
+            for name, needed in verdict.needs.items():
+                needs[name] = max(needs.get(name, 0.0), needed)
+    return needs
+
+
+def _least(needed: float, batches: int) -> float:
+    """Batches that would do if the effect turned out :data:`SURPRISE` errors better.
+
+    ``needed`` follows from a room of r errors as ``batches·(w/r)²``, with w errors the half width
+    of an interval at the level of a ledger.
+    """
+    half_width = 6.0
+    room = half_width * np.sqrt(batches / needed)
+    return float(batches * (half_width / (room + SURPRISE)) ** 2)
+
+
+def _target(batches: int, needed: float, limit: int) -> int:
+    growth = float(np.clip(SPARE * needed / batches, 1.0, MOST_GROWTH))
+    return min(limit, MULTIPLE * int(np.ceil(batches * growth / MULTIPLE)))

@@ -1,0 +1,161 @@
+"""What each step of the pipeline reads: files of code, and its part of the experiment file.
+
+Both are inputs of the Snakemake rules, which compare contents: restyling a figure re-runs no
+simulation, editing the engine does. Checkpoints and provenance carry the digest of the same files.
+The Snakefile imports this module, so it needs nothing but the standard library and PyYAML.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sims.errors import InputError
+
+PACKAGE = Path(__file__).parents[1]
+EXPERIMENTS = Path("experiments")
+FIDELITIES = ("smoke", "standard", "paper")
+_PROBLEM = ("problem", "terms.py", "runtime.py", "learning.py", "diversity.py", "weighting.py")
+_STUDY = ("study/schema.py", "study/specification.py", "study/experiment.py", "study/roads.py")
+_ROOMS: dict[str, tuple[str, ...]] = {
+    "simulate": (*_PROBLEM, *_STUDY, "weights", "montecarlo", "simulation", "estimates.py",
+                 "study/units.py"),
+    "predict": (*_PROBLEM, *_STUDY, "theory"),
+    "judge": ("judgement", "effects.py", "estimates.py", "terms.py", "diversity.py",
+              "weighting.py", "study/judging.py", "study/results.py", "study/stacking.py"),
+    "plot": ("figures", "report/captions.py", "effects.py", "estimates.py", "diversity.py",
+             "weighting.py", "study/results.py", "study/stacking.py"),
+    "audit": ("audit", "judgement", *_PROBLEM, "weights", "montecarlo", "simulation", "theory"),
+    "ledger": ("judgement", "papers.py"),
+    "report": ("report", "papers.py"),
+}  # fmt: skip
+"""Step to the files and folders of this package that decide its result."""
+STEPS = tuple(_ROOMS)
+_OWN = {
+    "simulate": ("simulate.py",),
+    "predict": ("predict.py",),
+    "judge": ("effects.py",),
+    "plot": ("effects.py", "figure.py", "caption.md"),
+}
+"""Step to the files of an experiment's folder that it runs or fills in."""
+_PARTS: dict[str, tuple[str, ...]] = {
+    "simulate": ("problem", "grid", "simulation", "settings"),
+    "predict": ("problem", "grid", "theory", "settings"),
+    "judge": ("settings", "claims"),
+    "plot": ("settings", "title"),
+}
+"""Step to the keys of the experiment file that it reads."""
+
+
+def files(step: str, experiment: Path | None = None) -> list[str]:
+    """The files of code behind a step, sorted.
+
+    Args:
+        step: simulate, predict, judge, plot, audit, ledger or report.
+        experiment: folder of the experiment, for the four steps that have one.
+    """
+    paths: set[Path] = set()
+    for room in _ROOMS[step]:
+        path = PACKAGE / room
+        inside = (p for kind in ("*.py", "*.cc", "*.j2") for p in path.rglob(kind))
+        paths |= set(inside) if path.is_dir() else {path} if path.is_file() else set()
+    if experiment is not None:
+        paths |= {p for name in _OWN.get(step, ()) if (p := experiment / name).is_file()}
+    here = Path.cwd()
+    return sorted(str(p.relative_to(here)) if p.is_relative_to(here) else str(p) for p in paths)
+
+
+def part(step: str, experiment: Path, fidelity: str) -> str:
+    """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
+    whole = _yaml(experiment)
+    changes = (whole.get("fidelities") or {}).get(fidelity) or {}
+    keys = _PARTS.get(step, ())
+    chosen: dict[str, Any] = {key: whole.get(key) for key in keys}
+    chosen["fidelity"] = {k: v for k, v in changes.items() if k in keys}
+    if step == "simulate" and decides(whole, fidelity):
+        chosen["claims"] = _without_prose(whole)  # their margins say when sampling may stop
+    if step == "judge":
+        chosen["claims"] = whole.get("claims")
+    return json.dumps(chosen, sort_keys=True, default=str)
+
+
+def digest(step: str, experiment: Path, fidelity: str) -> str:
+    """Hash of all that a step of an experiment depends on, but for its input files."""
+    return _hash(code(step, experiment), part(step, experiment, fidelity))
+
+
+def code(step: str, experiment: Path) -> str:
+    """Hash of the code alone that a step of an experiment runs."""
+    texts = [Path(path).read_text(encoding="utf-8") for path in files(step, experiment)]
+    return _hash(*texts)
+
+
+def decides(whole: Mapping[str, Any], fidelity: str) -> bool:
+    """Whether the experiment samples until its claims are decided, for which it needs theory."""
+    changes = (whole.get("fidelities") or {}).get(fidelity) or {}
+    parts = [p.get("simulation") for p in (changes, whole) if isinstance(p, Mapping)]
+    rules = [p["decide"] for p in parts if isinstance(p, Mapping) and "decide" in p]
+    return bool(rules) and rules[0] != "no"
+
+
+def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """The fidelity and the experiments that ``snakemake --config`` asks for.
+
+    Raises:
+        InputError: an unknown key, fidelity or experiment.
+    """
+    for key in config:
+        if key not in ("fidelity", "experiment"):
+            raise InputError("--config", key, "fidelity=…, experiment=…")
+    fidelity = config.get("fidelity", "standard")
+    if fidelity not in FIDELITIES:
+        raise InputError("fidelity", fidelity, ", ".join(FIDELITIES))
+    names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+    for name in names:
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise InputError("folder of an experiment", name, "letters, digits and _")
+    experiment = config.get("experiment")
+    if experiment is None:
+        return fidelity, names
+    if experiment not in names:
+        raise InputError("experiment", experiment, ", ".join(names) or "none found")
+    return fidelity, [experiment]
+
+
+def needs_theory(name: str, fidelity: str) -> list[str]:
+    """The predictions' file, if the simulation of that experiment reads it to see what is open."""
+    adaptive = decides(_yaml(EXPERIMENTS / name), fidelity)
+    return [f"results/{fidelity}/{name}/theory.nc"] if adaptive else []
+
+
+def accelerated() -> bool:
+    """Whether JAX is installed for a GPU or TPU, on which simulations then take turns."""
+    return any(map(find_spec, ("jax_cuda12_plugin", "jax_cuda13_plugin", "libtpu")))
+
+
+def _without_prose(whole: Mapping[str, Any]) -> list[Any]:
+    claims = whole.get("claims") or []
+    return [{k: v for k, v in c.items() if k not in ("statement", "formula")} for c in claims]
+
+
+def _yaml(folder: Path) -> dict[str, Any]:
+    path = folder / "experiment.yaml"
+    try:
+        whole = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError):
+        whole = None
+    if not isinstance(whole, dict):
+        raise InputError(str(path), "unreadable", "a YAML mapping (see `sims schema`)")
+    return whole
+
+
+def _hash(*parts: str) -> str:
+    whole = hashlib.sha256()
+    for text in parts:
+        whole.update(hashlib.sha256(text.encode()).digest())
+    return whole.hexdigest()[:16]

@@ -1,0 +1,280 @@
+"""An experiment at a fidelity: its folder, its file, its grid points and its own modules."""
+
+import hashlib
+import importlib
+import itertools
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from sims.errors import InputError
+from sims.formulas import sections
+from sims.papers import PAPERS, claim_of, paper_of
+from sims.study.schema import ClaimSpec, ExperimentSpec, SimulationSpec, TheorySpec
+from sims.study.stacking import Scalar
+from sims.validation import parse, read_yaml
+
+if TYPE_CHECKING:
+    from sims.study.specification import ProblemSpec
+
+EXPERIMENTS = Path("experiments")
+SEED_STRIDE = 1000
+"""What one step of a seed offset adds to the first learning seed: more than any experiment has of
+them, so that runs of different offsets share none."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a grid.
+
+    Attributes:
+        name: place in the grid, four digits.
+        coordinates: every dotted path that the grid changes, to this point's value there, or to the
+            label (else the kind) of what is no scalar; None where it has nothing.
+        spec: its whole problem.
+    """
+
+    name: str
+    coordinates: dict[str, Scalar]
+    spec: "ProblemSpec"
+
+    @property
+    def digest(self) -> str:
+        """Hash of the whole problem: two points with the same problem share it."""
+        text = json.dumps(self.spec.model_dump(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment at one fidelity, with its seeds moved by an offset.
+
+    Attributes:
+        folder: where its experiment.yaml is.
+        spec: that file.
+        fidelity: smoke, standard or paper.
+        seed_offset: k ≥ 0; the same experiment with other draws.
+        decide: another rule of allocation than the file's, or None.
+    """
+
+    folder: Path
+    spec: ExperimentSpec
+    fidelity: str = "standard"
+    seed_offset: int = 0
+    decide: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.resolve().name
+
+    @property
+    def claims(self) -> list[ClaimSpec]:
+        """Its claims, in the file's order."""
+        return self.spec.claims
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """Its own settings at the fidelity, learning seeds moved by the offset."""
+        settings = self.spec.settings_at(self.fidelity)
+        if self.seed_offset and "seeds" in settings:
+            seeds = settings["seeds"]
+            first = seeds["first"] + SEED_STRIDE * self.seed_offset
+            settings = settings | {"seeds": seeds | {"first": first}}
+        return settings
+
+    @cached_property
+    def simulation(self) -> SimulationSpec:
+        """Simulation settings at the fidelity, the seed moved by the offset."""
+        run = self.spec.simulation_at(self.fidelity)
+        changed = {"seed": run.seed + self.seed_offset, "decide": self.decide or run.decide}
+        return run.model_copy(update=changed)
+
+    @property
+    def theory(self) -> TheorySpec:
+        """Theory settings at the fidelity."""
+        return self.spec.theory_at(self.fidelity)
+
+    @property
+    def learns(self) -> bool:
+        """Whether both roads take heads that are learned from seeds of the experiment's own."""
+        return "seeds" in self.settings
+
+    @cached_property
+    def problems(self) -> list[tuple[dict[str, Scalar], dict[str, Any]]]:
+        """Coordinates and problem of every point of the grid, as the file has them.
+
+        Nothing is validated, so nothing of JAX is needed. Empty without a base problem.
+        """
+        if self.spec.problem is None:
+            return []
+        at = self.spec.at(self.fidelity)
+        base = _with(self.spec.problem, at.problem)
+        blocks = self.spec.grid if at.grid is None else at.grid
+        paths = list(dict.fromkeys(path for block in blocks for path in block))
+        labelled = [_with(base, values) for values in _product(blocks)]
+        if not labelled:
+            raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
+        return [
+            ({path: _coordinate(problem, path) for path in paths}, _without_labels(problem))
+            for problem in labelled
+        ]
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """Every point of the grid, validated; empty without a base problem."""
+        from sims.study.specification import ProblemSpec
+
+        return [
+            Point(f"{i:04d}", coordinates, parse(ProblemSpec, problem, f"grid point {i}"))
+            for i, (coordinates, problem) in enumerate(self.problems)
+        ]
+
+    def module(self, name: str) -> ModuleType | None:
+        """A module of its folder (simulate, predict, effects, figure), if there is one."""
+        return load_module(self.folder, name)
+
+
+def experiments() -> list[str]:
+    """Names of all experiments in the working directory."""
+    return sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+
+
+def folder_of(experiment: str | Path) -> Path:
+    """The folder of an experiment, given as a name or as a path.
+
+    Raises:
+        InputError: there is no such experiment.
+    """
+    for folder in (EXPERIMENTS / experiment, Path(experiment)):
+        if (folder / "experiment.yaml").is_file():
+            return folder
+    known = ", ".join(experiments()) or "a folder with an experiment.yaml"
+    raise InputError("experiment", str(experiment), known)
+
+
+def load_experiment(
+    experiment: str | Path,
+    fidelity: str = "standard",
+    seed_offset: int = 0,
+    decide: str | None = None,
+) -> Experiment:
+    """The experiment of that name or in that folder.
+
+    Raises:
+        InputError: there is none, its file does not fit the schema, makes one claim twice, names a
+            section that docs/theory.md does not have, or makes a claim that its paper does not list
+            (where the working directory has papers), or it has no such fidelity.
+    """
+    folder = folder_of(experiment)
+    path = folder / "experiment.yaml"
+    spec = parse(ExperimentSpec, read_yaml(path), str(path))
+    anchors, seen = [f"#{anchor}" for anchor in sections()], set()
+    for claim in spec.claims:
+        if (claim.id, claim.regime) in seen:
+            allowed = "each id and regime once"
+            raise InputError(f"{path}: claims", f"{claim.id}, {claim.regime}", allowed)
+        seen.add((claim.id, claim.regime))
+        if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
+            where = f"{path}: claims, {claim.id}, formula"
+            raise InputError(where, claim.formula, ", ".join(anchors))
+    if PAPERS.is_dir():
+        try:
+            papers = {id: paper_of(id) for id in {claim.paper for claim in spec.claims}}
+            for claim in spec.claims:
+                claim_of(papers[claim.paper], claim.id)
+        except InputError as error:
+            raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
+    spec.at(fidelity)
+    return Experiment(folder, spec, fidelity, seed_offset, decide)
+
+
+def load_module(folder: Path, name: str) -> ModuleType | None:
+    """A module of an experiment's folder, imported as part of a package of that folder.
+
+    Its modules may import one another (``from .effects import …``), wherever the folder is. An
+    edited file is loaded again: the package's name holds the time of the last edit in the folder.
+    """
+    if not (folder / f"{name}.py").is_file():
+        return None
+    latest = max(path.stat().st_mtime_ns for path in folder.glob("*.py"))
+    where = hashlib.sha256(f"{folder.resolve()} {latest}".encode()).hexdigest()[:8]
+    package = f"experiment_{re.sub(r'[^0-9A-Za-z_]', '_', folder.resolve().name)}_{where}"
+    if package not in sys.modules:
+        parent = ModuleType(package)
+        parent.__path__ = [str(folder.resolve())]
+        sys.modules[package] = parent
+        importlib.invalidate_caches()
+    return importlib.import_module(f"{package}.{name}")
+
+
+def among(experiment: Experiment, claims_by_paper: Mapping[str, int]) -> Experiment:
+    """The experiment with every claim at a share 1/k of its 1 − level, of k claims of its paper.
+
+    A claim decided so survives Holm's adjustment whatever the others do.
+    """
+    claims = [
+        claim.model_copy(
+            update={"level": 1 - (1 - claim.level) / claims_by_paper.get(claim.paper, 1)}
+        )
+        for claim in experiment.claims
+    ]
+    return replace(experiment, spec=experiment.spec.model_copy(update={"claims": claims}))
+
+
+def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a nested mapping with dotted paths set; a path may add a key, not a level."""
+    copy = deepcopy(dict(base))
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        node = copy
+        for parent in parents:
+            if not isinstance(node.get(parent), dict):
+                raise InputError(path, parent, f"one of {', '.join(map(str, node))}")
+            node = node[parent]
+        node[last] = value
+    return copy
+
+
+def _product(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Dotted path to value, for every point of every block."""
+    for block in blocks:
+        axes = []
+        for path, value in block.items():
+            values = value if isinstance(value, list) else [value]
+            for one in values or [[]]:
+                if isinstance(one, list):
+                    allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
+                    raise InputError(f"grid: {path}", value, allowed)
+                if isinstance(one, Mapping) and "label" not in one:
+                    allowed = "a `label` in what is no scalar: it is the point's coordinate"
+                    raise InputError(f"grid: {path}", one, allowed)
+            axes.append([(path, v) for v in values])
+        yield from (dict(choice) for choice in itertools.product(*axes))
+
+
+def _coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
+    """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
+    value: Any = problem
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        return str(value.get("label", value.get("kind")))
+    return None if isinstance(value, list) else value
+
+
+def _without_labels(value: Any) -> Any:
+    """The value as the problem's schema has it: a labelled list is the list."""
+    if isinstance(value, list):
+        return [_without_labels(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    rest = {key: _without_labels(item) for key, item in value.items() if key != "label"}
+    return rest["value"] if "label" in value and set(rest) == {"value"} else rest

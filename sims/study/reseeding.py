@@ -1,0 +1,157 @@
+"""The ledger again with other seeds: does any verdict turn?"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypedDict
+
+from sims.errors import InputError
+from sims.files import write_text
+from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
+from sims.study import code, runner
+from sims.study.experiment import experiments, load_experiment
+from sims.study.ledger import claims_by_paper
+
+
+class Row(TypedDict):
+    """A verdict of the ledger and how it came out with other seeds."""
+
+    claim: str
+    experiment: str
+    regime: str
+    first: str
+    verdicts: dict[str, int]
+    turned: bool
+
+
+class Comparison(TypedDict, total=False):
+    """What other seeds say of a ledger, which is known by its SHA-256."""
+
+    rows: list[Row]
+    turned: int
+    judged: int
+    inconclusive: int
+    ledger: str
+
+
+def reseed(folder: Path, fidelity: str, names: Sequence[str], count: int) -> Comparison:
+    """Simulate and judge experiments with other seeds, and compare with the ledger.
+
+    One process, an experiment after the other, so that all seeds of one share what was compiled.
+    Predictions are those of the run (but where heads are learned, whose seeds are other ones), and
+    laws fitted to them are fitted once. What is finished is kept: an interrupted command goes on,
+    a larger count adds seeds, and experiments can be run one by one.
+
+    Args:
+        folder: results of a finished run, with ledger.json; seeds.json is written beside it.
+        fidelity: of the run.
+        names: of the experiments; none are all.
+        count: how many other seeds, ≥ 1.
+
+    Raises:
+        InputError: an experiment is not in the ledger, or the count is not positive.
+    """
+    ledger = read_ledger(folder / "ledger.json")
+    for name in names:
+        if name not in {v.experiment for v in ledger}:
+            raise InputError("--experiment", name, "an experiment of the ledger")
+    if count < 1:
+        raise InputError("--count", count, "at least 1")
+    for name in names or experiments():
+        for offset in range(1, count + 1):
+            _one(folder, name, offset, fidelity)
+            print(f"{name}: seed {offset} of {count}", file=sys.stderr, flush=True)
+    comparison = compare(ledger, _ledgers(folder))
+    # The report shows the outcome beside this ledger and no other.
+    comparison["ledger"] = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
+    write_text(json.dumps(comparison, indent=1, ensure_ascii=False) + "\n", folder / "seeds.json")
+    return comparison
+
+
+def compare(base: list[Verdict], others: list[list[Verdict]]) -> Comparison:
+    """How verdicts differ between seeds.
+
+    Args:
+        base: the ledger.
+        others: one ledger a seed, of the experiments that were run with it.
+
+    Returns:
+        ``rows`` (claim, experiment, regime, first, verdicts by kind, turned: whether both
+        supported and refuted occur) of the experiments that were run, ``turned`` (how many rows),
+        ``judged``, ``inconclusive``.
+    """
+    tables = [
+        ({v.experiment for v in ledger}, {_key(v): v.verdict for v in ledger}) for ledger in others
+    ]
+    rows: list[Row] = []
+    for verdict in base:
+        counts = Counter(
+            table.get(_key(verdict), "missing")
+            for run, table in tables
+            if verdict.experiment in run
+        )
+        if not counts:
+            continue
+        rows.append(
+            {
+                "claim": verdict.claim,
+                "experiment": verdict.experiment,
+                "regime": verdict.regime,
+                "first": verdict.verdict,
+                "verdicts": dict(counts),
+                "turned": {"supported", "refuted"} <= {verdict.verdict, *counts},
+            }
+        )
+    return {
+        "rows": rows,
+        "turned": sum(bool(row["turned"]) for row in rows),
+        "judged": sum(sum(row["verdicts"].values()) for row in rows),
+        "inconclusive": sum(row["verdicts"].get("inconclusive", 0) for row in rows),
+    }
+
+
+def _key(verdict: Verdict) -> tuple[str, str, str]:
+    return verdict.experiment, verdict.claim, verdict.regime
+
+
+def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
+    """One experiment with one other seed: its verdicts, and no data, are kept."""
+    home = folder / "seeds" / str(offset) / name
+    done, mark = home / "verdicts.json", home / "code"
+    experiment = load_experiment(name, fidelity, offset)
+    steps = ("simulate", "predict", "judge")
+    now = " ".join(code.digest(step, experiment.folder, fidelity) for step in steps)
+    if done.is_file() and mark.is_file() and mark.read_text() == now:
+        return
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    simulation, theory = home / "simulation.nc", home / "theory.nc"
+    if experiment.learns:
+        runner.predict(experiment, theory)
+    else:
+        os.symlink((folder / name / "theory.nc").resolve(strict=True), theory)
+    runner.simulate(experiment, simulation, theory)
+    runner.judge(experiment, simulation, theory, home / "judged.json")
+    shutil.rmtree(home / ".points", ignore_errors=True)
+    simulation.unlink()
+    theory.unlink()
+    mark.write_text(now)
+    (home / "judged.json").replace(done)
+
+
+def _ledgers(folder: Path) -> list[list[Verdict]]:
+    """A ledger a seed, adjusted; experiments that were not run with it are as in the run itself."""
+    ledgers = []
+    for home in sorted((folder / "seeds").glob("*"), key=lambda p: int(p.name)):
+        run = [name for name in experiments() if (home / name / "verdicts.json").is_file()]
+        files = [(home if n in run else folder) / n / "verdicts.json" for n in experiments()]
+        rows = [v for file in files if file.is_file() for v in read_ledger(file)]
+        ledger = [v for v in adjust(rows, claims_by_paper()) if v.experiment in run]
+        write_verdicts(ledger, home / "ledger.json")
+        ledgers.append(ledger)
+    return ledgers

@@ -1,0 +1,228 @@
+"""Results: one labelled dataset a road and experiment, the same in memory and on disk.
+
+``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along ``point``,
+with the points' coordinates (angle, kernel, n, …) beside them; theory has a dimension ``order``
+(first, exact) where both were computed. A file that exists is whole.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from sims.errors import InputError
+from sims.estimates import Batches, jackknife
+from sims.files import replacing
+from sims.study.stacking import Scalar, stack, unstack
+from sims.terms import BATCH, SCALARS
+
+ORDER = "order"
+Coordinates = Mapping[str, Mapping[str, Scalar]]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Both roads of one experiment.
+
+    Attributes:
+        experiment: its name.
+        fidelity: smoke, standard or paper.
+        estimates: point's name to its simulated terms.
+        predictions: point's name to theory's terms, along ``order`` where there are several.
+        settings: the experiment's own settings at this fidelity.
+        coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
+            label of what is no scalar.
+        problems: point's name to its whole problem as written in the file; empty without a grid.
+        provenance: road to its provenance; see :mod:`sims.provenance`.
+    """
+
+    experiment: str
+    fidelity: str
+    estimates: Mapping[str, xr.Dataset]
+    predictions: Mapping[str, xr.Dataset]
+    settings: Mapping[str, Any]
+    coordinates: Coordinates
+    problems: Mapping[str, Mapping[str, Any]]
+    provenance: Mapping[str, Mapping[str, Any]]
+
+    @classmethod
+    def load(
+        cls, simulation: str | Path, theory: str | Path, settings: Mapping[str, Any]
+    ) -> "Results":
+        """Read the two roads' files.
+
+        Args:
+            simulation: file of the simulation.
+            theory: file of the predictions.
+            settings: of the experiment at its fidelity.
+
+        Raises:
+            InputError: a file cannot be read, or the two are not of the same points.
+        """
+        simulated, predicted = read(simulation), read(theory)
+        origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
+        points, other = (json.loads(d.attrs["points"]) for d in (simulated, predicted))
+        if points != other:
+            raise InputError(str(theory), "other points", f"the points of {simulation}")
+        return cls(
+            origin["experiment"],
+            origin["fidelity"],
+            unstack(simulated),
+            unstack(predicted),
+            settings,
+            {name: entry["coordinates"] for name, entry in points.items()},
+            {name: entry["problem"] for name, entry in points.items() if entry["problem"]},
+            {"simulation": origin, "theory": source},
+        )
+
+    @cached_property
+    def simulation(self) -> xr.Dataset:
+        """All estimates as one dataset along ``point``, as in the file."""
+        return stack(self.estimates, self.coordinates)
+
+    @cached_property
+    def theory(self) -> xr.Dataset:
+        """All predictions as one dataset along ``point``, as in the file."""
+        return stack(self.predictions, self.coordinates)
+
+    @property
+    def points(self) -> list[str]:
+        """Names of the points that were simulated."""
+        return list(self.estimates)
+
+    def prediction(self, point: str, order: str = "first") -> xr.Dataset:
+        """Theory at one point, of one order.
+
+        Raises:
+            InputError: there is no prediction of that order.
+        """
+        own = self.predictions[point]
+        if ORDER not in own.dims:
+            return own
+        orders = self.orders(point)
+        if order not in orders:
+            raise InputError(f"order at point {point}", order, ", ".join(orders))
+        return own.isel({ORDER: orders.index(order)})
+
+    def orders(self, point: str) -> list[str]:
+        """The orders of theory that were computed at a point."""
+        own = self.predictions[point]
+        return [str(order) for order in own[ORDER].values] if ORDER in own.dims else []
+
+    @property
+    def replicates(self) -> int:
+        """Replicates behind every point: the fewest of them."""
+        return min(self.replicates_at(point) for point in self.points)
+
+    def replicates_at(self, point: str) -> int:
+        """Replicates behind a point's estimates."""
+        return int(self.estimates[point].attrs.get("replicates", 0))
+
+    def batches(self, point: str) -> int:
+        """Batches of a point's estimates."""
+        return int(self.estimates[point].sizes.get(BATCH, 0))
+
+    def table(self, order: str = "first") -> pd.DataFrame:
+        """One row a point: name, coordinates, and for every scalar term three columns.
+
+        ``<term>`` and ``<term>_mcse`` are the simulation's mean over batches and its Monte Carlo
+        standard error, ``<term>_theory`` the prediction; ``n_eff`` is the mean over queries and
+        heads, ``batches`` and ``replicates`` what was done.
+
+        Args:
+            order: of the predictions.
+        """
+        rows = []
+        for name in self.points:
+            estimate = self.estimates[name]
+            prediction = self.prediction(name, order)
+            row: dict[str, Any] = {"name": name, **self.coordinates[name]}
+            for term in SCALARS:
+                if term in estimate:
+                    row[term] = float(np.mean(estimate[term].values))
+                    row[f"{term}_mcse"] = float(estimate[f"{term}_mcse"].values)
+                if term in prediction:
+                    row[f"{term}_theory"] = float(prediction[term].values)
+            if "n_eff" in prediction:
+                row["n_eff"] = float(prediction["n_eff"].values.mean())
+            row["batches"] = self.batches(name)
+            row["replicates"] = int(estimate.attrs.get("replicates", 0))
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def pseudovalues(self, point: str, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
+        """Jackknife pseudo-values, one a batch, of a function of a point's scalar terms.
+
+        Args:
+            point: its name.
+            statistic: from the terms' means (``terms["mse"]``, …) to a number; elementwise.
+        """
+        own = self.estimates[point]
+        scalars = {str(k): v.values for k, v in own.data_vars.items() if v.dims == (BATCH,)}
+        return jackknife(scalars, statistic)
+
+
+def assembled(
+    data: Mapping[str, xr.Dataset],
+    coordinates: Coordinates,
+    problems: Mapping[str, Mapping[str, Any]],
+    provenance: Mapping[str, Any],
+) -> xr.Dataset:
+    """One road's results as they stand in memory and in the file.
+
+    Args:
+        data: point's name to its dataset.
+        coordinates: point's name to its coordinates.
+        problems: point's name to its whole problem, where it is on a grid.
+        provenance: of the run, kept as JSON in the attributes.
+    """
+    stacked = stack(data, coordinates)
+    entries = {
+        name: {"coordinates": dict(coordinates.get(name, {})), "problem": problems.get(name)}
+        for name in data
+    }
+    return stacked.assign_attrs(provenance=_json(provenance), points=_json(entries))
+
+
+def write(data: xr.Dataset, path: str | Path) -> None:
+    """Write one road's results, whole or not at all."""
+    with replacing(path) as temporary:
+        data.to_netcdf(temporary, engine="h5netcdf")
+
+
+def read(path: str | Path) -> xr.Dataset:
+    """One road's results in memory.
+
+    Raises:
+        InputError: the file is not there, or is no result of a run.
+    """
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as data:
+            loaded = data.load()
+        json.loads(loaded.attrs["provenance"])
+        json.loads(loaded.attrs["points"])
+        return loaded
+    except FileNotFoundError:
+        allowed = "a result file: run sims simulate and sims predict"
+        raise InputError(str(path), "no file", allowed) from None
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(str(path), type(error).__name__, "a result file of a run") from None
+
+
+def provenance(path: str | Path) -> dict[str, Any]:
+    """The provenance of a result file alone."""
+    try:
+        with xr.open_dataset(path, engine="h5netcdf") as root:
+            return dict(json.loads(root.attrs["provenance"]))
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(str(path), type(error).__name__, "a result file of a run") from None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, default=lambda v: np.asarray(v).tolist())

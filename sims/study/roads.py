@@ -1,0 +1,52 @@
+"""Both roads for the problem of one grid point, as the experiment file's settings ask for them."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from sims.simulation import estimate
+from sims.study.results import ORDER
+from sims.study.schema import SimulationSpec, TheorySpec
+from sims.study.specification import Problem
+from sims.terms import SCALARS
+from sims.theory import predict
+
+
+def estimate_terms(
+    problem: Problem,
+    settings: SimulationSpec,
+    resume: xr.Dataset | None = None,
+    progress: bool = False,
+) -> xr.Dataset:
+    """The terms by simulation; going on after the batches of ``resume``, if given."""
+    options = settings.model_dump(exclude={"seed", "max_batches", "decide"})
+    if settings.rel_mcse is not None:
+        options["max_batches"] = settings.max_batches or settings.batches
+    return estimate(*problem, settings.seed, progress=progress, resume=resume, **options)
+
+
+def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:
+    """The terms by theory, along ``order``.
+
+    Under ``both`` first order has every variable and exact theory its scalar terms with the bounds
+    on their errors, where the heads are no wider than ``exact_width``.
+    """
+    if settings.order != "both":
+        options: dict[str, Any] = {"rtol": settings.rtol} if settings.order == "exact" else {}
+        terms = predict(*problem, order=settings.order, **options)
+        return terms.expand_dims({ORDER: [settings.order]}, axis=0)
+    first = predict(*problem, order="first")
+    if settings.exact_width is not None and problem.heads.width > settings.exact_width:
+        return first.expand_dims({ORDER: ["first"]}, axis=0)
+    exact = predict(*problem, order="exact", rtol=settings.rtol)
+    return beside(first, exact[[k for s in SCALARS if s in exact for k in (s, f"{s}_error")]])
+
+
+def beside(first: xr.Dataset, exact: xr.Dataset) -> xr.Dataset:
+    """First-order and exact predictions of one problem along ``order``, NaN where one has none."""
+    empty = first.map(lambda values: xr.full_like(values, np.nan, dtype=float))
+    zero = exact.map(lambda values: xr.full_like(values, np.nan, dtype=float))
+    rows = [first.assign(zero.drop_vars(first.data_vars, errors="ignore")), empty.assign(exact)]
+    both = xr.concat(rows, ORDER, combine_attrs="override", join="exact")
+    return both.assign_coords({ORDER: ["first", "exact"]}).assign_attrs(first.attrs)

@@ -1,0 +1,182 @@
+"""The experiment file: its schema.
+
+One source for everything: the pydantic models below give the defaults, the validation and the
+JSON schema (``sims schema``).
+"""
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from sims.errors import InputError
+from sims.papers import MAIN
+from sims.validation import Strict, parse
+
+FIDELITIES = ("smoke", "standard", "paper")
+TestName = Literal[
+    "equivalence", "bound", "ordering", "identity", "rate", "remainder", "near_optimal", "law",
+    "exponent",
+]  # fmt: skip
+"""The tests of :data:`sims.judgement.tests.TESTS`."""
+
+
+class SimulationSpec(Strict):
+    """How much to simulate."""
+
+    seed: int = Field(default=0, ge=0)
+    replicates_per_batch: int = Field(default=32, ge=2)
+    batches: int = Field(default=16, ge=2, description="batches to run at least")
+    max_batches: int | None = Field(default=None, ge=2, description="limit; default: batches")
+    rel_mcse: float | None = Field(
+        default=None,
+        gt=0,
+        description="stop when every term's MCSE is below this share of it",
+    )
+    decide: Literal["no", "adaptive", "equal"] = Field(
+        default="no",
+        description="go on, up to max_batches, until every claim is decided: adaptive gives "
+        "batches to the points that open claims need, equal to all points alike",
+    )
+    negligible: float = Field(
+        default=1e-3,
+        ge=0,
+        description="share of the MSE below which a term does not hold up stopping",
+    )
+    precision: Literal["float32", "float64"] = "float32"
+    control_variate: bool = Field(
+        default=False,
+        description="take most of the spread out of the signal covariance, unbiased and without "
+        "theory; estimates need no longer be positive semidefinite (n >= 2)",
+    )
+    raw_labels: bool = Field(default=True, description="also estimate from drawn labels")
+    keep_queries: bool = Field(
+        default=False, description="keep estimates at every query, not only their average"
+    )
+
+
+class TheorySpec(Strict):
+    """Which theory to compute."""
+
+    order: Literal["first", "exact", "both"] = Field(
+        default="first", description="first order in 1/n, exact at every n, or one beside the other"
+    )
+    rtol: float | None = Field(
+        default=None,
+        gt=0,
+        description="accuracy asked of exact theory; 1e-4, or 1e-3 if the design is not Gaussian",
+    )
+    exact_width: int | None = Field(
+        default=None,
+        ge=1,
+        description="under `both`, the widest heads (d_k) for which exact theory is computed",
+    )
+
+
+class Range(Strict):
+    """Bounds on a fact of an effect."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+class ClaimSpec(Strict):
+    """A claim, its test and its margin, fixed before the run."""
+
+    id: str = Field(description="claim id, as `sims claims` lists them")
+    paper: str = Field(
+        default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
+    )
+    regime: str = Field(default="all", description="where it is tested")
+    statement: str
+    test: TestName = Field(description="how effects are held against the margin")
+    effects: str = Field(description="the family of effects, as effects.py names it")
+    where: dict[str, float | str | Range] = Field(
+        default_factory=dict,
+        description="which effects of the family: facts that they must have, or ranges of them",
+    )
+    sequential: bool = Field(
+        default=False,
+        description="intervals that hold whenever sampling stops, instead of t intervals for a "
+        "number of batches fixed beforehand",
+    )
+    expected: float | None = Field(
+        default=None, description="the slope or exponent that a rate or exponent claim states"
+    )
+    law: str | None = Field(default=None, description="the law that a law claim says predicts best")
+    scatter: float = Field(
+        default=0.0, ge=0, description="scatter about a law, a share of the value (law, exponent)"
+    )
+    margin: float = Field(ge=0)
+    level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
+    formula: str = Field(description="the section of docs/theory.md behind it")
+
+
+class FidelitySpec(Strict):
+    """What a fidelity changes: settings of simulation, theory and the experiment, problem, grid."""
+
+    simulation: dict[str, Any] = Field(default_factory=dict)
+    theory: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    problem: dict[str, Any] = Field(default_factory=dict, description="dotted path: value")
+    grid: list[dict[str, Any]] | None = None
+
+
+class ExperimentSpec(Strict):
+    """One experiment: one question.
+
+    The five texts follow the ADEMP plan for simulation studies (Morris, White & Crowther 2019,
+    doi:10.1002/sim.8086). ``grid`` is a list of blocks; a block maps dotted paths of the problem
+    to a list (swept; the block is the product of its lists) or to a value (set). A value that is no
+    scalar is a mapping with a ``label`` of its own, which is the point's coordinate; a list of
+    numbers is written ``{label: …, value: […]}``.
+    """
+
+    title: str
+    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
+    aim: str
+    data_generating_process: str
+    estimands: str
+    methods: str
+    performance_measures: str
+    problem: dict[str, Any] | None = Field(
+        default=None,
+        description="base problem; null when the experiment's own simulate.py makes it",
+    )
+    grid: list[dict[str, Any]] = Field(default=[{}])
+    simulation: SimulationSpec = SimulationSpec()
+    theory: TheorySpec = TheorySpec()
+    fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
+    claims: list[ClaimSpec] = Field(min_length=1)
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="free values for the experiment's own code"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _claims_have_a_paper(cls, data: object) -> object:
+        """A claim that names no paper is one of the experiment's."""
+        if not isinstance(data, dict) or "paper" not in data or "claims" not in data:
+            return data
+        claims = data["claims"] if isinstance(data["claims"], list) else []
+        filled = [{"paper": data["paper"], **c} if isinstance(c, dict) else c for c in claims]
+        return {**data, "claims": filled or data["claims"]}
+
+    def at(self, fidelity: str) -> FidelitySpec:
+        """The settings of a fidelity."""
+        if fidelity not in self.fidelities:
+            raise InputError("fidelity", fidelity, ", ".join(self.fidelities))
+        return self.fidelities[fidelity]  # type: ignore[index]
+
+    def simulation_at(self, fidelity: str) -> SimulationSpec:
+        """Simulation settings with the fidelity's changes."""
+        changed = self.simulation.model_dump() | self.at(fidelity).simulation
+        return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
+
+    def theory_at(self, fidelity: str) -> TheorySpec:
+        """Theory settings with the fidelity's changes."""
+        changed = self.theory.model_dump() | self.at(fidelity).theory
+        return parse(TheorySpec, changed, f"fidelities.{fidelity}.theory")
+
+    def settings_at(self, fidelity: str) -> dict[str, Any]:
+        """The experiment's own settings with the fidelity's changes."""
+        return self.settings | self.at(fidelity).settings

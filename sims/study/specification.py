@@ -1,0 +1,166 @@
+"""A problem as data: its schema, and the arrays it stands for.
+
+The choices for designs, targets, frames, kernels and queries, and their fields, are read off the
+registries of :mod:`sims.problem`, so a new entry there is at once allowed in every file.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import BaseModel, Field, create_model
+
+from sims.errors import InputError
+from sims.problem import (
+    DESIGNS,
+    FRAMES,
+    KERNELS,
+    QUERIES,
+    TARGETS,
+    Heads,
+    Task,
+    TrigonometricSeries,
+    redundant_views,
+)
+from sims.validation import Strict
+
+
+def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> Any:
+    """A union of models told apart by ``kind``: one for each entry, fields from its signature."""
+    members = []
+    for kind, factory in registry.items():
+        fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
+        for name, parameter in inspect.signature(factory).parameters.items():
+            if name in given:
+                continue
+            required = parameter.default is inspect.Parameter.empty
+            fields[name] = (_in_files(parameter.annotation), ... if required else parameter.default)
+        members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
+    return Annotated[reduce(or_, members), Field(discriminator="kind")]
+
+
+def _in_files(annotation: Any) -> Any:
+    """The type of a factory's argument in a file: an array is checked where it is made."""
+    arrays = (inspect.Parameter.empty, ArrayLike, ArrayLike | None)
+    return Any if annotation in arrays else annotation
+
+
+def _arguments(choice: BaseModel) -> dict[str, Any]:
+    return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
+
+
+def _called(factory: Callable[..., Any], choice: BaseModel, **given: Any) -> Any:
+    """The factory's result; of ``given`` it gets what it has parameters for."""
+    taken = inspect.signature(factory).parameters
+    fitting = {name: value for name, value in given.items() if name in taken}
+    return factory(**fitting, **_arguments(choice))
+
+
+def _redundant_views(noise: float, correlation: float = 0.0) -> None:
+    """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
+
+
+if TYPE_CHECKING:  # the unions exist only at run time
+    DesignChoice = Any
+    TargetChoice = Any
+    FramesChoice = Any
+    QueriesChoice = Any
+else:
+    DesignChoice = _union(
+        {**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",)
+    )
+    TargetChoice = _union(TARGETS, "Target", ("dimension",))
+    FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
+    QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
+
+
+class HeadsSpec(Strict):
+    """The heads: H frames of width d_k, a kernel and a bandwidth (one, or one a head)."""
+
+    count: int = Field(ge=1, description="H, number of heads")
+    width: int = Field(ge=1, description="d_k, dimension of a head")
+    frames: FramesChoice | None = Field(
+        default=None,
+        description="subspaces; left out only with design.kind redundant_views",
+    )
+    kernel: Literal[tuple(KERNELS)] = "gaussian"  # type: ignore[valid-type]
+    bandwidth: float | list[float] = Field(description="b > 0; softmax: temperature b²")
+
+
+class Problem(NamedTuple):
+    """What both roads take."""
+
+    task: Task
+    heads: Heads
+    n: int
+    queries: Any
+
+
+class ProblemSpec(Strict):
+    """A problem as data.
+
+    With ``design.kind: redundant_views``, ``dimension`` is the latent dimension r; the ambient
+    dimension is then r + H·d_k, the target is a function of the latent coordinates, and queries
+    have ξ = 0.
+    """
+
+    dimension: int = Field(ge=1, description="d, dimension of the keys")
+    design: DesignChoice = Field(description="law of the keys")
+    target: TargetChoice = Field(description="regression function m")
+    noise_sd: float = Field(ge=0, description="σ")
+    heads: HeadsSpec
+    n: int = Field(ge=1, description="number of keys")
+    queries: QueriesChoice
+
+    def build(self) -> Problem:
+        """The arrays.
+
+        Raises:
+            InputError: the parts do not fit together, or a value is out of its range.
+        """
+        try:
+            return self._build()
+        except TypeError as error:
+            # A list where a number is expected and the like, seen only when arrays are made.
+            raise InputError(
+                "problem", str(error), "numbers and lists as in `sims schema`"
+            ) from None
+
+    def _build(self) -> Problem:
+        heads, design, target = self.heads, self.design, self.target
+        queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
+        series = TARGETS[target.kind](self.dimension, **_arguments(target))
+        if design.kind == "redundant_views":
+            if heads.frames is not None:
+                raise InputError(
+                    "heads.frames", heads.frames.kind, "nothing (views set the frames)"
+                )
+            law, frames = redundant_views(
+                self.dimension, heads.count, heads.width, **_arguments(design)
+            )
+            extra = law.dimension - self.dimension
+            series = TrigonometricSeries(
+                series.amplitude,
+                np.pad(np.asarray(series.frequency), ((0, 0), (0, extra))),
+                series.phase,
+            )
+            queries = np.pad(np.asarray(queries), ((0, 0), (0, extra)))
+        else:
+            if heads.frames is None:
+                raise InputError("heads.frames", None, ", ".join(FRAMES))
+            law = _called(DESIGNS[design.kind], design, dimension=self.dimension)
+            if law.dimension != self.dimension:
+                raise InputError("design.dimension", law.dimension, f"{self.dimension}")
+            frames = FRAMES[heads.frames.kind](
+                self.dimension, heads.count, heads.width, **_arguments(heads.frames)
+            )
+        return Problem(
+            Task(law, series, self.noise_sd),
+            Heads(frames, heads.kernel, heads.bandwidth),
+            self.n,
+            queries,
+        )

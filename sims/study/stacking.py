@@ -1,0 +1,161 @@
+"""Datasets of single grid points as one labelled dataset along ``point``, and back.
+
+Points may differ in sizes (batches, heads) and in which variables they have. A variable is padded
+with NaN (text with "") to the largest point, and cut again when a single point is asked for; a
+coordinate along another dimension is that of the point with the longest one, of which the others
+must be beginnings.
+"""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from sims.errors import InputError
+
+POINT = "point"
+Scalar = str | float | int | bool | None
+
+
+def stack(
+    data: Mapping[str, xr.Dataset], coordinates: Mapping[str, Mapping[str, Scalar]]
+) -> xr.Dataset:
+    """One dataset of all points.
+
+    Args:
+        data: point's name to its dataset. A variable has the same dimensions at all points.
+        coordinates: point's name to its coordinates, the same names at every point.
+
+    Returns:
+        Variables (point, …), coordinates along ``point``, and in the attribute ``structure`` what
+        :func:`unstack` needs to give points back: sizes, variables and attributes.
+
+    Raises:
+        InputError: a variable's dimensions, or a coordinate's values, differ between points.
+    """
+    sizes: dict[str, int] = {}
+    for dataset in data.values():
+        for dim, size in dataset.sizes.items():
+            sizes[str(dim)] = max(sizes.get(str(dim), 0), size)
+    shared: dict[str, xr.Variable] = {}
+    varying: dict[str, dict[str, xr.Variable]] = {}
+    for name, dataset in data.items():
+        for key, variable in dataset.variables.items():
+            if key in dataset.dims:
+                shared[str(key)] = _longer(str(key), shared.get(str(key)), variable)
+            else:
+                varying.setdefault(str(key), {})[name] = variable
+    variables = {key: _padded(key, of, list(data), sizes) for key, of in varying.items()}
+    stacked = xr.Dataset(variables, {POINT: list(data), **shared})
+    stacked = stacked.assign_coords(_labels(coordinates, list(data), set(stacked.variables)))
+    stacked.attrs["structure"] = json.dumps([_structure(d) for d in data.values()])
+    return stacked
+
+
+def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
+    """The points of :func:`stack`'s result, each with its own variables, sizes and attributes."""
+    structures = json.loads(stacked.attrs["structure"])
+    return {
+        str(name): _cut(stacked, place, structure)
+        for place, (name, structure) in enumerate(
+            zip(stacked[POINT].values, structures, strict=True)
+        )
+    }
+
+
+def _cut(stacked: xr.Dataset, place: int, structure: Mapping[str, Any]) -> xr.Dataset:
+    sizes, variables = structure["sizes"], {}
+    for key in structure["variables"]:
+        variable = stacked.variables[key]
+        dims = variable.dims[1:]
+        corner = tuple(slice(sizes[d]) for d in dims)
+        variables[key] = (dims, variable.values[place][corner], variable.attrs)
+    coordinates = {
+        key: (key, stacked.variables[key].values[: sizes[key]], stacked.variables[key].attrs)
+        for key in structure["coordinates"]
+    }
+    return xr.Dataset(variables, coordinates, structure["attributes"])
+
+
+def _structure(dataset: xr.Dataset) -> dict[str, object]:
+    return {
+        "sizes": {str(d): n for d, n in dataset.sizes.items()},
+        "variables": [str(k) for k in dataset.variables if k not in dataset.dims],
+        "coordinates": [str(k) for k in dataset.coords if k in dataset.dims],
+        "attributes": {str(k): np.asarray(v).tolist() for k, v in dataset.attrs.items()},
+    }
+
+
+def _longer(key: str, known: xr.Variable | None, variable: xr.Variable) -> xr.Variable:
+    """The longer of two coordinates, of which the other is the beginning."""
+    if known is None:
+        return variable
+    longer, shorter = (known, variable) if known.size >= variable.size else (variable, known)
+    if not np.array_equal(longer.values[: shorter.size], shorter.values):
+        raise InputError(
+            f"coordinate {key}", shorter.values.tolist(), "the same values at every point"
+        )
+    return longer
+
+
+def _padded(
+    key: str, of: Mapping[str, xr.Variable], points: list[str], sizes: Mapping[str, int]
+) -> xr.Variable:
+    """The variable along ``point``, each point's values in the corner of its place."""
+    first = next(iter(of.values()))
+    dims = first.dims
+    if any(variable.dims != dims for variable in of.values()):
+        raise InputError(f"variable {key}", [v.dims for v in of.values()], "the same at all points")
+    shape = tuple(sizes[str(d)] for d in dims)
+    whole = len(of) == len(points) and all(v.shape == shape for v in of.values())
+    if whole:
+        values = np.stack([of[name].values for name in points])
+    elif first.dtype.kind in "OUS":
+        values = np.full((len(points), *shape), "", dtype=object)
+    else:
+        values = np.full((len(points), *shape), np.nan)
+    if not whole:
+        for place, name in enumerate(points):
+            if name in of:
+                corner = tuple(slice(n) for n in of[name].shape)
+                values[place, ...][corner] = of[name].values
+    if values.dtype.kind in "OU":
+        values = values.astype(object)
+    return xr.Variable((POINT, *dims), values, first.attrs)
+
+
+def _labels(
+    coordinates: Mapping[str, Mapping[str, Scalar]], points: list[str], taken: set[object]
+) -> dict[str, tuple[str, np.ndarray]]:
+    """Coordinates along ``point``, by short names; a number that is missing is NaN, a text ""."""
+    paths = list(dict.fromkeys(path for name in points for path in coordinates.get(name, {})))
+    out: dict[str, tuple[str, np.ndarray]] = {}
+    for path, name in short_names(paths, {str(t) for t in taken}).items():
+        column = [coordinates.get(point, {}).get(path) for point in points]
+        numeric = all(isinstance(v, int | float) or v is None for v in column)
+        whole = all(isinstance(v, int) for v in column)
+        values = [(np.nan if numeric else "") if v is None else v for v in column]
+        kind = int if whole else float if numeric else object
+        out[name] = (POINT, np.array([v if numeric else str(v) for v in values], kind))
+    return out
+
+
+def short_names(paths: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Dotted path to its shortest unambiguous name: ``heads.frames.angle`` is ``angle``.
+
+    Args:
+        paths: dotted paths.
+        taken: names that stand for something else.
+    """
+    out: dict[str, str] = {}
+    for path in paths:
+        parts = path.split(".")
+        for k in range(1, len(parts) + 1):
+            name = "_".join(parts[-k:])
+            rivals = [p for p in paths if p != path and p.split(".")[-k:] == parts[-k:]]
+            if not rivals and name not in taken and name != "kind":
+                break
+        out[path] = name if name not in taken else f"{name}_value"
+    return out

@@ -1,0 +1,117 @@
+"""Units of a simulation: what an experiment estimates at each of its points.
+
+Without a ``simulate.py`` the units are the points of the grid, each the Nadaraya–Watson ensemble of
+its problem. An experiment off that road names its own, as samplers for the driver; it gets keys,
+batches, devices, checkpoints, resumption and stopping from there.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import xarray as xr
+
+from sims.errors import InputError
+from sims.identity import digest
+from sims.montecarlo import Sampler, run
+from sims.study.experiment import Experiment, Point
+from sims.study.schema import SimulationSpec
+from sims.study.stacking import Scalar
+
+
+class Unit(ABC):
+    """One point of an experiment, to be simulated."""
+
+    coordinates: Mapping[str, Scalar]
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """What it is, apart from the simulation's settings; in the name of its checkpoint."""
+
+    @abstractmethod
+    def estimate(
+        self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
+    ) -> xr.Dataset:
+        """Its batches, those of ``resume`` included."""
+
+
+@dataclass(frozen=True)
+class GridUnit(Unit):
+    """The Nadaraya–Watson ensemble of a grid point."""
+
+    point: Point
+
+    @property
+    def coordinates(self) -> Mapping[str, Scalar]:  # type: ignore[override]
+        """Those of the point."""
+        return self.point.coordinates
+
+    @property
+    def identity(self) -> str:
+        return self.point.digest
+
+    def estimate(
+        self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
+    ) -> xr.Dataset:
+        from sims.study.roads import estimate_terms
+
+        return estimate_terms(self.point.spec.build(), settings, resume, progress)
+
+
+@dataclass(frozen=True)
+class SampledUnit(Unit):
+    """A sampler of the experiment's own.
+
+    Attributes:
+        sampler: what one batch is.
+        coordinates: of the point: name to a scalar or a label.
+        replicates: replicates a batch; None takes those of the file.
+        stream: numbers folded into the seed, so that units have draws of their own; units of equal
+            streams share them.
+    """
+
+    sampler: Sampler
+    coordinates: Mapping[str, Scalar] = field(default_factory=dict)
+    replicates: int | None = None
+    stream: tuple[int, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        return digest(self.sampler.identity(), self.replicates, self.stream)
+
+    def estimate(
+        self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
+    ) -> xr.Dataset:
+        limit = settings.max_batches or settings.batches
+        return run(
+            self.sampler,
+            settings.seed,
+            replicates_per_batch=self.replicates or settings.replicates_per_batch,
+            batches=settings.batches,
+            rel_mcse=settings.rel_mcse,
+            max_batches=None if settings.rel_mcse is None else limit,
+            negligible=settings.negligible,
+            stream=self.stream,
+            resume=resume,
+            progress=progress,
+        )
+
+
+def grid_units(experiment: Experiment) -> dict[str, Unit]:
+    """The units of the grid's points, by name."""
+    return {point.name: GridUnit(point) for point in experiment.points}
+
+
+def units_of(experiment: Experiment) -> dict[str, Unit]:
+    """All units of an experiment: its own, if it has a ``simulate.py``, or those of its grid.
+
+    Raises:
+        InputError: it has neither.
+    """
+    module = experiment.module("simulate")
+    units: dict[str, Unit] = grid_units(experiment) if module is None else module.units(experiment)
+    if not units:
+        allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
+        raise InputError("problem", None, allowed)
+    return units

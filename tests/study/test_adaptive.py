@@ -1,0 +1,124 @@
+"""Sampling until claims are decided: who gets batches, when it stops, and that it is repeatable."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.judgement.intervals import sequence_half_width
+from sims.study.adaptive import sample_until_decided
+from sims.study.experiment import Experiment
+from sims.study.results import Results
+from sims.study.schema import ExperimentSpec
+from sims.terms import add_mcse
+from sims.validation import parse
+
+MEANS, MARGIN = {"easy": 0.0, "hard": 0.85, "outside": 3.0, "at the margin": 1.0}, 1.0
+
+
+def batches(name, count):
+    """The first batches of a point: the same numbers however many are asked for."""
+    rng = np.random.default_rng(list(MEANS).index(name))
+    data = xr.Dataset({"mse": ("batch", rng.normal(MEANS[name], 1.0, 4096)[:count])})
+    return add_mcse(data).assign_attrs(batches=count, replicates=count, replicates_per_batch=1)
+
+
+EXPERIMENT = {
+    "title": "t", "aim": "a", "data_generating_process": "d", "estimands": "e", "methods": "m",
+    "performance_measures": "p", "fidelities": {"standard": {}},
+    "claims": [
+        {"id": "c", "statement": "s", "test": "equivalence", "effects": "means",
+         "sequential": True, "margin": MARGIN, "formula": "f"}
+    ],
+}  # fmt: skip
+EFFECTS = """
+from sims.effects import of_batches
+
+
+def effects(results):
+    values = {p: d["mse"].values for p, d in results.estimates.items()}
+    return {"means": [of_batches(p, v, p) for p, v in values.items()]}
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    (tmp_path / "effects.py").write_text(EFFECTS)
+
+    def go(names, limit=4096, decide="adaptive", held=None, claims=1, start=None):
+        settings = {"batches": 16, "max_batches": limit, "decide": decide}
+        spec = parse(ExperimentSpec, EXPERIMENT | {"simulation": settings}, "file")
+        experiment = Experiment(tmp_path, spec)
+        grown = []
+
+        def extend(name, data, count):
+            assert data.sizes["batch"] < count
+            grown.append(name)
+            return batches(name, count)
+
+        start = {name: batches(name, (start or {}).get(name, 16)) for name in names}
+        results = Results("e", "standard", start, {}, {}, {}, {}, {})
+        estimates = sample_until_decided(experiment, results, held or start, claims, extend)
+        return {n: d.sizes["batch"] for n, d in estimates.items()}, grown, estimates
+
+    return go
+
+
+def test_only_open_points_grow(run):
+    sizes, grown, _ = run(["easy", "hard"])
+    assert sizes["easy"] < 64 < sizes["hard"]
+    assert grown.count("hard") > grown.count("easy")
+
+
+def test_one_point_outside_settles_the_claim(run):
+    assert run(["easy", "hard", "outside"])[0] == dict.fromkeys(["easy", "hard", "outside"], 16)
+
+
+def test_equal_allocation_needs_more(run):
+    adaptive_sizes, equal = (run(["easy", "hard"], decide=d)[0] for d in ("adaptive", "equal"))
+    assert equal["easy"] == equal["hard"]
+    assert sum(adaptive_sizes.values()) < sum(equal.values())
+
+
+def test_equal_allocation_levels_what_precision_asked_for(run):
+    """Points that began with more, as under rel_mcse, and a claim that is settled at once."""
+    assert run(["easy", "outside"], decide="equal", start={"easy": 40})[0] == {
+        "easy": 40,
+        "outside": 40,
+    }
+
+
+def test_more_claims_take_more_batches(run):
+    assert run(["hard"], claims=100)[0]["hard"] > run(["hard"])[0]["hard"]
+
+
+def test_it_stops_at_the_limit(run):
+    assert run(["hard"], limit=200)[0] == {"hard": 200}
+
+
+def test_a_claim_out_of_reach_is_let_be(run):
+    """Its interval cannot leave the margin with what may be spent: nothing more is spent on it."""
+    sizes, _, _ = run(["easy", "at the margin"])
+    assert sizes["easy"] <= 32
+    assert 100 < sizes["at the margin"] < 4096
+
+
+def test_no_great_overshoot(run):
+    """Little more than the first multiple of 8 at which the point would have been settled."""
+    spent = run(["hard"])[0]["hard"]
+
+    def settled(count):
+        data = batches("hard", count)["mse"].values
+        mean, error = data.mean(), data.std(ddof=1) / np.sqrt(count)
+        return mean + sequence_half_width(error, count, 0.05) <= MARGIN
+
+    first = next(b for b in range(16, 4096, 8) if settled(b))
+    assert first <= spent <= 1.5 * first + 8
+
+
+def test_batches_drawn_before_change_nothing(run):
+    fresh, _, data = run(["easy", "hard"])
+    longer = {name: batches(name, 4096) for name in fresh}
+    again, grown, repeated = run(["easy", "hard"], held=longer)
+    assert (again, grown) == (fresh, [])
+    for name in fresh:
+        xr.testing.assert_identical(data[name], repeated[name])

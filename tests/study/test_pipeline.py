@@ -1,0 +1,142 @@
+"""What each step depends on, and the Snakefile."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sims.study.code import STEPS
+
+ROOT = Path(__file__).parents[2]
+STUB = """#!/bin/sh
+for last; do :; done
+touch "$last"
+case $1 in plot) touch "${last%.pdf}.png" "${last%.pdf}.svg" "$(dirname "$last")/caption.md" ;; esac
+"""
+PRINT = """
+from pathlib import Path
+from sims.study.code import STEPS, digest
+import sys
+for step in STEPS: print(step, digest(step, Path("experiments/angles"), "smoke"))
+heavy = {"jax", "xarray", "numpy"} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """The code in a folder of its own, to be edited."""
+    for name in ("sims", "profiles", "experiments/angles"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+    text = (ROOT / "Snakefile").read_text(encoding="utf-8")
+    lines = ['shell.prefix("PATH=./bin:$PATH; ")' if x.startswith("shell.prefix") else x
+             for x in text.splitlines()]  # fmt: skip
+    (tmp_path / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "sims").write_text(STUB)
+    (tmp_path / "bin" / "sims").chmod(0o755)
+    return tmp_path
+
+
+def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    done = _run(folder, "-c", PRINT)
+    assert done.returncode == 0, done.stderr
+    return dict(line.split() for line in done.stdout.splitlines())
+
+
+def _edit(path: Path, old: str = "", new: str = "# edited\n") -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1) if old else text + new, encoding="utf-8")
+
+
+YAML, EFFECTS = "experiments/angles/experiment.yaml", "experiments/angles/effects.py"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "changed"),
+    [
+        ("sims/figures/style.py", "", "# edited\n", {"plot"}),
+        ("sims/simulation/engine.py", "", "# edited\n", {"simulate", "audit"}),
+        ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate", "audit"}),
+        ("sims/montecarlo/driver.py", "", "# edited\n", {"simulate", "audit"}),
+        ("sims/theory/__init__.py", "", "# edited\n", {"predict", "audit"}),
+        ("sims/problem/kernels.py", "", "# edited\n", {"simulate", "predict", "audit"}),
+        ("sims/judgement/decide.py", "", "# edited\n", {"judge", "audit", "ledger"}),
+        ("sims/report/page.html.j2", "", " ", {"report"}),
+        ("sims/errors.py", "", "# edited\n", set()),
+        ("sims/cli/decompose.py", "", "# edited\n", set()),
+        (EFFECTS, "", "# edited\n", {"judge", "plot"}),
+        ("experiments/angles/figure.py", "", "# edited\n", {"plot"}),
+        ("experiments/angles/caption.md", "", "x", {"plot"}),
+        (YAML, "title: ", "title: New ", {"plot"}),
+        (YAML, "margin: 0.05", "margin: 0.04", {"judge"}),
+        (YAML, "seed: 7", "seed: 8", {"simulate"}),
+        (YAML, "noise_sd: 1", "noise_sd: 2", {"simulate", "predict"}),
+        (YAML, "replicates_per_batch: 4", "replicates_per_batch: 6", {"simulate"}),
+        (YAML, "problem: {n: 4096", "problem: {n: 8192", set()),  # of another fidelity
+    ],
+)
+def test_digests_follow_what_a_step_depends_on(copy, path, old, new, changed):
+    before = _digests(copy)
+    assert set(before) == set(STEPS)
+    _edit(copy / path, old, new)
+    after = _digests(copy)
+    assert {step for step in before if before[step] != after[step]} == changed
+
+
+def _rules(folder: Path) -> set[str]:
+    done = _run(folder, "-m", "snakemake", "-n", "--config", "fidelity=smoke")
+    assert done.returncode == 0, done.stderr
+    lines = (done.stdout + done.stderr).splitlines()
+    return {name for x in lines for name in STEPS if x.split()[:1] == [name]}
+
+
+@pytest.mark.slow
+def test_snakemake_reruns_what_changed_and_nothing_else(copy):
+    done = _run(copy, "-m", "snakemake", "--config", "fidelity=smoke")
+    assert done.returncode == 0, done.stderr
+    assert (copy / "results/smoke/report.html").is_file()
+    assert _rules(copy) == set()
+    _edit(copy / "sims/figures/style.py")
+    assert _rules(copy) == {"plot", "report"}
+    _edit(copy / "sims/simulation/engine.py")
+    assert _rules(copy) >= {"simulate", "judge", "plot", "ledger", "report"}
+    assert "predict" not in _rules(copy)
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("fidelity=fine", "fidelity: got 'fine'; allowed: smoke, standard, paper"),
+        ("experiment=none", "experiment: got 'none'; allowed: angles"),
+        ("fidelty=smoke", "--config: got 'fidelty'"),
+    ],
+)
+def test_bad_configuration_is_one_line(copy, config, words):
+    done = _run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", config)
+    lines = [x for x in done.stderr.splitlines() if not x.startswith("Using ")]
+    assert done.returncode == 2
+    assert len(lines) == 1
+    assert words in lines[0]
+
+
+def test_a_folder_name_cannot_reach_a_shell(copy):
+    shutil.copytree(copy / "experiments/angles", copy / "experiments/a;touch PWNED")
+    done = _run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", "fidelity=smoke")
+    assert done.returncode == 2
+    assert "folder of an experiment: got 'a;touch PWNED'; allowed: letters" in done.stderr

@@ -1,0 +1,132 @@
+"""Other seeds: what counts as a verdict that turned."""
+
+import json
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from sims.errors import InputError
+from sims.judgement import Verdict, write_verdicts
+from sims.study import reseeding
+from sims.study.experiment import load_experiment
+from sims.study.reseeding import compare, reseed
+
+ROW = Verdict("c", "e", "one", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.95, 8, "why", 0.01)
+
+
+def ledger(*kinds):
+    return [
+        replace(ROW, regime=regime, verdict=kind)
+        for regime, kind in zip(("one", "two", "three"), kinds, strict=True)
+    ]
+
+
+def test_only_supported_against_refuted_is_a_turn():
+    base = ledger("supported", "refuted", "inconclusive")
+    others = [
+        ledger("supported", "inconclusive", "supported"),
+        ledger("inconclusive", "refuted", "refuted"),
+        ledger("supported", "supported", "inconclusive"),
+    ]
+    comparison = compare(base, others)
+    assert [row["turned"] for row in comparison["rows"]] == [False, True, True]
+    assert comparison["turned"] == 2
+    assert comparison["judged"] == 9
+    assert comparison["inconclusive"] == 3
+    assert comparison["rows"][0]["verdicts"] == {"supported": 2, "inconclusive": 1}
+
+
+def test_a_missing_verdict_is_seen():
+    comparison = compare(ledger("supported", "refuted", "refuted"), [[replace(ROW, regime="one")]])
+    assert [row["verdicts"] for row in comparison["rows"]] == [
+        {"supported": 1}, {"missing": 1}, {"missing": 1},
+    ]  # fmt: skip
+
+
+def test_an_experiment_that_was_not_run_is_left_out():
+    base = [ROW, replace(ROW, experiment="other")]
+    comparison = compare(base, [[ROW], [ROW]])
+    assert [row["experiment"] for row in comparison["rows"]] == ["e"]
+    assert comparison["judged"] == 2
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A finished run of two experiments with one claim each; steps that only note their calls."""
+    monkeypatch.chdir(tmp_path)
+    rows = {name: replace(ROW, experiment=name, p_value=1e-9) for name in ("one", "two")}
+    for name, row in rows.items():
+        folder = Path("experiments", name)
+        folder.mkdir(parents=True)
+        (folder / "experiment.yaml").write_text("claims: []")
+        home = Path("results/smoke", name)
+        home.mkdir(parents=True)
+        (home / "theory.nc").write_text("predictions")
+        write_verdicts([row], home / "verdicts.json")
+    write_verdicts(rows.values(), "results/smoke/ledger.json")
+    calls = []
+
+    def load(name, fidelity, offset):
+        return SimpleNamespace(name=name, folder=Path(name), seed_offset=offset, learns=False)
+
+    def simulate(experiment, output, theory):
+        calls.append((experiment.name, experiment.seed_offset))
+        assert theory.read_text() == "predictions"
+        output.write_text("batches")
+
+    def judge(experiment, simulation, theory, output):
+        kind = "refuted" if (experiment.name, experiment.seed_offset) == ("two", 2) else "supported"
+        write_verdicts([replace(rows[experiment.name], verdict=kind)], output)
+
+    monkeypatch.setattr(reseeding.runner, "simulate", simulate)
+    monkeypatch.setattr(reseeding.runner, "judge", judge)
+    monkeypatch.setattr(reseeding, "load_experiment", load)
+    monkeypatch.setattr(reseeding, "claims_by_paper", lambda: {"2605.20271": 2})
+    monkeypatch.setattr(reseeding.code, "digest", lambda *_: "code")
+
+    def go(count, *names):
+        reseed(Path("results/smoke"), "smoke", names, count)
+        done, calls[:] = list(calls), []
+        return done, json.loads(Path("results/smoke/seeds.json").read_text())
+
+    return go
+
+
+def test_experiments_one_by_one_and_more_seeds(run):
+    done, comparison = run(1, "one")
+    assert done == [("one", 1)]
+    assert (comparison["judged"], comparison["turned"]) == (1, 0)
+    assert (
+        comparison["ledger"] == sha256(Path("results/smoke/ledger.json").read_bytes()).hexdigest()
+    )
+    done, comparison = run(2)
+    assert done == [("one", 2), ("two", 1), ("two", 2)]  # what was done is kept
+    assert (comparison["judged"], comparison["turned"]) == (4, 1)
+    (turned,) = (row for row in comparison["rows"] if row["turned"])
+    assert (turned["experiment"], turned["verdicts"]) == ("two", {"supported": 1, "refuted": 1})
+    assert not list(Path("results/smoke/seeds").glob("**/*.nc"))
+    assert run(2)[0] == []
+
+
+def test_edited_code_is_run_again(run, monkeypatch):
+    run(1, "one")
+    monkeypatch.setattr(reseeding.code, "digest", lambda *_: "other code")
+    assert run(1, "one")[0] == [("one", 1)]
+
+
+def test_an_unknown_experiment_is_named(run):
+    with pytest.raises(InputError, match="three"):
+        run(1, "three")
+
+
+def test_learned_heads_start_from_other_seeds():
+    own, moved = (
+        load_experiment("experiments/specialization", seed_offset=offset) for offset in (0, 2)
+    )
+    assert moved.simulation.seed == own.simulation.seed + 2
+    assert moved.settings["seeds"]["first"] == own.settings["seeds"]["first"] + 2000
+    assert own.learns
+    assert not load_experiment("experiments/angles").learns

@@ -1,0 +1,104 @@
+"""Results in memory and on disk: what is written comes back, with coordinates to select by."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.errors import InputError
+from sims.estimates import mean_and_error
+from sims.study.results import Results, assembled, provenance, read, write
+from sims.study.stacking import short_names, stack, unstack
+
+
+def _dataset(batches: int, heads: int) -> xr.Dataset:
+    rng = np.random.default_rng(batches)
+    data = xr.Dataset(
+        {
+            "mse": ("batch", rng.normal(size=batches)),
+            "pair": (("batch", "head", "head2"), rng.normal(size=(batches, heads, heads))),
+            "n_eff": (("query", "head"), rng.normal(size=(3, heads))),
+            "label": ("head", [f"h{i}" for i in range(heads)]),
+        },
+        coords={"head": np.arange(heads) * 2},
+        attrs={"replicates": np.int64(batches * 4), "stopped": "limit", "rel": 0.5},
+    )
+    return data.assign(mse_mcse=data["mse"].std() / 2)
+
+
+COORDINATES = {
+    f"{i:04d}": {"heads.frames.angle": 30 * i, "heads.kernel": "gaussian", "target.kind": None}
+    for i in range(6)
+}
+POINTS = {name: _dataset(4 + 4 * (i % 2), 2 + i // 3) for i, name in enumerate(COORDINATES)}
+
+
+def test_result_files_round_trip(tmp_path):
+    origin = {"road": "simulation", "x": None}
+    write(assembled(POINTS, COORDINATES, {}, origin), tmp_path / "a" / "r.nc")
+    data = read(tmp_path / "a" / "r.nc")
+    assert provenance(tmp_path / "a" / "r.nc") == origin
+    for name, dataset in unstack(data).items():
+        xr.testing.assert_identical(dataset, POINTS[name])
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["r.nc"]  # nothing temporary is left
+
+
+def test_files_open_as_labelled_data(tmp_path):
+    write(assembled(POINTS, COORDINATES, {}, {}), tmp_path / "r.nc")
+    with xr.open_dataset(tmp_path / "r.nc") as data:
+        chosen = data.set_xindex("angle").sel(angle=60)
+        np.testing.assert_array_equal(chosen["mse"].values[:4], POINTS["0002"]["mse"].values)
+        assert np.isnan(chosen["mse"].values[4:]).all()  # padded to the longest point
+        assert list(data["kernel"].values) == ["gaussian"] * 6
+
+
+def test_short_names_are_unambiguous():
+    paths = ["heads.frames.angle", "heads.count", "queries.count", "target.kind", "n"]
+    assert short_names(paths, {"n"}) == {
+        "heads.frames.angle": "angle", "heads.count": "heads_count",
+        "queries.count": "queries_count", "target.kind": "target_kind", "n": "n_value",
+    }  # fmt: skip
+
+
+def test_a_variable_has_the_same_dimensions_at_all_points():
+    one, other = xr.Dataset({"v": ("a", [1.0])}), xr.Dataset({"v": ("b", [1.0])})
+    with pytest.raises(InputError, match="variable v"):
+        stack({"one": one, "other": other}, {})
+    first, second = (xr.Dataset(coords={"a": [x, 2.0]}) for x in (0.0, 1.0))
+    with pytest.raises(InputError, match="coordinate a"):
+        stack({"one": first, "other": second}, {})
+
+
+def test_text_and_missing_variables_come_back():
+    points = {"a": xr.Dataset({"t": "x", "n": 3}), "b": xr.Dataset({"v": ("k", [1.0, 2.0])})}
+    back = unstack(stack(points, {}))
+    for name, dataset in points.items():
+        assert set(back[name].variables) == set(dataset.variables)
+    assert str(back["a"]["t"].values) == "x"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not netcdf"])
+def test_unreadable_result_is_an_input_error(tmp_path, content):
+    if content is not None:
+        (tmp_path / "r.nc").write_bytes(content)
+    with pytest.raises(InputError):
+        read(tmp_path / "r.nc")
+
+
+def test_pseudovalues_give_paired_contrasts():
+    a, b = _dataset(16, 2), _dataset(16, 2)
+    both = Results("e", "smoke", {"a": a, "b": b}, {}, {}, {}, {}, {})
+    linear = both.pseudovalues("a", lambda terms: 3 * terms["mse"])
+    np.testing.assert_allclose(linear, 3 * a["mse"].values)
+    mean, error = mean_and_error(linear)
+    assert mean == pytest.approx(3 * float(a["mse"].mean()))
+    assert error == pytest.approx(3 * float(a["mse"].std(ddof=1)) / 4)
+
+
+def test_orders_of_theory():
+    data = xr.Dataset({"mse": ("order", [1.0, 2.0])}, {"order": ["first", "exact"]})
+    only = data.isel(order=[0])
+    results = Results("e", "smoke", {}, {"a": data, "b": only}, {}, {}, {}, {})
+    assert [float(results.prediction("a", o)["mse"]) for o in ("first", "exact")] == [1.0, 2.0]
+    assert results.orders("b") == ["first"]
+    with pytest.raises(InputError, match="order at point b: got 'exact'; allowed: first"):
+        results.prediction("b", "exact")
