@@ -10,7 +10,7 @@ import yaml
 from sims.errors import InputError
 from sims.papers import MAIN, PAPERS, PaperClaim, claim_of, paper_of, papers
 from sims.study.code import FIDELITIES
-from sims.study.experiment import experiments, load_experiment
+from sims.study.experiment import load_experiment
 from sims.study.schema import ExperimentSpec
 from sims.validation import parse
 
