@@ -4,17 +4,18 @@ The checks compute in NumPy: in JAX each would compile a kernel of its own at ev
 """
 
 import zlib
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from sims import threefry
 from sims.errors import InputError
 
 
-def as_floats(field: str, value: Any) -> jax.Array:
+def as_floats(field: str, value: ArrayLike) -> jax.Array:
     """A float64 array, or InputError when the value is not numeric or is ragged."""
     try:
         if isinstance(value, jax.Array):
@@ -30,18 +31,18 @@ def on_device(array: np.ndarray) -> jax.Array:
         return jax.device_put(array)
 
 
-def is_concrete(array: Any) -> bool:
+def is_concrete(array: ArrayLike) -> bool:
     """Whether the array's values can be looked at (false under jit, grad and vmap)."""
     return not isinstance(array, jax.core.Tracer)
 
 
-def check_finite(field: str, array: Any) -> None:
+def check_finite(field: str, array: ArrayLike) -> None:
     """Raise InputError when a concrete array holds a NaN or an infinity."""
     if is_concrete(array) and not np.isfinite(np.asarray(array)).all():
         raise InputError(field, "NaN or infinity", "finite numbers")
 
 
-def check_positive(field: str, value: Any) -> None:
+def check_positive(field: str, value: ArrayLike) -> None:
     """Raise InputError when a concrete value has an entry that is not finite and > 0."""
     if is_concrete(value):
         bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) > 0))
@@ -49,7 +50,7 @@ def check_positive(field: str, value: Any) -> None:
             raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and > 0")
 
 
-def check_non_negative(field: str, value: Any) -> None:
+def check_non_negative(field: str, value: ArrayLike) -> None:
     """Raise InputError when a concrete value has an entry that is not finite and >= 0."""
     if is_concrete(value):
         bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) >= 0))
@@ -63,20 +64,20 @@ def check_count(field: str, value: int, least: int = 1) -> None:
         raise InputError(field, value, f"an integer >= {least}")
 
 
-def check_covariance(field: str, matrix: Any) -> None:
+def check_covariance(field: str, matrix: Array) -> None:
     """Raise InputError unless a matrix is square, finite, symmetric, positive semidefinite."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InputError(field, matrix.shape, "a square matrix (d, d)")
     check_finite(field, matrix)
     if is_concrete(matrix):
-        matrix = np.asarray(matrix)
+        known = np.asarray(matrix)
         # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
-        scale = max(np.abs(matrix).max(), np.finfo(float).tiny)
-        asymmetry = np.abs(matrix - matrix.T).max()
+        scale = max(np.abs(known).max(), np.finfo(float).tiny)
+        asymmetry = np.abs(known - known.T).max()
         if asymmetry > 1e-10 * scale:
             raise InputError(field, f"asymmetry {asymmetry:.3g}", "symmetric")
-        smallest = np.linalg.eigvalsh(matrix)[0]
-        if smallest < -1e-10 * scale * len(matrix):
+        smallest = np.linalg.eigvalsh(known)[0]
+        if smallest < -1e-10 * scale * len(known):
             allowed = "positive semidefinite (no eigenvalue below 0)"
             raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)
 
