@@ -13,9 +13,8 @@ from sims.judgement.grouping import by_paper
 from sims.papers import papers
 from sims.report.seeds import other_seeds
 from sims.report.text import MARKDOWN, environment
-from sims.study.experiment import EXPERIMENTS, experiments
+from sims.study.experiment import experiments, load_experiment
 from sims.study.results import provenance
-from sims.validation import read_yaml
 
 TEXTS = (
     ("Data-generating process", "data_generating_process"),
