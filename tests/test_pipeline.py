@@ -73,7 +73,7 @@ YAML, ANALYSIS = "experiments/angles/experiment.yaml", "experiments/angles/analy
 @pytest.mark.parametrize(
     ("path", "old", "new", "changed"),
     [
-        ("sims/figures.py", "", "# edited\n", {"plot"}),
+        ("sims/figures/plots.py", "", "# edited\n", {"plot"}),
         ("sims/simulation/engine.py", "", "# edited\n", {"simulate", "audit"}),
         ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate", "audit"}),
         ("sims/theory/laws.py", "", "# edited\n", {"predict", "audit"}),
@@ -114,7 +114,7 @@ def test_snakemake_reruns_what_changed_and_nothing_else(copy):
     assert done.returncode == 0, done.stderr
     assert (copy / "results/smoke/report.html").is_file()
     assert _rules(copy) == set()
-    _edit(copy / "sims/figures.py")
+    _edit(copy / "sims/figures/plots.py")
     assert _rules(copy) == {"plot", "report"}
     _edit(copy / "sims/simulation/engine.py")
     assert _rules(copy) >= {"simulate", "judge", "plot", "ledger", "report"}

@@ -1,14 +1,11 @@
-"""Captions, numbers for people, formulas, and the figures' marks."""
+"""Captions, numbers for people, and formulas."""
 
 import hashlib
 import json
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 
-from sims import figures, formulas, report
+from sims import formulas, report
 from sims.errors import InputError
 from sims.judgement import Verdict
 from sims.results import Results
@@ -76,40 +73,3 @@ def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
     assert rows == found["rows"][1:]
     (tmp_path / "ledger.json").write_text("[2]")
     assert report._other_seeds(tmp_path, 5) is None
-
-
-def test_every_simulated_point_has_its_error_bar():
-    _, axes = figures.panels(1, 2)
-    figures.simulated(axes[0, 0], [1, 2, 3], [1, 2, 3], [0.1, 1e-9, 0.2])
-    (container,) = axes[0, 0].containers
-    _, caps, (bars,) = container.lines
-    assert len(caps) == 2
-    np.testing.assert_allclose(bars.get_segments()[0][:, 1], [1 - 0.2, 1 + 0.2])
-    figures.letters(axes.flat)
-    assert [ax.get_title(loc="left") for ax in axes.flat] == ["a", "b"]
-
-
-def test_the_palette_is_seaborns():
-    import seaborn as sns
-
-    assert sns.color_palette("colorblind").as_hex() == list(figures.PALETTE)
-
-
-def test_judging_starts_without_matplotlib():
-    heavy = "{'matplotlib', 'seaborn'}"
-    code = f"import sys; from sims import figures; sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_files_are_the_same_bytes_and_whole(tmp_path):
-    def draw(name):
-        with figures.style():
-            drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
-            figures.theory(axes[0, 0], [1, 10, 100], [1, 2, 3])
-            figures.log_axes(axes[0, 0], x=True, plain=True)
-            figures.key(axes[0, 0], ["theory"])
-        figures.save(drawing, tmp_path / name)
-        return [(tmp_path / name).with_suffix(s).read_bytes() for s in (".pdf", ".png")]
-
-    assert draw("one.pdf") == draw("two.pdf")
-    assert len(list(tmp_path.iterdir())) == 4

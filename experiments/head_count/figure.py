@@ -31,7 +31,7 @@ def ratios(results: Results) -> pd.DataFrame:
     for name, at in sorted(results.points.items(), key=lambda item: item[1][ANGLE]):
         angle, theory = at[ANGLE], results.theory[name]
         value, error = mean_and_error(results.pseudovalues(name, variance_ratio))
-        predicted = float(variance_ratio({k: theory[k].values for k in theory}))
+        predicted = float(variance_ratio({str(k): v.values for k, v in theory.items()}))
         rows.append((NAMES.get(angle, f"{angle:g}°"), angle, at[COUNT], value, error, predicted))
     columns = ["heads", "angle", "count", "simulation", "mcse", "theory"]
     return pd.DataFrame(rows, columns=columns)
