@@ -64,8 +64,8 @@ def figure(results: Results, verdicts: list[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts}
     correlation = table(results, noise_correlation, few=False)
     drawing, axes = figures.panels(2, 3, width=figures.PAGE, height=4.4)
-    settings = correlation.groupby([KERNEL, BANDWIDTH], sort=True)
-    for ax, ((kernel, bandwidth), rows) in zip(axes[0], settings, strict=True):
+    for ax, (_, rows) in zip(axes[0], correlation.groupby([KERNEL, BANDWIDTH]), strict=True):
+        kernel, bandwidth = rows[KERNEL].iloc[0], rows[BANDWIDTH].iloc[0]
         claim = claims[f"{kernel} kernel"]
         figures.curve(
             ax, rows.rename(columns={"simulation": "value"}), law(results, rows), "angle", "value",
