@@ -185,11 +185,13 @@ def index_gaps(results: Results) -> Iterator[Effect]:
 
 def step_gaps(results: Results) -> Iterator[Effect]:
     """The fall of the error between two configurations, simulation less theory for its targets."""
-    for low, high in combinations(groups(results, "exchangeable").items(), 2):
-        (less, before), (more, after) = low, high
-        steps = 1 - ratio(simulated(results, after), simulated(results, before))
-        law = 1 - predicted(results, after) / predicted(results, before)
-        yield of_batches(f"{less} to {more}", steps - law, (*before, *after))
+    heads = groups(results, "exchangeable")
+    law = {label: predicted(results, points) for label, points in heads.items()}
+    error = {label: simulated(results, points) for label, points in heads.items()}
+    for low, high in combinations(heads, 2):
+        steps = 1 - ratio(error[high], error[low])
+        gaps = steps - (1 - law[high] / law[low])
+        yield of_batches(f"{low} to {high}", gaps, (*heads[low], *heads[high]))
 
 
 def search(results: Results) -> xr.Dataset | None:
