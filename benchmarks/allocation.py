@@ -1,6 +1,6 @@
 """Replicates that adaptive and equal allocation take to decide an experiment's claims.
 
-``python -m benchmarks.allocation NAME …`` replays both rules of :mod:`sims.cli.adaptive` on the
+``python -m benchmarks.allocation NAME …`` replays both rules of :mod:`sims.study.adaptive` on the
 batches that runs have stored, and simulates only what is not stored yet: a point's first batches
 are the same whatever rule asked for them. Needs the experiment's predictions (``sims predict``).
 Under the equal rule every point of an experiment gets as many batches as its neediest one. The
@@ -9,16 +9,16 @@ last row is of all points of all experiments given as many replicates as the nee
 
 import argparse
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from sims import results
-from sims.cli import steps
-from sims.experiment import load_experiment
-from sims.fingerprint import FIDELITIES, folder_of
+from sims.study import runner
+from sims.study.code import FIDELITIES
+from sims.study.experiment import load_experiment
+from sims.study.judging import effects_of, judge
+from sims.study.results import Results
 
 RULES = ("adaptive", "equal")
 
@@ -27,17 +27,16 @@ def spent(name: str, fidelity: str, rule: str) -> tuple[int, int, int]:
     """Batches and replicates in all under a rule, and how many verdicts stay open."""
     home = Path("results", fidelity, name)
     output = home / f"{rule}.nc"
-    asked = Namespace(experiment=name, fidelity=fidelity, decide=rule, output=str(output))
+    experiment = load_experiment(name, fidelity, decide=rule)
     try:
-        steps.simulate(asked)
-        found = results.Results.load(output, home / "theory.nc")
-        experiment = load_experiment(folder_of(name))
-        judged = steps.analysis(folder_of(name)).judge(found, experiment)
+        runner.simulate(experiment, output, home / "theory.nc")
+        results = Results.load(output, home / "theory.nc", experiment.settings)
     finally:
         output.unlink(missing_ok=True)
-    batches = sum(found.batches(name) for name in found.points)
-    replicates = sum(int(d.attrs["replicates"]) for d in found.simulation.values())
-    return batches, replicates, sum(v.verdict == "inconclusive" for v in judged)
+    verdicts = judge(experiment, results, effects_of(experiment, results))
+    batches = sum(results.batches(point) for point in results.points)
+    replicates = sum(results.replicates_at(point) for point in results.points)
+    return batches, replicates, sum(v.verdict == "inconclusive" for v in verdicts)
 
 
 def main() -> None:
@@ -49,7 +48,7 @@ def main() -> None:
     columns = ("experiment", "points", "adaptive", "equal", "equal/adaptive", "open verdicts")
     table, sums, grid, most = Table(*columns, title="Monte Carlo replicates"), [0, 0], 0, 0
     for name in options.names:
-        points = len(load_experiment(folder_of(name)).points(options.fidelity))
+        points = len(load_experiment(name, options.fidelity).points)
         found = {rule: spent(name, options.fidelity, rule) for rule in RULES}
         (few, taken, left), (many, other, left_too) = (found[rule] for rule in RULES)
         sums = [sums[0] + taken, sums[1] + other]

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks.problem import Work
 from sims.problem import KERNELS
-from sims.simulation import estimate
+from sims.simulation import Tuning, estimate
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.pallas import Tile, pallas_sums
 from sims.simulation.sums import streamed_sums
@@ -121,7 +121,7 @@ def engine_rate(sums: Callable[..., Any], work: Work) -> float:
         start = time.perf_counter()
         estimate(
             task, heads, work.n, queries, seed, batches=2, replicates_per_batch=work.replicates,
-            memory_budget=2**35, kernel_sums=sums,
+            tuning=Tuning(memory_budget=2**35, kernel_sums=sums),
         )  # fmt: skip
         return time.perf_counter() - start
 

@@ -17,7 +17,7 @@ from jax import lax
 from benchmarks.machine import cpu_seconds, description, show
 from benchmarks.problem import Work
 from sims.problem import Kernel
-from sims.simulation import estimate
+from sims.simulation import Tuning, estimate
 from sims.simulation.native import native_sums, usable
 from sims.simulation.sums import streamed_sums
 
@@ -84,8 +84,9 @@ def main(repeats: int = 5) -> list[list[str]]:
 
                 def engine(seed, work=work, sums=sums, task=task, heads=heads, x=x, p=precision):
                     return estimate(
-                        task, heads, work.n, x, seed, batches=2, precision=p, kernel_sums=sums,
-                        replicates_per_batch=work.replicates, devices=jax.devices()[:1],
+                        task, heads, work.n, x, seed, batches=2, precision=p,
+                        replicates_per_batch=work.replicates,
+                        tuning=Tuning(devices=jax.devices()[:1], kernel_sums=sums),
                     )  # fmt: skip
 
                 calls = {"engine": engine} | ceilings(precision)

@@ -8,17 +8,16 @@ import time
 import numpy as np
 
 from benchmarks.machine import description, show
-from sims.experiment import load_experiment
-from sims.fingerprint import folder_of
 from sims.problem import Heads, Task, TrigonometricSeries
 from sims.problem.designs import isotropic
 from sims.runtime import host_devices, in_threads
+from sims.study.experiment import load_experiment
 from sims.theory import predict
 
 
 def angles() -> int:
     """Exact terms of the `angles` grid: d_k ≤ 2, exchangeable heads, 16 queries."""
-    points = load_experiment(folder_of("angles")).points("standard")
+    points = load_experiment("angles").points
     narrow = [point.spec for point in points if point.spec.heads.width <= 2]
 
     def one(spec):

@@ -18,28 +18,28 @@ the effective rank of Roy & Vetterli (2007), participation the participation rat
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 
 
-def mean_index(correlation: Any) -> np.ndarray:
+def mean_index(correlation: ArrayLike) -> np.ndarray:
     """``1 − mean_{h≠g} R_hg``; in [0, 1] where no correlation is negative, up to H/(H−1) else."""
     r = _checked(correlation)
     heads = r.shape[-1]
     return 1 - (r.sum((-2, -1)) - heads) / (heads * (heads - 1))
 
 
-def top_index(correlation: Any) -> np.ndarray:
+def top_index(correlation: ArrayLike) -> np.ndarray:
     """``(H − λ_max)/(H − 1)``, in [0, 1]."""
     r = _checked(correlation)
     heads = r.shape[-1]
     return (heads - np.linalg.eigvalsh(r)[..., -1]) / (heads - 1)
 
 
-def entropy_index(correlation: Any) -> np.ndarray:
+def entropy_index(correlation: ArrayLike) -> np.ndarray:
     """``(exp(−Σ p log p) − 1)/(H − 1)`` with p = λ/H, in [0, 1]; 0 log 0 = 0."""
     r = _checked(correlation)
     heads = r.shape[-1]
@@ -48,14 +48,14 @@ def entropy_index(correlation: Any) -> np.ndarray:
     return (np.exp(entropy) - 1) / (heads - 1)
 
 
-def participation_index(correlation: Any) -> np.ndarray:
+def participation_index(correlation: ArrayLike) -> np.ndarray:
     """``(1/Σ p² − 1)/(H − 1)`` with p = λ/H, in [0, 1]. ``Σ p² = ‖R‖_F²/H²``."""
     r = _checked(correlation)
     heads = r.shape[-1]
     return (heads**2 / np.sum(r**2, axis=(-2, -1)) - 1) / (heads - 1)
 
 
-def correlation(covariance: Any) -> np.ndarray:
+def correlation(covariance: ArrayLike) -> np.ndarray:
     """``R_hg = C_hg/√(C_hh C_gg)``.
 
     Args:
@@ -72,7 +72,7 @@ def correlation(covariance: Any) -> np.ndarray:
     return covariance / (scale[..., :, None] * scale[..., None, :])
 
 
-def geometric_gram(frames: Any) -> np.ndarray:
+def geometric_gram(frames: ArrayLike) -> np.ndarray:
     """``G_hg = ‖U_hᵀU_g‖_F²/d_k`` of orthonormal frames (H, d, d_k): the mean squared cosine.
 
     What the index sees of weights alone: neither keys, nor kernel, nor target enter. 1 for equal
@@ -86,7 +86,9 @@ def geometric_gram(frames: Any) -> np.ndarray:
     return np.sum(cross**2, axis=(-2, -1)) / frames.shape[2]
 
 
-def versions(signal: Any, noise: Any, gram: Any = None) -> dict[str, np.ndarray]:
+def versions(
+    signal: ArrayLike, noise: ArrayLike, gram: ArrayLike | None = None
+) -> dict[str, np.ndarray]:
     """Every version of R that exists: ``noise``, ``signal``, ``total``, ``geometric``.
 
     ::
@@ -122,7 +124,7 @@ def versions(signal: Any, noise: Any, gram: Any = None) -> dict[str, np.ndarray]
     return found
 
 
-def _checked(correlation: Any) -> np.ndarray:
+def _checked(correlation: ArrayLike) -> np.ndarray:
     r = np.asarray(correlation, float)
     if r.ndim < 2 or r.shape[-1] != r.shape[-2] or r.shape[-1] < 2:
         raise InputError("correlation", r.shape, "shape (…, H, H), H >= 2")
@@ -133,7 +135,7 @@ def _checked(correlation: Any) -> np.ndarray:
     return r
 
 
-DEFINITIONS: dict[str, Callable[[Any], np.ndarray]] = {
+DEFINITIONS: dict[str, Callable[[ArrayLike], np.ndarray]] = {
     "mean": mean_index,
     "top": top_index,
     "entropy": entropy_index,
@@ -145,7 +147,9 @@ VERSIONS = ("noise", "signal", "total", "geometric")
 """What R may be made of; see :func:`versions`."""
 
 
-def indices(signal: Any, noise: Any, gram: Any = None) -> dict[tuple[str, str], np.ndarray]:
+def indices(
+    signal: ArrayLike, noise: ArrayLike, gram: ArrayLike | None = None
+) -> dict[tuple[str, str], np.ndarray]:
     """All sixteen candidates, as far as they exist: (definition, version) to HDI (…).
 
     Arguments and errors are those of :func:`versions`.

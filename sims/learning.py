@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
+from sims.checks import as_floats, check_count, check_non_negative, check_positive
 from sims.problem import FRAMES, Heads, TrigonometricSeries
-from sims.problem.checks import as_floats, check_count, check_non_negative, check_positive
 
 FEATURES = 8
 """Waves of a target."""
@@ -35,7 +36,7 @@ class Stream(eqx.Module):
     scales: Float[Array, "J d"]
     amplitude: Float[Array, ""]
 
-    def __init__(self, scales: Any, amplitude: Any) -> None:
+    def __init__(self, scales: ArrayLike, amplitude: ArrayLike) -> None:
         self.scales = as_floats("stream.scales", scales)
         self.amplitude = as_floats("stream.amplitude", amplitude)
 
@@ -130,12 +131,12 @@ def learn(
     key: Array,
     *,
     n: int,
-    noise_sd: Any,
+    noise_sd: float | Array,
     steps: int,
     tasks: int = 1,
     rate: float = 0.05,
-    penalty: Any = 0.0,
-    learn_weights: Any = False,
+    penalty: float | Array = 0.0,
+    learn_weights: bool | Array = False,
 ) -> Learned:
     """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``.
 
@@ -233,7 +234,7 @@ def runs(settings: dict[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
     options = {"n": settings["n"], "noise_sd": settings["noise_sd"]} | settings["learning"]
 
     @jax.jit
-    def every(stream: Stream, penalty: Any, learn_weights: Any) -> Learned:
+    def every(stream: Stream, penalty: Array, learn_weights: Array) -> Learned:
         def one(arguments: tuple[Array, Heads, Array]) -> Learned:
             turned, heads, key = arguments
             return learn(

@@ -9,7 +9,10 @@ import platform
 import sys
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 PACKAGES = (
     "jax",
@@ -30,7 +33,7 @@ def collect(
     road: str,
     experiment: str,
     fidelity: str,
-    specification: Mapping[str, Any],
+    specification: Mapping[str, object],
     fingerprint: str,
 ) -> dict[str, Any]:
     """Provenance of a result, ready for JSON.
@@ -85,7 +88,7 @@ def machine() -> dict[str, Any]:
     return out
 
 
-def replicates(points: Mapping[str, Any]) -> dict[str, Any]:
+def replicates(points: Mapping[str, "xr.Dataset"]) -> dict[str, Any]:
     """Replicates asked for and done, and how points stopped, from the points' attributes."""
     attrs = [data.attrs for data in points.values() if "replicates" in data.attrs]
     if not attrs:
@@ -100,6 +103,6 @@ def replicates(points: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _range(values: list[Any]) -> str:
+def _range(values: list[int]) -> str:
     low, high = int(min(values)), int(max(values))
     return str(low) if low == high else f"{low} to {high}"

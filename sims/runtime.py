@@ -7,11 +7,14 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TypeVar
 
 import jax
 
 from sims.errors import InputError
+
+Item = TypeVar("Item")
+Out = TypeVar("Out")
 
 
 def host_devices() -> int:
@@ -46,7 +49,7 @@ def configure() -> None:
         jax.config.update("jax_num_cpu_devices", host_devices())
 
 
-def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def in_threads(function: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     """``function`` of each item, in order, in a thread a core: XLA and NumPy release Python's lock.
 
     An exception stops what has not begun, and is raised.

@@ -32,10 +32,10 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 
@@ -56,13 +56,13 @@ SCALARS = (
 
 
 def assemble(
-    bias: Any,
-    bias_product: Any,
-    signal_covariance: Any,
-    noise_covariance: Any,
+    bias: ArrayLike,
+    bias_product: ArrayLike,
+    signal_covariance: ArrayLike,
+    noise_covariance: ArrayLike,
     *,
-    weights: Any = None,
-    attrs: Mapping[str, Any] | None = None,
+    weights: ArrayLike | None = None,
+    attrs: Mapping[str, object] | None = None,
 ) -> xr.Dataset:
     """Label the arrays of a road and derive everything that follows from them.
 
@@ -96,7 +96,7 @@ def assemble(
     return summarise(data, weights)
 
 
-def summarise(data: xr.Dataset, weights: Any = None) -> xr.Dataset:
+def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
     """Add the scalar terms for these ensemble weights; see :func:`assemble`."""
     heads = data.sizes[HEAD]
     alpha = np.full(heads, 1 / heads) if weights is None else np.asarray(weights, float)

@@ -18,9 +18,9 @@ of those that the general weighting theory (arXiv 2512.22286) is about.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, lstsq
 from scipy.optimize import nnls
 
@@ -29,7 +29,7 @@ from sims.errors import InputError
 Weighting = Callable[[np.ndarray], np.ndarray]
 
 
-def uniform(matrix: Any) -> np.ndarray:
+def uniform(matrix: ArrayLike) -> np.ndarray:
     """``α_h = 1/H``. Optimal iff all row sums of M are equal.
 
     Args:
@@ -39,7 +39,7 @@ def uniform(matrix: Any) -> np.ndarray:
     return np.full(heads, 1.0 / heads)
 
 
-def optimal(matrix: Any) -> np.ndarray:
+def optimal(matrix: ArrayLike) -> np.ndarray:
     """``α* = M⁻¹1/(1ᵀM⁻¹1)``, of any sign: the least risk of all weights that sum to one.
 
     For a singular M (aligned heads), of all minimisers the one of least norm.
@@ -59,7 +59,7 @@ def optimal(matrix: Any) -> np.ndarray:
     return solution[:heads] / solution[:heads].sum()
 
 
-def non_negative(matrix: Any) -> np.ndarray:
+def non_negative(matrix: ArrayLike) -> np.ndarray:
     """The least risk on the simplex: ``α ≥ 0``, sum 1.
 
     Args:
@@ -77,7 +77,7 @@ def non_negative(matrix: Any) -> np.ndarray:
     return found / found.sum()
 
 
-def ordered(matrix: Any, order: Any = None) -> np.ndarray:
+def ordered(matrix: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
     """The least risk with ``α_(1) ≥ α_(2) ≥ … ≥ α_(H) ≥ 0``, sum 1.
 
     No head weighs more than one that comes before it. With ``α_(j) = Σ_{k ≥ j} u_k/k`` that is
@@ -101,7 +101,7 @@ def ordered(matrix: Any, order: Any = None) -> np.ndarray:
     return first @ non_negative(first.T @ matrix @ first)
 
 
-def risk(weights: Any, matrix: Any) -> np.ndarray:
+def risk(weights: ArrayLike, matrix: ArrayLike) -> np.ndarray:
     """``αᵀMα``: the mean squared error of the ensemble with these weights.
 
     Args:
@@ -115,7 +115,7 @@ def risk(weights: Any, matrix: Any) -> np.ndarray:
     return np.einsum("...h,...hg,...g->...", weights, np.asarray(matrix, float), weights)
 
 
-def _checked(matrix: Any) -> np.ndarray:
+def _checked(matrix: ArrayLike) -> np.ndarray:
     """A finite, symmetric, positive semidefinite matrix, to rounding."""
     matrix = np.asarray(matrix, float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
@@ -129,7 +129,7 @@ def _checked(matrix: Any) -> np.ndarray:
     least = float(eigh(matrix, eigvals_only=True)[0])
     if least < -1e-8 * size:
         raise InputError("weighting.matrix", f"eigenvalue {least:.3g}", "positive semidefinite")
-    return matrix
+    return np.asarray(matrix)
 
 
 WEIGHTINGS: dict[str, Weighting] = {

@@ -20,8 +20,8 @@ import tests.shapes  # noqa: F401
 # Shapes of annotated arrays are checked at every call.
 install_import_hook("sims", "tests.shapes.checked")
 
-import sims.problem  # noqa: F401
-from tests.sequential import sequential_test
+import sims.problem  # noqa: E402, F401
+from tests.sequential import sequential_test  # noqa: E402
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,14 +1,15 @@
 """The command line: help, one-line errors with exit code 2, JSON, nothing computed is lost."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from sims.cli import main
-from sims.fingerprint import FIDELITIES
-from sims.judgement import PAPER_CLAIMS
+from sims.papers import papers
+from sims.study.code import FIDELITIES
 
 ROOT = Path(__file__).parents[1]
 COMMANDS = [
@@ -38,21 +39,21 @@ EXPERIMENT = {
     "grid": [{"heads.bandwidth": [0.7, 0.9]}], "simulation": SPEC["simulation"],
     "fidelities": {name: {} for name in FIDELITIES},
     "claims": [{"id": "decomposition", "statement": "The mean squared errors agree.",
-                "margin": 0.5, "formula": "#the-decomposition"}],
+                "test": "equivalence", "effects": "gaps", "margin": 0.5,
+                "formula": "#the-decomposition"}],
 }  # fmt: skip
-ANALYSIS = """
+EFFECTS = """
+from sims.effects import of_batches
+
+def effects(results):
+    values = {p: results.estimates[p]["mse"].values for p in results.points}
+    theory = {p: float(results.prediction(p)["mse"]) for p in results.points}
+    return {"gaps": [of_batches(p, v / theory[p] - 1, p) for p, v in values.items()]}
+"""
+FIGURE = """
 from sims import figures
-from sims.judgement import Evidence, Verdict, claim, equivalence
 
-def judge(results, experiment):
-    table, wanted = results.table(), claim(experiment, "decomposition")
-    gap = table["mse"] / table["mse_theory"] - 1
-    error = table["mse_mcse"] / table["mse_theory"]
-    evidence = Evidence(gap, error, table["batches"], results.replicates)
-    found = equivalence(evidence, margin=wanted.margin, level=wanted.level)
-    return [Verdict.of(wanted, results.experiment, found)]
-
-def figure(results):
+def figure(results, verdicts):
     table = results.table()
     drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
     figures.theory(axes[0, 0], table["heads.bandwidth"], table["mse_theory"])
@@ -74,7 +75,8 @@ def folder(tmp_path, monkeypatch):
     own = tmp_path / "experiments" / "small"
     own.mkdir(parents=True)
     (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    (own / "analysis.py").write_text(ANALYSIS)
+    (own / "effects.py").write_text(EFFECTS)
+    (own / "figure.py").write_text(FIGURE)
     (own / "caption.md").write_text(CAPTION)
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(SPEC))
     return tmp_path
@@ -111,6 +113,7 @@ def test_every_command_has_help(capsys):
         (["simulate", "small", "--fidelity", "fine"], "fine"),
         (["ledger", "--output", "spec.yaml/x.json"], "spec.yaml"),
         (["report"], "ledger.json"),
+        (["claims", "--paper", "2601.22766"], "--paper: got '2601.22766'; allowed: a paper"),
         (["schema", "verse"], "verse"),
     ],
 )
@@ -237,7 +240,7 @@ def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):
 
 def test_decompose_says_that_exact_theory_missed_its_accuracy(folder, capsys, monkeypatch):
     """In the file's words, in place of the library's warning."""
-    monkeypatch.setattr("sims.theory.exact_ambient.SIZES", (11,))
+    monkeypatch.setattr("sims.theory.exact.ambient.SIZES", (11,))
     outcome, text = _decompose(
         folder, capsys, theory={"order": "exact", "rtol": 1e-4}, design={"kind": "cube"},
         dimension=2, heads={"kernel": "epanechnikov", "bandwidth": 0.2},
@@ -311,16 +314,29 @@ def test_listings(folder, capsys):
     ]
     assert _exit("claims", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["claim"] for row in rows] == list(PAPER_CLAIMS)
-    for what in ("experiment", "problem", "decompose"):
+    assert rows == []
+    shutil.copytree(ROOT / "papers", folder / "papers")
+    (paper,) = papers().values()
+    assert _exit("claims", "--json", "--paper", paper.arxiv) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["paper"] for row in rows} == {paper.arxiv}
+    listed = [(claim.id, False) for claim in paper.claims] + [(own.id, True) for own in paper.ours]
+    assert [(row["claim"], row["ours"]) for row in rows] == listed
+    assert _exit("claims", "--paper", "none") == 2
+    assert capsys.readouterr().err.endswith(f"--paper: got 'none'; allowed: {paper.arxiv}\n")
+    for what in ("experiment", "problem", "decompose", "paper"):
         assert _exit("schema", what) == 0
         assert json.loads(capsys.readouterr().out)["type"] == "object"
     assert _exit("experiments") == _exit("claims") == 0
-    assert "small" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "small" in text
+    assert paper.title in text
+    assert "Our own claims" in text
 
 
 def test_pipeline_steps(folder, capsys):
     """From an experiment's folder to the report, step by step."""
+    shutil.copytree(ROOT / "papers", folder / "papers")
     for step in ("simulate", "predict", "judge", "plot"):
         assert _exit(step, "small", "--fidelity", "smoke") == 0, capsys.readouterr().err
     assert _exit("ledger", "--fidelity", "smoke") == 0
@@ -329,7 +345,8 @@ def test_pipeline_steps(folder, capsys):
     ledger = json.loads((out / "ledger.json").read_text())
     assert [list(row) for row in ledger] == [
         ["claim", "experiment", "regime", "statement", "verdict", "effect", "interval", "margin",
-         "level", "replicates", "reason", "p_value", "adjusted", "needs"]
+         "level", "replicates", "reason", "p_value", "adjusted", "needs", "paper", "kind", "over",
+         "contract", "edited"]
     ]  # fmt: skip
     assert ledger[0]["replicates"] == 32
     page = (out / "report.html").read_text()
@@ -362,7 +379,7 @@ def test_pipeline_steps(folder, capsys):
 
 def test_finished_points_are_reused(folder, monkeypatch, capsys):
     """An interrupted or widened grid computes only what is new."""
-    import sims.cli.roads as roads
+    import sims.study.roads as roads
 
     calls = []
     real = roads.estimate
@@ -382,20 +399,37 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
     assert _exit("simulate", "small", "--fidelity", "smoke") == 0
     assert len(calls) == 4
-    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, [0.9] * 5]}]}
+    many = {"label": "many", "value": [0.9] * 5}
+    bad = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, many]}]}
     (folder / "experiments/small/experiment.yaml").write_text(yaml.safe_dump(bad))
     kept = Path("results/smoke/small/simulation.nc").read_bytes()
     assert _exit("simulate", "small", "--fidelity", "smoke") == 2
-    assert "grid point 0002 (heads.bandwidth: [0.9, 0.9, 0.9, " in capsys.readouterr().err
+    assert "grid point 0002 (heads.bandwidth: many)" in capsys.readouterr().err
     assert len(calls) == 4  # the impossible point was found before any was computed
     assert Path("results/smoke/small/simulation.nc").read_bytes() == kept
 
 
-def test_margins_are_those_of_the_file(folder, capsys):
-    for step in ("simulate", "predict"):
+def test_what_was_edited_after_the_simulation_began_is_marked(folder):
+    for step in ("simulate", "predict", "judge"):
         assert _exit(step, "small", "--fidelity", "smoke") == 0
-    path = folder / "experiments/small/analysis.py"
-    path.write_text(ANALYSIS.replace("margin=wanted.margin", "margin=9.0"))
-    capsys.readouterr()
-    assert _exit("judge", "small", "--fidelity", "smoke") == 2
-    assert "margins" in capsys.readouterr().err
+    path, verdicts = folder / "experiments/small/effects.py", "results/smoke/small/verdicts.json"
+    assert not json.loads(Path(verdicts).read_text())[0]["edited"]
+    path.write_text(EFFECTS.replace("- 1", "- 1.0 "))
+    assert _exit("judge", "small", "--fidelity", "smoke") == 0
+    assert json.loads(Path(verdicts).read_text())[0]["edited"]
+
+
+def test_a_family_that_effects_lack_is_named(folder, capsys):
+    path = folder / "experiments/small/experiment.yaml"
+    path.write_text(yaml.safe_dump(EXPERIMENT).replace("effects: gaps", "effects: gap"))
+    for step, code in (("simulate", 0), ("predict", 0), ("judge", 2)):
+        assert _exit(step, "small", "--fidelity", "smoke") == code
+    line = "small: claims, decomposition (all), effects: got 'gap'; allowed: gaps"
+    assert line in capsys.readouterr().err
+
+
+def test_run_is_all_steps_of_one_experiment(folder, capsys):
+    assert _exit("run", "small", "--fidelity", "smoke") == 0
+    out = capsys.readouterr().out
+    assert out.startswith("supported") or out.startswith("inconclusive")
+    assert (folder / out.splitlines()[-1]).is_file()

@@ -23,7 +23,8 @@ def insert(folder: Path, path: str, where: str, text: str) -> None:
     file = folder / path
     content = file.read_text(encoding="utf-8")
     if where == "end":
-        file.write_text(f"{content}\n\n{text}", encoding="utf-8")
+        gap = "\n\n" if file.suffix == ".py" else ""
+        file.write_text(f"{content}{gap}{text}", encoding="utf-8")
         return
     match = re.fullmatch(r'(before|after)="(.+)"', where)
     assert match, where
@@ -52,7 +53,7 @@ def copy(tmp_path_factory):
     """The repository with all that the guide adds to it."""
     folder = tmp_path_factory.mktemp("repository")
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("sims", "tests"):
+    for name in ("sims", "tests", "papers"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", folder)
     for _, info, text in BLOCKS:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MODULES = [p for room in ("sims", "experiments", "tests", "benchmarks") for p in (ROOT / room).rglob("*.py")]  # fmt: skip
+ROOMS = ("sims", "experiments", "tests", "benchmarks")
+MODULES = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
 LINES, PARAMETERS = 400, 12
 ANY = {"sims": 0.05, "experiments": 0.10}
 """Most of the parameters, as a share, whose type may be left open (``Any``, or none)."""

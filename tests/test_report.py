@@ -4,29 +4,31 @@ import hashlib
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from html import unescape
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from sims import figures, formulas, report
+from sims import figures, formulas
 from sims.errors import InputError
-from sims.judgement import Verdict
+from sims.judgement import Verdict, write_verdicts
+from sims.judgement.grouping import by_paper
+from sims.papers import MAIN, PaperClaim, papers
+from sims.report import page, render_caption, write_overview
+from sims.report.seeds import other_seeds
+from sims.report.text import environment, significant
 from sims.study.results import Results
 
 VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
-RESULTS = Results(
-    "e", "smoke", {"0": {}}, {"0": type("D", (), {"attrs": {"replicates": 8}})}, {}, {}
-)
-
-
-class Experiment:
-    def __init__(self):
-        self.settings = {"depth": 3}
+DATA = {"0": xr.Dataset(attrs={"replicates": 8})}
+RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}}, {}, {})
 
 
 def _caption(path, text, numbers=()):
     path.write_text(text, encoding="utf-8")
-    return report.render_caption(path, Experiment(), RESULTS, [VERDICT], dict(numbers))
+    return render_caption(path, RESULTS, [VERDICT], dict(numbers))
 
 
 def test_caption_is_filled_in(tmp_path):
@@ -46,14 +48,14 @@ def test_bad_caption_is_an_input_error(tmp_path, text):
     [(None, "–"), (0.0, "0"), (-0.01234, "−0.0123"), (1.5e-16, "1.5·10⁻¹⁶"), (1234.5, "1.23·10³")],
 )
 def test_numbers_for_people(value, text):
-    assert report._significant(value) == text
+    assert significant(value) == text
 
 
 def test_formulas_are_found_by_anchor(tmp_path, monkeypatch):
     path = tmp_path / "theory.md"
     path.write_text("# T\n\n## First order in 1/n\n\n`a` < b\n\n### Next one\n\nc\n")
     monkeypatch.setattr(formulas, "THEORY", path)
-    assert report._formulas(["#first-order-in-1n", "#gone"]) == [
+    assert page._formulas(["#first-order-in-1n", "#gone"]) == [
         ("First order in 1/n", "<p><code>a</code> &lt; b</p>\n")
     ]
 
@@ -66,16 +68,101 @@ def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
         "rows": [row | {"verdicts": {"supported": 20}},
                  row | {"verdicts": {"supported": 17, "inconclusive": 3}}],
     }  # fmt: skip
-    assert report._other_seeds(tmp_path, 5) is None
+    assert other_seeds(tmp_path, 5) is None
     (tmp_path / "seeds.json").write_text(json.dumps(found))
-    sentence, rows = report._other_seeds(tmp_path, 5)
+    sentence, rows = other_seeds(tmp_path, 5)
     assert sentence == (
         "Judged again with 20 other seeds each: 2 of 5 verdicts, 40 times in all; 0 turned between "
         "supported and refuted, 3 times one was inconclusive"
     )
     assert rows == found["rows"][1:]
     (tmp_path / "ledger.json").write_text("[2]")
-    assert report._other_seeds(tmp_path, 5) is None
+    assert other_seeds(tmp_path, 5) is None
+
+
+OTHER = "2601.22766"
+"""A paper whose file the working directory does not have."""
+
+
+def test_verdicts_are_grouped_by_paper():
+    """The paper's claims in its file's order, ours apart, and no row is lost."""
+    ledger = [
+        replace(VERDICT, claim="rates"),
+        VERDICT,
+        replace(VERDICT, claim="gone"),
+        replace(VERDICT, claim="angles", paper=OTHER, experiment="f"),
+        replace(VERDICT, experiment="g"),
+    ]
+    known = papers()
+    first, second = by_paper(ledger, known)
+    assert (first.arxiv, first.about) == (MAIN, known[MAIN])
+    assert [row.id for row in first.claims] == [claim.id for claim in known[MAIN].claims]
+    (angles,) = (row for row in first.claims if row.verdicts)
+    assert angles.by_experiment() == {"e": [VERDICT], "g": [ledger[4]]}
+    assert angles.source == "abstract"
+    assert len(first.uncovered()) == len(first.claims) - 1
+    assert [row.id for row in first.ours if row.verdicts] == ["rates", "gone"]
+    assert not any(row.source for row in first.ours)
+    assert (second.arxiv, second.about, second.ours) == (OTHER, None, [])
+    assert [row.verdicts for row in second.claims] == [[ledger[3]]]
+
+
+def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
+    ledger = [VERDICT, replace(VERDICT, claim="rates", edited=True), replace(VERDICT, paper=OTHER)]
+    write_verdicts(ledger, tmp_path / "ledger.json")
+    monkeypatch.setattr("sims.report.overview.experiments", list)
+    write_overview(tmp_path, "smoke", tmp_path / "README.md")
+    overview = (tmp_path / "README.md").read_text(encoding="utf-8")
+    main, other = overview.split("## Claims of arXiv ")[1:]
+    paper = papers()[MAIN]
+    assert main.startswith(f"{MAIN}\n")
+    assert paper.title in main
+    assert main.index("| `angles`") < main.index("Our own claims") < main.index("| `rates`")
+    assert "supported, edited after the simulation began" in main.split("Our own claims")[1]
+    assert "Not covered: `identity`, " in main
+    assert other.startswith(f"{OTHER}\n")
+    assert "`angles`" in other
+    assert "edited" not in other
+
+    text = environment(html=True).get_template("page.html.j2").render(
+        fidelity="smoke", entries=[], ledger=ledger, papers=by_paper(ledger, papers()),
+        counts={"supported": 3}, formulas={}, audit=None, seeds=None,
+    )  # fmt: skip
+    first, second = text.split('<section aria-labelledby="arxiv-')[1:]
+    assert first.index(">angles<") < first.index("Our own claims") < first.index(">rates<")
+    assert first.count('class="row"') == 2
+    assert second.count('class="row"') == 1
+    assert text.count("edited after the simulation began") == 1
+    angles = next(claim for claim in paper.claims if claim.id == "angles")
+    assert isinstance(angles, PaperClaim)
+    assert f"The paper (abstract): {angles.statement}" in first
+    assert angles.reconstruction in unescape(first)
+    assert "13 of 15 claims of papers not covered" in text
+
+
+def test_page_shows_an_experiment_with_its_design(tmp_path, monkeypatch):
+    """Title, design, caption without its HTML, provenance without the experiment file."""
+    home = tmp_path / "decomposition"
+    home.mkdir()
+    (home / "caption.md").write_text("**Seen** <script>x</script>")
+    (home / "figure.png").write_bytes(b"png")
+    origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
+    monkeypatch.setattr(page, "provenance", lambda _: origin)
+    write_verdicts([], tmp_path / "ledger.json")
+    monkeypatch.setattr(page, "experiments", list)
+    with pytest.raises(InputError, match="nothing to report"):
+        page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
+    row = replace(VERDICT, claim="decomposition", experiment="decomposition")
+    write_verdicts([row], tmp_path / "ledger.json")
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html", linked=True)
+    text = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    spec = load_experiment("decomposition").spec
+    for words in (spec.title, spec.aim, spec.estimands, "<strong>Seen</strong>", "jax 1"):
+        assert words in text
+    assert 'src="decomposition.png"' in text
+    assert "<dt>xla flags</dt><dd>none</dd>" in text
+    assert "where" not in text.split("Provenance")[-1]
 
 
 def test_every_simulated_point_has_its_error_bar():

@@ -1,17 +1,23 @@
 """Errors of whole ensembles for every split of a budget, on a ladder of bandwidths."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
-from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array
 from scipy.stats import gamma, norm, qmc
 
-from sims.problem import Task, TrigonometricSeries, redundant_views
-from sims.simulation import draw, replicate_key, root_key
+from sims.montecarlo import Draw, Replicates
+from sims.problem import GaussianDesign, Task, TrigonometricSeries, redundant_views
+from sims.simulation import draw as training_set
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit
+
+Settings = Mapping[str, Any]
+"""The experiment's own settings, as in its file."""
 
 
 class Splits(NamedTuple):
@@ -31,33 +37,27 @@ class Splits(NamedTuple):
     bandwidths: np.ndarray
 
 
-def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """``splits``: errors by batch, family of targets, n, budget, width and bandwidth.
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """``splits``: errors by width, bandwidth, family of targets, n and budget.
 
     The rungs are the ladder's bandwidths and, last, ``b₁ d_k^{1/4}``. All splits share keys,
     targets and queries, so their differences are paired.
     """
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    run, asked = experiment.simulation_at(fidelity), settings["simulated"]
-    law, splits = arranged(settings)
-    drawn = draws(run.seed, run.batches + -run.batches % jax.device_count(),
-                  run.replicates_per_batch, settings)  # fmt: skip
-    values = split_errors(
-        law, splits, *drawn, n=tuple(asked["n"]), noise_sd=settings["noise_sd"],
-        families=len(settings["families"]),
+    settings = experiment.settings
+    grid, families = settings["simulated"], settings["families"]
+    sampler = Replicates(
+        partial(split_errors, n=tuple(grid["n"]), families=len(families)),
+        per_batch=partial(drawn, settings=settings),
+        rows=True,
+        constants=(*arranged(settings), np.float32(settings["noise_sd"])),
+        dims={"mse": ("width", "rung", "family", "n", "budget")},
+        coords={"family": list(families), "n": grid["n"], "budget": grid["budgets"],
+                "width": grid["widths"]},
     )  # fmt: skip
-    dims = ("batch", "width", "rung", "family", "n", "budget")
-    return {
-        "splits": xr.Dataset(
-            {"mse": (dims, np.asarray(values)[: run.batches])},
-            coords={"family": list(settings["families"]), "n": asked["n"],
-                    "budget": asked["budgets"], "width": asked["widths"]},
-            attrs={"replicates": run.batches * run.replicates_per_batch},
-        )
-    }  # fmt: skip
+    return {"splits": SampledUnit(sampler)}
 
 
-def arranged(settings: Any) -> tuple[Any, Splits]:
+def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:
     """The law of the keys, which all splits share, and the splits."""
     budgets, widths = (np.array(settings["simulated"][k]) for k in ("budgets", "widths"))
     largest, rows = budgets.max(), []
@@ -79,29 +79,21 @@ def arranged(settings: Any) -> tuple[Any, Splits]:
     return law, Splits(*(np.stack(part).astype(np.float32) for part in zip(*rows, strict=True)))
 
 
-def draws(seed: int, batches: int, replicates: int, settings: Any) -> tuple[Any, Any, Any]:
-    """Keys (batch, replicate), queries (…, Q, r), targets' frequencies (…, Q, family × wave, r).
+def drawn(draw: Draw, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """Of a batch: queries (replicate, Q, r), targets' frequencies (…, Q, family × wave, r).
 
-    Within a batch queries and frequencies come from scrambled Sobol sequences: every point has its
-    law, batches are iid, and a batch covers both laws evenly. Every query has waves of its own:
-    more targets for the same work.
+    Both come from scrambled Sobol sequences: every point has its law, batches are iid, and a batch
+    covers both laws evenly. Every query has waves of its own: more targets for the same work.
     """
-    root = root_key(seed)
-    keys = [[replicate_key(root, b, r) for r in range(replicates)] for b in range(batches)]
     latent, count, waves = settings["latent"], settings["queries"]["count"], settings["waves"]
-    at, frequencies = [], []
-    for batch in range(batches):
-        rng = np.random.default_rng([seed, batch])
-        uniform = _sobol(latent, replicates * count, rng)
-        at.append(settings["queries"]["scale"] * norm.ppf(uniform))
-        frequencies.append(spectrum(_sobol(latent + 1, replicates * count * waves, rng), settings))
-    shape = (batches, replicates, count)
+    size, rng = draw.replicates * count, draw.rng()
+    at = settings["queries"]["scale"] * norm.ppf(_sobol(latent, size, rng))
+    frequencies = spectrum(_sobol(latent + 1, size * waves, rng), settings)
+    by_query = np.reshape(frequencies, (-1, draw.replicates, count, waves, latent))
     return (
-        jnp.stack([jnp.stack(row) for row in keys]),
-        np.reshape(at, (*shape, latent)).astype(np.float32),
-        np.moveaxis(np.reshape(frequencies, (batches, -1, *shape[1:], waves, latent)), 1, 3)
-        .reshape(*shape, -1, latent).astype(np.float32),
-    )  # fmt: skip
+        at.reshape(draw.replicates, count, latent).astype(np.float32),
+        np.moveaxis(by_query, 0, 2).reshape(draw.replicates, count, -1, latent).astype(np.float32),
+    )
 
 
 def _sobol(dimension: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -109,7 +101,7 @@ def _sobol(dimension: int, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.clip(qmc.Sobol(dimension, rng=rng).random(size), 1e-12, 1 - 1e-12)
 
 
-def spectrum(uniform: np.ndarray, settings: Any) -> np.ndarray:
+def spectrum(uniform: np.ndarray, settings: Settings) -> np.ndarray:
     """Frequencies (family, wave, r) of the targets from uniform numbers (wave, r + 1).
 
     Normal, or Student-t with 2ν degrees of freedom: the same normals over ``√g``,
@@ -126,51 +118,43 @@ def spectrum(uniform: np.ndarray, settings: Any) -> np.ndarray:
     )
 
 
-@partial(jax.jit, static_argnames=("n", "families"))
 def split_errors(
-    law: Any, splits: Splits, keys: Any, queries: Any, waves: Any, *, n: Any, noise_sd: Any,
+    key: Array,
+    shared: tuple[GaussianDesign, Splits, Array],
+    drawn: tuple[Array, Array],
+    *,
+    n: tuple[int, ...],
     families: int,
-) -> Any:  # fmt: skip
-    """Mean errors (batch, width, rung, family, n, budget) from the :func:`draws`.
+) -> dict[str, Array]:
+    """Errors (width, rung, family, n, budget) of one replicate.
 
     The label noise is integrated out: with pooled weights w̄ an error is ``(Σ w̄_i m(X_i) − m(x))² +
     σ² Σ w̄_i²``. Targets are waves √2 cos(ω·z + φ), averaged over φ: what is squared is complex.
+
+    Args:
+        key: of the keys X.
+        shared: the keys' law, the splits, and σ.
+        drawn: queries (Q, r) and frequencies (Q, family × wave, r).
+        n: numbers of keys; fewer are the first of the most.
+        families: number of families of targets.
     """
-    mesh = Mesh(np.array(jax.devices()), ("batch",))
-    one = partial(_replicate, n=n, families=families)
-
-    def local(law: Any, splits: Splits, noise_sd: Any, *drawn: Any) -> Any:
-        def batch(rows: Any) -> Any:
-            return jax.lax.map(lambda row: one(law, splits, noise_sd, *row), rows).mean(0)
-
-        return jax.lax.map(batch, drawn)
-
-    shared, split = PartitionSpec(), PartitionSpec("batch")
-    program = jax.shard_map(
-        local, mesh=mesh, in_specs=(shared,) * 3 + (split,) * 3, out_specs=split, check_vma=False
-    )
-    return program(law, splits, jnp.float32(noise_sd), keys, queries, waves)
-
-
-def _replicate(
-    law: Any, splits: Splits, noise_sd: Any, key: Any, at: Any, waves: Any, *, n: Any, families: int
-) -> Any:
+    (law, splits, noise_sd), (at, waves) = shared, drawn
     latent = at.shape[1]
     task = Task(law, TrigonometricSeries([0.0], jnp.zeros((1, len(law.covariance))), [0.0]), 1.0)
-    x, _ = draw(task, key, max(n), jnp.float32)
+    x, _ = training_set(task, key, max(n), jnp.float32)
     angles = jnp.einsum("nd,qwd->qnw", x[:, :latent], waves)
     there = jnp.einsum("qd,qwd->qw", at, waves)
     values = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=2)
     truths = jnp.concatenate([jnp.cos(there), jnp.sin(there)], axis=1)
 
-    def of_split(split: Splits) -> Any:
-        seen, asked = split.frames.T @ x.T, at @ split.frames[:latent]
+    def of_split(split: Splits) -> Array:
+        seen, queries = split.frames.T @ x.T, at @ split.frames[:latent]
 
-        def of_query(item: Any) -> Any:
+        def of_query(item: tuple[Array, Array, Array]) -> Array:
             query, value, truth = item
             distance = split.members @ (seen - query[:, None]) ** 2
 
-            def of_rung(bandwidth: Any) -> Any:
+            def of_rung(bandwidth: Array) -> Array:
                 out = []
                 for count in n:
                     near = distance[:, :count]
@@ -184,6 +168,6 @@ def _replicate(
 
             return jax.lax.map(of_rung, split.bandwidths)
 
-        return jax.lax.map(of_query, (asked, values, truths)).mean(0)
+        return jax.lax.map(of_query, (queries, values, truths)).mean(0)
 
-    return jax.lax.map(of_split, splits)
+    return {"mse": jax.lax.map(of_split, splits)}

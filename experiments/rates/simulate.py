@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 
+from sims.montecarlo import batch_keys, root_key
 from sims.problem import DESIGNS, TARGETS, Task, gaussian_queries
-from sims.simulation import draw, root_key
-from sims.simulation.draws import batch_keys
+from sims.simulation import draw
 
 
 def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 from jax.sharding import Mesh, PartitionSpec
 
+from sims.montecarlo import batch_keys, root_key
 from sims.problem import Heads, Task
-from sims.simulation import draw, root_key
-from sims.simulation.draws import batch_keys
+from sims.simulation import draw
 from sims.theory import first_order_arrays
 
 

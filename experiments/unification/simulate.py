@@ -12,8 +12,9 @@ from joblib import Parallel, delayed
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
+from sims.montecarlo import replicate_key, root_key
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
-from sims.simulation import draw, nw_weights, replicate_key, root_key
+from sims.simulation import draw, nw_weights
 
 MEASURED, POOLED = 0, 1
 """The two independent parts of the replicates."""

@@ -1,82 +1,75 @@
 """Risk matrices of the heads, and the error under weights estimated from held-out pairs."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
+from jaxtyping import Array, Float
 
-from sims.simulation import draw, estimate, nw_weights, replicate_key, root_key
+from sims.montecarlo import Draw, HostReplicates
+from sims.problem import Heads, Task
+from sims.simulation import draw as training_set
+from sims.simulation import nw_weights
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit, grid_units
 from sims.weighting import WEIGHTINGS, risk
 
 
-def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """The terms of every regime, by the grid's names, and ``cost``."""
-    run = experiment.simulation_at(fidelity)
-    points = experiment.points(fidelity)
-    found = {}
-    options: dict[str, Any] = {
-        k: getattr(run, k) for k in ("batches", "replicates_per_batch", "precision", "raw_labels")
-    }
-    for point in points:
-        task, heads, n, queries = point.spec.build()
-        found[point.name] = estimate(
-            task, heads, n, queries, run.seed, keep_queries=False, **options
-        )
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    chosen = points[settings["regimes"].index(settings["cost"]["regime"])]
-    found["cost"] = cost(chosen.spec.build(), settings["cost"], run.seed, run.batches)
-    return found
-
-
-def cost(problem: Any, settings: dict[str, Any], seed: int, batches: int) -> xr.Dataset:
-    """Errors under weights estimated from m held-out pairs, batch by batch.
-
-    A training set is fitted once. Its population of queries is finite, so the risk matrix of these
-    fitted heads, and with it the error of any weights, is exact; held-out pairs are drawn from
-    that population with replacement, with fresh labels. Smaller m take the first of the largest's.
-    """
-    task, heads, n, _ = problem
-    pairs, repeats = settings["pairs"], settings["repeats"]
-    names = list(WEIGHTINGS)
-    error = np.zeros((batches, len(pairs), len(names)))
-    oracle = np.zeros((batches, len(names)))
-    noise = float(task.noise_sd)
-    for batch in range(batches):
-        for index in range(settings["training_sets"]):
-            key = replicate_key(root_key(seed), batch, index)
-            gaps = np.asarray(
-                deviations(task, heads, key, n, settings["queries"], settings["scale"])
-            )
-            matrix = gaps.T @ gaps / len(gaps)
-            for k, name in enumerate(names):
-                oracle[batch, k] += float(risk(WEIGHTINGS[name](matrix), matrix))
-            rng = np.random.default_rng([seed, batch, index])
-            for _ in range(repeats):
-                rows = gaps[rng.integers(len(gaps), size=max(pairs))]
-                residuals = rows - noise * rng.normal(size=(max(pairs), 1))
-                for j, m in enumerate(pairs):
-                    estimated = residuals[:m].T @ residuals[:m] / m
-                    for k, name in enumerate(names):
-                        weights = WEIGHTINGS[name](estimated)
-                        error[batch, j, k] += float(risk(weights, matrix))
-    sets = settings["training_sets"]
-    return xr.Dataset(
-        {
-            "error": (("batch", "pairs", "rule"), error / (sets * repeats)),
-            "oracle": (("batch", "rule"), oracle / sets),
-        },
-        coords={"pairs": pairs, "rule": names},
-        attrs={"replicates": batches * sets * repeats},
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """The terms of every regime, by the grid's names, and ``cost``, whose replicates are training sets."""
+    settings = experiment.settings["cost"]
+    place = experiment.settings["regimes"].index(settings["regime"])
+    task, heads, n, _ = experiment.points[place].spec.build()
+    sampler = HostReplicates(
+        cost,
+        constants=(task, heads, n, settings),
+        dims={"error": ("pairs", "rule"), "oracle": ("rule",)},
+        coords={"pairs": settings["pairs"], "rule": list(WEIGHTINGS)},
     )
+    unit = SampledUnit(sampler, replicates=settings["training_sets"])
+    return grid_units(experiment) | {"cost": unit}
+
+
+def cost(
+    draw: Draw, shared: tuple[Task, Heads, int, Mapping[str, Any]], _: None
+) -> dict[str, np.ndarray]:
+    """Errors under weights estimated from m held-out pairs, of one training set.
+
+    It is fitted once. Its population of queries is finite, so the risk matrix of these fitted
+    heads, and with it the error of any weights, is exact; held-out pairs are drawn from that
+    population with replacement, with fresh labels. Smaller m take the first of the largest's.
+
+    Returns:
+        ``error`` (pairs, rule), the mean over draws of pairs, and ``oracle`` (rule,), by the risk
+        matrix itself.
+    """
+    task, heads, n, settings = shared
+    pairs, repeats, noise = settings["pairs"], settings["repeats"], float(task.noise_sd)
+    size = max(pairs)
+    gaps = np.asarray(deviations(task, heads, draw.key, n, settings["queries"], settings["scale"]))
+    matrix = gaps.T @ gaps / len(gaps)
+
+    def errors(estimated: np.ndarray) -> list[float]:
+        return [float(risk(rule(estimated), matrix)) for rule in WEIGHTINGS.values()]
+
+    rng = draw.rng()
+    error = np.zeros((len(pairs), len(WEIGHTINGS)))
+    for _ in range(repeats):
+        rows = gaps[rng.integers(len(gaps), size=size)]
+        residuals = rows - noise * rng.normal(size=(size, 1))
+        error += [errors(residuals[:m].T @ residuals[:m] / m) for m in pairs]
+    return {"error": error / repeats, "oracle": np.array(errors(matrix))}
 
 
 @partial(jax.jit, static_argnames=("n", "count"))
-def deviations(task: Any, heads: Any, key: Any, n: int, count: int, scale: float) -> Any:
-    """``f̂_h(x_j) − m(x_j)`` of one training set at its population of queries, (count, H)."""
-    x, unit = draw(task, key, n)
+def deviations(
+    task: Task, heads: Heads, key: Array, n: int, count: int, scale: float
+) -> Float[Array, "count H"]:
+    """``f̂_h(x_j) − m(x_j)`` of one training set at its population of queries."""
+    x, unit = training_set(task, key, n)
     labels = task.target(x) + task.noise_sd * unit
     queries = scale * jax.random.normal(
         jax.random.fold_in(key, 2**31 - 1), (count, task.dimension), jnp.float64

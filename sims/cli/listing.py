@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sims.judgement import Verdict
-    from sims.report.claims import ClaimRows
+    from sims.judgement.grouping import ClaimRows
 
 
 def experiments(options: Namespace) -> None:
@@ -41,8 +41,8 @@ def experiments(options: Namespace) -> None:
 def claims(options: Namespace) -> None:
     """The claims of every paper, or of one, with the latest verdicts on them."""
     from sims.judgement import read_ledger
+    from sims.judgement.grouping import by_paper
     from sims.papers import PAPERS, papers
-    from sims.report.claims import by_paper
 
     own = Path("results", options.fidelity, "ledger.json")
     published = Path("results", "published", "ledger.json")

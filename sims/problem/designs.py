@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
-from sims.problem import threefry
-from sims.problem.checks import (
+from sims import threefry
+from sims.checks import (
     as_floats,
     check_count,
     check_non_negative,
     check_positive,
     seeded_key,
 )
+from sims.errors import InputError
 from sims.problem.design_laws import (
     CubeDesign,
     Design,

@@ -1,15 +1,14 @@
 """Frames: the subspaces that heads project to, with prescribed principal angles."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
-from sims.errors import InputError
-from sims.problem import threefry
-from sims.problem.checks import (
+from sims import threefry
+from sims.checks import (
     as_floats,
     check_count,
     check_covariance,
@@ -18,12 +17,13 @@ from sims.problem.checks import (
     on_device,
     seeded_key,
 )
+from sims.errors import InputError
 
 
 def principal_angles(
-    first: Float[Array, "d p"],
-    second: Float[Array, "d q"],
-    covariance: Float[Array, "d d"] | None = None,
+    first: ArrayLike,
+    second: ArrayLike,
+    covariance: ArrayLike | None = None,
 ) -> Float[Array, " r"]:
     """Principal angles between two subspaces, ascending, in radians; r = min(p, q).
 
@@ -70,7 +70,7 @@ def principal_angles(
     )
 
 
-def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: Any) -> Array:
+def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: ArrayLike) -> Array:
     """Frames whose alignment is a prescribed Gram matrix in each direction.
 
     With the Gram matrix G_j of direction j, ``L_j = G_j^{1/2}`` and an orthonormal (d, H·d_k)
@@ -128,8 +128,8 @@ def equiangular(
     width: int,
     seed: int | None = 0,
     *,
-    cosine: Any = None,
-    angle: Any = None,
+    cosine: ArrayLike | None = None,
+    angle: ArrayLike | None = None,
 ) -> Array:
     """Every pair of heads at the same principal angles: ``U_hᵀU_g = diag(cosine)``, h ≠ g.
 
@@ -155,7 +155,7 @@ def equiangular(
             raise InputError("heads.frames.angle", angle, "degrees, 0 to 90")
         # Exactly 0 at 90 degrees, where the cosine in radians is only 0 to rounding.
         cosine = np.where(degrees == 90, 0.0, np.cos(np.deg2rad(degrees)))
-    cosines = np.asarray(as_floats("heads.frames.cosine", cosine))
+    cosines = np.asarray(as_floats("heads.frames.cosine", np.nan if cosine is None else cosine))
     if cosines.ndim > 1 or (cosines.ndim == 1 and cosines.shape != (width,)):
         raise InputError(field, cosines.shape, f"a number or shape ({width},)")
     lowest = -1.0 / (count - 1) if count > 1 else -1.0
@@ -180,7 +180,9 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     return on_device(np.stack([threefry.orthogonal(key, dimension)[:, :width] for key in keys]))
 
 
-def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any = None) -> Array:
+def nested(
+    dimension: int, count: int, width: int, seed: int = 0, *, ranks: ArrayLike | None = None
+) -> Array:
     """Subspaces that contain one another: head h spans the first ``ranks[h]`` Haar directions.
 
     A frame of rank below d_k is padded with zero columns, which leave its kernel unchanged.
@@ -206,7 +208,9 @@ def nested(dimension: int, count: int, width: int, seed: int = 0, *, ranks: Any 
     return on_device(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
 
 
-def planar(dimension: int, count: int, width: int, seed: int | None = 0, *, angles: Any) -> Array:
+def planar(
+    dimension: int, count: int, width: int, seed: int | None = 0, *, angles: ArrayLike
+) -> Array:
     """Heads that turn in a plane: ``U_h[:, j] = cos φ_h q_j + sin φ_h q'_j``.
 
     All q_j and q'_j are orthonormal, so ``U_hᵀU_g = cos(φ_h − φ_g) I``; with d_k = 1 the heads are
@@ -234,7 +238,7 @@ def planar(dimension: int, count: int, width: int, seed: int | None = 0, *, angl
     return jnp.einsum("ch,dcj->hdj", jnp.stack([jnp.cos(radians), jnp.sin(radians)]), plane)
 
 
-def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: Any) -> Array:
+def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: ArrayLike) -> Array:
     """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
     del seed
     array = as_floats("heads.frames.frames", frames)

@@ -1,11 +1,12 @@
 """Whether a kernel of one's own keeps the promises that the engine and exact theory build on."""
 
 import functools
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from sims.errors import InputError
 from sims.problem.kernels import Kernel
@@ -62,7 +63,13 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             raise InputError(f"{field}, log_ratio", "another number", allowed)
 
 
-def _evaluate(field: str, function: Any, query: Any, key: Any, last: Any) -> np.ndarray:
+def _evaluate(
+    field: str,
+    function: Callable[..., Array],
+    query: np.ndarray,
+    key: np.ndarray,
+    last: np.ndarray | float,
+) -> np.ndarray:
     try:
         # Also where heads are made inside a traced function, and as the engine will: compiled.
         with jax.ensure_compile_time_eval():

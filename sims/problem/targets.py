@@ -6,16 +6,15 @@ needs compiling; the same seed gives the same function.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
-from sims.errors import InputError
-from sims.problem import threefry
-from sims.problem.checks import (
+from sims import threefry
+from sims.checks import (
     as_floats,
     check_count,
     check_finite,
@@ -23,6 +22,7 @@ from sims.problem.checks import (
     check_positive,
     seeded_key,
 )
+from sims.errors import InputError
 
 
 class TrigonometricSeries(eqx.Module):
@@ -41,7 +41,7 @@ class TrigonometricSeries(eqx.Module):
     frequency: Float[Array, "J d"]
     phase: Float[Array, " J"]
 
-    def __init__(self, amplitude: Any, frequency: Any, phase: Any) -> None:
+    def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike) -> None:
         self.amplitude = as_floats("target.amplitude", amplitude)
         self.frequency = as_floats("target.frequency", frequency)
         self.phase = as_floats("target.phase", phase)
@@ -151,7 +151,7 @@ def additive(
 def single_index(
     dimension: int,
     seed: int = 0,
-    subspace: Any = None,
+    subspace: ArrayLike | None = None,
     rank: int = 1,
     lengthscale: float = 1.0,
     features: int = 64,
@@ -206,7 +206,7 @@ def decaying(
 
 
 def explicit(
-    dimension: int, seed: int = 0, *, amplitude: Any, frequency: Any, phase: Any
+    dimension: int, seed: int = 0, *, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike
 ) -> TrigonometricSeries:
     """A series given term by term. The seed is not used."""
     del seed
@@ -217,7 +217,7 @@ def explicit(
 
 
 Draw = Callable[[np.ndarray], np.ndarray]
-"""From a key of :mod:`sims.problem.threefry` to frequencies (J, d)."""
+"""From a key of :mod:`sims.threefry` to frequencies (J, d)."""
 
 
 def _normals(features: int, dimension: int) -> Draw:

@@ -9,9 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
-from sims.problem import threefry
-from sims.problem.checks import (
+from sims import threefry
+from sims.checks import (
     as_floats,
     check_count,
     check_finite,
@@ -21,6 +20,7 @@ from sims.problem.checks import (
     on_device,
     seeded_key,
 )
+from sims.errors import InputError
 from sims.problem.design_laws import Design
 from sims.problem.kernels import KERNELS, Kernel, get_kernel
 from sims.problem.targets import TrigonometricSeries

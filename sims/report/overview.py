@@ -5,8 +5,8 @@ from pathlib import Path
 
 from sims.files import write_text
 from sims.judgement import VERDICTS, Verdict, read_ledger
+from sims.judgement.grouping import ClaimRows, PaperRows, by_paper
 from sims.papers import papers
-from sims.report.claims import ClaimRows, PaperRows, by_paper
 from sims.report.seeds import other_seeds
 from sims.report.text import significant
 from sims.study.experiment import experiments

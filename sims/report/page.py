@@ -9,11 +9,11 @@ from sims.errors import InputError
 from sims.files import write_text
 from sims.formulas import sections
 from sims.judgement import VERDICTS, read_ledger
+from sims.judgement.grouping import by_paper
 from sims.papers import papers
-from sims.report.claims import by_paper
 from sims.report.seeds import other_seeds
 from sims.report.text import MARKDOWN, environment
-from sims.study.experiment import EXPERIMENTS, experiments, load_experiment
+from sims.study.experiment import experiments, load_experiment
 from sims.study.results import provenance
 
 TEXTS = (
@@ -42,7 +42,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
     names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
     if not names:
         raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
-    specs = {name: load_experiment(EXPERIMENTS / name) for name in names}
+    specs = {name: load_experiment(name).spec for name in names}
     audit = folder / "audit.json"
     page = environment(html=True).get_template("page.html.j2").render(
         fidelity=fidelity,

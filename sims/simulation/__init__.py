@@ -1,18 +1,17 @@
 """Simulation: Monte Carlo estimates of the terms. Independent of :mod:`sims.theory`."""
 
-from sims.simulation.draws import draw, replicate_key, root_key
-from sims.simulation.engine import efficiency_gain, estimate, reached
+from sims.simulation.draws import draw
+from sims.simulation.engine import estimate
 from sims.simulation.heads import nw_estimates, nw_weights
-from sims.simulation.replicate import Linearisation
+from sims.simulation.plan import Tuning
+from sims.simulation.result import efficiency_gain, reached
 
 __all__ = [
-    "Linearisation",
+    "Tuning",
     "draw",
     "efficiency_gain",
     "estimate",
     "nw_estimates",
     "nw_weights",
     "reached",
-    "replicate_key",
-    "root_key",
 ]

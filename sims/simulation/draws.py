@@ -1,4 +1,4 @@
-"""The draws of one replicate: what they are, named by (seed, batch, replicate) alone.
+"""The draws of one replicate: what they are, made from its random key alone.
 
 Keys come in blocks of :data:`DRAW_BLOCK` rows, each from a Threefry key of its own, so that a
 replicate with a million keys never holds them together. The block size is part of the identity of
@@ -14,50 +14,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
-from sims.problem import Task, TrigonometricSeries, threefry
-from sims.problem.checks import on_device
+from sims.problem import Task, TrigonometricSeries
 
 DRAW_BLOCK = 4096
 """Rows drawn from one key; changing it changes every simulated number."""
-
-
-def root_key(key_or_seed: Any) -> Array:
-    """A Threefry key from an integer seed (0 ≤ seed < 2⁶³) or a typed scalar key.
-
-    Raises:
-        InputError: neither of the two.
-    """
-    if isinstance(key_or_seed, int | np.integer) and not isinstance(key_or_seed, bool):
-        if not 0 <= key_or_seed < 2**63:
-            raise InputError("seed", key_or_seed, "an integer from 0 to 2**63 - 1")
-        return _typed(threefry.root(int(key_or_seed)))
-    dtype = getattr(key_or_seed, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or key_or_seed.shape != ():
-        raise InputError("seed", key_or_seed, "an integer, or one key of jax.random.key")
-    if "fry" not in str(jax.random.key_impl(key_or_seed)):
-        raise InputError("seed", str(jax.random.key_impl(key_or_seed)), "a threefry2x32 key")
-    return key_or_seed
-
-
-def replicate_key(root: Array, batch: Any, replicate: Any) -> Array:
-    """The key of one replicate."""
-    return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
-
-
-def batch_keys(root: Array, batches: np.ndarray, replicates: int) -> Array:
-    """:func:`replicate_key` of all replicates of some batches, shape (B, R).
-
-    By NumPy: a compiled program for them would take longer than they do.
-    """
-    of_batch = threefry.fold_in(np.asarray(jax.random.key_data(root)), batches)
-    return _typed(threefry.fold_in(of_batch[:, None], np.arange(replicates)))
-
-
-def _typed(words: np.ndarray) -> Array:
-    return jax.random.wrap_key_data(on_device(words), impl="threefry2x32")
 
 
 def draw_block(
@@ -75,6 +38,20 @@ def draw_block(
     for_keys, for_labels = jax.random.split(jax.random.fold_in(key, block))
     x = task.design.sample(for_keys, size, dtype)
     return x, jax.random.normal(for_labels, (size,), dtype)
+
+
+def draw_all(
+    task: Task, key: Array, n: int, dtype: Any
+) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+    """All n keys X and unit label noise of a replicate at once."""
+    full, rest = divmod(n, DRAW_BLOCK)
+    parts = []
+    if full:
+        blocks = lax.map(lambda i: draw_block(task, key, i, DRAW_BLOCK, dtype), jnp.arange(full))
+        parts.append(jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), blocks))
+    if rest:
+        parts.append(draw_block(task, key, full, rest, dtype))
+    return jax.tree.map(lambda *part: jnp.concatenate(part), *parts)
 
 
 @partial(jax.jit, static_argnames=("n", "dtype"))

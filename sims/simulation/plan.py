@@ -1,16 +1,59 @@
 """Cutting the work: block sizes that keep the working set within a stated number of bytes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import jax
+
+from sims.checks import check_count
 from sims.errors import InputError
+from sims.montecarlo.compiled import divisor
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.replicate import Blocks
+from sims.simulation.sums import KernelSums
 
 CACHE = 256 * 1024
 """Bytes of weights meant to stay in a CPU core's second-level cache."""
 GROUP = 256 * 1024**2
 """Bytes of sums and results of the queries of one call on a CPU: of more, the time to fetch them
 from memory outweighs that of drawing the keys once more."""
+RULE_ARRAYS = 12
+"""Arrays (H, n) that a weight rule may keep alive at a query: scores, their order, running sums."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How the engine works; changes numbers only by rounding. None lets the engine choose.
+
+    Attributes:
+        devices: JAX devices to spread batches over; None takes all.
+        memory_budget: bytes that the working set may take (of one device, if it is no CPU).
+            The result itself is not counted.
+        replicates_at_once: replicates computed side by side, lowered to a divisor of R.
+        key_block: keys weighed together; a weight rule takes all.
+        query_block: queries weighed together; a weight rule takes one.
+        query_group: queries in one call of the compiled program; more groups draw X again.
+        kernel_sums: computes the sums over a block of keys (:data:`~.sums.KernelSums`); a plain
+            function, since its identity selects a compilation. None is C++ on a CPU where it is
+            compiled and knows the kernel, else XLA.
+
+    Raises:
+        InputError: a size is no integer ≥ 1.
+    """
+
+    devices: Sequence[jax.Device] | None = None
+    memory_budget: int = 2**30
+    replicates_at_once: int | None = None
+    key_block: int | None = None
+    query_block: int | None = None
+    query_group: int | None = None
+    kernel_sums: KernelSums | None = None
+
+    def __post_init__(self) -> None:
+        check_count("memory_budget", self.memory_budget)
+        for name in ("replicates_at_once", "key_block", "query_block", "query_group"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -24,6 +67,8 @@ class Shape:
     terms: int
     n: int
     itemsize: int
+    whole: bool = False
+    """Whether a weight rule needs all keys at once."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +89,13 @@ def working_set(shape: Shape, group: int, blocks: Blocks, at_once: int) -> int:
     """
     h, item = shape.heads, shape.itemsize
     once, each = _of_a_query(shape)
-    rows = min(shape.n, DRAW_BLOCK)
+    rows = shape.n if shape.whole else min(shape.n, DRAW_BLOCK)
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
     draws = rows * (8 * shape.dimension + 8) * item
     keys = blocks.keys * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
     weights = 2 * blocks.queries * h * blocks.keys * item
+    if shape.whole:
+        weights = shape.n * (h * (RULE_ARRAYS * item + 16) + 32)
     return at_once * (draws + keys + weights + group * each) + group * once
 
 
@@ -63,15 +110,11 @@ def _of_a_query(shape: Shape) -> tuple[int, int]:
 def make_plan(
     shape: Shape,
     replicates: int,
-    budget: int,
+    tuning: Tuning,
     devices: int,
     *,
     platform: str = "cpu",
     streamed: bool = True,
-    key_block: int | None = None,
-    query_block: int | None = None,
-    query_group: int | None = None,
-    replicates_at_once: int | None = None,
 ) -> Plan:
     """Choose blocks whose working set, summed over host devices, obeys the budget.
 
@@ -84,23 +127,25 @@ def make_plan(
         InputError: even the smallest blocks exceed the budget.
     """
     cpu = platform == "cpu"
-    share = budget // (devices if cpu else 1)
-    keys = key_block or min(shape.n, 1024 if cpu and streamed else DRAW_BLOCK)
-    keys = min(keys, shape.n, DRAW_BLOCK)
-    if query_block:
-        queries = query_block
+    share = tuning.memory_budget // (devices if cpu else 1)
+    keys = tuning.key_block or min(shape.n, 1024 if cpu and streamed else DRAW_BLOCK)
+    keys = shape.n if shape.whole else min(keys, shape.n, DRAW_BLOCK)
+    if shape.whole:
+        queries = 1
+    elif tuning.query_block:
+        queries = tuning.query_block
     elif cpu:
         queries = max(1, CACHE // (shape.heads * keys * shape.itemsize))
     else:
         queries = shape.queries
     queries = min(queries, shape.queries)
-    group = min(query_group or shape.queries, shape.queries)
-    if cpu and not query_group:
+    group = min(tuning.query_group or shape.queries, shape.queries)
+    if cpu and not tuning.query_group:
         parts = -(-group * sum(_of_a_query(shape)) // GROUP)
         group = -(-group // parts)
     # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
     default = max(1, 1024 // shape.n) if cpu else 32
-    at_once = _divisor(replicates, replicates_at_once or default)
+    at_once = divisor(replicates, tuning.replicates_at_once or default)
     while True:
         # Equal blocks waste the least on padding, and groups hold whole blocks.
         queries = -(-group // -(-group // queries))
@@ -109,20 +154,14 @@ def make_plan(
         need = working_set(shape, padded, blocks, at_once)
         if need <= share:
             return Plan(padded, blocks, at_once, need)
-        if at_once > 1 and not replicates_at_once:
-            at_once = _divisor(replicates, at_once // 2)
-        elif queries > 1 and not query_block:
+        if at_once > 1 and not tuning.replicates_at_once:
+            at_once = divisor(replicates, at_once // 2)
+        elif queries > 1 and not tuning.query_block:
             queries = queries // 2
-        elif keys > 128 and not key_block:
+        elif keys > 128 and not (tuning.key_block or shape.whole):
             keys = max(128, keys // 2)
-        elif group > 1 and not query_group:
+        elif group > 1 and not tuning.query_group:
             group = -(-group // 2)
         else:
-            raise InputError(
-                "memory_budget", budget, f">= {need * (devices if cpu else 1)} bytes here"
-            )
-
-
-def _divisor(number: int, at_most: int) -> int:
-    """The largest divisor of ``number`` not above ``at_most``."""
-    return max(k for k in range(1, max(1, min(number, at_most)) + 1) if number % k == 0)
+            least = need * (devices if cpu else 1)
+            raise InputError("memory_budget", tuning.memory_budget, f">= {least} bytes here")

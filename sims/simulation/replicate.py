@@ -5,6 +5,7 @@ Given the design, with ``g_h(x) = Σ_i w_hi m(X_i)``, ``E[f̂_h | X] = g_h`` and
 maximum, and sums taken under an earlier maximum are rescaled, so nothing of size (Q, H, n) exists.
 """
 
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,26 +36,6 @@ class Blocks(NamedTuple):
     """Queries weighed together."""
 
 
-class Linearisation(NamedTuple):
-    """What makes the linearised heads control variates: known means, supplied by the caller.
-
-    With ``1 + δ_h = Σ_i K_h(x,X_i)/(n p_h)`` and ``A_h = (1 + δ_h)(g_h − m*_h)``, the linearised
-    head is ``m*_h + A_h``: a mean of n iid terms, whose covariance is the first-order one exactly.
-    Differences from it estimate what first-order theory leaves out, the *remainder*, at a small
-    part of the variance. They rest on theory's p, m* and r, so they serve for remainders alone,
-    never for a comparison of theory with simulation.
-
-    Attributes:
-        limit: m*_h, (Q, H).
-        log_mass: log p_h = log E K_h, (Q, H).
-        overlap: r_hg = E[K_hK_g]/(p_h p_g), (Q, H, H).
-    """
-
-    limit: Float[Array, "Q H"]
-    log_mass: Float[Array, "Q H"]
-    overlap: Float[Array, "Q H H"]
-
-
 class Control(NamedTuple):
     """A control variate for the signal covariance that no theory knows: linear in the keys.
 
@@ -73,6 +54,32 @@ class Control(NamedTuple):
     log_mass: Float[Array, "Q H"]
 
 
+class Shared(NamedTuple):
+    """What all replicates share; traced."""
+
+    task: Task
+    heads: Heads
+    queries: Float[Array, "Q d"]
+    """In float64."""
+    control: Control | None = None
+    """Of the same queries."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that selects a replicate's compilation, next to the shapes of the arrays."""
+
+    n: int
+    """Keys of a replicate."""
+    blocks: Blocks
+    dtype: str
+    """Of draws, kernels and sums within a block; sums over blocks are float64."""
+    raw_labels: bool
+    """Whether labels are drawn as well."""
+    kernel_sums: KernelSums = streamed_sums
+    """Computes the sums over a block of keys; see :data:`~.sums.KernelSums`."""
+
+
 class Linear(NamedTuple):
     """One replicate's control variate."""
 
@@ -80,18 +87,6 @@ class Linear(NamedTuple):
     """A_h."""
     covariance: Float[Array, "Q H H"]
     """Unbiased estimate of Cov(A_h, A_g) from the keys of this replicate."""
-
-
-class Gaps(NamedTuple):
-    """One replicate's differences from the linearised heads."""
-
-    linear: Float[Array, "Q H"]
-    """A_h; its covariance is taken from that of g."""
-    bias: Float[Array, "Q H"]
-    """``g − m* − A + Aδ``: mean = exact bias less first-order bias."""
-    noise: Float[Array, "Q H H"]
-    """``σ²[Σ w w − W + (r/n)(δ_h + δ_g)]``, ``W = (1/n²) Σ K_hK_g/(p_h p_g)``: mean = exact noise
-    covariance less first-order; the δ's have mean 0 and take out most of the spread."""
 
 
 class Replicate(NamedTuple):
@@ -105,86 +100,55 @@ class Replicate(NamedTuple):
     """f̂_h(x) − m(x) with drawn Gaussian labels; None when no labels are drawn."""
     empty: Float[Array, "Q H"]
     """1 where no key was in reach (all K = 0), so that the estimate counts as 0."""
-    gaps: Gaps | None
-    """None without a linearisation."""
     linear: Linear | None = None
     """None without a control."""
 
 
-def replicate(
-    task: Task,
-    heads: Heads,
-    queries: Float[Array, "Q d"],
-    key: Array,
-    *,
-    n: int,
-    dtype: Any,
-    blocks: Blocks,
-    raw_labels: bool,
-    linearisation: Linearisation | None = None,
-    kernel_sums: KernelSums = streamed_sums,
-    control: Control | None = None,
-) -> Replicate:
+def replicate(settings: Settings, key: Array, shared: Shared, batch: None = None) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.
 
     Args:
-        task: design, target and noise level σ.
-        heads: H heads.
-        queries: x, (Q, d) in float64, Q a multiple of ``blocks.queries``.
-        key: of this replicate.
-        n: number of keys.
-        dtype: of draws, kernels and sums within a block; sums over blocks are float64.
-        blocks: how the work is cut.
-        raw_labels: whether to draw labels as well.
-        linearisation: of the same queries, to estimate remainders as well.
-        kernel_sums: computes the sums over a block of keys; see :data:`~.sums.KernelSums`.
-        control: of the same queries, for :class:`Linear`.
+        settings: static sizes and choices.
+        key: the replicate's random key.
+        shared: the problem; its queries are a multiple of ``settings.blocks.queries``.
+        batch: nothing is shared by the replicates of a batch alone.
     """
-    sums = _stream(task, heads, queries, key, n, dtype, blocks, raw_labels, kernel_sums, control)
-    done = _finish(task, queries, sums, raw_labels)
-    if linearisation is not None:
-        done = done._replace(gaps=_gaps(task, queries, sums, done, linearisation, n))
-    if control is not None:
-        done = done._replace(linear=_linear(sums, control, n))
+    sums = _stream(settings, key, shared)
+    done = _finish(shared, sums, settings.raw_labels)
+    if shared.control is not None:
+        done = done._replace(linear=_linear(sums, shared.control, settings.n))
     return done
 
 
-@partial(jax.jit, static_argnames=("n", "dtype", "blocks", "kernel_sums"))
-def pilot(
-    task: Task, heads: Heads, queries: Float[Array, "Q d"], key: Array, *, n: int, dtype: Any,
-    blocks: Blocks, kernel_sums: KernelSums,
-) -> Control:  # fmt: skip
-    """The limits, from one design of n keys: :data:`PILOT_DESIGNS` times those of a replicate.
+@partial(jax.jit, static_argnames="settings")
+def pilot(settings: Settings, key: Array, shared: Shared) -> Control:
+    """The limits, from one design of :data:`PILOT_DESIGNS` times the keys of a replicate.
 
     Switched off (p = ∞, so A = 0) where a replicate's Kish number of effective keys,
     ``(Σ K)²/Σ K²`` of the pilot over :data:`PILOT_DESIGNS`, is below :data:`LEAST_N_EFF`. As no
     batch uses this design, the choice leaves the estimates unbiased.
     """
-    sums = _stream(task, heads, queries, key, n, jnp.dtype(dtype), blocks, False, kernel_sums, None)
+    settings = replace(settings, n=PILOT_DESIGNS * settings.n, raw_labels=False)
+    sums = _stream(settings, key, shared)
     total = sums.linear[..., -1]
     some = total > 0
     safe = jnp.where(some, total, 1.0)
     n_eff = total**2 / jnp.where(some, jnp.diagonal(sums.gram, axis1=-2, axis2=-1), 1.0)
     useful = n_eff >= LEAST_N_EFF * PILOT_DESIGNS
-    log_mass = jnp.where(useful, sums.peak + jnp.log(safe) - jnp.log(float(n)), jnp.inf)
-    return Control(jnp.where(some, sums.linear[..., 0] / safe, 0.0), log_mass)
+    log_mass = sums.peak + jnp.log(safe) - jnp.log(float(settings.n))
+    return Control(
+        jnp.where(some, sums.linear[..., 0] / safe, 0.0), jnp.where(useful, log_mass, jnp.inf)
+    )
 
 
-def _stream(
-    task: Task,
-    heads: Heads,
-    queries: Array,
-    key: Array,
-    n: int,
-    dtype: Any,
-    blocks: Blocks,
-    raw_labels: bool,
-    kernel_sums: KernelSums,
-    control: Control | None,
-) -> Sums:
+def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     """The sums over all n keys of one replicate."""
+    task, heads, queries, control = shared
+    n, dtype, blocks, raw_labels = (
+        settings.n, jnp.dtype(settings.dtype), settings.blocks, settings.raw_labels,
+    )  # fmt: skip
     count = 3 if raw_labels else 2
-    if kernel_sums is native_sums:
+    if settings.kernel_sums is native_sums:
         key = with_native_bits(key)
     q = scaled_projection(heads, heads.frames, queries, jnp.float64).astype(dtype)
     q = q.transpose(2, 0, 1)
@@ -202,7 +166,9 @@ def _stream(
         ones = jnp.ones_like(values)
         columns = jnp.stack([values, noise, ones] if raw_labels else [values, ones])
         b = left_bandwidth(heads, dtype)
-        block_sums = kernel_sums(heads.kernel, q, keys, columns, b, blocks.queries, **extra)
+        block_sums = settings.kernel_sums(
+            heads.kernel, q, keys, columns, b, blocks.queries, **extra
+        )
         return _merge(sums, block_sums), None
 
     def absorb_draw(sums: Sums, block: Any, size: int) -> Sums:
@@ -242,7 +208,8 @@ def _merge(old: Sums, new: Sums) -> Sums:
     )
 
 
-def _finish(task: Task, queries: Array, sums: Sums, raw_labels: bool) -> Replicate:
+def _finish(shared: Shared, sums: Sums, raw_labels: bool) -> Replicate:
+    task, queries = shared.task, shared.queries
     total = sums.linear[..., -1]
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))
@@ -251,24 +218,7 @@ def _finish(task: Task, queries: Array, sums: Sums, raw_labels: bool) -> Replica
     raw = None
     if raw_labels:
         raw = deviation + task.noise_sd * sums.linear[..., 1] * inverse
-    return Replicate(deviation, noise, raw, empty.astype(jnp.float64), None)
-
-
-def _gaps(
-    task: Task, queries: Array, sums: Sums, done: Replicate, known: Linearisation, n: int
-) -> Gaps:
-    scale = jnp.exp(finite_or_zero(sums.peak) - known.log_mass)
-    ratio = sums.linear[..., -1] * scale / n
-    delta = ratio - 1.0
-    distance = done.deviation + task.target(queries)[:, None] - known.limit
-    linear = ratio * distance
-    product = sums.gram * scale[..., :, None] * scale[..., None, :] / n**2
-    known_mean = known.overlap / n * (delta[..., :, None] + delta[..., None, :])
-    return Gaps(
-        linear,
-        distance - linear + linear * delta,
-        done.noise - task.noise_sd**2 * (product - known_mean),
-    )
+    return Replicate(deviation, noise, raw, empty.astype(jnp.float64))
 
 
 def _linear(sums: Sums, control: Control, n: int) -> Linear:

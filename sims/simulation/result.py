@@ -1,12 +1,13 @@
 """From the engine's arrays to the labelled result, and back (to resume a run)."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims import terms
+from sims.errors import InputError
 
 RAW_SCALARS = (
     "squared_bias",
@@ -17,17 +18,6 @@ RAW_SCALARS = (
     "mean_head_mse",
 )
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
-REMAINDERS = (
-    "signal_variance",
-    "noise_variance",
-    "variance",
-    "cross_signal_covariance",
-    "cross_noise_covariance",
-    "covariance",
-    "ensemble_variance",
-)
-"""Scalar terms whose remainders are estimated when a linearisation is given."""
-_GAP_PAIRS = ("signal_remainder", "noise_remainder")
 _RAW_PAIRS = ("raw_bias_product", "raw_total_covariance")
 
 
@@ -35,20 +25,18 @@ def build(
     arrays: Mapping[str, np.ndarray],
     *,
     keep_queries: bool,
-    weights: Any = None,
-    attrs: Mapping[str, Any] | None = None,
+    weights: ArrayLike | None = None,
 ) -> xr.Dataset:
     """Label the batches of the engine and derive all that follows, without MCSE.
 
     Args:
-        arrays: of :func:`sims.simulation.batches.run_batches`; averaged over queries, with one
+        arrays: of :func:`~.moments.batch_estimates`, batch first; averaged over queries, with one
             query left, unless ``keep_queries``.
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
-        attrs: attributes of the result.
     """
     main = ("bias", *terms.PAIRS)
-    data = terms.assemble(*(arrays[name] for name in main), weights=weights, attrs=attrs)
+    data = terms.assemble(*(arrays[name] for name in main), weights=weights)
     lead = (terms.BATCH, terms.QUERY, terms.HEAD)
     data["empty_rate"] = lead, arrays["empty_rate"]
     if "raw_bias" in arrays:
@@ -68,23 +56,6 @@ def build(
             weights,
         )
         data = data.assign({f"raw_{name}": raw[name] for name in RAW_SCALARS})
-    if "bias_remainder" in arrays:
-        data["bias_remainder"] = lead, arrays["bias_remainder"]
-        for name in _GAP_PAIRS:
-            data[name] = (*lead, terms.HEAD2), arrays[name]
-            data[f"integrated_{name}"] = data[name].mean(terms.QUERY)
-        signal, noise = (data[f"integrated_{name}"] for name in _GAP_PAIRS)
-        gaps = terms.summarise(
-            xr.Dataset(
-                {
-                    "integrated_bias_product": xr.zeros_like(signal),
-                    "integrated_signal_covariance": signal,
-                    "integrated_noise_covariance": noise,
-                }
-            ),
-            weights,
-        )
-        data = data.assign({f"{name}_remainder": gaps[name] for name in REMAINDERS})
     if keep_queries:
         return data
     data["mean_empty_rate"] = data["empty_rate"].mean(terms.QUERY)
@@ -94,7 +65,6 @@ def build(
 def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     """The arrays that :func:`build` was given, from its result."""
     names = ["bias", *terms.PAIRS, "empty_rate", "raw_bias", *_RAW_PAIRS]
-    names += ["bias_remainder", *_GAP_PAIRS]
     if terms.QUERY in data.dims:
         return {name: data[name].values for name in names if name in data}
     heads = np.zeros((data.sizes[terms.BATCH], 1, data.sizes[terms.HEAD]))
@@ -106,6 +76,40 @@ def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
     arrays |= {"bias": heads, "empty_rate": data["mean_empty_rate"].values[:, None]}
     if "raw_mse" in data:
         arrays["raw_bias"] = heads
-    if "variance_remainder" in data:
-        arrays["bias_remainder"] = heads
     return arrays
+
+
+def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool:
+    """Whether every scalar term has mcse ≤ rel_mcse·|term|, or is negligible beside the MSE.
+
+    Negligible: |term| + 2·mcse ≤ negligible·MSE.
+
+    Terms that do not exist (the cross terms of a single head are NaN) are passed over.
+    """
+    mse = float(data["mse"].mean())
+    for name in terms.SCALARS:
+        value, error = abs(float(data[name].mean())), float(terms.mcse(data[name]))
+        if np.isnan(value):
+            continue
+        if error > rel_mcse * value and value + 2 * error > negligible * mse:
+            return False
+    return True
+
+
+def efficiency_gain(data: xr.Dataset) -> xr.Dataset:
+    """How many times integrating out the labels cut the variance of each estimated scalar term.
+
+    The ratio, over batches, of the variance of the raw-label estimate to that of the
+    Rao–Blackwellised one (both unbiased for the same term, from the same designs). With B batches
+    its own relative error is about 2/√(B − 1) at most.
+
+    Raises:
+        InputError: the result has no raw-label estimates.
+    """
+    if "raw_mse" not in data:
+        raise InputError("raw_labels", False, "True: a result with raw-label estimates")
+    ratio = {
+        name: data[f"raw_{name}"].var(terms.BATCH, ddof=1) / data[name].var(terms.BATCH, ddof=1)
+        for name in RAW_SCALARS
+    }
+    return xr.Dataset(ratio)

@@ -18,5 +18,5 @@ def __getattr__(name: str) -> object:
     """The names above, imported when they are used: the Snakefile needs none of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "experiment" if name == "load_experiment" else "runner"
-    return getattr(import_module(f"sims.study.{home}"), name)
+    module = "experiment" if name == "load_experiment" else "runner"
+    return getattr(import_module(f"sims.study.{module}"), name)

@@ -11,6 +11,7 @@ from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, Field, create_model
 
 from sims.errors import InputError
@@ -37,12 +38,15 @@ def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> A
             if name in given:
                 continue
             required = parameter.default is inspect.Parameter.empty
-            annotation = (
-                Any if parameter.annotation is inspect.Parameter.empty else parameter.annotation
-            )
-            fields[name] = (annotation, ... if required else parameter.default)
+            fields[name] = (_in_files(parameter.annotation), ... if required else parameter.default)
         members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
     return Annotated[reduce(or_, members), Field(discriminator="kind")]
+
+
+def _in_files(annotation: Any) -> Any:
+    """The type of a factory's argument in a file: an array is checked where it is made."""
+    arrays = (inspect.Parameter.empty, ArrayLike, ArrayLike | None)
+    return Any if annotation in arrays else annotation
 
 
 def _arguments(choice: BaseModel) -> dict[str, Any]:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
 from sims.problem import Heads, redundant_views
 from sims.report import render_caption
-from sims.results import Results
 from sims.simulation import draw, nw_weights
 from sims.theory import view_terms
 

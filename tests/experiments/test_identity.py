@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
 from sims.problem import Heads
 from sims.report import render_caption
-from sims.results import Results
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "identity"
 REFUTED = "Gaussian kernel, unequal key norms, without the tilt"

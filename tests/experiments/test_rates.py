@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
+from sims.montecarlo import batch_keys, root_key
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries, gaussian_queries
 from sims.report import render_caption
-from sims.results import Results
-from sims.simulation import draw, root_key
-from sims.simulation.draws import batch_keys
+from sims.simulation import draw
 from sims.theory import predict as library
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "rates"

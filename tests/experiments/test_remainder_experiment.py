@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
+from sims.montecarlo import batch_keys, root_key
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, gaussian_queries
-from sims.results import Results
-from sims.simulation import root_key
-from sims.simulation.draws import batch_keys
 from sims.theory import first_order_arrays, predict
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "remainder"

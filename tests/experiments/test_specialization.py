@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
 from sims.learning import STREAMS
 from sims.problem import FRAMES, Heads
 from sims.report import render_caption
-from sims.results import Results
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "specialization"
 simulate, predict, analysis = (

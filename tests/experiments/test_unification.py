@@ -7,11 +7,11 @@ import jax
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sims.experiment import load_experiment
+from sims.results import Results
 
 from sims.cli.steps import _module
-from sims.experiment import load_experiment
 from sims.report import render_caption
-from sims.results import Results
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "unification"
 simulate, predict, analysis = (

@@ -1,39 +1,32 @@
 """The experiment `weighting`: law of estimation cost, cross-fitting, verdicts that can fail."""
 
 from dataclasses import replace
-from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
 
-from sims.cli.steps import _module
-from sims.experiment import load_experiment
-from sims.report import render_caption
-from sims.results import Results
+from sims.estimates import mean_and_error
+from sims.simulation import draw
+from sims.study.experiment import load_experiment
 from sims.weighting import optimal, risk
+from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.runs import both_roads, small
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "weighting"
-simulate, predict, analysis = (
-    _module(FOLDER / f"{n}.py") for n in ("simulate", "predict", "analysis")
+simulate, predict, effects = (
+    load_experiment("weighting").module(name) for name in ("simulate", "predict", "effects")
 )
 
 
 @pytest.fixture(scope="module")
 def experiment():
-    whole = load_experiment(FOLDER)
-    run = whole.simulation.model_copy(update={"batches": 4, "replicates_per_batch": 4})
-    fidelities = {"smoke": whole.fidelities["smoke"].model_copy(update={"simulation": {}})}
-    return whole.model_copy(update={"simulation": run, "fidelities": fidelities})
+    return small("weighting", batches=4, replicates_per_batch=4)
 
 
 @pytest.fixture(scope="module")
 def results(experiment):
-    simulated = simulate.simulate(experiment, "smoke")
-    predicted = predict.predict(experiment, "smoke")
-    assert list(simulated) == list(predicted)
-    return Results("weighting", "smoke", {k: {} for k in simulated}, simulated, predicted, {})
+    return both_roads(experiment)
 
 
 @pytest.mark.theory
@@ -67,7 +60,7 @@ def test_cross_fitting_does_not_flatter():
             "integrated_noise_covariance": (dims, zero),
         }
     )
-    gain, error = analysis.simulated_gain(data, "optimal")
+    gain, error = mean_and_error(effects.gains(data, "optimal"))
     mean = batches.mean(0)
     in_sample = 1 - float(risk(optimal(mean), mean)) / float(risk(np.full(5, 0.2), mean))
     assert in_sample > 0
@@ -75,41 +68,28 @@ def test_cross_fitting_does_not_flatter():
 
 
 def test_every_claim_is_judged_and_drawn(results, experiment):
-    verdicts = analysis.judge(results, experiment)
-    assert {(v.claim, v.regime) for v in verdicts} == {(c.id, c.regime) for c in experiment.claims}
-    text = render_caption(
-        FOLDER / "caption.md", experiment, results, verdicts, analysis.numbers(results)
-    )
-    assert "{{" not in text
-    assert isinstance(analysis.figure(results), Figure)
+    judged = verdicts(experiment, results)
+    assert set(judged) == {(c.id, c.regime) for c in experiment.claims}
+    assert "training sets with 2 draws" in check_figure(experiment, results)
 
 
 def test_verdicts_can_fail(results, experiment):
     """Swap the roles: the equal heads' data under the unequal heads' name, and a wrong law."""
-    first, second = [name for name in results.simulation if name != "cost"]
-    swapped = replace(
-        results,
-        simulation=results.simulation
-        | {first: results.simulation[second], second: results.simulation[first]},
-    )
-    found = {v.regime: v.verdict for v in analysis.judge(swapped, experiment)}
-    assert found["equal row sums"] == "refuted"
-    assert found["unequal heads"] == "refuted"
-    assert found["size of the gain"] == "refuted"
-    doubled = results.theory["cost"].copy(deep=True)
-    doubled["excess"] = 10 * doubled["excess"]
-    wrong = replace(results, theory=results.theory | {"cost": doubled})
-    found = {v.regime: v.verdict for v in analysis.judge(wrong, experiment)}
-    assert found["cost of estimation"] == "refuted"
+    first, second, cost = results.points
+    swapped = {first: results.estimates[second], second: results.estimates[first]}
+    changed = replace(results, estimates=swapped | {cost: results.estimates[cost]})
+    judged = verdicts(experiment, changed)
+    for regime in ("equal row sums", "unequal heads", "size of the gain"):
+        assert judged["weighting", regime] == "refuted"
+    law = results.predictions[cost]
+    wrong = {**results.predictions, cost: law.assign(excess=10 * law["excess"])}
+    judged = verdicts(experiment, replace(results, predictions=wrong))
+    assert judged["weighting", "cost of estimation"] == "refuted"
 
 
 def test_deviations_are_those_of_heads(experiment):
     """One training set by plain NumPy."""
-    import jax
-
-    from sims.simulation import draw
-
-    task, heads, n, _ = experiment.points("smoke")[1].spec.build()
+    task, heads, n, _ = experiment.points[1].spec.build()
     key = jax.random.key(5)
     found = np.asarray(simulate.deviations(task, heads, key, n, 3, 0.4))
     x, unit = (np.asarray(a) for a in draw(task, key, n))
@@ -124,19 +104,19 @@ def test_deviations_are_those_of_heads(experiment):
             assert row[h] == pytest.approx(expected, rel=1e-9)
 
 
-def test_gain_bound_by_perturbation(results, experiment):
+def test_gain_bound_by_perturbation(results):
     """Entries moved anywhere within their bounds move the gain by no more than is said."""
     rng = np.random.default_rng(0)
-    for name in analysis.regimes(results, experiment).values():
-        theory = results.theory[name].copy(deep=True)
+    for name in effects.regimes(results).values():
+        theory = results.prediction(name, "exact").copy(deep=True)
         part = "integrated_noise_covariance"
         error = 1e-4 * np.abs(theory[part].values)
         for other in ("integrated_bias_product", "integrated_signal_covariance"):
             theory[f"{other}_error"] = 0.0 * theory[f"{other}_error"]
         theory[f"{part}_error"] = (theory[part].dims, error)
-        bound, gain = analysis.gain_bound(theory), analysis.predicted_gain(theory, "optimal")
+        bound, gain = effects.gain_bound(theory), effects.predicted_gain(theory, "optimal")
         for _ in range(20):
             sign = rng.choice([-1.0, 1.0], error.shape)
             moved = theory[part] + error * np.triu(sign) + error * np.triu(sign, 1).T
-            changed = analysis.predicted_gain(theory.assign({part: moved}), "optimal") - gain
+            changed = effects.predicted_gain(theory.assign({part: moved}), "optimal") - gain
             assert abs(changed) <= bound * (1 + 1e-2) + 1e-9

@@ -1,5 +1,6 @@
 """Verdicts are three-valued, simultaneous, and never won by missing data."""
 
+import json
 import math
 
 import numpy as np
@@ -9,7 +10,6 @@ from scipy.stats import linregress
 from sims.errors import InputError
 from sims.estimates import covariance_of_means
 from sims.judgement import (
-    PAPER_CLAIMS,
     Evidence,
     Finding,
     Verdict,
@@ -23,6 +23,7 @@ from sims.judgement import (
     write_verdicts,
 )
 from sims.judgement.intervals import sequence_half_width
+from sims.study.schema import ClaimSpec
 
 RUN = {"level": 0.95, "batches": 16, "replicates": 512}
 
@@ -277,6 +278,10 @@ def test_ledger_round_trip(tmp_path):
     rows = [_verdict(), _verdict(verdict="inconclusive", effect=None, interval=None)]
     write_verdicts(rows, tmp_path / "ledger.json")
     assert read_ledger(tmp_path / "ledger.json") == rows
+    # A ledger of before there was a second paper.
+    old = {k: v for k, v in vars(rows[0]).items() if k not in ("paper", "contract", "edited")}
+    (tmp_path / "ledger.json").write_text(json.dumps([old]))
+    assert read_ledger(tmp_path / "ledger.json") == rows[:1]
     (tmp_path / "ledger.json").write_text('[{"claim": 1}]')
     with pytest.raises(InputError):
         read_ledger(tmp_path / "ledger.json")
@@ -291,9 +296,9 @@ def test_no_verdict_without_numbers(changes):
 
 
 def test_finding_binds_to_claim():
-    class Claim:
-        id, regime, statement = "angles", "all", "s"
-
-    finding = Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r")
-    assert Verdict.of(Claim, "e", finding).effect == 1.0
-    assert len(PAPER_CLAIMS) == 14
+    claim = ClaimSpec(
+        id="angles", statement="s", test="bound", effects="e", margin=0.1, formula="none",
+        paper="2601.22766",
+    )  # fmt: skip
+    verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r"))
+    assert (verdict.effect, verdict.claim, verdict.paper) == (1.0, "angles", "2601.22766")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from sims.judgement import Verdict, adjust, holm
+from sims.judgement import Verdict, adjust, holm, read_ledger
+from sims.papers import MAIN
 
 ROW = Verdict("c", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.95, 8, "why", 0.01)
 
@@ -56,7 +57,26 @@ def test_a_verdict_that_does_not_survive_is_open():
 def test_claims_that_were_not_judged_count():
     row = replace(ROW, p_value=0.02)
     assert adjust([row, row])[0].verdict == "supported"
-    part = adjust([row, row], claims=12)
+    part = adjust([row, row], claims={MAIN: 12})
     assert part[0].verdict == "inconclusive"
     assert part[0].adjusted == pytest.approx(0.24)
     assert "among 12 claims" in part[0].reason
+
+
+def test_another_paper_changes_no_adjusted_p_value():
+    """The family is one paper's rows: of the published ledger, all there are."""
+    published = read_ledger("results/published/ledger.json")
+    assert {row.paper for row in published} == {MAIN}
+    new = [
+        replace(ROW, paper="2601.22766", p_value=p, verdict=kind)
+        for p, kind in ((1e-9, "supported"), (0.01, "refuted"), (0.03, "supported"))
+    ]
+    counts = {MAIN: len(published)}
+    alone = adjust(published, counts)
+    assert [row.adjusted for row in alone] == pytest.approx([row.adjusted for row in published])
+    mixed = adjust([*new[:1], *published, *new[1:]], counts | {"2601.22766": 4})
+    assert mixed[1 : len(published) + 1] == alone
+    # Four claims of that paper, one of them not judged; each direction is a family.
+    assert [mixed[i].adjusted for i in (0, -2, -1)] == pytest.approx([4e-9, 0.04, 0.09])
+    assert [mixed[i].verdict for i in (0, -2, -1)] == ["supported", "refuted", "inconclusive"]
+    assert "not among 4 claims" in mixed[-1].reason

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sims.checks import seeded_key
 from sims.errors import InputError
 from sims.problem import (
     DESIGNS,
@@ -18,7 +19,6 @@ from sims.problem import (
     gaussian_queries,
     redundant_views,
 )
-from sims.problem.checks import seeded_key
 
 SIGMA = np.array([[2.0, 0.6, 0.0, 0.0], [0.6, 1.0, -0.3, 0.0], [0, -0.3, 0.5, 0.1], [0, 0, 0.1, 1]])
 EXAMPLES = {

@@ -5,8 +5,9 @@ import pytest
 
 from sims import terms
 from sims.errors import InputError
-from sims.simulation import draw, estimate, replicate_key, root_key
-from sims.simulation.engine import PILOT
+from sims.montecarlo import replicate_key, root_key
+from sims.montecarlo.draws import PILOT
+from sims.simulation import Tuning, draw, estimate
 from sims.simulation.replicate import LEAST_N_EFF, PILOT_DESIGNS
 from sims.simulation.sums import streamed_sums
 from tests.simulation.reference import assert_close, log_kernel, reference
@@ -69,8 +70,10 @@ def test_does_not_depend_on_how(make):
     run = {"batches": 2, "replicates_per_batch": 4, "precision": "float64", "control_variate": True}
     first = estimate(task, heads, 60, queries, 3, **run)
     other = estimate(
-        task, heads, 60, queries, 3, **run, kernel_sums=streamed_sums, key_block=13, query_group=3,
-        query_block=2, replicates_at_once=2,
+        task, heads, 60, queries, 3, **run, tuning=Tuning(
+            kernel_sums=streamed_sums, key_block=13, query_group=3, query_block=2,
+            replicates_at_once=2,
+        ),
     )  # fmt: skip
     assert_close(other, {name: first[name].values for name in ("signal_covariance", "mse")}, 1e-11)
     with pytest.raises(InputError, match="resume"):

@@ -12,9 +12,10 @@ import xarray as xr
 import sims.simulation
 from sims import terms
 from sims.errors import InputError
+from sims.montecarlo import replicate_key, root_key
+from sims.montecarlo.compiled import TRACES
 from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task
-from sims.simulation import draw, efficiency_gain, estimate, replicate_key, root_key
-from sims.simulation.batches import TRACES
+from sims.simulation import Tuning, draw, efficiency_gain, estimate
 from sims.simulation.native import native_sums, usable
 from sims.simulation.sums import streamed_sums
 from tests.simulation.conftest import frames
@@ -34,12 +35,23 @@ def test_equals_plain_numpy(make, kernel):
     assert_close(result, reference(task, heads, 37, queries, 11, 2, 6))
 
 
+@pytest.mark.parametrize("sums", [None, streamed_sums])
+def test_key_frames_apart_from_query_frames(make, sums):
+    """By the default road (C++ where there is a compiler) and by XLA."""
+    task, heads, queries = make()
+    heads = Heads(heads.frames, "softmax", 0.9, frames(3, 4, 2, seed=8))
+    result = estimate(
+        task, heads, 37, queries, 11, batches=2, tuning=Tuning(kernel_sums=sums), **SMALL
+    )
+    assert_close(result, reference(task, heads, 37, queries, 11, 2, 6))
+
+
 def test_streams_over_blocks_of_keys(make):
     """More keys than one draw block, with a remainder of every kind."""
     task, heads, queries = make(heads=2, count=2)
     result = estimate(
         task, heads, 9001, queries, 5, batches=2, replicates_per_batch=2, precision="float64",
-        key_block=1000,
+        tuning=Tuning(key_block=1000),
     )  # fmt: skip
     assert_close(result, reference(task, heads, 9001, queries, 5, 2, 2))
 
@@ -51,7 +63,7 @@ def test_compact_kernel_with_no_key_in_reach(make):
 
     task, heads, queries = make()
     heads = Heads(heads.frames, Kernel("box", log_value), 0.3)
-    result = estimate(task, heads, 20, queries, 0, batches=2, key_block=7, **SMALL)
+    result = estimate(task, heads, 20, queries, 0, batches=2, tuning=Tuning(key_block=7), **SMALL)
     assert 0 < float(result["empty_rate"].mean()) < 1
     assert all(np.all(np.isfinite(value)) for value in result.data_vars.values())
     assert_close(result, reference(task, heads, 20, queries, 0, 2, 6))
@@ -87,7 +99,7 @@ def test_numbers_do_not_depend_on_how(base, how):
         if len(jax.devices()) < how["devices"]:
             pytest.skip("not that many devices")
         how = how | {"devices": jax.devices()[: how["devices"]]}
-    same(estimate(*problem, batches=5, **SMALL, **how), expected)
+    same(estimate(*problem, batches=5, **SMALL, tuning=Tuning(**how)), expected)
 
 
 def test_resume_and_longer_runs(base):
@@ -181,9 +193,9 @@ def test_attributes(base):
         ({"precision": "bfloat16"}, "precision"),
         ({"rel_mcse": 0.0}, "rel_mcse"),
         ({"rel_mcse": float("nan")}, "rel_mcse"),
-        ({"memory_budget": 1000}, "memory_budget"),
-        ({"key_block": 0}, "key_block"),
-        ({"devices": []}, "devices"),
+        ({"tuning": Tuning(memory_budget=1000)}, "memory_budget"),
+        ({"tuning": Tuning(devices=[])}, "devices"),
+        ({"stream": (-1,)}, "stream"),
         ({"weights": [1.0, 1.0, 1.0]}, "weights"),
     ],
     ids=str,
@@ -191,6 +203,11 @@ def test_attributes(base):
 def test_bad_input(base, change, field):
     with pytest.raises(InputError, match=field):
         estimate(*base[0], **({"batches": 2, **SMALL} | change))
+
+
+def test_bad_tuning():
+    with pytest.raises(InputError, match="key_block"):
+        Tuning(key_block=0)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "x", True, jax.random.key(0, impl="rbg")], ids=str)
@@ -205,11 +222,14 @@ def test_never_imports_theory():
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             allowed = (
-                "sims.problem",
-                "sims.terms",
+                "sims.checks",
                 "sims.errors",
+                "sims.montecarlo",
+                "sims.problem",
                 "sims.runtime",
                 "sims.simulation",
+                "sims.terms",
+                "sims.weights",
             )
             for name in names:
                 assert not name.startswith("sims.") or name.startswith(allowed), (path, name)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sims.problem import KERNELS, Kernel
-from sims.simulation import estimate
+from sims.simulation import Tuning, estimate
 from sims.simulation.pallas import Tile, pallas_sums
 from tests.problem.test_task import FORMULAS
 from tests.simulation.reference import assert_close
@@ -98,9 +98,10 @@ def test_no_key_in_reach(name):
 def test_engine_on_it(make, at_once):
     """The whole engine says the same on the kernel as on plain JAX."""
     task, heads, queries = make("gaussian")
-    options = {"precision": "float64", "batches": 2, "replicates_per_batch": 3, "key_block": 30}
+    options = {"precision": "float64", "batches": 2, "replicates_per_batch": 3}
     call = partial(estimate, task, heads, 75, queries[:3], 0, **options)
-    ours = call(kernel_sums=interpreted, replicates_at_once=at_once)
+    tuning = Tuning(kernel_sums=interpreted, replicates_at_once=at_once, key_block=30)
+    ours = call(tuning=tuning)
     plain = {name: value.values for name, value in call().data_vars.items()}
     assert_close(ours, plain, 1e-11)
 

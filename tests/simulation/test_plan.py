@@ -1,15 +1,21 @@
 """The memory budget: what is planned obeys it, and what is compiled obeys the plan."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import pytest
 from jax.sharding import Mesh
 
 from sims.errors import InputError
-from sims.simulation import estimate, root_key
-from sims.simulation.batches import Settings, run_batches
-from sims.simulation.draws import batch_keys
+from sims.montecarlo import batch_keys, root_key
+from sims.montecarlo.compiled import Program, run_batches
+from sims.simulation import Tuning, estimate
+from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import Shape, make_plan, working_set
+from sims.simulation.replicate import Settings, Shared, replicate
+from sims.simulation.whole import weighed
+from sims.weights import RULES
 
 LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, itemsize=4)
 
@@ -17,7 +23,7 @@ LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, 
 @pytest.mark.parametrize("budget", [2**26, 2**28, 2**30])
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_plan_obeys_the_budget(budget, platform):
-    plan = make_plan(LARGE, 64, budget, 4, platform=platform)
+    plan = make_plan(LARGE, 64, Tuning(memory_budget=budget), 4, platform=platform)
     share = budget // 4 if platform == "cpu" else budget
     need = working_set(LARGE, plan.group, plan.blocks, plan.at_once)
     assert need == plan.bytes_per_device <= share
@@ -28,8 +34,8 @@ def test_plan_obeys_the_budget(budget, platform):
 def test_many_queries_go_in_equal_groups():
     """Not in tiny blocks, although the budget would allow those: on a CPU the sums go in groups."""
     shape = Shape(queries=10**5, heads=8, dimension=32, width=4, terms=64, n=4096, itemsize=4)
-    plan = make_plan(shape, 4, 2**30, 1, streamed=False)
-    whole = make_plan(shape, 4, 2**40, 1, platform="gpu")
+    plan = make_plan(shape, 4, Tuning(), 1, streamed=False)
+    whole = make_plan(shape, 4, Tuning(memory_budget=2**40), 1, platform="gpu")
     assert plan.blocks.queries > 1
     assert plan.blocks.keys == 4096
     assert 10**4 < plan.group < 10**5 == whole.group
@@ -39,13 +45,23 @@ def test_many_queries_go_in_equal_groups():
 
 def test_plan_says_what_it_needs():
     with pytest.raises(InputError, match=r"memory_budget.*>= "):
-        make_plan(LARGE, 64, 2**20, 4)
+        make_plan(LARGE, 64, Tuning(memory_budget=2**20), 4)
 
 
 def test_small_problems_are_one_block():
     shape = Shape(queries=5, heads=2, dimension=4, width=2, terms=6, n=50, itemsize=8)
-    plan = make_plan(shape, 8, 2**30, 4)
+    plan = make_plan(shape, 8, Tuning(), 4)
     assert (plan.group, *plan.blocks) == (5, 50, 5)
+
+
+def memory(program, task, heads, queries, replicates):
+    """The compiler's own count of bytes, temporaries and outputs, of one batch."""
+    mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
+    keys = batch_keys(root_key(0), np.arange(1, dtype=np.uint32), replicates)
+    shared = Shared(task, heads, queries)
+    compiled = run_batches.lower(program, shared, None, keys, mesh=mesh).compile()
+    analysis = compiled.memory_analysis()
+    return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
 
 
 @pytest.mark.parametrize("dimension", [4, pytest.param(100, marks=pytest.mark.slow)])
@@ -53,15 +69,27 @@ def test_compiled_program_obeys_the_plan(make, dimension):
     """The compiler's own count of temporaries, for a million keys."""
     task, heads, queries = make(heads=2, dimension=dimension, count=3)
     shape = Shape(queries=3, heads=2, dimension=dimension, width=2, terms=6, n=10**6, itemsize=4)
-    plan = make_plan(shape, 2, 2**24, 1)
-    mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
-    settings = Settings(10**6, 2, plan.blocks, plan.at_once, "float32", True)
-    keys = batch_keys(root_key(0), np.arange(1, dtype=np.uint32), 2)
-    lowered = run_batches.lower(
-        task, heads, queries, None, None, keys, settings=settings, mesh=mesh
-    )
-    memory = lowered.compile().memory_analysis()
-    assert memory.temp_size_in_bytes + memory.output_size_in_bytes <= plan.bytes_per_device <= 2**24
+    plan = make_plan(shape, 2, Tuning(memory_budget=2**24), 1)
+    settings = Settings(10**6, plan.blocks, "float32", True)
+    program = Program(partial(replicate, settings), batch_estimates(True), False, plan.at_once)
+    assert memory(program, task, heads, queries, 2) <= plan.bytes_per_device <= 2**24
+
+
+@pytest.mark.parametrize("kernel", sorted(RULES))
+def test_weight_rules_obey_the_plan(make, kernel):
+    """All keys of a replicate at once, one replicate at a time and several."""
+    task, heads, queries = make(kernel, heads=2, count=3)
+    sizes = {"queries": 3, "heads": 2, "dimension": 4, "width": 2, "terms": 6, "itemsize": 8}
+    for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**25, 1)):
+        shape = Shape(n=n, whole=True, **sizes)
+        plan = make_plan(shape, 4, Tuning(memory_budget=budget), 1)
+        assert (plan.blocks.keys, plan.blocks.queries) == (n, 1)
+        settings = Settings(n, plan.blocks, "float64", True)
+        program = Program(partial(weighed, settings), batch_estimates(True), False, plan.at_once)
+        assert (plan.at_once > 1) == (at_once > 1)
+        assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
+    with pytest.raises(InputError, match="memory_budget"):
+        make_plan(shape, 4, Tuning(memory_budget=2**20), 1)
 
 
 @pytest.mark.slow

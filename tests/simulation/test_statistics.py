@@ -11,7 +11,7 @@ import xarray as xr
 
 from sims import terms
 from sims.problem import DESIGNS, TARGETS, Heads, Task
-from sims.simulation import efficiency_gain, estimate, reached
+from sims.simulation import Tuning, efficiency_gain, estimate, reached
 from tests.simulation.conftest import frames
 
 
@@ -86,7 +86,7 @@ def test_stops_at_the_first_look_that_is_precise_enough(problem):
     assert count in range(8, 1024, 8)
     for fewer in range(8, count, 8):
         assert not reached(result.isel(batch=slice(fewer)), 0.1)
-    alone = estimate(*problem, **run, devices=jax.devices()[:1])
+    alone = estimate(*problem, **run, tuning=Tuning(devices=jax.devices()[:1]))
     assert alone.sizes["batch"] == count
     again = estimate(*problem, **run, resume=result)
     xr.testing.assert_identical(again, result)

@@ -17,12 +17,10 @@ FAMILY = [of_batches(f"e{i}", v, f"p{i}", at={"n_eff": 10.0 * i}) for i, v in en
 MEAN, ERROR = np.array([mean_and_error(v) for v in VALUES.T]).T
 
 
-@pytest.mark.parametrize(
-    ("name", "test"), [("equivalence", equivalence), ("bound", bound), ("ordering", ordering)]
-)
+@pytest.mark.parametrize("test", [equivalence, bound, ordering])
 @pytest.mark.parametrize("sequential", [False, True])
-def test_the_named_test_is_applied_to_the_effects(name, test, sequential):
-    finding = decide(FAMILY, Rule(name, 0.5, 0.95, sequential=sequential, replicates=7))
+def test_the_named_test_is_applied_to_the_effects(test, sequential):
+    finding = decide(FAMILY, Rule(test.__name__, 0.5, 0.95, sequential=sequential, replicates=7))
     points = [("p0",), ("p1",), ("p2",)]
     evidence = Evidence(MEAN, ERROR, np.full(3, 32.0), 7, points, fixed=not sequential)
     assert finding == test(evidence, margin=0.5, level=0.95)

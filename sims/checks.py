@@ -1,0 +1,93 @@
+"""Checks of arguments, and the keys of seeds; traced arrays pass: they have no value to look at.
+
+The checks compute in NumPy: in JAX each would compile a kernel of its own at every start.
+"""
+
+import zlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from numpy.typing import ArrayLike
+
+from sims import threefry
+from sims.errors import InputError
+
+
+def as_floats(field: str, value: ArrayLike) -> jax.Array:
+    """A float64 array, or InputError when the value is not numeric or is ragged."""
+    try:
+        if isinstance(value, jax.Array):
+            return jnp.asarray(value, jnp.float64)
+        return on_device(np.asarray(value, np.float64))
+    except (TypeError, ValueError):
+        raise InputError(field, value, "a number or a rectangular list of numbers") from None
+
+
+def on_device(array: np.ndarray) -> jax.Array:
+    """The same as a JAX array; ``jnp.asarray`` compiles a program for every new shape."""
+    with jax.ensure_compile_time_eval():
+        return jax.device_put(array)
+
+
+def is_concrete(array: ArrayLike) -> bool:
+    """Whether the array's values can be looked at (false under jit, grad and vmap)."""
+    return not isinstance(array, jax.core.Tracer)
+
+
+def check_finite(field: str, array: ArrayLike) -> None:
+    """Raise InputError when a concrete array holds a NaN or an infinity."""
+    if is_concrete(array) and not np.isfinite(np.asarray(array)).all():
+        raise InputError(field, "NaN or infinity", "finite numbers")
+
+
+def check_positive(field: str, value: ArrayLike) -> None:
+    """Raise InputError when a concrete value has an entry that is not finite and > 0."""
+    if is_concrete(value):
+        bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) > 0))
+        if bad.any():
+            raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and > 0")
+
+
+def check_non_negative(field: str, value: ArrayLike) -> None:
+    """Raise InputError when a concrete value has an entry that is not finite and >= 0."""
+    if is_concrete(value):
+        bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) >= 0))
+        if bad.any():
+            raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and >= 0")
+
+
+def check_count(field: str, value: int, least: int = 1) -> None:
+    """Raise InputError when an integer is below its least allowed value."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(field, value, f"an integer >= {least}")
+
+
+def check_covariance(field: str, matrix: np.ndarray | Array) -> None:
+    """Raise InputError unless a matrix is square, finite, symmetric, positive semidefinite."""
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise InputError(field, matrix.shape, "a square matrix (d, d)")
+    check_finite(field, matrix)
+    if is_concrete(matrix):
+        matrix = np.asarray(matrix)
+        # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
+        scale = max(np.abs(matrix).max(), np.finfo(float).tiny)
+        asymmetry = np.abs(matrix - matrix.T).max()
+        if asymmetry > 1e-10 * scale:
+            raise InputError(field, f"asymmetry {asymmetry:.3g}", "symmetric")
+        smallest = np.linalg.eigvalsh(matrix)[0]
+        if smallest < -1e-10 * scale * len(matrix):
+            allowed = "positive semidefinite (no eigenvalue below 0)"
+            raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)
+
+
+def seeded_key(field: str, seed: int) -> np.ndarray:
+    """The random key (:mod:`sims.threefry`) of a seed in the field of that name.
+
+    The field enters the key: the same seed in two fields gives independent draws. Otherwise the
+    default seeds would make frames, target, queries and Σ's eigenbasis out of the same normals.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
+        raise InputError(field, seed, "an integer from 0 to 2**63 - 1")
+    return threefry.fold_in(threefry.root(int(seed)), zlib.crc32(field.encode()))

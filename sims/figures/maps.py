@@ -1,0 +1,144 @@
+"""The fourth shared plot: a map over two columns of a tidy frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sims.errors import InputError
+from sims.figures.marks import SIGNS, TINTS, note, word
+from sims.figures.series import levels
+from sims.figures.theme import GREY, SMALL
+from sims.figures.theme import style as styled
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+
+def grid_map(
+    ax: Axes,
+    frame: pd.DataFrame,
+    rows: str,
+    columns: str,
+    *,
+    verdict: str | None = None,
+    text: str | None = None,
+    value: str | None = None,
+    best: str = "low",
+    norm: Normalize | None = None,
+    missing: str | None = None,
+) -> ScalarMappable | None:
+    """A map of verdicts, or of values: a cell for every pair of levels of two columns.
+
+    *Verdicts* (``verdict``): a cell is filled by its verdict and holds its sign and text; where
+    there is none it is white, its text in italics. *Values* (``value``): dark is best. If both
+    columns are numbers the cells stand at these on the axes, which may be made logarithmic; else
+    they are of one size and hold their text.
+
+    Args:
+        ax: the axes.
+        frame: a row a cell; pairs that do not occur stay empty.
+        rows: column of the vertical axis; for verdicts and words the first level is on top.
+        columns: column of the horizontal axis.
+        verdict: column of verdicts' words, None or NaN where there is none.
+        text: column of what cells say, such as the effect with its error.
+        value: column of values.
+        best: "low" or "high": the end of the values that is dark.
+        norm: from values to 0…1, such as a ``LogNorm``.
+        missing: why cells have no value, written over them; they are hatched.
+
+    Returns:
+        What a colour bar is made for, if the map is of values.
+
+    Raises:
+        InputError: neither or both of ``verdict`` and ``value``, or an unknown ``best``.
+    """
+    if (verdict is None) == (value is None):
+        raise InputError("verdict, value", (verdict, value), "one of the two")
+    if best not in ("low", "high"):
+        raise InputError("best", best, "low, high")
+    if frame.duplicated([rows, columns]).any():
+        raise InputError("frame", "two rows of one cell", f"one for each {rows} and {columns}")
+    down, across = levels(rows, [frame]), levels(columns, [frame])
+    with styled():
+        if value is not None:
+            wide = frame.pivot(index=rows, columns=columns, values=value)
+            wide = wide.reindex(index=down, columns=across).astype(float)
+            words = None
+            if text is not None:
+                words = frame.pivot(index=rows, columns=columns, values=text).reindex_like(wide)
+            palette = "mako" if best == "low" else "mako_r"
+            numeric = all(isinstance(level, (int, float, np.number)) for level in (*down, *across))
+            if numeric and words is None:
+                return _continuous(ax, wide, palette, norm, missing)
+            return _cells(ax, wide, words, palette, norm)
+        for row in frame.to_dict("records"):
+            given = row[verdict] if isinstance(row[verdict], str) else None
+            place = across.index(row[columns]), down.index(row[rows])
+            _verdict_cell(ax, place, given, str(row[text]) if text else "")
+        ax.set(xlim=(-0.5, len(across) - 0.5), ylim=(len(down) - 0.5, -0.5))
+        ax.set_xticks(range(len(across)), [str(level) for level in across])
+        ax.set_yticks(range(len(down)), [str(level) for level in down])
+        ax.xaxis.tick_top()
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        note(ax, "   ".join(f"{sign} {name}" for name, sign in SIGNS.items()))
+    return None
+
+
+def _verdict_cell(ax: Axes, place: tuple[int, int], verdict: str | None, text: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    x, y = place
+    fill = "white" if verdict is None else TINTS[word(verdict)]
+    ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=fill, edgecolor="0.75", lw=0.6))
+    sign = "" if verdict is None else SIGNS[verdict]
+    ax.text(
+        x, y, "  ".join(part for part in (sign, text) if part), ha="center", va="center",
+        fontsize=SMALL, color=GREY if verdict is None else "black",
+        fontstyle="italic" if verdict is None else "normal",
+        fontweight="bold" if verdict == "refuted" else "normal",
+    )  # fmt: skip
+
+
+def _continuous(
+    ax: Axes, wide: pd.DataFrame, palette: str, norm: Normalize | None, missing: str | None
+) -> ScalarMappable:
+    """Values at the places that rows and columns name."""
+    import seaborn as sns
+
+    x, y, values = wide.columns.to_numpy(float), wide.index.to_numpy(float), wide.to_numpy()
+    hidden = np.isnan(values)
+    image = ax.pcolormesh(
+        x, y, np.ma.masked_array(values, hidden), cmap=sns.color_palette(palette, as_cmap=True),
+        norm=norm, shading="nearest", rasterized=True,
+    )  # fmt: skip
+    if hidden.any():
+        # Hatches take the edge's colour, and the edges themselves are not drawn.
+        ax.contourf(x, y, hidden, levels=[0.5, 1.5], colors="none", hatches=["////"], zorder=0)
+        down, across = np.argwhere(hidden).mean(0).round().astype(int)
+        if missing:
+            ax.text(x[across], y[down], missing, ha="center", va="center", fontsize=SMALL,
+                    bbox={"color": "white", "pad": 1.5})  # fmt: skip
+    ax.set(xlabel=str(wide.columns.name), ylabel=str(wide.index.name))
+    return image
+
+
+def _cells(
+    ax: Axes, wide: pd.DataFrame, words: pd.DataFrame | None, palette: str, norm: Normalize | None
+) -> ScalarMappable:
+    """Cells of one size; seaborn writes dark on light and light on dark."""
+    import seaborn as sns
+
+    sns.heatmap(
+        wide, ax=ax, cmap=palette, norm=norm, cbar=False, linewidths=0.6, linecolor="white",
+        annot=False if words is None else words.fillna(""), fmt="",
+        annot_kws={"fontsize": SMALL},
+    )  # fmt: skip
+    ax.tick_params(length=0)
+    ax.tick_params(axis="y", rotation=0)
+    return ax.collections[0]

@@ -1,0 +1,35 @@
+"""Files of a figure: PDF, PNG and SVG beside each other, the same bytes for the same data."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sims.figures.theme import style
+from sims.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+METADATA: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    ".svg": {"Creator": None, "Date": None},
+}
+"""Suffix to the time stamps and versions that its format would write, and that are left out."""
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write the figure as PDF, PNG and SVG beside each other, each whole or not at all.
+
+    Args:
+        figure: made with :func:`~sims.figures.theme.panels`, or within
+            :func:`~sims.figures.theme.style`.
+        path: the path of any of the three; its suffix is replaced.
+    """
+    # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
+    logging.getLogger("fontTools").setLevel(logging.ERROR)
+    for suffix, metadata in METADATA.items():
+        with replacing(Path(path).with_suffix(suffix)) as file, style():
+            figure.savefig(file, metadata=metadata)

@@ -1,0 +1,165 @@
+"""One style for all figures: widths, colours, markers, and the axes they are used on.
+
+Colours keep a contrast of at least 3:1 with white, and differ in lightness too: they can be told
+apart in grey and with every common kind of colour blindness (``tests/figures`` computes both).
+Markers differ as well, so colour is never the only difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+COLUMN, PAGE = 3.5, 7.2
+"""Widths of a figure of one column and of two, inches (89 and 183 mm: most journals')."""
+BAR = 2.0
+"""Half length of an error bar, in Monte Carlo standard errors (MCSE): about 95 %."""
+PALETTE = (
+    "#0b6fb5", "#d87a00", "#0b4f3c", "#9c1f5f", "#3d1a6e", "#23998a", "#8a4b14", "#111111",
+)  # fmt: skip
+"""Colours, to be taken in this order: the first five are the easiest to tell apart."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+"""Markers, to be taken in this order."""
+DASHES = ((), (4, 2), (1, 1.4), (5, 1.5, 1, 1.5))
+"""Dash patterns of lines, in line widths, to be taken in this order; the first is solid."""
+GREY = "0.4"
+"""Colour of references and remarks."""
+BAND = "0.93"
+"""Fill of a margin's band; its edges are drawn in :data:`GREY`, since the fill alone is faint."""
+SMALL = 6.5
+"""Size of remarks, in points."""
+
+STYLE: dict[str, object] = {
+    "font.family": "DejaVu Sans",
+    "mathtext.fontset": "dejavusans",
+    "font.size": 7.5,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.8,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "xtick.major.size": 3,
+    "ytick.major.size": 3,
+    "xtick.minor.size": 1.8,
+    "ytick.minor.size": 1.8,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.6,
+    # Letters stay text in a vector file: they can be searched and edited.
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    # Names of clip paths in an SVG would be random otherwise.
+    "svg.hashsalt": "sims",
+    "savefig.dpi": 300,
+    "figure.dpi": 150,
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """The style, for the ``with`` block that makes a figure's axes."""
+    import matplotlib as mpl
+    import seaborn as sns
+    from cycler import cycler
+
+    base = {**sns.axes_style("ticks"), **sns.plotting_context("paper")}
+    own = {**base, **STYLE, "axes.prop_cycle": cycler(color=PALETTE)}
+    return mpl.rc_context(own)  # type: ignore[arg-type]
+
+
+def panels(
+    rows: int = 1,
+    columns: int = 1,
+    width: float = PAGE,
+    height: float | None = None,
+    sharex: bool = False,
+    sharey: bool = False,
+) -> tuple[Figure, np.ndarray]:
+    """A figure with a grid of axes.
+
+    Args:
+        rows: number of rows of panels.
+        columns: number of columns of panels.
+        width: inches; :data:`COLUMN` or :data:`PAGE`.
+        height: inches; None gives every panel the proportion 4:3.3.
+        sharex: whether panels have one x axis in common.
+        sharey: whether panels have one y axis in common.
+
+    Returns:
+        The figure and its axes, shape (rows, columns).
+    """
+    from matplotlib.figure import Figure
+
+    if height is None:
+        height = rows * width / columns * 0.82
+    with style():
+        figure = Figure(figsize=(width, height), layout="constrained")
+        axes = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
+    return figure, axes
+
+
+def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) -> None:
+    """Logarithmic axes with minor ticks; ``plain`` writes 1000 rather than 10³."""
+    from matplotlib.ticker import (
+        LogFormatterSciNotation,
+        LogLocator,
+        NullFormatter,
+        ScalarFormatter,
+    )
+
+    for chosen, axis, scale in ((x, ax.xaxis, ax.set_xscale), (y, ax.yaxis, ax.set_yscale)):
+        if chosen:
+            scale("log")
+            axis.set_major_locator(LogLocator(10, numticks=12))
+            axis.set_minor_locator(LogLocator(10, subs=tuple(range(2, 10)), numticks=12))
+            axis.set_minor_formatter(NullFormatter())
+            axis.set_major_formatter(ScalarFormatter() if plain else LogFormatterSciNotation())
+
+
+def ticks(axis: Axis, values: Iterable[float], percent: bool = False) -> None:
+    """Ticks at these values alone, written plainly: 1,000 rather than 10³, 0.05 as 5 in percent."""
+    places = [float(value) for value in values]
+    axis.set_ticks(places, labels=[number(place, percent) for place in places])
+    axis.set_ticks([], minor=True)
+
+
+def percent_axis(axis: Axis) -> None:
+    """Tick labels in percent of data that are fractions; the axis' label has to say "(%)"."""
+    axis.set_major_formatter(lambda value, _: number(value, percent=True))
+
+
+def number(value: float, percent: bool = False, signed: bool = False) -> str:
+    """A number as figures write it: few digits, a real minus sign, 1,000 with its comma."""
+    value = round(100 * value, 12) if percent else value
+    text = f"{value:{'+' if signed else ''},.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return text.replace("-", "−")
+
+
+def letters(axes: Iterable[Axes]) -> None:
+    """Panel letters a, b, … in bold at the upper left, before the panel's title if it has one.
+
+    Call it last: a title set later would stand by itself in the middle.
+    """
+    for index, ax in enumerate(np.ravel(np.asarray(list(axes), dtype=object))):
+        letter, title = chr(ord("a") + index), ax.get_title()
+        if title:
+            ax.set_title("")
+            ax.set_title(rf"$\mathbf{{{letter}}}$  {title}", loc="left", fontsize=8)
+        else:
+            ax.set_title(letter, loc="left", fontweight="bold", fontsize=9)

@@ -1,0 +1,85 @@
+"""Verdicts grouped by paper and claim, as the listing, the page and the overview show them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sims.judgement.verdict import Verdict
+from sims.papers import Paper, PaperClaim
+
+
+@dataclass(frozen=True)
+class ClaimRows:
+    """A claim and the verdicts on it.
+
+    Attributes:
+        id: of the claim.
+        statement: the claim in a sentence.
+        verdicts: in the ledger's order; none if no experiment has tested the claim.
+        source: where the paper says so, "" if the claim is ours.
+        reconstruction: what of the claim's precise form is ours, "" likewise.
+    """
+
+    id: str
+    statement: str
+    verdicts: list[Verdict]
+    source: str = ""
+    reconstruction: str = ""
+
+    def by_experiment(self) -> dict[str, list[Verdict]]:
+        """The verdicts by the experiment that gave them."""
+        names = dict.fromkeys(v.experiment for v in self.verdicts)
+        return {name: [v for v in self.verdicts if v.experiment == name] for name in names}
+
+
+@dataclass(frozen=True)
+class PaperRows:
+    """A paper's claims with the verdicts on them.
+
+    Attributes:
+        arxiv: the paper's id.
+        about: the paper's file, None if the working directory has none.
+        claims: what the paper claims; of an unknown paper, all that there are verdicts on.
+        ours: what we claim beside it, and verdicts on what the file does not list any more.
+    """
+
+    arxiv: str
+    about: Paper | None
+    claims: list[ClaimRows]
+    ours: list[ClaimRows]
+
+    def uncovered(self) -> list[ClaimRows]:
+        """The paper's own claims that have no verdict."""
+        return [row for row in self.claims if not row.verdicts]
+
+
+def by_paper(ledger: Sequence[Verdict], papers: Mapping[str, Paper]) -> list[PaperRows]:
+    """The rows of a ledger by paper and claim.
+
+    Args:
+        ledger: the verdicts.
+        papers: those that are known, by arXiv id; their order, and that of their claims, is the
+            result's. Papers that only the ledger names come last.
+    """
+    groups: list[PaperRows] = []
+    for id in dict.fromkeys((*papers, *(v.paper for v in ledger))):
+        verdicts: dict[str, list[Verdict]] = {}
+        for verdict in (v for v in ledger if v.paper == id):
+            verdicts.setdefault(verdict.claim, []).append(verdict)
+        paper = papers.get(id)
+        listed = [
+            ClaimRows(
+                id=claim.id,
+                statement=claim.statement,
+                verdicts=verdicts.pop(claim.id, []),
+                source=claim.source if isinstance(claim, PaperClaim) else "",
+                reconstruction=claim.reconstruction if isinstance(claim, PaperClaim) else "",
+            )
+            for claim in ((*paper.claims, *paper.ours) if paper else ())
+        ]
+        others = [ClaimRows(claim, rows[0].statement, rows) for claim, rows in verdicts.items()]
+        if paper is None:
+            groups.append(PaperRows(id, None, others, []))
+        else:
+            count = len(paper.claims)
+            groups.append(PaperRows(id, paper, listed[:count], listed[count:] + others))
+    return groups

@@ -1,0 +1,229 @@
+"""Replicates traced by JAX: one batch a device at a time, sharded over the devices."""
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Array, PyTree
+
+from sims.errors import InputError
+from sims.montecarlo.draws import PILOT, Draws
+from sims.montecarlo.sampler import Arrays, OfReplicates
+
+Replicate = Callable[[Array, PyTree, PyTree], PyTree]
+"""``(random key, shared, batch) -> outputs`` of one replicate."""
+
+AT_ONCE = 32
+"""Replicates computed side by side on an accelerator: enough of small ones to fill it."""
+
+TRACES: Counter["Program"] = Counter()
+"""How often each compilation was traced in this process (one trace = one compilation)."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Outputs of a batch that are neither the mean over its replicates nor all of them.
+
+    Attributes:
+        init: ``(shared) -> carry`` before the first replicate.
+        add: ``(carry, replicate's value, count) -> carry``; count, a float64, is 1 for the first.
+        finish: ``(carry, R) -> {name: array}``, unbiased estimates.
+    """
+
+    init: Callable[[PyTree], PyTree]
+    add: Callable[[PyTree, PyTree, Array], PyTree]
+    finish: Callable[[PyTree, int], dict[str, Array]]
+
+
+Reduce = Literal["mean", "stack"] | Fold
+"""From replicates to a batch: their mean, all of them, or a :class:`Fold`."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One batch as a function of arrays; all that selects a compilation beside their shapes."""
+
+    replicate: Replicate
+    reduce: Reduce
+    rows: bool
+    at_once: int
+
+    def __call__(self, shared: PyTree, batch: PyTree, keys: Array) -> dict[str, Array]:
+        """Outputs of one batch, from the random keys (R,) of its replicates."""
+
+        def one(item: tuple[Array, PyTree]) -> PyTree:
+            key, row = item
+            return self.replicate(key, shared, row if self.rows else batch)
+
+        items = (keys, batch if self.rows else None)
+        if isinstance(self.reduce, Fold):
+            return self._folded(self.reduce, one, shared, items)
+        size = None if self.at_once == 1 else self.at_once
+        values = lax.map(one, items, batch_size=size)
+        if not isinstance(values, dict):
+            raise InputError("replicate", type(values).__name__, "a function that returns a dict")
+        if self.reduce == "stack":
+            return values
+        return {name: value.mean(0) for name, value in values.items()}
+
+    def _folded(
+        self, fold: Fold, one: Callable[..., PyTree], shared: PyTree, items: PyTree
+    ) -> dict[str, Array]:
+        def add(carry: PyTree, item: tuple[Array, PyTree]) -> tuple[PyTree, None]:
+            index, value = item
+            return fold.add(carry, value, (index + 1).astype(jnp.float64)), None
+
+        def step(carry: PyTree, block: tuple[Array, PyTree]) -> tuple[PyTree, None]:
+            # One after another keeps the work in a CPU's cache; accelerators want many at once.
+            indices, items = block
+            if self.at_once == 1:
+                first = jax.tree.map(lambda leaf: leaf[0], items)
+                return add(carry, (indices[0], one(first)))
+            return lax.scan(add, carry, (indices, jax.vmap(one)(items)))
+
+        count = len(items[0])
+        blocks = jax.tree.map(
+            lambda leaf: leaf.reshape(-1, self.at_once, *leaf.shape[1:]),
+            (jnp.arange(count), items),
+        )
+        carry, _ = lax.scan(step, fold.init(shared), blocks)
+        return fold.finish(carry, count)
+
+
+@partial(jax.jit, static_argnames=("program", "mesh"))
+def run_batches(
+    program: Program, shared: PyTree, batch: PyTree, keys: Array, *, mesh: Mesh
+) -> dict[str, Array]:
+    """One batch a device.
+
+    Args:
+        program: of one batch; static.
+        shared: what all batches share; traced, the same on every device.
+        batch: of each batch, leaves (B, …).
+        keys: random keys (B, R), as many batches as the mesh has devices.
+        mesh: one axis named ``batch``.
+
+    Returns:
+        The program's outputs, with a leading batch axis.
+    """
+    TRACES[program] += 1
+
+    def local(shared: PyTree, batch: PyTree, keys: Array) -> PyTree:
+        own = jax.tree.map(lambda leaf: leaf[0], batch)
+        return jax.tree.map(lambda value: value[None], program(shared, own, keys[0]))
+
+    split = PartitionSpec("batch")
+    sharded = jax.shard_map(
+        local, mesh=mesh, in_specs=(PartitionSpec(), split, split), out_specs=split, check_vma=False
+    )
+    return sharded(shared, batch, keys)
+
+
+@dataclass(frozen=True, eq=False)
+class Replicates(OfReplicates):
+    """A sampler whose replicate is traced by JAX, so that batches spread over devices.
+
+    Functions are compiled once for each of them and each shape: give numbers that change as
+    ``constants``, and bind sizes with ``functools.partial``, whose arguments are compared by value.
+
+    Attributes:
+        replicate: ``(random key, shared, batch) -> {name: array}``, one replicate.
+        prepare: ``(random key) -> shared``, called once for a run (a pilot), not traced; its key
+            is ``replicate_key(root, 2³² − 1, 0)``, which no replicate has.
+        constants: ``shared`` if nothing is prepared: arrays, traced and not compiled in.
+        per_batch: as in :class:`~sims.montecarlo.sampler.OfReplicates`, like ``rows``.
+        reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
+            ``replicate``), or a :class:`Fold`.
+        dims: names of the dimensions of each output, batch and replicate apart; none if absent.
+        coords: coordinates of those dimensions.
+        at_once: replicates computed side by side, lowered to a divisor of R for a :class:`Fold`;
+            None is 1 on a CPU and 32 elsewhere. It changes numbers only by rounding.
+
+    Raises:
+        InputError: the attributes do not fit together.
+    """
+
+    replicate: Replicate
+    _: KW_ONLY
+    reduce: Reduce = "mean"
+    at_once: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (isinstance(self.reduce, Fold) or self.reduce in ("mean", "stack")):
+            raise InputError("reduce", self.reduce, "'mean', 'stack' or a Fold")
+
+    def identity(self) -> object:
+        """The functions and what they are given; ``at_once`` and coordinates change no number."""
+        functions = (self.replicate, self.prepare, self.per_batch, self.reduce)
+        return (*functions, self.rows, self.constants, dict(self.dims))
+
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "ShardedRounds":
+        """Prepare what is shared."""
+        return ShardedRounds(self, draws, devices)
+
+
+class ShardedRounds:
+    """Batches of :class:`Replicates`, one a device."""
+
+    attrs: Mapping[str, Any] = {}
+
+    def __init__(self, sampler: Replicates, draws: Draws, devices: Sequence[jax.Device]) -> None:
+        self.sampler, self.draws = sampler, draws
+        self.mesh, self.width = Mesh(np.array(devices), ("batch",)), len(devices)
+        at_once = sampler.at_once or (1 if devices[0].platform == "cpu" else AT_ONCE)
+        if isinstance(sampler.reduce, Fold):
+            at_once = divisor(draws.replicates, at_once)
+        self.program = Program(_by_value(sampler.replicate), sampler.reduce, sampler.rows, at_once)
+        self.shared = sampler.constants
+        if sampler.prepare is not None:
+            self.shared = sampler.prepare(draws.draw(PILOT, 0).key)
+
+    def dispatch(self, first: int) -> dict[str, Array]:
+        """Start a batch on every device."""
+        numbers = range(first, first + self.width)
+        each = [self.sampler.of_batch(self.draws.draw(b)) for b in numbers]
+        batch = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+        keys = self.draws.keys(np.array(numbers, np.uint32))
+        return run_batches(self.program, self.shared, batch, keys, mesh=self.mesh)
+
+    def gather(self, handle: dict[str, Array]) -> Arrays:
+        """Wait for the batches."""
+        return {name: np.asarray(value) for name, value in handle.items()}
+
+
+def divisor(number: int, at_most: int) -> int:
+    """The largest divisor of ``number`` not above ``at_most``."""
+    return max(k for k in range(1, max(1, min(number, at_most)) + 1) if number % k == 0)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """A ``functools.partial`` that equals another of the same function and arguments."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Hashable, ...]
+    keywords: tuple[tuple[str, Hashable], ...]
+
+    def __call__(self, *rest: Any) -> Any:
+        return self.function(*self.arguments, *rest, **dict(self.keywords))
+
+
+def _by_value(function: Replicate) -> Replicate:
+    """A function that selects the same compilation as another with the same bound arguments."""
+    if not isinstance(function, functools.partial):
+        return function
+    bound = _Bound(function.func, function.args, tuple(sorted(function.keywords.items())))
+    try:
+        hash(bound)
+    except TypeError:
+        return function
+    return bound

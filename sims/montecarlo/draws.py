@@ -1,0 +1,140 @@
+"""Random numbers named by (seed, stream, batch, replicate) alone.
+
+Chunk sizes, devices, order of work, shards and resumption do not enter, so that none of them can
+change a number.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sims import threefry
+from sims.checks import check_count, on_device
+from sims.errors import InputError
+from sims.runtime import configure
+
+configure()  # before the first array is made: precision and devices cannot change afterwards
+
+PILOT = 2**32 - 1
+"""The batch whose number names what is drawn once for a whole run, such as a pilot: no batch of a
+run has it."""
+
+
+def root_key(seed: int | Array) -> Array:
+    """A Threefry key from an integer seed (0 ≤ seed < 2⁶³) or a typed scalar key.
+
+    Raises:
+        InputError: neither of the two.
+    """
+    if isinstance(seed, jax.Array):
+        if not jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or seed.shape != ():
+            raise InputError("seed", seed, "an integer, or one key of jax.random.key")
+        if "fry" not in str(jax.random.key_impl(seed)):
+            raise InputError("seed", str(jax.random.key_impl(seed)), "a threefry2x32 key")
+        return seed
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**63:
+        raise InputError("seed", seed, "an integer from 0 to 2**63 - 1, or one key")
+    return _typed(threefry.root(int(seed)))
+
+
+def replicate_key(root: Array, batch: int | Array, replicate: int | Array) -> Array:
+    """The random key of one replicate: the root with the batch folded in, then the replicate."""
+    return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
+
+
+def batch_keys(root: Array, batches: np.ndarray, replicates: int) -> Array:
+    """:func:`replicate_key` of all replicates of some batches, shape (B, R).
+
+    By NumPy: a compiled program for them would take longer than they do.
+    """
+    of_batch = threefry.fold_in(np.asarray(jax.random.key_data(root)), batches)
+    return _typed(threefry.fold_in(of_batch[:, None], np.arange(replicates)))
+
+
+def _typed(words: np.ndarray) -> Array:
+    return jax.random.wrap_key_data(on_device(words), impl="threefry2x32")
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The random numbers of one run.
+
+    Attributes:
+        seed: the integer seed; the key's words as text if the run was given a key.
+        stream: numbers folded into the root, to tell independent parts of a study apart.
+        words: the root key with the stream folded in, two 32-bit words.
+        replicates: R, replicates of a batch.
+    """
+
+    seed: int | str
+    stream: tuple[int, ...]
+    words: np.ndarray
+    replicates: int
+
+    @classmethod
+    def of(cls, seed: int | Array, stream: tuple[int, ...], replicates: int) -> "Draws":
+        """The draws of a seed or key.
+
+        Raises:
+            InputError: the seed is neither an integer nor a key, or the stream holds no numbers.
+        """
+        words = np.asarray(jax.random.key_data(root_key(seed)))
+        name = int(seed) if isinstance(seed, int | np.integer) else f"key {words[0]} {words[1]}"
+        for number in stream:
+            check_count("stream", number, least=0)
+            words = threefry.fold_in(words, number)
+        return cls(name, tuple(stream), words, replicates)
+
+    @property
+    def root(self) -> Array:
+        """The root key, with the stream folded in."""
+        return _typed(self.words)
+
+    def keys(self, batches: np.ndarray) -> Array:
+        """Random keys (B, R) of all replicates of some batches."""
+        return batch_keys(self.root, batches, self.replicates)
+
+    def draw(self, batch: int, replicate: int | None = None) -> "Draw":
+        """What names the random numbers of a batch, or of one of its replicates."""
+        return Draw(self, batch, replicate)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The name of a batch's random numbers, or of one replicate's, and generators made from it.
+
+    Attributes:
+        draws: of the whole run.
+        batch: b, from 0.
+        replicate: r, from 0; None for what the replicates of a batch share.
+    """
+
+    draws: Draws
+    batch: int
+    replicate: int | None = None
+
+    @property
+    def replicates(self) -> int:
+        """R, replicates of a batch."""
+        return self.draws.replicates
+
+    @property
+    def key(self) -> Array:
+        """The JAX key: the root with the batch folded in, then the replicate if there is one."""
+        words = threefry.fold_in(self.draws.words, self.batch)
+        return _typed(words if self.replicate is None else threefry.fold_in(words, self.replicate))
+
+    def rng(self) -> np.random.Generator:
+        """NumPy's generator of ``[seed, *stream, batch, replicate]``, without a replicate if None.
+
+        Raises:
+            InputError: the run was given a key, which is no seed for NumPy.
+        """
+        if isinstance(self.draws.seed, str):
+            raise InputError("seed", self.draws.seed, "an integer, where NumPy draws")
+        last = () if self.replicate is None else (self.replicate,)
+        return np.random.default_rng([self.draws.seed, *self.draws.stream, self.batch, *last])

@@ -1,0 +1,181 @@
+"""The loop: start batches, wait for them, look whether they suffice, label what came."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+
+from sims.checks import check_count, check_non_negative
+from sims.errors import InputError
+from sims.identity import digest
+from sims.montecarlo.draws import Draws
+from sims.montecarlo.progress import Progress
+from sims.montecarlo.sampler import Rounds, Sampler, with_mcse
+
+CHECK_EVERY = 8
+"""Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
+MAX_BATCHES = 1024
+"""Limit under ``rel_mcse`` where none is given."""
+UNIDENTIFIED = "unidentified"
+"""What a result is of, where that cannot be known; it cannot be resumed."""
+
+
+class Sampling(TypedDict, total=False):
+    """How much to sample: the keywords of :func:`run`, which explains them, devices apart."""
+
+    replicates_per_batch: int
+    batches: int
+    rel_mcse: float | None
+    max_batches: int | None
+    negligible: float
+    stream: tuple[int, ...]
+    resume: xr.Dataset | None
+    progress: bool
+
+
+def run(
+    sampler: Sampler,
+    seed: int | Array,
+    *,
+    replicates_per_batch: int = 64,
+    batches: int = 16,
+    rel_mcse: float | None = None,
+    max_batches: int | None = None,
+    negligible: float = 0.0,
+    stream: tuple[int, ...] = (),
+    devices: Sequence[jax.Device] | None = None,
+    resume: xr.Dataset | None = None,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Sample iid batches until there are enough, and return them with their MCSE.
+
+    Replicate r of batch b has the random key ``fold_in(fold_in(root, b), r)``: devices, chunks
+    and resumption change numbers only by rounding, and a longer run begins with the batches of a
+    shorter one.
+
+    Args:
+        sampler: :class:`~sims.montecarlo.Replicates`, :class:`~sims.montecarlo.HostReplicates`,
+            :class:`~sims.montecarlo.HostBatches`, or any :class:`~sims.montecarlo.Sampler`.
+        seed: an integer, or a Threefry key.
+        replicates_per_batch: R ≥ 2.
+        batches: B ≥ 2 in all, those of ``resume`` included; without ``rel_mcse`` just as many.
+        rel_mcse: target precision. Run until, for every output, mcse ≤ rel_mcse·|mean|, or the
+            output is ``negligible``, as the sampler has it. Looked at after every 8th batch, from
+            max(8, ``batches``) on. A run that stops so has stopped where the spread happened to
+            look small: its fixed-n intervals are slightly optimistic (use sequential intervals
+            where that matters).
+        max_batches: limit under ``rel_mcse``; None is 1024.
+        negligible: share of the largest output (of the MSE, for :func:`sims.simulation.estimate`)
+            below which another does not hold up stopping; 0 for none.
+        stream: numbers ≥ 0 that tell independent parts of a study with one seed apart; they are
+            folded into the root one after another.
+        devices: JAX devices to spread batches over; None takes all.
+        resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
+            next batch.
+        progress: show progress on stderr.
+
+    Returns:
+        A dataset with dimension ``batch``, ``<name>_mcse`` beside each variable that has it, and
+        attributes: ``seed``, ``stream`` if there is one, ``replicates_per_batch``, ``batches``,
+        ``batches_asked`` (the limit), ``replicates`` (all that were done), ``stopped``
+        ("precision" or "limit"), ``rel_mcse``, ``device``, ``device_count``, ``problem`` (a digest
+        of what the result is of) and the sampler's own.
+
+    Raises:
+        InputError: an argument cannot be used; ``resume`` is of something else, or the sampler
+            holds functions that cannot be told from others.
+    """
+    check_count("replicates_per_batch", replicates_per_batch, least=2)
+    check_count("batches", batches, least=2)
+    if max_batches is not None:
+        check_count("max_batches", max_batches, least=2)
+    if rel_mcse is not None and not (np.isfinite(rel_mcse) and rel_mcse > 0):
+        raise InputError("rel_mcse", rel_mcse, "finite and > 0, or None")
+    check_non_negative("negligible", negligible)
+    devices = list(jax.devices() if devices is None else devices)
+    if not devices:
+        raise InputError("devices", devices, "at least one JAX device")
+    limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
+    draws = Draws.of(seed, stream, replicates_per_batch)
+    problem = _identity(sampler, draws, resume)
+    done: dict[str, list[np.ndarray]] = {}
+    if resume is not None:
+        done = {name: list(values) for name, values in sampler.unlabel(resume).items()}
+
+    def enough(count: int) -> bool:
+        if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
+            return False
+        return sampler.precise(done, rel_mcse, negligible)
+
+    rounds = sampler.start(draws, devices, limit)
+    reached = _collect(sampler, rounds, done, limit, enough, progress)
+    count = len(next(iter(done.values())))
+    attrs = {
+        "seed": draws.seed,
+        "replicates_per_batch": replicates_per_batch,
+        "batches": count,
+        "batches_asked": limit,
+        "replicates": count * replicates_per_batch,
+        "stopped": "precision" if reached else "limit",
+        "rel_mcse": "none" if rel_mcse is None else rel_mcse,
+        "device": devices[0].device_kind,
+        "device_count": len(devices),
+        "problem": problem,
+        **({"stream": list(draws.stream)} if draws.stream else {}),
+        **rounds.attrs,
+    }
+    arrays = {name: np.stack(values) for name, values in done.items()}
+    return with_mcse(sampler.label(arrays)).assign_attrs(attrs)
+
+
+def _identity(sampler: Sampler, draws: Draws, resume: xr.Dataset | None) -> str:
+    """The digest of what a run is of; where it resumes one, that of the other must be the same."""
+    try:
+        problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
+    except InputError as error:
+        if resume is not None:
+            raise InputError("resume", error.value, error.allowed) from None
+        return UNIDENTIFIED
+    if resume is not None and resume.attrs.get("problem") != problem:
+        allowed = "a result of the same problem, seed and settings"
+        raise InputError("resume", resume.attrs.get("problem"), allowed)
+    return problem
+
+
+def _collect(
+    sampler: Sampler,
+    rounds: Rounds,
+    done: dict[str, list[np.ndarray]],
+    limit: int,
+    enough: Callable[[int], bool],
+    show: bool,
+) -> bool:
+    """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough.
+
+    The next round is started before the last is waited for, so no device idles meanwhile; batches
+    beyond the stopping point or the limit are thrown away.
+    """
+    have = len(next(iter(done.values()))) if done else 0
+    if have and enough(have):
+        return True
+    waiting: list[Any] = []
+    started = have
+    with Progress(limit, have, show) as bar:
+        while have < limit:
+            while started < limit and len(waiting) < 2:
+                waiting.append(rounds.dispatch(started))
+                started += rounds.width
+            arrived = rounds.gather(waiting.pop(0))
+            if not done:
+                sampler.label(arrived)  # wrong labels are refused now, not after the last batch
+            for i in range(min(rounds.width, limit - have)):
+                for name, value in arrived.items():
+                    done.setdefault(name, []).append(value[i])
+                have += 1
+                bar.update(have)
+                if enough(have):
+                    return True
+    return False

@@ -1,0 +1,125 @@
+"""Samplers in plain Python: exact solvers, SciPy, scikit-learn, anything that JAX cannot trace."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from sims.errors import InputError
+from sims.montecarlo.draws import PILOT, Draw, Draws
+from sims.montecarlo.sampler import Arrays, OfFunctions, OfReplicates
+
+
+@dataclass(frozen=True, eq=False)
+class HostReplicates(OfReplicates):
+    """A sampler whose replicate is a plain Python function.
+
+    Attributes:
+        replicate: ``(draw, shared, batch) -> {name: array}``, one replicate; its random numbers
+            come from ``draw.rng()`` or ``draw.key``.
+        prepare: ``(draw) -> shared``, called once for a run; its draw is that of batch 2³² − 1 and
+            replicate 0, which no replicate has.
+        constants, per_batch, rows, dims, coords: as in :class:`~sims.montecarlo.Replicates`.
+        reduce: "mean" over replicates or "stack".
+        n_jobs: processes to spread the replicates of a batch over, as in joblib; −1 is one a core.
+
+    Raises:
+        InputError: the attributes do not fit together.
+    """
+
+    replicate: Callable[[Draw, PyTree, PyTree], Mapping[str, Any]]
+    _: KW_ONLY
+    reduce: Literal["mean", "stack"] = "mean"
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reduce not in ("mean", "stack"):
+            raise InputError("reduce", self.reduce, "'mean' or 'stack'")
+
+    def identity(self) -> object:
+        """The functions and what they are given; processes and coordinates change no number."""
+        functions = (self.replicate, self.prepare, self.per_batch, self.reduce)
+        return (*functions, self.rows, self.constants, dict(self.dims))
+
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
+        """Prepare what is shared."""
+        shared = _prepared(self, draws)
+
+        def batch(number: int) -> dict[str, np.ndarray]:
+            own = self.of_batch(draws.draw(number))
+            calls = [
+                (draws.draw(number, r), shared,
+                 jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own)
+                for r in range(draws.replicates)
+            ]  # fmt: skip
+            if self.n_jobs == 1:
+                values = [self.replicate(*call) for call in calls]
+            else:
+                from joblib import Parallel, delayed
+
+                values = Parallel(self.n_jobs)(delayed(self.replicate)(*call) for call in calls)
+            each = [_arrays("replicate", value) for value in values]
+            kept = {name: np.stack([value[name] for value in each]) for name in each[0]}
+            return kept if self.stacked else {k: v.mean(axis=0) for k, v in kept.items()}
+
+        return HostRounds(batch)
+
+
+@dataclass(frozen=True, eq=False)
+class HostBatches(OfFunctions):
+    """A sampler of whole batches, by a function that is vectorised over replicates itself.
+
+    Attributes:
+        batch: ``(draw, R, shared) -> {name: array}``, the batch's estimates; its random numbers
+            come from ``draw.rng()`` or ``draw.key``.
+        prepare, constants, dims, coords: as in :class:`HostReplicates`.
+    """
+
+    batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
+
+    def identity(self) -> object:
+        """The functions and what they are given."""
+        return (self.batch, self.prepare, self.constants, dict(self.dims))
+
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
+        """Prepare what is shared."""
+        shared = _prepared(self, draws)
+        return HostRounds(
+            lambda number: _arrays(
+                "batch", self.batch(draws.draw(number), draws.replicates, shared)
+            )
+        )
+
+
+class HostRounds:
+    """Batches of a plain function, one a round: each is computed when it is waited for."""
+
+    width = 1
+    attrs: Mapping[str, Any] = {}
+
+    def __init__(self, batch: Callable[[int], dict[str, np.ndarray]]) -> None:
+        self.batch = batch
+
+    def dispatch(self, first: int) -> int:
+        """Remember which batch it is: no work is done for a batch that is thrown away."""
+        return first
+
+    def gather(self, handle: int) -> Arrays:
+        """Compute the batch."""
+        return {name: value[None] for name, value in self.batch(handle).items()}
+
+
+def _prepared(sampler: OfFunctions, draws: Draws) -> PyTree:
+    if sampler.prepare is None:
+        return sampler.constants
+    return sampler.prepare(draws.draw(PILOT, 0))
+
+
+def _arrays(field: str, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    if not isinstance(outputs, Mapping):
+        raise InputError(field, type(outputs).__name__, "a function that returns a dict")
+    return {name: np.asarray(value) for name, value in outputs.items()}

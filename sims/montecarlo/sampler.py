@@ -1,0 +1,186 @@
+"""What the driver runs (:class:`Sampler`), and how named outputs become a labelled result."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import PyTree
+
+from sims import estimates
+from sims.errors import InputError
+from sims.montecarlo.draws import Draw, Draws
+
+BATCH, REPLICATE = "batch", "replicate"
+Arrays = Mapping[str, np.ndarray]
+"""By the name of an output, its values (batch, …)."""
+Batches = Mapping[str, Sequence[np.ndarray]]
+"""By the name of an output, one array a batch."""
+
+
+class Rounds(Protocol):
+    """A sampler at work on some devices, a round of ``width`` consecutive batches at a time."""
+
+    width: int
+    attrs: Mapping[str, Any]
+    """Attributes of the result that say how it was computed."""
+
+    def dispatch(self, first: int) -> Any:
+        """Start batches ``first``, …, ``first + width − 1`` without waiting for them."""
+
+    def gather(self, handle: Any) -> Arrays:
+        """Wait for what :meth:`dispatch` started; all of its batches."""
+
+
+class Sampler(Protocol):
+    """A source of iid batches, each an unbiased estimate of the same expectations."""
+
+    def identity(self) -> object:
+        """All that decides the numbers, seed and R apart; see :func:`sims.identity.digest`."""
+
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+        """Set up a run of at most that many batches."""
+
+    def label(self, arrays: Arrays) -> xr.Dataset:
+        """The result with a leading dimension ``batch``, without MCSE."""
+
+    def unlabel(self, data: xr.Dataset) -> Arrays:
+        """The inverse of :meth:`label`, to resume."""
+
+    def precise(self, batches: Batches, rel_mcse: float, negligible: float) -> bool:
+        """Whether the batches so far suffice; see :func:`~sims.montecarlo.driver.run`."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OfFunctions:
+    """What samplers made of a user's functions have in common.
+
+    Attributes:
+        prepare: makes what all batches share, once for a run.
+        constants: what they share if nothing is prepared.
+        dims: names of the dimensions of each output, batch and replicate apart; none if absent.
+        coords: coordinates of those dimensions.
+
+    Raises:
+        InputError: the attributes do not fit together.
+    """
+
+    prepare: Callable[..., PyTree] | None = None
+    constants: PyTree = None
+    dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coords: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.prepare is not None and self.constants is not None:
+            raise InputError("constants", "a value", "None where prepare makes what is shared")
+
+    @property
+    def stacked(self) -> bool:
+        """Whether the outputs of a batch keep its replicates."""
+        return False
+
+    def _dims(self, name: str) -> tuple[str, ...]:
+        own = self.dims.get(name, ())
+        lead = (BATCH, REPLICATE) if self.stacked else (BATCH,)
+        return (*lead, *((own,) if isinstance(own, str) else own))
+
+    def label(self, arrays: Arrays) -> xr.Dataset:
+        """The outputs under their dimensions and coordinates.
+
+        Raises:
+            InputError: an output has not as many dimensions as it has names for, or the lengths
+                of two that share a name differ.
+        """
+        for name in {*self.dims} - {*arrays}:
+            raise InputError("dims", name, "an output: " + ", ".join(arrays))
+        for name, values in arrays.items():
+            dims = self._dims(name)
+            if values.ndim != len(dims):
+                allowed = f"a name for each dimension of shape {values.shape}"
+                raise InputError(f"dims.{name}", dims, allowed)
+        try:
+            return xr.Dataset(
+                {name: (self._dims(name), values) for name, values in arrays.items()},
+                dict(self.coords),
+            )
+        except ValueError as error:
+            raise InputError("dims and coords", str(error), "lengths that agree") from None
+
+    def unlabel(self, data: xr.Dataset) -> Arrays:
+        """The outputs of a labelled result, in the order of their dimensions."""
+        errors = {f"{name}_mcse" for name in data.data_vars}
+        return {
+            str(name): values.transpose(*self._dims(str(name))).values
+            for name, values in data.data_vars.items()
+            if name not in errors
+        }
+
+    def precise(self, batches: Batches, rel_mcse: float, negligible: float) -> bool:
+        """Whether every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
+
+        Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Entries that
+        are NaN are passed over.
+        """
+        for values in map(np.stack, batches.values()):
+            means = values.mean(axis=1) if self.stacked else values
+            mean, error = np.abs(means.mean(axis=0)), estimates.mcse(means)
+            largest = np.fmax.reduce(mean, axis=None)
+            if np.any((error > rel_mcse * mean) & (mean + 2 * error > negligible * largest)):
+                return False
+        return True
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OfReplicates(OfFunctions):
+    """What samplers have in common whose function is of one replicate.
+
+    Attributes:
+        per_batch: ``(draw) -> batch``, arrays drawn on the host that the replicates of a batch
+            share: targets, queries, a scrambled Sobol set.
+        rows: whether the leaves of ``batch`` lead with R, and replicate r gets row r of them.
+        reduce: from replicates to a batch: "mean", or "stack" (keep them, in a dimension
+            ``replicate``).
+    """
+
+    per_batch: Callable[[Draw], PyTree] | None = None
+    rows: bool = False
+    reduce: Any = "mean"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rows and self.per_batch is None:
+            raise InputError("rows", True, "False without per_batch")
+
+    @property
+    def stacked(self) -> bool:
+        """Whether the outputs of a batch keep its replicates."""
+        return isinstance(self.reduce, str) and self.reduce == "stack"
+
+    def of_batch(self, draw: Draw) -> PyTree:
+        """What the replicates of a batch share, None without ``per_batch``.
+
+        Raises:
+            InputError: ``rows`` is asked for, and a leaf does not lead with R.
+        """
+        batch = None if self.per_batch is None else self.per_batch(draw)
+        for leaf in jax.tree.leaves(batch) if self.rows else ():
+            if np.shape(leaf)[:1] != (draw.replicates,):
+                allowed = f"leaves of per_batch that lead with R = {draw.replicates}"
+                raise InputError("rows", f"shape {np.shape(leaf)}", allowed)
+        return batch
+
+
+def with_mcse(data: xr.Dataset) -> xr.Dataset:
+    """The result with ``<name>_mcse`` for every variable that has a batch dimension.
+
+    Of a variable that keeps its replicates it is the error of the mean over replicates too.
+    """
+    errors = {}
+    for name, values in data.data_vars.items():
+        if BATCH in values.dims:
+            means = values.mean(REPLICATE) if REPLICATE in values.dims else values
+            means = means.transpose(BATCH, ...)
+            errors[f"{name}_mcse"] = (means.dims[1:], estimates.mcse(means.values))
+    return data.assign(errors)

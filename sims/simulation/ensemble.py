@@ -1,0 +1,132 @@
+"""The heads' errors as a sampler of the Monte Carlo driver, over groups of queries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Array
+from numpy.typing import ArrayLike
+
+from sims import terms
+from sims.checks import on_device
+from sims.montecarlo import Draws, Replicates, Rounds
+from sims.problem import Heads, Kernel, Task
+from sims.simulation.moments import batch_estimates
+from sims.simulation.native import native_sums, usable
+from sims.simulation.plan import Shape, Tuning, make_plan
+from sims.simulation.replicate import Settings, Shared, pilot, replicate
+from sims.simulation.result import batch_arrays, build, reached
+from sims.simulation.sums import streamed_sums
+from sims.simulation.whole import weighed
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleSampler:
+    """Batches of every head's errors at every query; attributes as in :func:`~.engine.estimate`."""
+
+    task: Task
+    heads: Heads
+    n: int
+    queries: np.ndarray
+    precision: str
+    raw_labels: bool
+    control_variate: bool
+    keep_queries: bool
+    weights: ArrayLike | None
+    tuning: Tuning
+
+    def identity(self) -> object:
+        """Problem and choices; the ensemble's weights enter after sampling, tuning only rounds."""
+        choices = (self.precision, self.raw_labels, self.control_variate, self.keep_queries)
+        return (self.task, self.heads, self.n, self.queries, choices)
+
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "Groups":
+        """Plan the work, and draw the pilot if there is a control variate."""
+        task, heads, platform = self.task, self.heads, devices[0].platform
+        whole, kernel_sums = not isinstance(heads.rule, Kernel), self.tuning.kernel_sums
+        if kernel_sums is None:
+            work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
+            native = not whole and usable(heads.kernel, platform, work)
+            kernel_sums = native_sums if native else streamed_sums
+        shape = Shape(
+            queries=len(self.queries),
+            heads=heads.count,
+            dimension=heads.dimension,
+            width=heads.width,
+            terms=len(task.target.amplitude),
+            n=self.n,
+            itemsize=np.dtype(self.precision).itemsize,
+            whole=whole,
+        )
+        plan = make_plan(
+            shape, draws.replicates, self.tuning, len(devices),
+            platform=platform, streamed=kernel_sums is streamed_sums,
+        )  # fmt: skip
+        settings = Settings(self.n, plan.blocks, self.precision, self.raw_labels, kernel_sums)
+
+        def shared(queries: np.ndarray, key: Array) -> Shared:
+            known = Shared(task, heads, on_device(queries))
+            if not self.control_variate:
+                return known
+            return known._replace(control=pilot(settings, key, known))
+
+        padding = -len(self.queries) % plan.group
+        groups = np.pad(self.queries, [(0, padding), (0, 0)])
+        rounds = [
+            Replicates(
+                partial(weighed if whole else replicate, settings),
+                prepare=partial(shared, group),
+                reduce=batch_estimates(self.raw_labels),
+                at_once=plan.at_once,
+            ).start(draws, devices, batches)
+            for group in groups.reshape(-1, plan.group, heads.dimension)
+        ]
+        attrs = {
+            "n": self.n,
+            "precision": self.precision,
+            "kernel_sums": "none" if whole else getattr(kernel_sums, "func", kernel_sums).__name__,
+        }
+        return Groups(rounds, len(self.queries), self.keep_queries, attrs)
+
+    def label(self, arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
+        """The terms, without MCSE."""
+        return build(arrays, keep_queries=self.keep_queries, weights=self.weights)
+
+    def unlabel(self, data: xr.Dataset) -> dict[str, np.ndarray]:
+        """The arrays of a result."""
+        return batch_arrays(data)
+
+    def precise(
+        self, batches: Mapping[str, Sequence[np.ndarray]], rel_mcse: float, negligible: float
+    ) -> bool:
+        """Whether every scalar term is known so well; see :func:`~.result.reached`."""
+        names = ("bias", *terms.PAIRS, "empty_rate")
+        needed = {name: np.stack(batches[name]) for name in names}
+        return reached(self.label(needed), rel_mcse, negligible)
+
+
+class Groups:
+    """The same batches for one group of queries after another."""
+
+    def __init__(
+        self, rounds: Sequence[Rounds], count: int, keep_queries: bool, attrs: Mapping[str, Any]
+    ) -> None:
+        self.rounds, self.count, self.keep_queries = rounds, count, keep_queries
+        self.width, self.attrs = rounds[0].width, attrs
+
+    def dispatch(self, first: int) -> list[Any]:
+        """Start the batches for every group."""
+        return [each.dispatch(first) for each in self.rounds]
+
+    def gather(self, handle: list[Any]) -> dict[str, np.ndarray]:
+        """Wait for the batches; per query, or averaged over queries (as one query)."""
+        parts = [each.gather(own) for each, own in zip(self.rounds, handle, strict=True)]
+        out = {}
+        for name in parts[0]:
+            value = np.concatenate([part[name] for part in parts], axis=1)[:, : self.count]
+            out[name] = value if self.keep_queries else value.mean(axis=1, keepdims=True)
+        return out

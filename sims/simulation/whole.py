@@ -1,0 +1,43 @@
+"""One replicate under a weight rule that sees all keys at once, in plain JAX.
+
+Nothing streams: the n keys of a replicate are in memory together, and queries are weighed one after
+another.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from sims.simulation.draws import draw_all, target_values
+from sims.simulation.heads import scaled_projection
+from sims.simulation.replicate import Replicate, Settings, Shared
+from sims.weights import WeightRule
+
+
+def weighed(settings: Settings, key: Array, shared: Shared, batch: None = None) -> Replicate:
+    """Draw one design and return the conditional moments of every head at every query.
+
+    With weights w_hi(x) given the design, the deviation is ``Σ_i w_hi m(X_i) − m(x)`` and the noise
+    covariance ``σ² Σ_i w_hi w_gi``, as for kernels; a query whose weights are all 0 counts as
+    empty, and its estimate as 0. Arguments as in :func:`~.replicate.replicate`.
+    """
+    task, heads, queries, _ = shared
+    assert isinstance(heads.rule, WeightRule)  # for the type checker
+    dtype = jnp.dtype(settings.dtype)
+    x, unit = draw_all(task, key, settings.n, dtype)
+    keys = scaled_projection(heads, heads.of_keys, x, dtype)
+    at = scaled_projection(heads, heads.frames, queries, jnp.float64).astype(dtype)
+    columns = [target_values(task.target, x), *([unit] if settings.raw_labels else [])]
+    labels = jnp.stack(columns, axis=1).astype(jnp.float64)
+    bandwidth = heads.bandwidth.astype(dtype)
+    by_head = jax.vmap(heads.rule, in_axes=(1, 1, 0))
+
+    def sums(query: Float[Array, "p H"]) -> tuple[Array, Array, Array]:
+        w = by_head(query, keys, bandwidth).astype(jnp.float64)
+        return w @ labels, w @ w.T, jnp.all(w == 0, axis=1)
+
+    linear, gram, empty = lax.map(sums, at.transpose(2, 0, 1))
+    deviation = linear[..., 0] - task.target(queries)[:, None]
+    raw = deviation + task.noise_sd * linear[..., 1] if settings.raw_labels else None
+    return Replicate(deviation, task.noise_sd**2 * gram, raw, empty.astype(jnp.float64))

@@ -1,0 +1,187 @@
+"""Exact finite-n theory: every term of the decomposition at any n, with an error on each number.
+
+No expansion in 1/n and no condition on the number of keys attended to; see
+:mod:`sims.theory.exact.laplace` for the formulas and :mod:`sims.theory.exact.refinement` for how
+the accuracy is reached. Derivation: docs/theory.md, "Exact at every n".
+"""
+
+import warnings
+
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+
+from sims import terms
+from sims.errors import InputError
+from sims.problem import GaussianDesign, Heads, Task, check_compatible
+from sims.theory.exact.ambient import solve_ambient
+from sims.theory.exact.conditioning import GaussianLaw
+from sims.theory.exact.refinement import solve
+from sims.theory.exact.solution import Solution
+
+RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
+"""Relative accuracy where none is given: for Gaussian designs, and for the others, whose error
+falls like that of quasi-Monte Carlo."""
+LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
+"""Accuracy that can be asked for: rounding ends the one, usefulness the other."""
+
+
+def exact_terms(
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: ArrayLike,
+    *,
+    rtol: float | None = None,
+    weights: ArrayLike | None = None,
+    exchangeable: bool = False,
+    max_level: int = 8,
+) -> xr.Dataset:
+    """The exact prediction as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
+
+    Args:
+        task: with a Gaussian design (any Σ, singular ones included), whose complement to what
+            heads see is integrated in closed form; or a sphere, cube, mixture, or custom design
+            with a ``log_density``, by randomised quasi-Monte Carlo over R^d.
+        heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
+            keys.
+        n: number of keys, ≥ 1.
+        queries: (Q, d).
+        rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
+            covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
+            error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and 1e-3 for others.
+        weights: ensemble weights α (H,), sum 1; None is uniform.
+        exchangeable: compute head 0 and the pair (0, 1) only and copy them to all heads and
+            pairs. The *query averages* are then right in expectation, if the law of the queries
+            and of the target is invariant under the maps that carry one pair to another: noise
+            covariances of equiangular heads with x ~ N(0, κ²I) and Σ = I are such, signal and bias
+            of one fixed target are **not**. For heads without key frames of their own. Nothing is
+            gained where heads are the same at every query (redundant views with queries that have
+            ξ = 0): such copies are found and computed once anyway.
+        max_level: refinements tried before giving up on a number.
+
+    Returns:
+        The dataset of :mod:`sims.terms` without batches, ``n_eff`` (query, head) as in the
+        first-order theory, and
+
+        - ``<name>_error`` beside every term: an estimate of its absolute error, from grid
+          refinement (difference of the last two levels) or 3 standard errors of independent
+          randomisations, plus the defect; derived terms carry the sum of their parts' errors;
+        - ``defect`` (query, head, head2): distance from 1 of what must be 1, Σ_i w_hi Σ_j w_gj,
+          computed as the terms were;
+        - ``converged`` (query, head, head2): whether rtol was met;
+        - ``empty_probability`` (query, head): P(K_h = 0)^n, with f̂ = 0 there; 0 for
+          kernels that never vanish. The defect is then relative to P(not empty).
+
+    Raises:
+        InputError: parts do not fit together, the weights are no kernel's, the design has no
+            density, or the kernel vanishes without a ``support``.
+    """
+    design = task.design
+    if rtol is None:
+        rtol = RTOL_GAUSSIAN if isinstance(design, GaussianDesign) else RTOL_OTHERS
+    if not LEAST_RTOL <= rtol <= MOST_RTOL:
+        raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
+    points = check_compatible(task, heads, n, queries)
+    queries, truth = np.asarray(points), np.asarray(task.target(points))
+    if isinstance(design, GaussianDesign):
+        if exchangeable:
+            check_exchangeable(np.asarray(design.covariance), heads)
+        law = GaussianLaw(design, task.target)
+        solution = solve(law, heads, n, queries, truth, rtol, exchangeable, max_level)
+    elif exchangeable:
+        raise InputError("exchangeable", type(design).__name__, "GaussianDesign")
+    else:
+        solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level)
+    noise = float(task.noise_sd) ** 2
+    bias = solution.mean - truth[:, None]
+    # The error of β_h β_g, to first order with half the product of errors.
+    bound = np.abs(bias) + 0.5 * solution.mean_error
+    product_error = solution.mean_error[:, :, None] * bound[:, None, :]
+    product_error = product_error + np.swapaxes(product_error, 1, 2)
+    data = terms.assemble(
+        bias,
+        bias[:, :, None] * bias[:, None, :],
+        solution.signal,
+        noise * solution.noise,
+        weights=weights,
+        attrs={
+            "road": "theory",
+            "order": "exact",
+            "n": n,
+            "rtol": rtol,
+            "exchangeable": int(exchangeable),
+            "method": ", ".join(sorted(solution.methods)),
+        },
+    )
+    noise_error = noise * solution.noise_error
+    errors = _errors(
+        solution.mean_error, product_error, solution.signal_error, noise_error, weights
+    )
+    data = data.assign(errors)
+    pair, single = (terms.QUERY, terms.HEAD, terms.HEAD2), (terms.QUERY, terms.HEAD)
+    data = data.assign(
+        n_eff=(single, solution.effective_keys),
+        defect=(pair, solution.defect),
+        converged=(pair, solution.converged),
+        empty_probability=(single, solution.empty),
+    )
+    _warn(solution, rtol)
+    return data
+
+
+def check_exchangeable(covariance: np.ndarray, heads: Heads) -> None:
+    """Raise InputError unless all heads and all pairs have the same geometry.
+
+    Bandwidths, the spectrum of Cov Z_h and the singular values of Cov(Z_h, Z_g) must agree, and
+    keys must be projected by the queries' frames, whose geometry these are.
+    """
+    if heads.key_frames is not None:
+        raise InputError("exchangeable", "key frames of their own", "heads.key_frames = None")
+    frames = np.asarray(heads.frames)
+    cross = np.einsum("hdi,de,gej->hgij", frames, covariance, frames)
+    spectra = np.linalg.svd(cross, compute_uv=False)
+    own = spectra[np.arange(heads.count), np.arange(heads.count)]
+    pairs = spectra[np.triu_indices(heads.count, 1)]
+    tolerance = 1e-8 * spectra.max()
+    if np.ptp(np.asarray(heads.bandwidth)) > 1e-12 * float(heads.bandwidth[0]):
+        raise InputError("exchangeable", "unequal bandwidths", "heads of the same bandwidth")
+    for name, values in (("head covariances", own), ("pair covariances", pairs)):
+        if len(values) and np.max(np.ptp(values, axis=0)) > tolerance:
+            raise InputError(
+                "exchangeable", f"unequal {name}", "heads and pairs of the same geometry"
+            )
+
+
+def _errors(
+    bias: Float[np.ndarray, "Q H"],
+    product: Float[np.ndarray, "Q H H"],
+    signal: Float[np.ndarray, "Q H H"],
+    noise: Float[np.ndarray, "Q H H"],
+    weights: ArrayLike | None,
+) -> dict[str, xr.DataArray]:
+    """Errors of all terms: the terms are linear in these arrays, so errors add up likewise."""
+    size = None if weights is None else np.abs(np.asarray(weights, float))
+    total = 1.0 if size is None else size.sum()
+    errors = terms.assemble(
+        bias, product, signal, noise, weights=None if size is None else size / total
+    )
+    named = {f"{name}_error": values for name, values in errors.data_vars.items()}
+    # The two forms in α scale with (Σ|α|)², which is above 1 where weights are negative.
+    for name in ("squared_bias", "ensemble_variance"):
+        named[f"{name}_error"] = named[f"{name}_error"] * total**2
+    named["mse_error"] = named["squared_bias_error"] + named["ensemble_variance_error"]
+    return named
+
+
+def _warn(solution: Solution, rtol: float) -> None:
+    missed = int((~solution.converged).sum())
+    if missed:
+        unknown = int(np.isnan(solution.noise).sum())
+        warnings.warn(
+            f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did "
+            f"not reach rtol = {rtol:g}, {unknown} of them have no value; see `converged` and the "
+            "`_error` variables, or raise max_level",
+            stacklevel=3,
+        )

@@ -1,0 +1,159 @@
+"""Angle laws: closed forms for whole families of problems, averaged over random queries.
+
+Both angle laws are reconstructions; their derivations stand in ``docs/theory.md``, "The angle
+law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns that project
+queries and keys alike, one bandwidth for all heads and queries x ~ N(0, κ²I).
+"""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from sims.checks import as_floats, check_non_negative, check_positive, is_concrete
+from sims.errors import InputError
+from sims.problem import Kernel
+from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
+from sims.theory.arrays import Number
+
+Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Array]
+"""``(cosine, bandwidth, query_scale) -> ρ``."""
+
+
+def gaussian_overlap(
+    cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> Float[Array, "*c"]:
+    """What one principal angle contributes to r_hg = E[K_hK_g]/(E K_h E K_g), gaussian kernel.
+
+    With t = 1 + b²::
+
+        ρ(c) = t² / √((t² − κ²c²)² − c²(t − κ²)²)
+
+    which rises strictly in |c| from ρ(0) = 1. At κ = 0 it is ``(1 − c²/t²)^{−1/2}``; for small b,
+    ``ρ(1) ≈ (2b²)^{−1/2}`` at κ = 0, the classical ∫K²/b.
+
+    Args:
+        cosine: c in [−1, 1], the cosine of a principal angle.
+        bandwidth: b > 0.
+        query_scale: κ ≥ 0, in the unit of the keys' standard deviation. The average over queries
+            is finite where ``t² + |c|(t − κ²) > κ²c²`` (for all c iff κ² < t(t + 1)/2, so always
+            when κ ≤ 1) and infinite elsewhere.
+
+    Returns:
+        ρ, dimensionless, in the broadcast shape.
+
+    Raises:
+        InputError: an argument is out of its range.
+    """
+    c, b, kappa = _arguments(cosine, bandwidth, query_scale)
+    # The determinant of a Gaussian integral over queries; where it is not positive, no average.
+    t = 1.0 + b**2
+    finite = t**2 + jnp.abs(c) * (t - kappa**2) > kappa**2 * c**2
+    squared = (t**2 - kappa**2 * c**2) ** 2 - c**2 * (t - kappa**2) ** 2
+    return jnp.where(finite, t**2 / jnp.sqrt(jnp.where(finite, squared, 1.0)), jnp.inf)
+
+
+def softmax_overlap(
+    cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> Float[Array, "*c"]:
+    """The same for the softmax kernel of temperature s = b².
+
+    ``r_hg(x) = exp(xᵀP_hP_gx/s²)``, and on the plane of one principal angle the symmetric part of
+    P_hP_g has eigenvalues c(c ± 1)/2, so with a = κ²/s²::
+
+        ρ(c) = [1 − 2ac² − a²c²(1 − c²)]^{−1/2}
+
+    The average is over both signs of the query's alignment; at one query the covariance depends
+    on that sign, which the gaussian kernel's does not.
+
+    Args:
+        cosine: c in [−1, 1].
+        bandwidth: b > 0.
+        query_scale: κ ≥ 0; finite where a·|c|(1 + |c|) < 1 (for all c iff a < ½), else infinite.
+
+    Returns:
+        ρ, dimensionless, in the broadcast shape.
+
+    Raises:
+        InputError: an argument is out of its range.
+    """
+    c, b, kappa = _arguments(cosine, bandwidth, query_scale)
+    # The same determinant, of I − 2κ² times the symmetric part of P_hP_g/s².
+    a = (kappa / b**2) ** 2
+    finite = a * jnp.abs(c) * (1 + jnp.abs(c)) < 1
+    inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
+    return jnp.where(finite, jnp.where(finite, inverse, 1.0) ** -0.5, jnp.inf)
+
+
+OVERLAPS = {GAUSSIAN: gaussian_overlap, SOFTMAX: softmax_overlap}
+"""Kernels with an angle law, each with its ρ(cosine, bandwidth, query_scale)."""
+
+
+def noise_covariance_law(
+    cosines: ArrayLike,
+    n: Number,
+    noise_sd: ArrayLike,
+    bandwidth: ArrayLike,
+    query_scale: ArrayLike,
+    kernel: str | Kernel = GAUSSIAN,
+) -> Float[Array, "*batch"]:
+    """Query-averaged noise covariance of two heads, ``(σ²/n) Π_j ρ(cos θ_j)``.
+
+    Args:
+        cosines: cosines of the d_k principal angles, last axis (…, d_k).
+        n: number of keys.
+        noise_sd: σ.
+        bandwidth: b > 0.
+        query_scale: κ ≥ 0.
+        kernel: gaussian or softmax, by name or as an object (see :data:`OVERLAPS`).
+    """
+    overlap = _overlap(kernel)(cosines, bandwidth, query_scale)
+    return jnp.asarray(noise_sd) ** 2 / n * jnp.prod(overlap, axis=-1)
+
+
+def noise_correlation_law(
+    cosines: ArrayLike,
+    bandwidth: ArrayLike,
+    query_scale: ArrayLike,
+    kernel: str | Kernel = GAUSSIAN,
+) -> Float[Array, "*batch"]:
+    """Noise correlation of two heads: ``Π_j ρ(cos θ_j)/ρ(1)``, a ratio of query averages.
+
+    1 for aligned subspaces; :func:`correlation_floor` for orthogonal ones.
+    """
+    rho = _overlap(kernel)
+    ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
+    return jnp.prod(ratio, axis=-1)
+
+
+def correlation_floor(
+    width: int, bandwidth: ArrayLike, query_scale: ArrayLike, kernel: str | Kernel = GAUSSIAN
+) -> Float[Array, "*batch"]:
+    """Noise correlation of orthogonal heads, ``ρ(1)^{−d_k}``: above 0, as heads share labels."""
+    return _overlap(kernel)(1.0, bandwidth, query_scale) ** -width
+
+
+def ensemble_factor(heads: Number, correlation: ArrayLike) -> Float[Array, "*batch"]:
+    """``ρ + (1 − ρ)/H``: variance of an average of H exchangeable heads over that of one."""
+    correlation = jnp.asarray(correlation, jnp.float64)
+    return correlation + (1.0 - correlation) / heads
+
+
+def _overlap(kernel: str | Kernel) -> Overlap:
+    kernel = get_kernel(kernel)
+    if kernel not in OVERLAPS:
+        raise InputError("kernel", kernel.name, ", ".join(k.name for k in OVERLAPS))
+    return OVERLAPS[kernel]
+
+
+def _arguments(
+    cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> tuple[Array, Array, Array]:
+    c = as_floats("cosine", cosine)
+    if is_concrete(c) and not bool(jnp.all(jnp.abs(c) <= 1 + 1e-12)):
+        raise InputError("cosine", float(jnp.max(jnp.abs(c))), "-1 to 1")
+    b, kappa = as_floats("bandwidth", bandwidth), as_floats("query_scale", query_scale)
+    check_positive("bandwidth", b)
+    check_non_negative("query_scale", kappa)
+    return c, b, kappa

@@ -1,0 +1,124 @@
+"""Draws for setting up a problem: the streams of :mod:`jax.random`, computed by NumPy.
+
+JAX compiles a program for every operation and shape, and a problem is set up before anything
+else: its few thousand numbers would cost seconds of compiling at every start. Keys, bits and
+uniforms equal JAX's bit for bit (Threefry, partitionable); normals and what is made of them, to
+rounding. A key is a pair of 32-bit words, shape (…, 2); functions of one key take no leading axes
+but where they say so.
+
+Source: Salmon et al. (2011), doi:10.1145/2063384.2063405.
+"""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+_inverse_normal = np.vectorize(NormalDist().inv_cdf, otypes=[float])
+
+
+def root(seed: int) -> np.ndarray:
+    """The key of an integer seed, 0 ≤ seed < 2⁶³."""
+    return np.array([seed >> 32, seed & 0xFFFFFFFF], np.uint32)
+
+
+def fold_in(key: np.ndarray, number: ArrayLike) -> np.ndarray:
+    """Keys (…, 2) made from key (…, 2) and numbers (…), 0 to 2³² − 1, broadcast."""
+    number = np.asarray(number, np.uint32)
+    return np.stack(_hash(key, np.zeros_like(number), number), axis=-1)
+
+
+def split(key: np.ndarray, count: int = 2) -> np.ndarray:
+    """New keys, shape (…, count, 2)."""
+    return np.stack(_hash(key[..., None, :], *_counters(count)), axis=-1)
+
+
+def uniform(key: np.ndarray, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """Uniform on [0, 1), float64, shape (…, *shape): 52 random bits each."""
+    high, low = _hash(key[..., None, :], *_counters(math.prod(shape)))
+    bits = (high.astype(np.uint64) << np.uint64(32)) | low
+    ones = (bits >> np.uint64(12)) | np.float64(1.0).view(np.uint64)
+    return (ones.view(np.float64) - 1.0).reshape((*key.shape[:-1], *shape))
+
+
+def normal(key: np.ndarray, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """Standard normal, float64, shape (…, *shape)."""
+    low = np.nextafter(-1.0, 0.0)
+    u = np.maximum(low, uniform(key, shape) * (1.0 - low) + low)
+    # √2 erf⁻¹(u) from the nearer tail, where 1 − |u| is exact.
+    return np.copysign(_inverse_normal((1.0 - np.abs(u)) / 2), u)
+
+
+def gamma(key: np.ndarray, shape_parameter: float, count: int) -> np.ndarray:
+    """Gamma variables of unit rate, shape (count,).
+
+    Source: Marsaglia & Tsang (2000), doi:10.1145/358407.358414.
+    """
+    boosted = shape_parameter < 1
+    d = shape_parameter + boosted - 1 / 3
+    c = 1 / 3 / math.sqrt(d)
+    pairs = split(split(key, count))
+    keys, last = pairs[:, 0], pairs[:, 1]
+    out, left = np.empty(count), np.arange(count)
+    while left.size:
+        threes = split(keys, 3)
+        keys, for_normal, for_uniform = threes[:, 0], threes[:, 1], threes[:, 2]
+        x, v = np.zeros(len(left)), np.full(len(left), -1.0)
+        while (low := v <= 0).any():
+            for_normal, own = np.moveaxis(split(for_normal), -2, 0)
+            x = np.where(low, normal(own), x)
+            v = 1 + x * c
+        cube, u = v**3, uniform(for_uniform)
+        with np.errstate(divide="ignore"):
+            refused = (u >= 1 - 0.0331 * x**4) & (
+                np.log(u) >= x**2 / 2 + d * (1 - cube + np.log(cube))
+            )
+        out[left[~refused]] = d * cube[~refused]
+        left, keys = left[refused], keys[refused]
+    if boosted:
+        out *= (1 - uniform(last)) ** (1 / shape_parameter)
+    return out
+
+
+def orthogonal(key: np.ndarray, size: int) -> np.ndarray:
+    """A Haar-random orthogonal matrix."""
+    basis, triangle = np.linalg.qr(normal(key, (size, size)))
+    return basis * np.sign(np.diagonal(triangle))
+
+
+def ball(key: np.ndarray, count: int, dimension: int) -> np.ndarray:
+    """Points uniform in the unit ball, shape (count, dimension).
+
+    Source: Barthe et al. (2005), doi:10.1214/009117904000000874.
+    """
+    for_points, for_length = split(key)
+    for_size, for_sign = split(for_points)
+    size = np.sqrt(gamma(for_size, 0.5, count * dimension)).reshape(count, dimension)
+    points = np.where(uniform(for_sign, size.shape) < 0.5, size, -size)
+    length = np.sum(size**2, axis=1) - np.log1p(-uniform(for_length, (count,)))
+    return points / np.sqrt(length)[:, None]
+
+
+def _counters(count: int) -> tuple[np.ndarray, np.ndarray]:
+    numbers = np.arange(count, dtype=np.uint64)
+    return (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)
+
+
+def _hash(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The block function Threefry-2x32-20 of key words (…, 2) and two counter words (…)."""
+    one, two = key[..., 0], key[..., 1]
+    words = (one, two, one ^ two ^ _PARITY)
+    # Sums are modulo 2³², as they should be; NumPy warns of it where all operands are scalars.
+    with np.errstate(over="ignore"):
+        x, y = first + one, second + two
+        for turn in range(5):
+            for distance in _ROTATIONS[turn % 2]:
+                x = x + y
+                y = (y << np.uint32(distance)) | (y >> np.uint32(32 - distance))
+                y = x ^ y
+            x = x + words[(turn + 1) % 3]
+            y = y + words[(turn + 2) % 3] + np.uint32(turn + 1)
+    return x, y
