@@ -1,13 +1,15 @@
-"""Noise correlation and variance kept against the angle."""
+"""Noise correlation and variance kept against the angle between heads' subspaces."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
-from matplotlib.axes import Axes
+import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mean_and_error
+from sims.estimates import Batches, mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
@@ -24,10 +26,8 @@ from .effects import (
     variance_kept,
 )
 
-LOOKS = {
-    width: (figures.PALETTE[place], figures.MARKERS[place]) for place, width in enumerate((1, 2, 4))
-}
-"""Of a head width, the same in every panel."""
+Statistic = Callable[[Batches], np.ndarray]
+KERNELS = ("gaussian", "softmax")
 
 
 def numbers(results: Results) -> dict[str, Any]:
@@ -36,17 +36,15 @@ def numbers(results: Results) -> dict[str, Any]:
     laws = {name: float(results.prediction(name)["law"]) for name in many}
     estimates = [mean_and_error(results.pseudovalues(name, noise_correlation)) for name in many]
     gaps = {
-        kernel: max(
+        f"gap_{kernel}": max(
             abs(gap_to_law(results, name).value)
             for name in many
             if results.coordinates[name][KERNEL] == kernel
         )
-        for kernel in ("gaussian", "softmax")
+        for kernel in KERNELS
     }
     problem = results.problems[many[0]]
-    return {
-        "gap_gaussian": gaps["gaussian"],
-        "gap_softmax": gaps["softmax"],
+    return gaps | {
         "query_error": max(query_error(results.prediction(p)) / law for p, law in laws.items()),
         "mcse": max(error / value for value, error in estimates),
         "gap_exact": max(abs(gap_to_exact(results, name).value) for name in few),
@@ -58,52 +56,80 @@ def numbers(results: Results) -> dict[str, Any]:
     }
 
 
+def table(
+    results: Results, points: Sequence[str], statistic: Statistic, order: str
+) -> pd.DataFrame:
+    """A statistic at these points by simulation, with its MCSE, and by theory of that order."""
+    rows = []
+    for name in points:
+        theory = results.prediction(name, order)
+        value, error = mean_and_error(results.pseudovalues(name, statistic))
+        predicted = float(statistic({str(k): v.values for k, v in theory.items()}))
+        rows.append((name, results.number(name, ANGLE), value, error, predicted))
+    frame = pd.DataFrame(rows, columns=["name", "angle", "simulation", "mcse", "theory"])
+    return _by_width(results, frame)
+
+
+def law(results: Results, points: Sequence[str]) -> pd.DataFrame:
+    """The angle law's dense curve, from each of these points."""
+    curves = {name: results.prediction(name)["law_curve"] for name in points}
+    parts = [
+        pd.DataFrame({"name": name, "angle": curve["curve_angle"], "value": curve})
+        for name, curve in curves.items()
+    ]
+    return _by_width(results, pd.concat(parts))
+
+
+def _by_width(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+    """With a column ``heads``, whose levels have their colours in every panel."""
+    widths = {name: results.number(name, "heads.width") for name in results.points}
+    levels = [f"$d_k$ = {width:g}" for width in sorted(set(widths.values()))]
+    own = [f"$d_k$ = {widths[name]:g}" for name in frame["name"]]
+    return frame.assign(heads=pd.Categorical(own, levels))
+
+
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    groups = curves(results)
-    drawing, axes = figures.panels(2, 2, sharex=True)
-    bandwidths = {
-        kernel: sorted({b for k, b, _ in groups if k == kernel}) for kernel, _, _ in groups
-    }
-    small, large = bandwidths["gaussian"][0], bandwidths["gaussian"][-1]
-    temperature = bandwidths["softmax"][0]
-    for ax, kernel, bandwidth in (
-        (axes[0, 0], "gaussian", small),
-        (axes[0, 1], "gaussian", large),
-        (axes[1, 0], "softmax", temperature),
-    ):
-        for (of, at, width), points in groups.items():
-            if (of, at) == (kernel, bandwidth):
-                law = results.prediction(points[0])["law_curve"]
-                figures.theory(ax, law["curve_angle"], law, LOOKS[width][0])
-                _simulated(ax, results, points, noise_correlation, width)
-        ax.set(ylim=(0, 1.04), ylabel="noise correlation of two heads")
-        setting = f"b = {bandwidth:g}" if kernel == "gaussian" else f"s = {bandwidth**2:.2f}"
-        ax.set_title(f"{kernel} kernel, {setting}")
-    ax = axes[1, 1]
-    for (kernel, bandwidth, width), points in groups.items():
-        if (kernel, bandwidth) == ("gaussian", small):
-            theory = [results.prediction(name) for name in points]
-            kept = [float(t["ensemble_variance"] / t["variance"]) for t in theory]
-            figures.theory(ax, [results.number(p, ANGLE) for p in points], kept, LOOKS[width][0])
-            _simulated(ax, results, points, variance_kept, width)
+    claims = {verdict.regime: verdict for verdict in verdicts}
+    settings: dict[tuple[str, float], list[list[str]]] = {}
+    for (kernel, bandwidth, _), points in curves(results).items():
+        settings.setdefault((kernel, bandwidth), []).append(points)
+    drawing, axes = figures.panels(2, 3, width=figures.PAGE, height=4.4)
+    for ax, ((kernel, bandwidth), lines) in zip(axes[0], settings.items(), strict=True):
+        claim = claims[f"{kernel} kernel"]
+        rows = table(results, list(chain(*lines)), noise_correlation, "first")
+        figures.curve(
+            ax, rows.rename(columns={"simulation": "value"}),
+            law(results, [line[0] for line in lines]), "angle", "value",
+            error="mcse", hue="heads", margin=claim.margin, verdict=claim,
+            labels={"loc": "lower left"} if ax is axes[0, 1] else None,
+        )  # fmt: skip
+        at = f"$b$ = {bandwidth:g}" if kernel == "gaussian" else f"$s$ = {bandwidth**2:.2f}"
+        ax.set_title(f"{kernel}, {at}")
+        ax.set_ylabel("noise correlation")
+    for ax, kernel in zip(axes[1], KERNELS, strict=False):
+        claim = claims[f"{kernel} kernel, exact"]
+        few = [name for name in compared(results) if results.coordinates[name][KERNEL] == kernel]
+        rows = table(results, few, noise_correlation, "exact")
+        rows["angle"] += 5 * (rows["heads"].cat.codes - 0.5)  # widths stand side by side
+        figures.gap(
+            ax, rows, "angle", hue="heads", margin=claim.margin, verdict=claim, labels=None, log=""
+        )
+        ax.set_title(f"{kernel}, exact")
+    kept = table(results, list(chain(*next(iter(settings.values())))), variance_kept, "first")
+    last = axes[1, 2]
+    figures.curve(
+        last, kept.rename(columns={"simulation": "value"}),
+        kept.rename(columns={"theory": "value"}), "angle", "value", error="mcse", hue="heads",
+        verdict=claims["total variance, one fixed target"], labels=None,
+    )  # fmt: skip
+    last.set_title("signal and noise")
+    last.set_ylabel("share of variance kept")
     heads = results.problems[averaged(results)[0]]["heads"]["count"]
-    ax.axhline(1 / heads, color=figures.GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
-    ax.annotate("1/H: independent heads", (0, 1 / heads), xytext=(0, 3), color=figures.GREY,
-                textcoords="offset points", fontsize=7)  # fmt: skip
-    ax.set(ylim=(0, 1.04), ylabel="variance of the ensemble / of a head")
-    ax.set_title(f"signal and noise, b = {small:g}")
-    for ax in axes[1]:
-        ax.set(xlabel="principal angle θ (degrees)", xticks=range(0, 91, 15))
-    widths = sorted({width for _, _, width in groups})
-    colors, markers = zip(*(LOOKS[width] for width in widths), strict=True)
-    labels = [f"$d_k$ = {width}" for width in widths]
-    figures.key(axes[0, 1], labels, colors, markers, loc="lower left")
+    figures.reference(last, 1 / heads, "1/$H$: independent heads")
+    for ax in axes.flat:
+        ax.set(xlabel="principal angle θ (degrees)", xlim=(-5, 98))
+        figures.ticks(ax.xaxis, range(0, 91, 30))
+    for ax in (*axes[0], last):
+        ax.set_ylim(0, 1.08)
     figures.letters(axes.flat)
     return drawing
-
-
-def _simulated(ax: Axes, results: Results, points: list[str], statistic: Any, width: int) -> None:
-    angles = [results.number(name, ANGLE) for name in points]
-    pairs = [mean_and_error(results.pseudovalues(name, statistic)) for name in points]
-    value, error = zip(*pairs, strict=True)
-    figures.simulated(ax, angles, value, error, *LOOKS[width])

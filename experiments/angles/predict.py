@@ -28,6 +28,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
 def _with_law(point: Point, settings: TheorySpec) -> xr.Dataset:
     heads, curve = point.spec.heads, np.linspace(0, 90, 181)
+    assert heads.frames is not None  # of this experiment's design
     own = np.broadcast_to(heads.frames.angle, heads.width)
     law, along = (
         np.asarray(
