@@ -101,7 +101,9 @@ def block_sums(
     columns: Float[Array, "c n"],
     bandwidth: Any = UNIT,
     centres: Float[Array, "q H"] | None = None,
-) -> tuple[Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"], Any]:
+) -> tuple[
+    Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"], Float[Array, "q H H"] | None
+]:
     """All sums over one block of keys, for a block of queries, in the precision of the keys.
 
     With ``l_hi = log K_h(x, X_i)`` less the anchor's, ``peak_h = max_i l_hi`` and
