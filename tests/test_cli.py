@@ -240,7 +240,7 @@ def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):
 
 def test_decompose_says_that_exact_theory_missed_its_accuracy(folder, capsys, monkeypatch):
     """In the file's words, in place of the library's warning."""
-    monkeypatch.setattr("sims.theory.exact_ambient.SIZES", (11,))
+    monkeypatch.setattr("sims.theory.exact.ambient.SIZES", (11,))
     outcome, text = _decompose(
         folder, capsys, theory={"order": "exact", "rtol": 1e-4}, design={"kind": "cube"},
         dimension=2, heads={"kernel": "epanechnikov", "bandwidth": 0.2},

@@ -140,6 +140,31 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     assert "13 of 15 claims of papers not covered" in text
 
 
+def test_page_shows_an_experiment_with_its_design(tmp_path, monkeypatch):
+    """Title, design, caption without its HTML, provenance without the experiment file."""
+    home = tmp_path / "decomposition"
+    home.mkdir()
+    (home / "caption.md").write_text("**Seen** <script>x</script>")
+    (home / "figure.png").write_bytes(b"png")
+    origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
+    monkeypatch.setattr(page, "provenance", lambda _: origin)
+    write_verdicts([], tmp_path / "ledger.json")
+    monkeypatch.setattr(page, "experiments", list)
+    with pytest.raises(InputError, match="nothing to report"):
+        page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
+    row = replace(VERDICT, claim="decomposition", experiment="decomposition")
+    write_verdicts([row], tmp_path / "ledger.json")
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html", linked=True)
+    text = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    spec = load_experiment("decomposition").spec
+    for words in (spec.title, spec.aim, spec.estimands, "<strong>Seen</strong>", "jax 1"):
+        assert words in text
+    assert 'src="decomposition.png"' in text
+    assert "<dt>xla flags</dt><dd>none</dd>" in text
+    assert "where" not in text.split("Provenance")[-1]
+
+
 def test_every_simulated_point_has_its_error_bar():
     _, axes = figures.panels(1, 2)
     figures.simulated(axes[0, 0], [1, 2, 3], [1, 2, 3], [0.1, 1e-9, 0.2])

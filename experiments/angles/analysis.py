@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sims.results import Results, common, mean_and_error
 
 from sims import figures
 from sims.judgement import Evidence, Verdict, claim, equivalence, identity, ordering
-from sims.results import Results, common, mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from sims.results import Results
 
 from sims import figures
 from sims.estimates import mean_and_error
 from sims.judgement import Verdict
-from sims.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

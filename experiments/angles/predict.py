@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-
 from sims.specification import Problem
+
 from sims.theory import noise_correlation_law
 from sims.theory import predict as theory
 

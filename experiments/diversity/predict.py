@@ -4,6 +4,7 @@ The search looks for counterexamples: two configurations of which the more diver
 larger error.
 """
 
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,55 +13,58 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 from scipy.optimize import differential_evolution
 
 from sims.diversity import DEFINITIONS, VERSIONS, geometric_gram, versions
-from sims.problem import FRAMES, Task, TrigonometricSeries
+from sims.problem import FRAMES, Heads, Task, TrigonometricSeries
 from sims.problem.targets import rbf
+from sims.study.experiment import Experiment, Point
+from sims.study.roads import predict_terms
+from sims.study.specification import Problem, ProblemSpec
 from sims.theory import first_order_arrays
-from sims.theory import predict as theory
 
 DRAW, SEARCH = "target", "search"
+Drawn = tuple[Array, Array, Array]
+"""Amplitudes (draws, J), frequencies (draws, J, d) and phases (draws, J) of targets."""
 
 
-def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """Every point's prediction; the first target of a configuration carries many more draws.
 
     There ``drawn_mse`` (target) is the ensemble's error for each of the setting ``draws`` targets,
     the same ones in every configuration, and ``drawn_covariance`` (head, head2) the mean over
-    them of the heads' integrated covariance. ``gram`` (head, head2) is that of the subspaces. Lines
-    in a plane, the counterexamples, also have ``exact_mse`` by exact theory; the first of them
-    carries what the search found anew, of all searches.
+    them of the heads' integrated covariance. ``gram`` (head, head2) is that of the subspaces. The
+    first of the counterexamples' points carries what the search came to, of all searches.
     """
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    found: dict[str, xr.Dataset] = {}
+    settings = experiment.settings
+    terms: dict[str, xr.Dataset] = {}
     drawn = None
-    for point in experiment.points(fidelity):
-        task, heads, n, queries = problem = point.spec.build()
-        found[point.name] = theory(*problem).assign(
-            gram=(("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))
-        )
-        if (point.coordinates.get("heads.frames") or {}).get("kind") == "planar":
-            exact = theory(task, heads, n, queries, order="exact", rtol=experiment.theory.rtol)
-            found[point.name] = found[point.name].assign(
-                exact_mse=exact["mse"], exact_mse_error=exact["mse_error"]
-            )
-        if point.coordinates.get("target.kind") != "rbf" or point.spec.target.seed != 1:
-            continue
-        if drawn is None:
-            drawn = _targets(task.dimension, point.spec.target, settings)
-        error, covariance = _over_draws(task, heads, float(n), queries, drawn)
-        found[point.name] = found[point.name].assign(
-            drawn_mse=(DRAW, np.asarray(error)),
-            drawn_covariance=(("head", "head2"), np.asarray(covariance)),
-        )
-    return found | searched(experiment.points(fidelity), found, settings)
+    for point in experiment.points:
+        spec = point.spec
+        task, heads, n, queries = problem = spec.build()
+        extra: dict[str, tuple[Hashable, np.ndarray]] = {
+            "gram": (("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))
+        }
+        exchangeable = spec.target.kind == "rbf" and spec.design.kind != "redundant_views"
+        if exchangeable and spec.target.seed == 1:
+            if drawn is None:
+                drawn = targets(task.dimension, spec, settings)
+            error, covariance = over_draws(task, heads, float(n), queries, drawn)
+            extra |= {
+                "drawn_mse": (DRAW, np.asarray(error)),
+                "drawn_covariance": (("head", "head2"), np.asarray(covariance)),
+            }
+        terms[point.name] = predict_terms(problem, experiment.theory).assign(extra)
+    for name, data in searched(experiment.points, settings).items():
+        terms[name] = terms[name].merge(data)
+    return terms
 
 
-def _targets(dimension: int, chosen: Any, settings: dict[str, Any]) -> tuple[Any, ...]:
-    """Many draws of the same law, stacked: the features of one long draw are iid."""
-    draws, features = settings["draws"], chosen.features
-    long = rbf(dimension, settings["draws_seed"], chosen.lengthscale, draws * features)
+def targets(dimension: int, spec: ProblemSpec, settings: Mapping[str, Any]) -> Drawn:
+    """Many draws of the problem's law of targets: the features of one long draw are iid."""
+    draws, features = settings["draws"], spec.target.features
+    long = rbf(dimension, settings["draws_seed"], spec.target.lengthscale, draws * features)
     return (
         jnp.full((draws, features), jnp.sqrt(2.0 / features)),
         long.frequency.reshape(draws, features, dimension),
@@ -69,10 +73,12 @@ def _targets(dimension: int, chosen: Any, settings: dict[str, Any]) -> tuple[Any
 
 
 @jax.jit
-def _over_draws(
-    task: Any, heads: Any, n: Any, queries: Any, drawn: tuple[Any, ...]
-) -> tuple[Any, Any]:
-    def one(target: tuple[Any, ...]) -> tuple[Any, Any]:
+def over_draws(
+    task: Task, heads: Heads, n: float, queries: Array, drawn: Drawn
+) -> tuple[Float[Array, " draws"], Float[Array, "H H"]]:
+    """The ensemble's error for each target; the heads' covariance averaged over targets."""
+
+    def one(target: Drawn) -> tuple[Array, Array]:
         series = TrigonometricSeries(*target)
         arrays = first_order_arrays(Task(task.design, series, task.noise_sd), heads, n, queries)
         covariance = (arrays.signal_covariance + arrays.noise_covariance).mean(0)
@@ -82,59 +88,50 @@ def _over_draws(
     return error, covariance.mean(0)
 
 
-def searched(
-    points: list[Any], found: dict[str, xr.Dataset], settings: dict[str, Any]
-) -> dict[str, xr.Dataset]:
+def searched(points: Sequence[Point], settings: Mapping[str, Any]) -> dict[str, xr.Dataset]:
     """Every counterexample of the settings whose points are here, searched for anew.
 
     Returns:
-        The dataset of the first of these points, with ``less`` and ``more`` (search): names of the
-        pair's points; ``searched_ratio``: the largest ratio of errors found, more diverse over
-        less; ``searched_rise``, of the index; ``tried``, pairs; and the resolution as attribute.
+        For the first of these points, if there are any, by ``search``: ``less`` and ``more``, names
+        of the pair's points, empty if the settings have none; ``searched_ratio``, the largest ratio
+        of errors, more diverse over less; ``searched_rise``, of the index; ``tried``, pairs.
     """
-    at = {repr(p.coordinates["heads.frames"]): p for p in points if "heads.frames" in p.coordinates}
-    names: list[str] = []
-    rows: list[Any] = []
-    first: Any = None
+    at = {point.coordinates.get("heads.frames"): point for point in points}
+    rows: dict[str, tuple[float, float, int, str, str]] = {}
+    first: Point | None = None
     for name, pair in settings["counterexamples"].items():
-        here = [at[repr(frames)] for frames in pair["frames"] if repr(frames) in at]
-        if len(here) < len(pair["frames"]):
+        if not at.keys() >= set(pair["frames"]):
             continue
+        here = [at[label] for label in pair["frames"]]
         # Where there is no counterexample, the problem is that of the others.
         one = here[0] if here else first
         if one is None:
             continue
         first = first or one
-        best = _search(one.spec, pair, settings["resolution"], **settings["search"])
-        names.append(name)
-        rows.append((*best, *([p.name for p in here] or ("", ""))))
+        less, more = [point.name for point in here] or ("", "")
+        best = search(one.spec.build(), pair, settings["resolution"], **settings["search"])
+        rows[name] = (*best, less, more)
     if first is None:
         return {}
     columns = ("searched_ratio", "searched_rise", "tried", "less", "more")
-    new = found[first.name].assign(
-        {
-            column: (SEARCH, list(values))
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True)
-        }
-    )
-    new.attrs["resolution"] = settings["resolution"]
-    return {first.name: new.assign_coords({SEARCH: names})}
+    values = zip(*rows.values(), strict=True)
+    data = {c: (SEARCH, list(column)) for c, column in zip(columns, values, strict=True)}
+    return {first.name: xr.Dataset(data, {SEARCH: list(rows)})}
 
 
-def _search(
-    spec: Any, pair: dict[str, Any], resolution: float, *, population: int, generations: int,
-    seed: int,
+def search(
+    problem: Problem, pair: Mapping[str, Any], resolution: float, *, population: int,
+    generations: int, seed: int,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Differential evolution over two sets of lines in a plane, and a wave's frequency if any.
 
     Of all pairs whose index rises by the resolution (every index of ``pair["indices"]``), the
     largest ratio of errors; pairs short of that rank below all others, by what they lack.
     """
-    problem = spec.build()
     heads = problem.heads.count
     every = [f"{definition}, {version}" for version in VERSIONS for definition in DEFINITIONS]
-    asked = every if pair["indices"] == "all" else pair["indices"]
-    chosen = [index.split(", ") for index in asked]
+    named = every if pair["indices"] == "all" else pair["indices"]
+    chosen = [index.split(", ") for index in named]
     wave = pair.get("frequency")
     # Turning all heads alike changes nothing under noise alone: there the first stays where it is.
     free = heads if wave else heads - 1
@@ -147,7 +144,9 @@ def _search(
         frequency = parameters[-1] if wave else np.zeros(len(angles))
         mse, signal, noise = (
             np.asarray(a).reshape(len(angles), 2, *a.shape[1:])
-            for a in _planar(problem, angles.reshape(-1, heads), np.repeat(frequency, 2))
+            for a in planar(
+                problem, jnp.asarray(angles.reshape(-1, heads)), jnp.repeat(frequency, 2)
+            )
         )
         turned = np.deg2rad(angles)
         gram = np.cos(turned[..., :, None] - turned[..., None, :]) ** 2
@@ -170,12 +169,14 @@ def _search(
 
 
 @jax.jit
-def _planar(problem: Any, angles: Any, frequency: Any) -> tuple[Any, Any, Any]:
+def planar(
+    problem: Problem, angles: Float[Array, "S H"], frequency: Float[Array, " S"]
+) -> tuple[Float[Array, " S"], Float[Array, "S H H"], Float[Array, "S H H"]]:
     """Errors and integrated covariances of lines at these angles (S, H), one wave each (S,)."""
     task, heads, n, queries = problem
     frames_of = partial(FRAMES["planar"], 2, heads.count, 1, None)
 
-    def one(turned: Any, length: Any) -> tuple[Any, Any, Any]:
+    def one(turned: Array, length: Array) -> tuple[Array, Array, Array]:
         # A wave of frequency 0 is a constant.
         wave = TrigonometricSeries(jnp.ones(1), length * jnp.array([[1.0, 0.0]]), jnp.zeros(1))
         lines = eqx.tree_at(lambda h: h.frames, heads, frames_of(angles=turned))

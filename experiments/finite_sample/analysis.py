@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sims.results import Results
 
 from sims import figures
 from sims.judgement import Evidence, Verdict, claim, equivalence, rate
-from sims.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

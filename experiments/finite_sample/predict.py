@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from sims.specification import Problem
 
 from sims.runtime import in_threads
-from sims.specification import Problem
 from sims.terms import SCALARS
 from sims.theory import predict as theory
 

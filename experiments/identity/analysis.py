@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from sims.results import Results
 
 from sims import figures
 from sims.judgement import Evidence, Verdict, claim, equivalence, identity
-from sims.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

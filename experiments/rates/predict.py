@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from sims.problem import TARGETS, gaussian_queries
-from sims.theory.first_order import Tilt, tilted_mean, tilted_product
+from sims.theory import Tilt, tilted_mean, tilted_product
 
 PARTS = ("limit_bias", "cross_bias", "ratio_bias", "variance", "overlap")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sims.results import Results, mean_and_error
 
 from sims import figures
 from sims.estimates import covariance_of_means, mcse
 from sims.judgement import Evidence, Verdict, claim, remainder
-from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

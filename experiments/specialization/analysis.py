@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sims.results import Results, mean_and_error
 
 from sims import figures
 from sims.judgement import Evidence, Verdict, claim, equivalence, ordering
-from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

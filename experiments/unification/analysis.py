@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from sims.results import Results, mean_and_error
 
 from sims import figures
 from sims.judgement import Evidence, Verdict, claim, equivalence
-from sims.results import Results, mean_and_error
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

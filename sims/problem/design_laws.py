@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -21,13 +21,25 @@ from sims.checks import (
     seeded_key,
 )
 from sims.errors import InputError
+from sims.problem.design_check import check_density
 
 if TYPE_CHECKING:
     from numpyro.distributions import Distribution
 
 
+FREEDOM = 4.0
+"""ν of the multivariate t that a custom design's points are drawn from: heavier tails than most
+laws have, and a finite variance."""
+
+WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
+"""Points that stand for a law, and their log weights, of sum 1."""
+
+
 class Design(eqx.Module):
     """The law of a key X in R^d. Subclasses are final and override nothing concrete."""
+
+    EXTRA_NORMALS: ClassVar[int] = 0
+    """Coordinates beyond d of the normal points that :meth:`from_normals` takes."""
 
     @property
     @abc.abstractmethod
@@ -39,6 +51,21 @@ class Design(eqx.Module):
         """n iid keys.
 
         The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
+        """
+
+    @abc.abstractmethod
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        """Points of the law, by a transport of standard normal ones (quasi-Monte Carlo sets).
+
+        Args:
+            normal: N points of the standard normal law in p = d + :attr:`EXTRA_NORMALS`
+                coordinates.
+
+        Returns:
+            Points (N, d), and their log weights (N,), of sum 1.
+
+        Raises:
+            InputError: the law's density is not known.
         """
 
 
@@ -74,6 +101,9 @@ class GaussianDesign(Design):
 
     def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
         return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        return normal @ np.asarray(self.factor), _equal(normal)
 
     def distribution(self) -> "Distribution":
         """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
@@ -118,6 +148,10 @@ class SphereDesign(Design):
         length = jnp.linalg.norm(normal, axis=1, keepdims=True)
         return self.radius.astype(dtype) * normal / length
 
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        length = np.linalg.norm(normal, axis=1, keepdims=True)
+        return float(self.radius) * normal / length, _equal(normal)
+
 
 class CubeDesign(Design):
     """X uniform on the cube [−a, a]^d: ``E X = 0``, ``Cov X = (a²/3) I``.
@@ -151,6 +185,11 @@ class CubeDesign(Design):
         uniform = jax.random.uniform(key, (n, self.size), dtype, -1.0, 1.0)
         return self.half_width.astype(dtype) * uniform
 
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        from scipy.special import ndtr
+
+        return float(self.half_width) * (2 * ndtr(normal) - 1), _equal(normal)
+
 
 class MixtureDesign(Design):
     """``X ~ Σ_c π_c N(μ_c, Σ_c)``.
@@ -166,6 +205,8 @@ class MixtureDesign(Design):
     covariances: Float[Array, "C d d"]
     factors: Float[Array, "C d d"]
     """Symmetric square roots of the Σ_c."""
+    EXTRA_NORMALS: ClassVar[int] = 1
+    """One coordinate chooses the component."""
 
     def __init__(self, weights: Any, means: Any, covariances: Any) -> None:
         self.weights = as_floats("design.weights", weights)
@@ -215,6 +256,17 @@ class MixtureDesign(Design):
             out = jnp.where((chosen == index)[:, None], mean + normal @ factor, out)
         return out
 
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        from scipy.special import ndtr
+
+        edges = np.cumsum(np.asarray(self.weights))[:-1]
+        component = np.searchsorted(edges, ndtr(normal[:, -1]), "right")
+        points = np.zeros((len(normal), self.dimension))
+        for index, (mean, factor) in enumerate(zip(self.means, self.factors, strict=True)):
+            own = component == index
+            points[own] = np.asarray(mean) + normal[own, :-1] @ np.asarray(factor)
+        return points, _equal(normal)
+
 
 class CustomDesign(Design):
     """A law of one's own: a sampler for the simulation, a log-density for the exact theory.
@@ -239,6 +291,8 @@ class CustomDesign(Design):
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
     """Of the proposal: near those of X, exactly so only if given so."""
+    EXTRA_NORMALS: ClassVar[int] = 1
+    """One coordinate is the length of a multivariate t."""
 
     def __init__(
         self,
@@ -285,7 +339,7 @@ class CustomDesign(Design):
             )
         check_covariance("design.proposal", self.covariance)
         if log_density is not None:
-            _check_density(np.asarray(draws), log_density, *map(np.asarray, proposal))
+            check_density(np.asarray(draws), log_density, *map(np.asarray, proposal))
 
     @property
     def dimension(self) -> int:
@@ -294,46 +348,27 @@ class CustomDesign(Design):
     def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)
 
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        """Importance-weighted points of a multivariate t around the proposal."""
+        from scipy.special import logsumexp, ndtr
+        from scipy.stats import chi2
 
-LEAST_DRAWS = 200
-"""Effective draws under which a density is not compared with its sampler."""
+        if self.log_density is None:
+            raise InputError("design", type(self).__name__, "one with a log_density (exact)")
+        # t = mean + L z √(ν/χ²_ν), with density ∝ (1 + ‖z‖²/ν)^{−(ν + d)/2}.
+        stretch = np.sqrt(FREEDOM / chi2.ppf(ndtr(normal[:, -1]), FREEDOM))
+        root = np.linalg.cholesky(np.asarray(self.covariance))
+        whitened = normal[:, :-1] * stretch[:, None]
+        points = np.asarray(self.mean) + whitened @ root.T
+        square = np.sum(whitened**2, axis=1)
+        proposal = -0.5 * (FREEDOM + self.size) * np.log1p(square / FREEDOM)
+        log_weight = np.asarray(self.log_density(jnp.asarray(points))) - proposal
+        return points, log_weight - logsumexp(log_weight)
 
 
-def _check_density(
-    draws: np.ndarray,
-    log_density: Callable[[Array], Array],
-    mean: np.ndarray,
-    covariance: np.ndarray,
-) -> None:
-    """Compare draws with importance-weighted draws from a multivariate t around the proposal.
-
-    By bounded statistics, ``t_j`` and ``t_i t_j`` with ``t = tanh`` of standardised coordinates, at
-    8 standard errors: a law without a variance is as good as another, and the false-alarm rate of
-    a right density is below 1e-10.
-    """
-    from scipy.stats import multivariate_t
-
-    d = len(mean)
-    wide = multivariate_t(mean, 2.0 * covariance, df=4, allow_singular=True)
-    points = np.atleast_2d(wide.rvs(8 * len(draws), random_state=0).reshape(-1, d))
-    log_weight = np.asarray(log_density(jnp.asarray(points)), float) - wide.logpdf(points)
-    weight = np.exp(log_weight - log_weight.max())
-    weight /= weight.sum()
-    if 1 / (weight**2).sum() < LEAST_DRAWS:
-        return
-
-    def statistics(x: np.ndarray) -> np.ndarray:
-        t = np.tanh((x - mean) / np.sqrt(np.diag(covariance)))
-        return np.hstack([t, (t[:, :, None] * t[:, None, :]).reshape(len(x), -1)])
-
-    here, there = statistics(draws), statistics(points)
-    expected = weight @ there
-    error = np.sqrt(here.var(0) / len(draws) + weight**2 @ (there - expected) ** 2)
-    gap = np.abs(here.mean(0) - expected)
-    if (gap > 8 * error + 1e-9).any():
-        worst = float((gap / np.maximum(error, 1e-12)).max())
-        allowed = "the density of the sampler's law"
-        raise InputError("design.log_density", f"{worst:.0f} standard errors off", allowed)
+def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
+    """Equal log weights, of sum 1."""
+    return np.full(len(normal), -np.log(len(normal)))
 
 
 def _number(field: str, value: Any) -> Float[Array, ""]:

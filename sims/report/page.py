@@ -13,9 +13,8 @@ from sims.judgement.grouping import by_paper
 from sims.papers import papers
 from sims.report.seeds import other_seeds
 from sims.report.text import MARKDOWN, environment
-from sims.study.experiment import EXPERIMENTS, experiments
+from sims.study.experiment import experiments, load_experiment
 from sims.study.results import provenance
-from sims.validation import read_yaml
 
 TEXTS = (
     ("Data-generating process", "data_generating_process"),
@@ -43,17 +42,17 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
     names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
     if not names:
         raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
-    specs = {name: read_yaml(EXPERIMENTS / name / "experiment.yaml") for name in names}
+    specs = {name: load_experiment(name).spec for name in names}
     audit = folder / "audit.json"
     page = environment(html=True).get_template("page.html.j2").render(
         fidelity=fidelity,
         entries=[
             {
                 "name": name,
-                "title": spec["title"],
-                "aim": spec["aim"],
-                "design": [(heading, spec[key]) for heading, key in TEXTS],
-                "formulas": _formulas(dict.fromkeys(c["formula"] for c in spec["claims"])),
+                "title": spec.title,
+                "aim": spec.aim,
+                "design": [(heading, getattr(spec, key)) for heading, key in TEXTS],
+                "formulas": _formulas(dict.fromkeys(c.formula for c in spec.claims)),
                 "verdicts": [v for v in ledger if v.experiment == name],
                 **_made(folder / name, name, linked),
             }
@@ -62,11 +61,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
         ledger=ledger,
         papers=by_paper(ledger, papers()),
         counts={kind: sum(v.verdict == kind for v in ledger) for kind in VERDICTS},
-        formulas={
-            (name, c["id"], c.get("regime", "all")): c["formula"]
-            for name, spec in specs.items()
-            for c in spec["claims"]
-        },
+        formulas={(n, c.id, c.regime): c.formula for n, s in specs.items() for c in s.claims},
         audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
         seeds=other_seeds(folder, len(ledger)),
     )  # fmt: skip

@@ -4,11 +4,19 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
-from sims.theory.first_order import FirstOrder, first_order_arrays, first_order_terms
-from sims.theory.laws import (
+from sims.theory.first_order.closed_forms import (
+    FirstOrder,
+    Tilt,
+    first_order_arrays,
+    first_order_terms,
+    tilted_mean,
+    tilted_product,
+)
+from sims.theory.first_order.laws import (
     correlation_floor,
     ensemble_factor,
     gaussian_overlap,
@@ -16,7 +24,7 @@ from sims.theory.laws import (
     noise_covariance_law,
     softmax_overlap,
 )
-from sims.theory.views import ViewTerms, view_terms
+from sims.theory.first_order.views import ViewTerms, view_terms
 
 
 def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
@@ -34,7 +42,7 @@ def predict(
     task: Task,
     heads: Heads,
     n: int,
-    queries: Any,
+    queries: ArrayLike,
     order: Literal["first", "exact"] = "first",
     **options: Any,
 ) -> xr.Dataset:
@@ -42,7 +50,7 @@ def predict(
 
     Args:
         task: design, target, noise.
-        heads: frames, kernel, bandwidths.
+        heads: frames of queries and of keys, kernel, bandwidths.
         n: number of keys.
         queries: (Q, d).
         order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n.
@@ -52,7 +60,8 @@ def predict(
         The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head).
 
     Raises:
-        InputError: parts do not fit together, or this order does not cover the problem.
+        InputError: parts do not fit together, or this order does not cover the problem: theory
+            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel.
     """
     if order not in ORDERS:
         raise InputError("order", order, ", ".join(ORDERS))
@@ -64,6 +73,7 @@ def predict(
 __all__ = [
     "ORDERS",
     "FirstOrder",
+    "Tilt",
     "ViewTerms",
     "correlation_floor",
     "ensemble_factor",
@@ -74,5 +84,7 @@ __all__ = [
     "noise_covariance_law",
     "predict",
     "softmax_overlap",
+    "tilted_mean",
+    "tilted_product",
     "view_terms",
 ]

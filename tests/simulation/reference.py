@@ -1,5 +1,7 @@
 """The engine's arithmetic written out plainly in NumPy, from the same draws."""
 
+from functools import partial
+
 import numpy as np
 
 from sims.montecarlo import replicate_key, root_key
@@ -14,10 +16,23 @@ def log_kernel(name, q, k, b):
     return np.where(np.all(np.abs(q - k) < b[..., None], axis=-1), 0.0, -np.inf)
 
 
-def reference(task, heads, n, queries, seed, batches, replicates):
-    """Arrays by the engine's names, each with a leading batch axis."""
+def kernel_weights(name, q, k, b):
+    log_k = log_kernel(name, q, k, b)
+    peak = log_k.max(-1, keepdims=True)
+    u = np.exp(log_k - np.where(np.isfinite(peak), peak, 0))
+    total = u.sum(-1, keepdims=True)
+    return u / np.where(total > 0, total, 1)
+
+
+def reference(task, heads, n, queries, seed, batches, replicates, weigh=None):
+    """Arrays by the engine's names, each with a leading batch axis.
+
+    ``weigh(q (Q, H, 1, p), k (1, H, n, p), b (H, 1)) -> (Q, H, n)``; None is the heads' kernel.
+    """
+    weigh = weigh or partial(kernel_weights, heads.kernel.name)
     out = []
-    frames, b, x = (np.asarray(a) for a in (heads.frames, heads.bandwidth, queries))
+    arrays = (heads.frames, heads.of_keys, heads.bandwidth, queries)
+    frames, of_keys, b, x = (np.asarray(a) for a in arrays)
     at_query = np.asarray(task.target(queries))[:, None]
     sigma = float(task.noise_sd)
     for batch in range(batches):
@@ -26,16 +41,12 @@ def reference(task, heads, n, queries, seed, batches, replicates):
             keys, unit = draw(task, replicate_key(root_key(seed), batch, r), n)
             m, labels = np.asarray(task.target(keys)), np.asarray(unit) * sigma
             q = np.einsum("hdp,qd->qhp", frames, x)[:, :, None]
-            k = np.einsum("hdp,nd->hnp", frames, np.asarray(keys))[None]
-            log_k = log_kernel(heads.kernel.name, q, k, b[:, None])
-            peak = log_k.max(-1, keepdims=True)
-            u = np.exp(log_k - np.where(np.isfinite(peak), peak, 0))
-            total = u.sum(-1, keepdims=True)
-            w = u / np.where(total > 0, total, 1)
+            k = np.einsum("hdp,nd->hnp", of_keys, np.asarray(keys))[None]
+            w = weigh(q, k, b[:, None])
             g.append(w @ m - at_query)
             f.append(w @ (m + labels) - at_query)
             noise.append(sigma**2 * np.einsum("qhn,qgn->qhg", w, w))
-            empty.append(total[..., 0] == 0)
+            empty.append(~w.any(-1))
         result = {"noise_covariance": np.mean(noise, 0), "empty_rate": np.mean(empty, 0)}
         for prefix, values, name in (
             ("", g, "signal_covariance"),

@@ -35,6 +35,17 @@ def test_equals_plain_numpy(make, kernel):
     assert_close(result, reference(task, heads, 37, queries, 11, 2, 6))
 
 
+@pytest.mark.parametrize("sums", [None, streamed_sums])
+def test_key_frames_apart_from_query_frames(make, sums):
+    """By the default road (C++ where there is a compiler) and by XLA."""
+    task, heads, queries = make()
+    heads = Heads(heads.frames, "softmax", 0.9, frames(3, 4, 2, seed=8))
+    result = estimate(
+        task, heads, 37, queries, 11, batches=2, tuning=Tuning(kernel_sums=sums), **SMALL
+    )
+    assert_close(result, reference(task, heads, 37, queries, 11, 2, 6))
+
+
 def test_streams_over_blocks_of_keys(make):
     """More keys than one draw block, with a remainder of every kind."""
     task, heads, queries = make(heads=2, count=2)

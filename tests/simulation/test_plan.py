@@ -14,6 +14,8 @@ from sims.simulation import Tuning, estimate
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
+from sims.simulation.whole import weighed
+from sims.weights import RULES
 
 LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, itemsize=4)
 
@@ -71,6 +73,23 @@ def test_compiled_program_obeys_the_plan(make, dimension):
     settings = Settings(10**6, plan.blocks, "float32", True)
     program = Program(partial(replicate, settings), batch_estimates(True), False, plan.at_once)
     assert memory(program, task, heads, queries, 2) <= plan.bytes_per_device <= 2**24
+
+
+@pytest.mark.parametrize("kernel", sorted(RULES))
+def test_weight_rules_obey_the_plan(make, kernel):
+    """All keys of a replicate at once, one replicate at a time and several."""
+    task, heads, queries = make(kernel, heads=2, count=3)
+    sizes = {"queries": 3, "heads": 2, "dimension": 4, "width": 2, "terms": 6, "itemsize": 8}
+    for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**25, 1)):
+        shape = Shape(n=n, whole=True, **sizes)
+        plan = make_plan(shape, 4, Tuning(memory_budget=budget), 1)
+        assert (plan.blocks.keys, plan.blocks.queries) == (n, 1)
+        settings = Settings(n, plan.blocks, "float64", True)
+        program = Program(partial(weighed, settings), batch_estimates(True), False, plan.at_once)
+        assert (plan.at_once > 1) == (at_once > 1)
+        assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
+    with pytest.raises(InputError, match="memory_budget"):
+        make_plan(shape, 4, Tuning(memory_budget=2**20), 1)
 
 
 @pytest.mark.slow

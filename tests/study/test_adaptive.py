@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from sims.judgement.intervals import sequence_half_width
+from sims.papers import MAIN
 from sims.study.adaptive import sample_until_decided
 from sims.study.experiment import Experiment
 from sims.study.results import Results
@@ -57,7 +58,9 @@ def run(tmp_path):
 
         start = {name: batches(name, (start or {}).get(name, 16)) for name in names}
         results = Results("e", "standard", start, {}, {}, {}, {}, {})
-        estimates = sample_until_decided(experiment, results, held or start, claims, extend)
+        estimates = sample_until_decided(
+            experiment, results, held or start, {MAIN: claims}, extend
+        )
         return {n: d.sizes["batch"] for n, d in estimates.items()}, grown, estimates
 
     return go

@@ -1,26 +1,29 @@
-"""Laws: closed forms for whole families of problems, averaged over random queries.
+"""Angle laws: closed forms for whole families of problems, averaged over random queries.
 
 Both angle laws are reconstructions; their derivations stand in ``docs/theory.md``, "The angle
-law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns, one bandwidth
-for all heads and queries x ~ N(0, κ²I).
+law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns that project
+queries and keys alike, one bandwidth for all heads and queries x ~ N(0, κ²I).
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_non_negative, check_positive, is_concrete
 from sims.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX, get_kernel
+from sims.theory.arrays import Number
 
-Overlap = Callable[[Any, Any, Any], Array]
+Overlap = Callable[[ArrayLike, ArrayLike, ArrayLike], Array]
 """``(cosine, bandwidth, query_scale) -> ρ``."""
 
 
-def gaussian_overlap(cosine: Any, bandwidth: Any, query_scale: Any) -> Float[Array, "*c"]:
+def gaussian_overlap(
+    cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> Float[Array, "*c"]:
     """What one principal angle contributes to r_hg = E[K_hK_g]/(E K_h E K_g), gaussian kernel.
 
     With t = 1 + b²::
@@ -44,13 +47,16 @@ def gaussian_overlap(cosine: Any, bandwidth: Any, query_scale: Any) -> Float[Arr
         InputError: an argument is out of its range.
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
+    # The determinant of a Gaussian integral over queries; where it is not positive, no average.
     t = 1.0 + b**2
     finite = t**2 + jnp.abs(c) * (t - kappa**2) > kappa**2 * c**2
     squared = (t**2 - kappa**2 * c**2) ** 2 - c**2 * (t - kappa**2) ** 2
     return jnp.where(finite, t**2 / jnp.sqrt(jnp.where(finite, squared, 1.0)), jnp.inf)
 
 
-def softmax_overlap(cosine: Any, bandwidth: Any, query_scale: Any) -> Float[Array, "*c"]:
+def softmax_overlap(
+    cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> Float[Array, "*c"]:
     """The same for the softmax kernel of temperature s = b².
 
     ``r_hg(x) = exp(xᵀP_hP_gx/s²)``, and on the plane of one principal angle the symmetric part of
@@ -73,6 +79,7 @@ def softmax_overlap(cosine: Any, bandwidth: Any, query_scale: Any) -> Float[Arra
         InputError: an argument is out of its range.
     """
     c, b, kappa = _arguments(cosine, bandwidth, query_scale)
+    # The same determinant, of I − 2κ² times the symmetric part of P_hP_g/s².
     a = (kappa / b**2) ** 2
     finite = a * jnp.abs(c) * (1 + jnp.abs(c)) < 1
     inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
@@ -84,11 +91,11 @@ OVERLAPS = {GAUSSIAN: gaussian_overlap, SOFTMAX: softmax_overlap}
 
 
 def noise_covariance_law(
-    cosines: Any,
-    n: Any,
-    noise_sd: Any,
-    bandwidth: Any,
-    query_scale: Any,
+    cosines: ArrayLike,
+    n: Number,
+    noise_sd: ArrayLike,
+    bandwidth: ArrayLike,
+    query_scale: ArrayLike,
     kernel: str | Kernel = GAUSSIAN,
 ) -> Float[Array, "*batch"]:
     """Query-averaged noise covariance of two heads, ``(σ²/n) Π_j ρ(cos θ_j)``.
@@ -106,7 +113,10 @@ def noise_covariance_law(
 
 
 def noise_correlation_law(
-    cosines: Any, bandwidth: Any, query_scale: Any, kernel: str | Kernel = GAUSSIAN
+    cosines: ArrayLike,
+    bandwidth: ArrayLike,
+    query_scale: ArrayLike,
+    kernel: str | Kernel = GAUSSIAN,
 ) -> Float[Array, "*batch"]:
     """Noise correlation of two heads: ``Π_j ρ(cos θ_j)/ρ(1)``, a ratio of query averages.
 
@@ -118,26 +128,28 @@ def noise_correlation_law(
 
 
 def correlation_floor(
-    width: int, bandwidth: Any, query_scale: Any, kernel: str | Kernel = GAUSSIAN
+    width: int, bandwidth: ArrayLike, query_scale: ArrayLike, kernel: str | Kernel = GAUSSIAN
 ) -> Float[Array, "*batch"]:
     """Noise correlation of orthogonal heads, ``ρ(1)^{−d_k}``: above 0, as heads share labels."""
     return _overlap(kernel)(1.0, bandwidth, query_scale) ** -width
 
 
-def ensemble_factor(heads: Any, correlation: Any) -> Float[Array, "*batch"]:
+def ensemble_factor(heads: Number, correlation: ArrayLike) -> Float[Array, "*batch"]:
     """``ρ + (1 − ρ)/H``: variance of an average of H exchangeable heads over that of one."""
     correlation = jnp.asarray(correlation, jnp.float64)
     return correlation + (1.0 - correlation) / heads
 
 
 def _overlap(kernel: str | Kernel) -> Overlap:
-    known = get_kernel(kernel)
-    if known not in OVERLAPS:
-        raise InputError("kernel", known.name, ", ".join(k.name for k in OVERLAPS))
-    return OVERLAPS[known]
+    kernel = get_kernel(kernel)
+    if kernel not in OVERLAPS:
+        raise InputError("kernel", kernel.name, ", ".join(k.name for k in OVERLAPS))
+    return OVERLAPS[kernel]
 
 
-def _arguments(cosine: Any, bandwidth: Any, query_scale: Any) -> tuple[Array, Array, Array]:
+def _arguments(
+    cosine: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> tuple[Array, Array, Array]:
     c = as_floats("cosine", cosine)
     if is_concrete(c) and not bool(jnp.all(jnp.abs(c) <= 1 + 1e-12)):
         raise InputError("cosine", float(jnp.max(jnp.abs(c))), "-1 to 1")

@@ -1,42 +1,51 @@
 """Exact finite-n theory: every term of the decomposition at any n, with an error on each number.
 
 No expansion in 1/n and no condition on the number of keys attended to; see
-:mod:`sims.theory.exact_integrals` for the formulas and :mod:`sims.theory.exact_solve` for how the
-accuracy is reached.
+:mod:`sims.theory.exact.laplace` for the formulas and :mod:`sims.theory.exact.refinement` for how
+the accuracy is reached. Derivation: docs/theory.md, "Exact at every n".
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
 
 from sims import terms
 from sims.errors import InputError
 from sims.problem import GaussianDesign, Heads, Task, check_compatible
-from sims.theory.exact_ambient import solve_ambient
-from sims.theory.exact_law import GaussianLaw
-from sims.theory.exact_solve import Solution, solve
+from sims.theory.exact.ambient import solve_ambient
+from sims.theory.exact.conditioning import GaussianLaw
+from sims.theory.exact.refinement import solve
+from sims.theory.exact.solution import Solution
+
+RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
+"""Relative accuracy where none is given: for Gaussian designs, and for the others, whose error
+falls like that of quasi-Monte Carlo."""
+LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
+"""Accuracy that can be asked for: rounding ends the one, usefulness the other."""
 
 
 def exact_terms(
     task: Task,
     heads: Heads,
     n: int,
-    queries: Any,
+    queries: ArrayLike,
     *,
     rtol: float | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     exchangeable: bool = False,
     max_level: int = 8,
 ) -> xr.Dataset:
-    """The exact prediction as a labelled result.
+    """The exact prediction as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
 
     Args:
         task: with a Gaussian design (any Σ, singular ones included), whose complement to what
             heads see is integrated in closed form; or a sphere, cube, mixture, or custom design
             with a ``log_density``, by randomised quasi-Monte Carlo over R^d.
-        heads: any kernel that never vanishes or has a ``support``; any frames.
+        heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
+            keys.
         n: number of keys, ≥ 1.
         queries: (Q, d).
         rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
@@ -47,9 +56,9 @@ def exact_terms(
             pairs. The *query averages* are then right in expectation, if the law of the queries
             and of the target is invariant under the maps that carry one pair to another: noise
             covariances of equiangular heads with x ~ N(0, κ²I) and Σ = I are such, signal and bias
-            of one fixed target are **not**. Nothing is gained where heads are the same at every
-            query (redundant views with queries that have ξ = 0): such copies are found and
-            computed once anyway.
+            of one fixed target are **not**. For heads without key frames of their own. Nothing is
+            gained where heads are the same at every query (redundant views with queries that have
+            ξ = 0): such copies are found and computed once anyway.
         max_level: refinements tried before giving up on a number.
 
     Returns:
@@ -66,31 +75,31 @@ def exact_terms(
           kernels that never vanish. The defect is then relative to P(not empty).
 
     Raises:
-        InputError: parts do not fit together, the design has no density, or the kernel vanishes
-            without a ``support``.
+        InputError: parts do not fit together, the weights are no kernel's, the design has no
+            density, or the kernel vanishes without a ``support``.
     """
-    gaussian = isinstance(task.design, GaussianDesign)
+    design = task.design
     if rtol is None:
-        rtol = 1e-4 if gaussian else 1e-3
-    if not 1e-9 <= rtol <= 0.1:
-        raise InputError("rtol", rtol, "1e-9 to 0.1")
-    queries = np.asarray(check_compatible(task, heads, n, queries))
-    if exchangeable:
-        if not isinstance(task.design, GaussianDesign):
-            raise InputError("exchangeable", type(task.design).__name__, "GaussianDesign")
-        check_exchangeable(np.asarray(task.design.covariance), heads)
-    truth = np.asarray(task.target(queries))
-    solution = (
-        solve(GaussianLaw(task), heads, n, queries, truth, rtol, exchangeable, max_level)
-        if gaussian
-        else solve_ambient(task, heads, n, queries, truth, rtol, max_level)
-    )
+        rtol = RTOL_GAUSSIAN if isinstance(design, GaussianDesign) else RTOL_OTHERS
+    if not LEAST_RTOL <= rtol <= MOST_RTOL:
+        raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
+    points = check_compatible(task, heads, n, queries)
+    queries, truth = np.asarray(points), np.asarray(task.target(points))
+    if isinstance(design, GaussianDesign):
+        if exchangeable:
+            check_exchangeable(np.asarray(design.covariance), heads)
+        law = GaussianLaw(design, task.target)
+        solution = solve(law, heads, n, queries, truth, rtol, exchangeable, max_level)
+    elif exchangeable:
+        raise InputError("exchangeable", type(design).__name__, "GaussianDesign")
+    else:
+        solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
-    bias_error = solution.mean_error
-    bound = np.abs(bias) + 0.5 * bias_error
-    bias_product_error = bias_error[:, :, None] * bound[:, None, :]
-    bias_product_error = bias_product_error + np.swapaxes(bias_product_error, 1, 2)
+    # The error of β_h β_g, to first order with half the product of errors.
+    bound = np.abs(bias) + 0.5 * solution.mean_error
+    product_error = solution.mean_error[:, :, None] * bound[:, None, :]
+    product_error = product_error + np.swapaxes(product_error, 1, 2)
     data = terms.assemble(
         bias,
         bias[:, :, None] * bias[:, None, :],
@@ -106,15 +115,11 @@ def exact_terms(
             "method": ", ".join(sorted(solution.methods)),
         },
     )
-    data = data.assign(
-        _errors(
-            bias_error,
-            bias_product_error,
-            solution.signal_error,
-            noise * solution.noise_error,
-            weights,
-        )
+    noise_error = noise * solution.noise_error
+    errors = _errors(
+        solution.mean_error, product_error, solution.signal_error, noise_error, weights
     )
+    data = data.assign(errors)
     pair, single = (terms.QUERY, terms.HEAD, terms.HEAD2), (terms.QUERY, terms.HEAD)
     data = data.assign(
         n_eff=(single, solution.effective_keys),
@@ -129,8 +134,11 @@ def exact_terms(
 def check_exchangeable(covariance: np.ndarray, heads: Heads) -> None:
     """Raise InputError unless all heads and all pairs have the same geometry.
 
-    Bandwidths, the spectrum of Cov Z_h and the singular values of Cov(Z_h, Z_g) must agree.
+    Bandwidths, the spectrum of Cov Z_h and the singular values of Cov(Z_h, Z_g) must agree, and
+    keys must be projected by the queries' frames, whose geometry these are.
     """
+    if heads.key_frames is not None:
+        raise InputError("exchangeable", "key frames of their own", "heads.key_frames = None")
     frames = np.asarray(heads.frames)
     cross = np.einsum("hdi,de,gej->hgij", frames, covariance, frames)
     spectra = np.linalg.svd(cross, compute_uv=False)
@@ -146,19 +154,25 @@ def check_exchangeable(covariance: np.ndarray, heads: Heads) -> None:
             )
 
 
-def _errors(bias: Any, product: Any, signal: Any, noise: Any, weights: Any) -> dict[str, Any]:
+def _errors(
+    bias: Float[np.ndarray, "Q H"],
+    product: Float[np.ndarray, "Q H H"],
+    signal: Float[np.ndarray, "Q H H"],
+    noise: Float[np.ndarray, "Q H H"],
+    weights: ArrayLike | None,
+) -> dict[str, xr.DataArray]:
     """Errors of all terms: the terms are linear in these arrays, so errors add up likewise."""
     size = None if weights is None else np.abs(np.asarray(weights, float))
     total = 1.0 if size is None else size.sum()
     errors = terms.assemble(
         bias, product, signal, noise, weights=None if size is None else size / total
     )
-    out = {f"{name}_error": values for name, values in errors.data_vars.items()}
+    named = {f"{name}_error": values for name, values in errors.data_vars.items()}
     # The two forms in α scale with (Σ|α|)², which is above 1 where weights are negative.
     for name in ("squared_bias", "ensemble_variance"):
-        out[f"{name}_error"] = out[f"{name}_error"] * total**2
-    out["mse_error"] = out["squared_bias_error"] + out["ensemble_variance_error"]
-    return out
+        named[f"{name}_error"] = named[f"{name}_error"] * total**2
+    named["mse_error"] = named["squared_bias_error"] + named["ensemble_variance_error"]
+    return named
 
 
 def _warn(solution: Solution, rtol: float) -> None:

@@ -1,4 +1,4 @@
-"""First-order theory: every term in closed form, to first order in 1/n.
+"""Closed forms: every term of the decomposition, to first order in 1/n.
 
 Valid where many keys are attended to. Two numbers beside every prediction say how many: the
 effective number of keys ``n_eff,h(x) = n/r_hh(x)``, and ``n_third = n r_hh p_h³/E[K_h³]`` from the
@@ -8,26 +8,29 @@ Reconstruction, from the ratio (delta-method) expansion of f̂ = N/D with N = (1
 D = (1/n) Σ K_i; the derivation stands in ``docs/theory.md``, "First order in 1/n".
 
 Designs: Gaussian, any Σ ⪰ 0. Targets: trigonometric series. Kernels: gaussian and softmax, any
-frames, one bandwidth a head. All float64. The formulas run on NumPy's arrays or JAX's, whichever
-they get: :func:`first_order_terms` is NumPy, where nothing needs compiling, and
-:func:`first_order_arrays` is JAX, differentiable in every argument but n's type (n may be a float
+frames, of queries U_h and of keys V_h, one bandwidth a head. All float64. The formulas run on
+NumPy's arrays or JAX's, whichever they get: :func:`first_order_terms` is NumPy, where nothing needs
+compiling, and :func:`first_order_arrays` is JAX, differentiable in every argument (n may be a float
 array, so scaling laws can be taken far out).
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float
+from jaxtyping import Float, Int
+from numpy.typing import ArrayLike
 
 from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.theory.arrays import Number, Numbers
 
 
 class Tilt(NamedTuple):
@@ -39,43 +42,48 @@ class Tilt(NamedTuple):
         covariance: C_S, shape (d, d); the same for every query.
     """
 
-    log_mass: Float[Array, " Q"]
-    mean: Float[Array, "Q d"]
-    covariance: Float[Array, "d d"]
+    log_mass: Float[Numbers, " Q"]
+    mean: Float[Numbers, "Q d"]
+    covariance: Float[Numbers, "d d"]
 
 
-def _namespace(array: Any) -> Any:
+def _namespace(array: Numbers) -> ModuleType:
     """``numpy`` or ``jax.numpy``, by what the array is."""
     return np if isinstance(array, np.ndarray) else jnp
 
 
-def _solve_lower(root: Array, right: Array) -> Array:
+def _solve_lower(root: Float[Numbers, "m m"], right: Float[Numbers, "m k"]) -> Numbers:
+    if isinstance(root, np.ndarray):  # NumPy has no triangular solve; the general one costs little
+        return np.linalg.solve(root, right)
     return jax.scipy.linalg.solve_triangular(root, right, lower=True)
 
 
 def gaussian_tilt(
-    sigma: Float[Array, "d d"],
-    frames: Float[Array, "m d k"],
-    bandwidth: Float[Array, " m"],
-    queries: Float[Array, "Q d"],
+    sigma: Float[Numbers, "d d"],
+    frames: Float[Numbers, "m d k"],
+    key_frames: Float[Numbers, "m d k"],
+    bandwidth: Float[Numbers, " m"],
+    queries: Float[Numbers, "Q d"],
 ) -> Tilt:
-    """Tilt by ``Π_h exp(−‖U_hᵀ(x−X)‖²/2b_h²)`` over the m given heads.
+    """Tilt by ``Π_h exp(−‖U_hᵀx − V_hᵀX‖²/2b_h²)`` over the m given heads.
 
-    With ``S = [U_1/b_1, …, U_m/b_m]`` and ``G = I + SᵀΣS``::
+    With ``S = [V_1/b_1, …, V_m/b_m]``, ``z = [U_1/b_1, …, U_m/b_m]ᵀx`` and ``G = I + SᵀΣS``::
 
-        log E K = −½ log det G − ½ (Sᵀx)ᵀ G⁻¹ (Sᵀx)
-        X | K   ~ N(ΣS G⁻¹ Sᵀx, Σ − ΣS G⁻¹ SᵀΣ)
+        log E K = −½ log det G − ½ zᵀ G⁻¹ z
+        X | K   ~ N(ΣS G⁻¹ z, Σ − ΣS G⁻¹ SᵀΣ)
 
-    (completing the square; G ≻ 0 for any frames, also when heads coincide).
+    (completing the square; G ≻ 0 for any frames, also when heads coincide). Valid for every Σ ⪰ 0.
     """
     xp = _namespace(queries)
-    stacked = xp.moveaxis(frames / bandwidth[:, None, None], 0, 1).reshape(len(sigma), -1)
-    spread = sigma @ stacked
-    gram = xp.eye(stacked.shape[1]) + stacked.T @ spread
+    stacked, of_keys = (
+        xp.moveaxis(part / bandwidth[:, None, None], 0, 1).reshape(len(sigma), -1)
+        for part in (frames, key_frames)
+    )
+    # With G = RRᵀ every G⁻¹ is two triangular solves (docs/theory.md, "First order in 1/n").
+    spread = sigma @ of_keys
+    gram = xp.eye(of_keys.shape[1]) + of_keys.T @ spread
     root = xp.linalg.cholesky(gram)
-    # NumPy has no triangular solve; the general one costs little here.
-    solve: Callable[..., Any] = np.linalg.solve if xp is np else _solve_lower
-    whitened, gain = solve(root, stacked.T @ queries.T), solve(root, spread.T)
+    whitened, gain = _solve_lower(root, stacked.T @ queries.T), _solve_lower(root, spread.T)
     log_det = xp.sum(xp.log(xp.diagonal(root)))
     return Tilt(
         -log_det - 0.5 * xp.sum(whitened**2, axis=0),
@@ -85,29 +93,32 @@ def gaussian_tilt(
 
 
 def softmax_tilt(
-    sigma: Float[Array, "d d"],
-    frames: Float[Array, "m d k"],
-    bandwidth: Float[Array, " m"],
-    queries: Float[Array, "Q d"],
+    sigma: Float[Numbers, "d d"],
+    frames: Float[Numbers, "m d k"],
+    key_frames: Float[Numbers, "m d k"],
+    bandwidth: Float[Numbers, " m"],
+    queries: Float[Numbers, "Q d"],
 ) -> Tilt:
-    """Tilt by ``Π_h exp(⟨U_hᵀx, U_hᵀX⟩/s_h)``, s_h = b_h², over the m given heads.
+    """Tilt by ``Π_h exp(⟨U_hᵀx, V_hᵀX⟩/s_h)``, s_h = b_h², over the m given heads.
 
-    With ``v = Σ_h U_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
-    tilting of a Gaussian).
+    With ``v = Σ_h V_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
+    tilting of a Gaussian). Valid for every Σ ⪰ 0.
     """
-    scaled = frames / bandwidth[:, None, None]
-    direction = ((queries @ scaled) @ scaled.swapaxes(1, 2)).sum(0)
+    scaled, of_keys = (part / bandwidth[:, None, None] for part in (frames, key_frames))
+    # The exponent is v·X, which moves the mean of X by Σv.
+    direction = ((queries @ scaled) @ of_keys.swapaxes(1, 2)).sum(0)
     mean = direction @ sigma
     return Tilt(0.5 * (direction * mean).sum(1), mean, sigma)
 
 
 TILTS = {GAUSSIAN: gaussian_tilt, SOFTMAX: softmax_tilt}
-"""Kernels with closed forms, each with its ``(Σ, frames, bandwidth, queries) -> Tilt``."""
+"""Kernels with closed forms: each one's ``(Σ, frames, key frames, bandwidth, queries) -> Tilt``."""
 
 
-def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Array, " Q"]:
+def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, " Q"]:
     """``E_S m = Σ_j a_j exp(−½ ω_jᵀC_Sω_j) cos(ω_j·μ_S + c_j)``, shape (Q,)."""
     xp = _namespace(tilt.mean)
+    # A cosine of a Gaussian angle: its value at the mean times exp(−½ variance).
     spread = ((target.frequency @ tilt.covariance) * target.frequency).sum(1)
     angle = tilt.mean @ target.frequency.T + target.phase
     return xp.cos(angle) @ (target.amplitude * xp.exp(-0.5 * spread))
@@ -115,7 +126,7 @@ def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Array, " Q"]:
 
 def tilted_moments(
     target: TrigonometricSeries, tilt: Tilt
-) -> tuple[Float[Array, " Q"], Float[Array, " Q"]]:
+) -> tuple[Float[Numbers, " Q"], Float[Numbers, " Q"]]:
     """``E_S m`` and ``E_S m²``, shape (Q,) each.
 
     Products of cosines become cosines of sums and differences; with ``s_j = ω_j·μ + c_j`` and
@@ -143,28 +154,43 @@ def tilted_moments(
 
 
 def tilted_product(
-    target: TrigonometricSeries, tilt: Tilt, first: Float[Array, " Q"], second: Float[Array, " Q"]
-) -> Float[Array, " Q"]:
+    target: TrigonometricSeries,
+    tilt: Tilt,
+    first: Float[Numbers, " Q"],
+    second: Float[Numbers, " Q"],
+) -> Float[Numbers, " Q"]:
     """``E_S[(m − first)(m − second)]``, shape (Q,)."""
     mean, square = tilted_moments(target, tilt)
     return square - (first + second) * mean + first * second
 
 
 class FirstOrder(NamedTuple):
-    """Arrays of the first-order theory; shapes (Q, H) and (Q, H, H)."""
+    """Arrays of the first-order theory.
 
-    bias: Float[Array, "Q H"]
-    signal_covariance: Float[Array, "Q H H"]
-    noise_covariance: Float[Array, "Q H H"]
-    n_eff: Float[Array, "Q H"]
-    n_third: Float[Array, "Q H"]
-    limit: Float[Array, "Q H"]
-    log_mass: Float[Array, "Q H"]
+    Attributes:
+        bias: ``E f̂_h − m(x)``.
+        signal_covariance: ``Cov(Σ_i w_hi m(X_i), Σ_i w_gi m(X_i))``.
+        noise_covariance: ``σ² E Σ_i w_hi w_gi``.
+        n_eff: effective number of keys.
+        n_third: the same by the third moment; the theory is valid where both are large.
+        limit: ``m*_h``, the head's value as n → ∞.
+        log_mass: ``log E K_h``.
+    """
+
+    bias: Float[Numbers, "Q H"]
+    signal_covariance: Float[Numbers, "Q H H"]
+    noise_covariance: Float[Numbers, "Q H H"]
+    n_eff: Float[Numbers, "Q H"]
+    n_third: Float[Numbers, "Q H"]
+    limit: Float[Numbers, "Q H"]
+    log_mass: Float[Numbers, "Q H"]
 
 
 @jax.jit
-def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstOrder:
-    """The closed forms.
+def first_order_arrays(
+    task: Task, heads: Heads, n: Number, queries: Float[Numbers, "Q d"]
+) -> FirstOrder:
+    """The closed forms, traced by JAX; valid where n_eff and n_third are large.
 
     With ``p_h = E K_h``, ``r_hg = E[K_hK_g]/(p_h p_g)``, ``m*_h = E_h m``::
 
@@ -182,22 +208,33 @@ def first_order_arrays(task: Task, heads: Heads, n: Any, queries: Any) -> FirstO
 
     Returns:
         The terms, the limits m*_h (Q, H) and log p_h (Q, H).
+
+    Raises:
+        InputError: the weights are no kernel's.
     """
     return _closed_forms(task, heads, n, queries, jax.lax.map)
 
 
 def _closed_forms(
-    task: Task, heads: Heads, n: Any, queries: Any, each: Callable[[Any, Any], Any]
+    task: Task,
+    heads: Heads,
+    n: Number,
+    queries: Float[Numbers, "Q d"],
+    each: Callable[..., tuple[Numbers, ...]],
 ) -> FirstOrder:
     """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis."""
-    tilt_of = TILTS[heads.kernel]
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
     sigma, target, xp = task.design.covariance, task.target, _namespace(queries)
 
-    def one(head: Array) -> tuple[Array, Array, Array]:
-        tilt = tilt_of(sigma, heads.frames[head][None], heads.bandwidth[head][None], queries)
-        thrice = xp.stack([head] * 3)
-        cube = tilt_of(sigma, heads.frames[thrice], heads.bandwidth[thrice], queries).log_mass
+    def tilt_by(chosen: Int[Numbers, " m"]) -> Tilt:
+        """The design reweighted by the product of these heads' kernels."""
+        frames, of_keys = heads.frames[chosen], heads.of_keys[chosen]
+        return TILTS[heads.kernel](sigma, frames, of_keys, heads.bandwidth[chosen], queries)
+
+    def one(head: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        # m*_h = E_h m, log p_h, and E[K_h³]/p_h³ from the kernel's cube.
+        tilt = tilt_by(head[None])
+        cube = tilt_by(xp.stack([head] * 3)).log_mass
         return tilted_mean(target, tilt), tilt.log_mass, xp.exp(cube - 3 * tilt.log_mass)
 
     limit, log_mass, third = each(one, np.arange(heads.count))
@@ -207,9 +244,10 @@ def _closed_forms(
     place[first, second] = place[second, first] = np.arange(len(first))
     diagonal = np.diagonal(place)
 
-    def pair(indices: tuple[Array, Array]) -> tuple[Array, Array, Array]:
+    def pair(indices: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers, Numbers]:
+        # r_hg, r_hg E_hg[(m − m*_h)(m − m*_g)] and E_hg m (docs/theory.md, "First order in 1/n").
         chosen = xp.stack(indices)
-        tilt = tilt_of(sigma, heads.frames[chosen], heads.bandwidth[chosen], queries)
+        tilt = tilt_by(chosen)
         overlap = xp.exp(tilt.log_mass - log_mass[chosen].sum(0))
         mean, square = tilted_moments(target, tilt)
         product = square - limit[chosen].sum(0) * mean + limit[chosen].prod(0)
@@ -218,9 +256,10 @@ def _closed_forms(
     # One pair at a time: the (J, J) matrices of one pair live at once, not of all.
     overlap, signal, mean = each(pair, (first, second))
 
-    def symmetric(values: Float[Array, "P Q"]) -> Float[Array, "Q H H"]:
+    def symmetric(values: Float[Numbers, "P Q"]) -> Float[Numbers, "Q H H"]:
         return xp.moveaxis(values[place], 2, 0)
 
+    # The query itself is a tilt without spread: m(x). The bias's last term is −E[A_h δ_h].
     own = overlap[diagonal]
     truth = tilted_mean(target, Tilt(limit[0], queries, xp.zeros_like(sigma)))
     bias = limit - truth - own * (mean[diagonal] - limit) / n
@@ -235,16 +274,18 @@ def _closed_forms(
     )
 
 
-def _one_by_one(function: Callable[[Any], Any], items: Any) -> Any:
+def _one_by_one(
+    function: Callable[..., tuple[np.ndarray, ...]], items: np.ndarray | tuple[np.ndarray, ...]
+) -> tuple[np.ndarray, ...]:
     """``jax.lax.map`` in NumPy, for a function that returns a tuple."""
     rows = zip(*items, strict=True) if isinstance(items, tuple) else items
     return tuple(np.stack(parts) for parts in zip(*map(function, rows), strict=True))
 
 
 def first_order_terms(
-    task: Task, heads: Heads, n: int, queries: Any, *, weights: Any = None
+    task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
 ) -> xr.Dataset:
-    """The first-order prediction as a labelled result.
+    """The first-order prediction as a labelled result, valid where n_eff and n_third are large.
 
     Args:
         task: with a Gaussian design.
@@ -258,7 +299,8 @@ def first_order_terms(
         ``n_third`` (query, head).
 
     Raises:
-        InputError: parts do not fit together, or no closed form exists for the design or kernel.
+        InputError: parts do not fit together, the weights are no kernel's, or no closed form
+            exists for the design or kernel.
     """
     if not isinstance(task.design, GaussianDesign):
         allowed = "GaussianDesign (first order); any by order exact (custom: with log_density)"
@@ -266,10 +308,10 @@ def first_order_terms(
     if heads.kernel not in TILTS:
         allowed = f"{', '.join(k.name for k in TILTS)} (first order); any by order exact"
         raise InputError("heads.kernel", heads.kernel.log_value, allowed)
-    queries = check_compatible(task, heads, n, queries)
-    task, heads, queries = jax.tree.map(np.asarray, (task, heads, queries))
+    points = check_compatible(task, heads, n, queries)
+    task, heads, points = jax.tree.map(np.asarray, (task, heads, points))
     with np.errstate(over="ignore", invalid="ignore"):  # ∞ where n_eff is 0 to double precision
-        arrays = _closed_forms(task, heads, float(n), queries, _one_by_one)
+        arrays = _closed_forms(task, heads, float(n), points, _one_by_one)
     bias = arrays.bias
     data = terms.assemble(
         bias,

@@ -1,59 +1,68 @@
-"""Where the integrals live: the range of log s and the radius that a head's quadrature needs."""
+"""Truncation: the range of log s and the radius that a head's integrals are cut to."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import Array, Float
 
 from sims.errors import InputError
 from sims.problem.kernels import Kernel
-from sims.theory.exact_law import Projection
-from sims.theory.quadrature import sphere_points
+from sims.theory.exact.conditioning import DENSITY_REACH, Projection
+from sims.theory.exact.laplace import SATURATED
+from sims.theory.exact.quadrature import sphere_points
 
-DENSITY_REACH = 9.0
-"""Standard deviations beyond which a Gaussian's mass (1e-18) is nothing."""
 LOWER_TAIL = 12.0
 """The grid in log s starts where the integrands are e^{−12} of their scale: the leading tail is
 added in closed form, and the next order is e^{−24}."""
-
 GRADING = 4
-"""Of the radii of compact kernels, see :func:`sims.theory.quadrature.ball_rule`."""
+"""Of the radii of compact kernels, see :func:`sims.theory.exact.quadrature.ball_rule`."""
 SHARPEST = 3e-9
 """Least share left outside the range of a compact kernel, whose integrands fall slowly."""
-
 LONGEST = 1000.0
 """Longest range of log s looked at; beyond it (few keys, tiny bandwidth) one key decides."""
+LEAST_LOG_MEAN = -600.0
+"""log E K below which, in double precision, no key ever responds."""
+ROUGH_POINTS = 2**14
+"""Points of a random law that its range is taken from, which needs no more."""
 
 
 @dataclass(frozen=True)
-class Range:
-    """Extent of one head's integrals at one query.
+class Extent:
+    """Where one head's integrals live at one query.
 
     Attributes:
         low, high: range of log s.
         radius: of the nodes around ``Projection.centre``, in units of ``Projection.shape``.
         effective_keys: n (E K)²/E K², to pilot accuracy (about 1%).
+        precision: of a Gaussian fit of the region that matters, density × (1 − e^{−sK}) at
+            typical s, shape (k, k).
+        shift: that precision times the fit's mean, (k,).
     """
 
     low: float
     high: float
     radius: float
     effective_keys: float
-    precision: np.ndarray
-    """Gaussian fit of the region that matters: density × (1 − e^{−sK}) at typical s, (k, k) …"""
-    shift: np.ndarray
-    """… and precision times mean, (k,)."""
+    precision: Float[np.ndarray, "k k"]
+    shift: Float[np.ndarray, " k"]
 
 
-def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
-    """Find the range with a rough rule whose radii are spaced evenly in log r.
+def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
+    """The extent by a rough rule whose radii are spaced evenly in log r.
 
     Log spacing sees every scale between 1e-8 and 1 of the design, so no bandwidth is too small.
 
-    ``tail`` is the share of any integral that may be left outside.
+    Args:
+        kernel: K.
+        head: the head at one query.
+        n: number of keys.
+        tail: the share of any integral that may be left outside.
+
+    Raises:
+        InputError: the kernel vanishes somewhere, and has no ``support``.
     """
     k = head.rank
     if kernel.support is not None:
@@ -69,16 +78,11 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
         -0.5 * np.sum(xi**2, axis=2) + np.log(depth_weight * radius**k)[:, None] + np.log(area)
     )
     log_kernel = _log_kernel(kernel, head, xi)
-    if np.isneginf(log_kernel).any():
-        allowed = "Kernel(…, support=radius) for exact theory"
-        raise InputError("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
+    check_never_zero(kernel, log_kernel)
     log_weight = log_weight - logsumexp(log_weight)
-    log_mean, log_square = (
-        logsumexp(log_weight + log_kernel),
-        logsumexp(log_weight + 2 * log_kernel),
-    )
-    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
+    low, effective_keys, log_mean, log_square = _lower(log_weight, log_kernel, n)
     high = _upper(log_weight.ravel(), log_kernel.ravel(), n, low, tail)
+    # The largest share that a node has in any of the integrals: what lies outside may be left.
     share = np.max(
         [
             np.log(n) + log_weight + np.minimum(high + log_kernel, 0.0),
@@ -89,16 +93,16 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
     )
     order = np.argsort(radius)[::-1]
     outside = np.cumsum(np.exp(logsumexp(share, axis=1))[order])
-    needed = radius[order][np.argmax(outside > tail)]
-    precision, shift = _fit(log_weight, log_kernel, log_mean, n, xi)
-    return Range(
-        low,
-        high,
-        1.02 * needed,
-        float(n * np.exp(2 * log_mean - log_square)),
-        precision,
-        shift,
-    )
+    needed = 1.02 * radius[order][np.argmax(outside > tail)]
+    fit = _fit(log_weight, log_kernel, log_mean, n, xi)
+    return Extent(low, high, needed, effective_keys, *fit)
+
+
+def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> None:
+    """Raise InputError where a kernel without a ``support`` vanishes."""
+    if kernel.support is None and np.isneginf(log_kernel).any():
+        allowed = "Kernel(…, support=radius) for exact theory"
+        raise InputError("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
 
 
 @cache
@@ -108,24 +112,29 @@ def _radii() -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def compiled_log(kernel: Kernel) -> Callable[..., Any]:
+def compiled_log(kernel: Kernel) -> Callable[..., Array]:
     """``kernel.log_value`` as one program."""
     return jax.jit(kernel.log_value)
 
 
-def _log_kernel(kernel: Kernel, head: Projection, xi: np.ndarray) -> np.ndarray:
-    """log K at nodes (radii, directions, k)."""
+def _log_kernel(
+    kernel: Kernel, head: Projection, xi: Float[np.ndarray, "radii directions k"]
+) -> Float[np.ndarray, "radii directions"]:
     keys = np.moveaxis(xi @ head.map.T, 2, 0)
     return np.asarray(compiled_log(kernel)(head.query[:, None, None], keys, head.bandwidth))
 
 
 def _fit(
-    log_weight: np.ndarray, log_kernel: np.ndarray, log_mean: float, n: int, xi: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    log_weight: Float[np.ndarray, "radii directions"],
+    log_kernel: Float[np.ndarray, "radii directions"],
+    log_mean: float,
+    n: int,
+    xi: Float[np.ndarray, "radii directions k"],
+) -> tuple[Float[np.ndarray, "k k"], Float[np.ndarray, " k"]]:
     """Precision, and precision times mean, of the region that matters."""
     # At this s about three keys are expected to respond: where φ^n does its work.
     typical = np.log(3.0 / n) - log_mean
-    part = np.exp(log_weight) * -np.expm1(-np.exp(np.minimum(typical + log_kernel, 40.0)))
+    part = np.exp(log_weight) * -np.expm1(-np.exp(np.minimum(typical + log_kernel, SATURATED)))
     part = part / part.sum()
     mean = np.einsum("rs,rsk->k", part, xi)
     spread = np.einsum("rs,rsk,rsl->kl", part, xi - mean, xi - mean)
@@ -133,7 +142,7 @@ def _fit(
     return precision, precision @ mean
 
 
-def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
+def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     """The same for a kernel that vanishes outside the unit ball of ``Projection.shape``.
 
     At large s only the support's edge responds, and slowly so: φ(s)^n falls to P(K = 0)^n, and the
@@ -153,40 +162,43 @@ def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Range:
         + np.log(area)
     )
     log_kernel = _log_kernel(kernel, head, xi)
-    log_mean = float(logsumexp(log_weight + log_kernel))
-    if not log_mean > -600:
-        # No key ever responds, to double precision.
-        return Range(0.0, LOWER_TAIL, 1.0, 0.0, np.eye(k), np.zeros(k))
-    log_square = float(logsumexp(log_weight + 2 * log_kernel))
-    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
+    low, effective_keys, log_mean, _ = _lower(log_weight, log_kernel, n)
+    if not log_mean > LEAST_LOG_MEAN:
+        return Extent(0.0, LOWER_TAIL, 1.0, 0.0, np.eye(k), np.zeros(k))
     high = _upper_compact(log_weight.ravel(), log_kernel.ravel(), n, low, tail)
-    return Range(
-        low,
-        high + 1.0,
-        1.0,
-        float(n * np.exp(2 * log_mean - log_square)),
-        *_fit(log_weight, log_kernel, log_mean, n, xi),
-    )
+    fit = _fit(log_weight, log_kernel, log_mean, n, xi)
+    return Extent(low, high + 1.0, 1.0, effective_keys, *fit)
 
 
 def log_range(
-    log_weight: np.ndarray, log_kernel: np.ndarray, n: int, tail: float, compact: bool
+    log_weight: Float[np.ndarray, " N"],
+    log_kernel: Float[np.ndarray, " N"],
+    n: int,
+    tail: float,
+    compact: bool,
 ) -> tuple[float, float, float]:
     """Range of log s, and effective keys, of a law of points with log weights of sum 1."""
-    log_mean = float(logsumexp(log_weight + log_kernel))
-    if not log_mean > -600:
+    low, effective_keys, log_mean, _ = _lower(log_weight, log_kernel, n)
+    if not log_mean > LEAST_LOG_MEAN:
         return 0.0, LOWER_TAIL, 0.0
-    log_square = float(logsumexp(log_weight + 2 * log_kernel))
-    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
-    # The range needs no more points than this.
-    some = slice(None, None, max(1, len(log_weight) // 2**14))
+    some = slice(None, None, max(1, len(log_weight) // ROUGH_POINTS))
     part = log_weight[some] - logsumexp(log_weight[some])
     upper = _upper_compact if compact else _upper
-    high = upper(part, log_kernel[some], n, low, tail)
-    return low, high, float(n * np.exp(2 * log_mean - log_square))
+    return low, upper(part, log_kernel[some], n, low, tail), effective_keys
 
 
-def logsumexp(values: np.ndarray, axis: int | None = None) -> Any:
+def _lower(
+    log_weight: Float[np.ndarray, "*N"], log_kernel: Float[np.ndarray, "*N"], n: int
+) -> tuple[float, float, float, float]:
+    """The lower end of log s, effective keys n (E K)²/E K², log E K and log E K²."""
+    log_mean = float(logsumexp(log_weight + log_kernel))
+    log_square = float(logsumexp(log_weight + 2 * log_kernel))
+    # Left of 1/(n E K) and of E K/E K² all integrands are proportional to s.
+    low = -LOWER_TAIL - max(np.log(n) + log_mean, log_square - log_mean)
+    return low, float(n * np.exp(2 * log_mean - log_square)), log_mean, log_square
+
+
+def logsumexp(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     """``log Σ e^values`` (scipy's takes thirty times as long on arrays as small as these)."""
     top = np.max(values, axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -196,15 +208,19 @@ def logsumexp(values: np.ndarray, axis: int | None = None) -> Any:
 
 
 def _upper_compact(
-    log_weight: np.ndarray, log_values: np.ndarray, n: int, low: float, tail: float
+    log_weight: Float[np.ndarray, " N"],
+    log_kernel: Float[np.ndarray, " N"],
+    n: int,
+    low: float,
+    tail: float,
 ) -> float:
     """Where what is left of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n."""
     measure = np.exp(log_weight)
-    inside_only = np.isfinite(log_values)
-    measure, log_values = measure[inside_only], log_values[inside_only]
+    inside = np.isfinite(log_kernel)
+    measure, log_kernel = measure[inside], log_kernel[inside]
     u = np.arange(low, low + LONGEST / 4, 0.5)
     # φ/P(K = 0) − 1, from the keys that are in reach and do not respond yet.
-    idle = np.array([np.exp(-np.exp(np.minimum(v + log_values, 40.0))) @ measure for v in u])
+    idle = np.array([np.exp(-np.exp(np.minimum(v + log_kernel, SATURATED))) @ measure for v in u])
     outside = max(1 - float(measure.sum()), 1e-300)
     log_empty = n * np.log(outside)
     log_phi = n * np.log(outside + idle)
@@ -215,7 +231,11 @@ def _upper_compact(
 
 
 def _upper(
-    log_weight: np.ndarray, log_kernel: np.ndarray, n: int, low: float, tail: float
+    log_weight: Float[np.ndarray, " N"],
+    log_kernel: Float[np.ndarray, " N"],
+    n: int,
+    low: float,
+    tail: float,
 ) -> float:
     """The log s beyond which no integrand exceeds ``tail``.
 
@@ -226,7 +246,7 @@ def _upper(
     end = low + LONGEST
     for start in np.arange(low, end, 32.0):
         u = np.arange(start, min(start + 32.0, end), 0.5)
-        hit = -np.expm1(-np.exp(np.minimum(u[:, None] + log_kernel, 40.0))) @ weight
+        hit = -np.expm1(-np.exp(np.minimum(u[:, None] + log_kernel, SATURATED))) @ weight
         size = 2 * np.log(n) + n * np.log1p(-np.minimum(hit, 1 - 1e-15))
         dead = np.flatnonzero(size < np.log(tail))
         if dead.size:

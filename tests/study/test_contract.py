@@ -32,11 +32,11 @@ FILE = {
 def of(tmp_path):
     """``of(changes, code, fidelity)``: the contract of the experiment so changed."""
 
-    def made(changes=(), code=CODE, fidelity="standard", name="effects.py"):
+    def made(changes=(), code=CODE, fidelity="standard", seed_offset=0):
         for old in tmp_path.iterdir():
             old.unlink()
         if code is not None:
-            (tmp_path / name).write_text(code, encoding="utf-8")
+            (tmp_path / "effects.py").write_text(code, encoding="utf-8")
         spec = parse(ExperimentSpec, {**FILE, **dict(changes)}, "file")
         return contract(Experiment(tmp_path, spec, fidelity))
 
@@ -82,6 +82,7 @@ def test_fidelities_have_contracts_of_their_own(of):
     smoke = {"problem": {"n": 32}, "settings": {"least": 9}}
     changed = {"fidelities": {**FILE["fidelities"], "smoke": smoke}}
     assert of(changed, fidelity="smoke") != of(fidelity="smoke")
+    assert of(seed_offset=1) == of()
 
 
 @pytest.mark.parametrize(

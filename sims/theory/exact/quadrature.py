@@ -93,6 +93,22 @@ def sphere_points(dimension: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     return points, np.full(len(points), sphere_area(dimension) / len(points))
 
 
+@lru_cache(maxsize=16)
+def hermite_grid(dimension: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss–Hermite nodes (count^k, k) and weights for N(0, I_k); one point of no coordinates at 0.
+
+    Args:
+        dimension: k ≥ 0.
+        count: nodes a direction.
+    """
+    if not dimension:
+        return np.zeros((1, 0)), np.ones(1)
+    node, weight = np.polynomial.hermite_e.hermegauss(count)
+    grid = np.stack(np.meshgrid(*[node] * dimension, indexing="ij"), axis=-1)
+    product = np.prod(np.stack(np.meshgrid(*[weight] * dimension, indexing="ij"), axis=-1), axis=-1)
+    return grid.reshape(-1, dimension), product.ravel() / (2 * np.pi) ** (dimension / 2)
+
+
 @lru_cache(maxsize=64)
 def sobol_normal(dimension: int, log2_size: int, seed: int) -> np.ndarray:
     """Standard normal points (2^m, p) from one Owen-scrambled Sobol sequence.

@@ -6,15 +6,17 @@ Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget
 """
 
 from math import lgamma
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_non_negative, check_positive
 from sims.errors import InputError
+from sims.theory.arrays import Number
 
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0
 """Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass left out below,
@@ -42,7 +44,7 @@ class ViewTerms(NamedTuple):
     noise_variance: Float[Array, "*shape"]
     noise_covariance: Float[Array, "*shape"]
 
-    def error(self, n: Any, heads: Any, noise_sd: Any) -> Float[Array, "*shape"]:
+    def error(self, n: Number, heads: Number, noise_sd: Number) -> Float[Array, "*shape"]:
         """``E(β + δ/n)² + v/H + (1 − 1/H) c``, all arguments broadcast; H real and ≥ 1.
 
         As in the rest of the first-order theory, the square of the bias keeps its δ²/n².
@@ -54,7 +56,13 @@ class ViewTerms(NamedTuple):
 
 
 def view_terms(
-    width: Any, bandwidth: Any, *, noise: float, relevance: Any, query_scale: float, nu: Any = None
+    width: ArrayLike,
+    bandwidth: ArrayLike,
+    *,
+    noise: float,
+    relevance: ArrayLike,
+    query_scale: float,
+    nu: float | None = None,
 ) -> ViewTerms:
     """Terms of heads that see ``z_1…z_{d_k}`` through independent noise τ; gaussian kernel.
 
@@ -100,8 +108,16 @@ def view_terms(
 
 @jax.jit
 def _terms(
-    width: Any, b: Any, noise: Any, relevance: Any, query_scale: Any, scales: Any, weights: Any
+    width: Array,
+    b: Array,
+    noise: Number,
+    relevance: Float[Array, " r"],
+    query_scale: Number,
+    scales: Float[Array, " g"],
+    weights: Float[Array, " g"],
 ) -> ViewTerms:
+    # A tilt puts z_j at a_j x_j with variance 1 − a_j; an overlap is log C_j and q_j, coordinate by
+    # coordinate (docs/theory.md, "Splitting a budget").
     v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
     seen = jnp.arange(len(relevance)) < width
     place = {
@@ -133,13 +149,15 @@ def _terms(
             total = 1 + lam * (spread[first] + spread[second])
             q = q + lam * (place[first] - place[second]) ** 2 / total
         logs = log_c - 0.5 * (jnp.log(total) + jnp.log1p(query_scale**2 * q))
-        found = jnp.exp(logs.sum(-1))
-        return jnp.tensordot(weights, found, 1) if first else found
+        means = jnp.exp(logs.sum(-1))
+        return jnp.tensordot(weights, means, 1) if first else means
 
     def gap(tilt: str, inner: str) -> Array:
         """``E r E_inner (m − m*)²``."""
         return mean(tilt) - 2 * mean(tilt, 1, inner, "one") + mean(tilt, 1, "one", "one")
 
+    # The squares and products of m* − m and of δ = −r_hh (E_hh m − m*), multiplied out; then the
+    # signal's E r (m − m*)² and the noise's E r.
     own = ("one", "one")
     return ViewTerms(
         1 + mean("none", 1, *own) - 2 * mean("none", 1, "one", "query"),
@@ -154,7 +172,7 @@ def _terms(
     )  # fmt: skip
 
 
-def _mixture(nu: Any) -> tuple[np.ndarray, np.ndarray]:
+def _mixture(nu: float) -> tuple[np.ndarray, np.ndarray]:
     """Factors 1/g of λ and their weights, g ~ Gamma(ν, rate ν): a Matérn-ν spectrum."""
     check_positive("nu", nu)
     # The mass below g is about (νg)^ν / Γ(ν + 1); above, e^{−νg} ends it.

@@ -1,0 +1,9 @@
+"""Types of arrays that the theory's formulas take."""
+
+import numpy as np
+from jaxtyping import Array
+
+Numbers = Array | np.ndarray
+"""Arrays of JAX, or of NumPy where nothing needs compiling or they wait to be packed."""
+Number = Array | np.ndarray | float | int
+"""One number, or an array that broadcasts."""

@@ -1,0 +1,238 @@
+"""Conditioning: what a head sees of a Gaussian design, and the target's law given that.
+
+A head sees X only through ``Z = Vᵀ X``, V its key frame. Everything here is in *whitened*
+coordinates ξ ~ N(0, I_k) with ``Z = A ξ``, k = rank Cov Z, so frames with dependent columns and
+singular Σ need no special case. A pair of heads is brought to canonical coordinates:
+``Cov(ξ_h, ξ_g) = diag(ρ)``, ρ the canonical correlations.
+
+Another design joins by a law with the same methods; the integrals in
+:mod:`sims.theory.exact.laplace` see only log-kernels at nodes, weights, E[m | node] and
+Var[m | node]. Derivation: docs/theory.md, "Exact at every n", nodes.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float
+
+from sims.problem import GaussianDesign, Heads, TrigonometricSeries
+from sims.theory.exact.laplace import Regression
+
+RANK_TOLERANCE = 1e-12
+"""Directions of Z with less than this share of the largest variance count as constant."""
+ALIGNED = 1e-12
+"""Canonical correlations nearer to 1 than this are 1 to rounding: the pair's law is then singular,
+and treated so."""
+KERNEL_REACH, DENSITY_REACH = 7.5, 9.0
+"""Bandwidths, and standard deviations, beyond which a gaussian kernel, and the design's density,
+are below 1e-12 and 1e-17 of their peaks: they shape the ellipsoid of the nodes."""
+
+
+@dataclass(frozen=True)
+class Projection:
+    """One head at one query, in whitened coordinates.
+
+    Attributes:
+        functional: T (d, k) with ``ξ = TᵀX``, ``TᵀΣT = I``.
+        map: A (d_k, k), ``VᵀX = A ξ``.
+        query: q = Uᵀx, shape (d_k,).
+        centre: ξ that the quadrature is arranged around, shape (k,).
+        shape: B (k, k); nodes are ``centre + r·B e`` for unit vectors e.
+        loading: ΩJ = Cov(ω_j·X, ξ), shape (J, k).
+        bandwidth: b.
+    """
+
+    functional: Float[np.ndarray, "d k"]
+    map: Float[np.ndarray, "d_k k"]
+    query: Float[np.ndarray, " d_k"]
+    centre: Float[np.ndarray, " k"]
+    shape: Float[np.ndarray, "k k"]
+    loading: Float[np.ndarray, "J k"]
+    bandwidth: float
+
+    @property
+    def rank(self) -> int:
+        """k, the number of directions in which keys differ for this head."""
+        return self.map.shape[1]
+
+    def rotated(self, rotation: Float[np.ndarray, "k k"]) -> "Projection":
+        """The same head in coordinates rotationᵀ ξ."""
+        return replace(
+            self,
+            functional=self.functional @ rotation,
+            map=self.map @ rotation,
+            centre=rotation.T @ self.centre,
+            shape=rotation.T @ self.shape,
+            loading=self.loading @ rotation,
+        )
+
+
+@dataclass(frozen=True)
+class PairProjection:
+    """Two heads at one query in canonical coordinates.
+
+    Attributes:
+        first, second: the heads, rotated so that ``Cov(ξ_h, ξ_g) = diag(ρ)``.
+        correlation: ρ (min(k_h, k_g),), descending.
+        rotations: orthogonal (k_h, k_h) and (k_g, k_g): canonical ξ = rotationᵀ · original ξ.
+    """
+
+    first: Projection
+    second: Projection
+    correlation: Float[np.ndarray, " c"]
+    rotations: tuple[Float[np.ndarray, "k_h k_h"], Float[np.ndarray, "k_g k_g"]]
+
+
+class GaussianLaw:
+    """X ~ N(0, Σ) and a trigonometric target.
+
+    Given ξ the angle ``ω_j·X + c_j`` is Gaussian with mean ``θ_j = Ω_jᵀξ + c_j`` and residual
+    covariance ``G = ωΣωᵀ − ΩΩᵀ``, so with ``b_j = a_j e^{−G_jj/2}``
+
+    ::
+
+        E[m | ξ]   = Σ_j b_j cos θ_j
+        Var[m | ξ] = Σ_jk b_j b_k [(cosh G_jk − 1) cos θ_j cos θ_k + sinh G_jk sin θ_j sin θ_k]
+
+    Both exact, for every Σ and frame. Source: characteristic function of a Gaussian.
+    """
+
+    def __init__(self, design: GaussianDesign, target: TrigonometricSeries) -> None:
+        self.covariance = np.asarray(design.covariance)
+        self.amplitude = np.asarray(target.amplitude)
+        self.phase = np.asarray(target.phase)
+        frequency = np.asarray(target.frequency)
+        self.spread = frequency @ self.covariance
+        self.total = self.spread @ frequency.T
+        """ωΣωᵀ, shape (J, J)."""
+
+    def mean_and_variance(self) -> tuple[float, float]:
+        """E m(X) and Var m(X)."""
+        mean_weights = self.amplitude * np.exp(-0.5 * np.diag(self.total))
+        cosine, sine = variance_forms(self.amplitude, self.total)
+        c, s = np.cos(self.phase), np.sin(self.phase)
+        return float(mean_weights @ c), float(max(c @ cosine @ c + s @ sine @ s, 0.0))
+
+    def regression(
+        self,
+        first: Float[np.ndarray, "J k"],
+        second: Float[np.ndarray, "J k_g"],
+        explained: Float[np.ndarray, "J J"],
+    ) -> Regression:
+        """The target given coordinates with these loadings that explain this covariance."""
+        # G = ωΣωᵀ − what the coordinates explain, made symmetric to the last bit.
+        residual = self.total - explained
+        residual = (residual + residual.T) / 2
+        mean = self.amplitude * np.exp(-0.5 * np.diag(residual))
+        return Regression(first, second, mean, *variance_forms(self.amplitude, residual))
+
+    def given_one(self, head: Projection) -> Regression:
+        """The target given one head's coordinates ξ."""
+        loading = head.loading
+        return self.regression(loading, np.zeros((len(loading), 0)), loading @ loading.T)
+
+    def given_both(self, pair: PairProjection) -> Regression:
+        """The target given (ξ_h, ξ_g), for canonical correlations below 1."""
+        # The regression of ω·X on two coordinates of correlation ρ:
+        # (Ω_h − ρ Ω_g)/(1 − ρ²) and (Ω_g − ρ Ω_h)/(1 − ρ²).
+        c, rho = len(pair.correlation), pair.correlation
+        first, second = pair.first.loading, pair.second.loading
+        into_first, into_second = first.copy(), second.copy()
+        into_first[:, :c] = (first[:, :c] - rho * second[:, :c]) / (1 - rho**2)
+        into_second[:, :c] = (second[:, :c] - rho * first[:, :c]) / (1 - rho**2)
+        explained = first @ into_first.T + second @ into_second.T
+        return self.regression(into_first, into_second, explained)
+
+    def given_rest(self, pair: PairProjection) -> Regression:
+        """The target given (ξ_h, v), independent, with ``ξ_g = ρ ξ_h + √(1−ρ²) v``."""
+        # Cov(ω·X, v) = (Ω_g − ρ Ω_h)/√(1 − ρ²), and 0 where ρ = 1.
+        c, gap = len(pair.correlation), np.sqrt(1 - pair.correlation**2)
+        first, rest = pair.first.loading, pair.second.loading.copy()
+        change = rest[:, :c] - pair.correlation * first[:, :c]
+        rest[:, :c] = np.where(gap > 0, change / np.where(gap > 0, gap, 1.0), 0.0)
+        return self.regression(first, rest, first @ first.T + rest @ rest.T)
+
+    def project(self, heads: Heads, head: int, x: Float[np.ndarray, " d"]) -> Projection:
+        """Head number ``head`` at the query x, through its query frame and its key frame.
+
+        The kernel's own facts say where its level sets lie: around the query's nearest point, the
+        origin, or along one line.
+        """
+        frame, kernel = np.asarray(heads.of_keys)[head], heads.kernel
+        bandwidth = float(np.asarray(heads.bandwidth)[head])
+        query = np.asarray(heads.frames)[head].T @ x
+        # Whitening: Cov Z = A Aᵀ by its eigenvectors, constant directions left out.
+        values, vectors = np.linalg.eigh(frame.T @ self.covariance @ frame)
+        keep = values > RANK_TOLERANCE * max(values[-1], np.finfo(float).tiny)
+        root = np.sqrt(values[keep])
+        functional, matrix = frame @ (vectors[:, keep] / root), vectors[:, keep] * root
+        if kernel.around == "line":
+            return self._linear(functional, matrix, query, bandwidth)
+        # Nearest point to the query that X can reach: radial kernels peak there.
+        centre = (vectors[:, keep] / root).T @ query
+        if kernel.around == "origin":
+            centre = np.zeros_like(centre)
+        # The ellipsoid where both the kernel and the density reach.
+        form = (matrix.T @ matrix) / (KERNEL_REACH * bandwidth) ** 2
+        form = form + np.eye(len(root)) / DENSITY_REACH**2
+        size, axes = np.linalg.eigh(form)
+        shape = (axes / np.sqrt(size)) @ axes.T
+        if kernel.support is not None:
+            shape = _ellipsoid(matrix, query, centre, kernel.support * bandwidth)
+        return Projection(
+            functional, matrix, query, centre, shape, self.spread @ functional, bandwidth
+        )
+
+    def _linear(
+        self,
+        functional: Float[np.ndarray, "d k"],
+        matrix: Float[np.ndarray, "d_k k"],
+        query: Float[np.ndarray, " d_k"],
+        bandwidth: float,
+    ) -> Projection:
+        """The projection of a kernel of ⟨q, Z⟩ alone, which sees one coordinate whatever d_k is."""
+        slope = matrix.T @ query
+        length = float(np.linalg.norm(slope))
+        direction = slope / length if length > 0 else np.eye(matrix.shape[1])[:, 0]
+        functional = (functional @ direction)[:, None]
+        norm = float(query @ query)
+        # A point Z with the right ⟨q, Z⟩ = length·ξ stands for all of them.
+        matrix = (query * (length / norm if norm > 0 else 0.0))[:, None]
+        centre, shape = np.array([length / bandwidth**2]), np.eye(1)
+        return Projection(
+            functional, matrix, query, centre, shape, self.spread @ functional, bandwidth
+        )
+
+    def pair(self, first: Projection, second: Projection) -> PairProjection:
+        """Two heads at one query, brought to canonical coordinates by an SVD of Cov(ξ_h, ξ_g)."""
+        cross = first.functional.T @ self.covariance @ second.functional
+        left, correlation, right = np.linalg.svd(cross)
+        correlation = np.where(correlation > 1 - ALIGNED, 1.0, correlation)
+        return PairProjection(
+            first.rotated(left), second.rotated(right.T), correlation, (left, right.T)
+        )
+
+
+def variance_forms(
+    amplitude: Float[np.ndarray, " J"], residual: Float[np.ndarray, "J J"]
+) -> tuple[Float[np.ndarray, "J J"], Float[np.ndarray, "J J"]]:
+    """The matrices of Var[m | ξ] (see :class:`GaussianLaw`), without overflow."""
+    # b_j b_k (cosh G_jk − 1) and b_j b_k sinh G_jk, each exponential with its own −G_jj/2 − G_kk/2.
+    half = 0.5 * np.diag(residual)
+    outer = np.outer(amplitude, amplitude)
+    up = np.exp(residual - half[:, None] - half)
+    down = np.exp(-residual - half[:, None] - half)
+    return outer * (0.5 * (up + down) - np.exp(-half[:, None] - half)), outer * 0.5 * (up - down)
+
+
+def _ellipsoid(
+    matrix: Float[np.ndarray, "d_k k"],
+    query: Float[np.ndarray, " d_k"],
+    centre: Float[np.ndarray, " k"],
+    radius: float,
+) -> Float[np.ndarray, "k k"]:
+    """B for which ``‖A(centre + B y) − q‖ < radius`` is ``‖y‖ < 1``: a compact kernel's support."""
+    # Where X cannot reach the query (a singular law), less of the radius is left, or nothing.
+    left = max(radius**2 - float(np.sum((matrix @ centre - query) ** 2)), 1e-30 * radius**2)
+    size, axes = np.linalg.eigh(matrix.T @ matrix)
+    return np.sqrt(left) * (axes / np.sqrt(size)) @ axes.T

@@ -1,0 +1,271 @@
+"""Items: heads and pairs at a query on their way to accuracy; and which of them are copies."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Array, Float
+
+from sims.problem import Heads
+from sims.problem.kernels import GAUSSIAN, SOFTMAX, Kernel, over_coordinates
+from sims.theory.exact.conditioning import GaussianLaw, PairProjection, Projection
+from sims.theory.exact.laplace import LEAST_RANK, Head, Proposal, Regression, Single
+from sims.theory.exact.pair_rules import Conditional, Mehler
+from sims.theory.exact.pairs import Pair
+from sims.theory.exact.truncation import Extent
+
+WIDEN = 1.2
+"""Factor by which importance proposals are widened: tails that are too thin cost more than ones too
+thick."""
+GRID_WIDEN = 1.1
+"""The same for grids, which need less: their weights are not random."""
+CONCENTRIC = 1e-9
+"""Distance of two heads' centres, in standard deviations, below which they are one point."""
+DECIMALS = 11
+"""Digits behind the point to which two problems agree that count as copies."""
+
+
+def _quadratic_log(query: Array, key: Array, bandwidth: Array) -> Array:
+    """``−½ ‖q − k‖²`` over all coordinates but the last, of which k enters linearly."""
+    del bandwidth
+    return over_coordinates(lambda q, k: -0.5 * (q - k) ** 2, query[:-1], key[:-1]) + key[-1]
+
+
+QUADRATIC = Kernel("quadratic", _quadratic_log)
+"""The gaussian and the softmax kernel in one, so that they share their programs."""
+
+
+def program_kernel(kernel: Kernel) -> Kernel:
+    """The kernel that integrals of this one are compiled with."""
+    return QUADRATIC if kernel in (GAUSSIAN, SOFTMAX) else kernel
+
+
+def pad(array: np.ndarray, *sizes: int) -> np.ndarray:
+    """With zeros behind, to at least these sizes (as ``np.pad``, at a tenth of its time)."""
+    out = np.zeros([max(size, least) for size, least in zip(array.shape, sizes, strict=True)])
+    out[tuple(slice(size) for size in array.shape)] = array
+    return out
+
+
+def padded(regression: Regression) -> Regression:
+    """With zero loadings on the coordinates that padding adds; a ``second`` of no columns stays."""
+    first, second = (
+        pad(np.asarray(part), 0, LEAST_RANK) if part.size else part
+        for part in (regression.first, regression.second)
+    )
+    return regression._replace(first=first, second=second)
+
+
+def head_arrays(kernel: Kernel, projection: Projection, extent: Extent, rank: int) -> Head:
+    """A head as the integrals take it, padded to that rank; 0 pads nothing."""
+    k, shape = projection.rank, extent.radius * projection.shape
+    log_scale = np.linalg.slogdet(shape)[1] - 0.5 * k * np.log(2 * np.pi)
+    matrix, query, bandwidth = projection.map, projection.query, projection.bandwidth
+    if program_kernel(kernel) is QUADRATIC:
+        # −½ ‖(q − Z)/b‖² in the first rows; ⟨q, Z⟩/b² in the last. One of them is 0.
+        rows = max(len(query), LEAST_RANK)
+        joint, point = np.zeros((rows + 1, k)), np.zeros(rows + 1)
+        if kernel == SOFTMAX:
+            joint[-1] = query @ matrix / bandwidth**2
+        else:
+            joint[: len(query)], point[: len(query)] = matrix / bandwidth, query / bandwidth
+        matrix, query, bandwidth = joint, point, 1.0
+    centre, shape = pad(projection.centre, rank), pad(shape, rank, rank)
+    return Head(pad(matrix, 0, rank), query, centre, shape, bandwidth, extent.low, log_scale)
+
+
+@dataclass
+class HeadItem:
+    """One head at one query on its way to accuracy.
+
+    Attributes:
+        head: its projection.
+        extent: where its integrals live.
+        truth: m(x).
+        value, error: its integrals and their errors, once computed.
+        done: whether the accuracy is reached.
+        level: of the nodes that the value was computed on.
+    """
+
+    head: Projection
+    extent: Extent
+    truth: float
+    value: Single | None = None
+    error: Single | None = None
+    done: bool = False
+    level: int = 0
+
+    @property
+    def mean(self) -> float:
+        """E f̂, which is centre · reach; NaN before it is computed."""
+        return np.nan if self.value is None else float(self.value.centre * self.value.reach)
+
+    @property
+    def signal(self) -> float:
+        """Variance of Σ_i w_i m(X_i); NaN before it is computed."""
+        return np.nan if self.value is None else float(self.value.signal)
+
+    @property
+    def mean_error(self) -> float:
+        """Of E f̂."""
+        if self.value is None or self.error is None:
+            return np.inf
+        error = self.error.centre * self.value.reach
+        if self.value.reach < 1:  # 1 is exact: a kernel that never vanishes
+            error = error + self.error.reach * np.abs(self.value.centre)
+        return float(error)
+
+    def points(self, step: float) -> int:
+        """Points of the grid in log s."""
+        return int(np.ceil((self.extent.high - self.extent.low) / step)) + 1
+
+    def proposal(self) -> Proposal:
+        """N(mean, L Lᵀ) around where the head responds."""
+        return _gaussian(np.eye(self.head.rank) + _excess(self.extent), self.extent.shift)
+
+
+@dataclass
+class PairItem:
+    """A pair at one query on its way to accuracy.
+
+    Attributes:
+        first, second: its heads; the first has the smaller reach.
+        projection: both in canonical coordinates.
+        value, error: its integrals and their errors, once computed.
+        done: whether the accuracy is reached.
+    """
+
+    first: HeadItem
+    second: HeadItem
+    projection: PairProjection
+    value: Pair | None = None
+    error: Pair | None = None
+    done: bool = False
+
+    @property
+    def heads(self) -> tuple[HeadItem, HeadItem]:
+        """Both."""
+        return self.first, self.second
+
+    @property
+    def concentric(self) -> bool:
+        """Whether ξ_g is ξ_h, and both heads' kernels are arranged around one point of it."""
+        first, second = self.projection.first, self.projection.second
+        return bool(
+            first.rank == second.rank
+            and np.all(self.projection.correlation == 1.0)
+            and np.allclose(first.centre, second.centre, rtol=0, atol=CONCENTRIC)
+        )
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """Numbers of coordinates that the heads see."""
+        return self.projection.first.rank, self.projection.second.rank
+
+    @property
+    def frozen(self) -> int:
+        """Directions, the first ones, in which head g sees exactly what head h sees."""
+        return int(np.sum(self.projection.correlation == 1.0))
+
+    def points(self, step: float) -> int:
+        """Points of both heads' grids in log s."""
+        return max(self.first.points(step), self.second.points(step))
+
+    def arrays(self, kernel: Kernel, rank: int) -> tuple[Head, Head]:
+        """Both heads as the integrals take them."""
+        return (
+            head_arrays(kernel, self.projection.first, self.first.extent, rank),
+            head_arrays(kernel, self.projection.second, self.second.extent, rank),
+        )
+
+    def proposal(self) -> Proposal:
+        """N(mean, L Lᵀ) around where both heads respond, in coordinates (ξ_h, v)."""
+        # Linear maps from (ξ_h, v) to ξ_h and to ξ_g = ρ ξ_h + √(1−ρ²) v.
+        rho, (k, other) = self.projection.correlation, self.ranks
+        width = len(rho)
+        into_first, into_second = np.eye(k, k + other), np.zeros((other, k + other))
+        into_second[:, k:] = np.eye(other)
+        into_second[range(width), range(width)] = rho
+        into_second[range(width), range(k, k + width)] = np.sqrt(1 - rho**2)
+        # The design's precision, and what each kernel adds to it where it responds.
+        precision, shift = np.eye(k + other), np.zeros(k + other)
+        maps = zip((into_first, into_second), self.heads, self.projection.rotations, strict=True)
+        for into, item, rotation in maps:
+            precision = precision + into.T @ (rotation.T @ _excess(item.extent) @ rotation) @ into
+            shift = shift + into.T @ (rotation.T @ item.extent.shift)
+        return _gaussian(precision, shift)
+
+    def conditional(self) -> Conditional:
+        """Where v matters given ξ_h, for a Gauss–Hermite grid."""
+        rho, (k, other) = self.projection.correlation, self.ranks
+        width = len(rho)
+        scale, into = np.ones(other), np.zeros((other, k))
+        scale[:width] = np.sqrt(1 - rho**2)
+        into[range(width), range(width)] = rho
+        # The conditional Gaussian of v: precision I + S E S, mean by S (shift − E ρ ξ_h), with S =
+        # diag √(1−ρ²) and E what the kernel adds to the precision of ξ_g.
+        rotation = self.projection.rotations[1]
+        excess = rotation.T @ _excess(self.second.extent) @ rotation
+        covariance = np.linalg.inv(np.eye(other) + scale[:, None] * excess * scale)
+        pull = covariance * scale
+        root = np.linalg.cholesky(covariance)
+        root[:, self.frozen :] *= GRID_WIDEN
+        return Conditional(
+            pad(pull @ rotation.T @ self.second.extent.shift, LEAST_RANK),
+            pad(-pull @ excess @ into, LEAST_RANK, LEAST_RANK),
+            pad(root, LEAST_RANK, LEAST_RANK),
+            np.sum(np.log(np.diag(root))),
+        )
+
+    def mehler(self) -> Mehler:
+        """The joint density of the heads' coordinates, for canonical correlations below 1."""
+        rho = self.projection.correlation
+        gap = 1 - rho**2
+        return Mehler(
+            pad(rho / gap, LEAST_RANK),
+            pad(0.5 * rho**2 / gap, LEAST_RANK),
+            -0.5 * np.sum(np.log(gap)),
+        )
+
+
+def _excess(extent: Extent) -> Float[np.ndarray, "k k"]:
+    """What the kernel adds to the design's precision in the fitted region."""
+    values, vectors = np.linalg.eigh(extent.precision - np.eye(len(extent.shift)))
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+
+
+def _gaussian(precision: Float[np.ndarray, "p p"], shift: Float[np.ndarray, " p"]) -> Proposal:
+    covariance = np.linalg.inv(precision)
+    return Proposal(covariance @ shift, WIDEN * np.linalg.cholesky(covariance))
+
+
+class Identity:
+    """Names of problems that are equal to rounding, so that copies are computed once.
+
+    Everything the integrals depend on goes into the name: what the head sees of design, query and
+    target. Redundant views give one head and one pair a query; most frames give no copies.
+    """
+
+    def __init__(self, law: GaussianLaw, heads: Heads, queries: Float[np.ndarray, "Q d"]) -> None:
+        keys, frames = np.asarray(heads.of_keys), np.asarray(heads.frames)
+        self._cross = np.einsum("hdi,de,gej->hgij", keys, law.covariance, keys, optimize=True)
+        self._target = np.einsum("jd,hdi->hji", law.spread, keys, optimize=True)
+        self._query = np.einsum("qd,hdi->qhi", queries, frames)
+        self._bandwidth = np.asarray(heads.bandwidth)
+        self._singles: dict[tuple[int, int], bytes] = {}
+
+    def single(self, q: int, h: int) -> bytes:
+        """The name of head h at query q."""
+        if (q, h) not in self._singles:
+            self._singles[q, h] = self._name(
+                self._cross[h, h], self._target[h], self._query[q, h], self._bandwidth[h]
+            )
+        return self._singles[q, h]
+
+    def pair(self, q: int, h: int, g: int) -> bytes:
+        """The name of heads h and g at query q."""
+        return self.single(q, h) + self.single(q, g) + self._name(self._cross[h, g])
+
+    @staticmethod
+    def _name(*parts: np.ndarray) -> bytes:
+        # Adding 0 turns −0 into 0, which has other bytes.
+        return b"".join((np.round(part, DECIMALS) + 0.0).tobytes() for part in parts)

@@ -1,0 +1,110 @@
+"""The algebra of a pair of heads: its integrals from what happens where both kernels reach.
+
+Formulas and notation: :mod:`sims.theory.exact.laplace`. A pair adds to its heads' own curves only
+the :class:`Contractions` below, matrix products over the nodes for all (s, t) at once;
+:mod:`sims.theory.exact.pair_rules` takes them.
+"""
+
+from typing import NamedTuple, TypeVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sims.theory.arrays import Numbers
+from sims.theory.exact.laplace import Head, Regression, Setting, Single, relative
+
+
+class Pair(NamedTuple):
+    """A pair's integrals: signal and noise covariance (σ² = 1), and the defect."""
+
+    signal: Float[Numbers, "*R"]
+    noise: Float[Numbers, "*R"]
+    defect: Float[Numbers, "*R"]
+
+
+Terms = TypeVar("Terms", Single, Pair)
+"""What a rule gives of a head, or of a pair."""
+
+
+class Couple(NamedTuple):
+    """What every rule for pairs needs of two heads at one query.
+
+    Attributes:
+        heads: both, in canonical coordinates.
+        singles: their own integrals and curves, on one grid in log s each.
+        regression: the target given a joint node.
+    """
+
+    heads: tuple[Head, Head]
+    singles: tuple[Single, Single]
+    regression: Regression
+
+
+class Contractions(NamedTuple):
+    """Expectations over one key for all (s, t), (M_h, M_g), on a pair's nodes.
+
+    ``hit``, ``once`` stand for 1 − e^{−X} and X e^{−X}; the first letter is head h's, the second
+    head g's. A trailing m: times E[m | node] − c_h.
+    """
+
+    hit_hit: Float[Array, "M M"]
+    hit_once: Float[Array, "M M"]
+    once_hit: Float[Array, "M M"]
+    once_once: Float[Array, "M M"]
+    hit_once_m: Float[Array, "M M"]
+    once_hit_m: Float[Array, "M M"]
+    once_once_m: Float[Array, "M M"]
+
+    @classmethod
+    def cut(cls, total: Float[Array, "2M columns"]) -> "Contractions":
+        """The parts of ``[hit; once] @ [hit, once, hit m, once m, …]``, (2M, ≥ 4M)."""
+        m = total.shape[0] // 2
+        return cls(
+            total[:m, :m],
+            total[:m, m : 2 * m],
+            total[m:, :m],
+            total[m:, m : 2 * m],
+            total[:m, 3 * m : 4 * m],
+            total[m:, 2 * m : 3 * m],
+            total[m:, 3 * m : 4 * m],
+        )
+
+
+def pair_terms(
+    setting: Setting, singles: tuple[Single, Single], c: Contractions
+) -> tuple[Pair, Float[Numbers, "M M"]]:
+    """A pair's integrals; ``n ∬ ⟨K_h K_g (m − c_h)²⟩ φ^{n−1} ds dt`` is missing in ``signal``.
+
+    Returns:
+        The terms; and the weights Q (M_h, M_g) with which the missing part is
+        ``Σ_uv Q(u, v) E[X_h e^{−X_h} X_g e^{−X_g} (m − c_h)²]``.
+    """
+    (first, second), n, du = singles, setting.n, setting.weights()
+    # φ(s, t) = 1 − a_h − a_g + D. One key in both heads: n ∬ ⟨K_hK_g⟩ φ^{n−1} ds dt, the noise.
+    # (docs/theory.md, "Exact at every n")
+    log_phi = jnp.log1p(-jnp.clip(first.hit[:, None] + second.hit - c.hit_hit, 0.0, 1 - 1e-16))
+    area = du[:, None] * du
+    outer = n * area * jnp.exp((n - 1) * log_phi)
+    noise = jnp.sum(outer * c.once_once)
+
+    # One key a head: n(n−1) ∬ ⟨K_h (m − c_h)⟩⟨K_g (m − c_g)⟩ φ^{n−2} ds dt, with each bracket the
+    # head's own curve less what the other head's response takes off it.
+    shift = first.centre - second.centre
+    in_h = first.weight[:, None] - c.once_hit
+    in_g = second.weight - c.hit_once
+    m_h = (first.weighted - first.centre * first.weight)[:, None] - c.once_hit_m
+    m_g = (second.weighted - second.centre * second.weight) - c.hit_once_m - shift * c.hit_once
+    cross = n * (n - 1) * area * jnp.exp((n - 2) * log_phi)
+    signal = shift * jnp.sum(outer * c.once_once_m) + jnp.sum(cross * m_h * m_g)
+    both: Numbers = jnp.ones(())
+    if setting.compact:
+        # f̂ = G + c·1{S > 0} with G = Σ w (m − c): what the empty neighbourhoods add. E G = 0, so
+        # E[G_h 1{S_g > 0}] is −E[G_h 1{S_g = 0}]; u = ∞ is the last point of the grids.
+        # (docs/theory.md, "Exact at every n", empty neighbourhoods)
+        others_h = n * du @ (m_h[:, -1] * jnp.exp((n - 1) * log_phi[:, -1]))
+        others_g = n * du @ (m_g[-1] * jnp.exp((n - 1) * log_phi[-1]))
+        both = first.reach + second.reach + jnp.expm1(n * log_phi[-1, -1])
+        signal += first.centre * second.centre * (both - first.reach * second.reach)
+        signal -= second.centre * others_h + first.centre * others_g
+    gap = jnp.abs(noise + jnp.sum(cross * in_h * in_g) - both)
+    return Pair(signal, noise, relative(gap, jnp.maximum(both, 1e-3))), outer

@@ -1,0 +1,338 @@
+"""Refinement: the integrals of all heads and pairs, level by level, until accurate enough."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+import numpy as np
+from jaxtyping import Float
+
+from sims.problem import Heads
+from sims.problem.kernels import Kernel
+from sims.theory.exact import rules
+from sims.theory.exact.conditioning import GaussianLaw
+from sims.theory.exact.execution import MAX_POINTS, Job, merged
+from sims.theory.exact.items import HeadItem, Identity, PairItem, program_kernel
+from sims.theory.exact.laplace import CURVES, Setting, Single
+from sims.theory.exact.pairs import Pair, Terms
+from sims.theory.exact.solution import ERROR_FLOOR, Solution
+from sims.theory.exact.truncation import GRADING, pilot
+
+TAILS = {1: 1e-11, 2: 1e-9}
+"""Share of an integral left outside its range, by head dimension; 1e-7 above. Refinement does not
+see it, so it is part of every error."""
+DEFECTS = {1: 1e-8, 2: 1e-5}
+"""Defect that must be reached besides rtol, by head dimension; 1e-3 above."""
+SINGLE_SHARE = 0.1
+"""Single heads are cheap and enter every pair, so they are computed to this share of rtol."""
+CURVE_STEP = 0.4
+"""Step in log s by which grids are sized, at least: coarse levels then share their programs."""
+TINY = float(np.finfo(float).tiny)
+"""What a denominator is at least."""
+
+Item = TypeVar("Item", HeadItem, PairItem)
+
+
+def solve(
+    law: GaussianLaw,
+    heads: Heads,
+    n: int,
+    queries: Float[np.ndarray, "Q d"],
+    truth: Float[np.ndarray, " Q"],
+    rtol: float,
+    exchangeable: bool,
+    max_level: int,
+) -> Solution:
+    """All terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
+
+    Args:
+        law: of keys and target.
+        heads: their frames, kernel and bandwidths.
+        n: number of keys.
+        queries: x.
+        truth: m(x).
+        rtol: accuracy, see :func:`sims.theory.exact.exact_terms`.
+        exchangeable: whether head 0 and the pair (0, 1) stand for all.
+        max_level: the last level of nodes.
+    """
+    solution = Solution.blank(len(queries), heads.count)
+    if n == 1 and heads.kernel.support is None:
+        # f̂ = Y whatever the kernel: the only weight is 1.
+        solution.mean[:], solution.signal[:] = law.mean_and_variance()
+        solution.noise[:], solution.effective_keys[:] = 1.0, 1.0
+        solution.methods.add("closed form")
+        return solution
+    tail = TAILS.get(heads.width, 1e-7)
+    used = range(min(2, heads.count)) if exchangeable else range(heads.count)
+    identity = Identity(law, heads, queries)
+    views = {(q, h): law.project(heads, h, x) for q, x in enumerate(queries) for h in used}
+    singles: dict[bytes, HeadItem] = {}
+    for (q, h), head in views.items():
+        if identity.single(q, h) not in singles:
+            extent = pilot(heads.kernel, head, n, tail)
+            singles[identity.single(q, h)] = HeadItem(head, extent, float(truth[q]))
+    pairs: dict[bytes, PairItem] = {}
+    bandwidth = np.asarray(heads.bandwidth)
+    for q in range(len(queries)):
+        for h, g in combinations(used, 2):
+            if identity.pair(q, h, g) not in pairs:
+                # The narrower head first, within whose support the other has no edge.
+                a, b = sorted((h, g), key=lambda i: bandwidth[i])
+                pairs[identity.pair(q, h, g)] = PairItem(
+                    singles[identity.single(q, a)],
+                    singles[identity.single(q, b)],
+                    law.pair(views[q, a], views[q, b]),
+                )
+    refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
+    refinement.prepare(list(pairs.values()))
+    refinement.singles(list(singles.values()), SINGLE_SHARE * rtol)
+    refinement.pairs(list(pairs.values()), rtol)
+    for q in range(len(queries)):
+        for h in range(heads.count):
+            solution.put_head(q, h, singles[identity.single(q, 0 if exchangeable else h)])
+        for h, g in combinations(range(heads.count), 2):
+            item = pairs[identity.pair(q, *((0, 1) if exchangeable else (h, g)))]
+            solution.put_item(q, h, g, item)
+            solution.put_item(q, g, h, item)
+    return solution
+
+
+@dataclass
+class Refinement:
+    """Levels of nodes, run over what has not converged.
+
+    Attributes:
+        kernel: K, of all heads.
+        width: d_k.
+        tail: share of any integral outside its range.
+        n: number of keys.
+        law: of keys and target.
+        max_level: the last level.
+        methods: names of the rules used, added to.
+    """
+
+    kernel: Kernel
+    width: int
+    tail: float
+    n: int
+    law: GaussianLaw
+    max_level: int
+    methods: set[str]
+
+    @property
+    def defect(self) -> float:
+        """The largest defect that counts as converged."""
+        return DEFECTS.get(self.width, 1e-3)
+
+    @property
+    def compact(self) -> bool:
+        """Whether the kernel vanishes outside a ball."""
+        return self.kernel.support is not None
+
+    @property
+    def grading(self) -> int:
+        """Of the radii: those of a compact kernel crowd at its edge."""
+        return GRADING if self.compact else 1
+
+    @property
+    def size(self) -> float:
+        """A bound of |m|."""
+        return float(np.abs(self.law.amplitude).sum())
+
+    def singles(self, items: Sequence[HeadItem], rtol: float) -> None:
+        """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
+        for level in range(self.max_level + 1):
+            step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
+            sizes = {id(item): size for item, size in grids(active, step)}
+            for item, result, random in self._run_singles(active, sizes, step, level):
+                value, error = compare(result, random, item.value, self.tail)
+                item.value, item.error, item.level = value, error, level
+                floor = ERROR_FLOOR * self.size
+                scale = np.sqrt((item.mean - item.truth) ** 2 + max(value.signal, 0.0))
+                item.done = bool(
+                    item.mean_error <= rtol * scale + floor
+                    and error.signal <= rtol * value.signal + floor * self.size
+                    and error.noise <= rtol * value.noise
+                    and value.defect <= self.defect
+                )
+
+    def pairs(self, items: Sequence[PairItem], rtol: float) -> None:
+        """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
+        for level in range(self.max_level + 1):
+            step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
+            sized = grids(active, step)
+            curves = self._curves(sized, step, level)
+            groups = defaultdict(list)
+            for item, size in sized:
+                if all(id(head) in curves for head in item.heads):
+                    rule = self._rule(item, level, size)
+                    if rule is not None:
+                        groups[rule, item.ranks, item.frozen, size].append(item)
+            jobs = []
+            for (rule, _, _, size), members in groups.items():
+                self.methods.add(rule.name)
+                jobs.append((self._pair_job(rule, members, size, step, level, curves), members))
+            for job, members in jobs:
+                for item, result in zip(members, job.run(), strict=True):
+                    self._update_pair(item, result, job.rule.random, rtol)
+
+    def prepare(self, items: Sequence[PairItem]) -> None:
+        """Start compiling what pairs need first, beside the heads' own integrals."""
+        step, seen = rules.step_of(0, self.width), set()
+        for item, size in grids(items, step):
+            rule = self._rule(item, 0, size)
+            if rule is None or (rule, item.ranks, size) in seen:
+                continue
+            seen.add((rule, item.ranks, size))
+            blank = Single(*(np.zeros(size if f in CURVES else ()) for f in Single._fields))
+            curves = {id(head): (blank, False) for head in item.heads}
+            self._pair_job(rule, [item], size, step, 0, curves)
+
+    def _rule(self, item: PairItem, level: int, size: int) -> rules.LevelRule[Pair] | None:
+        """The first whose nodes are in reach."""
+        for rule in rules.rules_for_pair(
+            self.kernel, item.ranks, item.projection.correlation, item.concentric
+        ):
+            if rule.nodes(item.ranks, level, size, self.grading, item.frozen) is not None:
+                return rule
+        return None
+
+    def _pair_job(
+        self,
+        rule: rules.LevelRule[Pair],
+        members: Sequence[PairItem],
+        size: int,
+        step: float,
+        level: int,
+        curves: dict[int, tuple[Single, bool]],
+    ) -> Job:
+        """One rule over pairs of equal ranks and frozen directions, with their heads' curves."""
+        items = [
+            rule.pack(
+                item,
+                self.kernel,
+                self.law,
+                tuple(self._cut(*curves[id(head)], size, rule.random) for head in item.heads),
+            )
+            for item in members
+        ]
+        nodes = rule.nodes(members[0].ranks, level, size, self.grading, members[0].frozen)
+        assert nodes is not None  # by the choice of the rule
+        return Job(rule, self._setting(size, step), nodes, items)
+
+    def _setting(self, size: int, step: float) -> Setting:
+        kernel, n = program_kernel(self.kernel), np.asarray(float(self.n))
+        return Setting(kernel, size, np.asarray(step), n, self.law.phase)
+
+    def _update_pair(self, item: PairItem, result: Pair, random: bool, rtol: float) -> None:
+        value, error = compare(result, random, item.value, self.tail)
+        # Zero, up to the sign of its rounding, for a constant target.
+        scale = np.sqrt(max(item.first.signal * item.second.signal, TINY))
+        # Randomised points take over where a grid is exhausted: only if they do better.
+        if random and item.value is not None and item.error is not None:
+            before, after = (
+                max(float(e.signal) / scale, float(e.noise) / max(float(v.noise), TINY))
+                for e, v in ((item.error, item.value), (error, value))
+            )
+            if after > before:
+                return
+        item.value, item.error = value, error
+        item.done = bool(
+            error.signal <= rtol * scale + ERROR_FLOOR * self.size**2
+            and error.noise <= rtol * value.noise
+            and value.defect <= self.defect
+        )
+
+    def _curves(
+        self, sized: Sequence[tuple[PairItem, int]], step: float, level: int
+    ) -> dict[int, tuple[Single, bool]]:
+        """The heads' curves that these pairs need, on this level's grid in log s.
+
+        From nodes as fine as the heads' own accuracy took: their error is far below the pair's.
+        """
+        heads: dict[int, HeadItem] = {}
+        largest: dict[int, int] = defaultdict(int)
+        for item, size in sized:
+            for head in item.heads:
+                heads[id(head)] = head
+                largest[id(head)] = max(largest[id(head)], size)
+        groups = defaultdict(list)
+        for head in heads.values():
+            # A grid's accuracy was reached at head.level and no other; random points of a level
+            # beyond the pair's own would cost more than the pair.
+            random = rules.rule_for_single(head.head.rank).random
+            groups[min(head.level, level + 1) if random else head.level].append(head)
+        return {
+            id(head): (result, random)
+            for own, members in groups.items()
+            for head, result, random in self._run_singles(members, largest, step, own)
+        }
+
+    def _run_singles(
+        self, items: Sequence[HeadItem], sizes: dict[int, int], step: float, level: int
+    ) -> Iterator[tuple[HeadItem, Single, bool]]:
+        groups = defaultdict(list)
+        for item in items:
+            groups[item.head.rank, sizes[id(item)]].append(item)
+        jobs = []
+        for (rank, size), members in groups.items():
+            rule = rules.rule_for_single(rank)
+            nodes = rule.nodes((rank,), level, size, self.grading) if size <= MAX_POINTS else None
+            if nodes is not None:
+                self.methods.add(rule.name)
+                arrays = [rule.pack(item, self.kernel, self.law) for item in members]
+                jobs.append((Job(rule, self._setting(size, step), nodes, arrays), members))
+        for job, members in jobs:
+            for item, result in zip(members, job.run(), strict=True):
+                yield item, result, job.rule.random
+
+    def _cut(self, curve: Single, random: bool, size: int, spread: bool) -> Single:
+        """A head's curves on the first ``size`` points, with a copy a randomisation to ``spread``.
+
+        A compact kernel's last point is u = ∞ and stays.
+        """
+        index = np.arange(size)
+        if self.compact:
+            index[-1] = -1
+        cut = Single(*(leaf[..., index] if leaf.ndim == 1 + random else leaf for leaf in curve))
+        if spread and not random:
+            lead = rules.RANDOMISATIONS
+            cut = Single(*(np.broadcast_to(leaf, (lead, *np.shape(leaf))) for leaf in cut))
+        return cut
+
+
+def grids(items: Sequence[Item], step: float) -> list[tuple[Item, int]]:
+    """Items with the sizes of their grids in log s; few sizes, so that they share programs."""
+    sizes = merged([item.points(min(step, CURVE_STEP)) for item in items])
+    return list(zip(items, sizes, strict=True))
+
+
+def compare(
+    result: Terms, random: bool, previous: Terms | None, tail: float
+) -> tuple[Terms, Terms]:
+    """Value and error: three standard errors over randomisations, or against the level before."""
+    kind = type(result)
+    if random:
+        value = kind(*(leaf.mean(axis=0) for leaf in result))
+        root = np.sqrt(len(result[0]))
+        spread = [3 * leaf.std(axis=0, ddof=1) / root for leaf in result]
+    elif previous is None:
+        value, spread = result, [np.full_like(leaf, np.inf) for leaf in result]
+    else:
+        # Curves live on grids that differ between levels; only numbers are compared.
+        value = result
+        spread = [
+            np.abs(new - old) if np.ndim(new) == 0 else np.zeros_like(new)
+            for new, old in zip(result, previous, strict=True)
+        ]
+    # What refinement does not see: the tails left out, and what the check m ≡ 1 reveals.
+    unseen = 2 * tail + value.defect
+    error = kind(*(e + unseen * np.abs(leaf) for e, leaf in zip(spread, value, strict=True)))
+    if isinstance(value, Single):
+        # A ratio of two integrals: tails shift it by the target's spread among the keys attended
+        # to, about √(signal/noise), and not at all where the target is constant.
+        ratio = np.sqrt(np.maximum(value.signal, 0.0) / np.maximum(value.noise, TINY))
+        error = error._replace(centre=error.centre + unseen * (ratio - np.abs(value.centre)))
+    return value, error

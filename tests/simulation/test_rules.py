@@ -1,0 +1,149 @@
+"""Weight rules that see all keys at once, against plain NumPy on the same draws."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from optax.projections import projection_simplex
+
+from sims import terms
+from sims.errors import InputError
+from sims.problem import Heads
+from sims.problem.kernels import gaussian_log
+from sims.simulation import Tuning, estimate, nw_weights
+from sims.simulation.sums import streamed_sums
+from sims.theory import predict
+from sims.weights import RULES, WeightRule
+from tests.simulation.conftest import frames
+from tests.simulation.reference import assert_close, reference
+
+SPARSEMAX = WeightRule("sparsemax", gaussian_log, projection_simplex)
+SMALL = {"replicates_per_batch": 6, "precision": "float64"}
+
+
+def distance(q, k, b):
+    return -((q - k) ** 2).sum(-1) / (2 * b**2)
+
+
+def simplex(z):
+    """The projection by its definition ``(z − τ)₊`` with τ from bisection, over the last axis."""
+    low, high = z.max(-1, keepdims=True) - 1, z.max(-1, keepdims=True)
+    for _ in range(100):
+        middle = (low + high) / 2
+        over = np.maximum(z - middle, 0).sum(-1, keepdims=True) > 1
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return np.maximum(z - high, 0)
+
+
+CASES = {
+    "sparsemax": (SPARSEMAX, lambda q, k, b: simplex(distance(q, k, b))),
+    # Negative weights, whose sum is not 1.
+    "signed": (
+        WeightRule("signed", gaussian_log, lambda z: (z - jnp.mean(z)) / 10),
+        lambda q, k, b: (lambda z: (z - z.mean(-1, keepdims=True)) / 10)(distance(q, k, b)),
+    ),
+    # Most queries have no key in reach.
+    "near": (
+        WeightRule("near", gaussian_log, lambda z: jnp.where(z > -0.02, 0.3, 0.0)),
+        lambda q, k, b: np.where(distance(q, k, b) > -0.02, 0.3, 0.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_equals_plain_numpy(make, name):
+    rule, weigh = CASES[name]
+    task, heads, queries = make()
+    heads = Heads(heads.frames, rule, [0.5, 0.8, 1.1], frames(3, 4, 2, seed=8))
+    result = estimate(task, heads, 37, queries, 11, batches=2, **SMALL)
+    assert_close(result, reference(task, heads, 37, queries, 11, 2, 6, weigh), 1e-11)
+    empty = float(result["empty_rate"].mean())
+    assert 0 < empty < 1 if name == "near" else empty == 0
+
+
+def test_more_keys_than_a_block_of_draws(make):
+    task, heads, queries = make(heads=2, count=2)
+    heads = Heads(heads.frames, SPARSEMAX, 0.1)
+    run = {"batches": 2, "replicates_per_batch": 2, "precision": "float64"}
+    result = estimate(task, heads, 9001, queries, 5, **run)
+    weigh = CASES["sparsemax"][1]
+    assert_close(result, reference(task, heads, 9001, queries, 5, 2, 2, weigh), 1e-11)
+
+
+def test_mcse_resume_groups_and_stopping(make):
+    task, heads, queries = make()
+    problem = (task, Heads(heads.frames, SPARSEMAX, 0.7), 40, queries, 2)
+    run = {"batches": 6, **SMALL}
+    whole = estimate(*problem, **run)
+    error = whole["mse"].values.std(ddof=1) / np.sqrt(6)
+    assert float(whole["mse_mcse"]) == pytest.approx(error, rel=1e-12)
+    short = estimate(*problem, **(run | {"batches": 2}))
+    xr.testing.assert_identical(estimate(*problem, **run, resume=short), whole)
+    other = (task, Heads(heads.frames, CASES["near"][0], 0.7), 40, queries, 2)
+    with pytest.raises(InputError, match="resume"):
+        estimate(*other, **run, resume=short)
+    tuning = Tuning(query_group=2, replicates_at_once=3)
+    groups = estimate(*problem, **run, tuning=tuning)
+    assert_close(groups, {name: whole[name].values for name in ("mse", "noise_covariance")})
+    precise = estimate(*problem, **(run | {"batches": 2}), rel_mcse=0.2)
+    assert precise.attrs["stopped"] == "precision"
+    assert all(
+        float(terms.mcse(precise[name])) <= 0.2 * abs(float(precise[name].mean()))
+        for name in ("mse", "variance", "mean_head_mse")
+    )
+
+
+def test_float32_agrees_with_float64_weights(make):
+    """On its own draws, the noise covariance of one replicate is that of its own weights."""
+    task, heads, queries = make()
+    heads = Heads(heads.frames, SPARSEMAX, 0.7)
+    runs = [
+        estimate(task, heads, 60, queries, 3, batches=24, replicates_per_batch=8, precision=p)
+        for p in ("float32", "float64")
+    ]
+    for name in ("noise_variance", "mse"):
+        single, double = (run[name] for run in runs)
+        joint = np.hypot(terms.mcse(single), terms.mcse(double))
+        assert abs(single.mean() - double.mean()) <= 5 * joint, name
+
+
+def test_weights_of_the_registry():
+    """Sparsemax attention ``argmin ‖w − ⟨q, k⟩/b²‖`` over the simplex."""
+    rng = np.random.default_rng(0)
+    heads = Heads(rng.normal(size=(2, 4, 2)), "sparsemax", [0.9, 1.5])
+    assert heads.rule is RULES["sparsemax"]
+    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
+    weights = np.asarray(nw_weights(heads, x, keys))
+    for h, b in enumerate((0.9, 1.5)):
+        frame = np.asarray(heads.frames[h])
+        expected = simplex((keys @ frame) @ (x @ frame) / b**2)
+        np.testing.assert_allclose(weights[h], expected, atol=1e-12)
+    assert (weights == 0).any()
+
+
+def test_what_needs_a_kernel_says_so(make):
+    task, heads, queries = make()
+    problem = (task, Heads(heads.frames, SPARSEMAX, 0.7), 40, queries)
+    for order in ("first", "exact"):
+        with pytest.raises(InputError, match=r"heads.kernel: got 'weight rule sparsemax'"):
+            predict(*problem, order=order)
+    with pytest.raises(InputError, match="control_variate"):
+        estimate(*problem, 0, control_variate=True)
+    with pytest.raises(InputError, match="kernel_sums"):
+        estimate(*problem, 0, tuning=Tuning(kernel_sums=streamed_sums))
+
+
+@pytest.mark.parametrize(
+    ("scores", "weights", "message"),
+    [
+        (gaussian_log, lambda z: z[:-1], r"weights: got 'shape \(6,\)'"),
+        (gaussian_log, lambda z: jnp.log(z - 10), "weights: got 'NaN"),
+        (gaussian_log, lambda z: np.sort(z), "weights: got 'TracerArrayConversionError'"),
+        (lambda q, k: q, projection_simplex, "scores: got 'TypeError'"),
+        (lambda q, k, b: (q - k) / b, projection_simplex, "scores: got 'shape"),
+    ],
+)
+def test_a_rule_of_ones_own_is_what_it_says(scores, weights, message):
+    with pytest.raises(InputError, match=message) as caught:
+        Heads(jnp.eye(3)[None, :, :2], WeightRule("mine", scores, weights), 0.7)
+    assert "\n" not in str(caught.value)
