@@ -89,9 +89,11 @@ def _parts_of_object(value: Any, seen: set[int]) -> Iterator[bytes]:
     elif callable(getattr(value, "__wrapped__", None)):  # a jitted function, a cached one
         yield from _parts(value.__wrapped__, seen)
     elif isinstance(value, types.BuiltinFunctionType | np.ufunc) or (
-        callable(value) and _installed_object(value)
+        callable(value) and _installed_object(value) and hasattr(value, "__name__")
     ):
         yield f"installed {getattr(value, '__module__', '')}.{value.__name__}".encode()
+    elif name := _installed_name(value):
+        yield f"installed {name}".encode()
     elif hasattr(value, "__dict__"):
         yield from _parts(type(value), seen)
         yield from _parts(vars(value), seen)
@@ -148,3 +150,13 @@ def _installed(file: str | None) -> bool:
 def _installed_object(value: Any) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
     return _installed(getattr(module, "__file__", None)) and module is not sys.modules["__main__"]
+
+
+def _installed_name(value: Any) -> str | None:
+    """Where an object without a name of its own, such as SciPy's norm, stands when installed."""
+    home = type(value).__module__
+    module = sys.modules.get(home)
+    if module is None or not _installed_object(type(value)):
+        return None
+    names = [name for name, member in vars(module).items() if member is value]
+    return f"{home}.{names[0]}" if names else None
