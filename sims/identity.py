@@ -15,7 +15,6 @@ import sysconfig
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ _INSTALLED = tuple(
 """Folders whose code is known by name: this package's, the interpreter's and installed ones'."""
 
 
-def digest(*values: Any) -> str:
+def digest(*values: object) -> str:
     """Sixteen hexadecimal digits that differ wherever the values do.
 
     Args:
@@ -48,7 +47,7 @@ def digest(*values: Any) -> str:
     return whole.hexdigest()[:16]
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _parts(value: object, seen: set[int]) -> Iterator[bytes]:
     if value is None or value is ... or isinstance(value, _PLAIN):
         yield f"{type(value).__name__} {value!r}".encode()
     elif isinstance(value, Mapping):
@@ -66,7 +65,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield from _parts_of_object(value, seen | {id(value)})
 
 
-def _parts_of_object(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _parts_of_object(value: object, seen: set[int]) -> Iterator[bytes]:
     if isinstance(value, types.ModuleType):
         yield f"module {value.__name__}".encode()
         if not _installed(getattr(value, "__file__", None)):
@@ -147,12 +146,12 @@ def _installed(file: str | None) -> bool:
     return file is None or file.startswith(("<frozen", *_INSTALLED))
 
 
-def _installed_object(value: Any) -> bool:
+def _installed_object(value: object) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
     return _installed(getattr(module, "__file__", None)) and module is not sys.modules["__main__"]
 
 
-def _installed_name(value: Any) -> str | None:
+def _installed_name(value: object) -> str | None:
     """Where an object without a name of its own, such as SciPy's norm, stands when installed."""
     home = type(value).__module__
     module = sys.modules.get(home)
