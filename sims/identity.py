@@ -86,7 +86,7 @@ def _parts_of_object(value: object, seen: set[int]) -> Iterator[bytes]:
         for field in dataclasses.fields(value):
             yield from _parts((field.name, getattr(value, field.name, None)), seen)
     elif callable(getattr(value, "__wrapped__", None)):  # a jitted function, a cached one
-        yield from _parts(value.__wrapped__, seen)
+        yield from _parts(getattr(value, "__wrapped__", None), seen)
     elif isinstance(value, types.BuiltinFunctionType | np.ufunc) or (
         callable(value) and _installed_object(value) and hasattr(value, "__name__")
     ):

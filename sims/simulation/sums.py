@@ -70,7 +70,7 @@ def streamed_sums(
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array | float = UNIT,
+    bandwidth: Array = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
@@ -99,7 +99,7 @@ def block_sums(
     anchor: Float[Array, "q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array | float = UNIT,
+    bandwidth: Array = UNIT,
     centres: Float[Array, "q H"] | None = None,
 ) -> tuple[
     Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"], Float[Array, "q H H"] | None
