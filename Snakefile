@@ -136,6 +136,7 @@ rule report:
         figures=expand(OUT + "/{name}/figure.png", name=NAMES),
         captions=expand(OUT + "/{name}/caption.md", name=NAMES),
         files=expand("experiments/{name}/experiment.yaml", name=NAMES),
+        papers=sorted(map(str, Path("papers").glob("*.yaml"))),
         code=files("report"),
     output:
         f"{OUT}/report.html",

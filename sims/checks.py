@@ -64,20 +64,20 @@ def check_count(field: str, value: int, least: int = 1) -> None:
         raise InputError(field, value, f"an integer >= {least}")
 
 
-def check_covariance(field: str, matrix: np.ndarray | Array) -> None:
+def check_covariance(field: str, matrix: Array) -> None:
     """Raise InputError unless a matrix is square, finite, symmetric, positive semidefinite."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InputError(field, matrix.shape, "a square matrix (d, d)")
     check_finite(field, matrix)
     if is_concrete(matrix):
-        matrix = np.asarray(matrix)
+        known = np.asarray(matrix)
         # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
-        scale = max(np.abs(matrix).max(), np.finfo(float).tiny)
-        asymmetry = np.abs(matrix - matrix.T).max()
+        scale = max(np.abs(known).max(), np.finfo(float).tiny)
+        asymmetry = np.abs(known - known.T).max()
         if asymmetry > 1e-10 * scale:
             raise InputError(field, f"asymmetry {asymmetry:.3g}", "symmetric")
-        smallest = np.linalg.eigvalsh(matrix)[0]
-        if smallest < -1e-10 * scale * len(matrix):
+        smallest = np.linalg.eigvalsh(known)[0]
+        if smallest < -1e-10 * scale * len(known):
             allowed = "positive semidefinite (no eigenvalue below 0)"
             raise InputError(field, f"eigenvalue {smallest:.6g}", allowed)
 

@@ -15,7 +15,6 @@ import sysconfig
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ _INSTALLED = tuple(
 """Folders whose code is known by name: this package's, the interpreter's and installed ones'."""
 
 
-def digest(*values: Any) -> str:
+def digest(*values: object) -> str:
     """Sixteen hexadecimal digits that differ wherever the values do.
 
     Args:
@@ -48,7 +47,7 @@ def digest(*values: Any) -> str:
     return whole.hexdigest()[:16]
 
 
-def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _parts(value: object, seen: set[int]) -> Iterator[bytes]:
     if value is None or value is ... or isinstance(value, _PLAIN):
         yield f"{type(value).__name__} {value!r}".encode()
     elif isinstance(value, Mapping):
@@ -66,7 +65,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[bytes]:
         yield from _parts_of_object(value, seen | {id(value)})
 
 
-def _parts_of_object(value: Any, seen: set[int]) -> Iterator[bytes]:
+def _parts_of_object(value: object, seen: set[int]) -> Iterator[bytes]:
     if isinstance(value, types.ModuleType):
         yield f"module {value.__name__}".encode()
         if not _installed(getattr(value, "__file__", None)):
@@ -87,11 +86,13 @@ def _parts_of_object(value: Any, seen: set[int]) -> Iterator[bytes]:
         for field in dataclasses.fields(value):
             yield from _parts((field.name, getattr(value, field.name, None)), seen)
     elif callable(getattr(value, "__wrapped__", None)):  # a jitted function, a cached one
-        yield from _parts(value.__wrapped__, seen)
+        yield from _parts(getattr(value, "__wrapped__", None), seen)
     elif isinstance(value, types.BuiltinFunctionType | np.ufunc) or (
-        callable(value) and _installed_object(value)
+        callable(value) and _installed_object(value) and hasattr(value, "__name__")
     ):
         yield f"installed {getattr(value, '__module__', '')}.{value.__name__}".encode()
+    elif name := _installed_name(value):
+        yield f"installed {name}".encode()
     elif hasattr(value, "__dict__"):
         yield from _parts(type(value), seen)
         yield from _parts(vars(value), seen)
@@ -145,6 +146,16 @@ def _installed(file: str | None) -> bool:
     return file is None or file.startswith(("<frozen", *_INSTALLED))
 
 
-def _installed_object(value: Any) -> bool:
+def _installed_object(value: object) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
     return _installed(getattr(module, "__file__", None)) and module is not sys.modules["__main__"]
+
+
+def _installed_name(value: object) -> str | None:
+    """Where an object without a name of its own, such as SciPy's norm, stands when installed."""
+    home = type(value).__module__
+    module = sys.modules.get(home)
+    if module is None or not _installed_object(type(value)):
+        return None
+    names = [name for name, member in vars(module).items() if member is value]
+    return f"{home}.{names[0]}" if names else None

@@ -18,7 +18,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def parse(model: type[Model], data: Any, where: str) -> Model:
+def parse(model: type[Model], data: object, where: str) -> Model:
     """Validate data against a model.
 
     Raises:

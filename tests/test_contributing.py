@@ -82,7 +82,13 @@ def agree(said: str) -> None:
 
 
 def test_nothing_registered(copy):
-    agree(python(copy, "-c", SCRIPTS[1]))
+    """A kernel and a design of one's own, then a weight rule, then a replicate function."""
+    by_both, by_rule, by_driver = python(copy, "-c", "\n".join(SCRIPTS[1:])).splitlines()
+    agree(by_both)
+    for line in (by_rule, by_driver):
+        value, error = map(float, re.findall(r"\d+\.\d+", line))
+        assert 0 < error < value
+    assert by_driver.endswith("precision")
 
 
 def test_target_and_kernel(copy):

@@ -53,6 +53,14 @@ def test_arrays_are_told_apart_by_value_shape_and_type():
     assert digest(np.zeros(2)) == digest(np.zeros(2))
 
 
+def test_installed_objects_are_known_by_where_they_stand():
+    from scipy.stats import gamma, norm
+
+    assert digest(norm) != digest(gamma)
+    assert digest(lambda u: norm.ppf(u)) != digest(lambda u: gamma.ppf(u))
+    assert digest(np.poly1d([1, 2])) != digest(np.poly1d([1, 3]))
+
+
 def test_what_cannot_be_known_is_refused():
     with pytest.raises(InputError, match="identity"):
         digest(memoryview(b""))

@@ -10,9 +10,9 @@ import yaml
 from sims.errors import InputError
 from sims.papers import MAIN, PAPERS, PaperClaim, claim_of, paper_of, papers
 from sims.study.code import FIDELITIES
-from sims.study.experiment import load_experiment
+from sims.study.experiment import EXPERIMENTS, load_experiment
 from sims.study.schema import ExperimentSpec
-from sims.validation import parse
+from sims.validation import parse, read_yaml
 
 OTHER = "2601.22766"
 PAPER = {
@@ -127,7 +127,7 @@ def test_ledger_report_and_contract_start_without_jax():
         "import sys, sims.report, sims.papers, sims.judgement\n"
         "from sims.study.contract import contract\n"
         "from sims.study.experiment import load_experiment\n"
-        "contract(load_experiment('experiments/angles', 'smoke'))\n"
+        "contract(load_experiment('decomposition', 'smoke'))\n"
         "sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,17 +1,14 @@
-"""Captions, numbers for people, formulas, and the figures' marks."""
+"""Captions, numbers for people, and formulas."""
 
 import hashlib
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from html import unescape
 
-import numpy as np
 import pytest
 import xarray as xr
 
-from sims import figures, formulas
+from sims import formulas
 from sims.errors import InputError
 from sims.judgement import Verdict, write_verdicts
 from sims.judgement.grouping import by_paper
@@ -19,6 +16,7 @@ from sims.papers import MAIN, PaperClaim, papers
 from sims.report import page, render_caption, write_overview
 from sims.report.seeds import other_seeds
 from sims.report.text import environment, significant
+from sims.study.experiment import load_experiment
 from sims.study.results import Results
 
 VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
@@ -163,40 +161,3 @@ def test_page_shows_an_experiment_with_its_design(tmp_path, monkeypatch):
     assert 'src="decomposition.png"' in text
     assert "<dt>xla flags</dt><dd>none</dd>" in text
     assert "where" not in text.split("Provenance")[-1]
-
-
-def test_every_simulated_point_has_its_error_bar():
-    _, axes = figures.panels(1, 2)
-    figures.simulated(axes[0, 0], [1, 2, 3], [1, 2, 3], [0.1, 1e-9, 0.2])
-    (container,) = axes[0, 0].containers
-    _, caps, (bars,) = container.lines
-    assert len(caps) == 2
-    np.testing.assert_allclose(bars.get_segments()[0][:, 1], [1 - 0.2, 1 + 0.2])
-    figures.letters(axes.flat)
-    assert [ax.get_title(loc="left") for ax in axes.flat] == ["a", "b"]
-
-
-def test_the_palette_is_seaborns():
-    import seaborn as sns
-
-    assert sns.color_palette("colorblind").as_hex() == list(figures.PALETTE)
-
-
-def test_judging_starts_without_matplotlib():
-    heavy = "{'matplotlib', 'seaborn'}"
-    code = f"import sys; from sims import figures; sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_files_are_the_same_bytes_and_whole(tmp_path):
-    def draw(name):
-        with figures.style():
-            drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
-            figures.theory(axes[0, 0], [1, 10, 100], [1, 2, 3])
-            figures.log_axes(axes[0, 0], x=True, plain=True)
-            figures.key(axes[0, 0], ["theory"])
-        figures.save(drawing, tmp_path / name)
-        return [(tmp_path / name).with_suffix(s).read_bytes() for s in (".pdf", ".png")]
-
-    assert draw("one.pdf") == draw("two.pdf")
-    assert len(list(tmp_path.iterdir())) == 4

@@ -1,10 +1,9 @@
 """Error against H: budget growing beside budget fixed, a curve a kind of heads."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from matplotlib.axes import Axes
+import pandas as pd
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -34,38 +33,42 @@ def numbers(results: Results) -> dict[str, Any]:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    by_regime = {verdict.regime: verdict for verdict in verdicts}
     errors = Errors(results)
     drawing, axes = figures.panels(1, 2, height=2.9, width=figures.PAGE, sharey=True)
     growing, fixed = axes[0]
-    _panel(growing, errors, errors.growing)
-    _panel(fixed, errors, errors.fixed)
+    for ax, of, regime in (
+        (growing, errors.growing, "growing D, diverse heads"),
+        (fixed, errors.fixed, "fixed D, diverse against aligned"),
+    ):
+        table = errors_of(errors, [e for kind in KINDS for e in of(kind)])
+        # One head is one point, drawn once.
+        points = table[(table["count"] > 1) | (table["heads"] == KINDS[ALIGNED])]
+        figures.curve(
+            ax, points.rename(columns={"simulation": "MSE"}),
+            table.rename(columns={"theory": "MSE"}), "count", "MSE", error="mcse", hue="heads",
+            log="x", verdict=by_regime[regime],
+            labels={"title": "heads", "loc": "upper right"} if ax is fixed else None,
+        )  # fmt: skip
+        ax.set_xticks([], minor=True)
     counts = [e.heads for e in errors.growing(DIVERSE)]
     growing.set_xticks(counts, [f"{h}\n{h * WIDTH}" for h in counts])
     splits = errors.fixed(DIVERSE)
     fixed.set_xticks([e.heads for e in splits], [f"{e.heads}\n{e.width}" for e in splits])
-    growing.set(ylabel="MSE", xlabel="number of heads $H$\nbudget $D = 4H$")
-    fixed.set(xlabel="number of heads $H$\nhead width $d_k = 16/H$")
+    growing.set(xlabel="number of heads $H$\nbudget $D = 4H$")
+    fixed.set(xlabel="number of heads $H$\nhead width $d_k = 16/H$", ylabel="")
     growing.set_title("budget grows ($d_k$ = 4)")
     fixed.set_title("budget fixed ($D$ = 16)")
-    drawn = [i for i, kind in enumerate(KINDS) if len(errors.fixed(kind)) > 1]
-    figures.key(
-        fixed, [list(KINDS.values())[i] for i in drawn], [figures.PALETTE[i] for i in drawn],
-        [figures.MARKERS[i] for i in drawn], title="heads", loc="upper right",
-    )  # fmt: skip
+    figures.note(fixed, f"bars ± {figures.BAR:g} MCSE")
     figures.letters(axes.flat)
     return drawing
 
 
-def _panel(ax: Axes, errors: Errors, of: Callable[[float], list[Ensemble]]) -> None:
-    for kind, color, marker in zip(KINDS, figures.PALETTE, figures.MARKERS, strict=False):
-        ensembles = of(kind)
-        if len(ensembles) < 2:
-            continue
-        heads = np.array([e.heads for e in ensembles], float)
-        figures.theory(ax, heads, [errors.predicted(e) for e in ensembles], color)
-        value, error = np.array([mean_and_error(errors.batches[e]) for e in ensembles]).T
-        # One head is one point, drawn once.
-        first = 0 if kind == ALIGNED else int(heads[0] == 1)
-        figures.simulated(ax, heads[first:], value[first:], error[first:], color, marker)
-    figures.log_axes(ax, x=True)
-    ax.set_xticks([], minor=True)
+def errors_of(errors: Errors, ensembles: Sequence[Ensemble]) -> pd.DataFrame:
+    """Errors of these ensembles by simulation, with their MCSE, and by first-order theory."""
+    rows = [
+        (KINDS[e.correlation], e.heads, *mean_and_error(errors.batches[e]), errors.predicted(e))
+        for e in ensembles
+    ]
+    frame = pd.DataFrame(rows, columns=["heads", "count", "simulation", "mcse", "theory"])
+    return frame.assign(heads=pd.Categorical(frame["heads"], list(KINDS.values())))

@@ -12,7 +12,7 @@ from sims.study.results import Results
 
 POINT = "splits"
 TEMPERATURES = ("fixed", "transformer", "tuned")
-"""Fixed bandwidth; b² in proportion to √d_k, as a Transformer's temperature; re-tuned at every n."""
+"""The bandwidth is fixed, has b² in proportion to √d_k, or is re-tuned at every n."""
 TARGETS = ("smooth", "rough")
 BUDGET = 24
 """D of the curves d_k*(n)."""
@@ -225,7 +225,7 @@ def widths_of_law(widths: xr.DataArray, results: Results) -> list[Effect]:
 
 
 def slopes(optimum: xr.DataArray) -> list[Effect]:
-    """Slope of log H* on log D by theory, less 1, by family and n; NaN where a minimum is missing."""
+    """Theory's slope of log H* on log D, less 1, by family and n; NaN if a minimum is missing."""
     out = []
     for family, n in product(TARGETS, SIZES):
         width = optimum.sel(family=family).sel(dense_n=n, method="nearest")

@@ -1,92 +1,121 @@
 """Noise correlation and variance kept against the angle between heads' subspaces."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sims.results import Results
+from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mean_and_error
+from sims.estimates import Batches, mean_and_error
 from sims.judgement import Verdict
+from sims.study.results import Results
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .effects import (
+    ANGLE,
+    KERNEL,
+    averaged,
+    compared,
+    curves,
+    gap_to_exact,
+    gap_to_law,
+    noise_correlation,
+    query_error,
+    variance_kept,
+)
 
-KERNEL, WIDTH = "heads.kernel", "heads.width"
-ANGLE, BANDWIDTH = "heads.frames.angle", "heads.bandwidth"
-FEW = "queries.count"
-"""Coordinate of the points that exact theory covers."""
-Terms = Mapping[str, np.ndarray]
-
-
-def noise_correlation(terms: Terms) -> np.ndarray:
-    """Of two heads: a ratio of averages over queries, as the law is."""
-    return terms["cross_noise_covariance"] / terms["noise_variance"]
-
-
-def variance_kept(terms: Terms) -> np.ndarray:
-    """Share of a head's variance that the ensemble keeps."""
-    return terms["ensemble_variance"] / terms["variance"]
+Statistic = Callable[[Batches], np.ndarray]
+KERNELS = ("gaussian", "softmax")
 
 
-def table(results: Results, statistic: Callable[[Terms], np.ndarray], few: bool) -> pd.DataFrame:
-    """A statistic by both roads at the points of equal angles, of few queries or of many."""
+def numbers(results: Results) -> dict[str, Any]:
+    """Numbers that the caption quotes."""
+    many, few = averaged(results), compared(results)
+    laws = {name: float(results.prediction(name)["law"]) for name in many}
+    estimates = [mean_and_error(results.pseudovalues(name, noise_correlation)) for name in many]
+    gaps = {
+        f"gap_{kernel}": max(
+            abs(gap_to_law(results, name).value)
+            for name in many
+            if results.coordinates[name][KERNEL] == kernel
+        )
+        for kernel in KERNELS
+    }
+    problem = results.problems[many[0]]
+    return gaps | {
+        "query_error": max(query_error(results.prediction(p)) / law for p, law in laws.items()),
+        "mcse": max(error / value for value, error in estimates),
+        "gap_exact": max(abs(gap_to_exact(results, name).value) for name in few),
+        "few": results.problems[few[0]]["queries"]["count"],
+        "least_keys": min(float(results.prediction(name)["n_eff"].mean()) for name in many),
+        "queries": problem["queries"]["count"],
+        "n": problem["n"],
+        "scale": problem["queries"]["scale"],
+    }
+
+
+def table(
+    results: Results, points: Sequence[str], statistic: Statistic, order: str
+) -> pd.DataFrame:
+    """A statistic at these points by simulation, with its MCSE, and by theory of that order."""
     rows = []
-    for name, at in results.points.items():
-        if (FEW in at) != few or not np.isscalar(at[ANGLE]):
-            continue
-        theory = results.theory[name]
+    for name in points:
+        theory = results.prediction(name, order)
         value, error = mean_and_error(results.pseudovalues(name, statistic))
         predicted = float(statistic({str(k): v.values for k, v in theory.items()}))
-        width = f"$d_k$ = {at[WIDTH]}"
-        rows.append((name, at[KERNEL], at[BANDWIDTH], width, at[ANGLE], value, error, predicted))
-    columns = ["name", KERNEL, BANDWIDTH, "heads", "angle", "simulation", "mcse", "theory"]
-    frame = pd.DataFrame(rows, columns=columns)
-    widths = sorted({at[WIDTH] for at in results.points.values()})
-    # A width has its colour in every panel.
-    return frame.assign(heads=pd.Categorical(frame["heads"], [f"$d_k$ = {w}" for w in widths]))
+        rows.append((name, results.number(name, ANGLE), value, error, predicted))
+    frame = pd.DataFrame(rows, columns=["name", "angle", "simulation", "mcse", "theory"])
+    return _by_width(results, frame)
 
 
-def law(results: Results, rows: pd.DataFrame) -> pd.DataFrame:
-    """The angle law's dense curve for each width of these points."""
-    parts = []
-    for heads, part in rows.groupby("heads", observed=True):
-        curve = results.theory[part["name"].iloc[0]]["law_curve"]
-        parts.append(pd.DataFrame({"angle": curve["angle"], "value": curve, "heads": heads}))
-    return pd.concat(parts).astype({"heads": rows["heads"].dtype})
+def law(results: Results, points: Sequence[str]) -> pd.DataFrame:
+    """The angle law's dense curve, from each of these points."""
+    curves = {name: results.prediction(name)["law_curve"] for name in points}
+    parts = [
+        pd.DataFrame({"name": name, "angle": curve["curve_angle"], "value": curve})
+        for name, curve in curves.items()
+    ]
+    return _by_width(results, pd.concat(parts))
 
 
-def figure(results: Results, verdicts: list[Verdict]) -> Figure:
+def _by_width(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
+    """With a column ``heads``, whose levels have their colours in every panel."""
+    widths = {name: results.number(name, "heads.width") for name in results.points}
+    levels = [f"$d_k$ = {width:g}" for width in sorted(set(widths.values()))]
+    own = [f"$d_k$ = {widths[name]:g}" for name in frame["name"]]
+    return frame.assign(heads=pd.Categorical(own, levels))
+
+
+def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts}
-    correlation = table(results, noise_correlation, few=False)
+    settings: dict[tuple[str, float], list[list[str]]] = {}
+    for (kernel, bandwidth, _), points in curves(results).items():
+        settings.setdefault((kernel, bandwidth), []).append(points)
     drawing, axes = figures.panels(2, 3, width=figures.PAGE, height=4.4)
-    settings = correlation.groupby([KERNEL, BANDWIDTH], sort=True)
-    for ax, ((kernel, bandwidth), rows) in zip(axes[0], settings, strict=True):
+    for ax, ((kernel, bandwidth), lines) in zip(axes[0], settings.items(), strict=True):
         claim = claims[f"{kernel} kernel"]
+        rows = table(results, list(chain(*lines)), noise_correlation, "first")
         figures.curve(
-            ax, rows.rename(columns={"simulation": "value"}), law(results, rows), "angle", "value",
+            ax, rows.rename(columns={"simulation": "value"}),
+            law(results, [line[0] for line in lines]), "angle", "value",
             error="mcse", hue="heads", margin=claim.margin, verdict=claim,
             labels={"loc": "lower left"} if ax is axes[0, 1] else None,
         )  # fmt: skip
         at = f"$b$ = {bandwidth:g}" if kernel == "gaussian" else f"$s$ = {bandwidth**2:.2f}"
         ax.set_title(f"{kernel}, {at}")
         ax.set_ylabel("noise correlation")
-    exact = table(results, noise_correlation, few=True)
-    # Widths stand side by side.
-    exact["angle"] += 5 * (exact["heads"].cat.codes - 0.5)
-    for ax, kernel in zip(axes[1], ("gaussian", "softmax"), strict=False):
+    for ax, kernel in zip(axes[1], KERNELS, strict=False):
         claim = claims[f"{kernel} kernel, exact"]
-        rows = exact[exact[KERNEL] == kernel]
+        few = [name for name in compared(results) if results.coordinates[name][KERNEL] == kernel]
+        rows = table(results, few, noise_correlation, "exact")
+        rows["angle"] += 5 * (rows["heads"].cat.codes - 0.5)  # widths stand side by side
         figures.gap(
             ax, rows, "angle", hue="heads", margin=claim.margin, verdict=claim, labels=None, log=""
         )
         ax.set_title(f"{kernel}, exact")
-    kept = table(results, variance_kept, few=False)
-    kept = kept[(kept[KERNEL] == "gaussian") & (kept[BANDWIDTH] == kept[BANDWIDTH].min())]
+    kept = table(results, list(chain(*next(iter(settings.values())))), variance_kept, "first")
     last = axes[1, 2]
     figures.curve(
         last, kept.rename(columns={"simulation": "value"}),
@@ -95,7 +124,7 @@ def figure(results: Results, verdicts: list[Verdict]) -> Figure:
     )  # fmt: skip
     last.set_title("signal and noise")
     last.set_ylabel("share of variance kept")
-    heads = next(iter(results.simulation.values())).sizes["head"]
+    heads = results.problems[averaged(results)[0]]["heads"]["count"]
     figures.reference(last, 1 / heads, "1/$H$: independent heads")
     for ax in axes.flat:
         ax.set(xlabel="principal angle θ (degrees)", xlim=(-5, 98))

@@ -1,42 +1,43 @@
 """First-order theory at the run's queries, and the angle law, an average over all queries.
 
-Exact theory instead of both where a point has a number of queries of its own.
+Exact theory beside first order where there are few queries.
 """
-
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from sims.specification import Problem
 
+from sims.study.experiment import Experiment, Point
+from sims.study.roads import predict_terms
+from sims.study.schema import TheorySpec
 from sims.theory import noise_correlation_law
-from sims.theory import predict as theory
 
 
-def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """Every point's terms; ``law`` at its angles and ``law_curve`` at equal ones (``angle``)."""
-    angles, found = np.linspace(0, 90, 181), {}
-    for point in experiment.points(fidelity):
-        problem: Problem = point.spec.build()
-        heads = point.spec.heads
-        if "queries.count" in point.coordinates:
-            rtol = experiment.settings["exact_rtol"]
-            found[point.name] = theory(*problem, order="exact", rtol=rtol)
-            continue
-        own = np.broadcast_to(point.coordinates["heads.frames.angle"], heads.width)
-        equal = np.repeat(angles[:, None], heads.width, axis=1)
-        law, curve = (
-            np.asarray(
-                noise_correlation_law(
-                    np.cos(np.deg2rad(a)),
-                    point.coordinates["heads.bandwidth"],
-                    experiment.problem["queries"]["scale"],
-                    heads.kernel,
-                )
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """Every point's terms; with many queries ``law`` at its angles and ``law_curve`` at equal ones.
+
+    ``curve_angle`` is in degrees.
+    """
+    most, settings = experiment.settings["exact_queries"], experiment.theory
+    return {
+        point.name: predict_terms(point.spec.build(), settings)
+        if point.spec.queries.count <= most
+        else _with_law(point, settings.model_copy(update={"order": "first"}))
+        for point in experiment.points
+    }
+
+
+def _with_law(point: Point, settings: TheorySpec) -> xr.Dataset:
+    heads, curve = point.spec.heads, np.linspace(0, 90, 181)
+    assert heads.frames is not None  # of this experiment's design
+    own = np.broadcast_to(heads.frames.angle, heads.width)
+    law, along = (
+        np.asarray(
+            noise_correlation_law(
+                np.cos(np.deg2rad(angles)), heads.bandwidth, point.spec.queries.scale, heads.kernel
             )
-            for a in (own, equal)
         )
-        found[point.name] = theory(*problem).assign(
-            law=law, law_curve=("angle", curve), angle=("angle", angles)
-        )
-    return found
+        for angles in (own, np.repeat(curve[:, None], heads.width, axis=1))
+    )
+    return predict_terms(point.spec.build(), settings).assign(
+        law=law, law_curve=("curve_angle", along), curve_angle=curve
+    )

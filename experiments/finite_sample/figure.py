@@ -1,93 +1,79 @@
 """First-order theory against exact theory and simulation, and exact theory against simulation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import pandas as pd
-from sims.results import Results
+from matplotlib.figure import Figure
 
 from sims import figures
 from sims.judgement import Verdict
+from sims.study.results import Results
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from .effects import TERMS, by_kernel, curve, effective_keys, simulated
 
-TERMS = {
-    "squared bias": "squared_bias",
-    "signal variance": "signal_variance",
-    "noise variance": "noise_variance",
-    "signal covariance": "cross_signal_covariance",
-    "noise covariance": "cross_noise_covariance",
-    "mean squared error": "mse",
-}
-SHOWN = ("noise variance", "signal variance", "squared bias")
+DRAWN = ("noise variance", "signal variance", "squared bias")
 """Terms whose first-order gap is drawn: the other three follow them."""
 LEAST_KEYS = 50
 """Effective keys from which on first-order theory is held to its claims."""
 
 
-def points(results: Results, theory: str) -> pd.DataFrame:
-    """Simulated and predicted terms; ``theory`` is the prefix of the prediction."""
+def numbers(results: Results) -> dict[str, float]:
+    """Numbers that the caption quotes."""
+    gaps = [simulated(results, p, term) for p in results.points for term in TERMS.values()]
+    keys = [effective_keys(results, point) for point in results.points]
+    return {
+        "worst_gap": max(abs(gap.value) for gap in gaps),
+        "worst_error": max(gap.error for gap in gaps),
+        "comparisons": len(gaps),
+        "fewest_keys": min(keys),
+        "most_keys": max(keys),
+    }
+
+
+def points(results: Results, order: str) -> pd.DataFrame:
+    """Simulated terms, and those that theory of that order predicts."""
     rows = []
-    for name, at in results.points.items():
-        simulated, predicted = results.simulation[name], results.theory[name]
-        # Variances average 1/n_eff over queries and heads: hence the harmonic mean.
-        keys = 1 / float((1 / predicted["n_eff"]).mean())
-        for label, term in TERMS.items():
-            values = (float(simulated[term].mean()), float(simulated[f"{term}_mcse"]))
-            rows.append((_kernel(at), label, keys, *values, float(predicted[f"{theory}{term}"])))
+    for kernel, names in by_kernel(results).items():
+        for name in names:
+            data, theory = results.estimates[name], results.prediction(name, order)
+            for label, term in TERMS.items():
+                value, error = float(data[term].mean()), float(data[f"{term}_mcse"])
+                keys = effective_keys(results, name)
+                rows.append((kernel, label, keys, value, error, float(theory[term])))
     columns = ["kernel", "term", "keys", "simulation", "mcse", "theory"]
-    return _ordered(pd.DataFrame(rows, columns=columns))
+    return pd.DataFrame(rows, columns=columns)
 
 
-def lines(results: Results) -> pd.DataFrame:
-    """Exact and first-order terms along each kernel's dense line of sizes."""
-    parts = [
-        pd.DataFrame(
-            {
-                "kernel": _kernel(results.points[name]),
-                "term": label,
-                "keys": data["curve_n_eff"].values,
-                "exact": data[f"curve_{term}"].values,
-                "theory": data[f"curve_first_{term}"].values,
-            }
-        )
-        for name, data in results.theory.items()
-        if "curve_n" in data
-        for label, term in TERMS.items()
-    ]
-    return _ordered(pd.concat(parts))
+def lines(results: Results, term: str) -> pd.DataFrame:
+    """Exact over first-order term along each kernel's dense line of sizes."""
+    parts = []
+    for kernel in by_kernel(results):
+        keys, gap = curve(results, kernel, term)
+        line = {"kernel": kernel, "keys": keys, "exact": 1.0, "theory": 1 + gap}
+        parts.append(pd.DataFrame(line))
+    return pd.concat(parts)
 
 
-def _kernel(coordinates: dict) -> str:
-    kernel = coordinates.get("heads.kernel", "gaussian")
-    return f"{kernel}, anisotropic keys" if "design" in coordinates else kernel
-
-
-def _ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    kernels = pd.Categorical(frame["kernel"], sorted(set(frame["kernel"])))
-    return frame.assign(kernel=kernels)
-
-
-def figure(results: Results, verdicts: list[Verdict]) -> Figure:
-    first, exact, curves = points(results, "first_"), points(results, ""), lines(results)
+def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    first, exact = (points(results, order) for order in ("first", "exact"))
     by_regime = {verdict.regime: verdict for verdict in verdicts}
-    own = {kernel: by_regime[f"first order, {kernel}"] for kernel in first["kernel"].unique()}
+    own: dict[Hashable, Verdict] = {
+        kernel: by_regime[f"first order, {kernel}"] for kernel in by_kernel(results)
+    }
     margin = next(iter(own.values())).margin
     drawing, axes = figures.panels(2, 2, width=figures.PAGE, height=4.8, sharex=True)
-    for ax, term in zip(axes.flat, SHOWN, strict=False):
+    for ax, label in zip(axes.flat, DRAWN, strict=False):
         figures.gap(
-            ax, first[first["term"] == term], "keys", hue="kernel", verdict=own,
-            lines=curves[curves["term"] == term], linear=0.01, over=(LEAST_KEYS, np.inf),
+            ax, first[first["term"] == label], "keys", hue="kernel", verdict=own,
+            lines=lines(results, TERMS[label]), linear=0.01, over=(LEAST_KEYS, np.inf),
             # The claim is about first order / exact − 1, whose band is not quite symmetric here.
             margin=(1 / (1 + margin) - 1, 1 / (1 - margin) - 1),
-            labels={"loc": "lower right"} if term == SHOWN[-1] else None,
+            labels={"loc": "lower right"} if label == DRAWN[-1] else None,
         )  # fmt: skip
         ax.set_ylim(-1.6, 0.2)
         figures.ticks(ax.yaxis, (-1, -0.1, -0.01, 0, 0.01, 0.1), percent=True)
-        ax.set_title(term)
+        ax.set_title(label)
         ax.set_ylabel("simulation / first order − 1 (%)")
     ax = axes[1, 1]
     # The six terms of a point stand side by side.

@@ -1,54 +1,39 @@
-"""Exact theory at every point, first order beside it, and both along a denser line of sizes."""
+"""Both orders of theory at every point, and along a denser line of sizes for each kernel."""
 
-from typing import Any
-
-import numpy as np
 import xarray as xr
-from sims.specification import Problem
 
 from sims.runtime import in_threads
+from sims.study.experiment import Experiment, Point
+from sims.study.results import ORDER
+from sims.study.roads import predict_terms
 from sims.terms import SCALARS
-from sims.theory import predict as theory
 
 CURVE = "curve_n"
 
 
-def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """Every point's exact prediction; `first_<term>` is first order.
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """Every point's terms; the first point of each kernel carries the curves.
 
-    The first point of each kernel carries the curves: `curve_<term>`, `curve_first_<term>`,
-    their `curve_<term>_error`, and `curve_n_eff`, over `curve_n`.
+    These are ``curve_<term>`` and ``curve_<term>_error`` (order, curve_n), and ``curve_n_eff``
+    (curve_n), the harmonic mean over queries and heads.
     """
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    sizes = np.array(settings["curve"])
-    rtol = experiment.theory.rtol
-    points = experiment.points(fidelity)
-    carries: dict[str, str] = {}
+    points, sizes = experiment.points, list(experiment.settings["curve"])
+    carriers: dict[str, str] = {}
     for point in points:
-        at = {k: v for k, v in point.coordinates.items() if k != "n"}
-        carries.setdefault(repr(at), point.name)
+        kernel = {path: value for path, value in point.coordinates.items() if path != "n"}
+        carriers.setdefault(repr(kernel), point.name)
 
-    def both(point: Any) -> xr.Dataset:
-        problem: Problem = point.spec.build()
-        exact, first = theory(*problem, order="exact", rtol=rtol), theory(*problem)
-        found = exact.assign({f"first_{k}": first[k] for k in SCALARS if k in first})
-        carrier = point.name in carries.values()
-        return found.assign(_curves(problem, sizes, rtol)) if carrier else found
+    def terms(point: Point) -> xr.Dataset:
+        problem = point.spec.build()
+        own = predict_terms(problem, experiment.theory)
+        if point.name not in carriers.values():
+            return own
+        line = [predict_terms(problem._replace(n=n), experiment.theory) for n in sizes]
+        names = [k for term in SCALARS for k in (term, f"{term}_error") if k in own]
+        curves = xr.concat([at[names] for at in line], CURVE).transpose(ORDER, CURVE)
+        keys = [float(1 / (1 / at["n_eff"].sel({ORDER: "first"})).mean()) for at in line]
+        curves = curves.assign(n_eff=(CURVE, keys))
+        curves = curves.rename({k: f"curve_{k}" for k in curves.data_vars})
+        return own.merge(curves.assign_coords({CURVE: sizes}))
 
-    found = in_threads(both, points)
-    return {point.name: data for point, data in zip(points, found, strict=True)}
-
-
-def _curves(problem: Problem, sizes: np.ndarray, rtol: float) -> dict[str, Any]:
-    rows: dict[str, list[float]] = {}
-    for n in sizes:
-        one = problem._replace(n=int(n))
-        exact, first = theory(*one, order="exact", rtol=rtol), theory(*one)
-        rows.setdefault("curve_n_eff", []).append(float(1 / (1 / exact["n_eff"]).mean()))
-        for term in SCALARS:
-            if term in exact:
-                rows.setdefault(f"curve_{term}", []).append(float(exact[term]))
-                rows.setdefault(f"curve_{term}_error", []).append(float(exact[f"{term}_error"]))
-                rows.setdefault(f"curve_first_{term}", []).append(float(first[term]))
-    columns = {name: (CURVE, values) for name, values in rows.items()}
-    return columns | {CURVE: (CURVE, sizes)}
+    return dict(zip([p.name for p in points], in_threads(terms, points), strict=True))

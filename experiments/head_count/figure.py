@@ -1,8 +1,9 @@
-"""The ratio of variances against the number of heads, a curve an angle."""
+"""Ensemble variance against the number of heads, at fixed angles, and its gap to exact theory."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -11,34 +12,47 @@ from sims.study.results import Results
 
 from .effects import grid, predicted, ratio
 
+NAMES = {0: "aligned, 0°", 90: "orthogonal, 90°"}
+
+
+def ratios(results: Results) -> pd.DataFrame:
+    """The ratio at every point: simulated, with its MCSE, and by exact theory."""
+    rows = []
+    for (angle, count), point in sorted(grid(results).items()):
+        simulated, (theory, _) = ratio(results, point), predicted(results, point)
+        name = NAMES.get(int(angle), f"{angle:g}°")
+        rows.append((name, angle, count, simulated.value, simulated.error, theory))
+    columns = ["heads", "angle", "count", "simulation", "mcse", "theory"]
+    return pd.DataFrame(rows, columns=columns)
+
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    names = grid(results)
-    angles, counts = (sorted(set(axis)) for axis in zip(*names, strict=True))
-    drawing, axes = figures.panels(1, 1, width=figures.COLUMN, height=2.9)
-    ax, heads = axes[0, 0], np.array(counts)
-    ax.plot(heads, 1 / heads, color=figures.GREY, lw=0.9, ls=":", zorder=1)
-    ax.annotate(
-        "independent heads, $1/H$", (8, 1 / 8), xytext=(-6, -1), textcoords="offset points",
-        ha="right", va="center", fontsize=6.5, color=figures.GREY,
+    by_regime = {verdict.regime: verdict for verdict in verdicts}
+    table = ratios(results)
+    counts = sorted(set(table["count"]))
+    drawing, axes = figures.panels(1, 2, width=figures.PAGE, height=2.9)
+    left, right = axes[0]
+    figures.curve(
+        left, table.rename(columns={"simulation": "ratio"}),
+        table.rename(columns={"theory": "ratio"}), "count", "ratio", error="mcse", hue="heads",
+        log="xy", labels="ends", verdict=by_regime["wider angle at fixed H"],
     )  # fmt: skip
-    for angle, color, marker in zip(angles, figures.PALETTE, figures.MARKERS, strict=False):
-        points = [names[angle, h] for h in counts]
-        curve = [predicted(results, point)[0] for point in points]
-        simulated = [ratio(results, point) for point in points]
-        values, errors = [e.value for e in simulated], [e.error for e in simulated]
-        figures.theory(ax, heads, curve, color)
-        figures.simulated(ax, heads, values, errors, color, marker)
-        name = {0: "aligned, ", 90: "orthogonal, "}.get(int(angle), "") + f"{angle:.0f}°"
-        ax.annotate(
-            name, (heads[-1], curve[-1]), xytext=(6, 0), textcoords="offset points",
-            va="center", fontsize=7, color=color,
-        )  # fmt: skip
-    figures.log_axes(ax, x=True, y=True, plain=True)
-    ax.set_xticks(heads, [f"{h:g}" for h in heads])
-    ax.set_xticks([], minor=True)
-    ax.set_yticks([0.1, 0.2, 0.5, 1.0], ["0.1", "0.2", "0.5", "1"])
-    ax.set_ylim(0.9 / heads[-1], 1.15)
-    ax.set_xlim(0.93, heads[-1] * 2.6)
-    ax.set(xlabel="number of heads $H$", ylabel="ensemble variance / head variance")
+    figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
+    left.set(ylim=(0.9 / counts[-1], 1.15), ylabel="ensemble variance / head variance")
+    figures.reference(left, 1 / np.array(counts), "independent heads, 1/$H$", counts, at=0.8)
+    left.set_title("wider angle, less variance")
+    # Aligned heads, and one head, are 1 by identity. Angles stand side by side.
+    spread = table[(table["angle"] > 0) & (table["count"] > 1)]
+    step = 1.06 ** (spread["angle"].rank(method="dense") - 2)
+    names = pd.Categorical(spread["heads"], table["heads"].unique())
+    claim = by_regime["any angle"]
+    figures.gap(
+        right, spread.assign(count=spread["count"] * step, heads=names), "count", hue="heads",
+        margin=claim.margin, verdict=claim, labels=None,
+    )  # fmt: skip
+    right.set_title("against exact theory")
+    for ax in (left, right):
+        figures.ticks(ax.xaxis, counts if ax is left else counts[1:])
+        ax.set_xlabel("number of heads $H$")
+    figures.letters(axes.flat)
     return drawing

@@ -19,7 +19,7 @@ from sims.weighting import WEIGHTINGS, risk
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """The terms of every regime, by the grid's names, and ``cost``, whose replicates are training sets."""
+    """The terms of every regime, by the grid's names, and ``cost``, a replicate a training set."""
     settings = experiment.settings["cost"]
     place = experiment.settings["regimes"].index(settings["regime"])
     task, heads, n, _ = experiment.points[place].spec.build()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+import xarray as xr
 from pydantic import Field
 
 from sims.errors import InputError
@@ -71,7 +72,7 @@ def decompose(options: Namespace) -> None:
         _print(outcome)
 
 
-def compare(prediction: Any, estimate: Any, asked: SimulationSpec) -> dict[str, Any]:
+def compare(prediction: xr.Dataset, estimate: xr.Dataset, asked: SimulationSpec) -> dict[str, Any]:
     """Every scalar term by both roads, as plain numbers (None where there is no number).
 
     Args:
@@ -122,7 +123,7 @@ def _keys(values: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _accuracy(prediction: Any) -> dict[str, Any]:
+def _accuracy(prediction: xr.Dataset) -> dict[str, Any]:
     """Which theory it is; if exact, in how many entries (query, head, head2) rtol was missed."""
     order = prediction.attrs["order"]
     if order == "first":
@@ -164,7 +165,7 @@ def _with_options(data: dict[str, Any], options: Namespace) -> dict[str, Any]:
     return {**data, "simulation": simulation}
 
 
-def _number(value: Any) -> float | None:
+def _number(value: float | np.floating) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 

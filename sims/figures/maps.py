@@ -79,7 +79,7 @@ def grid_map(
         for row in frame.to_dict("records"):
             given = row[verdict] if isinstance(row[verdict], str) else None
             place = across.index(row[columns]), down.index(row[rows])
-            _verdict_cell(ax, place, given, str(row[text]) if text else "")
+            _verdict_cell(ax, place, len(across), given, str(row[text]) if text else "")
         ax.set(xlim=(-0.5, len(across) - 0.5), ylim=(len(down) - 0.5, -0.5))
         ax.set_xticks(range(len(across)), [str(level) for level in across])
         ax.set_yticks(range(len(down)), [str(level) for level in down])
@@ -90,15 +90,20 @@ def grid_map(
     return None
 
 
-def _verdict_cell(ax: Axes, place: tuple[int, int], verdict: str | None, text: str) -> None:
+def _verdict_cell(
+    ax: Axes, place: tuple[int, int], columns: int, verdict: str | None, text: str
+) -> None:
     from matplotlib.patches import Rectangle
 
+    # A text too long for its cell, at some 0.6 of the font's size a letter, goes below the sign.
     x, y = place
+    width = ax.bbox.width / ax.figure.dpi * 72 / columns
+    gap = "  " if 0.6 * SMALL * (len(text) + 3) < width else "\n"
     fill = "white" if verdict is None else TINTS[word(verdict)]
     ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=fill, edgecolor="0.75", lw=0.6))
     sign = "" if verdict is None else SIGNS[verdict]
     ax.text(
-        x, y, "  ".join(part for part in (sign, text) if part), ha="center", va="center",
+        x, y, gap.join(part for part in (sign, text) if part), ha="center", va="center",
         fontsize=SMALL, color=GREY if verdict is None else "black",
         fontstyle="italic" if verdict is None else "normal",
         fontweight="bold" if verdict == "refuted" else "normal",
@@ -118,8 +123,8 @@ def _continuous(
         norm=norm, shading="nearest", rasterized=True,
     )  # fmt: skip
     if hidden.any():
-        # Hatches take the edge's colour, and the edges themselves are not drawn.
-        ax.contourf(x, y, hidden, levels=[0.5, 1.5], colors="none", hatches=["////"], zorder=0)
+        # The background shows where there is no value.
+        ax.patch.set(hatch="////", edgecolor="0.75", linewidth=0)
         down, across = np.argwhere(hidden).mean(0).round().astype(int)
         if missing:
             ax.text(x[across], y[down], missing, ha="center", va="center", fontsize=SMALL,

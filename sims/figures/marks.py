@@ -18,6 +18,7 @@ from sims.figures.theme import BAND, BAR, GREY, MARKERS, PALETTE, SMALL, number,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Text
+    from matplotlib.transforms import Transform
     from numpy.typing import ArrayLike
 
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -124,7 +125,8 @@ def band(
     frame = ax.get_yaxis_transform() if level else ax.get_xaxis_transform()
     first, last = 0.0, 1.0
     if over is not None:
-        frame, (first, last) = ax.transData, np.clip(over, *sorted(ax.get_xlim()))
+        left, right = sorted(ax.get_xlim())
+        frame, first, last = ax.transData, max(left, over[0]), min(right, over[1])
     fill, line = (ax.fill_between, ax.hlines) if level else (ax.fill_betweenx, ax.vlines)
     before = ax.get_xlim(), ax.get_ylim()
     fill([first, last], bottom, top, color=BAND, lw=0, zorder=0, transform=frame)
@@ -246,14 +248,16 @@ def reference(
         at: where along the line the name stands, 0 to 1.
     """
     values = np.atleast_1d(np.asarray(y, float))
+    frame: Transform = ax.transData
     if x is None:
         ax.axhline(values[0], color=GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
-        place, frame = (at, values[0]), ax.get_yaxis_transform()
+        place, frame = (at, float(values[0])), ax.get_yaxis_transform()
         side, base, shift = "left" if at < 0.5 else "right", "bottom", (3 if at < 0.5 else -3, 2)
     else:
         places = np.asarray(x, float)
         theory(ax, places, values, lw=0.8, ls=(0, (4, 3)), zorder=1)
-        place, frame = tuple(np.transpose([places, values])[round(at * (len(places) - 1))]), "data"
+        index = round(at * (len(places) - 1))
+        place = (float(places[index]), float(values[index]))
         falls = values[-1] < values[0]
         side, base, shift = "right" if falls else "left", "top", (-4 if falls else 4, 0)
     ax.annotate(

@@ -2,7 +2,7 @@
 
 Each shows what a claim is judged by: the margin, the error of every estimate (± 2 Monte Carlo
 standard errors, which a remark below the figure says) and the verdict. Gaps have one sign
-convention everywhere, simulation/theory − 1: positive where the simulation is above the theory.
+convention everywhere, simulation/theory − 1: positive where the simulation is the larger one.
 :mod:`sims.figures.maps` has the fourth, :func:`~sims.figures.maps.grid_map`.
 """
 
@@ -51,12 +51,13 @@ def relative_gap(
         simulation: estimates.
         mcse: their Monte Carlo standard errors.
         theory: predictions, of the same shape, without error of their own.
-        scale: what the gap (simulation − theory)/scale is a share of; |theory| by default. For a
+        scale: what the gap (simulation − theory)/scale is a share of; theory by default. For a
             term that may vanish, such as a covariance, another one is the natural unit.
     """
     predicted = np.asarray(theory, float)
-    unit = np.abs(predicted) if scale is None else np.asarray(scale, float)
-    return (np.asarray(simulation, float) - predicted) / unit, np.asarray(mcse, float) / unit
+    unit = predicted if scale is None else np.asarray(scale, float)
+    gaps = (np.asarray(simulation, float) - predicted) / unit
+    return gaps, np.asarray(mcse, float) / np.abs(unit)
 
 
 def gap(

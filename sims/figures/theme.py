@@ -62,9 +62,10 @@ STYLE: dict[str, object] = {
     "ytick.minor.size": 1.8,
     "lines.linewidth": 1.2,
     "lines.markersize": 3.6,
-    # Letters stay text in a vector file: they can be searched and edited.
+    # Letters stay text in a PDF, which carries its font: they can be searched and edited. An SVG
+    # carries none, and in another font words would run into the data: there they are drawn.
     "pdf.fonttype": 42,
-    "svg.fonttype": "none",
+    "svg.fonttype": "path",
     # Names of clip paths in an SVG would be random otherwise.
     "svg.hashsalt": "sims",
     "savefig.dpi": 300,

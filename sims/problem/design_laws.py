@@ -8,7 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims.checks import (
     as_floats,
@@ -34,6 +36,9 @@ laws have, and a finite variance."""
 WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
 """Points that stand for a law, and their log weights, of sum 1."""
 
+Sampler = Callable[[Array, int, DTypeLike], Array]
+"""``(random key, n, dtype) -> (n, d)``: rows drawn from a law, the first ones whatever n."""
+
 
 class Design(eqx.Module):
     """The law of a key X in R^d. Subclasses are final and override nothing concrete."""
@@ -47,7 +52,7 @@ class Design(eqx.Module):
         """Ambient dimension d."""
 
     @abc.abstractmethod
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         """n iid keys.
 
         The first m rows of ``sample(key, n)`` equal ``sample(key, m)``: sweeps over n share draws.
@@ -84,7 +89,7 @@ class GaussianDesign(Design):
     factor: Float[Array, "d d"]
     """Symmetric square root of Σ, kept so that drawing costs one product."""
 
-    def __init__(self, covariance: Any) -> None:
+    def __init__(self, covariance: ArrayLike) -> None:
         covariance = as_floats("design.covariance", covariance)
         check_covariance("design.covariance", covariance)
         self.covariance = covariance
@@ -99,7 +104,7 @@ class GaussianDesign(Design):
         """0."""
         return jnp.zeros(self.dimension)
 
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -125,7 +130,7 @@ class SphereDesign(Design):
     radius: Float[Array, ""]
     size: int = eqx.field(static=True)
 
-    def __init__(self, dimension: int, radius: Any) -> None:
+    def __init__(self, dimension: int, radius: ArrayLike) -> None:
         check_count("dimension", dimension, least=2)
         self.size = int(dimension)
         self.radius = _number("design.radius", radius)
@@ -142,7 +147,7 @@ class SphereDesign(Design):
     def covariance(self) -> Float[Array, "d d"]:
         return self.radius**2 / self.size * jnp.eye(self.size)
 
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A normal vector's direction is uniform (its law is invariant under rotations).
         normal = jax.random.normal(key, (n, self.size), dtype)
         length = jnp.linalg.norm(normal, axis=1, keepdims=True)
@@ -164,7 +169,7 @@ class CubeDesign(Design):
     half_width: Float[Array, ""]
     size: int = eqx.field(static=True)
 
-    def __init__(self, dimension: int, half_width: Any) -> None:
+    def __init__(self, dimension: int, half_width: ArrayLike) -> None:
         check_count("dimension", dimension)
         self.size = int(dimension)
         self.half_width = _number("design.half_width", half_width)
@@ -181,7 +186,7 @@ class CubeDesign(Design):
     def covariance(self) -> Float[Array, "d d"]:
         return self.half_width**2 / 3 * jnp.eye(self.size)
 
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         uniform = jax.random.uniform(key, (n, self.size), dtype, -1.0, 1.0)
         return self.half_width.astype(dtype) * uniform
 
@@ -208,7 +213,7 @@ class MixtureDesign(Design):
     EXTRA_NORMALS: ClassVar[int] = 1
     """One coordinate chooses the component."""
 
-    def __init__(self, weights: Any, means: Any, covariances: Any) -> None:
+    def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
         self.weights = as_floats("design.weights", weights)
         self.means = as_floats("design.means", means)
         covariances = as_floats("design.covariances", covariances)
@@ -244,7 +249,7 @@ class MixtureDesign(Design):
             "c,cd,ce->de", self.weights, apart, apart
         )
 
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # The normals are those of a Gaussian design with the same key: common random numbers.
         normal = jax.random.normal(key, (n, self.dimension), dtype)
         uniform = jax.random.uniform(jax.random.fold_in(key, 1), (n,), dtype)
@@ -286,7 +291,7 @@ class CustomDesign(Design):
     """
 
     size: int = eqx.field(static=True)
-    sampler: Callable[[Array, int, Any], Array] = eqx.field(static=True)
+    sampler: Sampler = eqx.field(static=True)
     log_density: Callable[[Array], Array] | None = eqx.field(static=True)
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
@@ -297,7 +302,7 @@ class CustomDesign(Design):
     def __init__(
         self,
         dimension: int,
-        sampler: Callable[[Array, int, Any], Array],
+        sampler: Sampler,
         log_density: Callable[[Array], Array] | None = None,
         proposal: tuple[Any, Any] | None = None,
     ) -> None:
@@ -345,7 +350,7 @@ class CustomDesign(Design):
     def dimension(self) -> int:
         return self.size
 
-    def sample(self, key: Array, n: int, dtype: Any = jnp.float64) -> Float[Array, "n d"]:
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -371,7 +376,7 @@ def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
     return np.full(len(normal), -np.log(len(normal)))
 
 
-def _number(field: str, value: Any) -> Float[Array, ""]:
+def _number(field: str, value: ArrayLike) -> Float[Array, ""]:
     """One positive number."""
     array = as_floats(field, value)
     if array.shape:

@@ -1,10 +1,10 @@
 """Designs by name: what an experiment file can ask of the law of the keys."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims import threefry
 from sims.checks import (
@@ -54,7 +54,7 @@ def decaying_spectrum(
     return GaussianDesign((covariance + covariance.T) / 2)
 
 
-def gaussian(covariance: Any) -> GaussianDesign:
+def gaussian(covariance: ArrayLike) -> GaussianDesign:
     """An explicit covariance matrix."""
     return GaussianDesign(covariance)
 
@@ -70,7 +70,7 @@ def cube(dimension: int, half_width: float = 3**0.5) -> CubeDesign:
     return CubeDesign(dimension, half_width)
 
 
-def mixture(weights: Any, means: Any, covariances: Any) -> MixtureDesign:
+def mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> MixtureDesign:
     """A Gaussian mixture, component by component."""
     return MixtureDesign(weights, means, covariances)
 

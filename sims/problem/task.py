@@ -1,7 +1,6 @@
 """The problem: a task (what generates the data), heads (what estimates it) and queries."""
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -44,7 +43,7 @@ class Task(eqx.Module):
     target: TrigonometricSeries
     noise_sd: Float[Array, ""]
 
-    def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: Any) -> None:
+    def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: ArrayLike) -> None:
         if not isinstance(design, Design):
             raise InputError("design", design, "a Design, such as DESIGNS['isotropic'](d)")
         if not isinstance(target, TrigonometricSeries):
@@ -173,7 +172,9 @@ def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Fl
     return as_floats("queries.radius", radius * threefry.ball(key, count, dimension))
 
 
-def explicit_queries(dimension: int, count: int, points: Any, seed: int = 0) -> Float[Array, "Q d"]:
+def explicit_queries(
+    dimension: int, count: int, points: ArrayLike, seed: int = 0
+) -> Float[Array, "Q d"]:
     """Queries given one by one, shape (Q, d). The seed is not used."""
     del seed
     _check_sizes(dimension, count)
@@ -201,7 +202,7 @@ MOST_KEYS = 2**53
 """Largest n: integers beyond are not exact in float64."""
 
 
-def check_compatible(task: Task, heads: Heads, n: int, queries: Any) -> Float[Array, "Q d"]:
+def check_compatible(task: Task, heads: Heads, n: int, queries: ArrayLike) -> Float[Array, "Q d"]:
     """Check that the parts of a problem fit together; returns the queries as an array (Q, d)."""
     if heads.dimension != task.dimension:
         raise InputError("heads.frames", heads.frames.shape, f"(H, {task.dimension}, d_k)")

@@ -9,12 +9,12 @@ the same underlying normals: common random numbers.
 
 import math
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from sims.problem import Task, TrigonometricSeries
@@ -24,7 +24,7 @@ DRAW_BLOCK = 4096
 
 
 def draw_block(
-    task: Task, key: Array, block: Any, size: int, dtype: Any
+    task: Task, key: Array, block: int | Array, size: int, dtype: DTypeLike
 ) -> tuple[Float[Array, "size d"], Float[Array, " size"]]:
     """Block number ``block`` of a replicate: its first ``size`` keys X and unit label noise.
 
@@ -41,7 +41,7 @@ def draw_block(
 
 
 def draw_all(
-    task: Task, key: Array, n: int, dtype: Any
+    task: Task, key: Array, n: int, dtype: DTypeLike
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
     """All n keys X and unit label noise of a replicate at once."""
     full, rest = divmod(n, DRAW_BLOCK)
@@ -56,7 +56,7 @@ def draw_all(
 
 @partial(jax.jit, static_argnames=("n", "dtype"))
 def draw(
-    task: Task, key: Array, n: int, dtype: Any = jnp.float64
+    task: Task, key: Array, n: int, dtype: DTypeLike = jnp.float64
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
     """All n keys X and unit label noise of a replicate at once (for reference and tests)."""
     sizes = [min(DRAW_BLOCK, n - start) for start in range(0, n, DRAW_BLOCK)]

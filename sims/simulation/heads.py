@@ -11,7 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import Heads, Kernel
@@ -21,7 +23,7 @@ UNIT: Any = 1.0
 """The bandwidth left once coordinates are divided by b; a Python number, so it costs nothing."""
 
 
-def nw_weights(heads: Heads, query: Any, keys: Any) -> Float[Array, "H n"]:
+def nw_weights(heads: Heads, query: ArrayLike, keys: ArrayLike) -> Float[Array, "H n"]:
     """Attention weights, in float64: ``w_hi(x) = K_h(x, X_i) / Σ_j K_h(x, X_j)``, or by the rule.
 
     Args:
@@ -57,7 +59,9 @@ def _weights(
     return jnp.exp(log_k - jnp.where(jnp.isfinite(total), total, 0.0))
 
 
-def nw_estimates(heads: Heads, queries: Any, keys: Any, labels: Any) -> Float[Array, "Q H"]:
+def nw_estimates(
+    heads: Heads, queries: ArrayLike, keys: ArrayLike, labels: ArrayLike
+) -> Float[Array, "Q H"]:
     """``f̂_h(x) = Σ_i w_hi(x) Y_i`` at every query, in float64.
 
     Args:
@@ -69,14 +73,14 @@ def nw_estimates(heads: Heads, queries: Any, keys: Any, labels: Any) -> Float[Ar
     Raises:
         InputError: shapes disagree.
     """
-    labels = jnp.asarray(labels, jnp.float64)
+    labels, keys = jnp.asarray(labels, jnp.float64), jnp.asarray(keys, jnp.float64)
     if labels.shape != (len(keys),):
         raise InputError("labels", labels.shape, f"shape ({len(keys)},)")
     return jnp.stack([nw_weights(heads, query, keys) @ labels for query in jnp.asarray(queries)])
 
 
 def scaled_projection(
-    heads: Heads, frames: Float[Array, "H d p"], points: Float[Array, "n d"], dtype: Any
+    heads: Heads, frames: Float[Array, "H d p"], points: Float[Array, "n d"], dtype: DTypeLike
 ) -> Float[Array, "p H n"]:
     """``U_hᵀx / b_h``, coordinates first: scaled kernels see a point only through this.
 
@@ -93,7 +97,7 @@ def scaled_projection(
     return jnp.einsum("hdp,nd->phn", frames.astype(dtype), points.astype(dtype))
 
 
-def left_bandwidth(heads: Heads, dtype: Any) -> Any:
+def left_bandwidth(heads: Heads, dtype: DTypeLike) -> float | Float[Array, "H 1"]:
     """What is left of b_h after :func:`scaled_projection`: 1, or b_h (H, 1) if not scaled."""
     return UNIT if _scaled(heads) else heads.bandwidth[:, None].astype(dtype)
 

@@ -1,7 +1,7 @@
 """From the replicates of a batch to unbiased estimates: running means and products."""
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -76,7 +76,7 @@ def batch_estimates(raw_labels: bool) -> Fold:
 
     def finish(carry: Carry, replicates: int) -> dict[str, Array]:
         names = ("bias", "bias_product", "signal_covariance")
-        out: dict[str, Any] = dict(zip(names, carry.moments.estimates(replicates), strict=True))
+        out: dict[str, Array] = dict(zip(names, carry.moments.estimates(replicates), strict=True))
         out |= {"noise_covariance": carry.noise / replicates}
         out |= {"empty_rate": carry.empty / replicates}
         if carry.raw is not None:

@@ -17,7 +17,7 @@ CACHE = 256 * 1024
 GROUP = 256 * 1024**2
 """Bytes of sums and results of the queries of one call on a CPU: of more, the time to fetch them
 from memory outweighs that of drawing the keys once more."""
-RULE_ARRAYS = 12
+RULE_ARRAYS = 6
 """Arrays (H, n) that a weight rule may keep alive at a query: scores, their order, running sums."""
 
 

@@ -7,7 +7,7 @@ maximum, and sums taken under an earlier maximum are rescaled, so nothing of siz
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -171,7 +171,7 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
         )
         return _merge(sums, block_sums), None
 
-    def absorb_draw(sums: Sums, block: Any, size: int) -> Sums:
+    def absorb_draw(sums: Sums, block: int | Array, size: int) -> Sums:
         x, noise = draw_block(task, key, block, size, dtype)
         step = min(blocks.keys, size)
         whole = size // step * step

@@ -5,7 +5,7 @@ The one place where kernels are evaluated. :data:`KernelSums` is the contract;
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ def streamed_sums(
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Any = UNIT,
+    bandwidth: Array = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
@@ -99,9 +99,11 @@ def block_sums(
     anchor: Float[Array, "q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Any = UNIT,
+    bandwidth: Array = UNIT,
     centres: Float[Array, "q H"] | None = None,
-) -> tuple[Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"], Any]:
+) -> tuple[
+    Float[Array, "q H"], Float[Array, "q H H"], Float[Array, "q H c"], Float[Array, "q H H"] | None
+]:
     """All sums over one block of keys, for a block of queries, in the precision of the keys.
 
     With ``l_hi = log K_h(x, X_i)`` less the anchor's, ``peak_h = max_i l_hi`` and

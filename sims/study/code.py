@@ -46,7 +46,7 @@ _OWN = {
 _PARTS: dict[str, tuple[str, ...]] = {
     "simulate": ("problem", "grid", "simulation", "settings"),
     "predict": ("problem", "grid", "theory", "settings"),
-    "judge": ("settings", "claims"),
+    "judge": ("settings", "claims", "paper"),
     "plot": ("settings", "title"),
 }
 """Step to the keys of the experiment file that it reads."""
@@ -78,9 +78,8 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
     chosen: dict[str, Any] = {key: whole.get(key) for key in keys}
     chosen["fidelity"] = {k: v for k, v in changes.items() if k in keys}
     if step == "simulate" and decides(whole, fidelity):
-        chosen["claims"] = _without_prose(whole)  # their margins say when sampling may stop
-    if step == "judge":
-        chosen["claims"] = whole.get("claims")
+        # Their margins, and how many there are of a paper, say when sampling may stop.
+        chosen |= {"claims": _without_prose(whole), "paper": whole.get("paper")}
     return json.dumps(chosen, sort_keys=True, default=str)
 
 

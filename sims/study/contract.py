@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 from sims.errors import InputError
+from sims.files import write_text
 from sims.identity import digest
 from sims.study.experiment import Experiment
 
@@ -15,9 +16,9 @@ def contract(experiment: Experiment) -> str:
     """Sixteen hexadecimal digits of what decides an experiment's tests, prose aside.
 
     These are the parsed claims (all but :data:`PROSE`), the settings and the grid points that the
-    fidelity has, and the code that makes effects of results, without its comments, docstrings and
-    layout. Titles, statements, captions, seeds and the number of replicates do not count, nor does
-    the order of the keys of a mapping.
+    fidelity has, which theory is computed, and the code that makes effects of results, without its
+    comments, docstrings and layout. Titles, statements, captions, seeds and the number of
+    replicates do not count, nor does the order of the keys of a mapping.
 
     Args:
         experiment: at its fidelity; the offset of its seeds does not count.
@@ -29,9 +30,27 @@ def contract(experiment: Experiment) -> str:
     return digest(
         [claim.model_dump(exclude=PROSE) for claim in experiment.claims],
         experiment.spec.settings_at(experiment.fidelity),
+        experiment.theory.model_dump(),
         [problem for _, problem in experiment.problems],
         _meaning(code) if code.is_file() else None,
     )
+
+
+def begun(experiment: Experiment, folder: Path, run: str) -> str:
+    """The contract under which a simulation began: kept with its finished points, and read again.
+
+    Args:
+        experiment: about to be simulated, or to go on.
+        folder: of its finished points.
+        run: what these points are of; points of other code or settings began another time.
+    """
+    path = folder / f"contract-{run}.txt"
+    for other in folder.glob("contract-*.txt"):
+        if other != path:
+            other.unlink(missing_ok=True)
+    if not path.is_file():
+        write_text(contract(experiment), path)
+    return path.read_text(encoding="utf-8")
 
 
 class _NoText(ast.NodeTransformer):

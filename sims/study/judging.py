@@ -44,7 +44,7 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
         InputError: a claim names a family of effects that ``effects.py`` does not return.
     """
     fewest, now = results.replicates, contract(experiment)
-    begun = results.provenance.get("simulation", {}).get("contract", now)
+    begun = results.provenance.get("simulation", {}).get("contract")
     verdicts = []
     for claim in experiment.claims:
         if claim.effects not in families:

@@ -14,7 +14,7 @@ from sims.files import write_text
 from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.study import code
-from sims.study.contract import contract
+from sims.study.contract import begun
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
@@ -109,6 +109,7 @@ def simulate(
         with _named(name, units[name].coordinates):
             return units[name].estimate(changed, data, progress)
 
+    start = begun(experiment, folder, suffix)
     estimates: dict[str, xr.Dataset] = {}
     for name, path in paths.items():
         kept = store.load(path)
@@ -123,7 +124,7 @@ def simulate(
         if theory is None:
             raise InputError("theory", None, "the predictions' file: sampling is adaptive")
         estimates = _decided(experiment, estimates, coordinates, theory, folder, suffix, extend)
-    _write(experiment, "simulation", estimates, coordinates, output)
+    _write(experiment, "simulation", estimates, coordinates, output, start)
 
 
 def _decided(
@@ -271,7 +272,9 @@ def _write(
     data: Mapping[str, xr.Dataset],
     coordinates: Coordinates,
     output: Path,
+    start: str | None = None,
 ) -> None:
+    """Write a road's results; ``start`` is the contract under which a simulation began."""
     from sims import provenance
 
     step = "simulate" if road == "simulation" else "predict"
@@ -282,7 +285,7 @@ def _write(
         specification=experiment.spec.model_dump(mode="json"),
         fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
     )
-    origin |= {"contract": contract(experiment)} | provenance.replicates(data)
+    origin |= {"contract": start} | provenance.replicates(data)
     write(assembled(data, coordinates, _problems(experiment), origin), output)
 
 

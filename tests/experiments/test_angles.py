@@ -1,86 +1,112 @@
 """The experiment `angles`: verdicts that can fail, figure and caption, on made-up simulations."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from sims.experiment import load_experiment
-from sims.results import Results
 
 from sims import terms
-from sims.cli.steps import _module
-from sims.report import render_caption
+from sims.study.experiment import load_experiment
+from tests.experiments.helpers import check_figure, results_of, verdicts
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "angles"
-analysis, roads = (_module(FOLDER / f"{name}.py") for name in ("analysis", "predict"))
 BATCHES = 16
+EXACT, KERNEL = "gap to exact theory", "heads.kernel"
 
 
 @pytest.fixture(scope="module")
 def experiment():
-    return load_experiment(FOLDER)
+    return load_experiment("angles", "smoke")
 
 
 def simulated(theory, covariance=1.0):
-    """Batches around theory's terms, the noise covariance of two heads times ``covariance``."""
-    noise = theory["noise_covariance"].values
-    heads = noise.shape[-1]
+    """Batches around theory's averages, the noise covariance of two heads times ``covariance``."""
+    bias, signal, noise = (theory[f"integrated_{part}"].values for part in terms.PAIRS)
+    heads = len(noise)
     own = np.eye(heads, dtype=bool)
     # Of variances and covariances apart, or correlations would be the same in every batch; aligned
     # heads stay one head.
     shake = 1 + 1e-4 * np.random.default_rng(heads).normal(size=(2, BATCHES, 1, 1, 1))
-    aligned = np.allclose(noise, noise[:, :1, :1])
-    shake = np.where(own | aligned, shake[0], covariance * shake[1])
-    parts = (
-        np.broadcast_to(part, (BATCHES, *part.shape))
-        for part in (theory[k].values for k in ("bias", "bias_product", "signal_covariance"))
+    shake = np.where(own | np.allclose(noise, noise[0, 0]), shake[0], covariance * shake[1])
+    whole = np.ones((BATCHES, 1, 1, 1))
+    data = terms.assemble(
+        np.zeros((BATCHES, 1, heads)), whole * bias, whole * signal, shake * noise
     )
-    return terms.add_mcse(terms.assemble(*parts, shake * noise))
+    return terms.add_mcse(data).assign_attrs(replicates=99)
 
 
 @pytest.fixture(scope="module")
 def results(experiment):
-    points = {p.name: p.coordinates for p in experiment.points("smoke")}
-    predicted = roads.predict(experiment, "smoke")
-    data = {name: simulated(theory) for name, theory in predicted.items()}
-    problem = {"queries": {"scale": experiment.problem["queries"]["scale"]}}
-    origin = {"simulation": {"specification": {"problem": problem}}}
-    return Results("angles", "smoke", points, data, predicted, origin)
+    predictions = experiment.module("predict").predict(experiment)
+    orders = {name: data["order"].values[-1] for name, data in predictions.items()}
+    assert sorted(orders.values()) == ["exact"] * 2 + ["first"] * 9
+    data = {name: simulated(theory.isel(order=-1)) for name, theory in predictions.items()}
+    return results_of(experiment, data, predictions)
 
 
-def verdicts(results, experiment):
-    return {(v.claim, v.regime): v.verdict for v in analysis.judge(results, experiment)}
-
-
-def test_theory_itself_is_supported(results, experiment):
-    found = verdicts(results, experiment)
-    assert set(found) == {(c.id, c.regime) for c in experiment.claims}
-    assert set(found.values()) == {"supported"}
+def test_theory_itself_is_supported(experiment, results):
+    assert set(verdicts(experiment, results).values()) == {"supported"}
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-def test_exact_rows_can_fail(results, experiment, kernel):
+def test_exact_rows_can_fail(experiment, results, kernel):
     """A correlation 2 % off at the points of few queries refutes their row and no other."""
-    before = verdicts(results, experiment)
-    data = dict(results.simulation)
-    for name, at in results.points.items():
-        if analysis.FEW in at and at[analysis.KERNEL] == kernel:
-            data[name] = simulated(results.theory[name], 1.02)
-    after = verdicts(replace(results, simulation=data), experiment)
+    before = verdicts(experiment, results)
+    data = dict(results.estimates)
+    for effect in experiment.module("effects").effects(results)[EXACT]:
+        (name,) = effect.points
+        if results.coordinates[name][KERNEL] == kernel:
+            data[name] = simulated(results.prediction(name, "exact"), 1.02)
+    after = verdicts(experiment, replace(results, estimates=data))
     changed = {key for key in before if before[key] != after[key]}
     assert changed == {("angles", f"{kernel} kernel, exact")}
     assert after["angles", f"{kernel} kernel, exact"] == "refuted"
 
 
-def test_figure_and_caption(results, experiment):
-    text = render_caption(
-        FOLDER / "caption.md",
-        experiment,
-        results,
-        analysis.judge(results, experiment),
-        analysis.numbers(results),
-    )
-    assert "{{" not in text
-    assert isinstance(analysis.figure(results), Figure)
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_laws_can_fail(experiment, results, kernel):
+    data = dict(results.estimates)
+    for name, at in results.coordinates.items():
+        if at[KERNEL] == kernel and results.orders(name) == ["first"]:
+            data[name] = simulated(results.prediction(name), 0.5)
+    verdict = verdicts(experiment, replace(results, estimates=data))
+    assert {regime for (_, regime), word in verdict.items() if word == "refuted"} == {
+        f"{kernel} kernel"
+    }
+
+
+def test_errors_of_the_law_are_those_of_queries_too(experiment, results):
+    effects = experiment.module("effects")
+    gaps = {effect.label: effect for effect in effects.effects(results)["gap to the law"]}
+    assert {effect.unit for effect in gaps.values()} == {"replicates on more queries"}
+    for name, effect in gaps.items():
+        theory = results.prediction(name)
+        if results.number(name, "heads.frames.angle") == 0:  # one head, by identity
+            assert (effect.error, effect.batches, effect.fixed) == (0, np.inf, False)
+            continue
+        queries = effects.query_error(theory) / float(theory["law"])
+        # So little noise was made up that the queries' error is nearly all.
+        assert effect.error >= queries > 0.9**0.5 * effect.error
+        assert (effect.batches, effect.fixed, effect.points) == (512, True, ())
+    loud = {name: data.copy(deep=True) for name, data in results.estimates.items()}
+    rng = np.random.default_rng(1)
+    for data in loud.values():
+        data["cross_noise_covariance"] *= 1 + 0.2 * rng.standard_normal(BATCHES)
+    family = effects.effects(replace(results, estimates=loud))["gap to the law"]
+    own = [effect for effect in family if effect.error]
+    assert {(effect.batches, effect.fixed) for effect in own} == {(BATCHES, False)}
+    assert all(effect.points == (effect.label,) for effect in own)
+
+
+def test_the_queries_error_is_that_of_a_ratio():
+    effects = load_experiment("angles").module("effects")
+    rng = np.random.default_rng(2)
+    variance = rng.uniform(1, 2, 400)
+    pairs = 0.3 * variance + 0.1 * rng.standard_normal(400)
+    noise = np.stack([np.stack([variance, pairs]), np.stack([pairs, variance])]).transpose(2, 0, 1)
+    theory = terms.assemble(np.zeros((400, 2)), 0 * noise, 0 * noise, noise)
+    expected = 0.1 / variance.mean() / 20
+    assert effects.query_error(theory) == pytest.approx(expected, rel=0.1)
+
+
+def test_figure_and_caption(experiment, results):
+    assert "Points: simulation at 512 fixed" in check_figure(experiment, results)

@@ -1,99 +1,93 @@
 """The experiment `finite_sample`: its verdicts can fail, and its parts fit together."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
-from sims.experiment import load_experiment
-from sims.results import Results
 
-from sims.cli.steps import _module
-from sims.report import render_caption
+from sims.study.experiment import load_experiment
+from sims.study.results import Results
 from sims.terms import SCALARS
+from tests.experiments.helpers import batches_of, check_figure, results_of, verdicts
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "finite_sample"
-analysis = _module(FOLDER / "analysis.py")
-BATCHES = 32
+BOTH = {"order": ["first", "exact"]}
 
 
 @pytest.fixture(scope="module")
 def experiment():
-    return load_experiment(FOLDER)
+    return load_experiment("finite_sample")
 
 
 def made(
     experiment, *, off: float = 0.0, error: float = 1e-5, first_gap=lambda keys: 1 / keys
 ) -> Results:
     """Results whose truth is known: simulation is `off` from exact in one term at one point."""
-    rng = np.random.default_rng(3)
     sizes = np.geomspace(4, 8192, 9).round()
-    simulated, predicted, coordinates = {}, {}, {}
-    for index, point in enumerate(experiment.points("standard")):
-        coordinates[point.name] = point.coordinates
-        data = {"n_eff": (("query", "head"), np.full((2, 2), point.coordinates["n"] / 2))}
-        draws = {}
+    estimates, predictions = {}, {}
+    lines = [np.stack([1 + first_gap(sizes / 2), np.ones(9)])]
+    for index, point in enumerate(experiment.points):
+        keys = np.full((2, 2), point.coordinates["n"] / 2)
+        data = {"n_eff": (("order", "query", "head"), np.stack([keys, keys]))}
         for term in SCALARS:
-            gap = first_gap(sizes / 2)
-            data |= {
-                term: 1.0,
-                f"{term}_error": error,
-                f"first_{term}": 1.0,
-                f"curve_{term}": ("curve_n", np.ones(len(sizes))),
-                f"curve_first_{term}": ("curve_n", 1 + gap),
-            }
-            shift = off if (term, index) == ("noise_variance", 4) else 0.0
-            batches = 1 + shift + 0.005 * rng.standard_normal(BATCHES)
-            draws[term] = ("batch", batches)
-            draws[f"{term}_mcse"] = batches.std(ddof=1) / np.sqrt(BATCHES)
-        curves = {"curve_n_eff": ("curve_n", sizes / 2), "curve_n": ("curve_n", sizes)}
-        predicted[point.name] = xr.Dataset(data | curves)
-        simulated[point.name] = xr.Dataset(draws, attrs={"replicates": 1000})
-    return Results("finite_sample", "standard", coordinates, simulated, predicted, {})
-
-
-def verdicts(results, experiment):
-    return {(v.claim, v.regime): v.verdict for v in analysis.judge(results, experiment)}
+            data[term] = ("order", [1.0, 1.0])
+            data[f"{term}_error"] = ("order", [np.nan, error])
+            data[f"curve_{term}"] = (("order", "curve_n"), *lines)
+        data["curve_n_eff"] = ("curve_n", sizes / 2)
+        predictions[point.name] = xr.Dataset(data, BOTH | {"curve_n": sizes})
+        truth = dict.fromkeys(SCALARS, 1.0)
+        truth["noise_variance"] += off if index == 4 else 0.0
+        estimates[point.name] = batches_of(truth, index, spread=0.005)
+    return results_of(experiment, estimates, predictions)
 
 
 def test_all_supported_where_all_is_true(experiment):
-    found = verdicts(made(experiment), experiment)
-    assert set(found) == {(c.id, c.regime) for c in experiment.claims}
-    assert set(found.values()) == {"supported"}
+    assert set(verdicts(experiment, made(experiment)).values()) == {"supported"}
 
 
 def test_one_term_off_at_one_point_is_refuted(experiment):
-    found = verdicts(made(experiment, off=0.03), experiment)
-    assert found["exact", "every term"] == "refuted"
+    assert verdicts(experiment, made(experiment, off=0.03))["exact", "every term"] == "refuted"
 
 
 def test_an_error_of_theory_as_large_as_the_margin_decides_nothing(experiment):
-    found = verdicts(made(experiment, error=0.02), experiment)
-    assert found["exact", "every term"] == "inconclusive"
+    verdict = verdicts(experiment, made(experiment, error=0.02))
+    assert verdict["exact", "every term"] == "inconclusive"
 
 
 def test_a_slower_law_is_refuted(experiment):
-    found = verdicts(made(experiment, first_gap=lambda keys: keys**-0.5), experiment)
-    assert found["remainder-order", "softmax"] == "refuted"
-    assert found["decomposition", "first order, softmax"] == "refuted"
+    verdict = verdicts(experiment, made(experiment, first_gap=lambda keys: keys**-0.5))
+    assert verdict["remainder-order", "softmax"] == "refuted"
+    assert verdict["decomposition", "first order, softmax"] == "refuted"
+
+
+def test_first_order_is_judged_where_enough_keys_are_attended_to(experiment):
+    crowd = made(experiment, first_gap=lambda keys: np.where(keys < 50, 9.0, 0.01))
+    assert verdicts(experiment, crowd)["decomposition", "first order, gaussian"] == "supported"
 
 
 def test_a_missing_kernel_supports_nothing(experiment):
     whole = made(experiment)
-    names = [k for k, at in whole.points.items() if analysis.kernel_of(at) == "gaussian"]
-    parts = ({k: d[k] for k in names} for d in (whole.points, whole.simulation, whole.theory))
-    found = verdicts(Results("finite_sample", "smoke", *parts, {}), experiment)
-    assert found["remainder-order", "softmax"] == "inconclusive"
-    assert found["decomposition", "first order, softmax"] == "inconclusive"
-    assert found["remainder-order", "gaussian"] == "supported"
+    names = [k for k, at in whole.coordinates.items() if at["heads.kernel"] == "gaussian"]
+    parts = ({k: d[k] for k in names} for d in (whole.estimates, whole.predictions))
+    verdict = verdicts(experiment, results_of(experiment, *parts))
+    assert verdict["remainder-order", "softmax"] == "inconclusive"
+    assert verdict["decomposition", "first order, softmax"] == "inconclusive"
+    assert verdict["remainder-order", "gaussian"] == "supported"
+
+
+@pytest.mark.theory
+def test_curves_are_theory_at_their_sizes():
+    """The points' own sizes are on the line: there the curve is the point's prediction."""
+    smoke = load_experiment("finite_sample", "smoke")
+    first, second, *_ = smoke.module("predict").predict(smoke).values()
+    assert list(first["curve_n"].values) == [16, 64]
+    assert "curve_mse" not in second
+    for place, point in enumerate((first, second)):
+        at = first.isel(curve_n=place)
+        for term in ("mse", "squared_bias", "cross_noise_covariance"):
+            np.testing.assert_allclose(at[f"curve_{term}"], point[term], rtol=1e-12)
+        np.testing.assert_allclose(at["curve_mse_error"][1], point["mse_error"][1])
+        harmonic = 1 / (1 / point["n_eff"].sel(order="first")).mean()
+        np.testing.assert_allclose(at["curve_n_eff"], harmonic)
 
 
 def test_figure_and_caption(experiment):
-    results = made(experiment)
-    assert isinstance(analysis.figure(results), Figure)
-    judged = analysis.judge(results, experiment)
-    numbers = analysis.numbers(results)
-    caption = render_caption(FOLDER / "caption.md", experiment, results, judged, numbers)
-    assert "{{" not in caption
-    assert "supported" in caption
+    assert "supported" in check_figure(experiment, made(experiment))

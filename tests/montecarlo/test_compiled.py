@@ -53,15 +53,15 @@ def test_rank_of_tokens_after_random_attention_layers():
     short = run(RANK, 7, replicates_per_batch=4, batches=2)
     again = run(RANK, 7, replicates_per_batch=4, batches=5, resume=short)
     xr.testing.assert_identical(again, data)
-    precise = run(RANK, 7, replicates_per_batch=4, batches=2, rel_mcse=0.05)
+    precise = run(RANK, 7, replicates_per_batch=4, batches=2, rel_mcse=0.02)
     assert precise.attrs["stopped"] == "precision"
     count = precise.sizes["batch"]
     assert count % 8 == 0
     for look in range(8, count + 1, 8):
         means = precise["rank"][:look]
-        enough = bool((means.std("batch", ddof=1) / look**0.5 <= 0.05 * means.mean("batch")).all())
+        enough = bool((means.std("batch", ddof=1) / look**0.5 <= 0.02 * means.mean("batch")).all())
         assert enough == (look == count)
-    alone = run(RANK, 7, replicates_per_batch=4, batches=2, rel_mcse=0.05, devices=ONE)
+    alone = run(RANK, 7, replicates_per_batch=4, batches=2, rel_mcse=0.02, devices=ONE)
     assert alone.sizes["batch"] == count
     np.testing.assert_allclose(alone["rank"], precise["rank"], rtol=1e-12)
     limited = run(RANK, 7, replicates_per_batch=4, rel_mcse=1e-9, batches=2, max_batches=9)

@@ -1,5 +1,6 @@
 """The memory budget: what is planned obeys it, and what is compiled obeys the plan."""
 
+from dataclasses import replace
 from functools import partial
 
 import jax
@@ -12,7 +13,7 @@ from sims.montecarlo import batch_keys, root_key
 from sims.montecarlo.compiled import Program, run_batches
 from sims.simulation import Tuning, estimate
 from sims.simulation.moments import batch_estimates
-from sims.simulation.plan import Shape, make_plan, working_set
+from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
 from sims.simulation.whole import weighed
 from sims.weights import RULES
@@ -78,9 +79,9 @@ def test_compiled_program_obeys_the_plan(make, dimension):
 @pytest.mark.parametrize("kernel", sorted(RULES))
 def test_weight_rules_obey_the_plan(make, kernel):
     """All keys of a replicate at once, one replicate at a time and several."""
-    task, heads, queries = make(kernel, heads=2, count=3)
-    sizes = {"queries": 3, "heads": 2, "dimension": 4, "width": 2, "terms": 6, "itemsize": 8}
-    for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**25, 1)):
+    task, heads, queries = make(kernel, heads=16, dimension=2, width=1, count=3)
+    sizes = {"queries": 3, "heads": 16, "dimension": 2, "width": 1, "terms": 6, "itemsize": 8}
+    for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**26, 1)):
         shape = Shape(n=n, whole=True, **sizes)
         plan = make_plan(shape, 4, Tuning(memory_budget=budget), 1)
         assert (plan.blocks.keys, plan.blocks.queries) == (n, 1)
@@ -90,6 +91,10 @@ def test_weight_rules_obey_the_plan(make, kernel):
         assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
     with pytest.raises(InputError, match="memory_budget"):
         make_plan(shape, 4, Tuning(memory_budget=2**20), 1)
+    # What a rule may keep alive at a query counts for every head.
+    more = working_set(replace(shape, heads=17), 3, plan.blocks, 1)
+    each = RULE_ARRAYS * shape.n * shape.itemsize
+    assert more - working_set(shape, 3, plan.blocks, 1) >= each
 
 
 @pytest.mark.slow

@@ -32,13 +32,13 @@ FILE = {
 def of(tmp_path):
     """``of(changes, code, fidelity)``: the contract of the experiment so changed."""
 
-    def made(changes=(), code=CODE, fidelity="standard", seed_offset=0):
+    def made(changes=(), code=CODE, fidelity="standard", seed_offset=0, name="effects.py"):
         for old in tmp_path.iterdir():
             old.unlink()
         if code is not None:
-            (tmp_path / "effects.py").write_text(code, encoding="utf-8")
+            (tmp_path / name).write_text(code, encoding="utf-8")
         spec = parse(ExperimentSpec, {**FILE, **dict(changes)}, "file")
-        return contract(Experiment(tmp_path, spec, fidelity))
+        return contract(Experiment(tmp_path, spec, fidelity, seed_offset))
 
     return made
 

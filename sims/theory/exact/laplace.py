@@ -190,7 +190,7 @@ class Setting(eqx.Module):
             series = 1 - x / order * series
         return jnp.where(x < 1 / 32, x * series, 1 - rest), x * rest, x
 
-    def stacked_responses(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, "2M N"]:
+    def stacked_responses(self, head: Head, xi: Float[Array, "N k"]) -> Float[Array, "rows N"]:
         """``[1 − e^{−X}; X e^{−X}]`` on the grid in u."""
         hit, once, _ = self.responses(head, self.log_kernel(head, xi))
         return jnp.concatenate([hit, once])

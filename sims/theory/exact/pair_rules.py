@@ -250,7 +250,7 @@ def sobol_pair(
 
 
 def _second(
-    correlation: Float[Numbers, " c"], x: Float[Numbers, "*N k_h"], v: Float[Numbers, "*N k_g"]
+    correlation: Float[Numbers, " c"], x: Float[Numbers, "... k_h"], v: Float[Numbers, "*N k_g"]
 ) -> Float[Array, "*N k_g"]:
     """``ξ_g = ρ ξ_h + √(1−ρ²) v`` at nodes (ξ_h, v)."""
     c = correlation.shape[0]
@@ -261,7 +261,7 @@ def _second(
     )
 
 
-def _with_squares(setting: Setting, couple: Couple, total: Float[Array, "2M 5M"]) -> Pair:
+def _with_squares(setting: Setting, couple: Couple, total: Float[Array, "rows columns"]) -> Pair:
     """The terms from ``[hit; once] @ [hit, once, hit m, once m, once m²]``."""
     terms, outer = pair_terms(setting, couple.singles, Contractions.cut(total))
     squares = total[setting.size :, 4 * setting.size :]

@@ -56,7 +56,7 @@ class Contractions(NamedTuple):
     once_once_m: Float[Array, "M M"]
 
     @classmethod
-    def cut(cls, total: Float[Array, "2M columns"]) -> "Contractions":
+    def cut(cls, total: Float[Array, "rows columns"]) -> "Contractions":
         """The parts of ``[hit; once] @ [hit, once, hit m, once m, …]``, (2M, ≥ 4M)."""
         m = total.shape[0] // 2
         return cls(

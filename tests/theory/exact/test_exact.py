@@ -11,8 +11,9 @@ from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
 from sims.problem.designs import isotropic
 from sims.problem.frames import equiangular
 from sims.problem.kernels import KERNELS, Kernel
-from sims.theory.exact import exact_terms
-from sims.theory.first_order import first_order_terms
+from sims.theory import first_order_terms
+from sims.theory.exact import exact_terms, rules
+from sims.theory.exact.execution import Job
 
 pytestmark = pytest.mark.theory
 
@@ -46,12 +47,24 @@ LOG = {  # of a key's coordinate z and the query's q, for one coordinate
 }
 
 
-@pytest.mark.parametrize("kernel", LOG)
-def test_two_keys_against_direct_quadrature(kernel):
+FRAMES = np.array([[[1.0], [0.0]], [[0.6], [0.8]]])
+OTHERS = np.array([[[0.3], [0.9]], [[-0.7], [0.5]]])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "of_keys"),
+    [
+        *((kernel, FRAMES) for kernel in LOG),
+        # Keys through frames of their own; and one key frame for both heads.
+        *((kernel, OTHERS) for kernel in LOG),
+        ("gaussian", OTHERS[[0, 0]]),
+        ("softmax", OTHERS[[0, 0]]),
+    ],
+)
+def test_two_keys_against_direct_quadrature(kernel, of_keys):
     """E over (X_1, X_2) ∈ R² × R² by the trapezoid rule, without any Laplace integral."""
-    task = Task(isotropic(2), series(2), 0.5)
-    frames = np.array([[[1.0], [0.0]], [[0.6], [0.8]]])
-    heads, x = Heads(frames, kernel, [0.9, 1.1]), np.array([0.4, -0.7])
+    task, x = Task(isotropic(2), series(2), 0.5), np.array([0.4, -0.7])
+    heads = Heads(FRAMES, kernel, [0.9, 1.1], None if of_keys is FRAMES else of_keys)
     data = exact_terms(task, heads, 2, x[None], rtol=1e-7)
 
     axis = np.linspace(-7.2, 7.2, 49)
@@ -59,8 +72,8 @@ def test_two_keys_against_direct_quadrature(kernel):
     density = np.exp(-0.5 * (grid**2).sum(1))
     density /= density.sum()
     weight = []
-    for frame, b in zip(frames, (0.9, 1.1), strict=True):
-        z, q = (grid @ frame)[:, 0], float(x @ frame[:, 0])
+    for frame, key_frame, b in zip(FRAMES, of_keys, (0.9, 1.1), strict=True):
+        z, q = (grid @ key_frame)[:, 0], float(x @ frame[:, 0])
         log = LOG[kernel](q, z, b)
         weight.append(1 / (1 + np.exp(log[None, :] - log[:, None])))
     m = np.asarray(task.target(grid))
@@ -144,27 +157,22 @@ def test_aligned_heads_have_the_covariance_of_one_head(width):
 
 @pytest.mark.parametrize("width", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_product_and_hermite_grids_agree(width, monkeypatch):
-    from sims.theory import exact_batch
-
     task, x = Task(isotropic(4), series(4), 1.0), 0.4 * np.ones((1, 4))
     heads = Heads(equiangular(4, 2, width, cosine=0.8), "gaussian", 0.7)
     results = []
-    for method in (exact_batch.PRODUCT, exact_batch.HERMITE):
-        monkeypatch.setattr(exact_batch, "methods_for_pair", lambda *_, m=method: [m])
+    for rule in (rules.PRODUCT, rules.HERMITE):
+        monkeypatch.setattr(rules, "rules_for_pair", lambda *_, rule=rule: [rule])
         results.append(flat(exact_terms(task, heads, 20, x)))
-        assert method.name
     np.testing.assert_allclose(results[0], results[1], rtol=2e-4)
 
 
 @pytest.mark.slow
 def test_quasi_monte_carlo_agrees_with_grids_within_its_error(monkeypatch):
-    from sims.theory import exact_batch
-
     task, x = Task(isotropic(4), series(4), 1.0), 0.4 * np.ones((1, 4))
     heads = Heads(equiangular(4, 2, 2, cosine=0.5), "gaussian", 0.7)
     grid = exact_terms(task, heads, 20, x, rtol=1e-5)
-    monkeypatch.setattr(exact_batch, "methods_for_pair", lambda *_: [exact_batch.PAIR_SOBOL])
-    monkeypatch.setattr(exact_batch, "method_for_single", lambda _: exact_batch.SINGLE_SOBOL)
+    monkeypatch.setattr(rules, "rules_for_pair", lambda *_: [rules.PAIR_SOBOL])
+    monkeypatch.setattr(rules, "rule_for_single", lambda _: rules.SINGLE_SOBOL)
     random = exact_terms(task, heads, 20, x, rtol=3e-3)
     assert random["defect"].max() < 1e-3
     for name in ("bias", "signal_covariance", "noise_covariance"):
@@ -174,13 +182,9 @@ def test_quasi_monte_carlo_agrees_with_grids_within_its_error(monkeypatch):
 
 def test_copies_are_computed_once_and_singular_designs_work(monkeypatch):
     """Redundant views: one head and one pair at a query with ξ = 0; then a singular Σ."""
-    from sims.theory import exact_batch
-
     count = []
-    run = exact_batch.Job.run
-    monkeypatch.setattr(
-        exact_batch.Job, "run", lambda job: (count.append(len(job.items)), run(job))[1]
-    )
+    run = Job.run
+    monkeypatch.setattr(Job, "run", lambda job: (count.append(len(job.items)), run(job))[1])
     design, frames = redundant_views(2, 3, 1, noise=0.5, correlation=0.4)
     frequency = np.concatenate([np.ones((1, 2)), np.zeros((1, 3))], axis=1)
     task = Task(design, TrigonometricSeries([1.0], frequency, [0.3]), 1.0)
@@ -206,10 +210,12 @@ def test_exchangeable_heads_share_one_pair_and_are_checked():
     np.testing.assert_allclose(
         flat(short), flat(exact_terms(task, heads, 10, origin)), rtol=1e-9, atol=1e-12
     )
-    with pytest.raises(InputError, match="exchangeable"):
-        exact_terms(
-            task, Heads(heads.frames, "gaussian", [0.5, 0.6, 0.7]), 10, origin, exchangeable=True
-        )
+    for other in (
+        Heads(heads.frames, "gaussian", [0.5, 0.6, 0.7]),
+        Heads(heads.frames, "gaussian", 0.7, heads.frames[::-1]),
+    ):
+        with pytest.raises(InputError, match="exchangeable"):
+            exact_terms(task, other, 10, origin, exchangeable=True)
 
 
 def test_unmet_accuracy_is_said():

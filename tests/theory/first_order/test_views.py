@@ -10,7 +10,7 @@ from scipy.stats import gamma
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
 from sims.theory import ViewTerms, first_order_arrays, predict, view_terms
-from sims.theory.views import _mixture
+from sims.theory.first_order.views import _mixture
 
 pytestmark = pytest.mark.theory
 NOISE, SCALE, RELEVANCE = 0.5, 0.45, np.array([0.7, 0.3])
@@ -36,17 +36,17 @@ def by_quadrature(width, bandwidth):
 
     def one(frequency, phase):
         target = TrigonometricSeries([2**0.5], frequency[None], phase[None])
-        found = first_order_arrays(Task(law, target, 1.0), heads, 1.0, queries)
-        limit = found.limit[:, 0] - target(queries)
-        ratio = found.bias[:, 0] - limit
-        signal, noise = found.signal_covariance, found.noise_covariance
+        arrays = first_order_arrays(Task(law, target, 1.0), heads, 1.0, queries)
+        limit = arrays.limit[:, 0] - target(queries)
+        ratio = arrays.bias[:, 0] - limit
+        signal, noise = arrays.signal_covariance, arrays.noise_covariance
         rows = (limit**2, limit * ratio, ratio**2, signal[:, 0, 0], signal[:, 0, 1],
                 noise[:, 0, 0], noise[:, 0, 1])  # fmt: skip
         return jnp.stack(rows) @ query_weight
 
     over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
-    found = over(frequency, jnp.array([0.0, -jnp.pi / 2])).mean(1)
-    return ViewTerms(*(wave_weight @ found))
+    averages = over(frequency, jnp.array([0.0, -jnp.pi / 2])).mean(1)
+    return ViewTerms(*(wave_weight @ averages))
 
 
 @pytest.mark.parametrize(("width", "bandwidth"), [(1, 0.6), (2, 0.6), (2, 1.3)])
@@ -60,11 +60,11 @@ def test_terms_by_quadrature(width, bandwidth):
 
 def test_nothing_seen():
     """Heads that see nothing estimate the mean 0 of the target: error 1, no n_eff lost."""
-    found = view_terms(0, 0.7, **OPTIONS)
+    terms = view_terms(0, 0.7, **OPTIONS)
     blank = float(np.prod((1 + 2 * RELEVANCE) ** -0.5))
     at_query = float(np.prod((1 + RELEVANCE * (1 + SCALE**2)) ** -0.5))
-    assert float(found.limit_squared) == pytest.approx(1 + blank - 2 * at_query)
-    assert float(found.noise_variance) == float(found.noise_covariance) == 1.0
+    assert float(terms.limit_squared) == pytest.approx(1 + blank - 2 * at_query)
+    assert float(terms.noise_variance) == float(terms.noise_covariance) == 1.0
 
 
 def test_error_is_that_of_any_number_of_heads():
@@ -102,13 +102,13 @@ def test_mixture_is_the_matern_covariance(distance):
         (1.5, (1 + 3**0.5 * distance) * np.exp(-(3**0.5) * distance)),
     ):
         scales, weights = _mixture(nu)
-        found = weights @ np.exp(-0.5 * distance**2 * scales)
-        assert found == pytest.approx(expected, abs=2e-6)
+        covariance = weights @ np.exp(-0.5 * distance**2 * scales)
+        assert covariance == pytest.approx(expected, abs=2e-6)
 
 
 def test_matern_terms_are_mixtures():
     """Against adaptive quadrature over g of the squared-exponential terms."""
-    found = view_terms(1, 0.8, nu=1.0, **OPTIONS)
+    terms = view_terms(1, 0.8, nu=1.0, **OPTIONS)
     for name in ("limit_squared", "limit_ratio", "signal_covariance"):
 
         def of(u, name=name):
@@ -117,13 +117,13 @@ def test_matern_terms_are_mixtures():
             return float(getattr(rough, name))
 
         expected = quad(of, 1e-9, 1 - 1e-9, epsabs=1e-6, epsrel=1e-5, limit=60)[0]
-        assert float(getattr(found, name)) == pytest.approx(expected, abs=5e-5), name
+        assert float(getattr(terms, name)) == pytest.approx(expected, abs=5e-5), name
 
 
 def test_shapes_broadcast():
-    found = view_terms(np.arange(3)[:, None], np.array([[0.5, 1.0]]), **OPTIONS)
-    assert {part.shape for part in found} == {(3, 2)}
-    assert found.error(100.0, 4, 1.0).shape == (3, 2)
+    terms = view_terms(np.arange(3)[:, None], np.array([[0.5, 1.0]]), **OPTIONS)
+    assert {part.shape for part in terms} == {(3, 2)}
+    assert terms.error(100.0, 4, 1.0).shape == (3, 2)
 
 
 @pytest.mark.parametrize(

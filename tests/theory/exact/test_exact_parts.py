@@ -12,13 +12,12 @@ from sims.problem import Heads, Task, TrigonometricSeries
 from sims.problem.designs import isotropic
 from sims.problem.frames import equiangular
 from sims.problem.kernels import KERNELS
-from sims.theory import exact_batch as batch
-from sims.theory.exact import exact_terms
-from sims.theory.exact_integrals import Head, log_kernel, responses
-from sims.theory.exact_items import Two, head_arrays, program_kernel
-from sims.theory.exact_law import GaussianLaw
-from sims.theory.exact_range import pilot
-from sims.theory.quadrature import ball_rule, sphere_area, sphere_rule
+from sims.theory.exact import exact_terms, execution, rules
+from sims.theory.exact.conditioning import GaussianLaw
+from sims.theory.exact.items import PairItem, head_arrays, program_kernel
+from sims.theory.exact.laplace import Head, Setting
+from sims.theory.exact.quadrature import ball_rule, sphere_area, sphere_rule
+from sims.theory.exact.truncation import pilot
 
 pytestmark = pytest.mark.theory
 
@@ -30,8 +29,8 @@ def test_sphere_rule_integrates_polynomials(dimension):
     np.testing.assert_allclose(weights.sum(), sphere_area(dimension))
     np.testing.assert_allclose(np.linalg.norm(nodes, axis=1), 1.0)
     for power, moment in ((2, 1 / dimension), (4, 3 / (dimension * (dimension + 2)))):
-        found = weights @ nodes**power / weights.sum()
-        np.testing.assert_allclose(found, moment, rtol=1e-12)
+        average = weights @ nodes**power / weights.sum()
+        np.testing.assert_allclose(average, moment, rtol=1e-12)
 
 
 @pytest.mark.parametrize("grading", [1, 4])
@@ -43,13 +42,18 @@ def test_ball_rule_integrates_a_radial_function(dimension, grading):
     np.testing.assert_allclose(weight @ (1 - radius**2) ** 1.5, value, rtol=1e-6)
 
 
+def setting(kernel, size=64, step=0.4):
+    """For one term of a target, and one key."""
+    return Setting(kernel, size, jnp.asarray(step), jnp.asarray(1.0), jnp.zeros(1))
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])
 def test_responses_keep_their_relative_accuracy(kernel):
     """From X = e^{−46} to far above 1, at −log K up to 700 and at K = 0."""
     kernel, step, count = KERNELS[kernel], 0.4, 192
     fields = {name: jnp.zeros(()) for name in Head._fields} | {"low": jnp.asarray(-30.0)}
     log_k = np.array([0.0, -3.7, -16.0, -700.0, -np.inf])
-    hit, once, x = responses(kernel, Head(**fields), jnp.asarray(log_k), jnp.asarray(step), count)
+    hit, once, x = setting(kernel, count, step).responses(Head(**fields), jnp.asarray(log_k))
     points = slice(None, -1) if kernel.support else slice(None)
     with np.errstate(over="ignore"):
         direct = np.exp(-30.0 + step * np.arange(count)[:, None] + log_k)[points]
@@ -65,14 +69,14 @@ def test_responses_keep_their_relative_accuracy(kernel):
 
 
 def test_few_sizes_are_compiled():
-    assert [batch.bucket(count) for count in (1, 64, 65, 97, 129, 2048)] == [
+    assert [execution.bucket(count) for count in (1, 64, 65, 97, 129, 2048)] == [
         64, 64, 96, 128, 192, 2048,
     ]  # fmt: skip
-    assert batch.merged([60] * 70 + [70]) == [64] * 70 + [96]
+    assert execution.merged([60] * 70 + [70]) == [64] * 70 + [96]
     # Few items take the next larger size, but not one that is many times too large.
-    assert batch.merged([60, 70, 80, 2000]) == [96, 96, 96, 2048]
-    assert batch.merged([60, 90, 120]) == [128] * 3
-    small, large = (batch.PRODUCT.rule((2, 2), level, 64, 1) for level in (0, 2))
+    assert execution.merged([60, 70, 80, 2000]) == [96, 96, 96, 2048]
+    assert execution.merged([60, 90, 120]) == [128] * 3
+    small, large = (rules.PRODUCT.nodes((2, 2), level, 64, 1) for level in (0, 2))
     assert [np.shape(a) for r in small for a in r] == [np.shape(a) for r in large for a in r]
     assert int(small[0][2]) < int(large[0][2])
 
@@ -85,13 +89,13 @@ def problem(width, angles):
 
 
 def test_no_number_depends_on_how_many_threads_there_are(monkeypatch):
-    found = []
+    results = []
     for count in (1, 3):
         with ThreadPoolExecutor(count) as pool:
-            monkeypatch.setattr(batch, "host_devices", lambda n=count: n)
-            monkeypatch.setattr(batch, "_workers", lambda p=pool: p)
-            found.append(flat(exact_terms(*problem(1, 60))))
-    np.testing.assert_array_equal(*found)
+            monkeypatch.setattr(execution, "host_devices", lambda n=count: n)
+            monkeypatch.setattr(execution, "_workers", lambda p=pool: p)
+            results.append(flat(exact_terms(*problem(1, 60))))
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
@@ -100,12 +104,12 @@ def test_a_padded_head_has_its_own_kernel(kernel, width):
     """The kernel that both share, on coordinates that padding adds, against the kernel itself."""
     task, heads, n, queries = problem(width, 60)
     heads = Heads(heads.frames, kernel, 0.7)
-    view = GaussianLaw(task).project(heads, 0, queries[0])
+    view = GaussianLaw(task.design, task.target).project(heads, 0, queries[0])
     own = KERNELS[kernel]
-    head = head_arrays(own, view, pilot(own, view, n, 1e-9), True)
+    head = head_arrays(own, view, pilot(own, view, n, 1e-9), 2)
     nodes = np.random.default_rng(0).normal(size=(5, view.rank))
     padded = np.pad(nodes, ((0, 0), (0, 2 - view.rank)))
-    shared = log_kernel(program_kernel(own), head, jnp.asarray(padded))
+    shared = setting(program_kernel(own)).log_kernel(head, jnp.asarray(padded))
     keys = view.map @ nodes.T
     direct = own.log_value(view.query[:, None], keys, jnp.asarray(view.bandwidth))
     np.testing.assert_allclose(shared, direct, rtol=1e-12)
@@ -116,10 +120,10 @@ def test_directions_that_both_heads_share_need_one_point(monkeypatch):
     """One shared direction and one orthogonal one, with and without the points that add nothing."""
     arguments = problem(2, [0, 90])
     few = exact_terms(*arguments)
-    monkeypatch.setattr(Two, "frozen", 0)
+    monkeypatch.setattr(PairItem, "frozen", 0)
     many = exact_terms(*arguments)
     assert "hermite" in few.attrs["method"]
     np.testing.assert_allclose(flat(few), flat(many), rtol=1e-7)
-    points, _, used = batch.HERMITE.rule((2, 2), 0, 64, 1, 1)[1]
+    points, _, used = rules.HERMITE.nodes((2, 2), 0, 64, 1, 1)[1]
     assert used < 20
     np.testing.assert_array_equal(points[:, 0], 0)

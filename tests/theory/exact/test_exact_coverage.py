@@ -101,15 +101,15 @@ def z_values(index, replicates, batches, precise=False):
             resume=resume,
         )
 
-    found = run(batches)
-    scores, relative = compare(exact, found, batches)
+    result = run(batches)
+    scores, relative = compare(exact, result, batches)
     times = 1
     # By the spread alone, never by the gap.
     while precise and max(relative) > ENOUGH:
         times = int(np.ceil(times * (max(relative) / PRECISION) ** 2))
-        found = run(batches * times, found)
-        scores, relative = compare(exact, found, batches)
-    return scores, relative, exact, found
+        result = run(batches * times, result)
+        scores, relative = compare(exact, result, batches)
+    return scores, relative, exact, result
 
 
 def compare(exact, run, groups):
@@ -164,9 +164,9 @@ def test_simulation_agrees_on_sixty_problems():
     for index in range(60):
         task, heads, n, _, name = problem(index)
         start = time.perf_counter()
-        found, relative, exact, run = z_values(index, 500, GROUPS, precise=True)
+        z, relative, exact, run = z_values(index, 500, GROUPS, precise=True)
         assert max(relative) <= ENOUGH
-        scores += found
+        scores += z
         seen.add((heads.kernel.name, name))
         print(
             index,
@@ -174,7 +174,7 @@ def test_simulation_agrees_on_sixty_problems():
             name,
             heads.width,
             n,
-            f"n_eff {exact['n_eff'].values.min():.2f} z {max(found):.2f} "
+            f"n_eff {exact['n_eff'].values.min():.2f} z {max(z):.2f} "
             f"mcse {max(relative):.1e} defect {float(exact['defect'].max()):.0e}",
             bool(exact["converged"].all()),
             f"{run.attrs['replicates']} replicates",
@@ -215,6 +215,54 @@ def test_two_keys_against_direct_quadrature(kernel):
     np.testing.assert_allclose(data["noise_covariance"].values.item(), noise, rtol=1e-5)
     empty = float(mass[k == 0].sum()) ** 2
     np.testing.assert_allclose(data["empty_probability"].values.item(), empty, atol=1e-8)
+
+
+@pytest.mark.parametrize("kernel", ["epanechnikov", "cosine"])
+def test_key_frames_in_one_dimension_rescale_the_keys(kernel):
+    """Keys seen as c·X, X ~ N(0, 1), are keys X' ~ N(0, c²) with frequencies divided by c."""
+    c, x = 0.7, np.array([[0.4]])
+    amplitude, frequency, phase = [1.0, 0.6], np.array([[1.1], [0.5]]), [0.3, 1.2]
+    terms = []
+    for scale, frame in ((1.0, c), (c, 1.0)):
+        target = TrigonometricSeries(amplitude, frequency / scale, phase)
+        task = Task(GaussianDesign(scale**2 * np.eye(1)), target, 0.5)
+        heads = Heads(np.ones((1, 1, 1)), kernel, 0.9, np.full((1, 1, 1), frame))
+        data = exact_terms(task, heads, 4, x, rtol=1e-6)
+        mean = data["bias"].values.item() + float(target(jnp.asarray(x))[0])
+        terms.append([mean, *(data[name].values.item() for name in (*TERMS[1:], "n_eff"))])
+    np.testing.assert_allclose(*terms, rtol=1e-6)
+
+
+def test_key_frames_of_a_design_without_a_projected_law():
+    """A cube, two keys: E over (X_1, X_2) by Gauss–Legendre, d_k = 1, a frame each for keys."""
+    target = TrigonometricSeries([1.0, 0.6], [[1.1, -0.4], [0.5, 0.8]], [0.3, 1.2])
+    task, x = Task(CubeDesign(2, 3**0.5), target, 0.5), np.array([0.4, -0.3])
+    frames, of_keys = np.array([[[1.0], [0.2]], [[0.3], [0.8]]]), np.array([[[0.5], [0.9]]] * 2)
+    of_keys[1] *= -0.8
+    data = exact_terms(task, Heads(frames, "gaussian", 0.9, of_keys), 2, x[None], rtol=1e-3)
+    node, mass = np.polynomial.legendre.leggauss(32)
+    grid = 3**0.5 * np.stack(np.meshgrid(node, node, indexing="ij"), -1).reshape(-1, 2)
+    mass = np.outer(mass, mass).ravel() / 4
+    m = np.asarray(target(jnp.asarray(grid)))
+    weights = []
+    for frame, key_frame in zip(frames, of_keys, strict=True):
+        k = np.exp(-(((x @ frame - grid @ key_frame)[:, 0] / 0.9) ** 2) / 2)
+        weights.append(k[:, None] / (k[:, None] + k))
+    outputs = [w * m[:, None] + (1 - w) * m for w in weights]
+    means = [mass @ g @ mass for g in outputs]
+    for h in range(2):
+        bias = means[h] - float(target(jnp.asarray(x)))
+        assert abs(data["bias"][0, h] - bias) <= data["bias_error"][0, h]
+        for g in range(2):
+            signal = mass @ (outputs[h] * outputs[g]) @ mass - means[h] * means[g]
+            both = weights[h] * weights[g] + (1 - weights[h]) * (1 - weights[g])
+            for name, expected in (
+                ("signal_covariance", signal),
+                ("noise_covariance", 0.25 * mass @ both @ mass),
+            ):
+                gap = abs(data[name][0, h, g] - expected)
+                assert gap <= data[f"{name}_error"][0, h, g], (name, h, g)
+    assert data["converged"].all()
 
 
 def test_one_key_of_a_compact_kernel_counts_zero_outside():

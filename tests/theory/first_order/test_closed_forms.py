@@ -42,8 +42,9 @@ def random_problem(seed, dimension, width, heads, kernel):
 
 def log_kernels(heads, query, keys):
     """log K_h at every key, written out anew in NumPy: (H, N)."""
+    of_keys = heads.frames if heads.key_frames is None else heads.key_frames
     q = np.einsum("hdk,d->hk", heads.frames, query)
-    k = np.einsum("hdk,nd->hnk", heads.frames, keys)
+    k = np.einsum("hdk,nd->hnk", of_keys, keys)
     b = np.asarray(heads.bandwidth)[:, None]
     if heads.kernel.name == "gaussian":
         return -((q[:, None] - k) ** 2).sum(-1) / (2 * b**2)
@@ -58,7 +59,7 @@ def series(target, x):
 
 def terms_from_measure(task, heads, queries, keys, mass, n):
     """First-order terms at every query, from a discrete measure that stands for the law of X."""
-    m, found = series(task.target, keys), []
+    m, values = series(task.target, keys), []
     for query in queries:
         kernels = np.exp(log_kernels(heads, query, keys))
         count, p = len(kernels), kernels @ mass
@@ -70,8 +71,8 @@ def terms_from_measure(task, heads, queries, keys, mass, n):
             signal[h, g] = signal[g, h] = weight @ (around[h] * around[g]) / n
             noise[h, g] = noise[g, h] = float(task.noise_sd) ** 2 * weight.sum() / n
         own = (kernels**2 * around) @ mass / p**2
-        found.append((limit - series(task.target, query) - own / n, signal, noise))
-    return found
+        values.append((limit - series(task.target, query) - own / n, signal, noise))
+    return values
 
 
 def product_grid(task, points, step):
@@ -94,9 +95,57 @@ def test_closed_forms_match_quadrature(kernel, dimension, width, points, step):
     task, heads, queries = random_problem(dimension, dimension, width, 2, kernel)
     keys, mass = product_grid(task, points, step)
     prediction = predict(task, heads, n, queries)
-    for q, found in enumerate(terms_from_measure(task, heads, queries, keys, mass, n)):
-        for name, expected in zip(NAMES, found, strict=True):
+    for q, terms in enumerate(terms_from_measure(task, heads, queries, keys, mass, n)):
+        for name, expected in zip(NAMES, terms, strict=True):
             np.testing.assert_allclose(prediction[name][q], expected, rtol=1e-8, err_msg=name)
+
+
+def with_key_frames(heads, seed):
+    """The same heads with other frames for keys."""
+    other = np.random.default_rng(seed).normal(size=heads.frames.shape)
+    key_frames = 0.8 * other / np.sqrt(heads.dimension)
+    return Heads(heads.frames, heads.kernel, heads.bandwidth, key_frames)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize(
+    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 2, 90, 0.2)]
+)
+def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
+    """Queries and keys through frames of their own: every term, its limit and n_third."""
+    n = 500
+    task, heads, queries = random_problem(dimension, dimension, width, 2, kernel)
+    heads = with_key_frames(heads, 5)
+    keys, mass = product_grid(task, points, step)
+    prediction = predict(task, heads, n, queries)
+    arrays = first_order_arrays(task, heads, n, jnp.asarray(queries))
+    by_quadrature = terms_from_measure(task, heads, queries, keys, mass, n)
+    for q, (query, terms) in enumerate(zip(queries, by_quadrature, strict=True)):
+        for name, expected in zip(NAMES, terms, strict=True):
+            np.testing.assert_allclose(prediction[name][q], expected, rtol=1e-8, err_msg=name)
+            np.testing.assert_allclose(getattr(arrays, name)[q], expected, rtol=1e-8)
+        kernels = np.exp(log_kernels(heads, query, keys))
+        p, m = kernels @ mass, series(task.target, keys)
+        np.testing.assert_allclose(arrays.limit[q], kernels @ (mass * m) / p, rtol=1e-8)
+        third = n * (kernels**2 @ mass) * p / (kernels**3 @ mass)
+        np.testing.assert_allclose(prediction["n_third"][q], third, rtol=1e-8)
+
+
+def test_equal_key_frames_change_nothing():
+    task, heads, queries = random_problem(4, 5, 2, 3, "gaussian")
+    same = Heads(heads.frames, "gaussian", heads.bandwidth, heads.frames)
+    before, after = (predict(task, h, 50, queries) for h in (heads, same))
+    for name in (*NAMES, "n_eff", "n_third"):
+        np.testing.assert_array_equal(after[name], before[name])
+
+
+@pytest.mark.parametrize("order", ["first", "exact"])
+def test_weight_rules_are_refused_in_one_line(order):
+    task, heads, queries = random_problem(2, 4, 2, 2, "gaussian")
+    sparse = Heads(heads.frames, "sparsemax", 1.0)
+    with pytest.raises(InputError, match=r"heads\.kernel: got 'weight rule sparsemax'") as caught:
+        predict(task, sparse, 10, queries, order)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,124 @@
+"""Noise correlation of two heads, and the variance that an ensemble keeps, at every angle."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import xarray as xr
+
+from sims.effects import Effect, Families, of_batches
+from sims.estimates import Batches, common, mcse, ratio
+from sims.study.results import Results
+
+KERNEL, ANGLE = "heads.kernel", "heads.frames.angle"
+QUERIES_ALONE = 0.9
+"""Share of the variance from which on the queries' error is taken for all of it."""
+CORRELATION = ("cross_noise_covariance", "noise_variance")
+"""Numerator and denominator of the noise correlation."""
+
+
+def effects(results: Results) -> Families:
+    """Gaps of the correlation to the law and to exact theory, and what each angle gains."""
+    many = averaged(results)
+    # The share of noise kept is 1/H + (1 − 1/H)·correlation: it falls when the correlation does.
+    steps = [pair for curve in curves(results).values() for pair in pairwise(curve)]
+    to_orthogonal = [(name, curve[-1]) for curve in curves(results).values() for name in curve[:-1]]
+    return {
+        "gap to the law": [gap_to_law(results, name) for name in many],
+        "gap to exact theory": [gap_to_exact(results, name) for name in compared(results)],
+        "aligned heads": [
+            Effect(name, results.pseudovalues(name, variance_kept).mean() - 1)
+            for name in many
+            if aligned(results, name)
+        ],
+        "fall of the noise correlation": [fall(results, *s, noise_correlation) for s in steps],
+        "fall of the variance kept": [fall(results, *s, variance_kept) for s in to_orthogonal],
+    }
+
+
+def noise_correlation(terms: Batches) -> np.ndarray:
+    """Of two heads: a ratio of averages over queries, as the law is."""
+    return terms[CORRELATION[0]] / terms[CORRELATION[1]]
+
+
+def variance_kept(terms: Batches) -> np.ndarray:
+    """Share of a head's variance that the ensemble keeps."""
+    return terms["ensemble_variance"] / terms["variance"]
+
+
+def averaged(results: Results) -> list[str]:
+    """Points of many queries, where the law, an average over all queries, is predicted."""
+    return [name for name in results.points if "law" in results.predictions[name]]
+
+
+def compared(results: Results) -> list[str]:
+    """Points of few queries, where exact theory is."""
+    return [name for name in results.points if "exact" in results.orders(name)]
+
+
+def curves(results: Results) -> dict[tuple[str, float, int], list[str]]:
+    """(kernel, bandwidth, d_k) to points of equal angles in all directions, by angle."""
+    groups: dict[tuple[str, float, int], list[str]] = {}
+    for name in averaged(results):
+        if not np.isnan(results.number(name, ANGLE)):
+            bandwidth, width = (results.number(name, f"heads.{k}") for k in ("bandwidth", "width"))
+            group = str(results.coordinates[name][KERNEL]), bandwidth, int(width)
+            groups.setdefault(group, []).append(name)
+    by_angle = {k: sorted(v, key=lambda p: results.number(p, ANGLE)) for k, v in groups.items()}
+    return dict(sorted(by_angle.items()))
+
+
+def aligned(results: Results, point: str) -> bool:
+    """Whether all heads of a point are in one subspace."""
+    return results.number(point, ANGLE) == 0
+
+
+def gap_to_law(results: Results, point: str) -> Effect:
+    """Simulated correlation over that of the law, less 1, with the error of the queries."""
+    theory = results.prediction(point)
+    law = float(theory["law"])
+    effect = of_batches(
+        point, results.pseudovalues(point, noise_correlation) / law - 1, point,
+        unit="replicates on more queries", at={"kernel": str(results.coordinates[point][KERNEL])},
+    )  # fmt: skip
+    if aligned(results, point):  # one head: a correlation of 1 in every draw and at every query
+        return replace(effect, error=0.0, batches=np.inf)
+    queries = query_error(theory) / law
+    error = float(np.hypot(effect.error, queries))
+    if queries**2 < QUERIES_ALONE * error**2:
+        return replace(effect, error=error)
+    # Nearly all variance is that of the queries, whose number was fixed beforehand: t intervals
+    # with their freedom, and replicates do not help.
+    return replace(effect, error=error, batches=theory.sizes["query"], points=(), fixed=True)
+
+
+def gap_to_exact(results: Results, point: str) -> Effect:
+    """Simulated correlation over that of exact theory at the same queries, less 1."""
+    theory = results.prediction(point, "exact")
+    parts = {part: theory[part].values for part in CORRELATION}
+    values = results.pseudovalues(point, noise_correlation) / noise_correlation(parts) - 1
+    bound = sum(float(theory[f"{part}_error"] / value) for part, value in parts.items())
+    kernel = str(results.coordinates[point][KERNEL])
+    return of_batches(point, values, point, bound=bound, at={"kernel": kernel})
+
+
+def fall(
+    results: Results, first: str, second: str, statistic: Callable[[Batches], np.ndarray]
+) -> Effect:
+    """A statistic at the first point less that at the second, paired over common batches."""
+    before, after = common(*(results.pseudovalues(name, statistic) for name in (first, second)))
+    return of_batches(f"{first} to {second}", before - after, (first, second))
+
+
+def query_error(theory: xr.Dataset) -> float:
+    """Standard error of the correlation from having drawn finitely many queries.
+
+    The law is an average over all queries, the run has some: the delta method for a ratio of means
+    over iid queries, with the spread over queries that theory predicts.
+    """
+    noise = theory["noise_covariance"].values
+    heads = noise.shape[-1]
+    variance = np.trace(noise, axis1=1, axis2=2) / heads
+    pairs = (noise.sum(axis=(1, 2)) - heads * variance) / (heads * (heads - 1))
+    return float(mcse(ratio(pairs, variance)))
