@@ -1,35 +1,27 @@
-"""What theory says of the same points: no gap, and how much attention a missing tilt moves."""
-
-from typing import Any
+"""What theory says: how much attention a missing tilt moves. Elsewhere it says that gaps are 0."""
 
 import numpy as np
 import xarray as xr
 from scipy.special import ive
 
+from sims.study.experiment import Experiment
 
-def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """Every point's prediction, under the names that ``simulate`` gives the points."""
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    single, layer, tilt = settings["single"], settings["layer"], settings["tilt"]
-    names = [
-        f"single n={n} d_k={width} s={ratio}√d_k"
-        for n in single["n"]
-        for width in single["width"]
-        for ratio in single["temperature"]
-    ]
-    names += [f"layer H={heads} d_k={width}" for heads, width in layer["shapes"]]
-    points = {name: xr.Dataset({"gap": ((), 0.0)}) for name in names}
-    for spread in tilt["spread"]:
-        curve = np.linspace(0.0, max(tilt["spread"]), 101)
-        law = [moved_attention(c, tilt["width"]) for c in curve]
-        points[f"tilt spread={spread}"] = xr.Dataset(
+
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """The law at each spread of key norms, and its curve, under the names of those points alone."""
+    tilt = experiment.settings["tilt"]
+    spreads = np.linspace(0.0, max(tilt["spread"]), 101)
+    curve = [moved_attention(spread, tilt["width"]) for spread in spreads]
+    return {
+        f"tilt spread={spread}": xr.Dataset(
             {
-                "total_variation": ((), moved_attention(spread, tilt["width"])),
-                "curve": ("curve_spread", law),
+                "total_variation": moved_attention(spread, tilt["width"]),
+                "curve": ("curve_spread", curve),
             },
-            coords={"curve_spread": curve},
+            {"curve_spread": spreads},
         )
-    return points
+        for spread in tilt["spread"]
+    }
 
 
 def moved_attention(spread: float, width: int, nodes: int = 4001) -> float:

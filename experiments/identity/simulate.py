@@ -1,114 +1,103 @@
 """The suite's own Nadaraya–Watson heads beside attention as two libraries compute it.
 
-Every point is one dataset with dimensions (batch, replicate). Gaps are in units of rounding (see
-:func:`_rounding`): of order 1 for two correct programs, many powers of ten for different functions.
+Every replicate is kept. Gaps are in units of rounding (see :func:`rounding`): of order 1 for two
+correct programs, many powers of ten for different functions.
 """
 
-from typing import Any
+from functools import partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
 
+from sims.montecarlo import Replicates
 from sims.problem import Heads
 from sims.simulation.heads import nw_weights
+from sims.study.experiment import Experiment
+from sims.study.stacking import Scalar
+from sims.study.units import SampledUnit
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+"""Machine epsilons: the distance from 1 to the next number."""
 TINY = 2.0**-126
 """Weights below float32's range are flushed to zero by one program and not by another."""
 
 
-def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """Every point's gaps and differences, by the point's name."""
-    run = experiment.simulation_at(fidelity)
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    root = jax.random.key(run.seed, impl="threefry2x32")
-    shape = (run.batches, run.replicates_per_batch)
-    attrs = {
-        "replicates": shape[0] * shape[1],
-        "replicates_per_batch": shape[1],
-        "batches_asked": shape[0],
-        "precision": "float64",
-    }
-    points = {}
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
+    """One head at several sizes and temperatures, layers, and Gaussian heads by spread of norms.
 
-    # Draws are named by (seed, batch, replicate): points share them.
-    batch, replicate = (a.ravel() for a in np.indices(shape))
-    keys = jax.vmap(lambda b, r: jax.random.fold_in(jax.random.fold_in(root, b), r))(
-        batch, replicate
-    )
-
-    def add(name: str, function: Any, inputs: Any, value: float = 0.0, **labels: Any) -> None:
-        found = function(inputs, value)
-        points[name] = xr.Dataset(
-            {
-                k: (("batch", "replicate"), np.asarray(v, float).reshape(shape))
-                for k, v in found.items()
-            },
-            attrs=attrs | labels,
-        )
-
+    Draws are named by seed, batch and replicate alone: units share them.
+    """
+    settings = experiment.settings
     single, layer, tilt = settings["single"], settings["layer"], settings["tilt"]
     # Smaller settings use the first rows and columns of the largest one's draws.
-    drawn = jax.jit(jax.vmap(lambda k: _draw(k, max(single["n"]), max(single["width"]))))(keys)
+    most = max(single["n"]), max(single["width"])
+    sampled = {}
     for n in single["n"]:
         for width in single["width"]:
-            # Temperature and spread are traced: one compilation a shape.
-            function = _mapped(lambda drawn, s, n=n, w=width: single_head(*_cut(drawn, n, w), s))
+            replicate = partial(drawn_head, n, width, most)
             for ratio in single["temperature"]:
+                at = {"part": "single", "n": n, "width": width, "ratio": ratio}
                 name = f"single n={n} d_k={width} s={ratio}√d_k"
-                labels = {"part": "single", "n": n, "width": width, "ratio": ratio}
-                add(name, function, drawn, ratio * width**0.5, **labels)
+                sampled[name] = unit(replicate, ratio * width**0.5, at)
     for heads, width in layer["shapes"]:
-        function = _mapped(
-            lambda k, _, h=heads, w=width: whole_layer(k, h, w, layer["n"], layer["queries"])
-        )
-        labels = {"part": "layer", "heads": heads, "width": width}
-        add(f"layer H={heads} d_k={width}", function, keys, **labels)
-    function = _mapped(lambda k, c: key_tilt(k, tilt["n"], tilt["width"], c))
+        replicate = partial(whole_layer, heads, width, layer["n"], layer["queries"])
+        at = {"part": "layer", "n": layer["n"], "width": width, "heads": heads}
+        sampled[f"layer H={heads} d_k={width}"] = unit(replicate, None, at)
     for spread in tilt["spread"]:
-        labels = {"part": "tilt", "n": tilt["n"], "width": tilt["width"], "spread": float(spread)}
-        add(f"tilt spread={spread}", function, keys, spread, **labels)
-    return points
+        replicate = partial(key_tilt, tilt["n"], tilt["width"])
+        at = {"part": "tilt", "n": tilt["n"], "width": tilt["width"], "spread": float(spread)}
+        sampled[f"tilt spread={spread}"] = unit(replicate, float(spread), at)
+    return sampled
 
 
-def _mapped(function: Any) -> Any:
-    """The function over the leading axis of its first argument, one replicate at a time."""
-    return jax.jit(lambda inputs, value: jax.lax.map(lambda one: function(one, value), inputs))
+def unit(
+    replicate: partial[dict[str, Array]], value: float | None, at: dict[str, Scalar]
+) -> SampledUnit:
+    """All replicates of a function; its value is traced: one compilation a shape."""
+    coordinates = dict.fromkeys(("part", "n", "width", "ratio", "heads", "spread")) | at
+    constant = None if value is None else jnp.asarray(value, jnp.float64)
+    return SampledUnit(Replicates(replicate, reduce="stack", constants=constant), coordinates)
 
 
-def _draw(key: Any, n: int, width: int) -> tuple[Any, Any]:
-    """A query and keys, in float32: both precisions then compute from the same numbers."""
+def drawn_head(
+    n: int, width: int, most: tuple[int, int], key: Array, temperature: Array, _: None
+) -> dict[str, Array]:
+    """:func:`single_head` on a query and keys drawn in float32.
+
+    Both precisions then compute from the same numbers.
+    """
     query_key, keys_key = jax.random.split(key)
-    query = jax.random.normal(query_key, (width,), jnp.float32)
-    return query, jax.random.normal(keys_key, (n, width), jnp.float32)
+    query = jax.random.normal(query_key, most[1:], jnp.float32)[:width]
+    keys = jax.random.normal(keys_key, most, jnp.float32)[:n, :width]
+    return single_head(query.astype(jnp.float64), keys.astype(jnp.float64), temperature)
 
 
-def _cut(drawn: tuple[Any, Any], n: int, width: int) -> tuple[Any, Any]:
-    query, keys = drawn
-    return query[:width].astype(jnp.float64), keys[:n, :width].astype(jnp.float64)
-
-
-def single_head(query: Any, keys: Any, temperature: Any) -> dict[str, Any]:
+def single_head(
+    query: Float[Array, " d_k"], keys: Float[Array, "n d_k"], temperature: float | Array
+) -> dict[str, Array]:
     """One head: largest relative gap of any weight, against three library computations."""
     n, width = keys.shape
     own = nw_weights(Heads(jnp.eye(width)[None], "softmax", temperature**0.5), query, keys)[0]
     magnitude = jnp.max(jnp.abs(keys) @ jnp.abs(query)) / temperature
 
-    def gap(weights: Any, epsilon: float) -> Any:
+    def gap(weights: Array, epsilon: float) -> Array:
         relative = jnp.max(jnp.abs(weights - own) / (own + TINY))
-        return relative / _rounding(magnitude, n, epsilon)
+        return relative / rounding(magnitude, n, epsilon)
 
     return {
-        "float64": gap(_equinox_weights(query, keys, temperature), EPS["float64"]),
-        "float32": gap(_jax_weights(query, keys, temperature, jnp.float32), EPS["float32"]),
-        "mixed": gap(_jax_weights(query, keys, temperature, jnp.float64), EPS["float32"]),
+        "float64": gap(equinox_weights(query, keys, temperature), EPS["float64"]),
+        "float32": gap(jax_weights(query, keys, temperature, jnp.float32), EPS["float32"]),
+        "mixed": gap(jax_weights(query, keys, temperature, jnp.float64), EPS["float32"]),
     }
 
 
-def whole_layer(key: Any, heads: int, width: int, n: int, queries: int) -> dict[str, Any]:
+def whole_layer(
+    heads: int, width: int, n: int, queries: int, key: Array, _: None, __: None
+) -> dict[str, Array]:
     """A multi-head layer as NW heads in key space: largest gap of any output.
 
     With H·d_k = d, ``x̃ = W_K⁻¹ W_Q x`` is a point of key space whose projection by W_K^h is
@@ -123,11 +112,11 @@ def whole_layer(key: Any, heads: int, width: int, n: int, queries: int) -> dict[
     )
     w_q, w_k, w_v = (matrices64[i].reshape(heads, width, size) for i in range(3))
     w_o = matrices64[3].reshape(size, heads, width)
-    into_keys, wanted = w_k.reshape(size, size), w_q.reshape(size, size) @ x64.T
+    into_keys, projected = w_k.reshape(size, size), w_q.reshape(size, size) @ x64.T
     factors = jax.scipy.linalg.lu_factor(into_keys)
-    points = jax.scipy.linalg.lu_solve(factors, wanted)
+    points = jax.scipy.linalg.lu_solve(factors, projected)
     # One step of refinement leaves no error of elimination, only that of the data's rounding.
-    points = (points + jax.scipy.linalg.lu_solve(factors, wanted - into_keys @ points)).T
+    points = (points + jax.scipy.linalg.lu_solve(factors, projected - into_keys @ points)).T
     nw = Heads(jnp.swapaxes(w_k, 1, 2), "softmax", width**0.25)
     weights = jax.vmap(lambda point: nw_weights(nw, point, keys64))(points)
     estimates = jnp.einsum("qhn,nd->qhd", weights, values64)
@@ -137,7 +126,7 @@ def whole_layer(key: Any, heads: int, width: int, n: int, queries: int) -> dict[
     k_hat = jnp.einsum("hpd,nd->hpn", w_k, keys64)
     key_size = jnp.einsum("hpd,nd->hpn", w_k**2, keys64**2)
 
-    def magnitude(frames: Any, at: Any) -> Any:
+    def magnitude(frames: Float[Array, "H d_k d"], at: Float[Array, "q d"]) -> Array:
         # Roundings of projections and of their product, of independent signs, so that squares
         # add: sums of magnitudes over d², d_k and n would hide errors of a thousand units.
         query_size = jnp.einsum("hpd,qd->qhp", frames**2, at**2)
@@ -148,26 +137,26 @@ def whole_layer(key: Any, heads: int, width: int, n: int, queries: int) -> dict[
     theirs, ours = magnitude(w_q, x64), magnitude(w_k, points)
     scale = jnp.sqrt(jnp.mean(own**2))
 
-    def gap(result: Any, epsilon: float) -> Any:
-        allowed = _rounding(theirs, n, epsilon) + _rounding(ours, n, EPS["float64"])
+    def gap(result: Array, epsilon: float) -> Array:
+        allowed = rounding(theirs, n, epsilon) + rounding(ours, n, EPS["float64"])
         return jnp.max(jnp.abs(result - own)) / (scale * allowed)
 
     return {
-        "float64": gap(_layer(heads, matrices64)(x64, keys64, values64), EPS["float64"]),
-        "float32": gap(_layer(heads, matrices)(*inputs), EPS["float32"]),
+        "float64": gap(attention(heads, matrices64)(x64, keys64, values64), EPS["float64"]),
+        "float32": gap(attention(heads, matrices)(*inputs), EPS["float32"]),
     }
 
 
-def key_tilt(key: Any, n: int, width: int, spread: float) -> dict[str, Any]:
+def key_tilt(n: int, width: int, key: Array, spread: Array, _: None) -> dict[str, Array]:
     """Gaussian against softmax weights, with and without the key tilt, at one spread of norms.
 
     Norms are ``r = √d_k (1 + spread·u)/√(1 + spread²)``, u uniform with unit variance.
     """
     query_key, direction_key, norm_key = jax.random.split(key, 3)
-    query = _directions(query_key, 1, width)[0] * width**0.5
+    query = directions(query_key, 1, width)[0] * width**0.5
     u = jax.random.uniform(norm_key, (n,), jnp.float64, -(3.0**0.5), 3.0**0.5)
     norms = (width / (1 + spread**2)) ** 0.5 * (1 + spread * u)
-    keys = _directions(direction_key, n, width) * norms[:, None]
+    keys = directions(direction_key, n, width) * norms[:, None]
     temperature = width**0.5
     frame = jnp.eye(width)[None]
     softmax = nw_weights(Heads(frame, "softmax", temperature**0.5), query, keys)[0]
@@ -178,17 +167,17 @@ def key_tilt(key: Any, n: int, width: int, spread: float) -> dict[str, Any]:
     tilted = tilted / tilted.sum()
     distance = jnp.sum((keys - query) ** 2, axis=1) / (2 * temperature)
     magnitude = jnp.max(distance + 2 * log_tilt)
-    unit = _rounding(magnitude, n, EPS["float64"])
+    one = rounding(magnitude, n, EPS["float64"])
     return {
         "total_variation": jnp.sum(jnp.abs(plain - softmax)) / 2,
         "largest_difference": jnp.max(jnp.abs(plain - softmax)),
-        "plain": jnp.max(jnp.abs(plain - softmax) / softmax) / unit,
-        "tilted": jnp.max(jnp.abs(tilted - softmax) / softmax) / unit,
+        "plain": jnp.max(jnp.abs(plain - softmax) / softmax) / one,
+        "tilted": jnp.max(jnp.abs(tilted - softmax) / softmax) / one,
         "tilted_total_variation": jnp.sum(jnp.abs(tilted - softmax)) / 2,
     }
 
 
-def _rounding(magnitude: Any, n: int, epsilon: float) -> Any:
+def rounding(magnitude: Array, n: int, epsilon: float) -> Array:
     """The unit of a gap: what rounding at ``epsilon`` does to the logarithm of a weight.
 
     A logit of terms that sum to ``magnitude`` in absolute value is off by about epsilon times
@@ -197,42 +186,52 @@ def _rounding(magnitude: Any, n: int, epsilon: float) -> Any:
     return epsilon * (1.0 + np.log(n) + magnitude)
 
 
-def _directions(key: Any, count: int, width: int) -> Any:
+def directions(key: Array, count: int, width: int) -> Float[Array, "count d_k"]:
+    """Uniform points of the unit sphere."""
     raw = jax.random.normal(key, (count, width), jnp.float64)
     return raw / jnp.linalg.norm(raw, axis=1, keepdims=True)
 
 
-def _blocks(n: int, width: int, dtype: Any) -> Any:
-    """The columns of I_n in blocks (blocks, n, width): as values, they return the weights."""
+def blocks(n: int, width: int, dtype: DTypeLike) -> Float[Array, "blocks n d_k"]:
+    """The columns of I_n in blocks: as values, they return the weights."""
     count = -(-n // width)
     return jnp.moveaxis(jnp.eye(n, count * width, dtype=dtype).reshape(n, count, width), 1, 0)
 
 
-def _jax_weights(query: Any, keys: Any, temperature: float, dtype: Any) -> Any:
+def jax_weights(
+    query: Float[Array, " d_k"], keys: Float[Array, "n d_k"], temperature: float | Array,
+    dtype: DTypeLike,
+) -> Float[Array, " n"]:  # fmt: skip
+    """Weights of ``jax.nn.dot_product_attention`` on inputs of a precision."""
     n, width = keys.shape
-    values = _blocks(n, width, dtype)
 
-    def attend(value: Any) -> Any:
+    def attend(value: Array) -> Array:
         return jax.nn.dot_product_attention(
             query.astype(dtype)[None, None],
             keys.astype(dtype)[:, None],
             value[:, None],
-            scale=1.0 / temperature,
+            scale=1.0 / temperature,  # type: ignore[arg-type]
         )[0, 0]
 
-    return jax.vmap(attend)(values).reshape(-1)[:n].astype(jnp.float64)
+    weights = jax.vmap(attend)(blocks(n, width, dtype))
+    return weights.reshape(-1)[:n].astype(jnp.float64)
 
 
-def _equinox_weights(query: Any, keys: Any, temperature: Any) -> Any:
+def equinox_weights(
+    query: Float[Array, " d_k"], keys: Float[Array, "n d_k"], temperature: float | Array
+) -> Float[Array, " n"]:
+    """Weights of ``equinox.nn.MultiheadAttention`` of one head, in float64."""
     n, width = keys.shape
     identity = jnp.eye(width)
     # The layer divides logits by √d_k; the query projection makes that the temperature.
-    layer = _layer(1, [identity * (width**0.5 / temperature), identity, identity, identity])
+    layer = attention(1, [identity * (width**0.5 / temperature), identity, identity, identity])
     attend = jax.vmap(lambda value: layer(query[None], keys, value)[0])
-    return attend(_blocks(n, width, jnp.float64)).reshape(-1)[:n]
+    return attend(blocks(n, width, jnp.float64)).reshape(-1)[:n]
 
 
-def _layer(heads: int, matrices: Any) -> Any:
+def attention(
+    heads: int, matrices: Float[Array, "4 d d"] | list[Array]
+) -> eqx.nn.MultiheadAttention:
     """The library's layer with these matrices W_Q, W_K, W_V, W_O, each (d, d)."""
     size, dtype = len(matrices[0]), matrices[0].dtype
     # Its structure alone, without drawing weights: all of them are set here.

@@ -1,5 +1,7 @@
 """Slopes of the error at the best bandwidth, for one head and for averaged heads."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -99,7 +101,7 @@ def by_beta(
 
 
 def changes(
-    data: dict[int, xr.Dataset], cases: list[tuple[int, int, float]], n: np.ndarray
+    data: dict[int, xr.Dataset], cases: Sequence[tuple[int, int, float]], n: np.ndarray
 ) -> list[Effect]:
     """Slope of averaged heads less that of one of them."""
     return [

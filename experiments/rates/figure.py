@@ -115,7 +115,7 @@ def draw_gains(ax: Axes, results: Results) -> None:
         line = best(shared, n, heads, 1)[0][0] / best(shared, n, 1, 1)[0][0]
         figures.theory(ax, n, line, color)
         if np.isfinite(heads):
-            ax.axhline(heads ** exponent(1.0, 2), color=color, lw=0.8, ls="--", zorder=1)
+            ax.axhline(float(heads ** exponent(1.0, 2)), color=color, lw=0.8, ls="--", zorder=1)
     one, many = np.moveaxis(results.estimates[ENSEMBLE]["mse_of_heads"].values.astype(float), 1, 0)
     pairs = zip(many.T, one.T, strict=True)
     value, error = np.transpose([mean_and_error(ratio(*pair)) for pair in pairs])
@@ -131,7 +131,7 @@ def draw_local(ax: Axes, law: xr.Dataset) -> None:
         line = np.log(best(law.sel(beta=[1.0]).mean("group"), n, heads, 1)[0][0])
         figures.theory(ax, n, np.gradient(line, np.log(n)), color)
     for width in (1, 2):
-        ax.axhline(exponent(1.0, width), color=figures.GREY, lw=0.7, ls="--", zorder=1)
+        ax.axhline(float(exponent(1.0, width)), color=figures.GREY, lw=0.7, ls="--", zorder=1)
         ax.annotate(
             f"$-2β/(2β+{width})$", (1e16, exponent(1.0, width)), xytext=(0, 3), ha="right",
             textcoords="offset points", fontsize=6.5, color=figures.GREY,

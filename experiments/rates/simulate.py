@@ -171,7 +171,7 @@ def errors(
     target = jax.tree.map(lambda leaf: leaf[turn], series)
     x, _ = training_set(Task(design, target, 1.0), key, max(sizes))
 
-    def values(points: Array) -> Array:
+    def values(points: Array | np.ndarray) -> Array | np.ndarray:
         # Only the broken part of a cycle counts, and the cosine of a small angle is cheap.
         cycles = (target.frequency @ points.T + target.phase[:, None]) / (2 * jnp.pi)
         angle = 2 * jnp.pi * (cycles - jnp.round(cycles))

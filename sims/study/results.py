@@ -34,7 +34,8 @@ class Results:
         experiment: its name.
         fidelity: smoke, standard or paper.
         estimates: point's name to its simulated terms.
-        predictions: point's name to theory's terms, along ``order`` where there are several.
+        predictions: point's name to theory's terms, along ``order`` where there are several. Every
+            point of the grid has some; a unit of the experiment's own may have none.
         settings: the experiment's own settings at this fidelity.
         coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
             label of what is no scalar.
@@ -63,12 +64,18 @@ class Results:
             settings: of the experiment at its fidelity.
 
         Raises:
-            InputError: a file cannot be read, or the two are not of the same points.
+            InputError: a file cannot be read, or theory's points are not the simulation's. Off the
+                grid theory may have fewer.
         """
         simulated, predicted = read(simulation), read(theory)
         origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
         points, other = (json.loads(d.attrs["points"]) for d in (simulated, predicted))
-        if points != other:
+        required = {name for name, entry in points.items() if entry["problem"]}
+        same = all(
+            name in points and entry["problem"] == points[name]["problem"]
+            for name, entry in other.items()
+        )
+        if not same or not required <= other.keys():
             raise InputError(str(theory), "other points", f"the points of {simulation}")
         return cls(
             origin["experiment"],
@@ -100,8 +107,11 @@ class Results:
         """Theory at one point, of one order.
 
         Raises:
-            InputError: there is no prediction of that order.
+            InputError: there is no prediction of that order, or none at all.
         """
+        if point not in self.predictions:
+            allowed = ", ".join(self.predictions) or "none"
+            raise InputError("point with theory", point, allowed)
         own = self.predictions[point]
         if ORDER not in own.dims:
             return own
@@ -112,7 +122,7 @@ class Results:
 
     def orders(self, point: str) -> list[str]:
         """The orders of theory that were computed at a point."""
-        own = self.predictions[point]
+        own = self.predictions.get(point, xr.Dataset())
         return [str(order) for order in own[ORDER].values] if ORDER in own.dims else []
 
     def number(self, point: str, path: str) -> float:
@@ -159,7 +169,8 @@ class Results:
         rows = []
         for name in self.points:
             estimate = self.estimates[name]
-            prediction = self.prediction(name, order)
+            predicted = name in self.predictions
+            prediction = self.prediction(name, order) if predicted else xr.Dataset()
             row: dict[str, Any] = {"name": name, **self.coordinates[name]}
             for term in SCALARS:
                 if term in estimate:

@@ -112,3 +112,28 @@ def test_orders_of_theory():
     assert results.orders("b") == ["first"]
     with pytest.raises(InputError, match="order at point b: got 'exact'; allowed: first"):
         results.prediction("b", "exact")
+
+
+def test_theory_may_lack_points_off_the_grid_alone(tmp_path):
+    """And its points are among the simulation's, of the same problems."""
+    data = {name: POINTS[name] for name in ("0000", "0001")}
+    paths = tmp_path / "simulation.nc", tmp_path / "theory.nc"
+    origin = {"experiment": "e", "fidelity": "smoke"}
+
+    def loaded(simulated, predicted, names, other=None):
+        problems = ({name: {"n": n} for name in names} for n in (1, other or 1))
+        for points, problem, path in zip((simulated, predicted), problems, paths, strict=True):
+            known = {name: problem[name] for name in points if name in problem}
+            write(assembled(points, {}, known, origin), path)
+        return Results.load(*paths, {})
+
+    first = {"0000": data["0000"][["n_eff"]]}
+    results = loaded(data, first, ["0000"])
+    assert (results.points, list(results.predictions)) == (["0000", "0001"], ["0000"])
+    assert results.orders("0001") == []
+    assert list(results.table()["name"]) == results.points
+    with pytest.raises(InputError, match="point with theory: got '0001'; allowed: 0000"):
+        results.prediction("0001")
+    for wrong in ((data, first, ["0001"]), (first, data, []), (data, data, ["0000"], 2)):
+        with pytest.raises(InputError, match="other points"):
+            loaded(*wrong)
