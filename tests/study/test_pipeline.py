@@ -70,7 +70,7 @@ YAML, EFFECTS = "experiments/angles/experiment.yaml", "experiments/angles/effect
 @pytest.mark.parametrize(
     ("path", "old", "new", "changed"),
     [
-        ("sims/figures/style.py", "", "# edited\n", {"plot"}),
+        ("sims/figures/theme.py", "", "# edited\n", {"plot"}),
         ("sims/simulation/engine.py", "", "# edited\n", {"simulate", "audit"}),
         ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate", "audit"}),
         ("sims/montecarlo/driver.py", "", "# edited\n", {"simulate", "audit"}),
@@ -112,7 +112,7 @@ def test_snakemake_reruns_what_changed_and_nothing_else(copy):
     assert done.returncode == 0, done.stderr
     assert (copy / "results/smoke/report.html").is_file()
     assert _rules(copy) == set()
-    _edit(copy / "sims/figures/style.py")
+    _edit(copy / "sims/figures/theme.py")
     assert _rules(copy) == {"plot", "report"}
     _edit(copy / "sims/simulation/engine.py")
     assert _rules(copy) >= {"simulate", "judge", "plot", "ledger", "report"}
