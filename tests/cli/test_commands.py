@@ -1,6 +1,7 @@
 """The command line: help, one-line errors with exit code 2, JSON, nothing computed is lost."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from sims.papers import papers
 from tests.cli.small import EFFECTS, EXPERIMENT, run
 
+ROOT = Path(__file__).parents[2]
 COMMANDS = [
     "decompose", "experiments", "claims", "schema",
     "simulate", "predict", "judge", "plot", "ledger", "report",
