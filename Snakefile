@@ -46,12 +46,12 @@ rule simulate:
         OUT + "/{name}/simulation.nc",
     log:
         OUT + "/logs/{name}/simulate.log",
-    params:
-        settings=settings("simulate"),
     priority: 2
     threads: EACH
     resources:
         gpu=GPU,
+    params:
+        settings=settings("simulate"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {FIDELITY} --output {output} "
         + TEE
@@ -64,11 +64,12 @@ rule predict:
         OUT + "/{name}/theory.nc",
     log:
         OUT + "/logs/{name}/predict.log",
+    priority: 1
     params:
         settings=settings("predict"),
-    priority: 1
     shell:
-        "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {FIDELITY} --output {output} " + TEE
+        "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {FIDELITY} --output {output} "
+        + TEE
 
 
 rule judge:
@@ -83,7 +84,8 @@ rule judge:
     params:
         settings=settings("judge"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {FIDELITY} --output {output} " + TEE
+        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {FIDELITY} --output {output} "
+        + TEE
 
 
 rule ledger:
@@ -108,13 +110,18 @@ rule plot:
         code=code("plot"),
     output:
         figure=OUT + "/{name}/figure.pdf",
-        more=[OUT + "/{name}/figure.png", OUT + "/{name}/figure.svg", OUT + "/{name}/caption.md"],
+        more=[
+            OUT + "/{name}/figure.png",
+            OUT + "/{name}/figure.svg",
+            OUT + "/{name}/caption.md",
+        ],
     log:
         OUT + "/logs/{name}/plot.log",
     params:
         settings=settings("plot"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {FIDELITY} --output {output.figure} " + TEE
+        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {FIDELITY} --output {output.figure} "
+        + TEE
 
 
 rule audit:

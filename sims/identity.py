@@ -21,6 +21,7 @@ import numpy as np
 from sims.errors import InputError
 
 _PLAIN = bool | int | float | complex | str | bytes | np.dtype
+_OWN = str(Path(__file__).parent.resolve())
 _INSTALLED = tuple(
     str(Path(folder).resolve())
     for folder in (
@@ -106,13 +107,17 @@ def _parts_of_object(value: object, seen: set[int]) -> Iterator[bytes]:
 
 def _parts_of_function(function: types.FunctionType, seen: set[int]) -> Iterator[bytes]:
     yield f"function {function.__qualname__}".encode()
-    if _installed(function.__code__.co_filename):
+    installed = _installed(function.__code__.co_filename)
+    if installed:
         yield str(function.__module__).encode()
+    if not installed or function.__code__.co_filename.startswith(_OWN):
+        # What a factory bound tells its functions apart.
+        yield from _parts((function.__defaults__, function.__kwdefaults__), seen)
+        cells = function.__closure__ or ()
+        for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+            yield from _parts((name, cell.cell_contents), seen)
+    if installed:
         return
-    yield from _parts((function.__defaults__, function.__kwdefaults__), seen)
-    cells = function.__closure__ or ()
-    for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
-        yield from _parts((name, cell.cell_contents), seen)
     names: set[str] = set()
     for code in _codes(function.__code__):
         names.update(code.co_names)

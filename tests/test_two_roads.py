@@ -52,11 +52,16 @@ def flat(data, names):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "bandwidth", "n"),
-    [("gaussian", 0.5, 6), ("softmax", 1.2, 40)],
+    ("kernel", "bandwidth", "n", "key_frames"),
+    [
+        ("gaussian", 0.5, 6, None),
+        ("softmax", 1.2, 40, None),
+        ("gaussian", 0.5, 6, [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]),
+    ],
 )
-def test_exact_theory(kernel, bandwidth, n, monte_carlo):
+def test_exact_theory(kernel, bandwidth, n, key_frames, monte_carlo):
     task, heads, queries = problem(kernel, bandwidth)
+    heads = Heads(heads.frames, kernel, bandwidth, key_frames)
     draw = simulated(task, heads, n, queries, TERMS)
     monte_carlo(draw, flat(predict(task, heads, n, queries, order="exact"), TERMS))
     # The test can tell: first-order theory fails it at so small an n.

@@ -1,31 +1,36 @@
 """First-order moments of a head on lacunary targets over bandwidths; every n follows from them."""
 
-from typing import Any
+from collections.abc import Mapping
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 
-from sims.problem import TARGETS, gaussian_queries
+from sims.problem import TARGETS, TrigonometricSeries, gaussian_queries
+from sims.study.experiment import Experiment
 from sims.theory import Tilt, tilted_mean, tilted_product
 
 PARTS = ("limit_bias", "cross_bias", "ratio_bias", "variance", "overlap")
+
+Numbers = float | np.ndarray
 
 AT_ONCE = 16
 """Targets whose matrices are in memory together."""
 
 
-def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """A dataset a head width, and ``ensemble``.
 
     With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and
     a group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and
-    ``nuisance`` the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` are those of
-    the simulated problems, whose targets are those of the first ``shared_groups`` groups.
+    ``nuisance`` the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` (of the
+    ensemble: ``mse_of_heads``, ``n_eff_of_heads``) are those of the simulated problems, whose
+    targets are those of the first ``shared_groups`` groups.
     """
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
+    settings = experiment.settings
     grid, simulated = settings["bandwidths"], settings["simulated"]
     ensemble = simulated["ensemble"]
     shared = min(simulated["targets"], settings["targets"])
@@ -34,7 +39,7 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         [TARGETS["holder"](1, beta=beta, levels=settings["levels"]).amplitude for beta in betas]
     )
     dense = np.geomspace(grid["from"], grid["to"], grid["count"])
-    found = {}
+    laws = {}
     for width in settings["widths"]:
         series = [
             TARGETS["holder"](width, seed=seed, levels=settings["levels"])
@@ -47,11 +52,11 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         stacked = eqx.tree_at(
             lambda s: s.frequency, stacked, np.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
         )
-        asked, joint = (
+        single, joint = (
             np.array(table)[:, : len(sizes)]
             for table in (simulated["bandwidths"][width], ensemble["bandwidths"])
         )
-        every = np.concatenate([dense, asked.ravel(), joint.ravel()])
+        every = np.concatenate([dense, single.ravel(), joint.ravel()])
         values = moments(
             stacked, amplitudes, np.pad(queries, ((0, 0), (0, pad))), every, width,
             settings["noise_sd"],
@@ -63,14 +68,14 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
         }
         mean = {name: value[:, :shared].mean(1) for name, value in parts.items()}
         at = np.arange(len(betas))[:, None]
-        rows = len(dense) + np.arange(asked.size).reshape(asked.shape)
-        single = {name: value[rows, at] for name, value in mean.items()}
-        found[f"width {width}"] = xr.Dataset(
+        rows = len(dense) + np.arange(single.size).reshape(single.shape)
+        own = {name: value[rows, at] for name, value in mean.items()}
+        laws[f"width {width}"] = xr.Dataset(
             {name: (("bandwidth", "group", "beta"), value) for name, value in grouped.items()}
             | {
                 "nuisance": ("bandwidth", nuisance(dense)),
-                "mse": (("beta", "size"), error(single, sizes, 1, np.ones(asked.shape))),
-                "n_eff": (("beta", "size"), sizes / single["overlap"]),
+                "mse": (("beta", "size"), error(own, sizes, 1, np.ones(single.shape))),
+                "n_eff": (("beta", "size"), sizes / own["overlap"]),
             },
             coords={"bandwidth": dense, "beta": betas, "size": sizes},
             attrs={
@@ -79,21 +84,21 @@ def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
             },
         )
         if width == ensemble["relevant"]:
-            rows = len(dense) + asked.size + np.arange(joint.size).reshape(joint.shape)
+            rows = len(dense) + single.size + np.arange(joint.size).reshape(joint.shape)
             pooled = {k: v[rows, betas.index(ensemble["beta"])] for k, v in mean.items()}
-            own = nuisance(joint) ** (ensemble["width"] - width)
+            extra = nuisance(joint) ** (ensemble["width"] - width)
             heads = np.array(ensemble["heads"])[:, None]
-            found["ensemble"] = xr.Dataset(
+            together = xr.Dataset(
                 {
-                    "mse": (("heads", "size"), error(pooled, sizes, heads, own)),
-                    "n_eff": (("heads", "size"), sizes / (pooled["overlap"] * own)),
+                    "mse_of_heads": (("heads", "size"), error(pooled, sizes, heads, extra)),
+                    "n_eff_of_heads": (("heads", "size"), sizes / (pooled["overlap"] * extra)),
                 },
                 coords={"heads": ensemble["heads"], "size": sizes},
             )
-    return found
+    return laws | {"ensemble": together}
 
 
-def error(parts: Any, n: Any, heads: Any, own: Any) -> Any:
+def error(parts: Mapping[str, np.ndarray], n: Numbers, heads: Numbers, own: Numbers) -> np.ndarray:
     """MSE of H averaged heads, each with nuisance coordinates whose overlap is ``own``.
 
     The nuisance coordinates are independent of all else, so they multiply a head's overlap, and
@@ -107,12 +112,14 @@ def error(parts: Any, n: Any, heads: Any, own: Any) -> Any:
     )
 
 
-def nuisance(bandwidth: Any) -> Any:
+def nuisance(bandwidth: Numbers) -> np.ndarray:
     """``E K²/(E K)²`` of one standard normal coordinate, query at 0: ``(1+b²)/(b√(2+b²))``."""
     return (1 + bandwidth**2) / (bandwidth * np.sqrt(2 + bandwidth**2))
 
 
-def isotropic_tilt(count: int, bandwidth: Any, queries: Any, width: Any) -> Tilt:
+def isotropic_tilt(
+    count: int, bandwidth: Array, queries: Float[Array, "Q d"], width: int | Array
+) -> Tilt:
     """N(0, I) tilted by a head's kernel to the power ``count``; as ``gaussian_tilt``.
 
     In closed form, because for b far below 1 the covariance ``b²/(b² + count)`` is lost as the
@@ -129,8 +136,9 @@ def isotropic_tilt(count: int, bandwidth: Any, queries: Any, width: Any) -> Tilt
 
 @jax.jit
 def moments(
-    series: Any, amplitudes: Any, queries: Any, bandwidths: Any, width: Any, noise_sd: Any
-) -> Any:
+    series: TrigonometricSeries, amplitudes: Array, queries: Array, bandwidths: Array,
+    width: int | Array, noise_sd: float | Array,
+) -> tuple[Float[Array, "B T beta"], ...]:  # fmt: skip
     """The parts named in ``PARTS``, each (bandwidth, target, beta), averaged over queries.
 
     Args:
@@ -142,11 +150,11 @@ def moments(
         noise_sd: σ.
     """
 
-    def at(bandwidth: Any) -> Any:
+    def at(bandwidth: Array) -> tuple[Array, ...]:
         once, twice = (isotropic_tilt(c, bandwidth, queries, width) for c in (1, 2))
         overlap = jnp.exp(twice.log_mass - 2 * once.log_mass)
 
-        def one(shape: Any, amplitude: Any) -> Any:
+        def one(shape: TrigonometricSeries, amplitude: Array) -> tuple[Array, ...]:
             target = eqx.tree_at(lambda s: s.amplitude, shape, amplitude)
             limit = tilted_mean(target, once)
             bias = limit - target(queries)

@@ -57,7 +57,7 @@ def cost(
 
     rng = draw.rng()
     error = np.zeros((len(pairs), len(WEIGHTINGS)))
-    for _ in range(repeats):
+    for _repeat in range(repeats):
         rows = gaps[rng.integers(len(gaps), size=size)]
         residuals = rows - noise * rng.normal(size=(size, 1))
         error += [errors(residuals[:m].T @ residuals[:m] / m) for m in pairs]

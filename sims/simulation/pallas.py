@@ -44,7 +44,7 @@ def pallas_sums(
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array | float = UNIT,
+    bandwidth: Array = UNIT,
     query_block: int = 1,
     *,
     tile: Tile = Tile(),

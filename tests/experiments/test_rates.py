@@ -1,33 +1,31 @@
 """The experiment `rates`: closed forms, what is simulated, slopes, verdicts that can fail."""
 
-from pathlib import Path
+from dataclasses import replace
 
 import equinox as eqx
 import jax
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
-from sims.experiment import load_experiment
-from sims.results import Results
 
-from sims.cli.steps import _module
-from sims.montecarlo import batch_keys, root_key
+from sims.montecarlo.draws import Draws
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries, gaussian_queries
-from sims.report import render_caption
 from sims.simulation import draw
+from sims.study.experiment import load_experiment
 from sims.theory import predict as library
+from tests.experiments.helpers import check_figure, results_of
+from tests.experiments.helpers import verdicts as of_claims
+from tests.experiments.runs import both_roads, small
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "rates"
-simulate, predict, analysis = (
-    _module(FOLDER / f"{n}.py") for n in ("simulate", "predict", "analysis")
+simulate, predict, effects = (
+    load_experiment("rates").module(name) for name in ("simulate", "predict", "effects")
 )
 BETAS = (0.5, 1.0, 1.5, 2.0, 3.0)
 
 
 @pytest.fixture(scope="module")
 def experiment():
-    return load_experiment(FOLDER)
+    return load_experiment("rates")
 
 
 def stacked(count, width, levels):
@@ -122,9 +120,9 @@ def test_squared_bias_averaged_over_phases(bandwidth):
     assert gap.std(ddof=1) / np.sqrt(len(gap)) < 0.1 * expected.mean()
 
 
-def test_simulated_error_by_plain_numpy(experiment):
-    """Two replicates of one batch, two sizes, a head and a pair of heads."""
-    sizes, noise = (20, 50), 0.6
+def test_simulated_error_by_plain_numpy():
+    """A replicate with the second of two targets, two sizes, a head and a pair of heads."""
+    sizes, noise, turn = (20, 50), 0.6, 1
     series = stacked(2, 1, 4)
     frequency = np.pad(series.frequency, ((0, 0), (0, 0), (0, 2)))
     stack = eqx.tree_at(lambda one: one.frequency, series, frequency)
@@ -135,29 +133,32 @@ def test_simulated_error_by_plain_numpy(experiment):
     pool = np.array([[1, 0, 0], [0, 0.5, 0.5]])
     amplitudes = np.array([1.0, 0.5, 0.25, 0.125, 0.1]) * np.array([[1.0], [2.0]])
     queries = np.pad(np.array([[0.1], [-0.3], [0.2]]), ((0, 0), (0, 2)))
-    keys = batch_keys(root_key(3), np.arange(1, dtype=np.uint32), 2)
-    found = simulate.batches(
-        stack, amplitudes, frames, bandwidths, pool, queries, keys, noise, sizes=sizes
-    )
+    shared = simulate.Estimators(stack, amplitudes, frames, bandwidths, pool, queries, noise)
+    key = Draws.of(3, (), 2).draw(0, 1).key
+    mse = simulate.errors(key, shared, turn, name="mse", sizes=sizes, precision="float64")["mse"]
     expected = np.zeros((2, 2))
     task = Task(DESIGNS["isotropic"](3), TARGETS["constant"](3), 1.0)
-    for r in range(2):
-        x = np.asarray(draw(task, keys[0, r], 50)[0])
-        waves = np.cos(x @ frequency[r].T + series.phase[r])
-        at = np.cos(queries @ frequency[r].T + series.phase[r])
-        for j, n in enumerate(sizes):
-            for q, query in enumerate(queries):
-                weights = []
-                for frame, b in zip(frames, bandwidths[:, j], strict=True):
-                    k = np.exp(-(((x[:n] - query) @ frame) ** 2).sum(1) / (2 * b**2))
-                    weights.append(k / k.sum())
-                for m, w in enumerate(pool @ np.array(weights)):
-                    gap = w @ waves[:n] @ amplitudes[m] - at[q] @ amplitudes[m]
-                    expected[m, j] += (gap**2 + noise**2 * w @ w) / 6
-    np.testing.assert_allclose(found[0], expected, rtol=1e-9)
+    x = np.asarray(draw(task, key, 50)[0])
+    waves = np.cos(x @ frequency[turn].T + series.phase[turn])
+    at = np.cos(queries @ frequency[turn].T + series.phase[turn])
+    for j, n in enumerate(sizes):
+        for q, query in enumerate(queries):
+            weights = []
+            for frame, b in zip(frames, bandwidths[:, j], strict=True):
+                k = np.exp(-(((x[:n] - query) @ frame) ** 2).sum(1) / (2 * b**2))
+                weights.append(k / k.sum())
+            for m, w in enumerate(pool @ np.array(weights)):
+                gap = w @ waves[:n] @ amplitudes[m] - at[q] @ amplitudes[m]
+                expected[m, j] += (gap**2 + noise**2 * w @ w) / 3
+    np.testing.assert_allclose(mse, expected, rtol=1e-9)
 
 
-def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1.0) -> Results:
+def test_targets_take_turns(experiment):
+    turns = simulate.turns(Draws.of(1, (), 7).draw(4), 3)
+    assert turns.tolist() == [0, 1, 2, 0, 1, 2, 0]
+
+
+def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1.0):
     """Results of power laws: squared bias b^(2·smoothness), overlap b^(−d_k), exact simulation."""
     rng = np.random.default_rng(4)
     settings = experiment.settings
@@ -185,31 +186,33 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
             attrs={"shared_groups": 4, "targets": 256},
         )  # fmt: skip
     law["ensemble"] = xr.Dataset(
-        {"mse": (("heads", "size"), [[0.03, 0.02, 0.01]] * 2),
-         "n_eff": (("heads", "size"), np.full((2, 3), 80.0))},
+        {"mse_of_heads": (("heads", "size"), [[0.03, 0.02, 0.01]] * 2),
+         "n_eff_of_heads": (("heads", "size"), np.full((2, 3), 80.0))},
         coords={"heads": [1, 8], "size": sizes},
     )  # fmt: skip
     for name, data in law.items():
-        value = data["mse"].values * (1 + off)
+        mse = "mse_of_heads" if name == "ensemble" else "mse"
+        value = data[mse].values * (1 + off)
         batches = value * (1 + 0.01 * rng.standard_normal((16, *value.shape)))
         simulated[name] = xr.Dataset(
-            {"mse": (("batch", *data["mse"].dims), batches)},
+            {mse: (("batch", *data[mse].dims), batches)},
             coords={"size": sizes},
             attrs={"replicates": 100},
         )
-    return Results("rates", "standard", {name: {} for name in law}, simulated, law, {})
+    return results_of(experiment, simulated, law)
 
 
 def verdicts(results, experiment):
-    return {v.regime: v.verdict for v in analysis.judge(results, experiment)}
+    judged = of_claims(experiment, results)
+    return {regime: verdict for (_, regime), verdict in judged.items()}
 
 
 def test_slope_of_a_power_law_is_its_exponent(experiment):
-    data = made(experiment).theory["width 2"]
-    expected = [analysis.exponent(min(beta, 2.0), 2) for beta in BETAS]
-    np.testing.assert_allclose(analysis.slopes(data, analysis.FAR).mean(0), expected, atol=2e-3)
+    data = made(experiment).predictions["width 2"]
+    expected = [effects.exponent(min(beta, 2.0), 2) for beta in BETAS]
+    np.testing.assert_allclose(effects.slopes(data, effects.FAR).mean(0), expected, atol=2e-3)
     # b^4 + 1/(n b²): the best bandwidth in closed form
-    mse, where = analysis.best(data.isel(beta=[3]).mean("group"), [1e9])
+    mse, where = effects.best(data.isel(beta=[3]).mean("group"), [1e9])
     level = float(data["limit_bias"].isel(beta=3).mean("group")[0] / 1e-9**4)
     b = (1 / (2 * level * 1e9)) ** (1 / 6)
     assert where[0, 0] == pytest.approx(b, rel=5e-3)
@@ -218,17 +221,17 @@ def test_slope_of_a_power_law_is_its_exponent(experiment):
 
 def test_many_heads_have_the_rate_of_shared_coordinates_while_they_see_keys(experiment):
     """−2β/(2β+d_0), but no better than −2β/d_k, where a head would run out of keys."""
-    data = made(experiment).theory["width 2"]
-    fitted = analysis.slopes(data, analysis.FAR, np.inf, 2).mean(0)
+    data = made(experiment).predictions["width 2"]
+    fitted = effects.slopes(data, effects.FAR, np.inf, 2).mean(0)
     for beta, slope in zip(BETAS, fitted, strict=True):
         smooth = min(beta, 2.0)
-        assert slope == pytest.approx(max(analysis.exponent(smooth, 2), -smooth / 2), abs=5e-3)
+        assert slope == pytest.approx(max(effects.exponent(smooth, 2), -smooth / 2), abs=5e-3)
 
 
 def test_supported_where_the_claims_are_true(experiment):
-    found = verdicts(made(experiment), experiment)
-    assert set(found) == {c.regime for c in experiment.claims}
-    wrong = {regime for regime, verdict in found.items() if verdict != "supported"}
+    judged = verdicts(made(experiment), experiment)
+    assert set(judged) == {c.regime for c in experiment.claims}
+    wrong = {regime for regime, verdict in judged.items() if verdict != "supported"}
     # With nuisance coordinates these two are wrong even of power laws.
     assert wrong == {
         "averaging, exponent at common sizes",
@@ -237,14 +240,14 @@ def test_supported_where_the_claims_are_true(experiment):
 
 
 def test_no_saturation_is_refuted(experiment):
-    found = verdicts(made(experiment, smoothness=lambda beta: beta), experiment)
-    assert found["β = 3, saturation"] == "refuted"
-    assert found["β < 2"] == found["bound"] == "supported"
+    judged = verdicts(made(experiment, smoothness=lambda beta: beta), experiment)
+    assert judged["β = 3, saturation"] == "refuted"
+    assert judged["β < 2"] == judged["bound"] == "supported"
 
 
 def test_other_exponents_are_refuted(experiment):
-    found = verdicts(made(experiment, smoothness=lambda beta: min(beta, 2) + 0.3), experiment)
-    assert found["β < 2"] == found["β = 2"] == found["bound"] == "refuted"
+    judged = verdicts(made(experiment, smoothness=lambda beta: min(beta, 2) + 0.3), experiment)
+    assert judged["β < 2"] == judged["β = 2"] == judged["bound"] == "refuted"
 
 
 def test_nuisances_that_do_not_count_give_no_gain(experiment):
@@ -252,35 +255,27 @@ def test_nuisances_that_do_not_count_give_no_gain(experiment):
     results = made(experiment)
     same = {
         name: data.assign(nuisance=xr.ones_like(data["nuisance"])) if "nuisance" in data else data
-        for name, data in results.theory.items()
+        for name, data in results.predictions.items()
     }
-    flat = Results("rates", "standard", results.points, results.simulation, same, {})
-    found = verdicts(flat, experiment)
-    assert found["averaging, constant"] == "refuted"
-    assert found["averaging, size of the constant"] == "refuted"
+    judged = verdicts(replace(results, predictions=same), experiment)
+    assert judged["averaging, constant"] == "refuted"
+    assert judged["averaging, size of the constant"] == "refuted"
     # The same number twice, whatever the target: what does not vary supports nothing.
-    assert found["averaging, exponent of many heads"] == "inconclusive"
+    assert judged["averaging, exponent of many heads"] == "inconclusive"
 
 
 def test_theory_off_simulation_is_refuted(experiment):
-    found = verdicts(made(experiment, off=0.1), experiment)
-    assert found["theory against simulation"] == "refuted"
+    judged = verdicts(made(experiment, off=0.1), experiment)
+    assert judged["theory against simulation"] == "refuted"
 
 
-def test_roads_meet_at_the_best_bandwidths(experiment):
+def test_roads_meet_at_the_best_bandwidths():
     """A small run of both: same points, figure, caption; listed bandwidths are near the best."""
-    run = experiment.simulation.model_copy(update={"replicates_per_batch": 2, "batches": 2})
-    fidelities = {"smoke": experiment.fidelities["smoke"].model_copy(update={"simulation": {}})}
-    small = experiment.model_copy(update={"simulation": run, "fidelities": fidelities})
-    simulated, predicted = simulate.simulate(small, "smoke"), predict.predict(small, "smoke")
-    results = Results("rates", "smoke", {k: {} for k in simulated}, simulated, predicted, {})
-    assert set(simulated) == set(predicted)
-    judged = analysis.judge(results, experiment)
-    numbers = analysis.numbers(results)
-    assert "{{" not in render_caption(FOLDER / "caption.md", experiment, results, judged, numbers)
-    assert isinstance(analysis.figure(results), Figure)
+    experiment = small("rates", replicates_per_batch=2, batches=2)
+    results = both_roads(experiment)
+    check_figure(experiment, results)
     for name in ("width 1", "width 2"):
-        data = predicted[name]
-        least = analysis.best(data.mean("group"), data["size"].values)[0]
+        data = results.prediction(name)
+        least = effects.best(data.mean("group"), data["size"].values)[0]
         assert (data["mse"].values < 1.1 * least).all()
         assert (data["mse"].values > 0.999 * least).all()

@@ -85,6 +85,27 @@ def test_moments_of_draws(name, dtype):
 
 
 @pytest.mark.theory
+@pytest.mark.parametrize("name", [*DESIGNS, "custom"])
+def test_moments_of_points_made_from_normals(name):
+    """Weights of sum 1; mean and covariance as the draws have them: 14 z-scores at most 4.5."""
+    design = CustomDesign(2, exponential, exponential_log_density, ([1.0, 1.0], np.eye(2)))
+    design = design if name == "custom" else make(name)
+    n, d = 40_000, design.dimension
+    normal = np.random.default_rng(3).normal(size=(n, d + design.EXTRA_NORMALS))
+    x, log_weight = design.from_normals(normal)
+    assert x.shape == (n, d)
+    weight = np.exp(log_weight)
+    assert weight.sum() == pytest.approx(1)
+    apart = x - np.asarray(design.mean)
+    products = (apart[:, :, None] * apart[:, None, :]).reshape(n, -1)
+    for values, expected in ((apart, 0.0), (products, np.ravel(design.covariance))):
+        # The delta method, for weights that are divided by their sum.
+        mean = weight @ values
+        error = np.sqrt(weight**2 @ (values - mean) ** 2)
+        assert np.all(np.abs(mean - expected) <= 4.5 * error + 1e-6)
+
+
+@pytest.mark.theory
 def test_sphere_and_cube_have_their_shapes():
     """Fourth moments E X_1⁴ = 3R⁴/(d(d + 2)) and a⁴/5; all draws on the sphere, in the cube."""
     n = 40_000

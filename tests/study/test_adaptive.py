@@ -58,9 +58,7 @@ def run(tmp_path):
 
         start = {name: batches(name, (start or {}).get(name, 16)) for name in names}
         results = Results("e", "standard", start, {}, {}, {}, {}, {})
-        estimates = sample_until_decided(
-            experiment, results, held or start, {MAIN: claims}, extend
-        )
+        estimates = sample_until_decided(experiment, results, held or start, {MAIN: claims}, extend)
         return {n: d.sizes["batch"] for n, d in estimates.items()}, grown, estimates
 
     return go

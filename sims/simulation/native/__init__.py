@@ -69,7 +69,7 @@ def native_sums(
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array | float,
+    bandwidth: Array,
     query_block: int,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:

@@ -246,9 +246,9 @@ class Identity:
     """
 
     def __init__(self, law: GaussianLaw, heads: Heads, queries: Float[np.ndarray, "Q d"]) -> None:
-        keys, frames = np.asarray(heads.of_keys), np.asarray(heads.frames)
-        self._cross = np.einsum("hdi,de,gej->hgij", keys, law.covariance, keys, optimize=True)
-        self._target = np.einsum("jd,hdi->hji", law.spread, keys, optimize=True)
+        frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
+        self._cross = np.einsum("hdi,de,gej->hgij", of_keys, law.covariance, of_keys, optimize=True)
+        self._target = np.einsum("jd,hdi->hji", law.spread, of_keys, optimize=True)
         self._query = np.einsum("qd,hdi->qhi", queries, frames)
         self._bandwidth = np.asarray(heads.bandwidth)
         self._singles: dict[tuple[int, int], bytes] = {}

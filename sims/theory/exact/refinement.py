@@ -67,9 +67,9 @@ def solve(
     tail = TAILS.get(heads.width, 1e-7)
     used = range(min(2, heads.count)) if exchangeable else range(heads.count)
     identity = Identity(law, heads, queries)
-    views = {(q, h): law.project(heads, h, x) for q, x in enumerate(queries) for h in used}
+    projections = {(q, h): law.project(heads, h, x) for q, x in enumerate(queries) for h in used}
     singles: dict[bytes, HeadItem] = {}
-    for (q, h), head in views.items():
+    for (q, h), head in projections.items():
         if identity.single(q, h) not in singles:
             extent = pilot(heads.kernel, head, n, tail)
             singles[identity.single(q, h)] = HeadItem(head, extent, float(truth[q]))
@@ -83,7 +83,7 @@ def solve(
                 pairs[identity.pair(q, h, g)] = PairItem(
                     singles[identity.single(q, a)],
                     singles[identity.single(q, b)],
-                    law.pair(views[q, a], views[q, b]),
+                    law.pair(projections[q, a], projections[q, b]),
                 )
     refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
     refinement.prepare(list(pairs.values()))

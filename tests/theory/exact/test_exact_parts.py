@@ -14,7 +14,7 @@ from sims.problem.frames import equiangular
 from sims.problem.kernels import KERNELS
 from sims.theory.exact import exact_terms, execution, rules
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.items import PairItem, head_arrays, program_kernel
+from sims.theory.exact.items import Identity, PairItem, head_arrays, program_kernel
 from sims.theory.exact.laplace import Head, Setting
 from sims.theory.exact.quadrature import ball_rule, sphere_area, sphere_rule
 from sims.theory.exact.truncation import pilot
@@ -114,6 +114,19 @@ def test_a_padded_head_has_its_own_kernel(kernel, width):
     direct = own.log_value(view.query[:, None], keys, jnp.asarray(view.bandwidth))
     np.testing.assert_allclose(shared, direct, rtol=1e-12)
     assert head.centre.shape == (2,)
+
+
+def test_copies_have_the_same_frames_of_queries_and_of_keys():
+    task, heads, _, queries = problem(1, 60)
+    one, other = np.asarray(heads.frames)
+    law = GaussianLaw(task.design, task.target)
+    for frames, key_frames, copies in (
+        ([one, one], [other, other], True),
+        ([one, one], [one, other], False),
+        ([one, other], [one, one], False),
+    ):
+        identity = Identity(law, Heads(frames, "gaussian", 0.7, key_frames), queries)
+        assert (identity.single(0, 0) == identity.single(0, 1)) == copies
 
 
 def test_directions_that_both_heads_share_need_one_point(monkeypatch):

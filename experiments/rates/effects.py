@@ -1,0 +1,185 @@
+"""Slopes of the error at the best bandwidth, for one head and for averaged heads."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
+
+from sims.effects import Effect, Families, of_batches
+from sims.estimates import ratio
+from sims.study.results import Results
+
+ENSEMBLE = "ensemble"
+FAR = np.geomspace(1e8, 1e16, 33)
+COMMON = np.geomspace(1e3, 1e5, 17)
+"""Numbers of keys of the slopes; of those at sizes that a practitioner would have."""
+LEAST_KEYS = 10.0
+"""Effective keys below which first-order theory is not asked."""
+HEADS = (4, 8)
+SATURATION = 2.0
+"""The smoothness from which on a kernel of second order gains nothing."""
+NESTED = ((1, 2), (2, 4))
+"""(d_0, d_k) of averaged heads."""
+NODES = np.arange(-2, 3)
+BETWEEN = np.linspace(-0.5, 0.5, 41)
+LAGRANGE = np.linalg.solve(
+    np.vander(NODES, 5, increasing=True).T.astype(float), np.vander(BETWEEN, 5, increasing=True).T
+).T
+"""Values between the nodes from values at the nodes, in steps of the grid of bandwidths."""
+
+
+def effects(results: Results) -> Families:
+    """Slopes by theory, one a group of targets, and what simulation says of theory."""
+    data = widths(results)
+    nested = [(d, k) for d, k in NESTED if d in data]
+    averaged = [(d, k, heads) for d, k in nested for heads in HEADS]
+    unlimited = [(d, k, np.inf) for d, k in nested]
+    slope = {width: slopes(law, FAR) for width, law in data.items()}
+    gains = {case: gain(data, *case) for case in averaged}
+    return {
+        "slope": [
+            effect
+            for width, values in slope.items()
+            for effect in by_beta(data, width, values - rates(data, width))
+        ],
+        "slope below the bound": [
+            effect
+            for width, values in slope.items()
+            for effect in by_beta(data, width, exponent(data[width]["beta"].values, width) - values)
+        ],
+        "theory against simulation": compare(results),
+        "share removed": [
+            effect
+            for (d, k, heads), values in gains.items()
+            for effect in by_beta(data, d, 1 - values, f"{heads} heads of width {k}, ")
+        ],
+        "share left over the law": [
+            effect
+            for (d, k, heads), values in gains.items()
+            for effect in by_beta(
+                data, d, values / heads ** rates(data, d, k) - 1, f"{heads} heads of width {k}, "
+            )
+        ],
+        "change of the slope": changes(data, averaged, FAR),
+        "change of the slope, common sizes": changes(data, averaged, COMMON),
+        "change of the slope, many heads": changes(data, unlimited, FAR),
+        "change of the simulated slope": [simulated_change(results)],
+    }
+
+
+def widths(results: Results) -> dict[int, xr.Dataset]:
+    """Head width to theory's moments of single heads."""
+    names = [name for name in results.points if name != ENSEMBLE]
+    return {int(name.split()[1]): results.prediction(name) for name in names}
+
+
+def exponent(beta: ArrayLike, width: int) -> np.ndarray:
+    """−2β/(2β + d_k)."""
+    beta = np.asarray(beta)
+    return -2 * beta / (2 * beta + width)
+
+
+def rates(data: dict[int, xr.Dataset], relevant: int, width: int | None = None) -> np.ndarray:
+    """The exponents stated for the smoothnesses of a width's data, (beta,)."""
+    betas = data[relevant]["beta"].values
+    return exponent(np.minimum(betas, SATURATION), relevant if width is None else width)
+
+
+def by_beta(
+    data: dict[int, xr.Dataset], width: int, values: np.ndarray, words: str = ""
+) -> list[Effect]:
+    """An effect for every smoothness, from values (group, beta): a replicate is a target draw."""
+    return [
+        of_batches(
+            f"{words}d_k = {width}, β = {beta:g}", column, unit="target draws",
+            replicates=min(int(law.attrs["targets"]) for law in data.values()),
+            at={"beta": float(beta)},
+        )
+        for beta, column in zip(data[width]["beta"].values, values.T, strict=True)
+    ]  # fmt: skip
+
+
+def changes(
+    data: dict[int, xr.Dataset], cases: Sequence[tuple[int, int, float]], n: np.ndarray
+) -> list[Effect]:
+    """Slope of averaged heads less that of one of them."""
+    return [
+        effect
+        for d, k, heads in cases
+        for effect in by_beta(
+            data, d, slopes(data[d], n, heads, k - d) - slopes(data[d], n, 1, k - d),
+            f"{heads} heads of width {k}, ",
+        )
+    ]  # fmt: skip
+
+
+def best(
+    data: xr.Dataset, n: ArrayLike, heads: float = 1, extra: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest MSE over bandwidths and where it is, each (…, n); … as in the data (group, beta).
+
+    H heads (``inf`` allowed) of width d_0 + extra, averaged: the nuisance coordinates multiply the
+    variance of a head by their overlap, and the covariance of two heads by 1. Around the best
+    bandwidth of the grid, squared bias and variance are quartics of log b through five points,
+    both in logarithms.
+    """
+    own = data["nuisance"] ** extra
+    n = xr.DataArray(np.asarray(n, float), dims="n")
+    bias = data["limit_bias"] + own * data["cross_bias"] / n + own**2 * data["ratio_bias"] / n**2
+    variance = (own / heads + 1 - 1 / heads) * data["variance"] / n
+    allowed = (bias + variance).where(n >= LEAST_KEYS * own * data["overlap"])
+    order = ("bandwidth", *(d for d in allowed.dims if d not in ("bandwidth", "n")), "n")
+    at = np.nanargmin(allowed.transpose(*order).values, axis=0)
+    at = np.clip(at, 2, len(data["bandwidth"]) - 3)
+    fine = np.zeros(())
+    for part in (bias, variance):
+        # At bandwidths far below the best one squared biases are below rounding.
+        log = np.log(np.maximum(part.transpose(*order).values, np.finfo(float).tiny))
+        near = [np.take_along_axis(log, at[None] + node, 0)[0] for node in NODES]
+        fine = fine + np.exp(np.tensordot(LAGRANGE, near, axes=1))
+    step = np.log(data["bandwidth"].values[1] / data["bandwidth"].values[0])
+    return fine.min(0), data["bandwidth"].values[at] * np.exp(BETWEEN[fine.argmin(0)] * step)
+
+
+def slope_of(values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Least-squares slope of log values, along the last axis, on log x."""
+    centred = np.log(x) - np.log(x).mean()
+    return np.asarray(np.log(values) @ centred / (centred @ centred))
+
+
+def slopes(data: xr.Dataset, n: np.ndarray, heads: float = 1, extra: int = 0) -> np.ndarray:
+    """Least-squares slopes of log MSE on log n, (group, beta)."""
+    return slope_of(best(data, n, heads, extra)[0], n)
+
+
+def gain(data: dict[int, xr.Dataset], relevant: int, width: int, heads: float) -> np.ndarray:
+    """MSE of H heads over that of one at the largest n, (group, beta)."""
+    last, extra = FAR[-1:], width - relevant
+    one, many = (best(data[relevant], last, count, extra)[0] for count in (1, heads))
+    return (many / one)[..., 0]
+
+
+def simulated_slopes(results: Results) -> np.ndarray:
+    """Slopes of log MSE on log n over the simulated sizes, of one head and of many, (2, batch)."""
+    data = results.estimates[ENSEMBLE]
+    return slope_of(data["mse_of_heads"].values, data["size"].values).T
+
+
+def simulated_change(results: Results) -> Effect:
+    """Slope of the most heads simulated less that of one."""
+    one, many = simulated_slopes(results)
+    return of_batches("d_k = 2", many - one, ENSEMBLE)
+
+
+def compare(results: Results) -> list[Effect]:
+    """Theory over simulation less 1 at every simulated problem, with its n_eff."""
+    out = []
+    for name in results.points:
+        end = "_of_heads" if name == ENSEMBLE else ""
+        batches = results.estimates[name][f"mse{end}"].values.astype(float)
+        theory, n_eff = (results.prediction(name)[f"{k}{end}"].values for k in ("mse", "n_eff"))
+        for at in np.ndindex(theory.shape):
+            gap = ratio(np.full(len(batches), theory[at]), batches[:, *at]) - 1
+            out.append(of_batches(f"{name} {at}", gap, name, at={"n_eff": float(n_eff[at])}))
+    return out
