@@ -130,9 +130,11 @@ def _parts_of_function(function: types.FunctionType, seen: set[int]) -> Iterator
 
 
 def _parts_of_class(cls: type, seen: set[int]) -> Iterator[bytes]:
-    yield f"class {cls.__module__}.{cls.__qualname__}".encode()
     if _installed_object(cls):
+        yield f"class {cls.__module__}.{cls.__qualname__}".encode()
         return
+    # Not the module's name, which says where the code stands and not what it is.
+    yield f"class {cls.__qualname__}".encode()
     for name, member in sorted(vars(cls).items()):
         inner = getattr(member, "__func__", getattr(member, "fget", member))
         if isinstance(inner, types.FunctionType):

@@ -1,6 +1,7 @@
 """What a result is of: functions by their code, arrays by their values."""
 
 import functools
+import importlib
 
 import numpy as np
 import pytest
@@ -59,6 +60,20 @@ def test_installed_objects_are_known_by_where_they_stand():
     assert digest(norm) != digest(gamma)
     assert digest(lambda u: norm.ppf(u)) != digest(lambda u: gamma.ppf(u))
     assert digest(np.poly1d([1, 2])) != digest(np.poly1d([1, 3]))
+
+
+def test_own_classes_are_known_by_their_code_wherever_it_stands(tmp_path, monkeypatch):
+    source = "class Rule:\n    def __call__(self, x):\n        return {} * x\n"
+
+    def rule(name, factor):
+        path = tmp_path / f"{name}.py"
+        path.write_text(source.format(factor))
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return importlib.import_module(name).Rule
+
+    first, moved, other = rule("first", 2), rule("moved", 2), rule("other", 3)
+    assert digest(first()) == digest(moved())
+    assert digest(first()) != digest(other())
 
 
 def test_what_cannot_be_known_is_refused():
