@@ -1,39 +1,42 @@
 """The experiment `remainder`: remainders against exact theory, verdicts that can fail."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
-from sims.experiment import load_experiment
-from sims.results import Results
 
-from sims.cli.steps import _module
-from sims.montecarlo import batch_keys, root_key
+from sims.estimates import mcse, mean_and_error
+from sims.montecarlo import run
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, gaussian_queries
-from sims.theory import first_order_arrays, predict
+from sims.study.experiment import load_experiment
+from sims.theory import predict
+from tests.experiments.helpers import check_figure, results_of, verdicts
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "remainder"
-simulate, analysis = (_module(FOLDER / f"{n}.py") for n in ("simulate", "analysis"))
+simulate, effects = (load_experiment("remainder").module(name) for name in ("simulate", "effects"))
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
-TERMS = ("noise_variance", "variance")
 
 
-def made(slope, error) -> Results:
-    """Gaps ``n^slope`` of a relative error, with batches that points share."""
-    points, simulated, law = {}, {}, {}
-    for kernel in analysis.KERNELS:
+def made(experiment, slope, error):
+    """Gaps ``n^slope`` of a relative error, with batches that points share; controls are noise."""
+    estimates, law = {}, {}
+    for kernel in ("gaussian", "softmax"):
         shared = np.random.default_rng(1).normal(size=16)
+        gaps = []
         for index, n in enumerate(SIZES):
-            name, own = f"{kernel} {n}", np.random.default_rng([2, index]).normal(size=16)
-            points[name] = {"n": n, "heads.kernel": kernel}
-            values = -((n / 256) ** slope) * (1 + error * (0.6 * shared + 0.8 * own))
-            columns = {f"{t}_remainder": ("batch", 0.01 * values) for t in TERMS}
-            known = {f"{t}{end}_mcse": 0.1 for t in TERMS for end in ("", "_remainder")}
-            simulated[name] = xr.Dataset(columns | known, attrs={"replicates": 2048})
-            law[name] = xr.Dataset(dict.fromkeys(TERMS, 1.0))
-    return Results("remainder", "standard", points, simulated, law, {})
+            own = np.random.default_rng([2, index]).normal(size=16)
+            gaps.append(0.01 * -((n / 256) ** slope) * (1 + error * (0.6 * shared + 0.8 * own)))
+        products = np.zeros((16, len(SIZES), 8))
+        products[..., 0] = np.transpose(gaps)
+        controls = np.broadcast_to(np.eye(8), (16, len(SIZES), 8, 8))
+        dims = ("batch", "size", "control")
+        terms = {f"{name}{end}": (dims, products) for name, _ in effects.TERMS.values()
+                 for end in ("", "_remainder")}  # fmt: skip
+        estimates[kernel] = xr.Dataset(
+            terms | {"controls": ((*dims, "other"), controls)}, {"size": list(SIZES)},
+            attrs={"replicates": 2048},
+        )  # fmt: skip
+        ones = {name: ("size", np.ones(len(SIZES))) for name, _ in effects.TERMS.values()}
+        law[kernel] = xr.Dataset(ones, {"size": list(SIZES)})
+    return results_of(experiment, estimates, law)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +44,48 @@ def made(slope, error) -> Results:
     [(-1, 0.1, "supported"), (-0.5, 0.05, "refuted"), (-1.15, 0.6, "inconclusive")],
 )
 def test_verdicts_can_go_all_ways(slope, error, verdict):
-    results = made(slope, error)
-    found = analysis.judge(results, load_experiment(FOLDER))
-    assert {v.verdict for v in found} == {verdict}
-    assert isinstance(analysis.figure(results), Figure)
+    experiment = load_experiment("remainder")
+    results = made(experiment, slope, error)
+    judged = verdicts(experiment, results)
+    assert set(judged) == {(c.id, c.regime) for c in experiment.claims}
+    assert set(judged.values()) == {verdict}
+    check_figure(experiment, results)
+
+
+def test_points_of_both_roads_are_kernels():
+    """Both roads name a point a kernel, at the grid's numbers of keys, smallest first."""
+    experiment = load_experiment("remainder", "smoke")
+    units, laws = simulate.units(experiment), experiment.module("predict").predict(experiment)
+    assert list(units) == list(laws) == ["gaussian", "softmax"]
+    for kernel, unit in units.items():
+        assert unit.sampler.coords["size"] == laws[kernel]["size"].values.tolist()
+        assert unit.sampler.coords["size"] == [256, 512, 1024]
+
+
+def test_controlled_by_plain_loops():
+    """Moments of replicates against a regression on the replicates of the other batches."""
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(5, 40, 2, 3)) + 0.3
+    values = known @ np.array([1.0, -2.0, 0.5]) + 0.1 * rng.normal(size=(5, 40, 2))
+    ones = np.concatenate([np.ones((5, 40, 2, 1)), known], axis=-1)
+    data = xr.Dataset(
+        {
+            "y": (("batch", "size", "control"), np.einsum("brsi,brs->bsi", ones, values) / 40),
+            "controls": (
+                ("batch", "size", "control", "other"),
+                np.einsum("brsi,brsj->bsij", ones, ones) / 40,
+            ),
+        }
+    )
+    means = effects.controlled(data, "y", 2)
+    centred = known[..., :2] - known[..., :2].mean((0, 1))
+    for s in range(2):
+        for b in range(5):
+            rest = [r for r in range(5) if r != b]
+            left, right = centred[rest, :, s].reshape(-1, 2), known[rest, :, s, :2].reshape(-1, 2)
+            slope = np.linalg.solve(left.T @ right, left.T @ values[rest, :, s].ravel())
+            expected = values[b, :, s].mean() - slope @ known[b, :, s, :2].mean(0)
+            assert means[b, s] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.theory
@@ -52,27 +93,18 @@ def test_verdicts_can_go_all_ways(slope, error, verdict):
 def test_remainders_against_exact_theory(kernel, bandwidth):
     """Two sizes, far from first order; 8 numbers at 4.5 errors: false alarm 0.1 %."""
     task = Task(DESIGNS["isotropic"](3), TARGETS["matern"](3, nu=1.5, lengthscale=2.0), 0.8)
-    heads = Heads(
-        FRAMES["equiangular"](3, 2, 1, angle=60), kernel, 0.7 if kernel[0] == "g" else 1.1
-    )
+    heads = Heads(FRAMES["equiangular"](3, 2, 1, angle=60), kernel, bandwidth)
     queries, sizes = gaussian_queries(3, 2, scale=0.4, seed=1), (24, 96)
-    known = first_order_arrays(task, heads, 1.0, queries)
-    signal, overlap = (
-        np.diagonal(part, axis1=1, axis2=2)
-        for part in (known.signal_covariance, known.noise_covariance / 0.64)
-    )
-    keys = batch_keys(root_key(3), np.arange(32, dtype=np.uint32), 256)
-    found = simulate.batches(
-        task, heads, queries, known.limit, known.log_mass, signal, overlap, keys, sizes=sizes
-    )
+    sampler = simulate.sampler(simulate.linearised(task, heads, queries), sizes)
+    data = run(sampler, 3, replicates_per_batch=256, batches=32)
     for index, n in enumerate(sizes):
         first = predict(task, heads, n, queries)
         exact = predict(task, heads, n, queries, order="exact")
-        for term in TERMS:
-            batches = found[f"{term}_remainder"][:, index]
-            error = batches.std(ddof=1) / np.sqrt(32)
+        for term, count in effects.TERMS.values():
+            batches = effects.controlled(data, f"{term}_remainder", count)[:, index]
+            value, error = mean_and_error(batches)
             expected = float(exact[term] - first[term])
-            assert abs(batches.mean() - expected) < 4.5 * error + float(exact[f"{term}_error"])
+            assert abs(value - expected) < 4.5 * error + float(exact[f"{term}_error"])
             # Sharp enough to see the remainder, and sharper than the term.
             assert error < 0.1 * abs(expected)
-            assert error < 0.3 * found[term][:, index].std(ddof=1) / np.sqrt(32)
+            assert error < 0.3 * mcse(data[term].values[:, index, 0])
