@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sims.scaling import Comparison
+    from sims.judgement.scaling import Comparison
 
 TEMPERATURES = {
     "fixed": "fixed temperature",
@@ -221,7 +221,7 @@ def laws(optimum: xr.DataArray, settings: Any, name: str, family: str) -> Compar
     if asked is None:
         return "laws are not fitted at this fidelity"
     # Drawing does without JAX.
-    from sims.scaling import compare
+    from sims.judgement.scaling import compare
 
     count = (span["high"] - span["low"]) * asked["per_decade"] + 1
     n = np.logspace(span["low"], span["high"], count)
@@ -237,7 +237,7 @@ def fitted(compared: Any, *, margin: float, level: float, exponent: Any = None) 
     """Whether the logarithm predicts best, or whether the power of log n is ``exponent``."""
     if isinstance(compared, str):
         return Finding("inconclusive", None, None, margin, level, 0, compared)
-    from sims.scaling import exponent_claim, law_claim
+    from sims.judgement.scaling import exponent_claim, law_claim
 
     if exponent is None:
         return law_claim(compared, "log", level=level, replicates=0)
