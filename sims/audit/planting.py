@@ -98,8 +98,8 @@ def _against_law(predicted: np.ndarray, sizes: dict[str, int]) -> tuple[Finding,
         for (cross, own), law in zip(pairs, predicted, strict=True):
             value, error = mean_and_error(ratio(cross[:count], own[:count]))
             rows.append((value / law - 1, error / law))
-        gap, error = zip(*rows, strict=True)
-        return list(gap), list(error)
+        gaps, errors = zip(*rows, strict=True)
+        return list(gaps), list(errors)
 
     return (
         _watch(effects, {**sizes, "replicates": LAW_REPLICATES}),
