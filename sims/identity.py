@@ -69,7 +69,7 @@ def _parts(value: object, seen: set[int]) -> Iterator[bytes]:
 def _parts_of_object(value: object, seen: set[int]) -> Iterator[bytes]:
     if isinstance(value, types.ModuleType):
         yield f"module {value.__name__}".encode()
-        if not _installed(getattr(value, "__file__", None)):
+        if not known_by_name(getattr(value, "__file__", None)):
             yield Path(str(value.__file__)).read_bytes()
     elif isinstance(value, functools.partial):
         yield from _parts((value.func, value.args, value.keywords), seen)
@@ -107,7 +107,7 @@ def _parts_of_object(value: object, seen: set[int]) -> Iterator[bytes]:
 
 def _parts_of_function(function: types.FunctionType, seen: set[int]) -> Iterator[bytes]:
     yield f"function {function.__qualname__}".encode()
-    installed = _installed(function.__code__.co_filename)
+    installed = known_by_name(function.__code__.co_filename)
     if installed:
         yield str(function.__module__).encode()
     if not installed or function.__code__.co_filename.startswith(_OWN):
@@ -148,14 +148,16 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(constant)
 
 
-def _installed(file: str | None) -> bool:
+def known_by_name(file: str | None) -> bool:
     """Whether a file is the interpreter's, this package's or another one's; None is built in."""
     return file is None or file.startswith(("<frozen", *_INSTALLED))
 
 
 def _installed_object(value: object) -> bool:
     module = sys.modules.get(getattr(value, "__module__", None) or "builtins")
-    return _installed(getattr(module, "__file__", None)) and module is not sys.modules["__main__"]
+    return (
+        known_by_name(getattr(module, "__file__", None)) and module is not sys.modules["__main__"]
+    )
 
 
 def _installed_name(value: object) -> str | None:

@@ -1,6 +1,9 @@
 """Samplers in plain Python: exact solvers, SciPy, scikit-learn, anything that JAX cannot trace."""
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -9,8 +12,12 @@ import numpy as np
 from jaxtyping import PyTree
 
 from sims.errors import InputError
+from sims.identity import known_by_name
 from sims.montecarlo.draws import PILOT, Draw, Draws
 from sims.montecarlo.sampler import Arrays, OfFunctions, OfReplicates
+
+Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
+"""``(stacked outputs) -> {name: array}``, from the replicates of a batch to its estimates."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +30,8 @@ class HostReplicates(OfReplicates):
         prepare: ``(draw) -> shared``, called once for a run; its draw is that of batch 2³² − 1 and
             replicate 0, which no replicate has.
         constants, per_batch, rows, dims, coords: as in :class:`~sims.montecarlo.Replicates`.
-        reduce: "mean" over replicates or "stack".
+        reduce: "mean" over replicates, "stack", or a function of the stacked outputs, each with a
+            leading dimension R, to the batch's unbiased estimates (such as sample covariances).
         n_jobs: processes to spread the replicates of a batch over, as in joblib; −1 is one a core.
 
     Raises:
@@ -32,13 +40,13 @@ class HostReplicates(OfReplicates):
 
     replicate: Callable[[Draw, PyTree, PyTree], Mapping[str, Any]]
     _: KW_ONLY
-    reduce: Literal["mean", "stack"] = "mean"
+    reduce: Literal["mean", "stack"] | Reduction = "mean"
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.reduce not in ("mean", "stack"):
-            raise InputError("reduce", self.reduce, "'mean' or 'stack'")
+        if not (callable(self.reduce) or self.reduce in ("mean", "stack")):
+            raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 
     def identity(self) -> object:
         """The functions and what they are given; processes and coordinates change no number."""
@@ -61,9 +69,12 @@ class HostReplicates(OfReplicates):
             else:
                 from joblib import Parallel, delayed
 
-                values = Parallel(self.n_jobs)(delayed(self.replicate)(*call) for call in calls)
+                with _sent_by_value(self.replicate):
+                    values = Parallel(self.n_jobs)(delayed(self.replicate)(*c) for c in calls)
             each = [_arrays("replicate", value) for value in values]
             kept = {name: np.stack([value[name] for value in each]) for name in each[0]}
+            if callable(self.reduce):
+                return _arrays("reduce", self.reduce(kept))
             return kept if self.stacked else {k: v.mean(axis=0) for k, v in kept.items()}
 
         return HostRounds(batch)
@@ -123,3 +134,27 @@ def _arrays(field: str, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if not isinstance(outputs, Mapping):
         raise InputError(field, type(outputs).__name__, "a function that returns a dict")
     return {name: np.asarray(value) for name, value in outputs.items()}
+
+
+@contextmanager
+def _sent_by_value(function: Callable[..., object]) -> Iterator[None]:
+    """Within, processes are sent the code of a user's function and of the package it stands in.
+
+    Else they would be sent its name, and import it: an experiment's modules, made from the files of
+    its folder, are found in this process alone.
+    """
+    import cloudpickle
+
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = getattr(function, "__module__", type(function).__module__)
+    package = sys.modules.get(name.partition(".")[0])
+    module = sys.modules.get(name)
+    if module is None or package is None or known_by_name(getattr(module, "__file__", None)):
+        yield
+        return
+    cloudpickle.register_pickle_by_value(package)
+    try:
+        yield
+    finally:
+        cloudpickle.unregister_pickle_by_value(package)
