@@ -51,9 +51,10 @@ rule simulate:
     resources:
         gpu=GPU,
     params:
+        fidelity=FIDELITY,
         settings=settings("simulate"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {FIDELITY} --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} --output {output} "
         + TEE
 
 
@@ -66,9 +67,10 @@ rule predict:
         OUT + "/logs/{name}/predict.log",
     priority: 1
     params:
+        fidelity=FIDELITY,
         settings=settings("predict"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {FIDELITY} --output {output} "
+        "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
         + TEE
 
 
@@ -82,9 +84,10 @@ rule judge:
     log:
         OUT + "/logs/{name}/judge.log",
     params:
+        fidelity=FIDELITY,
         settings=settings("judge"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {FIDELITY} --output {output} "
+        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {params.fidelity} --output {output} "
         + TEE
 
 
@@ -98,8 +101,10 @@ rule ledger:
         f"{OUT}/ledger.json",
     log:
         f"{OUT}/logs/ledger.log",
+    params:
+        fidelity=FIDELITY,
     shell:
-        "sims ledger --fidelity {FIDELITY} --output {output} " + TEE
+        "sims ledger --fidelity {params.fidelity} --output {output} " + TEE
 
 
 rule plot:
@@ -118,9 +123,10 @@ rule plot:
     log:
         OUT + "/logs/{name}/plot.log",
     params:
+        fidelity=FIDELITY,
         settings=settings("plot"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {FIDELITY} --output {output.figure} "
+        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {params.fidelity} --output {output.figure} "
         + TEE
 
 
@@ -132,8 +138,11 @@ rule audit:
     log:
         f"{OUT}/logs/audit.log",
     priority: 1
+    params:
+        fidelity=FIDELITY,
     shell:
-        "SIMS_HOST_DEVICES=1 sims audit --fidelity {FIDELITY} --output {output} " + TEE
+        "SIMS_HOST_DEVICES=1 sims audit --fidelity {params.fidelity} --output {output} "
+        + TEE
 
 
 rule report:
@@ -149,5 +158,7 @@ rule report:
         f"{OUT}/report.html",
     log:
         f"{OUT}/logs/report.log",
+    params:
+        fidelity=FIDELITY,
     shell:
-        "sims report --fidelity {FIDELITY} --output {output} " + TEE
+        "sims report --fidelity {params.fidelity} --output {output} " + TEE

@@ -113,15 +113,15 @@ def versions(
     if signal.shape != noise.shape:
         raise InputError("noise", noise.shape, f"the shape of signal, {signal.shape}")
     total = signal + noise
-    found = {}
+    matrices = {}
     own = np.diagonal(total, axis1=-2, axis2=-1)
     for name, part in (("noise", noise), ("signal", signal)):
         if (np.diagonal(part, axis1=-2, axis2=-1) > 1e-12 * np.abs(own)).all():
-            found[name] = correlation(part)
-    found["total"] = correlation(total)
+            matrices[name] = correlation(part)
+    matrices["total"] = correlation(total)
     if gram is not None:
-        found["geometric"] = np.asarray(gram, float)
-    return found
+        matrices["geometric"] = np.asarray(gram, float)
+    return matrices
 
 
 def _checked(correlation: ArrayLike) -> np.ndarray:

@@ -6,7 +6,9 @@ The learned frames are a problem like any other, for either road: this module be
 Deterministic in its key.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -108,10 +110,9 @@ def leave_one_out(heads: Heads, x: Float[Array, "n d"], y: Float[Array, " n"]) -
 
     In the precision of x.
     """
-    q, k = (
-        jnp.einsum("hdp,nd->phn", frames.astype(x.dtype), x)
-        for frames in (heads.frames, heads.of_keys)
-    )
+    q = k = jnp.einsum("hdp,nd->phn", heads.frames.astype(x.dtype), x)
+    if heads.key_frames is not None:
+        k = jnp.einsum("hdp,nd->phn", heads.key_frames.astype(x.dtype), x)
     bandwidth = heads.bandwidth.astype(x.dtype)[:, None, None]
     log_k = heads.kernel.log_value(q[..., :, None], k[..., None, :], bandwidth)
     itself = jnp.eye(len(x), dtype=bool)
@@ -199,63 +200,105 @@ def learn(
     return Learned(frames, weights, path)
 
 
-def runs(settings: dict[str, Any]) -> Iterator[tuple[str, Any, Any, Any]]:
-    """Every stream and variant of an experiment's settings, learned from every seed.
+@dataclass(frozen=True)
+class Course:
+    """What heads learn from, where they start and how they learn; known by its values.
 
-    Starts, rotations and tasks are those of the seed: variants are paired.
-
-    Args:
-        settings: ``streams``, ``variants`` (penalty, learn_weights), ``dimension``, ``heads``
-            (count, width, angle of the start, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps,
-            tasks, rate), ``seeds`` (first, count).
-
-    Yields:
-        ``"stream, variant"``; heads and weights before; heads and :class:`Learned` (with a leading
-        axis of seeds) after; rotations (seeds, d, d).
+    Attributes:
+        stream: a key of :data:`STREAMS`.
+        dimension: d.
+        count: H.
+        width: d_k.
+        angle: degrees between heads at the start.
+        bandwidth: b of the Gaussian kernel.
+        n: keys of a task.
+        noise_sd: σ of the labels.
+        steps: gradient steps.
+        tasks: tasks a step.
+        rate: first learning rate.
+        penalty: λ ≥ 0, of the overlap.
+        learn_weights: whether output weights are learned too.
     """
-    dimension, shape = settings["dimension"], settings["heads"]
-    seed, seeds = settings["seeds"]["first"], settings["seeds"]["count"]
-    root = jax.random.key(seed, impl="threefry2x32")
-    keys = jax.vmap(lambda s: jax.random.split(jax.random.fold_in(root, s)))(jnp.arange(seeds))
-    rotation = jax.vmap(lambda k: jax.random.orthogonal(k, dimension, dtype=jnp.float64))(
-        keys[:, 0]
+
+    stream: str
+    dimension: int
+    count: int
+    width: int
+    angle: float
+    bandwidth: float
+    n: int
+    noise_sd: float
+    steps: int
+    tasks: int
+    rate: float
+    penalty: float
+    learn_weights: bool
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any], stream: str, variant: str) -> "Course":
+        """One stream and variant of an experiment's settings.
+
+        Args:
+            settings: ``variants`` (penalty, learn_weights), ``dimension``, ``heads`` (count, width,
+                angle, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps, tasks, rate).
+            stream: a key of :data:`STREAMS`.
+            variant: a key of ``variants``.
+        """
+        common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
+        own = settings["variants"][variant]
+        return cls(stream=stream, **common, **settings["heads"], **settings["learning"], **own)
+
+
+class Run(NamedTuple):
+    """Heads before and after learning from one seed.
+
+    Attributes:
+        stream: of targets.
+        rotation: of its coordinates, (d, d).
+        before: heads at the start, of uniform output weights.
+        after: heads after learning.
+        learned: what learning came to.
+        held_out: random keys (3,) of held-out targets, queries and data, apart from learning's.
+    """
+
+    stream: Stream
+    rotation: Float[Array, "d d"]
+    before: Heads
+    after: Heads
+    learned: Learned
+    held_out: Array
+
+    @property
+    def states(self) -> dict[str, tuple[Heads, Float[Array, " H"]]]:
+        """Heads and output weights ``before`` and ``after``."""
+        even = jnp.full(self.before.count, 1.0 / self.before.count, jnp.float64)
+        return {"before": (self.before, even), "after": (self.after, self.learned.weights)}
+
+
+_learn = jax.jit(learn, static_argnames=("n", "noise_sd", "steps", "tasks", "rate"))
+
+
+@cache
+def learned(course: Course, seed: int, batch: int) -> Run:
+    """Learn from one batch of a seed, once in a process: both roads take the same heads.
+
+    Start, rotation and tasks are those of the batch: courses are paired. Its random key is the
+    Monte Carlo driver's, ``fold_in(root, batch)``.
+    """
+    key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), batch)
+    for_rotation, for_learning = jax.random.split(key)
+    dimension = course.dimension
+    stream = STREAMS[course.stream](dimension)
+    rotation = jax.random.orthogonal(for_rotation, dimension, dtype=jnp.float64)
+    frames = FRAMES["equiangular"](
+        dimension, course.count, course.width, seed=seed + batch, angle=course.angle
     )
-    starts = [
-        Heads(
-            FRAMES["equiangular"](
-                dimension, shape["count"], shape["width"], seed=seed + s, angle=shape["angle"]
-            ),
-            "gaussian",
-            shape["bandwidth"],
-        )
-        for s in range(seeds)
-    ]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *starts)
-    options = {"n": settings["n"], "noise_sd": settings["noise_sd"]} | settings["learning"]
-
-    @jax.jit
-    def every(stream: Stream, penalty: Array, learn_weights: Array) -> Learned:
-        def one(arguments: tuple[Array, Heads, Array]) -> Learned:
-            turned, heads, key = arguments
-            return learn(
-                stream, turned, heads, key, penalty=penalty, learn_weights=learn_weights, **options
-            )
-
-        return jax.lax.map(one, (rotation, stacked, keys[:, 1]))
-
-    even = jnp.full((seeds, shape["count"]), 1.0 / shape["count"], jnp.float64)
-    for name in settings["streams"]:
-        for variant, chosen in settings["variants"].items():
-            learned = every(STREAMS[name](dimension), chosen["penalty"], chosen["learn_weights"])
-            after = [
-                eqx.tree_at(lambda h: h.frames, heads, frames)
-                for heads, frames in zip(starts, learned.frames, strict=True)
-            ]
-            yield f"{name}, {variant}", (starts, even), (after, learned), rotation
-
-
-def held_out_key(settings: dict[str, Any], index: int) -> Array:
-    """Keys of held-out targets, queries and data of one seed, apart from those of learning."""
-    root = jax.random.key(settings["seeds"]["first"], impl="threefry2x32")
-    root = jax.random.fold_in(root, index)
-    return jax.random.split(jax.random.fold_in(root, 2**31 - 1), 3)
+    start = Heads(frames, "gaussian", course.bandwidth)
+    end = _learn(
+        stream, rotation, start, for_learning, n=course.n, noise_sd=course.noise_sd,
+        steps=course.steps, tasks=course.tasks, rate=course.rate, penalty=course.penalty,
+        learn_weights=course.learn_weights,
+    )  # fmt: skip
+    after = eqx.tree_at(lambda heads: heads.frames, start, end.frames)
+    held_out = jax.random.split(jax.random.fold_in(key, 2**31 - 1), 3)
+    return Run(stream, rotation, start, after, end, held_out)

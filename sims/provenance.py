@@ -60,13 +60,13 @@ def versions() -> dict[str, str]:
     """Versions of Python, of this package and of those that its numbers depend on."""
     from sims import __version__
 
-    found = {"python": platform.python_version(), "sims": __version__}
+    known = {"python": platform.python_version(), "sims": __version__}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            known[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "none"
-    return found
+            known[name] = "none"
+    return known
 
 
 def machine() -> dict[str, Any]:
@@ -93,11 +93,11 @@ def replicates(points: Mapping[str, "xr.Dataset"]) -> dict[str, Any]:
     attrs = [data.attrs for data in points.values() if "replicates" in data.attrs]
     if not attrs:
         return {}
-    asked = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
+    limits = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
     done = [a["replicates"] for a in attrs]
     return {
         "precision": str(attrs[0].get("precision", "")),
-        "replicates_asked": _range(asked),
+        "replicates_asked": _range(limits),
         "replicates_done": _range(done),
         "replicates_total": int(sum(done)),
     }

@@ -28,16 +28,15 @@ squared unit of Y, but for ``bias`` (unit of Y). With one head the cross terms a
 no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
 """
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from sims import estimates
 from sims.errors import InputError
+from sims.estimates import Batches
 
 QUERY, HEAD, HEAD2, BATCH = "query", "head", "head2", "batch"
 PAIRS = ("bias_product", "signal_covariance", "noise_covariance")
@@ -132,9 +131,9 @@ def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
     return data.assign({name: (dims, values) for name, values in found.items()})
 
 
-def mcse(estimates: xr.DataArray) -> xr.DataArray:
-    """Monte Carlo standard error of a mean over iid batches: sd over batches / √B."""
-    return estimates.std(BATCH, ddof=1) / np.sqrt(estimates.sizes[BATCH])
+def mcse(values: xr.DataArray) -> xr.DataArray:
+    """Monte Carlo standard error of the mean over the batch dimension, labelled as the mean is."""
+    return values.reduce(lambda v, axis: estimates.mcse(np.moveaxis(v, axis, 0)), BATCH)
 
 
 def add_mcse(data: xr.Dataset) -> xr.Dataset:
@@ -159,54 +158,24 @@ def cut(data: xr.Dataset, batches: int) -> xr.Dataset:
 
 
 def jackknife(
-    data: xr.Dataset, statistic: Callable[[xr.Dataset], xr.DataArray]
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """A function of batch means, with its bias removed, and its MCSE (delete-one jackknife).
+    data: xr.Dataset, statistic: Callable[[Batches], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """A function of batch means, with its bias of order 1/B removed, and its MCSE.
 
-    For ratios such as a correlation, whose batch-wise values would each be biased.
+    For ratios such as a correlation, whose batch-wise values would each be biased. See
+    :func:`sims.estimates.jackknife`.
 
     Args:
-        data: estimates with a batch dimension (at least 3 batches).
-        statistic: from the terms to an array; it is called with the batch dimension left out
-            and, once for all batches, with it, so it must keep to named dimensions.
+        data: estimates with a batch dimension, B ≥ 3; its variables without one are left out.
+        statistic: from arrays by name to an array; elementwise.
 
-    Returns:
-        The jackknife estimate and its standard error (Efron & Stein 1981,
-        doi:10.1214/aos/1176345462).
+    Raises:
+        InputError: fewer than 3 batches.
     """
-    batched = data[[k for k, v in data.data_vars.items() if BATCH in v.dims]]
-    count = data.sizes[BATCH]
-    if count < 3:
-        raise InputError("batches", count, "at least 3 for a jackknife")
-    mean = batched.mean(BATCH)
-    full = statistic(mean)
-    left_out = statistic((mean * count - batched) / (count - 1))
-    average = left_out.mean(BATCH)
-    error = np.sqrt((count - 1) * ((left_out - average) ** 2).mean(BATCH))
-    return count * full - (count - 1) * average, xr.DataArray(error)
-
-
-def save(data: xr.Dataset, path: str | Path) -> None:
-    """Write a dataset atomically (netCDF 4): a file that exists is whole."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(handle)
-    try:
-        data.to_netcdf(name, engine="h5netcdf")
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-
-
-def load(path: str | Path) -> xr.Dataset:
-    """Read a dataset written by :func:`save` into memory."""
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as data:
-            return data.load()
-    except (OSError, ValueError) as error:
-        raise InputError(
-            str(path), type(error).__name__, "a readable netCDF result file"
-        ) from error
+    if data.sizes[BATCH] < 3:
+        raise InputError("batches", data.sizes[BATCH], "at least 3 for a jackknife")
+    batched = [k for k, v in data.data_vars.items() if BATCH in v.dims]
+    values = estimates.jackknife(
+        {str(k): data[k].transpose(BATCH, ...).values for k in batched}, statistic
+    )
+    return values.mean(0), estimates.mcse(values)

@@ -73,8 +73,8 @@ def non_negative(matrix: ArrayLike) -> np.ndarray:
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = np.sqrt(np.trace(matrix) / len(matrix)) or 1.0
     system = np.vstack([root / size, np.ones(len(matrix))])
-    found = nnls(system, np.eye(len(matrix) + 1)[-1])[0]
-    return found / found.sum()
+    solution = nnls(system, np.eye(len(matrix) + 1)[-1])[0]
+    return solution / solution.sum()
 
 
 def ordered(matrix: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:

@@ -122,11 +122,20 @@ def test_experiment(copy, monkeypatch):
         assert (folder / "figure").with_suffix(suffix).stat().st_size > 1000
 
 
-def test_a_sampler_of_ones_own(copy):
-    """Random attention loses rank from layer to layer."""
-    lines = python(copy, "-c", SCRIPTS[2]).splitlines()
-    (before, error), (after, other) = (map(float, re.findall(r"\d+\.\d+", x)) for x in lines)
-    assert before - after > 6 * (error + other) > 0
+def test_the_table_counts_the_lines_of_the_blocks():
+    def lines(start):
+        texts = [text for _, info, text in BLOCKS if info.startswith(start)]
+        return sum(bool(line.strip()) for text in texts for line in text.splitlines())
+
+    home = "file=experiments/noise_level/"
+    parts = [lines(home + name) for name in ("experiment", "effects", "figure", "caption")]
+    counts = {
+        "target": lines("insert=sims/problem/targets.py"),
+        "kernel": lines("insert=sims/problem/kernels.py"),
+        "experiment": " + ".join(map(str, parts)),
+    }
+    for name, count in counts.items():
+        assert f"| {name} | {count} |" in TEXT
 
 
 def test_commands_of_the_guide_exist():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sims.errors import InputError
-from sims.learning import STREAMS, learn, leave_one_out, overlap, retract
+from sims.learning import STREAMS, Course, learn, learned, leave_one_out, overlap, retract
 from sims.problem import FRAMES, Heads
 
 
@@ -101,3 +101,49 @@ def test_bad_settings_are_refused():
     for wrong in ({"n": 0}, {"steps": 0}, {"rate": 0.0}, {"penalty": -1.0}):
         with pytest.raises(InputError, match="learning"):
             learn(STREAMS["noise"](4), jnp.eye(4), heads(), jax.random.key(0), **(OPTIONS | wrong))
+
+
+COURSE = Course.of(
+    {
+        "dimension": 3,
+        "heads": {"count": 2, "width": 1, "angle": 20, "bandwidth": 0.7},
+        "n": 16,
+        "noise_sd": 0.5,
+        "learning": {"steps": 2, "tasks": 1, "rate": 0.05},
+        "variants": {"plain": {"penalty": 0.0, "learn_weights": False}},
+    },
+    "single",
+    "plain",
+)
+
+
+def test_a_run_is_known_by_course_seed_and_batch():
+    """Learned once, from draws of its own; before it, heads at the course's angle."""
+    run = learned(COURSE, 5, 0)
+    assert learned(COURSE, 5, 0) is run
+    others = [learned(COURSE, 5, 1), learned(COURSE, 6, 0)]
+    for other in others:
+        assert np.abs(np.asarray(other.rotation - run.rotation)).max() > 1e-3
+        assert not np.array_equal(
+            jax.random.key_data(other.held_out), jax.random.key_data(run.held_out)
+        )
+    before, even = run.states["before"]
+    assert float(overlap(before.frames)) == pytest.approx(np.cos(np.deg2rad(20)) ** 2)
+    np.testing.assert_array_equal(even, [0.5, 0.5])
+    after, weights = run.states["after"]
+    np.testing.assert_array_equal(after.frames, run.learned.frames)
+    assert np.abs(np.asarray(after.frames - before.frames)).max() > 1e-3
+    np.testing.assert_array_equal(weights, [0.5, 0.5])
+
+
+def test_leave_one_out_projects_keys_by_their_own_frames():
+    """Keys seen through other frames than queries: every other pair by plain NumPy."""
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(6, 4)), rng.normal(size=6)
+    of_queries, of_keys = heads(seed=0).frames, heads(seed=9).frames
+    chosen = Heads(of_queries, "gaussian", 0.7, key_frames=of_keys)
+    estimates = np.asarray(leave_one_out(chosen, jnp.asarray(x), jnp.asarray(y)))
+    q, k = (np.einsum("hdp,nd->hnp", np.asarray(f), x) for f in (of_queries, of_keys))
+    w = np.exp(-(((q[:, :, None] - k[:, None]) ** 2).sum(-1)) / (2 * 0.7**2))
+    w *= 1 - np.eye(6)
+    np.testing.assert_allclose(estimates, (w @ y) / w.sum(-1), rtol=1e-12)

@@ -39,3 +39,11 @@ def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
     assert own == ["run_batches"]
     assert not loaded & {"matplotlib", "numpyro", "scipy.stats", "seaborn", "sklearn"}
     assert start("decompose", spec, cache=tmp_path)[2] == printed
+
+
+def test_judgement_starts_without_jax():
+    """Scaling laws need NumPyro, so they are imported where one is fitted and nowhere else."""
+    code = "import sys, sims.judgement; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert not {"jax", "numpyro", "arviz", "matplotlib"} & set(loaded.stdout.split()), loaded.stderr
+    assert "sims.judgement.decide" in loaded.stdout

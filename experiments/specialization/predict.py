@@ -1,50 +1,57 @@
 """Theory's decomposition of the heads before and after learning."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from jaxtyping import Array, Float
 
-from sims.learning import STREAMS, held_out_key, overlap, runs
-from sims.problem import DESIGNS, Task
+from sims.learning import Course, Stream, learned, overlap
+from sims.problem import DESIGNS, Heads, Task
+from sims.study.experiment import Experiment
 from sims.theory import first_order_arrays
 
 PARTS = ("squared_bias", "own", "cross", "n_eff")
 
 
-def predict(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """One dataset a stream and variant, under the names that ``simulate`` gives them."""
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    asked, found = settings["held_out"], {}
-    for name, before, after, rotation in runs(settings):
-        stream = STREAMS[name.split(",")[0]](settings["dimension"])
-        # Beside the simulation's: both roads learned the same heads, or every comparison is void.
-        data = {"hdi_after": ("seed", 1 - np.asarray(jax.vmap(overlap)(after[1].frames)))}
-        for state, (each, weights) in {
-            "before": before,
-            "after": (after[0], after[1].weights),
-        }.items():
-            rows = [
-                decomposition(
-                    stream, rotation[s], heads, weights[s], held_out_key(settings, s)[:2],
-                    float(settings["n"]), settings["noise_sd"], asked["targets"], asked["queries"],
-                )
-                for s, heads in enumerate(each)
-            ]  # fmt: skip
-            for part, values in zip(PARTS, np.array(rows).T, strict=True):
-                data[f"{part}_{state}"] = ("seed", values)
-        found[name] = xr.Dataset(data)
-    return found
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """One dataset a stream and variant, under the names of the units, along ``seed``."""
+    settings = experiment.settings
+    return {
+        f"{stream}, {variant}": of_seeds(experiment, Course.of(settings, stream, variant))
+        for stream in settings["streams"]
+        for variant in settings["variants"]
+    }
+
+
+def of_seeds(experiment: Experiment, course: Course) -> xr.Dataset:
+    """The :func:`decomposition` of all of its heads, ``<part>_before`` and ``<part>_after``.
+
+    ``hdi_after`` is what the simulation has too: both roads learned the same heads.
+    """
+    run, sizes = experiment.simulation, experiment.settings["held_out"]
+    every = [learned(course, run.seed, batch) for batch in range(run.batches)]
+    data = {"hdi_after": ("seed", [1 - float(overlap(one.after.frames)) for one in every])}
+    for state in ("before", "after"):
+        rows = [
+            decomposition(
+                one.stream, one.rotation, *one.states[state], one.held_out[:2], float(course.n),
+                course.noise_sd, **sizes,
+            )
+            for one in every
+        ]  # fmt: skip
+        columns = zip(PARTS, np.array(rows).T, strict=True)
+        data |= {f"{part}_{state}": ("seed", values) for part, values in columns}
+    return xr.Dataset(data)
 
 
 @partial(jax.jit, static_argnames=("targets", "queries"))
 def decomposition(
-    stream: Any, rotation: Any, heads: Any, weights: Any, key: Any, n: float, noise_sd: float,
-    targets: int, queries: int,
-) -> Any:  # fmt: skip
+    stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: float,
+    noise_sd: float, *, targets: int, queries: int,
+) -> Float[Array, "4"]:  # fmt: skip
     """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg`` and n_eff, means over held-out tasks.
 
     Weights need not sum to one: the bias of the ensemble is ``Σ_h α_h E f̂_h − m``.
@@ -53,7 +60,7 @@ def decomposition(
     design = DESIGNS["isotropic"](rotation.shape[0])
     at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
 
-    def one(index: Any) -> Any:
+    def one(index: Array) -> Array:
         target = stream.target(rotation, jax.random.fold_in(for_target, index))
         arrays = first_order_arrays(Task(design, target, noise_sd), heads, n, at)
         m = target(at)

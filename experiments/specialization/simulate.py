@@ -1,60 +1,74 @@
 """Frames before and after learning, and their held-out error by drawn keys."""
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
+from jaxtyping import Array, Float
 
-from sims.learning import STREAMS, held_out_key, overlap, runs
+from sims.learning import Course, Stream, learned, overlap
+from sims.montecarlo import Draw, HostBatches
+from sims.problem import Heads
 from sims.simulation import nw_weights
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit
 
 PARTS = ("mse", "own", "cross")
 
 
-def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """One dataset a stream and variant; a batch is a seed."""
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    asked, found = settings["held_out"], {}
-    for name, before, after, rotation in runs(settings):
-        stream = STREAMS[name.split(",")[0]](settings["dimension"])
-        parts = {
-            state: [
-                held_out(
-                    stream, rotation[s], heads, weights[s], held_out_key(settings, s),
-                    settings["n"], settings["noise_sd"], **asked,
-                )
-                for s, heads in enumerate(each)
-            ]
-            for state, (each, weights) in {
-                "before": before,
-                "after": (after[0], after[1].weights),
-            }.items()
-        }  # fmt: skip
-        learned = after[1]
-        found[name] = xr.Dataset(
-            {
-                **{
-                    f"{part}_{state}": ("batch", values)
-                    for state, rows in parts.items()
-                    for part, values in zip(PARTS, np.array(rows).T, strict=True)
-                },
-                "hdi_after": ("batch", 1 - np.asarray(jax.vmap(overlap)(learned.frames))),
-                "hdi": (("batch", "step"), 1 - np.asarray(learned.overlap)),
-                "weights": (("batch", "head"), np.asarray(learned.weights)),
-            },
-            attrs={"replicates": settings["seeds"]["count"]},
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
+    """A stream and variant each; a batch is a learning seed."""
+    settings = experiment.settings
+    return {
+        f"{stream}, {variant}": SampledUnit(
+            HostBatches(
+                of_seed,
+                constants=(Course.of(settings, stream, variant), settings["held_out"]),
+                dims={"hdi": ("step",), "weights": ("head",)},
+            ),
+            {"stream": stream, "variant": variant},
         )
-    return found
+        for stream in settings["streams"]
+        for variant in settings["variants"]
+    }
+
+
+def of_seed(
+    draw: Draw, replicates: int, shared: tuple[Course, dict[str, int]]
+) -> dict[str, np.ndarray]:
+    """Learning from one seed: its path, and the error of its heads before and after.
+
+    Returns:
+        The parts of the error, ``<part>_before`` and ``<part>_after``; the diversity index
+        ``hdi`` (step,) along the way and ``hdi_after``; output ``weights`` (head,).
+    """
+    course, sizes = shared
+    run = learned(course, int(draw.draws.seed), draw.batch)
+    parts = {
+        f"{part}_{state}": value
+        for state, (heads, weights) in run.states.items()
+        for part, value in zip(
+            PARTS,
+            held_out(
+                run.stream, run.rotation, heads, weights, run.held_out, course.n, course.noise_sd,
+                replicates=replicates, **sizes,
+            ),
+            strict=True,
+        )
+    }  # fmt: skip
+    return parts | {
+        "hdi_after": 1 - overlap(run.after.frames),
+        "hdi": 1 - run.learned.overlap,
+        "weights": run.learned.weights,
+    }
 
 
 @partial(jax.jit, static_argnames=("n", "targets", "queries", "replicates"))
 def held_out(
-    stream: Any, rotation: Any, heads: Any, weights: Any, key: Any, n: int, noise_sd: float,
-    *, targets: int, queries: int, replicates: int,
-) -> Any:  # fmt: skip
+    stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: int,
+    noise_sd: float, *, targets: int, queries: int, replicates: int,
+) -> Float[Array, "3"]:  # fmt: skip
     """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys; own and cross covariance.
 
     The labels' noise is integrated out: with ``N_hg = σ² Σ_i w_hi w_gi`` the error is
@@ -65,10 +79,10 @@ def held_out(
     for_target, for_query, for_data = key
     at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
 
-    def one_target(index: Any) -> Any:
+    def one_target(index: Array) -> Array:
         target = stream.target(rotation, jax.random.fold_in(for_target, index))
 
-        def one(replicate: Any) -> Any:
+        def one(replicate: Array) -> tuple[Array, Array]:
             x = jax.random.normal(
                 jax.random.fold_in(for_data, index * replicates + replicate),
                 (n, heads.dimension),

@@ -180,20 +180,20 @@ def _best(values: np.ndarray) -> str:
 def _ledger(wrong: str) -> Callable[[np.ndarray], str]:
     """``wrong`` if any claim of a ledger ends so after Holm's adjustment."""
 
-    def row(index: int, found: Finding) -> Verdict:
+    def row(index: int, finding: Finding) -> Verdict:
         return Verdict(
-            str(index), "audit", "all", "", found.verdict, found.effect, found.interval,
-            MARGIN, LEVEL, found.replicates, "", found.p_value,
+            str(index), "audit", "all", "", finding.verdict, finding.effect, finding.interval,
+            MARGIN, LEVEL, finding.replicates, "", finding.p_value,
         )  # fmt: skip
 
     def decide(values: np.ndarray) -> str:
-        found = [
+        findings = [
             equivalence(_evidence(column.mean(), column, True), margin=MARGIN, level=LEVEL)
             for column in values.T
         ]
-        if all(f.verdict != wrong for f in found):
+        if all(f.verdict != wrong for f in findings):
             return "inconclusive"
-        rows = adjust([row(i, f) for i, f in enumerate(found)])
+        rows = adjust([row(i, f) for i, f in enumerate(findings)])
         return wrong if any(v.verdict == wrong for v in rows) else "inconclusive"
 
     return decide

@@ -75,8 +75,7 @@ def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _correlation(pair: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    mean, error = jackknife(pair, noise_correlation)
-    return mean.values, error.values
+    return jackknife(pair, noise_correlation)
 
 
 def _slope_kept(run: np.ndarray) -> bool:

@@ -20,6 +20,7 @@ from sims.audit.problems import (
     simulated,
     truth,
 )
+from sims.estimates import mean_and_error, ratio
 from sims.judgement import Finding, identity
 
 LEVEL = 0.95
@@ -46,14 +47,14 @@ def _row(mutation: Mutation, sizes: dict[str, int]) -> dict[str, Any]:
     case = mutation.case
     if mutation.check == "weights":
         gap = np.asarray(mutation.apply())
-        found, effect = identity(gap, margin=ROUNDING), float(np.abs(gap).max()) / ROUNDING
+        finding, effect = identity(gap, margin=ROUNDING), float(np.abs(gap).max()) / ROUNDING
     elif mutation.check == "law":
-        found, effect = _against_law(np.asarray(mutation.apply()), sizes)
+        finding, effect = _against_law(np.asarray(mutation.apply()), sizes)
     else:
         data, right = _batches(case, sizes["replicates"], sizes["batches"]), scalars(truth(case))
         predicted = mutation.apply() if mutation.road == "theory" else right
         data = mutation.apply(data) if mutation.road == "simulation" else data
-        found = _watch(lambda b: gaps(predicted, data.isel(batch=slice(b)), right), sizes)
+        finding = _watch(lambda b: gaps(predicted, data.isel(batch=slice(b)), right), sizes)
         # Of a theory without Monte Carlo error; of a simulation with all its batches.
         mean = right if mutation.road == "theory" else scalars(data.mean(terms.BATCH))
         apart, _ = gaps(
@@ -67,8 +68,8 @@ def _row(mutation: Mutation, sizes: dict[str, int]) -> dict[str, Any]:
         "road": mutation.road,
         "check": mutation.check,
         "effect": effect,
-        "verdict": found.verdict,
-        "replicates": found.replicates,
+        "verdict": finding.verdict,
+        "replicates": finding.replicates,
         "expected": expected,
     }
 
@@ -78,9 +79,9 @@ def _watch(effects: Callable[[int], tuple[Any, Any]], sizes: dict[str, int]) -> 
     count = 8
     while True:
         count = min(count, sizes["batches"])
-        found = decide(*effects(count), count, count * sizes["replicates"], LEVEL)
-        if found.verdict != "inconclusive" or count == sizes["batches"]:
-            return found
+        finding = decide(*effects(count), count, count * sizes["replicates"], LEVEL)
+        if finding.verdict != "inconclusive" or count == sizes["batches"]:
+            return finding
         count *= 2
 
 
@@ -93,15 +94,12 @@ def _against_law(predicted: np.ndarray, sizes: dict[str, int]) -> tuple[Finding,
     pairs = [_pair_noise(a, sizes["batches"]) for a in ANGLES]
 
     def effects(count: int) -> tuple[list[float], list[float]]:
-        found = []
+        rows = []
         for (cross, own), law in zip(pairs, predicted, strict=True):
-            c, v = cross[:count], own[:count]
-            ratio = c.mean() / v.mean()
-            # Linearised ratio of two means of the same batches.
-            error = (c - ratio * v).std(ddof=1) / np.sqrt(count) / v.mean()
-            found.append(((ratio - law) / law, error / law))
-        gap, error = zip(*found, strict=True)
-        return list(gap), list(error)
+            value, error = mean_and_error(ratio(cross[:count], own[:count]))
+            rows.append((value / law - 1, error / law))
+        gaps, errors = zip(*rows, strict=True)
+        return list(gaps), list(errors)
 
     return (
         _watch(effects, {**sizes, "replicates": LAW_REPLICATES}),

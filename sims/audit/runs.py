@@ -15,11 +15,11 @@ CANDIDATES = 4
 
 def looks(batches: int) -> list[int]:
     """When a run is looked at."""
-    found, count = [], LEAST
+    counts, count = [], LEAST
     while count < batches:
-        found.append(count)
+        counts.append(count)
         count *= 2
-    return [c for c in found if c < batches] + [batches]
+    return [c for c in counts if c < batches] + [batches]
 
 
 def power_law(rng: np.random.Generator, runs: int, count: int, shared: float) -> np.ndarray:

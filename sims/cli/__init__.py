@@ -36,9 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"sims {options.command}: {error}", file=sys.stderr)
         return 2
     except (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        wanted = "a file that can be written"
         print(f"sims {options.command}: {error.filename}: got {error.strerror!r}; "
-              f"allowed: {wanted}", file=sys.stderr)  # fmt: skip
+              "allowed: a file that can be written", file=sys.stderr)  # fmt: skip
         return 2
     except BrokenPipeError:
         sys.stderr.close()  # nobody reads on: not worth a message

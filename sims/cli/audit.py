@@ -34,7 +34,7 @@ def audit(options: Namespace) -> None:
 
         # Compiling is most of the work where so little is run.
         jax.config.update("jax_disable_most_optimizations", True)
-    found = {
+    outcome = {
         "sizes": sizes,
         "planted": plant(sizes["planted"]),
         **calibrate(sizes["calibration"]),
@@ -43,21 +43,21 @@ def audit(options: Namespace) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(found, file, indent=1, ensure_ascii=False)
+        json.dump(outcome, file, indent=1, ensure_ascii=False)
     os.chmod(name, 0o644)
     os.replace(name, path)
     if options.json:
-        print(json.dumps(found, indent=1, ensure_ascii=False))
+        print(json.dumps(outcome, indent=1, ensure_ascii=False))
     elif not options.output:
-        _show(found)
-    print(_summary(found), file=sys.stderr)
+        _show(outcome)
+    print(_summary(outcome), file=sys.stderr)
 
 
-def _summary(found: dict[str, Any]) -> str:
+def _summary(outcome: dict[str, Any]) -> str:
     """One line: how much of the audit holds."""
-    planted = [row for row in found["planted"] if row["expected"]]
+    planted = [row for row in outcome["planted"] if row["expected"]]
     caught = sum(row["verdict"] == row["expected"] for row in planted)
-    alarms, coverage = found["alarms"], found["coverage"]
+    alarms, coverage = outcome["alarms"], outcome["coverage"]
     return (
         f"audit: {caught} of {len(planted)} planted falsehoods and right theories judged rightly; "
         f"{sum(r['holds'] for r in alarms)} of {len(alarms)} false-alarm rates and "
@@ -65,7 +65,7 @@ def _summary(found: dict[str, Any]) -> str:
     )
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(outcome: dict[str, Any]) -> None:
     from sims.cli.listing import table
 
     table(
@@ -79,20 +79,20 @@ def _show(found: dict[str, Any]) -> None:
                 f"{r['replicates']:,}",
                 r["expected"] or "–",
             )
-            for r in found["planted"]
+            for r in outcome["planted"]
         ],
     )
     table(
         ("claim", "truth", "wrong verdict", "times", "most allowed"),
         [
             (r["claim"], r["what"], r["wrong"], f"{r['times']} of {r['runs']}", str(r["most"]))
-            for r in found["alarms"]
+            for r in outcome["alarms"]
         ],
     )
     table(
         ("interval", "of", "covered", "allowed"),
         [
             (r["interval"], r["of"], f"{r['covered']} of {r['runs']}", f"{r['least']}–{r['most']}")
-            for r in found["coverage"]
+            for r in outcome["coverage"]
         ],
     )

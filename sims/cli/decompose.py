@@ -72,13 +72,15 @@ def decompose(options: Namespace) -> None:
         _print(outcome)
 
 
-def compare(prediction: xr.Dataset, estimate: xr.Dataset, asked: SimulationSpec) -> dict[str, Any]:
+def compare(
+    prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec
+) -> dict[str, Any]:
     """Every scalar term by both roads, as plain numbers (None where there is no number).
 
     Args:
         prediction: the theory's dataset.
         estimate: the simulation's dataset.
-        asked: what the simulation was asked for.
+        settings: of the simulation.
 
     Returns:
         ``terms`` (``theory_error``: bound on exact theory's error), the validity numbers ``n_eff``
@@ -111,7 +113,7 @@ def compare(prediction: xr.Dataset, estimate: xr.Dataset, asked: SimulationSpec)
             key: np.asarray(attrs[key]).item()
             for key in ("replicates", "batches", "batches_asked", "stopped", "precision")
         }
-        | _imprecise(rows, asked),
+        | _imprecise(rows, settings),
     }
 
 
@@ -140,16 +142,16 @@ def _accuracy(prediction: xr.Dataset) -> dict[str, Any]:
     }
 
 
-def _imprecise(rows: dict[str, Any], asked: SimulationSpec) -> dict[str, list[str]]:
+def _imprecise(rows: dict[str, Any], settings: SimulationSpec) -> dict[str, list[str]]:
     """Terms less precise than asked for: those that hold up stopping, and the negligible ones."""
-    found: dict[str, list[str]] = {"missed": [], "negligible": []}
+    imprecise: dict[str, list[str]] = {"missed": [], "negligible": []}
     for term, row in rows.items():
         value, error = row["simulation"], row["mcse"]
-        if asked.rel_mcse is None or value is None or error <= asked.rel_mcse * abs(value):
+        if settings.rel_mcse is None or value is None or error <= settings.rel_mcse * abs(value):
             continue
-        small = abs(value) + 2 * error <= asked.negligible * rows["mse"]["simulation"]
-        found["negligible" if small else "missed"].append(term)
-    return found
+        small = abs(value) + 2 * error <= settings.negligible * rows["mse"]["simulation"]
+        imprecise["negligible" if small else "missed"].append(term)
+    return imprecise
 
 
 def _with_options(data: dict[str, Any], options: Namespace) -> dict[str, Any]:
@@ -204,7 +206,7 @@ def _print(outcome: dict[str, Any]) -> None:
 
 def _footer(outcome: dict[str, Any]) -> list[str]:
     """The lines below the table: what was run, how far to trust it, and what to do about it."""
-    run, asked = outcome["simulation"], outcome["settings"]["simulation"]
+    run, settings = outcome["simulation"], outcome["settings"]["simulation"]
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
     lines = [
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
@@ -213,13 +215,13 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
     ]
     if run["missed"]:
         lines.append(
-            f"rel_mcse = {asked['rel_mcse']:g} was not reached in: {_labels(run['missed'])}; "
+            f"rel_mcse = {settings['rel_mcse']:g} was not reached in: {_labels(run['missed'])}; "
             f"raise simulation.max_batches ({run['batches_asked']})."
         )
     if run["negligible"]:
         lines.append(
-            f"rel_mcse = {asked['rel_mcse']:g} is not asked of what is below "
-            f"{asked['negligible']:g} of the MSE (simulation.negligible): "
+            f"rel_mcse = {settings['rel_mcse']:g} is not asked of what is below "
+            f"{settings['negligible']:g} of the MSE (simulation.negligible): "
             f"{_labels(run['negligible'])}."
         )
     effective = (

@@ -13,7 +13,7 @@ from sims.judgement.evidence import Evidence
 from sims.judgement.settle import Finding
 
 Choice = tuple[ArrayLike, int]
-"""Values (B, k) of the candidates, and the place of the one said to be best."""
+"""Values (B, k) of the candidates, and the place of the one that is claimed to be best."""
 
 
 def optimal_set(values: ArrayLike, level: float) -> np.ndarray:
@@ -45,7 +45,7 @@ def optimal_set(values: ArrayLike, level: float) -> np.ndarray:
 def near_optimal(
     choices: Sequence[Choice], *, margin: float, level: float, replicates: int
 ) -> Finding:
-    """Whether the candidate said to be best is near the best, in every case.
+    """Whether the candidate that is claimed to be best is near the best, in every case.
 
     Its mean is at most ``1 + margin`` times that of each rival. Each rival is a
     :func:`~sims.judgement.bound` on ``mean/mean of rival − 1``, tested by the paired batches of
@@ -66,8 +66,8 @@ def near_optimal(
         InputError: values are not (B, k), or a mean is not positive.
     """
     effects, errors, batches = [], [], []
-    for given, place in choices:
-        values = _shaped(given)
+    for candidates, place in choices:
+        values = _shaped(candidates)
         if (values.mean(0) <= 0).any():
             raise InputError("mean of a candidate", values.mean(0).min(), "positive")
         own, rivals = values[:, [place]], np.delete(values, place, axis=1)

@@ -11,8 +11,10 @@ from sims.judgement.evidence import Evidence
 from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_width, sequence_p
 
 VERDICTS = ("supported", "refuted", "inconclusive")
+"""What a claim may come to."""
 FROZEN = 1e-10
-"""A Monte Carlo error below this share of effect and margin is that of values that do not vary."""
+"""A Monte Carlo error below this share of effect and margin is that of values that do not vary:
+well above the rounding of a mean (1e-16), far below any error of a simulation that is sampled."""
 
 
 @dataclass(frozen=True)
@@ -148,20 +150,22 @@ def _settle(
                 needs[name] = max(needs.get(name, 0.0), float(factor[index] * batches[index]))
     interval = float(effects[worst] - half), float(effects[worst] + half)
     # So few batches that nothing can be excluded have no interval.
-    shown = interval if np.isfinite(half) else None
+    known = interval if np.isfinite(half) else None
     return Finding(
-        verdict, float(effects[worst]), shown, margin, level, replicates, reason, p, needs
+        verdict, float(effects[worst]), known, margin, level, replicates, reason, p, needs
     )
 
 
 MOST = 1e9
-"""Growth beyond which nothing is asked for."""
+"""Largest growth of the number of batches that is searched: beyond what any run affords."""
+AFFORDABLE = 1e4
+"""Growth of the number of replicates from which on no number of them is said to decide."""
 
 
 def _growth(
     half_width: Callable[..., np.ndarray], share: np.ndarray | float, room: np.ndarray
 ) -> np.ndarray:
-    """How many times as many batches a point needs for its interval to fit into its room."""
+    """How many times as many batches a point needs for its interval to fit into its room (k,)."""
     low, high = np.zeros_like(room), np.full_like(room, np.log(MOST))
     for _ in range(40):
         middle = (low + high) / 2
@@ -171,15 +175,15 @@ def _growth(
 
 
 def _needed(factor: float, replicates: int) -> str:
-    """How many replicates would decide, if the effects stay where they are."""
-    if not factor < 1e4:
+    """A phrase: how many replicates would decide, if the effects stay where they are."""
+    if not factor < AFFORDABLE:
         return "an effect lies at the margin: no affordable number of replicates decides"
     digits = 10.0 ** max(len(str(int(factor * replicates))) - 2, 0)
     return f"about {int(np.ceil(factor * replicates / digits) * digits):,} replicates would decide"
 
 
 def missing(values: ArrayLike, margin: float, level: float, replicates: int) -> Finding:
-    """What is found where numbers are missing: nothing."""
+    """The finding where numbers are missing: inconclusive, with their count as its reason."""
     values = np.ravel(np.asarray(values, float))
     bad = int((~np.isfinite(values)).sum())
     reason = f"{bad} of {values.size} values are missing" if values.size else "missing: no data"

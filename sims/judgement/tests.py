@@ -173,7 +173,8 @@ def _fits(x: bytes, y: bytes, errors: bytes, scatter: float) -> "Comparison":
     """Kept, since several claims are about the same points and a fit takes a minute."""
     from sims.judgement.scaling import compare
 
-    return compare(*(np.frombuffer(a) for a in (x, y, errors)), scatter=scatter)
+    at, values, spread = (np.frombuffer(a) for a in (x, y, errors))
+    return compare(at, values, spread, scatter=scatter)
 
 
 TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {

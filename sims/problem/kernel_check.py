@@ -39,10 +39,10 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             _evaluate(field, kernel.log_value, q, k, s)
             for q, k, s in ((query, key, b), (query / b, key / b, 1.0))
         )
-        for found in (value, scaled):
-            if np.isnan(found).any() or np.isposinf(found).any():
+        for logs in (value, scaled):
+            if np.isnan(logs).any() or np.isposinf(logs).any():
                 allowed = "finite logarithms, or -inf where the kernel vanishes"
-                raise InputError(field, found[~np.isfinite(found)][0].item(), allowed)
+                raise InputError(field, logs[~np.isfinite(logs)][0].item(), allowed)
         if kernel.scaled and not _equal_weights(value, scaled):
             allowed = "Kernel(…, scaled=False), or a function of q/b and k/b alone"
             raise InputError(field, f"other weights at b = {b} than of q/b and k/b", allowed)
@@ -73,15 +73,15 @@ def _evaluate(
     try:
         # Also where heads are made inside a traced function, and as the engine will: compiled.
         with jax.ensure_compile_time_eval():
-            found = jax.jit(function)(*map(jnp.asarray, (query, key, last)))
+            value = jax.jit(function)(*map(jnp.asarray, (query, key, last)))
     except InputError:
         raise
     except Exception as error:
         raise InputError(field, type(error).__name__, FORM) from error
     shape = np.broadcast_shapes(query.shape, key.shape)[1:]
-    if np.shape(found) != shape:
-        raise InputError(field, f"shape {np.shape(found)} for {shape}", FORM)
-    return np.asarray(found)
+    if np.shape(value) != shape:
+        raise InputError(field, f"shape {np.shape(value)} for {shape}", FORM)
+    return np.asarray(value)
 
 
 def _equal_weights(one: np.ndarray, other: np.ndarray) -> bool:

@@ -20,18 +20,23 @@ from sims.errors import InputError
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = Path("experiments")
 FIDELITIES = ("smoke", "standard", "paper")
-_PROBLEM = ("problem", "terms.py", "runtime.py", "learning.py", "diversity.py", "weighting.py")
+_PROBLEM = (
+    "problem", "weights", "checks.py", "threefry.py", "terms.py", "runtime.py", "estimates.py",
+    "learning.py", "diversity.py", "weighting.py",
+)  # fmt: skip
 _STUDY = ("study/schema.py", "study/specification.py", "study/experiment.py", "study/roads.py")
 _ROOMS: dict[str, tuple[str, ...]] = {
-    "simulate": (*_PROBLEM, *_STUDY, "weights", "montecarlo", "simulation", "estimates.py",
-                 "study/units.py"),
+    "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
+                 "study/stacking.py"),
     "predict": (*_PROBLEM, *_STUDY, "theory"),
     "judge": ("judgement", "effects.py", "estimates.py", "terms.py", "diversity.py",
               "weighting.py", "study/judging.py", "study/results.py", "study/stacking.py"),
-    "plot": ("figures", "report/captions.py", "effects.py", "estimates.py", "diversity.py",
+    "plot": ("figures", "report/captions.py", "report/text.py", "effects.py", "estimates.py",
+             "terms.py", "diversity.py",
              "weighting.py", "study/results.py", "study/stacking.py"),
-    "audit": ("audit", "judgement", *_PROBLEM, "weights", "montecarlo", "simulation", "theory"),
-    "ledger": ("judgement", "papers.py"),
+    "audit": ("audit", "judgement", "effects.py", *_PROBLEM, "montecarlo", "simulation", "theory",
+              "study/specification.py"),
+    "ledger": ("judgement", "papers.py", "effects.py", "estimates.py"),
     "report": ("report", "papers.py"),
 }  # fmt: skip
 """Step to the files and folders of this package that decide its result."""

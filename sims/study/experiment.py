@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = Path("experiments")
 SEED_STRIDE = 1000
-"""What one step of a seed offset adds to the first learning seed: more than any experiment has of
-them, so that runs of different offsets share none."""
+"""What one step of a seed offset adds to the seed where heads learn: more than any experiment has
+batches, since starts are drawn from the seed plus the batch and are not to be shared."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +82,15 @@ class Experiment:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """Its own settings at the fidelity, learning seeds moved by the offset."""
-        settings = self.spec.settings_at(self.fidelity)
-        if self.seed_offset and "seeds" in settings:
-            seeds = settings["seeds"]
-            first = seeds["first"] + SEED_STRIDE * self.seed_offset
-            settings = settings | {"seeds": seeds | {"first": first}}
-        return settings
+        """Its own settings at the fidelity."""
+        return self.spec.settings_at(self.fidelity)
 
     @cached_property
     def simulation(self) -> SimulationSpec:
         """Simulation settings at the fidelity, the seed moved by the offset."""
         run = self.spec.simulation_at(self.fidelity)
-        changed = {"seed": run.seed + self.seed_offset, "decide": self.decide or run.decide}
-        return run.model_copy(update=changed)
+        seed = run.seed + self.seed_offset * (SEED_STRIDE if self.learns else 1)
+        return run.model_copy(update={"seed": seed, "decide": self.decide or run.decide})
 
     @property
     def theory(self) -> TheorySpec:
@@ -104,8 +99,8 @@ class Experiment:
 
     @property
     def learns(self) -> bool:
-        """Whether both roads take heads that are learned from seeds of the experiment's own."""
-        return "seeds" in self.settings
+        """Whether both roads take heads that learn from the simulation's seed, a batch each."""
+        return "learning" in self.settings
 
     @cached_property
     def problems(self) -> list[tuple[dict[str, Scalar], dict[str, Any]]]:

@@ -118,7 +118,14 @@ class Results:
         orders = self.orders(point)
         if order not in orders:
             raise InputError(f"order at point {point}", order, ", ".join(orders))
-        return own.isel({ORDER: orders.index(order)})
+        # Kept: effects ask for the same one again and again, and cutting a dataset takes long.
+        if (point, order) not in self._by_order:
+            self._by_order[point, order] = own.isel({ORDER: orders.index(order)})
+        return self._by_order[point, order]
+
+    @cached_property
+    def _by_order(self) -> dict[tuple[str, str], xr.Dataset]:
+        return {}
 
     def orders(self, point: str) -> list[str]:
         """The orders of theory that were computed at a point."""

@@ -1,41 +1,36 @@
 """The experiment `specialization`: theory's parts, verdicts that can go both ways, how it fits."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
-from matplotlib.figure import Figure
-from sims.experiment import load_experiment
-from sims.results import Results
 
-from sims.cli.steps import _module
 from sims.learning import STREAMS
 from sims.problem import FRAMES, Heads
-from sims.report import render_caption
+from sims.study.experiment import load_experiment
+from sims.study.judging import effects_of
+from tests.experiments.helpers import check_figure, results_of, verdicts
+from tests.experiments.runs import both_roads
 
-FOLDER = Path(__file__).parents[2] / "experiments" / "specialization"
-simulate, predict, analysis = (
-    _module(FOLDER / f"{n}.py") for n in ("simulate", "predict", "analysis")
-)
+PARTS = ("squared_bias", "own", "cross")
 
 
 @pytest.fixture(scope="module")
 def experiment():
-    return load_experiment(FOLDER)
+    return load_experiment("specialization")
 
 
 def made(experiment, gain, seeds=6):
     """Results in which the error falls by ``gain`` (bias, own, cross) and diversity by 0.5."""
     rng = np.random.default_rng(0)
-    simulated, predicted = {}, {}
+    estimates, predictions = {}, {}
     for stream in experiment.settings["streams"]:
         for i, variant in enumerate(experiment.settings["variants"]):
             wobble = 1 + 1e-3 * rng.normal(size=seeds)
-            parts = dict(zip(analysis.PARTS, gain, strict=True))
+            parts = dict(zip(PARTS, gain, strict=True))
             theory = {f"{p}_before": ("seed", np.ones(seeds)) for p in parts}
             theory |= {
                 f"{p}_after": ("seed", 1 - g * (1 + 1e-3 * rng.normal(size=seeds)))
@@ -44,7 +39,7 @@ def made(experiment, gain, seeds=6):
             theory |= {f"n_eff_{s}": ("seed", np.full(seeds, 50.0)) for s in ("before", "after")}
             after = np.sum([theory[f"{p}_after"][1] for p in parts], axis=0)
             name = f"{stream}, {variant}"
-            simulated[name] = xr.Dataset(
+            estimates[name] = xr.Dataset(
                 {
                     "mse_before": ("batch", 3 * wobble),
                     "mse_after": ("batch", (after - 0.01 * i) * wobble[::-1]),
@@ -56,55 +51,76 @@ def made(experiment, gain, seeds=6):
                     "hdi": (("batch", "step"), np.full((seeds, 10), 0.1)),
                     "hdi_after": ("batch", 0.6 * wobble + 0.05 * i),
                 },
-                attrs={"replicates": seeds},
+                attrs={"replicates": 10 * seeds},
             )
-            predicted[name] = xr.Dataset(theory)
-    return Results("specialization", "standard", {}, simulated, predicted, {})
+            predictions[name] = xr.Dataset(theory)
+    return results_of(experiment, estimates, predictions)
 
 
-def verdicts(results, experiment):
-    return {v.regime: v.verdict for v in analysis.judge(results, experiment)}
+def regimes(experiment, results):
+    """Regime to the verdict."""
+    return {regime: verdict for (_, regime), verdict in verdicts(experiment, results).items()}
+
+
+def changed(results, change):
+    """Results with every simulated dataset replaced by what ``change(name, data)`` assigns."""
+    return replace(
+        results,
+        estimates={name: d.assign(change(name, d)) for name, d in results.estimates.items()},
+    )
 
 
 def test_verdicts_can_go_both_ways(experiment):
     by_covariance = made(experiment, (0.05, 0.02, 0.3))
-    found = verdicts(by_covariance, experiment)
-    assert set(found) == {c.regime for c in experiment.claims}
-    assert set(found.values()) == {"supported"}
-    by_bias = verdicts(made(experiment, (0.3, 0.02, 0.05)), experiment)
+    verdict = regimes(experiment, by_covariance)
+    assert set(verdict) == {c.regime for c in experiment.claims}
+    assert set(verdict.values()) == {"supported"}
+    by_bias = regimes(experiment, made(experiment, (0.3, 0.02, 0.05)))
     assert {v for k, v in by_bias.items() if "explains" in k} == {"refuted"}
-    flat = {
-        k: d.assign(hdi_after=d["hdi_after"] * 0.1, mse_after=d["mse_after"] * 1.5)
-        for k, d in by_covariance.simulation.items()
-    }
-    found = verdicts(replace(by_covariance, simulation=flat), experiment)
-    assert {v for k, v in found.items() if "rises" in k} == {"refuted"}
-    assert found["theory"] == "refuted"
-    worse = {
-        k: d.assign(mse_after=d["mse_after"] * (1.2 if "penalty" in k else 1.0))
-        for k, d in by_covariance.simulation.items()
-    }
-    found = verdicts(replace(by_covariance, simulation=worse), experiment)
-    assert found["a penalty helps"] == "refuted"
-    other = {
-        k: d.assign(cross_after=d["cross_after"] - 0.1) for k, d in by_covariance.simulation.items()
-    }
-    found = verdicts(replace(by_covariance, simulation=other), experiment)
-    assert found["decorrelation by both roads"] == "refuted"
+    flat = changed(
+        by_covariance,
+        lambda _, d: {"hdi_after": d["hdi_after"] * 0.1, "mse_after": d["mse_after"] * 1.5},
+    )
+    verdict = regimes(experiment, flat)
+    assert {v for k, v in verdict.items() if "rises" in k} == {"refuted"}
+    assert verdict["theory"] == "refuted"
+    worse = changed(
+        by_covariance,
+        lambda name, d: {"mse_after": d["mse_after"] * (1.2 if "penalty" in name else 1.0)},
+    )
+    assert regimes(experiment, worse)["a penalty helps"] == "refuted"
+    other = changed(by_covariance, lambda _, d: {"cross_after": d["cross_after"] - 0.1})
+    assert regimes(experiment, other)["decorrelation by both roads"] == "refuted"
+
+
+def test_claims_are_about_their_own_stream(experiment):
+    """One stream that stays aligned refutes its own claim alone."""
+    results = changed(
+        made(experiment, (0.05, 0.02, 0.3)),
+        lambda name, d: {"hdi_after": d["hdi_after"] * (0.1 if "single" in name else 1.0)},
+    )
+    verdict = regimes(experiment, results)
+    assert [k for k, v in verdict.items() if v == "refuted"] == ["diversity rises, single"]
+
+
+def test_effects_rest_on_learning_seeds(experiment):
+    families = effects_of(experiment, made(experiment, (0.05, 0.02, 0.3)))
+    every = [effect for family in families.values() for effect in family]
+    assert {(e.batches, e.replicates, e.unit) for e in every} == {(6, 6, "learning seeds")}
+    # Theory has as many seeds as the file says: more batches of the simulation do not help there.
+    assert {bool(e.points) for e in families["error by both roads"]} == {False}
+    assert families["diversity rises"][0].points == ("noise, plain",)
 
 
 def test_figure_and_caption(experiment):
     results = made(experiment, (0.05, -0.02, 0.3))
-    judged = analysis.judge(results, experiment)
-    numbers = analysis.numbers(results)
+    assert "means of 6 seeds" in check_figure(experiment, results)
+    numbers = experiment.module("figure").numbers(results)
     assert numbers["shares"]["single"][0] == pytest.approx(0.3 / 0.33, rel=1e-3)
-    text = render_caption(FOLDER / "caption.md", experiment, results, judged, numbers)
-    assert "{{" not in text
-    assert isinstance(analysis.figure(results), Figure)
 
 
 @pytest.mark.theory
-def test_parts_by_plain_numpy():
+def test_parts_by_plain_numpy(experiment):
     """Theory's decomposition and the simulated error, for weights of sum ≠ 1, in 2000 draws.
 
     At n = 400 (mean n_eff about 150) what first order leaves out is within 4%; the simulated error
@@ -117,7 +133,9 @@ def test_parts_by_plain_numpy():
     stream, rotation = STREAMS["additive"](3), jnp.eye(3)
     key = jax.random.split(jax.random.key(0), 3)
     parts = np.asarray(
-        predict.decomposition(stream, rotation, heads, weights, key[:2], float(n), noise_sd, 1, 4)
+        experiment.module("predict").decomposition(
+            stream, rotation, heads, weights, key[:2], float(n), noise_sd, targets=1, queries=4
+        )
     )
     at = np.asarray(jax.random.normal(key[1], (4, 3)))
     target = stream.target(rotation, jax.random.fold_in(key[0], 0))
@@ -139,34 +157,41 @@ def test_parts_by_plain_numpy():
     np.testing.assert_allclose(parts[0], bias, rtol=0.06)
     np.testing.assert_allclose(parts[1:3], [own, whole - own], rtol=0.1)
     error = ((f @ np.asarray(weights) - m_at[:, None]) ** 2).mean(0)
-    found = np.asarray(
-        simulate.held_out(
+    simulated = np.asarray(
+        experiment.module("simulate").held_out(
             stream, rotation, heads, weights, key, n, noise_sd, targets=1, queries=4,
             replicates=500,
         )
     )  # fmt: skip
-    assert abs(found[0] - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
+    assert abs(simulated[0] - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
     # Sample variances of 500 draws: 6 % at one query, less averaged over four.
-    np.testing.assert_allclose(found[1:], [own, whole - own], rtol=0.2)
+    np.testing.assert_allclose(simulated[1:], [own, whole - own], rtol=0.2)
 
 
-def test_roads_learn_the_same_heads(experiment, monkeypatch):
+def test_roads_learn_the_same_heads():
     """Names and seeds agree at a tiny size, and both roads see the frames learned."""
-    tiny = experiment.settings | {
+    whole = load_experiment("specialization", "smoke")
+    settings = {
         "streams": ["single", "additive"],
-        "variants": {"plain": experiment.settings["variants"]["plain"]},
-        "smoke": {
-            "learning": {"steps": 3, "tasks": 1, "rate": 0.05},
-            "held_out": {"targets": 1, "queries": 4, "replicates": 2},
-        },
+        "variants": {"plain": whole.settings["variants"]["plain"]},
+        "learning": {"steps": 3, "tasks": 1, "rate": 0.05},
+        "held_out": {"targets": 1, "queries": 4},
         "n": 24,
     }
-    tiny["smoke"]["seeds"] = {"first": 11, "count": 3}
-    small = experiment.model_copy(update={"settings": tiny})
-    simulated, predicted = simulate.simulate(small, "smoke"), predict.predict(small, "smoke")
-    assert list(simulated) == list(predicted) == ["single, plain", "additive, plain"]
-    for name, data in simulated.items():
-        np.testing.assert_allclose(data["hdi_after"], predicted[name]["hdi_after"], rtol=1e-6)
+    smoke = whole.spec.at("smoke").model_copy(update={"settings": settings})
+    fidelities = whole.spec.fidelities | {"smoke": smoke}
+    small = replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+    results = both_roads(small)
+    assert results.points == ["single, plain", "additive, plain"]
+    for name, data in results.estimates.items():
+        np.testing.assert_allclose(
+            data["hdi_after"], results.predictions[name]["hdi_after"], rtol=1e-6
+        )
         assert data.sizes["batch"] == 3
         np.testing.assert_allclose(data["hdi"][:, 0], np.sin(np.deg2rad(10)) ** 2, rtol=1e-6)
         assert (np.abs(data["hdi_after"] - data["hdi"][:, 0]) > 1e-4).all()
+    # Seeds are different, and another offset shares none.
+    assert len(set(results.estimates["single, plain"]["hdi_after"].values)) == 3
+    moved = both_roads(replace(small, seed_offset=1))
+    ends = [r.estimates["single, plain"]["hdi_after"].values for r in (results, moved)]
+    assert len(set(np.ravel(ends))) == 6

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
-from sims.study.code import STEPS
+from sims.study.code import STEPS, files
 
 ROOT = Path(__file__).parents[2]
 STUB = """#!/bin/sh
@@ -70,7 +71,7 @@ YAML, EFFECTS = "experiments/angles/experiment.yaml", "experiments/angles/effect
 @pytest.mark.parametrize(
     ("path", "old", "new", "changed"),
     [
-        ("sims/figures/style.py", "", "# edited\n", {"plot"}),
+        ("sims/figures/theme.py", "", "# edited\n", {"plot"}),
         ("sims/simulation/engine.py", "", "# edited\n", {"simulate", "audit"}),
         ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate", "audit"}),
         ("sims/montecarlo/driver.py", "", "# edited\n", {"simulate", "audit"}),
@@ -99,6 +100,37 @@ def test_digests_follow_what_a_step_depends_on(copy, path, old, new, changed):
     assert {step for step in before if before[step] != after[step]} == changed
 
 
+NO_RESULT = (
+    "errors", "validation", "files", "identity", "formulas", "provenance", "papers", "study",
+)  # fmt: skip
+"""Modules that change no number: words of errors, files, provenance, and what only plans."""
+OTHER_ROAD = {"simulate": "sims.theory", "predict": "sims.simulation"}
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_file_that_a_step_imports_is_left_out(step):
+    """What the modules behind a step import is behind it, too, but for the other road."""
+    graph = grimp.build_graph("sims")
+    names = {_module(path) for path in files(step) if path.endswith(".py")}
+    missing = {
+        imported
+        for name in names
+        for imported in graph.find_modules_directly_imported_by(name)
+        if imported not in names
+        and imported != "sims"
+        and imported.split(".")[1] not in NO_RESULT
+        and not imported.startswith(OTHER_ROAD.get(step, "none"))
+        and not (step in ("ledger", "plot", "report") and imported.startswith("sims.judgement"))
+    }
+    assert missing == set()
+
+
+def _module(path: str) -> str:
+    parts = Path(path).with_suffix("").parts
+    parts = parts[parts.index("sims") :]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
 def _rules(folder: Path) -> set[str]:
     done = _run(folder, "-m", "snakemake", "-n", "--config", "fidelity=smoke")
     assert done.returncode == 0, done.stderr
@@ -112,7 +144,7 @@ def test_snakemake_reruns_what_changed_and_nothing_else(copy):
     assert done.returncode == 0, done.stderr
     assert (copy / "results/smoke/report.html").is_file()
     assert _rules(copy) == set()
-    _edit(copy / "sims/figures/style.py")
+    _edit(copy / "sims/figures/theme.py")
     assert _rules(copy) == {"plot", "report"}
     _edit(copy / "sims/simulation/engine.py")
     assert _rules(copy) >= {"simulate", "judge", "plot", "ledger", "report"}

@@ -126,7 +126,8 @@ def test_learned_heads_start_from_other_seeds():
     own, moved = (
         load_experiment("experiments/specialization", seed_offset=offset) for offset in (0, 2)
     )
-    assert moved.simulation.seed == own.simulation.seed + 2
-    assert moved.settings["seeds"]["first"] == own.settings["seeds"]["first"] + 2000
+    assert moved.simulation.seed == own.simulation.seed + 2000
     assert own.learns
-    assert not load_experiment("experiments/angles").learns
+    angles, other = (load_experiment("experiments/angles", seed_offset=k) for k in (0, 2))
+    assert not angles.learns
+    assert other.simulation.seed == angles.simulation.seed + 2

@@ -17,24 +17,32 @@ or logging such points biases the exponent.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import arviz as az
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from sims.errors import InputError
 from sims.judgement import Finding
-from sims.scaling.sampler import Draws, Problem, diagonalise, pointwise, sample
+from sims.judgement.scaling.sampler import Draws, Problem, diagonalise, pointwise, sample
+from sims.judgement.settle import AFFORDABLE
 
 MAX_RHAT, MIN_ESS = 1.01, 400
+"""R-hat at most, and effective draws at least, of every parameter (Vehtari et al. 2021)."""
 MISFIT = 1e-3
 """Posterior predictive p below which a law does not describe the points."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """Covariate of log x, whether the link is exp, and whether there is an exponent."""
+    """A law of the table above.
+
+    Attributes:
+        covariate: from log x (k,) to z (k,).
+        exponential: whether the link is exp.
+        has_exponent: whether the law has one to report.
+    """
 
     covariate: Callable[[np.ndarray], np.ndarray]
     exponential: bool
@@ -74,6 +82,33 @@ class Prior:
 
 
 @dataclass(frozen=True)
+class Model:
+    """What is fitted to points.
+
+    Attributes:
+        law: of :data:`LAWS`.
+        floor: whether a power law levels off at c ≥ 0.
+        scatter: 0, or σ_τ: for a law that holds only asymptotically, points may be off it by a
+            relative τ, ``τ ~ half-normal(σ_τ)``, beyond their errors.
+        prior: weak, unless given.
+
+    Raises:
+        InputError: an unknown law, or a scatter that is not finite and ≥ 0.
+    """
+
+    law: str = "power"
+    floor: bool = False
+    scatter: float = 0.0
+    prior: Prior = field(default_factory=Prior)
+
+    def __post_init__(self) -> None:
+        if self.law not in LAWS:
+            raise InputError("law", self.law, ", ".join(LAWS))
+        if not (np.isfinite(self.scatter) and self.scatter >= 0):
+            raise InputError("scatter", self.scatter, "finite and ≥ 0")
+
+
+@dataclass(frozen=True)
 class Points:
     """The measured points: x (k,), y (k,), covariance (k, k) of y, scatter scales (k,)."""
 
@@ -83,8 +118,14 @@ class Points:
     scatter_scales: np.ndarray
 
     @classmethod
-    def of(cls, x: Any, y: Any, errors: Any, scatter_scales: Any = None) -> "Points":
-        """Check and label.
+    def of(
+        cls,
+        x: ArrayLike,
+        y: ArrayLike,
+        errors: ArrayLike,
+        scatter_scales: ArrayLike | None = None,
+    ) -> "Points":
+        """Points that have been checked.
 
         Args:
             x: > 0, at least 4 different values.
@@ -92,6 +133,9 @@ class Points:
             errors: MCSE (k,) of independent points, or the covariance (k, k).
             scatter_scales: D (k,) > 0: what a scatter of 1 means at a point; None is |y|, or its
                 error where that is larger.
+
+        Raises:
+            InputError: the arrays do not fit together, or hold what cannot be used.
         """
         x, y, errors = (np.asarray(a, float) for a in (x, y, errors))
         size = len(x) if x.ndim == 1 else 0
@@ -108,35 +152,33 @@ class Points:
         if not symmetric or np.linalg.eigvalsh(covariance).min() <= 0:
             raise InputError("errors", errors.tolist(), "positive MCSE, or a positive covariance")
         deviation = np.sqrt(np.diag(covariance))
-        scales = np.maximum(np.abs(y), deviation) if scatter_scales is None else scatter_scales
-        scales = np.broadcast_to(np.asarray(scales, float), y.shape)
+        given = np.maximum(np.abs(y), deviation) if scatter_scales is None else scatter_scales
+        scales = np.broadcast_to(np.asarray(given, float), y.shape)
         if not (np.isfinite(scales).all() and (scales > 0).all()):
             raise InputError("scatter_scales", scales.tolist(), "finite and > 0")
         return cls(x, y, covariance, scales)
 
-    def problem(
-        self, law: str, *, floor: bool, scatter: float, prior: Prior, absent: int | None = None
-    ) -> Problem:
-        """What the sampler takes, with point ``absent`` left out."""
-        if law not in LAWS:
-            raise InputError("law", law, ", ".join(LAWS))
-        log_x = np.log(self.x)
-        if law == "log_power" and (log_x <= 0).any():
+    def problem(self, model: Model, absent: int | None = None) -> Problem:
+        """What the sampler takes, with point ``absent`` left out.
+
+        Raises:
+            InputError: an x ≤ 1 under a power of log x.
+        """
+        log_x, law, prior = np.log(self.x), LAWS[model.law], model.prior
+        if model.law == "log_power" and (log_x <= 0).any():
             raise InputError("x", self.x.tolist(), "> 1, for a power of log x")
-        if not (np.isfinite(scatter) and scatter >= 0):
-            raise InputError("scatter", scatter, "finite and ≥ 0")
         scale = self.scale(prior)
         present = np.arange(len(self.y)) != (-1 if absent is None else absent)
         return Problem(
-            LAWS[law].covariate(log_x),
-            LAWS[law].exponential,
+            law.covariate(log_x),
+            law.exponential,
             self.y / scale,
             *diagonalise(self.covariance / scale**2, self.scatter_scales / scale, present),
-            intercept_sd=prior.intercept_sd,
-            slope_mean=prior.exponent_mean,
-            slope_sd=prior.exponent_sd,
-            floor_sd=prior.floor_sd if floor and LAWS[law].exponential else 0.0,
-            scatter_sd=scatter,
+            intercept_sd=float(prior.intercept_sd),
+            slope_mean=float(prior.exponent_mean),
+            slope_sd=float(prior.exponent_sd),
+            floor_sd=float(prior.floor_sd) if model.floor and law.exponential else 0.0,
+            scatter_sd=float(model.scatter),
         )
 
     def scale(self, prior: Prior) -> float:
@@ -173,14 +215,14 @@ class Fit:
     @property
     def problem(self) -> str | None:
         """What the diagnostics object to, None if nothing: R-hat, effective size, divergences."""
-        wrong = []
+        objections = []
         if not self.rhat <= MAX_RHAT:
-            wrong.append(f"R-hat {self.rhat:.3f} > {MAX_RHAT}")
+            objections.append(f"R-hat {self.rhat:.3f} > {MAX_RHAT}")
         if not self.ess >= MIN_ESS:
-            wrong.append(f"effective sample size {self.ess:.0f} < {MIN_ESS}")
+            objections.append(f"effective sample size {self.ess:.0f} < {MIN_ESS}")
         if self.divergences:
-            wrong.append(f"{self.divergences} divergences")
-        return ", ".join(wrong) or None
+            objections.append(f"{self.divergences} divergences")
+        return ", ".join(objections) or None
 
     @property
     def exponent(self) -> np.ndarray:
@@ -203,65 +245,71 @@ class Fit:
 
 
 def fit_laws(
-    data: Sequence[Points], problems: Sequence[tuple[str, Problem]], prior: Prior, seed: int
+    data: Sequence[Points],
+    models: Sequence[Model],
+    seed: int,
+    absent: Sequence[int | None] | None = None,
 ) -> list[Fit]:
-    """Fit each (law, problem) to its points, all in one go; all with the same number of points."""
-    fields = zip(*(problem for _, problem in problems), strict=True)
-    draws = sample(Problem(*(np.stack([np.asarray(a) for a in field]) for field in fields)), seed)
-    return [
-        _fit(points, law, problem, Draws(*(a[i] for a in draws)), prior)
-        for i, (points, (law, problem)) in enumerate(zip(data, problems, strict=True))
+    """Fits of models to their points, all in one go.
+
+    Args:
+        data: all of the same number of points.
+        models: one a data set.
+        seed: of the sampler.
+        absent: one a data set, the point left out of the fit; None: none.
+    """
+    left_out = absent or [None] * len(models)
+    cases = list(zip(data, models, strict=True))
+    problems = [
+        points.problem(model, i) for (points, model), i in zip(cases, left_out, strict=True)
     ]
+    draws = sample(Problem(*map(np.stack, zip(*problems, strict=True))), seed)
+    return [_fit(*case, Draws(*(values[i] for values in draws))) for i, case in enumerate(cases)]
 
 
-def _fit(points: Points, law: str, problem: Problem, draws: Draws, prior: Prior) -> Fit:
-    scale = points.scale(prior)
-    shape = draws.slope.shape
-    theta = tuple(np.asarray(a).ravel() for a in draws[:4])
-    density, chi = pointwise(
-        problem, points.covariance / scale**2, points.scatter_scales / scale, theta
-    )
+def _fit(points: Points, model: Model, draws: Draws) -> Fit:
+    scale, law = points.scale(model.prior), LAWS[model.law]
+    density, chi = pointwise(points.problem(model), draws)
     used = {"intercept": draws.intercept}
-    if LAWS[law].has_exponent:
-        used["exponent"] = draws.slope * (1.0 if LAWS[law].exponential else scale)
-    if problem.floor_sd:
+    if law.has_exponent:
+        used["exponent"] = draws.slope * (1.0 if law.exponential else scale)
+    if model.floor and law.exponential:
         used["floor"] = scale * draws.floor
-    if problem.scatter_sd:
+    if model.scatter:
         used["scatter"] = draws.scatter
     return Fit(
-        law=law,
+        law=model.law,
         points=points,
         rhat=max(float(az.rhat(value)) for value in used.values()),
         ess=min(float(az.ess(v, method=m)) for v in used.values() for m in ("bulk", "tail")),
         divergences=int(draws.diverging.sum()),
-        misfit=float(chi2.sf(np.asarray(chi), len(points.y)).mean()),
-        density=np.asarray(density).reshape(-1, *shape) - np.log(scale),
+        misfit=float(chi2.sf(chi, len(points.y)).mean()),
+        density=density.reshape(-1, *draws.slope.shape) - np.log(scale),
         parameters=used,
     )
 
 
 def fit(
-    x: Any,
-    y: Any,
-    errors: Any,
+    x: ArrayLike,
+    y: ArrayLike,
+    errors: ArrayLike,
     law: str = "power",
     *,
     floor: bool = False,
     scatter: float = 0.0,
-    scatter_scales: Any = None,
+    scatter_scales: ArrayLike | None = None,
     prior: Prior | None = None,
     seed: int = 0,
 ) -> Fit:
-    """Fit one law.
+    """The posterior of one law.
 
     Args:
         x: > 0, (k,), at least 4 different values.
         y: unbiased estimates at x (k,), in their own unit; may be negative.
         errors: their MCSE (k,), or their covariance (k, k) where points share draws.
-        law: of :data:`LAWS`.
+        law: as in :class:`Model`, like floor and scatter.
         floor: whether a power law levels off at c ≥ 0.
-        scatter: 0, or σ_τ: for a law that holds only asymptotically, points may be off it by a
-            relative τ, ``τ ~ half-normal(σ_τ)``, beyond their errors.
+        scatter: 0, or σ_τ.
         scatter_scales: D (k,): the deviation that τ = 1 stands for, in the unit of y; None is |y|.
         prior: None is :class:`Prior` as it stands.
         seed: of the sampler.
@@ -269,10 +317,8 @@ def fit(
     Raises:
         InputError: the points or options cannot be used.
     """
-    prior = prior or Prior()
     points = Points.of(x, y, errors, scatter_scales)
-    problem = points.problem(law, floor=floor, scatter=scatter, prior=prior)
-    return fit_laws([points], [(law, problem)], prior, seed)[0]
+    return fit_laws([points], [Model(law, floor, scatter, prior or Prior())], seed)[0]
 
 
 def exponent_claim(
@@ -316,10 +362,10 @@ def exponent_claim(
         factor = (max(effect - low, high - effect) / away) ** 2 if away else np.inf
         reason += (
             f"; about {factor * replicates:,.2g} replicates would decide"
-            if factor < 1e4
+            if factor < AFFORDABLE
             else "; it lies at the margin: no affordable number of replicates decides"
         )
-    # One draw more on the wrong side than seen: finitely many draws prove no probability of 0.
-    wrong = {"supported": 1 - inside, "refuted": inside}.get(verdict, 1.0)
-    p = (wrong * draws.size + 1) / (draws.size + 1)
+    # One draw more against the verdict than seen: finitely many draws prove no probability of 0.
+    against = {"supported": 1 - inside, "refuted": inside}.get(verdict, 1.0)
+    p = (against * draws.size + 1) / (draws.size + 1)
     return Finding(verdict, effect, (low, high), margin, level, replicates, reason, p)

@@ -2,17 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import arviz as az
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr, ndtri
 
 from sims.errors import InputError
 from sims.judgement import Finding
-from sims.scaling.laws import LAWS, MISFIT, Fit, Points, Prior, fit_laws
+from sims.judgement.scaling.laws import LAWS, MISFIT, Fit, Model, Points, Prior, fit_laws
 
 MAX_PARETO_K = 0.7
+"""Pareto k above which smoothed importance weights are not reliable (Vehtari et al. 2017)."""
 LEAST = 4.0
 """Differences of elpd below this are noise (Sivula, Magnusson & Vehtari 2020)."""
 
@@ -42,24 +43,24 @@ class Comparison:
 
 
 def compare(
-    x: Any,
-    y: Any,
-    errors: Any,
+    x: ArrayLike,
+    y: ArrayLike,
+    errors: ArrayLike,
     laws: Sequence[str] = tuple(LAWS),
     *,
     floor: bool = False,
     scatter: float = 0.0,
-    scatter_scales: Any = None,
+    scatter_scales: ArrayLike | None = None,
     prior: Prior | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Fit rival laws and estimate how well each predicts a point from the others.
+    """How well rival laws predict a point from the others.
 
     PSIS-LOO: importance weights ``1 / p(y_i | y_−i, θ)``, Pareto-smoothed (Vehtari, Gelman & Gabry
     2017). Where their k exceeds 0.7 at a point of a law, that law is refitted without the point.
 
     Args:
-        x: as in :func:`sims.scaling.fit`, like all the rest.
+        x: as in :func:`sims.judgement.scaling.fit`, like all the rest.
         y: likewise.
         errors: likewise.
         laws: names in :data:`LAWS`, at least two.
@@ -68,17 +69,17 @@ def compare(
         scatter_scales: likewise.
         prior: likewise.
         seed: of the sampler.
+
+    Raises:
+        InputError: fewer than two laws, or points or options that cannot be used.
     """
     if len(set(laws)) < 2:
         raise InputError("laws", list(laws), "at least two different laws")
-    prior = prior or Prior()
     points = Points.of(x, y, errors, scatter_scales)
-    options: dict[str, Any] = {"floor": floor, "scatter": scatter, "prior": prior}
-    problems = [(law, points.problem(law, **options)) for law in laws]
-    fits = fit_laws([points] * len(problems), problems, prior, seed)
-    by_law = dict(zip(laws, fits, strict=True))
+    models = {law: Model(law, floor, scatter, prior or Prior()) for law in laws}
+    fits = dict(zip(laws, fit_laws([points] * len(models), [*models.values()], seed), strict=True))
     elpd, pareto = {}, {}
-    for law, fitted in by_law.items():
+    for law, fitted in fits.items():
         density = fitted.density.reshape(len(points.y), -1)
         weights, k = az.psislw(-density)
         elpd[law], pareto[law] = logsumexp(weights + density, axis=-1), np.asarray(k)
@@ -86,13 +87,17 @@ def compare(
     flagged = [(law, i) for law in laws for i in np.flatnonzero(again[law]).tolist()]
     refits: list[Fit] = []
     if flagged:
-        problems = [(law, points.problem(law, **options, absent=i)) for law, i in flagged]
-        refits = fit_laws([points] * len(problems), problems, prior, seed + 1)
+        absent = [i for _, i in flagged]
+        refits = fit_laws(
+            [points] * len(flagged), [models[law] for law, _ in flagged], seed + 1, absent
+        )
     for (law, i), fitted in zip(flagged, refits, strict=True):
         density = fitted.density[i].ravel()
         elpd[law][i] = logsumexp(density) - np.log(density.size)
-    wrong = [f"{f.law} law not converged: {f.problem}" for f in (*fits, *refits) if f.problem]
-    return Comparison(by_law, elpd, pareto, again, wrong[0] if wrong else None)
+    objections = [
+        f"{f.law} law not converged: {f.problem}" for f in (*fits.values(), *refits) if f.problem
+    ]
+    return Comparison(fits, elpd, pareto, again, objections[0] if objections else None)
 
 
 def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) -> Finding:

@@ -12,8 +12,16 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from sims.errors import InputError
-from sims.scaling import LAWS, NotConverged, Prior, compare, exponent_claim, fit, law_claim
-from sims.scaling.laws import Points, fit_laws
+from sims.judgement.scaling import (
+    LAWS,
+    NotConverged,
+    Prior,
+    compare,
+    exponent_claim,
+    fit,
+    law_claim,
+)
+from sims.judgement.scaling.laws import Model, Points, fit_laws
 
 X = np.geomspace(64, 8192, 8)
 CURVES = {
@@ -124,7 +132,7 @@ def calibration(count, seed):
     rng = np.random.default_rng(seed)
     prior = Prior(intercept_sd=0.5, exponent_mean=-0.7, exponent_sd=0.3, scale=1.0)
     u = np.log(X) - np.log(X).mean()
-    options = {"floor": False, "scatter": 0.2, "prior": prior}
+    model = Model("power", scatter=0.2, prior=prior)
     scales = np.full(8, 0.5)
     truth = np.stack(
         [rng.normal(0, 0.5, count), rng.normal(-0.7, 0.3, count), 0.2 * abs(rng.normal(size=count))]
@@ -136,12 +144,8 @@ def calibration(count, seed):
             root = 0.05 * (np.eye(8) + 0.3 * rng.normal(size=(8, 8)))
             noise = rng.multivariate_normal(np.zeros(8), root @ root.T)
             y = np.exp(alpha + p * u) + noise + tau * scales * rng.normal(size=8)
-            points = Points.of(X, y, root @ root.T, scales)
-            group.append((points, points.problem("power", **options)))
-        fits += [
-            f
-            for f in fit_laws([p for p, _ in group], [("power", q) for _, q in group], prior, start)
-        ]
+            group.append(Points.of(X, y, root @ root.T, scales))
+        fits += fit_laws(group, [model] * len(group), start)
     ok = [f.problem is None for f in fits]
     names = ("intercept", "exponent", "scatter")
     thinned = np.array([[f.parameters[n].ravel()[::40] for n in names] for f in fits])
@@ -231,7 +235,7 @@ def test_smoothed_weights_agree_with_refits(monkeypatch):
     data = (X, y, 0.05 * y, ("power", "constant"))
     smoothed = compare(*data)
     assert smoothed.refitted["constant"].any()
-    monkeypatch.setattr(sys.modules["sims.scaling.compare"], "MAX_PARETO_K", -np.inf)
+    monkeypatch.setattr(sys.modules["sims.judgement.scaling.compare"], "MAX_PARETO_K", -np.inf)
     exact = compare(*data)
     assert exact.refitted["power"].all()
     reliable = smoothed.pareto_k["power"] < 0.5  # finite variance of the weights

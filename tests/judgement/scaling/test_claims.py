@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sims.scaling import exponent_claim, law_claim
-from sims.scaling.compare import Comparison
-from sims.scaling.laws import Fit, Points
+from sims.judgement.scaling import exponent_claim, law_claim
+from sims.judgement.scaling.compare import Comparison
+from sims.judgement.scaling.laws import Fit, Points
 
 BATCH = {"level": 0.95, "replicates": 1000}
 X = np.geomspace(8, 64, 8)

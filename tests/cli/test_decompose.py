@@ -1,0 +1,193 @@
+"""``sims decompose``: both roads, what is said of their accuracy, and bad problems."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.small import SPEC, run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ("target.kind", "magic", "target.kind: got 'magic'"),
+        ("dimension", 1, "dimension: got 1"),
+        ("heads.frames.angle", 120, "heads.frames.angle"),
+        ("noise_sd", -1.0, "noise_sd: got -1.0"),
+        ("heads.bandwidth", 0.0, "bandwidth: got 0.0"),
+        ("design", {"kind": "gaussian", "covariance": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0],
+                    [0, 0, 0, -1]]}, "design.covariance"),
+        ("n", 0, "n: got 0"),
+        ("heads.bandwith", 1.0, "bandwith"),
+        ("n", "many", "n: got 'many'"),
+    ],
+)  # fmt: skip
+def test_bad_problem_is_one_line_and_exit_code_2(folder, capsys, path, value, words):
+    spec = json.loads(json.dumps(SPEC))
+    *parents, last = path.split(".")
+    node = spec["problem"]
+    for parent in parents:
+        node = node[parent]
+    node[last] = value
+    (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
+    assert run("decompose", "spec.yaml") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert words in err
+    assert "allowed:" in err
+
+
+def test_decompose(folder, capsys):
+    assert run("decompose", "spec.yaml", "--json", "--seed", "3") == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert outcome["simulation"]["replicates"] == 32
+    assert outcome["settings"]["simulation"]["seed"] == 3
+    for row in outcome["terms"].values():
+        assert row["mcse"] > 0
+        assert row["gap"] == pytest.approx(row["simulation"] - row["theory"])
+    assert 1 <= outcome["n_eff"]["least"] <= outcome["n_eff"]["mean"] <= 64
+    assert run("decompose", "spec.yaml", "--rel-mcse", "0.5") == 0
+    table = capsys.readouterr().out
+    assert "MSE of the ensemble" in table
+    assert "Effective keys" in table
+
+
+def _write(folder, theory=None, simulation=None, heads=None, **problem):
+    """The small problem's file with these values in place of its own."""
+    base = SPEC["problem"]
+    spec = {
+        "problem": {**base, **problem, "heads": base["heads"] | (heads or {})},
+        "simulation": SPEC["simulation"] | (simulation or {}),
+        "theory": theory or {},
+    }
+    (folder / "spec.yaml").write_text(yaml.safe_dump(spec))
+
+
+def _decompose(folder, capsys, *arguments, **changes):
+    """JSON outcome and printed text of the small problem, so changed."""
+    _write(folder, **changes)
+    assert run("decompose", "spec.yaml", "--json", *arguments) == 0
+    outcome = json.loads(capsys.readouterr().out)
+    assert run("decompose", "spec.yaml", *arguments) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return outcome, out
+
+
+def test_decompose_says_where_first_order_is_rough(folder, capsys):
+    """Softmax: n_third = n_eff²/n is the smaller, and warns where n_eff is above 50."""
+    softmax = {"kernel": "softmax", "bandwidth": 0.9}
+    outcome, text = _decompose(folder, capsys, heads=softmax, n=512)
+    least = outcome["n_eff"]["least"]
+    assert least > 50 > outcome["n_third"]["least"] == pytest.approx(least**2 / 512)
+    assert f"n_third: least {outcome['n_third']['least']:.1f}" in text
+    assert "`theory: {order: exact}`" in text
+    outcome, text = _decompose(folder, capsys, n=4096)
+    assert min(outcome["n_eff"]["least"], outcome["n_third"]["least"]) > 50
+    assert "is rough" not in text
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [({"heads": {"kernel": "laplace"}}, "heads.kernel"), ({"design": {"kind": "cube"}}, "design")],
+)
+def test_first_order_points_to_exact_theory(folder, capsys, problem, words):
+    _write(folder, **problem)
+    assert run("decompose", "spec.yaml") == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith(f"sims decompose: {words}: got")
+    assert "; any by order exact" in err
+    assert run("decompose", "--help") == 0
+    assert "order: exact" in capsys.readouterr().out
+
+
+def test_decompose_with_exact_theory_bounds_its_error(folder, capsys):
+    exact = {"order": "exact", "rtol": 1e-3}
+    outcome, text = _decompose(folder, capsys, theory=exact, heads={"kernel": "laplace"})
+    assert outcome["n_third"] is None
+    assert outcome["theory"]["reached"]
+    assert outcome["theory"]["largest_defect"] < 1e-3
+    for row in outcome["terms"].values():
+        assert (
+            0
+            < row["theory_error"]
+            < 2e-3 * row["theory"] + 1e-4 * outcome["terms"]["mse"]["theory"]
+        )
+    assert "± bound" in text
+    assert "Bound on theory's error: up to" in text
+    assert "theory.rtol" not in text
+
+
+def test_decompose_says_that_exact_theory_missed_its_accuracy(folder, capsys, monkeypatch):
+    """In the file's words, in place of the library's warning."""
+    monkeypatch.setattr("sims.theory.exact.ambient.SIZES", (11,))
+    outcome, text = _decompose(
+        folder, capsys, theory={"order": "exact", "rtol": 1e-4}, design={"kind": "cube"},
+        dimension=2, heads={"kernel": "epanechnikov", "bandwidth": 0.2},
+        queries={"kind": "gaussian", "count": 1, "scale": 0.5},
+    )  # fmt: skip
+    found = outcome["theory"]
+    assert not found["reached"]
+    assert found["entries"] == found["entries_missed"] == 4
+    assert found["entries_unknown"] == 0
+    assert outcome["terms"]["mse"]["theory_error"] > 0
+    assert "theory.rtol = 0.0001 was not reached in 4 of 4" in text
+    assert "max_level" not in text
+
+
+def test_exact_theory_without_a_value_is_no_missing_pair():
+    from sims.cli.decompose import _footer
+    from sims.terms import SCALARS
+
+    row = {"theory": None, "theory_error": None, "simulation": 1.0}
+    theory = {"order": "exact", "rtol": 1e-4, "reached": False,
+              "entries": 4, "entries_missed": 1, "entries_unknown": 1}  # fmt: skip
+    run = {"replicates": 32, "batches": 4, "precision": "float64", "stopped": "limit",
+           "missed": [], "negligible": []}  # fmt: skip
+    settings = {"simulation": {}, "problem": {"heads": {"count": 2}}}
+    lines = _footer(
+        {"terms": dict.fromkeys(SCALARS, row), "n_eff": {"mean": None, "least": None},
+         "n_third": None, "theory": theory, "simulation": run, "settings": settings}
+    )  # fmt: skip
+    text = "\n".join(lines)
+    assert "no value in 1 of 4" in text
+    assert "One head" not in text
+
+
+def test_decompose_says_which_terms_missed_their_precision(folder, capsys):
+    limit = {"max_batches": 8}
+    outcome, text = _decompose(folder, capsys, "--rel-mcse", "1e-6", simulation=limit)
+    assert outcome["simulation"]["stopped"] == "limit"
+    assert set(outcome["simulation"]["missed"]) == set(outcome["terms"])
+    assert "rel_mcse = 1e-06 was not reached in: squared bias, " in text
+    assert "raise simulation.max_batches (8)" in text
+    # What is negligible beside the MSE does not hold up stopping, and is named.
+    outcome, text = _decompose(
+        folder, capsys, "--rel-mcse", "1e-6", simulation={"negligible": 9.0} | limit
+    )
+    assert outcome["simulation"]["stopped"] == "precision"
+    assert outcome["simulation"]["missed"] == []
+    assert set(outcome["simulation"]["negligible"]) == set(outcome["terms"])
+    assert "not asked of what is below 9 of the MSE" in text
+
+
+def test_decompose_under_rel_mcse_has_room_unless_the_file_limits_it(folder, capsys):
+    for simulation, most in (({}, 4096), ({"max_batches": None}, 4096), ({"max_batches": 8}, 8)):
+        simulation = {"rel_mcse": 0.9} | simulation
+        outcome, _ = _decompose(folder, capsys, simulation=simulation)
+        assert outcome["simulation"]["batches_asked"] == most
+    # The README asks 1 % of the example, which takes some 800 batches.
+    example = yaml.safe_load((ROOT / "docs/examples/decompose.yaml").read_text())
+    assert example["simulation"].get("max_batches", 4096) > 2000
+
+
+def test_decompose_one_head(folder, capsys):
+    outcome, text = _decompose(folder, capsys, heads={"count": 1})
+    assert outcome["terms"]["covariance"]["simulation"] is None
+    assert "no pair" in text
