@@ -155,7 +155,7 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
     """d_k* as a real number, simulated and by theory: pseudo-values (batch,), and one number.
 
     The vertex of the parabola of log MSE on log width through theory's best width and its two
-    neighbours, each at theory's best bandwidth, so that both roads are asked the same.
+    neighbours, each at theory's best bandwidth, so that both roads answer the same question.
     """
     chosen = splits.candidates(temperature, case[2])
     predicted = splits.predicted(case, chosen)

@@ -1,7 +1,5 @@
 """Slopes of the error at the best bandwidth, for one head and for averaged heads."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -15,12 +13,16 @@ FAR = np.geomspace(1e8, 1e16, 33)
 COMMON = np.geomspace(1e3, 1e5, 17)
 """Numbers of keys of the slopes; of those at sizes that a practitioner would have."""
 LEAST_KEYS = 10.0
-"""Effective keys below which first-order theory is not asked."""
+"""Effective keys below which first-order theory says nothing."""
 HEADS = (4, 8)
 SATURATION = 2.0
 """The smoothness from which on a kernel of second order gains nothing."""
 NESTED = ((1, 2), (2, 4))
 """(d_0, d_k) of averaged heads."""
+Case = tuple[int, int, float]
+"""Coordinates that the target depends on, head width, and number of heads (``inf`` allowed)."""
+Widths = dict[int, xr.Dataset]
+"""Head width to theory's moments."""
 NODES = np.arange(-2, 3)
 BETWEEN = np.linspace(-0.5, 0.5, 41)
 LAGRANGE = np.linalg.solve(
@@ -33,42 +35,30 @@ def effects(results: Results) -> Families:
     """Slopes by theory, one a group of targets, and what simulation says of theory."""
     data = widths(results)
     nested = [(d, k) for d, k in NESTED if d in data]
-    averaged = [(d, k, heads) for d, k in nested for heads in HEADS]
-    unlimited = [(d, k, np.inf) for d, k in nested]
-    slope = {width: slopes(law, FAR) for width, law in data.items()}
-    gains = {case: gain(data, *case) for case in averaged}
+    averaged: list[Case] = [(d, k, heads) for d, k in nested for heads in HEADS]
+    unlimited: list[Case] = [(d, k, np.inf) for d, k in nested]
+    slope = {(width, width, 1.0): slopes(law, FAR) for width, law in data.items()}
+    share = {case: gain(data, *case) for case in averaged}
+    bound = {case: exponent(data[case[0]]["beta"].values, case[1]) for case in slope}
+    rate = {case: stated(data, case) for case in [*slope, *averaged]}
     return {
-        "slope": [
-            effect
-            for width, values in slope.items()
-            for effect in by_beta(data, width, values - rates(data, width))
-        ],
-        "slope below the bound": [
-            effect
-            for width, values in slope.items()
-            for effect in by_beta(data, width, exponent(data[width]["beta"].values, width) - values)
-        ],
+        "slope": by_beta(data, {case: v - rate[case] for case, v in slope.items()}),
+        "slope below the bound": by_beta(
+            data, {case: bound[case] - v for case, v in slope.items()}
+        ),
         "theory against simulation": compare(results),
-        "share removed": [
-            effect
-            for (d, k, heads), values in gains.items()
-            for effect in by_beta(data, d, 1 - values, f"{heads} heads of width {k}, ")
-        ],
-        "share left over the law": [
-            effect
-            for (d, k, heads), values in gains.items()
-            for effect in by_beta(
-                data, d, values / heads ** rates(data, d, k) - 1, f"{heads} heads of width {k}, "
-            )
-        ],
-        "change of the slope": changes(data, averaged, FAR),
-        "change of the slope, common sizes": changes(data, averaged, COMMON),
-        "change of the slope, many heads": changes(data, unlimited, FAR),
+        "share removed": by_beta(data, {case: 1 - v for case, v in share.items()}),
+        "share left over the law": by_beta(
+            data, {case: v / case[2] ** rate[case] - 1 for case, v in share.items()}
+        ),
+        "change of the slope": by_beta(data, changes(data, averaged, FAR)),
+        "change of the slope, common sizes": by_beta(data, changes(data, averaged, COMMON)),
+        "change of the slope, many heads": by_beta(data, changes(data, unlimited, FAR)),
         "change of the simulated slope": [simulated_change(results)],
     }
 
 
-def widths(results: Results) -> dict[int, xr.Dataset]:
+def widths(results: Results) -> Widths:
     """Head width to theory's moments of single heads."""
     names = [name for name in results.points if name != ENSEMBLE]
     return {int(name.split()[1]): results.prediction(name) for name in names}
@@ -80,38 +70,30 @@ def exponent(beta: ArrayLike, width: int) -> np.ndarray:
     return -2 * beta / (2 * beta + width)
 
 
-def rates(data: dict[int, xr.Dataset], relevant: int, width: int | None = None) -> np.ndarray:
-    """The exponents stated for the smoothnesses of a width's data, (beta,)."""
-    betas = data[relevant]["beta"].values
-    return exponent(np.minimum(betas, SATURATION), relevant if width is None else width)
+def stated(data: Widths, case: Case) -> np.ndarray:
+    """The exponents stated for a case, (beta,)."""
+    return exponent(np.minimum(data[case[0]]["beta"].values, SATURATION), case[1])
 
 
-def by_beta(
-    data: dict[int, xr.Dataset], width: int, values: np.ndarray, words: str = ""
-) -> list[Effect]:
+def by_beta(data: Widths, values: dict[Case, np.ndarray]) -> list[Effect]:
     """An effect for every smoothness, from values (group, beta): a replicate is a target draw."""
+    draws = min(int(law.attrs["targets"]) for law in data.values())
     return [
         of_batches(
-            f"{words}d_k = {width}, β = {beta:g}", column, unit="target draws",
-            replicates=min(int(law.attrs["targets"]) for law in data.values()),
-            at={"beta": float(beta)},
+            f"{heads:g} heads of width {k} on {d} coordinates, β = {beta:g}", column,
+            unit="target draws", replicates=draws, at={"beta": float(beta)},
         )
-        for beta, column in zip(data[width]["beta"].values, values.T, strict=True)
+        for (d, k, heads), rows in values.items()
+        for beta, column in zip(data[d]["beta"].values, rows.T, strict=True)
     ]  # fmt: skip
 
 
-def changes(
-    data: dict[int, xr.Dataset], cases: Sequence[tuple[int, int, float]], n: np.ndarray
-) -> list[Effect]:
-    """Slope of averaged heads less that of one of them."""
-    return [
-        effect
+def changes(data: Widths, cases: list[Case], n: np.ndarray) -> dict[Case, np.ndarray]:
+    """Slope of averaged heads less that of one of them, (group, beta)."""
+    return {
+        (d, k, heads): slopes(data[d], n, heads, k - d) - slopes(data[d], n, 1, k - d)
         for d, k, heads in cases
-        for effect in by_beta(
-            data, d, slopes(data[d], n, heads, k - d) - slopes(data[d], n, 1, k - d),
-            f"{heads} heads of width {k}, ",
-        )
-    ]  # fmt: skip
+    }
 
 
 def best(
@@ -153,7 +135,7 @@ def slopes(data: xr.Dataset, n: np.ndarray, heads: float = 1, extra: int = 0) ->
     return slope_of(best(data, n, heads, extra)[0], n)
 
 
-def gain(data: dict[int, xr.Dataset], relevant: int, width: int, heads: float) -> np.ndarray:
+def gain(data: Widths, relevant: int, width: int, heads: float) -> np.ndarray:
     """MSE of H heads over that of one at the largest n, (group, beta)."""
     last, extra = FAR[-1:], width - relevant
     one, many = (best(data[relevant], last, count, extra)[0] for count in (1, heads))

@@ -25,7 +25,7 @@ class Estimators(NamedTuple):
 
     Attributes:
         series: T targets, arrays stacked.
-        amplitudes: (M, J), of the target that an estimator is asked for.
+        amplitudes: (M, J), of the target that an estimator is for.
         frames: of H heads, (H, d, d_k).
         bandwidths: (H, size).
         pool: weights of the heads, (M, H).

@@ -24,7 +24,7 @@ from sims.study.units import SampledUnit, Unit
 MEASURED, POOLED = 0, 1
 """The two parts of the replicates, numbers of independent streams."""
 Settings = Mapping[str, Any]
-"""Of a system, or of all of its kind, as in the experiment's file."""
+"""Of a system, together with those of its kind, as in the experiment's file."""
 Coefficients = Mapping[str, np.ndarray]
 """By the name of an output, what it takes of each covariance, (…, M, M)."""
 
@@ -34,18 +34,18 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     settings, times = experiment.settings, experiment.simulation.replicates_per_batch
     points: dict[str, Unit] = {}
     for index, system in enumerate(settings["systems"]):
-        kind, sizes = KINDS[system["kind"]], settings[system["kind"]]
+        kind, system = KINDS[system["kind"]], {**settings[system["kind"]], **system}
         replicates = system["replicates"] * times
         # Systems of heads see the same keys, those of trees the same training sets.
         stream = (index,) if system["kind"] == "ants" else ()
         agents, few = 2 ** np.arange(int(np.log2(system["agents"])) + 1), settings["measured"]
         many = kind(
-            system, sizes, POOLED, int(agents[-1]), pooled(system, agents),
+            system, POOLED, int(agents[-1]), pooled(system, agents),
             dims={"pooled": ("agents",)}, coords={"agents": agents},
         )  # fmt: skip
         points[system["name"]] = SampledUnit(many, replicates=replicates, stream=(*stream, POOLED))
         points[f"{system['name']}, measured"] = SampledUnit(
-            kind(system, sizes, MEASURED, few, moments(few)),
+            kind(system, MEASURED, few, moments(few)),
             replicates=replicates * system.get("measured_factor", 1),
             stream=(*stream, MEASURED),
         )
@@ -89,26 +89,21 @@ def sampled(estimates: np.ndarray) -> np.ndarray:
 
 
 def heads(
-    system: Settings,
-    sizes: Settings,
-    part: int,
-    count: int,
-    coefficients: Coefficients,
-    **labels: Any,
+    system: Settings, part: int, count: int, coefficients: Coefficients, **labels: Any
 ) -> Sampler:
     """NW heads at common angles; the queries are drawn anew in every replicate.
 
     The frames keep the angle whatever their number; those of a part are the same throughout.
     """
-    dimension = sizes["dimension"]
+    dimension = system["dimension"]
     task = Task(DESIGNS["isotropic"](dimension), TARGETS["constant"](dimension, value=0.0), 1.0)
     frames = FRAMES["equiangular"](
-        dimension, count, sizes["width"], seed=part, angle=system["angle"]
+        dimension, count, system["width"], seed=part, angle=system["angle"]
     )
-    chosen = Heads(frames, "gaussian", sizes["bandwidth"])
+    chosen = Heads(frames, "gaussian", system["bandwidth"])
     return Replicates(
-        partial(noise, n=sizes["n"], queries=sizes["queries"]),
-        constants=(chosen, task, sizes["scale"], coefficients),
+        partial(noise, n=system["n"], queries=system["queries"]),
+        constants=(chosen, task, system["scale"], coefficients),
         **labels,
     )
 
@@ -128,20 +123,13 @@ def noise(
 
 
 def trees(
-    system: Settings,
-    sizes: Settings,
-    part: int,
-    count: int,
-    coefficients: Coefficients,
-    **labels: Any,
+    system: Settings, part: int, count: int, coefficients: Coefficients, **labels: Any
 ) -> Sampler:
     """The trees of a random forest; every replicate has a training set of its own."""
-    queries = np.random.default_rng(0).random((sizes["queries"], 5), dtype=np.float32)
+    queries = np.random.default_rng(0).random((system["queries"], 5), dtype=np.float32)
     return HostReplicates(
-        partial(
-            forest, count=count, most=system["max_features"], n=sizes["n"], noise=sizes["noise"]
-        ),
-        constants=queries,
+        forest,
+        constants=(system, count, queries),
         per_batch=states,
         rows=True,
         reduce=partial(of_predictions, coefficients=coefficients),
@@ -156,13 +144,14 @@ def states(draw: Draw) -> np.ndarray:
     return draw.rng().integers(2**31, size=draw.replicates)
 
 
-def forest(
-    _: Draw, queries: np.ndarray, state: int, *, count: int, most: float, n: int, noise: float
-) -> dict[str, np.ndarray]:
+def forest(_: Draw, shared: tuple[Settings, int, np.ndarray], state: int) -> dict[str, np.ndarray]:
     """Predictions (M, Q) of the trees of one forest."""
-    x, y = make_friedman1(n, 5, noise=noise, random_state=int(state))
-    fitted = RandomForestRegressor(count, max_features=most, random_state=int(state)).fit(x, y)
-    every = [tree.tree_.predict(queries)[:, 0] for tree in fitted.estimators_]
+    system, count, queries = shared
+    x, y = make_friedman1(system["n"], 5, noise=system["noise"], random_state=int(state))
+    rule = RandomForestRegressor(
+        count, max_features=system["max_features"], random_state=int(state)
+    )
+    every = [tree.tree_.predict(queries)[:, 0] for tree in rule.fit(x, y).estimators_]
     return {"predictions": np.array(every)}
 
 
@@ -174,47 +163,33 @@ def of_predictions(
 
 
 def ants(
-    system: Settings,
-    sizes: Settings,
-    part: int,
-    count: int,
-    coefficients: Coefficients,
-    **labels: Any,
+    system: Settings, part: int, count: int, coefficients: Coefficients, **labels: Any
 ) -> Sampler:
     """Ants that follow pheromone, all colonies of a batch at once."""
-    rules = (system["initial"], system["evaporation"], sizes["patches"], sizes["reading_sd"])
 
     def batch(draw: Draw, replicates: int, shared: Coefficients) -> dict[str, np.ndarray]:
-        return taken(shared, sampled(colonies(draw.rng(), replicates, count, *rules)))
+        return taken(shared, sampled(colonies(draw.rng(), replicates, count, system)))
 
     return HostBatches(batch, constants=coefficients, **labels)
 
 
-def colonies(
-    rng: np.random.Generator,
-    replicates: int,
-    count: int,
-    initial: float,
-    evaporation: float,
-    patches: int,
-    reading_sd: float,
-) -> np.ndarray:
+def colonies(rng: np.random.Generator, replicates: int, count: int, system: Settings) -> np.ndarray:
     """Readings (R, M, 1) of ants that come one after another.
 
     Choice is linear in the pheromone; a share ``evaporation`` of all pheromone goes at every ant.
     """
-    patch = rng.normal(size=(replicates, patches))
-    pheromone = np.full((replicates, patches), float(initial))
+    patch = rng.normal(size=(replicates, system["patches"]))
+    pheromone = np.full(patch.shape, float(system["initial"]))
     rows = np.arange(replicates)
     out = np.empty((replicates, count, 1))
     for ant in range(count):
         level = np.cumsum(pheromone, axis=1)
         picked = (rng.random((replicates, 1)) * level[:, -1:] > level).sum(1)
-        out[:, ant, 0] = patch[rows, picked] + reading_sd * rng.normal(size=replicates)
-        pheromone *= 1 - evaporation
+        out[:, ant, 0] = patch[rows, picked] + system["reading_sd"] * rng.normal(size=replicates)
+        pheromone *= 1 - system["evaporation"]
         pheromone[rows, picked] += 1.0
     return out
 
 
 KINDS: dict[str, Callable[..., Sampler]] = {"heads": heads, "trees": trees, "ants": ants}
-"""Kind of agent to ``(system, sizes, part, M, coefficients, dims, coords) -> sampler``."""
+"""Kind of agent to ``(system, part, M, coefficients, dims, coords) -> sampler``."""

@@ -78,20 +78,19 @@ def test_ants_are_the_urn():
     """4 standard errors; with evaporation the late ants crowd and have another covariance."""
     sizes = {"patches": 10, "reading_sd": 0.5}
     system = {"initial": 0.2, "evaporation": 0.0}
-    rules = (system["initial"], system["evaporation"], *sizes.values())
 
-    def covariance(name, replicates, count, *rules):
+    def covariance(name, replicates, count, rules):
         rng = np.random.default_rng(name)
-        return simulate.sampled(simulate.colonies(rng, replicates, count, *rules))
+        return simulate.sampled(simulate.colonies(rng, replicates, count, {**rules, **sizes}))
 
-    batches = [covariance((1, b), 2000, 6, *rules) for b in range(10)]
+    batches = [covariance((1, b), 2000, 6, system) for b in range(10)]
     (v, _), (c, _) = predict.ants(system, sizes)
     expected = np.full((6, 6), c) + (v - c) * np.eye(6)
     gap = np.mean(batches, axis=0) - expected
     error = np.std(batches, axis=0, ddof=1) / np.sqrt(10)
     assert (np.abs(gap) < 6 * error).all()  # t with 9 degrees of freedom, 21 entries: 0.4%
     fading = {"initial": 5.0, "evaporation": 0.3}
-    late = covariance((2,), 4000, 40, *fading.values(), *sizes.values())
+    late = covariance((2,), 4000, 40, fading)
     assert late[30, 39] > 2 * late[0, 1]
     assert np.isnan(predict.ants(fading, sizes)).all()
 
@@ -127,17 +126,15 @@ def test_heads_noise_is_that_of_drawn_labels():
 
 def test_one_tree_is_scikit_learns(experiment):
     """A forest of the experiment predicts as its trees' mean does, by scikit-learn itself."""
-    sizes = {**experiment.settings["trees"], "queries": 3}
+    system = {**experiment.settings["trees"], "queries": 3, "max_features": 1}
     coefficients = simulate.pooled({}, np.array([1, 2]))
-    sampler = simulate.trees(
-        {"max_features": 1}, sizes, simulate.POOLED, 2, coefficients, dims={"pooled": ("agents",)}
-    )
+    sampler = simulate.trees(system, simulate.POOLED, 2, coefficients, dims={"pooled": ("agents",)})
     data = run(sampler, 0, replicates_per_batch=3, batches=2, stream=(simulate.POOLED,))
     queries = np.random.default_rng(0).random((3, 5), dtype=np.float32)
     for b in range(2):
         means = []
         for state in np.random.default_rng([0, simulate.POOLED, b]).integers(2**31, size=3):
-            x, y = make_friedman1(sizes["n"], 5, noise=1.0, random_state=int(state))
+            x, y = make_friedman1(system["n"], 5, noise=1.0, random_state=int(state))
             forest = RandomForestRegressor(2, max_features=1, random_state=int(state)).fit(x, y)
             means.append(forest.predict(queries))
         assert float(data["pooled"][b, 1]) == pytest.approx(np.var(means, axis=0, ddof=1).mean())
