@@ -43,9 +43,9 @@ rule simulate:
         code=code("simulate"),
         theory=lambda w: needs_theory(w.name, FIDELITY),
     output:
-        OUT + "/{name}/simulation.nc",
+        f"{OUT}/{{name}}/simulation.nc",
     log:
-        OUT + "/logs/{name}/simulate.log",
+        f"{OUT}/logs/{{name}}/simulate.log",
     priority: 2
     threads: EACH
     resources:
@@ -62,9 +62,9 @@ rule predict:
     input:
         code=code("predict"),
     output:
-        OUT + "/{name}/theory.nc",
+        f"{OUT}/{{name}}/theory.nc",
     log:
-        OUT + "/logs/{name}/predict.log",
+        f"{OUT}/logs/{{name}}/predict.log",
     priority: 1
     params:
         fidelity=FIDELITY,
@@ -76,13 +76,13 @@ rule predict:
 
 rule judge:
     input:
-        simulation=OUT + "/{name}/simulation.nc",
-        theory=OUT + "/{name}/theory.nc",
+        simulation=f"{OUT}/{{name}}/simulation.nc",
+        theory=f"{OUT}/{{name}}/theory.nc",
         code=code("judge"),
     output:
-        OUT + "/{name}/verdicts.json",
+        f"{OUT}/{{name}}/verdicts.json",
     log:
-        OUT + "/logs/{name}/judge.log",
+        f"{OUT}/logs/{{name}}/judge.log",
     params:
         fidelity=FIDELITY,
         settings=settings("judge"),
@@ -93,7 +93,7 @@ rule judge:
 
 rule ledger:
     input:
-        verdicts=expand(OUT + "/{name}/verdicts.json", name=NAMES),
+        verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
         # Holm's family are all claims that the files make, judged or not.
         claims=expand("experiments/{name}/experiment.yaml", name=NAMES),
         code=files("ledger"),
@@ -109,19 +109,19 @@ rule ledger:
 
 rule plot:
     input:
-        simulation=OUT + "/{name}/simulation.nc",
-        theory=OUT + "/{name}/theory.nc",
+        simulation=f"{OUT}/{{name}}/simulation.nc",
+        theory=f"{OUT}/{{name}}/theory.nc",
         ledger=f"{OUT}/ledger.json",
         code=code("plot"),
     output:
-        figure=OUT + "/{name}/figure.pdf",
+        figure=f"{OUT}/{{name}}/figure.pdf",
         more=[
-            OUT + "/{name}/figure.png",
-            OUT + "/{name}/figure.svg",
-            OUT + "/{name}/caption.md",
+            f"{OUT}/{{name}}/figure.png",
+            f"{OUT}/{{name}}/figure.svg",
+            f"{OUT}/{{name}}/caption.md",
         ],
     log:
-        OUT + "/logs/{name}/plot.log",
+        f"{OUT}/logs/{{name}}/plot.log",
     params:
         fidelity=FIDELITY,
         settings=settings("plot"),
@@ -149,8 +149,8 @@ rule report:
     input:
         ledger=f"{OUT}/ledger.json",
         audit=f"{OUT}/audit.json",
-        figures=expand(OUT + "/{name}/figure.png", name=NAMES),
-        captions=expand(OUT + "/{name}/caption.md", name=NAMES),
+        figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
+        captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=expand("experiments/{name}/experiment.yaml", name=NAMES),
         papers=sorted(map(str, Path("papers").glob("*.yaml"))),
         code=files("report"),
