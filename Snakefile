@@ -17,7 +17,6 @@ OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
 EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
 GPU = int(accelerated() and FIDELITY != "smoke")
-TEE = "2> >(tee {log} >&2)"
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 
@@ -55,7 +54,7 @@ rule simulate:
         settings=settings("simulate"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule predict:
@@ -71,7 +70,7 @@ rule predict:
         settings=settings("predict"),
     shell:
         "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule judge:
@@ -88,7 +87,7 @@ rule judge:
         settings=settings("judge"),
     shell:
         "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule ledger:
@@ -104,7 +103,8 @@ rule ledger:
     params:
         fidelity=FIDELITY,
     shell:
-        "sims ledger --fidelity {params.fidelity} --output {output} " + TEE
+        "sims ledger --fidelity {params.fidelity} --output {output} "
+        "2> >(tee {log} >&2)"
 
 
 rule plot:
@@ -127,7 +127,7 @@ rule plot:
         settings=settings("plot"),
     shell:
         "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {params.fidelity} --output {output.figure} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule audit:
@@ -142,7 +142,7 @@ rule audit:
         fidelity=FIDELITY,
     shell:
         "SIMS_HOST_DEVICES=1 sims audit --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule report:
@@ -161,4 +161,5 @@ rule report:
     params:
         fidelity=FIDELITY,
     shell:
-        "sims report --fidelity {params.fidelity} --output {output} " + TEE
+        "sims report --fidelity {params.fidelity} --output {output} "
+        "2> >(tee {log} >&2)"

@@ -1,80 +1,84 @@
-"""Agents of three kinds: their variance, their covariance, and the variance of pooled estimates."""
+"""Agents of three kinds: their variance, their covariance, and the variance of pooled estimates.
 
-from collections.abc import Callable
+All of these are linear in the covariance of the agents, (M, M): each is a matrix of coefficients.
+"""
+
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import xarray as xr
-from joblib import Parallel, delayed
+from jaxtyping import Array
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
-from sims.montecarlo import replicate_key, root_key
+from sims.montecarlo import Draw, HostBatches, HostReplicates, Replicates, Sampler
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
-from sims.simulation import draw, nw_weights
+from sims.simulation import draw as training_set
+from sims.simulation import nw_weights
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit
 
 MEASURED, POOLED = 0, 1
-"""The two independent parts of the replicates."""
+"""The two parts of the replicates, numbers of independent streams."""
+Settings = Mapping[str, Any]
+"""Of a system, or of all of its kind, as in the experiment's file."""
+Coefficients = Mapping[str, np.ndarray]
+"""By the name of an output, what it takes of each covariance, (…, M, M)."""
 
 
-def simulate(experiment: Any, fidelity: str) -> dict[str, xr.Dataset]:
-    """Every system's v, covariance and pooled variances, batch by batch."""
-    run = experiment.simulation_at(fidelity)
-    settings = experiment.settings | experiment.settings.get(fidelity, {})
-    found = {}
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """Two points a system: its pooled variances, and beside them ``…, measured`` v and ρv."""
+    settings, times = experiment.settings, experiment.simulation.replicates_per_batch
+    points: dict[str, Unit] = {}
     for index, system in enumerate(settings["systems"]):
-        replicates = system["replicates"] * run.replicates_per_batch
-        agents = KINDS[system["kind"]](system, settings[system["kind"]])
-        sizes = 2 ** np.arange(int(np.log2(system["agents"])) + 1)
-        lasting = not system.get("evaporation")
-        rows = []
-        for batch in range(run.batches):
-            few, many = (
-                agents((run.seed, index, part, batch), replicates * times, count)
-                for part, times, count in (
-                    (MEASURED, system.get("measured_factor", 1), settings["measured"]),
-                    (POOLED, 1, system["agents"]),
-                )
-            )
-            rows.append((*moments(few[0]), pooled(many, sizes, lasting)))
-        variance, covariance, pools = zip(*rows, strict=True)
-        found[system["name"]] = xr.Dataset(
-            {
-                "variance": ("batch", list(variance)),
-                "covariance": ("batch", list(covariance)),
-                "pooled": (("batch", "agents"), np.stack(pools)),
-            },
-            coords={"agents": sizes},
-            attrs={"kind": system["kind"], "lasting": int(lasting),
-                   "replicates": run.batches * replicates},
+        kind, sizes = KINDS[system["kind"]], settings[system["kind"]]
+        replicates = system["replicates"] * times
+        # Systems of heads see the same keys, those of trees the same training sets.
+        stream = (index,) if system["kind"] == "ants" else ()
+        agents, few = 2 ** np.arange(int(np.log2(system["agents"])) + 1), settings["measured"]
+        many = kind(
+            system, sizes, POOLED, int(agents[-1]), pooled(system, agents),
+            dims={"pooled": ("agents",)}, coords={"agents": agents},
         )  # fmt: skip
-    return found
+        points[system["name"]] = SampledUnit(many, replicates=replicates, stream=(*stream, POOLED))
+        points[f"{system['name']}, measured"] = SampledUnit(
+            kind(system, sizes, MEASURED, few, moments(few)),
+            replicates=replicates * system.get("measured_factor", 1),
+            stream=(*stream, MEASURED),
+        )
+    return points
 
 
-def moments(covariance: np.ndarray) -> tuple[float, float]:
-    """Mean variance of an agent and mean covariance of two, from the agents' covariance (M, M)."""
-    count = len(covariance)
-    own = np.trace(covariance) / count
-    return own, (covariance.sum() / count - own) / (count - 1)
+def moments(count: int) -> Coefficients:
+    """Of the mean variance of an agent, and of the mean covariance of two."""
+    own = np.eye(count)
+    return {"variance": own / count, "covariance": (1 - own) / (count * (count - 1))}
 
 
-def pooled(agents: tuple[np.ndarray, np.ndarray], sizes: np.ndarray, lasting: bool) -> np.ndarray:
-    """Variance of the pooled estimate of M agents, for each M.
+def pooled(system: Settings, agents: np.ndarray) -> Coefficients:
+    """Of the variance of the pooled estimate of M agents, for each M.
 
-    Agents that pool alike form as many disjoint groups of M as there are; else the first M.
+    Agents that pool alike form as many disjoint groups of M as there are; else the first M, of
+    which each counts by what is left of its pheromone when the M-th has come.
     """
-    covariance, left = agents
-    out = []
-    for size in sizes:
-        # What is left of the M pheromones of a colony that ends with its M-th ant.
-        weights = left[-size:] / left[-size:].sum()
-        starts = range(0, len(covariance) - size + 1, size) if lasting else (0,)
-        groups = [covariance[a : a + size, a : a + size] for a in starts]
-        out.append(np.mean([weights @ group @ weights for group in groups]))
-    return np.array(out)
+    evaporation, most = system.get("evaporation", 0.0), int(agents[-1])
+    matrices = np.zeros((len(agents), most, most))
+    for matrix, size in zip(matrices, agents, strict=True):
+        left = (1 - evaporation) ** np.arange(size)[::-1]
+        products = np.outer(left, left) / left.sum() ** 2
+        groups = 1 if evaporation else most // size
+        for group in range(groups):
+            own = slice(group * size, (group + 1) * size)
+            matrix[own, own] = products / groups
+    return {"pooled": matrices}
+
+
+def taken(coefficients: Mapping[str, Any], covariance: Any) -> dict[str, Any]:
+    """The outputs of a covariance (M, M), NumPy's or JAX's."""
+    return {name: (part * covariance).sum((-2, -1)) for name, part in coefficients.items()}
 
 
 def sampled(estimates: np.ndarray) -> np.ndarray:
@@ -84,94 +88,133 @@ def sampled(estimates: np.ndarray) -> np.ndarray:
     return products / ((len(estimates) - 1) * estimates.shape[2])
 
 
-def heads(system: Any, sizes: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """NW heads at common angles; the queries are drawn anew in every replicate."""
+def heads(
+    system: Settings,
+    sizes: Settings,
+    part: int,
+    count: int,
+    coefficients: Coefficients,
+    **labels: Any,
+) -> Sampler:
+    """NW heads at common angles; the queries are drawn anew in every replicate.
+
+    The frames keep the angle whatever their number; those of a part are the same throughout.
+    """
     dimension = sizes["dimension"]
     task = Task(DESIGNS["isotropic"](dimension), TARGETS["constant"](dimension, value=0.0), 1.0)
-
-    def agents(name: tuple[int, ...], replicates: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        seed, _, part, batch = name
-        # The frames keep the angle whatever their number; those of a part are the same throughout.
-        frames = FRAMES["equiangular"](
-            dimension, count, sizes["width"], seed=part, angle=system["angle"]
-        )
-        chosen = Heads(frames, "gaussian", sizes["bandwidth"])
-        batch_key = replicate_key(root_key(seed), part, batch)
-        keys = jax.vmap(lambda r: jax.random.fold_in(batch_key, r))(jnp.arange(replicates))
-        found = _noise(chosen, task, keys, sizes["n"], sizes["queries"], sizes["scale"])
-        return np.asarray(found), np.ones(count)
-
-    return agents
+    frames = FRAMES["equiangular"](
+        dimension, count, sizes["width"], seed=part, angle=system["angle"]
+    )
+    chosen = Heads(frames, "gaussian", sizes["bandwidth"])
+    return Replicates(
+        partial(noise, n=sizes["n"], queries=sizes["queries"]),
+        constants=(chosen, task, sizes["scale"], coefficients),
+        **labels,
+    )
 
 
-@partial(jax.jit, static_argnames=("n", "queries"))
-def _noise(heads: Heads, task: Any, keys: Any, n: int, queries: int, scale: float) -> Any:
-    """``E Σ_i w_hi w_gi``, (H, H): the covariance given the design of heads with unit label noise.
+def noise(
+    key: Array, shared: tuple[Heads, Task, float, Coefficients], _: None, *, n: int, queries: int
+) -> dict[str, Array]:
+    """Outputs of ``Σ_i w_hi w_gi``, the covariance given the keys under unit label noise.
 
     The target is 0, so nothing varies but the labels, which this integrates out exactly.
     """
-
-    def one(key: Any) -> Any:
-        x, _ = draw(task, key, n)
-        at = scale * jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (queries, x.shape[1]))
-        weights = jax.vmap(lambda q: nw_weights(heads, q, x))(at)
-        return jnp.einsum("qhn,qgn->hg", weights, weights) / queries
-
-    return jax.lax.map(one, keys).mean(0)
+    chosen, task, scale, coefficients = shared
+    x, _ = training_set(task, key, n)
+    at = scale * jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (queries, x.shape[1]))
+    weights = jax.vmap(lambda q: nw_weights(chosen, q, x))(at)
+    return taken(coefficients, jnp.einsum("qhn,qgn->hg", weights, weights) / queries)
 
 
-def trees(system: Any, sizes: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+def trees(
+    system: Settings,
+    sizes: Settings,
+    part: int,
+    count: int,
+    coefficients: Coefficients,
+    **labels: Any,
+) -> Sampler:
     """The trees of a random forest; every replicate has a training set of its own."""
     queries = np.random.default_rng(0).random((sizes["queries"], 5), dtype=np.float32)
-
-    def predictions(state: int, count: int) -> np.ndarray:
-        x, y = make_friedman1(sizes["n"], 5, noise=sizes["noise"], random_state=state)
-        forest = RandomForestRegressor(
-            count, max_features=system["max_features"], random_state=state
-        ).fit(x, y)
-        return np.array([tree.tree_.predict(queries)[:, 0] for tree in forest.estimators_])
-
-    def agents(name: tuple[int, ...], replicates: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        # The system does not enter: both kinds of trees see the same training sets.
-        seed, _, part, batch = name
-        states = np.random.default_rng([seed, part, batch]).integers(2**31, size=replicates)
+    return HostReplicates(
+        partial(
+            forest, count=count, most=system["max_features"], n=sizes["n"], noise=sizes["noise"]
+        ),
+        constants=queries,
+        per_batch=states,
+        rows=True,
+        reduce=partial(of_predictions, coefficients=coefficients),
         # Processes, since small trees spend their time in Python.
-        found = Parallel(n_jobs=jax.local_device_count(), batch_size="auto")(
-            delayed(predictions)(int(state), count) for state in states
-        )
-        return sampled(np.stack(found)), np.ones(count)
-
-    return agents
+        n_jobs=jax.local_device_count(),
+        **labels,
+    )
 
 
-def ants(system: Any, sizes: Any) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """Readings of ants that follow pheromone, and what is left of their own deposits.
+def states(draw: Draw) -> np.ndarray:
+    """scikit-learn's seeds of a batch's replicates, (R,)."""
+    return draw.rng().integers(2**31, size=draw.replicates)
+
+
+def forest(
+    _: Draw, queries: np.ndarray, state: int, *, count: int, most: float, n: int, noise: float
+) -> dict[str, np.ndarray]:
+    """Predictions (M, Q) of the trees of one forest."""
+    x, y = make_friedman1(n, 5, noise=noise, random_state=int(state))
+    fitted = RandomForestRegressor(count, max_features=most, random_state=int(state)).fit(x, y)
+    every = [tree.tree_.predict(queries)[:, 0] for tree in fitted.estimators_]
+    return {"predictions": np.array(every)}
+
+
+def of_predictions(
+    kept: Mapping[str, np.ndarray], *, coefficients: Coefficients
+) -> dict[str, np.ndarray]:
+    """Outputs of the sample covariance over the replicates of a batch."""
+    return taken(coefficients, sampled(kept["predictions"]))
+
+
+def ants(
+    system: Settings,
+    sizes: Settings,
+    part: int,
+    count: int,
+    coefficients: Coefficients,
+    **labels: Any,
+) -> Sampler:
+    """Ants that follow pheromone, all colonies of a batch at once."""
+    rules = (system["initial"], system["evaporation"], sizes["patches"], sizes["reading_sd"])
+
+    def batch(draw: Draw, replicates: int, shared: Coefficients) -> dict[str, np.ndarray]:
+        return taken(shared, sampled(colonies(draw.rng(), replicates, count, *rules)))
+
+    return HostBatches(batch, constants=coefficients, **labels)
+
+
+def colonies(
+    rng: np.random.Generator,
+    replicates: int,
+    count: int,
+    initial: float,
+    evaporation: float,
+    patches: int,
+    reading_sd: float,
+) -> np.ndarray:
+    """Readings (R, M, 1) of ants that come one after another.
 
     Choice is linear in the pheromone; a share ``evaporation`` of all pheromone goes at every ant.
     """
-    patches, evaporation = sizes["patches"], system["evaporation"]
-
-    def agents(name: tuple[int, ...], replicates: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        rng = np.random.default_rng(name)
-        patch = rng.normal(size=(replicates, patches))
-        pheromone = np.full((replicates, patches), float(system["initial"]))
-        rows = np.arange(replicates)
-        out = np.empty((replicates, count, 1))
-        for ant in range(count):
-            level = np.cumsum(pheromone, axis=1)
-            picked = (rng.random((replicates, 1)) * level[:, -1:] > level).sum(1)
-            own = sizes["reading_sd"] * rng.normal(size=replicates)
-            out[:, ant, 0] = patch[rows, picked] + own
-            pheromone *= 1 - evaporation
-            pheromone[rows, picked] += 1.0
-        return sampled(out), (1 - evaporation) ** np.arange(count)[::-1]
-
-    return agents
+    patch = rng.normal(size=(replicates, patches))
+    pheromone = np.full((replicates, patches), float(initial))
+    rows = np.arange(replicates)
+    out = np.empty((replicates, count, 1))
+    for ant in range(count):
+        level = np.cumsum(pheromone, axis=1)
+        picked = (rng.random((replicates, 1)) * level[:, -1:] > level).sum(1)
+        out[:, ant, 0] = patch[rows, picked] + reading_sd * rng.normal(size=replicates)
+        pheromone *= 1 - evaporation
+        pheromone[rows, picked] += 1.0
+    return out
 
 
-KINDS: dict[str, Callable[..., Callable[..., tuple[np.ndarray, np.ndarray]]]] = {
-    "heads": heads,
-    "trees": trees,
-    "ants": ants,
-}
-"""Kind of agent to ``(system, sizes) -> (name, R, M) -> (covariance (M, M), weights (M,))``."""
+KINDS: dict[str, Callable[..., Sampler]] = {"heads": heads, "trees": trees, "ants": ants}
+"""Kind of agent to ``(system, sizes, part, M, coefficients, dims, coords) -> sampler``."""
