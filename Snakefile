@@ -17,7 +17,6 @@ OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
 EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
 GPU = int(accelerated() and FIDELITY != "smoke")
-TEE = "2> >(tee {log} >&2)"
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 
@@ -43,9 +42,9 @@ rule simulate:
         code=code("simulate"),
         theory=lambda w: needs_theory(w.name, FIDELITY),
     output:
-        OUT + "/{name}/simulation.nc",
+        f"{OUT}/{{name}}/simulation.nc",
     log:
-        OUT + "/logs/{name}/simulate.log",
+        f"{OUT}/logs/{{name}}/simulate.log",
     priority: 2
     threads: EACH
     resources:
@@ -55,45 +54,45 @@ rule simulate:
         settings=settings("simulate"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule predict:
     input:
         code=code("predict"),
     output:
-        OUT + "/{name}/theory.nc",
+        f"{OUT}/{{name}}/theory.nc",
     log:
-        OUT + "/logs/{name}/predict.log",
+        f"{OUT}/logs/{{name}}/predict.log",
     priority: 1
     params:
         fidelity=FIDELITY,
         settings=settings("predict"),
     shell:
         "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule judge:
     input:
-        simulation=OUT + "/{name}/simulation.nc",
-        theory=OUT + "/{name}/theory.nc",
+        simulation=f"{OUT}/{{name}}/simulation.nc",
+        theory=f"{OUT}/{{name}}/theory.nc",
         code=code("judge"),
     output:
-        OUT + "/{name}/verdicts.json",
+        f"{OUT}/{{name}}/verdicts.json",
     log:
-        OUT + "/logs/{name}/judge.log",
+        f"{OUT}/logs/{{name}}/judge.log",
     params:
         fidelity=FIDELITY,
         settings=settings("judge"),
     shell:
         "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule ledger:
     input:
-        verdicts=expand(OUT + "/{name}/verdicts.json", name=NAMES),
+        verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
         # Holm's family are all claims that the files make, judged or not.
         claims=expand("experiments/{name}/experiment.yaml", name=NAMES),
         code=files("ledger"),
@@ -104,30 +103,31 @@ rule ledger:
     params:
         fidelity=FIDELITY,
     shell:
-        "sims ledger --fidelity {params.fidelity} --output {output} " + TEE
+        "sims ledger --fidelity {params.fidelity} --output {output} "
+        "2> >(tee {log} >&2)"
 
 
 rule plot:
     input:
-        simulation=OUT + "/{name}/simulation.nc",
-        theory=OUT + "/{name}/theory.nc",
+        simulation=f"{OUT}/{{name}}/simulation.nc",
+        theory=f"{OUT}/{{name}}/theory.nc",
         ledger=f"{OUT}/ledger.json",
         code=code("plot"),
     output:
-        figure=OUT + "/{name}/figure.pdf",
+        figure=f"{OUT}/{{name}}/figure.pdf",
         more=[
-            OUT + "/{name}/figure.png",
-            OUT + "/{name}/figure.svg",
-            OUT + "/{name}/caption.md",
+            f"{OUT}/{{name}}/figure.png",
+            f"{OUT}/{{name}}/figure.svg",
+            f"{OUT}/{{name}}/caption.md",
         ],
     log:
-        OUT + "/logs/{name}/plot.log",
+        f"{OUT}/logs/{{name}}/plot.log",
     params:
         fidelity=FIDELITY,
         settings=settings("plot"),
     shell:
         "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {params.fidelity} --output {output.figure} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule audit:
@@ -142,15 +142,15 @@ rule audit:
         fidelity=FIDELITY,
     shell:
         "SIMS_HOST_DEVICES=1 sims audit --fidelity {params.fidelity} --output {output} "
-        + TEE
+        "2> >(tee {log} >&2)"
 
 
 rule report:
     input:
         ledger=f"{OUT}/ledger.json",
         audit=f"{OUT}/audit.json",
-        figures=expand(OUT + "/{name}/figure.png", name=NAMES),
-        captions=expand(OUT + "/{name}/caption.md", name=NAMES),
+        figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
+        captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=expand("experiments/{name}/experiment.yaml", name=NAMES),
         papers=sorted(map(str, Path("papers").glob("*.yaml"))),
         code=files("report"),
@@ -161,4 +161,5 @@ rule report:
     params:
         fidelity=FIDELITY,
     shell:
-        "sims report --fidelity {params.fidelity} --output {output} " + TEE
+        "sims report --fidelity {params.fidelity} --output {output} "
+        "2> >(tee {log} >&2)"

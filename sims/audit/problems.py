@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from sims.estimates import mean_and_error
 from sims.judgement import Evidence, Finding, equivalence
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.problem.frames import equiangular
@@ -95,9 +96,9 @@ def gaps(
     effects, errors = [], []
     for name in COMPARED:
         scale = abs(right["variance"] if name in SHARES else right[name])
-        values = data[name].values
-        effects.append((float(values.mean()) - predicted[name]) / scale)
-        errors.append(float(values.std(ddof=1) / np.sqrt(len(values))) / scale)
+        value, error = mean_and_error(data[name].values)
+        effects.append((value - predicted[name]) / scale)
+        errors.append(error / scale)
     return effects, errors
 
 

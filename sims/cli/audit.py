@@ -1,12 +1,12 @@
 """``sims audit``: does the judgement find planted falsehoods, and leave true claims alone?"""
 
 import json
-import os
 import sys
-import tempfile
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
+
+from sims.files import write_text
 
 SIZES: dict[str, dict[str, dict[str, int]]] = {
     "smoke": {
@@ -40,14 +40,10 @@ def audit(options: Namespace) -> None:
         **calibrate(sizes["calibration"]),
     }
     path = Path(options.output or Path("results", options.fidelity, "audit.json"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        json.dump(outcome, file, indent=1, ensure_ascii=False)
-    os.chmod(name, 0o644)
-    os.replace(name, path)
+    text = json.dumps(outcome, indent=1, ensure_ascii=False)
+    write_text(text, path)
     if options.json:
-        print(json.dumps(outcome, indent=1, ensure_ascii=False))
+        print(text)
     elif not options.output:
         _show(outcome)
     print(_summary(outcome), file=sys.stderr)

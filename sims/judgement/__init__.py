@@ -15,7 +15,7 @@ from sims.judgement.decide import (
 from sims.judgement.evidence import Evidence
 from sims.judgement.multiplicity import adjust, holm
 from sims.judgement.settle import Finding
-from sims.judgement.verdict import VERDICTS, Verdict, claim, read_ledger, write_verdicts
+from sims.judgement.verdict import VERDICTS, Verdict, read_ledger, write_verdicts
 
 __all__ = [
     "VERDICTS",
@@ -24,7 +24,6 @@ __all__ = [
     "Verdict",
     "adjust",
     "bound",
-    "claim",
     "equivalence",
     "holm",
     "identity",

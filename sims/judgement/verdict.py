@@ -13,7 +13,7 @@ from sims.judgement.settle import VERDICTS, Finding
 from sims.papers import MAIN
 
 if TYPE_CHECKING:
-    from sims.study.schema import ClaimSpec, ExperimentSpec
+    from sims.study.schema import ClaimSpec
 
 
 @dataclass(frozen=True)
@@ -91,19 +91,6 @@ class Verdict:
             paper=claim.paper,
             **{f.name: getattr(finding, f.name) for f in fields(finding)},
         )
-
-
-def claim(experiment: "ExperimentSpec", id: str, regime: str | None = None) -> "ClaimSpec":
-    """The claim of an experiment with that id, and regime if given.
-
-    Raises:
-        InputError: there is none, or more than one.
-    """
-    fitting = [c for c in experiment.claims if c.id == id and regime in (None, c.regime)]
-    if len(fitting) != 1:
-        known = ", ".join(f"{c.id} ({c.regime})" for c in experiment.claims)
-        raise InputError("claims", f"{id} ({regime or 'any regime'})", f"one of {known}")
-    return fitting[0]
 
 
 def write_verdicts(verdicts: Iterable[Verdict], path: str | Path) -> None:

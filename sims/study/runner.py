@@ -90,6 +90,7 @@ def simulate(
         InputError: a problem cannot be built or simulated; the line names the grid point.
     """
     from sims.montecarlo import store
+    from sims.study.stacking import unstack
     from sims.study.units import units_of
 
     settings = experiment.simulation
@@ -109,7 +110,7 @@ def simulate(
         with _named(name, units[name].coordinates):
             return units[name].estimate(changed, data, progress)
 
-    start = begun(experiment, folder, suffix)
+    contract = begun(experiment, folder, suffix)
     estimates: dict[str, xr.Dataset] = {}
     for name, path in paths.items():
         kept = store.load(path)
@@ -123,44 +124,39 @@ def simulate(
     if adaptive:
         if theory is None:
             raise InputError("theory", None, "the predictions' file: sampling is adaptive")
-        estimates = _decided(experiment, estimates, coordinates, theory, folder, suffix, extend)
-    _write(experiment, "simulation", estimates, coordinates, output, start)
+        predictions = unstack(read(theory))
+        start = Results(
+            experiment.name,
+            experiment.fidelity,
+            estimates,
+            predictions,
+            experiment.settings,
+            coordinates,
+            _problems(experiment),
+            {},
+        )
+        longer = {name: folder / f"{u.identity}-more-{suffix}.npz" for name, u in units.items()}
+        estimates = _decided(experiment, start, longer, extend)
+    _write(experiment, "simulation", estimates, coordinates, output, contract)
 
 
 def _decided(
     experiment: Experiment,
-    estimates: dict[str, xr.Dataset],
-    coordinates: Coordinates,
-    theory: Path,
-    folder: Path,
-    suffix: str,
+    start: Results,
+    longer: Mapping[str, Path],
     extend: Callable[[str, xr.Dataset, int], xr.Dataset],
 ) -> dict[str, xr.Dataset]:
-    """Estimates with as many more batches as it takes to decide the claims."""
+    """Estimates with as many more batches as it takes to decide the claims, kept in ``longer``."""
     from sims.montecarlo import store
     from sims.study.adaptive import sample_until_decided
-    from sims.study.stacking import unstack
-    from sims.study.units import units_of
 
-    units = units_of(experiment)
-    longer = {name: folder / f"{u.identity}-more-{suffix}.npz" for name, u in units.items()}
-    held = {name: store.load(path) or estimates[name] for name, path in longer.items()}
+    held = {name: store.load(path) or start.estimates[name] for name, path in longer.items()}
 
     def kept(name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
         more = extend(name, data, batches)
         store.save(more, longer[name])
         return more
 
-    start = Results(
-        experiment.name,
-        experiment.fidelity,
-        estimates,
-        unstack(read(theory)),
-        experiment.settings,
-        coordinates,
-        _problems(experiment),
-        {},
-    )
     return sample_until_decided(experiment, start, held, claims_by_paper(), kept)
 
 
