@@ -29,14 +29,13 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
                  "study/stacking.py"),
     "predict": (*_PROBLEM, *_STUDY, "theory"),
-    "judge": ("judgement", "effects.py", "estimates.py", "terms.py", "diversity.py",
+    "judge": ("judgement", "runtime.py", "effects.py", "estimates.py", "terms.py", "diversity.py",
               "weighting.py", "study/judging.py", "study/results.py", "study/stacking.py"),
     "plot": ("figures", "report/captions.py", "report/text.py", "effects.py", "estimates.py",
-             "terms.py", "diversity.py",
-             "weighting.py", "study/results.py", "study/stacking.py"),
+             "terms.py", "diversity.py", "weighting.py", "study/results.py", "study/stacking.py"),
     "audit": ("audit", "judgement", "effects.py", *_PROBLEM, "montecarlo", "simulation", "theory",
               "study/specification.py"),
-    "ledger": ("judgement", "papers.py", "effects.py", "estimates.py"),
+    "ledger": ("judgement", "runtime.py", "papers.py", "effects.py", "estimates.py"),
     "report": ("report", "papers.py"),
 }  # fmt: skip
 """Step to the files and folders of this package that decide its result."""
