@@ -50,10 +50,13 @@ def optimised():
 @pytest.mark.slow
 @pytest.mark.parametrize("law", CURVES)
 def test_noise_free_curve_gives_its_exponent(law):
-    """Points on the curve, errors of 0.1%: the posterior sits on the exponent of the curve."""
+    """Points on the curve, errors of 0.1%: the posterior sits on the exponent of the curve.
+
+    With this seed a chain that starts at random never gets there.
+    """
     curve, exponent = CURVES[law]
     y = curve(X)
-    fitted = fit(X, y, 1e-3 * y, law)
+    fitted = fit(X, y, 1e-3 * y, law, seed=3)
     assert fitted.problem is None
     assert abs(fitted.exponent.mean() - exponent) < 0.2 * fitted.exponent.std()
     assert fitted.exponent.std() < 5e-3 * abs(exponent)
