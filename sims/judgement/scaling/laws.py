@@ -300,6 +300,7 @@ def fit(
     scatter_scales: ArrayLike | None = None,
     prior: Prior | None = None,
     seed: int = 0,
+    sets: int = 1,
 ) -> Fit:
     """The posterior of one law.
 
@@ -313,12 +314,18 @@ def fit(
         scatter_scales: D (k,): the deviation that τ = 1 stands for, in the unit of y; None is |y|.
         prior: None is :class:`Prior` as it stands.
         seed: of the sampler.
+        sets: of chains, pooled: a probability near 0 or 1 needs many draws.
 
     Raises:
         InputError: the points or options cannot be used.
     """
-    points = Points.of(x, y, errors, scatter_scales)
-    return fit_laws([points], [Model(law, floor, scatter, prior or Prior())], seed)[0]
+    points, model = (
+        Points.of(x, y, errors, scatter_scales),
+        Model(law, floor, scatter, prior or Prior()),
+    )
+    problems = Problem(*(np.stack([part] * sets) for part in points.problem(model, None)))
+    pooled = (values.reshape(-1, values.shape[-1]) for values in sample(problems, seed))
+    return _fit(points, model, Draws(*pooled))
 
 
 def exponent_claim(
