@@ -175,7 +175,7 @@ def _points(effects: Sequence[Effect], rule: Rule) -> tuple[bytes, bytes, bytes]
 
 @lru_cache(maxsize=16)
 def _compared(x: bytes, y: bytes, errors: bytes, scatter: float) -> "Comparison":
-    """The rival laws; kept, as several claims are about the same points and a fit takes a minute."""
+    """The rival laws; kept, since several claims are about the same points."""
     from sims.judgement.scaling import compare
 
     at, values, spread = (np.frombuffer(a) for a in (x, y, errors))
