@@ -53,6 +53,8 @@ def decompose(options: Namespace) -> None:
     """Run both roads on the problem of a file and print them."""
     data = _with_options(read_yaml(options.spec), options)
     spec = parse(DecomposeSpec, data, options.spec)
+    if spec.theory.order == "both":
+        raise InputError("theory.order", "both", "first, exact (one at a time)")
     problem = spec.problem.build()
     # The first batches beside theory, so that the two compile side by side; they are kept.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})

@@ -41,7 +41,8 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
     What was edited after the simulation began (claims, settings, grid, effects.py) marks its rows.
 
     Raises:
-        InputError: a claim names a family of effects that ``effects.py`` does not return.
+        InputError: a claim names a family of effects that ``effects.py`` does not return, or a
+            margin that its test, which has one of its own, does not use.
     """
     fewest, now = results.replicates, contract(experiment)
     begun = results.provenance.get("simulation", {}).get("contract")
@@ -55,6 +56,9 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
             expected=claim.expected, law=claim.law, scatter=claim.scatter,
         )  # fmt: skip
         finding = decide(chosen(families[claim.effects], claim), rule)
+        if finding.margin != claim.margin:  # a margin that is not the file's would be no test
+            where = f"{experiment.folder.name}: claims, {claim.id} ({claim.regime}), margin"
+            raise InputError(where, claim.margin, f"{finding.margin:g}, that of test {claim.test}")
         verdict = Verdict.of(claim, experiment.name, finding)
         verdicts.append(replace(verdict, contract=now, edited=begun != now))
     return verdicts

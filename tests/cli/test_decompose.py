@@ -191,3 +191,12 @@ def test_decompose_one_head(folder, capsys):
     outcome, text = _decompose(folder, capsys, heads={"count": 1})
     assert outcome["terms"]["covariance"]["simulation"] is None
     assert "no pair" in text
+
+
+def test_decompose_shows_one_order_of_theory(folder, capsys):
+    _write(folder, theory={"order": "both"})
+    assert run("decompose", "spec.yaml") == 2
+    err = capsys.readouterr().err
+    assert (
+        err == "sims decompose: theory.order: got 'both'; allowed: first, exact (one at a time)\n"
+    )

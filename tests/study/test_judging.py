@@ -1,13 +1,25 @@
 """From effects to verdicts: the file's test, its selection of effects, and what is refused."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from sims.effects import Effect, of_batches
 from sims.errors import InputError
 from sims.estimates import covariance_of_means, mean_and_error
-from sims.judgement import Evidence, bound, equivalence, identity, near_optimal, ordering, rate
+from sims.judgement import (
+    Evidence,
+    Finding,
+    bound,
+    equivalence,
+    identity,
+    near_optimal,
+    ordering,
+    rate,
+)
 from sims.judgement.tests import TESTS, Rule, decide
+from sims.study import judging
 from sims.study.judging import chosen
 from sims.study.schema import ClaimSpec
 
@@ -102,3 +114,18 @@ def test_where_selects_effects_by_their_facts():
     assert chosen(FAMILY, claim(n_eff=10.0)) == FAMILY[1:2]
     with pytest.raises(InputError, match="where: got 'angle'; allowed: n_eff"):
         chosen(FAMILY, claim(angle=1.0))
+
+
+def test_a_margin_that_the_test_does_not_use_is_refused(tmp_path, monkeypatch):
+    """The test of laws has a margin of its own; another one in the file must not be passed over."""
+    law = claim().model_copy(update={"test": "law", "law": "log", "margin": 2.0})
+    experiment = SimpleNamespace(name="e", folder=tmp_path, claims=[law])
+    finding = Finding("supported", 5.0, (4.5, 5.5), 4.0, 0.95, 0, "r", 0.0)
+    monkeypatch.setattr(judging, "decide", lambda effects, rule: finding)
+    monkeypatch.setattr(judging, "contract", lambda experiment: "hash")
+    results = SimpleNamespace(replicates=8, provenance={})
+    with pytest.raises(InputError, match="margin: got 2.0; allowed: 4, that of test law"):
+        judging.judge(experiment, results, {"f": FAMILY})
+    law = law.model_copy(update={"margin": 4.0})
+    experiment = SimpleNamespace(name="e", folder=tmp_path, claims=[law])
+    assert judging.judge(experiment, results, {"f": FAMILY})[0].margin == 4.0
