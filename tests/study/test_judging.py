@@ -124,7 +124,7 @@ def test_a_margin_that_the_test_does_not_use_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(judging, "decide", lambda effects, rule: finding)
     monkeypatch.setattr(judging, "contract", lambda experiment: "hash")
     results = SimpleNamespace(replicates=8, provenance={})
-    with pytest.raises(InputError, match="margin: got 2.0; allowed: 4, that of test law"):
+    with pytest.raises(InputError, match=r"margin: got 2\.0; allowed: 4, that of test law"):
         judging.judge(experiment, results, {"f": FAMILY})
     law = law.model_copy(update={"margin": 4.0})
     experiment = SimpleNamespace(name="e", folder=tmp_path, claims=[law])
