@@ -5,6 +5,7 @@ FIDELITY ?= standard
 EXPERIMENT ?=
 WORKERS ?= 2
 UPGRADE ?=
+ROOM ?=
 
 VENV := .venv
 LOCK := requirements/$(or $(EXTRA),lock).txt
@@ -18,15 +19,15 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test lint benchmark lock clean
+.PHONY: help setup reproduce publish test test-faults mutants lint benchmark lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo
 	@echo "  EXTRA=cuda|tpu                  install the accelerator's jaxlib"
 	@echo "  FIDELITY=smoke|standard|paper   how much 'reproduce' simulates (now: $(FIDELITY))"
 	@echo "  EXPERIMENT=NAME                 'reproduce' runs this experiment alone"
-	@echo "  WORKERS=N                       processes of 'test' (now: $(WORKERS))"
+	@echo "  WORKERS=N                       processes of 'test' and 'mutants' (now: $(WORKERS))"
 
 setup: $(STAMP) ## build .venv from the locked requirements (with uv where there is one)
 
@@ -38,7 +39,13 @@ publish: setup ## copy ledger, report and figures of FIDELITY to results/publish
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
-	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not slurm and not gpu"
+	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not faults and not slurm and not gpu"
+
+test-faults: setup ## damage files, kill runs, fill disks: a table of what is noticed (minutes)
+	pytest -q -s tests/faults -m "faults or not faults"
+
+mutants: setup ## make plausible mistakes, and see that tests catch them (ROOM=NAME: in one room)
+	python tests/mutants/run.py --workers $(WORKERS) $(if $(ROOM),--room $(ROOM))
 
 lint: setup ## check style, types, import rules and the workflow
 	ruff check

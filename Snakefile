@@ -1,17 +1,24 @@
 # One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME
 # A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
 import sys
+from functools import cache
 from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
 from sims.study.code import accelerated, choose, files, needs_theory, part
+from sims.study.workflow import begin
 
-try:
-    FIDELITY, NAMES = choose(config)
-except InputError as error:
-    print(f"snakemake: {error}", file=sys.stderr)
-    sys.exit(2)
+
+def checked(function, argument):
+    try:
+        return function(argument)
+    except InputError as error:
+        print(f"snakemake: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+FIDELITY, NAMES = checked(choose, config)
 
 OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
@@ -20,8 +27,20 @@ GPU = int(accelerated() and FIDELITY != "smoke")
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 
+@cache
+def prepare():
+    """Before any file is looked for, if this is a run: no dry one, nor a job of one."""
+    running = workflow.executor_plugin and workflow.is_main_process
+    if running and not workflow.dryrun and not workflow.touch:
+        checked(begin, FIDELITY)
+
+
 def code(step):
-    return lambda w: files(step, Path("experiments", w.name))
+    def of(w):
+        prepare()
+        return files(step, Path("experiments", w.name) if "name" in w.keys() else None)
+
+    return of
 
 
 def settings(step):
@@ -32,9 +51,20 @@ wildcard_constraints:
     name=r"\w+",
 
 
+def everything(w):
+    prepare()
+    figures = ("figure.pdf", "figure.png", "figure.svg")
+    each = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", *figures)
+    return [
+        *expand(f"{OUT}/{{file}}", file=("ledger.json", "audit.json", "report.html")),
+        *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
+    ]
+
+
+# All results, since a file in the middle is not missed while what was made of it is there.
 rule all:
     input:
-        f"{OUT}/report.html",
+        everything,
 
 
 rule simulate:
@@ -95,7 +125,7 @@ rule ledger:
         verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
         # Holm's family are all claims that the files make, judged or not.
         claims=expand("experiments/{name}/experiment.yaml", name=NAMES),
-        code=files("ledger"),
+        code=code("ledger"),
     output:
         f"{OUT}/ledger.json",
     log:
@@ -132,7 +162,7 @@ rule plot:
 
 rule audit:
     input:
-        code=files("audit"),
+        code=code("audit"),
     output:
         f"{OUT}/audit.json",
     log:
@@ -153,7 +183,7 @@ rule report:
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=expand("experiments/{name}/experiment.yaml", name=NAMES),
         papers=sorted(map(str, Path("papers").glob("*.yaml"))),
-        code=files("report"),
+        code=code("report"),
     output:
         f"{OUT}/report.html",
     log:

@@ -30,7 +30,7 @@ def spent(name: str, fidelity: str, rule: str) -> tuple[int, int, int]:
     experiment = load_experiment(name, fidelity, decide=rule)
     try:
         runner.simulate(experiment, output, home / "theory.nc")
-        results = Results.load(output, home / "theory.nc", experiment.settings)
+        results = Results.load(output, home / "theory.nc", experiment.settings, experiment.identity)
     finally:
         output.unlink(missing_ok=True)
     verdicts = judge(experiment, results, effects_of(experiment, results))

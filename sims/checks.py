@@ -20,9 +20,12 @@ def as_floats(field: str, value: ArrayLike) -> jax.Array:
     try:
         if isinstance(value, jax.Array):
             return jnp.asarray(value, jnp.float64)
-        return on_device(np.asarray(value, np.float64))
+        array = np.asarray(value)
+        if array.dtype.kind in "iuf" or not array.size:  # no truth values, no numbers as text
+            return on_device(array.astype(np.float64))
     except (TypeError, ValueError):
-        raise InputError(field, value, "a number or a rectangular list of numbers") from None
+        pass
+    raise InputError(field, value, "a number or a rectangular list of numbers")
 
 
 def on_device(array: np.ndarray) -> jax.Array:
@@ -36,26 +39,35 @@ def is_concrete(array: ArrayLike) -> bool:
     return not isinstance(array, jax.core.Tracer)
 
 
+HUGE = 1e100
+"""Most that a number given by a user may be, and 1/HUGE the least positive one: squares and their
+sums stay finite, and quotients do."""
+
+
 def check_finite(field: str, array: ArrayLike) -> None:
-    """Raise InputError when a concrete array holds a NaN or an infinity."""
-    if is_concrete(array) and not np.isfinite(np.asarray(array)).all():
-        raise InputError(field, "NaN or infinity", "finite numbers")
+    """Raise InputError when a concrete array holds a NaN, an infinity or a number near it."""
+    if is_concrete(array) and not (np.abs(np.asarray(array)) <= HUGE).all():
+        raise InputError(field, "NaN or infinity", f"finite numbers, at most {HUGE:g}")
 
 
 def check_positive(field: str, value: ArrayLike) -> None:
     """Raise InputError when a concrete value has an entry that is not finite and > 0."""
-    if is_concrete(value):
-        bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) > 0))
-        if bad.any():
-            raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and > 0")
+    _check_within(field, value, 1 / HUGE, "> 0")
 
 
 def check_non_negative(field: str, value: ArrayLike) -> None:
     """Raise InputError when a concrete value has an entry that is not finite and >= 0."""
+    _check_within(field, value, 0.0, ">= 0")
+
+
+def _check_within(field: str, value: ArrayLike, least: float, words: str) -> None:
     if is_concrete(value):
-        bad = ~(np.isfinite(np.asarray(value)) & (np.asarray(value) >= 0))
+        allowed, array = f"finite and {words}, {least:g} to {HUGE:g}", np.asarray(value)
+        if array.dtype.kind not in "iuf":
+            raise InputError(field, value, allowed)
+        bad = ~((array >= least) & (array <= HUGE))
         if bad.any():
-            raise InputError(field, np.asarray(value)[bad].flat[0].item(), "finite and >= 0")
+            raise InputError(field, array[bad].flat[0].item(), allowed)
 
 
 def check_count(field: str, value: int, least: int = 1) -> None:

@@ -1,20 +1,26 @@
-"""Head Diversity Index (HDI): sixteen candidates, four definitions of any of four matrices R.
+"""Head Diversity Index (HDI): candidates, six definitions of any of five matrices R.
 
 R is the correlation matrix of head outputs (of their label ``noise``, of their ``signal`` or of
-both, ``total``), or the subspaces' own Gram matrix (``geometric``). All definitions are 1 for
-R = I (no correlation) and 0 for R = 11ᵀ (one head, H times). With the eigenvalues λ of R and
-p = λ/H::
+both, ``total``), the subspaces' own Gram matrix (``geometric``), or the matrix of products of the
+heads' errors, divided by their mean squared error (``errors``). R is positive semidefinite with
+trace H. All definitions are 1 for R = I (heads without anything in common) and 0 for R = 11ᵀ (one
+head, H times). With the eigenvalues λ of R and p = λ/H::
 
     mean           1 − mean of the off-diagonal entries
     top            (H − λ_max)/(H − 1)
     entropy        (exp(−Σ p log p) − 1)/(H − 1)
     participation  (1/Σ p² − 1)/(H − 1)
+    inverse        (1ᵀR⁺1 − 1)/(H − 1)
+    determinant    (Π λ)^{1/H}
 
 For equicorrelated R all are increasing functions of one another; elsewhere they disagree. With
-equal head variances v, and only then, ``Var f̄ = v (1 − (1 − 1/H) HDI_mean)``.
+equal head variances v, and only then, ``Var f̄ = v (1 − (1 − 1/H) HDI_mean)``; of ``errors`` the
+same holds of the error without any condition, see the section on what makes the theorem true in
+docs/theory.md.
 
 The paper's abstract calls the HDI spectral without a formula; these are the candidates. Entropy is
-the effective rank of Roy & Vetterli (2007), participation the participation ratio of Σ λ_i.
+the effective rank of Roy & Vetterli (2007), participation the participation ratio of Σ λ_i; under
+``inverse`` of ``errors`` lies the error of the best weights that sum to one.
 """
 
 from collections.abc import Callable
@@ -55,6 +61,20 @@ def participation_index(correlation: ArrayLike) -> np.ndarray:
     return (heads**2 / np.sum(r**2, axis=(-2, -1)) - 1) / (heads - 1)
 
 
+def inverse_index(correlation: ArrayLike) -> np.ndarray:
+    """``(1ᵀR⁺1 − 1)/(H − 1)``, ≥ 0; the pseudo-inverse takes eigenvalues below 1e-10 H for 0."""
+    r = _checked(correlation)
+    heads = r.shape[-1]
+    inverse = np.linalg.pinv(r, rcond=1e-10, hermitian=True)
+    return (inverse.sum((-2, -1)) - 1) / (heads - 1)
+
+
+def determinant_index(correlation: ArrayLike) -> np.ndarray:
+    """``(Π λ)^{1/H}``, in [0, 1]; the geometric mean of the eigenvalues."""
+    r = _checked(correlation)
+    return np.maximum(np.linalg.det(r), 0.0) ** (1 / r.shape[-1])
+
+
 def correlation(covariance: ArrayLike) -> np.ndarray:
     """``R_hg = C_hg/√(C_hh C_gg)``.
 
@@ -70,6 +90,22 @@ def correlation(covariance: ArrayLike) -> np.ndarray:
         raise InputError("covariance", float(variance.min()), "every head's variance > 0")
     scale = np.sqrt(variance)
     return covariance / (scale[..., :, None] * scale[..., None, :])
+
+
+def normalised_errors(products: ArrayLike) -> np.ndarray:
+    """``M_hg/(tr M/H)``: the heads' errors relative to their mean squared error; its trace is H.
+
+    Args:
+        products: M_hg = E (f̂_h − m)(f̂_g − m), bias products and covariances, shape (…, H, H).
+
+    Raises:
+        InputError: no head has an error.
+    """
+    products = np.asarray(products, float)
+    mean = np.trace(products, axis1=-2, axis2=-1) / products.shape[-1]
+    if not (mean > 0).all():
+        raise InputError("products", float(mean.min()), "a mean squared error > 0")
+    return products / mean[..., None, None]
 
 
 def geometric_gram(frames: ArrayLike) -> np.ndarray:
@@ -128,8 +164,9 @@ def _checked(correlation: ArrayLike) -> np.ndarray:
     r = np.asarray(correlation, float)
     if r.ndim < 2 or r.shape[-1] != r.shape[-2] or r.shape[-1] < 2:
         raise InputError("correlation", r.shape, "shape (…, H, H), H >= 2")
-    if not np.isfinite(r).all() or np.abs(np.diagonal(r, axis1=-2, axis2=-1) - 1).max() > 1e-8:
-        raise InputError("correlation", "a diagonal other than 1", "finite, with unit diagonal")
+    trace = np.trace(r, axis1=-2, axis2=-1)
+    if not np.isfinite(r).all() or np.abs(trace / r.shape[-1] - 1).max() > 1e-8:
+        raise InputError("correlation", "another trace than H", "finite, with trace H")
     if np.abs(r - np.swapaxes(r, -1, -2)).max() > 1e-8:
         raise InputError("correlation", "an asymmetric matrix", "symmetric")
     return r
@@ -140,6 +177,8 @@ DEFINITIONS: dict[str, Callable[[ArrayLike], np.ndarray]] = {
     "top": top_index,
     "entropy": entropy_index,
     "participation": participation_index,
+    "inverse": inverse_index,
+    "determinant": determinant_index,
 }
 """Every definition: name to ``R (…, H, H) -> HDI (…)``."""
 
@@ -150,7 +189,7 @@ VERSIONS = ("noise", "signal", "total", "geometric")
 def indices(
     signal: ArrayLike, noise: ArrayLike, gram: ArrayLike | None = None
 ) -> dict[tuple[str, str], np.ndarray]:
-    """All sixteen candidates, as far as they exist: (definition, version) to HDI (…).
+    """Every candidate that exists, ``errors`` apart: (definition, version) to HDI (…).
 
     Arguments and errors are those of :func:`versions`.
     """

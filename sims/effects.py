@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sims.estimates import mean_and_error
+from sims.estimates import mean_and_error, skewness
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,7 @@ class Effect:
         batches: B behind the estimate; ``inf`` for an effect that is not sampled.
         points: names of the grid points whose batches it rests on: those that need more of them if
             the claim is open. Empty where more batches do not help.
+        skewness: of the estimate, that of its batches over √B.
         bound: ≥ 0, how far off the estimate may be for reasons that are not random, such as
             quadrature; the same in every batch.
         condition: ≥ 1, how many times the computation enlarges rounding (of identities).
@@ -44,6 +45,7 @@ class Effect:
     error: float = 0.0
     batches: float = np.inf
     points: tuple[str, ...] = ()
+    skewness: float = 0.0
     bound: float = 0.0
     condition: float = 1.0
     x: float | None = None
@@ -55,12 +57,12 @@ class Effect:
     at: Mapping[str, float | str] = field(default_factory=dict)
 
     def scaled(self, factor: float) -> "Effect":
-        """The effect in another unit: value, error, bound and batch values times a factor."""
+        """The effect in another unit: all that has one times a factor, which may be negative."""
         values = None if self.values is None else self.values * factor
         size = abs(factor)
         return replace(
             self, value=self.value * factor, error=self.error * size, bound=self.bound * size,
-            values=values,
+            values=values, skewness=self.skewness * float(np.sign(factor)),
         )  # fmt: skip
 
 
@@ -89,8 +91,8 @@ def of_batches(
     """
     value, error = mean_and_error(values)
     return Effect(
-        label, value, error, len(values), names(points), bound, x=x, values=values,
-        replicates=replicates, unit=unit, at=at or {},
+        label, value, error, len(values), names(points), float(skewness(values)), bound, x=x,
+        values=values, replicates=replicates, unit=unit, at=at or {},
     )  # fmt: skip
 
 

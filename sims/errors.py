@@ -1,14 +1,32 @@
 """The one error that users of the suite cause and can mend."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class InputError(ValueError):
     """Input that cannot be used: one line naming the field, the value and what is allowed.
 
-    The command line prints it as it is, without a traceback, and exits with code 2.
+    The command line prints it as it is, without a traceback, and exits with code 2. Whatever the
+    three hold (line breaks, control characters), the message is one line that can be printed.
     """
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
-        shown = " ".join(repr(value).split())
+        shown, where = one_line(repr(value)), one_line(field)
         shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        super().__init__(f"{field}: got {shown}; allowed: {allowed}")
+        where = where if len(where) <= 300 else f"{where[:120]}...{where[-177:]}"
+        super().__init__(f"{where}: got {shown}; allowed: {one_line(allowed)}")
+
+
+def one_line(text: str) -> str:
+    """The text on one line: white space as single blanks, what cannot be printed as escapes."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
+def one_of(names: Iterable[object], value: object) -> str:
+    """The names allowed, for an :class:`InputError`, and which of them may have been meant."""
+    known = [str(name) for name in names]
+    near = get_close_matches(str(value)[:100], known, 1)
+    return ", ".join(known) + (f" (did you mean {near[0]}?)" if near else "")

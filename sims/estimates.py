@@ -19,9 +19,28 @@ def mcse(values: np.ndarray) -> np.ndarray:
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
+def not_finite(values: np.ndarray) -> int:
+    """How many values of batches (B, …) are NaN or infinite, entries that do not exist apart.
+
+    An entry does not exist if it is NaN in every batch, beside others that are not.
+    """
+    bad, absent = ~np.isfinite(values), np.isnan(values).all(axis=0)
+    return int(bad.sum() if absent.all() else bad[:, ~absent].sum())
+
+
 def mean_and_error(values: np.ndarray) -> tuple[float, float]:
     """Mean of iid batches (B,) and its MCSE."""
     return float(values.mean()), float(mcse(values))
+
+
+def skewness(values: np.ndarray) -> np.ndarray:
+    """Skewness ``g₁/√B`` of the mean of iid batches (B, …), g₁ = m₃/m₂^{3/2} that of the batches.
+
+    0 where they do not vary.
+    """
+    gaps = values - values.mean(axis=0)
+    spread = (gaps**2).mean(axis=0) ** 1.5 * np.sqrt(len(values))
+    return np.asarray((gaps**3).mean(axis=0) / np.where(spread > 0, spread, np.inf))
 
 
 def covariance_of_means(values: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_count, check_non_negative, check_positive
+from sims.errors import InputError
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
 FEATURES = 8
@@ -243,10 +244,17 @@ class Course:
                 angle, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps, tasks, rate).
             stream: a key of :data:`STREAMS`.
             variant: a key of ``variants``.
+
+        Raises:
+            InputError: a setting is not there, or is no mapping where one is needed.
         """
-        common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
-        own = settings["variants"][variant]
-        return cls(stream=stream, **common, **settings["heads"], **settings["learning"], **own)
+        try:
+            common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
+            own = settings["variants"][variant]
+            return cls(stream=stream, **common, **settings["heads"], **settings["learning"], **own)
+        except (KeyError, TypeError) as error:
+            got = f"{type(error).__name__}: {error}"
+            raise InputError("settings", got, "those of Course.of") from error
 
 
 class Run(NamedTuple):

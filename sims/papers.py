@@ -10,8 +10,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from sims.errors import InputError
-from sims.validation import Strict, parse, read_yaml
+from sims.documents import read_yaml
+from sims.errors import InputError, one_of
+from sims.validation import Strict, parse
 
 PAPERS = Path("papers")
 """The folder of the papers' files, in the working directory."""
@@ -74,7 +75,7 @@ def paper_of(id: str) -> Paper:
     """
     path = PAPERS / f"{id}.yaml"
     if not path.is_file():
-        known = ", ".join(sorted(file.stem for file in PAPERS.glob("*.yaml")))
+        known = one_of(sorted(file.stem for file in PAPERS.glob("*.yaml")), id)
         raise InputError("paper", id, known or f"a paper with a file {path}")
     return _load(path)
 
@@ -87,7 +88,7 @@ def claim_of(paper: Paper, id: str) -> OwnClaim:
     """
     claims = {claim.id: claim for claim in (*paper.claims, *paper.ours)}
     if id not in claims:
-        raise InputError(f"claim of {paper.arxiv}", id, ", ".join(claims))
+        raise InputError(f"claim of {paper.arxiv}", id, one_of(claims, id))
     return claims[id]
 
 

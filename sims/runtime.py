@@ -5,8 +5,10 @@ Importing :mod:`sims.problem` applies it, so every entry point computes alike.
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 import jax
@@ -26,9 +28,18 @@ def host_devices() -> int:
             if hasattr(os, "sched_getaffinity")
             else os.cpu_count() or 1
         )
-    if not text.isdigit() or int(text) < 1:
-        raise InputError("SIMS_HOST_DEVICES", text, "a positive integer")
+    if not re.fullmatch("[1-9][0-9]{0,3}", text):
+        raise InputError("SIMS_HOST_DEVICES", text, "a whole number, 1 to 9999")
     return int(text)
+
+
+def memory() -> int:
+    """Bytes of memory that this process may use: the machine's, or its control group's if less."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):
+            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
+    return min(limits)
 
 
 def configure() -> None:
@@ -47,6 +58,24 @@ def configure() -> None:
     # A host program may have started JAX already; the engine then uses the devices it finds.
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", host_devices())
+
+
+def lost_digits(platform: str) -> list[str]:
+    """What makes arithmetic coarser than it is asked for, as phrases; nothing as configured.
+
+    Args:
+        platform: of the device, such as ``cpu``.
+    """
+    wide, products = (
+        getattr(jax.config, name, None)
+        for name in ("jax_enable_x64", "jax_default_matmul_precision")
+    )
+    found = [] if wide else ["64-bit arithmetic is off (jax_enable_x64)"]
+    if platform != "cpu" and products not in ("highest", "float32"):
+        found.append(
+            f"float32 products may be rounded to TF32 (jax_default_matmul_precision: {products})"
+        )
+    return found
 
 
 def in_threads(function: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:

@@ -1,118 +1,113 @@
 """Validation of what users write: strict models, and errors of one line."""
 
+import json
 import re
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 class Strict(BaseModel):
-    """A model that refuses unknown keys and does not change types behind the user's back."""
+    """A model that refuses unknown keys and what is not finite, and leaves types as they are."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def parse(model: type[Model], data: object, where: str) -> Model:
+def parse(model: type[Model], data: object, where: str, of_json: bool = False) -> Model:
     """Validate data against a model.
+
+    Args:
+        model: what the data should be.
+        data: as read from a file.
+        where: the file, for the error line.
+        of_json: whether the file was JSON, whose lists may stand for tuples, and mappings for
+            dataclasses.
 
     Raises:
         InputError: one line with the field's path, its value and what is allowed.
     """
     try:
+        if of_json:
+            return model.model_validate_json(json.dumps(data))
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ": ".join(filter(None, (where, _path(data, first["loc"]))))
-        if first["type"] == "extra_forbidden":
-            raise InputError(field, first["loc"][-1], _known_keys(model, first["loc"])) from None
-        if first["type"] == "missing":
-            raise InputError(field, "nothing", "a value (it is required)") from None
-        if first["type"] == "union_tag_invalid":
-            context = first["ctx"]
-            raise InputError(f"{field}.kind", context["tag"], context["expected_tags"]) from None
-        if first["type"] == "union_tag_not_found":
-            raise InputError(f"{field}.kind", "nothing", "a value (it is required)") from None
-        if first["type"] in ("model_type", "model_attributes_type", "dict_type"):
-            raise InputError(field, first["input"], "a mapping of keys to values") from None
-        allowed = first["msg"].removeprefix("Input should be ")
-        raise InputError(field, first["input"], allowed[0].lower() + allowed[1:]) from None
+        errors = error.errors()
+        # A key that is misspelt is missing too: the line is to show it as it was written.
+        ranks = {"extra_forbidden": 0, "value_error": 1}
+        worst = min(errors, key=lambda e: ranks.get(e["type"], 2))
+        raise _line(model, data, worst, where) from None
 
 
-def _path(data: Any, location: tuple[Any, ...]) -> str:
+def _line(model: type[Model], data: object, first: Mapping[str, Any], where: str) -> InputError:
+    """The error of one line for an error of pydantic's."""
+    kind, location, given = first["type"], first["loc"], first["input"]
+    context = first.get("ctx", {})
+    field = ": ".join(filter(None, (where, _path(data, location, kind == "missing"))))
+    if kind == "value_error" and isinstance(context["error"], InputError):
+        inner = context["error"]
+        return InputError(f"{field}: {inner.field}", inner.value, inner.allowed)
+    if kind == "extra_forbidden":
+        return InputError(field, location[-1], _known_keys(model, location))
+    if kind == "missing":
+        return InputError(field, "nothing", "a value (it is required)")
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        names = re.findall(r"'(\w+)'", context.get("expected_tags", ""))
+        if kind == "union_tag_invalid":
+            return InputError(f"{field}.kind", context["tag"], one_of(names, context["tag"]))
+        return InputError(f"{field}.kind", "nothing", "a value (it is required)")
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return InputError(field, given, "a mapping of keys to values")
+    if kind == "literal_error":
+        names = re.findall(r"'([^']*)'", context["expected"])
+        return InputError(field, given, one_of(names, given))
+    allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return InputError(field, given, allowed[0].lower() + allowed[1:])
+
+
+def _path(data: Any, location: tuple[Any, ...], missing: bool) -> str:
     """The dotted path of an error, without the names of union members that pydantic puts in."""
     parts = []
-    for part in location[:-1]:
+    for part in location[: -1 if missing else None]:
         inside = isinstance(data, dict) and part in data
         if inside or (isinstance(data, list) and isinstance(part, int)):
             data = data[part]
             parts.append(part)
-    last = location[-1:]
-    if isinstance(data, dict | list):
-        parts.extend(last)
-    return ".".join(map(str, parts))
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML 1.2's numbers: PyYAML follows 1.1, where ``1e-3`` and ``1.5e3`` are text."""
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"),
-    list("-+.0123456789"),
-)
-
-
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """A YAML mapping from a file, or InputError in one line."""
-    try:
-        data = yaml.load(Path(path).read_text(encoding="utf-8"), Loader=_Loader)
-    except OSError as error:
-        raise InputError(
-            str(path), error.strerror or "unreadable", "a readable YAML file"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1}" if mark else "its text"
-        raise InputError(str(path), f"a mistake at {place}", "valid YAML in UTF-8") from None
-    if not isinstance(data, dict):
-        raise InputError(str(path), type(data).__name__, "a mapping of keys to values")
-    return data
+    return ".".join(map(str, (*parts, *(location[-1:] if missing else ()))))
 
 
 def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> str:
     """The keys allowed where an unknown one stood, for the error line."""
     schema = model.model_json_schema()
-    node: Any = schema
+    nodes = list(_options(schema, schema))
     for part in location[:-1]:
-        node = _resolve(schema, node)
-        options = node.get("oneOf") or node.get("anyOf") or []
-        for option in (_resolve(schema, o) for o in options):
-            mapping = option.get("discriminator", {}).get("mapping", {})
-            if part in mapping:
-                option = {"$ref": mapping[part]}
-            if (
-                option.get("properties", {}).get("kind", {}).get("const") == part
-                or "$ref" in option
-            ):
-                node = option
-                break
-            if part in option.get("properties", {}):
-                node = option["properties"][part]
-                break
-        else:
-            node = node.get("properties", {}).get(part, node)
-    keys = _resolve(schema, node).get("properties", {})
-    return ", ".join(sorted(keys)) if keys else "no such key (see `sims schema`)"
+        inner = [found for node in nodes if (found := _inside(node, part)) is not None]
+        nodes = [option for node in inner or nodes for option in _options(schema, node)]
+    keys = {key for node in nodes for key in node.get("properties", {})}
+    return one_of(sorted(keys), location[-1]) or "no such key (see `sims schema`)"
 
 
-def _resolve(schema: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+def _inside(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
+    """What a schema has at a key, at a place in a list, or for the union's member of that name."""
+    if isinstance(part, int):
+        return node.get("items")
+    properties = node.get("properties", {})
+    if properties.get("kind", {}).get("const") == part or node.get("title") == part:
+        return node
+    every = node.get("additionalProperties")
+    return properties.get(part) or (every if isinstance(every, dict) else None)
+
+
+def _options(schema: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A schema's node, or the alternatives that it stands for, without references."""
     while "$ref" in node:
         node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
-    return node
+    alternatives = node.get("oneOf") or node.get("anyOf")
+    for option in alternatives or ():
+        yield from _options(schema, option)
+    if not alternatives:
+        yield node

@@ -1,6 +1,7 @@
 """Shared by all tests: JAX is set up before any test module makes an array."""
 
 import os
+import re
 
 # Compilation is most of the suite's time, and no test asks for speed. Set it to 0 to test code as
 # optimised as in a run.
@@ -21,16 +22,18 @@ import tests.shapes  # noqa: F401
 install_import_hook("sims", "tests.shapes.checked")
 
 import sims.problem  # noqa: E402, F401
+from tests.pipeline import copy  # noqa: E402, F401
 from tests.sequential import sequential_test  # noqa: E402
 
 
 def pytest_collection_modifyitems(config, items):
-    """Slow tests run only where ``-m`` asks for them, so that ``-m theory`` stays short."""
-    if "slow" in config.option.markexpr or any("::" in a for a in config.args):
+    """Long tests run only where ``-m`` asks for them, so that ``-m theory`` stays short."""
+    if any("::" in a for a in config.args):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
+    names = {"slow", "faults"} - set(re.findall(r"\w+", config.option.markexpr))
+    long = [item for item in items if names & {mark.name for mark in item.iter_markers()}]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """The audit at a small size: it has to catch what is planted, and to be able to fail itself."""
 
 import json
+import sys
 from argparse import Namespace
 
 import numpy as np
 import pytest
 
-from sims.audit import MUTATIONS, Mutation, calibrate, plant, planting
+from sims.audit import MUTATIONS, Mutation, calibrate, plant, planting, tails
 from sims.audit import alarms as alarm_module
 from sims.audit.alarms import alarms
 from sims.audit.coverage import CORRELATION, coverage
@@ -14,6 +15,9 @@ from sims.audit.mutations import RIGHT
 from sims.audit.runs import looks
 from sims.cli import audit as command
 from sims.judgement.intervals import fixed_half_width
+from sims.study.ledger import claims_by_paper
+
+tails_module = sys.modules["sims.audit.tails"]
 
 SIZES = {"replicates": 64, "batches": 256, "costly": True}
 FEW = ("label noise counted twice", "1/H for 1 − 1/H", "missing signal covariance", "σ for σ²",
@@ -38,7 +42,7 @@ def test_every_falsehood_is_refuted_and_nothing_else():
 @pytest.fixture(scope="module")
 def few():
     chosen = [m for m in (*RIGHT, *MUTATIONS) if m.what in FEW or m is RIGHT[0]]
-    return [planting._row(m, {"replicates": 64, "batches": 32}) for m in chosen]
+    return [planting._row(m, {"replicates": 32, "batches": 64}) for m in chosen]
 
 
 def test_some_falsehoods_are_refuted_and_nothing_else(few):
@@ -50,14 +54,14 @@ def test_some_falsehoods_are_refuted_and_nothing_else(few):
 def test_a_falsehood_within_the_margin_is_not_expected_to_be_refuted():
     right = planting.scalars(planting.truth())
     slight = Mutation("0.1 %", "theory", "terms", lambda: {k: 1.001 * v for k, v in right.items()})
-    row = planting._row(slight, {"replicates": 64, "batches": 32})
+    row = planting._row(slight, {"replicates": 32, "batches": 64})
     assert row["expected"] is None
     assert row["verdict"] != "refuted"
     assert row["effect"] == pytest.approx(0.05, rel=0.01)
 
 
 def test_calibration():
-    found = calibrate({"runs": 60, "batches": 16, "replicates": 64, "own": False})
+    found = calibrate({"runs": 60, "batches": 64, "replicates": 16, "own": False})
     assert all(row["holds"] for rows in found.values() for row in rows)
     kinds = {"equivalence", "equivalence, t", "equivalence with a bias", "bound", "bound, t",
              "ordering", "rate", "remainder", "near-optimum, t", "12 claims, t (Holm)"}  # fmt: skip
@@ -78,7 +82,7 @@ def test_too_narrow_intervals_are_noticed(monkeypatch):
     )
     rng = np.random.default_rng(0)
     names = ("mse", "noise_variance", "cross_noise_covariance")
-    real = {name: 1 + 0.1 * rng.normal(size=(200, 32)) for name in names}
+    real = {name: 1 + 0.1 * rng.normal(size=(200, 256)) for name in names}
     rows = coverage(real, dict.fromkeys(names, 1.0))
     watched = [row for row in rows if row["interval"].startswith(("confidence", "set of"))]
     assert {row["of"] for row in watched} >= {"mse", CORRELATION, "equal candidates"}
@@ -94,7 +98,7 @@ def test_hasty_verdicts_are_noticed(monkeypatch):
         "sims.judgement.settle.fixed_half_width", lambda error, freedom, alpha: 0.5 * error
     )
     monkeypatch.setattr("sims.audit.alarms.adjust", lambda rows: rows)
-    real = 1 + 0.02 * np.random.default_rng(1).normal(size=(60, 16, 4))
+    real = 1 + 0.02 * np.random.default_rng(1).normal(size=(60, 128, 4))
     by_kind = {}
     for row in alarms(real):
         by_kind.setdefault(row["claim"], []).append(row["holds"])
@@ -108,14 +112,28 @@ def test_holm_is_needed(monkeypatch):
         alarm_module, "_cases", lambda real: [c for c in every(real) if "Holm" in c.kind]
     )
     monkeypatch.setattr(alarm_module, "adjust", lambda rows: rows)
-    rows = alarms(1 + 0.02 * np.random.default_rng(2).normal(size=(200, 8, 4)))
+    rows = alarms(1 + 0.02 * np.random.default_rng(2).normal(size=(200, 64, 4)))
     assert len(rows) == 2
     assert not any(row["holds"] for row in rows)
 
 
+def test_tails_hold_and_those_of_uncorrected_intervals_do_not(monkeypatch):
+    """At a ledger's level t of 64 batches of skewness 2 misses eight times too often."""
+    assert all(row["holds"] for row in tails(20_000))
+    monkeypatch.setattr(tails_module, "skewed_half_width", lambda half, error, skewness: half)
+    bare = {(row["interval"], row["of"]): row["holds"] for row in tails(20_000)}
+    assert bare["t, 64 batches", "normal"]
+    assert not bare["t, 64 batches", "gamma, skewness 2"]
+
+
+def test_the_tails_are_at_the_level_of_this_ledger():
+    (rows,) = claims_by_paper().values()
+    assert 0.7 * tails_module.ROWS <= rows <= 1.3 * tails_module.ROWS
+
+
 def test_looks():
-    assert looks(64) == [8, 16, 32, 64]
-    assert looks(10) == [8, 10]
+    assert looks(256) == [64, 128, 256]
+    assert looks(100) == [64, 100]
 
 
 def test_command_writes_and_prints(tmp_path, monkeypatch, capsys, few):
@@ -123,7 +141,10 @@ def test_command_writes_and_prints(tmp_path, monkeypatch, capsys, few):
                "most": 3, "holds": True}]  # fmt: skip
     coverage = [{"interval": "t", "of": "mse", "covered": 9, "runs": 9, "least": 5, "most": 9,
                  "holds": True}]  # fmt: skip
+    tails = [{"interval": "t", "of": "normal", "missed": 3, "runs": 9, "nominal": 1.0, "most": 2,
+              "holds": False}]  # fmt: skip
     monkeypatch.setattr("sims.audit.plant", lambda sizes: few)
+    monkeypatch.setattr("sims.audit.tails", lambda runs: tails)
     monkeypatch.setattr(
         "sims.audit.calibrate", lambda sizes: {"alarms": alarms, "coverage": coverage}
     )
@@ -131,6 +152,6 @@ def test_command_writes_and_prints(tmp_path, monkeypatch, capsys, few):
     command.audit(Namespace(fidelity="smoke", output=None, json=False))
     said = capsys.readouterr()
     assert "σ for σ²" in said.out
-    assert "1 of 1 coverages within bounds" in said.err
+    assert "1 of 1 coverages and 0 of 1 tails within bounds" in said.err
     written = json.loads((tmp_path / "results" / "smoke" / "audit.json").read_text())
     assert written["planted"] == few

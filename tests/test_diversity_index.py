@@ -9,6 +9,7 @@ from sims.diversity import (
     correlation,
     geometric_gram,
     indices,
+    normalised_errors,
     versions,
 )
 from sims.errors import InputError
@@ -22,6 +23,10 @@ def equicorrelated(heads, c):
 def random_correlation(seed, heads=5):
     root = np.random.default_rng(seed).normal(size=(heads, heads + 2))
     return correlation(root @ root.T)
+
+
+BOUNDED = {name: index for name, index in DEFINITIONS.items() if name != "inverse"}
+"""The best weights may be negative, so that `inverse` has no upper end."""
 
 
 @pytest.mark.parametrize("index", DEFINITIONS.values(), ids=DEFINITIONS)
@@ -47,12 +52,6 @@ class TestContract:
         values = index(np.stack([equicorrelated(4, c) for c in np.linspace(0, 1, 21)]))
         assert (np.diff(values) < 0).all()
 
-    def test_range_without_negative_correlations(self, index):
-        rng = np.random.default_rng(2)
-        for _ in range(200):
-            root = np.abs(rng.normal(size=(4, rng.integers(1, 8))))
-            assert -1e-9 <= index(correlation(root @ root.T)) <= 1 + 1e-9
-
     def test_leading_axes(self, index):
         stack = np.stack([random_correlation(s) for s in range(6)]).reshape(2, 3, 5, 5)
         one_by_one = [[index(r) for r in row] for row in stack]
@@ -67,6 +66,14 @@ class TestContract:
             index(bad)
 
 
+@pytest.mark.parametrize("index", BOUNDED.values(), ids=BOUNDED)
+def test_range_without_negative_correlations(index):
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        root = np.abs(rng.normal(size=(4, rng.integers(1, 8))))
+        assert -1e-9 <= index(correlation(root @ root.T)) <= 1 + 1e-9
+
+
 @pytest.mark.theory
 def test_closed_forms_of_an_equicorrelated_matrix():
     heads, c = 5, 0.3
@@ -78,6 +85,8 @@ def test_closed_forms_of_an_equicorrelated_matrix():
         "top": 1 - c,
         "entropy": (np.exp(entropy) - 1) / (heads - 1),
         "participation": (1 - c**2) / (1 + (heads - 1) * c**2),
+        "inverse": (heads / (1 + (heads - 1) * c) - 1) / (heads - 1),
+        "determinant": ((1 + (heads - 1) * c) * (1 - c) ** (heads - 1)) ** (1 / heads),
     }
     for name, index in DEFINITIONS.items():
         assert index(r) == pytest.approx(expected[name], rel=1e-12)
@@ -124,10 +133,10 @@ class TestVersions:
     noise = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.5]])
     gram = equicorrelated(3, 0.25)
 
-    def test_sixteen(self):
+    def test_every_definition_of_every_version(self):
         found = indices(self.signal, self.noise, self.gram)
         assert set(found) == {(d, v) for d in DEFINITIONS for v in VERSIONS}
-        assert len(found) == 16
+        assert len(found) == 24
         parts = {
             "noise": correlation(self.noise),
             "signal": correlation(self.signal),
@@ -179,3 +188,49 @@ def test_two_heads_of_equal_variance_have_no_counterexample_under_noise_alone():
     assert (np.diff(r.mean((1, 2))) > 0).all()
     for index in DEFINITIONS.values():
         assert (np.diff(index(r)) < 0).all()
+
+
+def random_errors(seed, heads=4):
+    root = np.random.default_rng(seed).normal(size=(heads, heads + 1))
+    return root @ root.T
+
+
+@pytest.mark.theory
+class TestErrors:
+    """What the matrix of errors says of the ensemble, as docs/theory.md has it."""
+
+    def test_mean_gives_the_error_and_the_bounds_hold(self):
+        for seed in range(20):
+            products = random_errors(seed)
+            heads, mse = len(products), products.mean()
+            mean = np.trace(products) / heads
+            index = {name: of(normalised_errors(products)) for name, of in DEFINITIONS.items()}
+            assert mse == pytest.approx(mean * (1 - (1 - 1 / heads) * index["mean"]), rel=1e-12)
+            assert mse <= mean * (1 - (1 - 1 / heads) * index["top"])
+            assert mse >= mean / (1 + (heads - 1) * index["inverse"])
+
+    def test_the_numerator_is_the_spread_of_outputs(self):
+        rng = np.random.default_rng(3)
+        outputs, truth = rng.normal(size=(500, 4)), rng.normal(size=500)
+        gaps = outputs - truth[:, None]
+        products = gaps.T @ gaps / 500
+        index = DEFINITIONS["mean"](normalised_errors(products))
+        spread = ((outputs - outputs.mean(1, keepdims=True)) ** 2).sum(1).mean()
+        assert 3 * np.trace(products) / 4 * index == pytest.approx(spread, rel=1e-10)
+
+    def test_equal_row_sums_make_top_and_inverse_exact_and_no_other(self):
+        """Two pairs at 0.35 against all pairs at 0.1: the first has the larger error."""
+        pairs = np.kron(np.eye(2), equicorrelated(2, 0.35))
+        even = equicorrelated(4, 0.1)
+        for r in (pairs, even):
+            assert r.mean() == pytest.approx(1 - 0.75 * DEFINITIONS["top"](r), rel=1e-12)
+            assert r.mean() == pytest.approx(1 / (1 + 3 * DEFINITIONS["inverse"](r)), rel=1e-12)
+        # The smaller error goes with the smaller entropy.
+        lesser = np.kron(np.eye(2), equicorrelated(2, 0.29))
+        assert lesser.mean() < even.mean()
+        for name in ("entropy", "participation", "determinant"):
+            assert DEFINITIONS[name](lesser) < DEFINITIONS[name](even)
+
+    def test_no_error_is_refused(self):
+        with pytest.raises(InputError, match="mean squared error > 0"):
+            normalised_errors(np.zeros((2, 2)))

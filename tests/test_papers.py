@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sims.documents import read_yaml
 from sims.errors import InputError
 from sims.papers import MAIN, PAPERS, PaperClaim, claim_of, paper_of, papers
 from sims.study.code import FIDELITIES
 from sims.study.experiment import EXPERIMENTS, load_experiment
 from sims.study.schema import ExperimentSpec
-from sims.validation import parse, read_yaml
+from sims.validation import parse
 
 OTHER = "2601.22766"
 PAPER = {
@@ -25,6 +26,8 @@ CLAIM = {
     "statement": "S.",
     "margin": 0.1,
     "formula": "none",
+    "kind": "simulation",
+    "over": ["seeds"],
     "test": "bound",
     "effects": "e",
 }

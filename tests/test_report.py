@@ -1,7 +1,6 @@
 """Captions, numbers for people, and formulas."""
 
 import hashlib
-import json
 from dataclasses import replace
 from html import unescape
 
@@ -10,8 +9,9 @@ import xarray as xr
 
 from sims import formulas
 from sims.errors import InputError
-from sims.judgement import Verdict, write_verdicts
-from sims.judgement.grouping import by_paper
+from sims.files import write, write_json
+from sims.judgement import VERDICTS, Verdict, write_verdicts
+from sims.judgement.grouping import by_kind, by_paper
 from sims.papers import MAIN, PaperClaim, papers
 from sims.report import page, render_caption, write_overview
 from sims.report.seeds import other_seeds
@@ -60,22 +60,24 @@ def test_formulas_are_found_by_anchor(tmp_path, monkeypatch):
 
 def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
     (tmp_path / "ledger.json").write_text("[1]")
-    row = {"claim": "c", "first": "supported", "turned": False}
+    row = {
+        "claim": "c", "experiment": "e", "regime": "r", "first": "supported", "turned": False,
+    }  # fmt: skip
     found = {
         "ledger": hashlib.sha256(b"[1]").hexdigest(), "judged": 40, "turned": 0, "inconclusive": 3,
         "rows": [row | {"verdicts": {"supported": 20}},
                  row | {"verdicts": {"supported": 17, "inconclusive": 3}}],
     }  # fmt: skip
-    assert other_seeds(tmp_path, 5) is None
-    (tmp_path / "seeds.json").write_text(json.dumps(found))
-    sentence, rows = other_seeds(tmp_path, 5)
+    assert other_seeds(tmp_path, "smoke", 5) is None
+    write_json(found, tmp_path / "seeds.json", "seeds.json of smoke")
+    sentence, rows = other_seeds(tmp_path, "smoke", 5)
     assert sentence == (
-        "Judged again with 20 other seeds each: 2 of 5 verdicts, 40 times in all; 0 turned between "
-        "supported and refuted, 3 times one was inconclusive"
+        "Judged again with 20 other seeds each: 2 of 5 tested verdicts, 40 times in all; 0 turned "
+        "between supported and refuted, 3 times one was inconclusive"
     )
     assert rows == found["rows"][1:]
     (tmp_path / "ledger.json").write_text("[2]")
-    assert other_seeds(tmp_path, 5) is None
+    assert other_seeds(tmp_path, "smoke", 5) is None
 
 
 OTHER = "2601.22766"
@@ -106,12 +108,18 @@ def test_verdicts_are_grouped_by_paper():
 
 
 def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
-    ledger = [VERDICT, replace(VERDICT, claim="rates", edited=True), replace(VERDICT, paper=OTHER)]
-    write_verdicts(ledger, tmp_path / "ledger.json")
+    ledger = [
+        replace(VERDICT, kind="both roads", over=["queries", "seeds"]),
+        replace(VERDICT, claim="rates", edited=True, kind="program", over=[]),
+        replace(VERDICT, paper=OTHER, kind="theory", verdict="inconclusive"),
+    ]
+    write_verdicts(ledger, tmp_path / "ledger.json", "ledger.json of smoke")
     monkeypatch.setattr("sims.report.overview.experiments", list)
     write_overview(tmp_path, "smoke", tmp_path / "README.md")
     overview = (tmp_path / "README.md").read_text(encoding="utf-8")
-    main, other = overview.split("## Claims of arXiv ")[1:]
+    head, main, other = overview.split("## Claims of arXiv ")
+    assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 0 | 0 |" in head
+    assert "| both roads over queries, seeds | supported |" in main
     paper = papers()[MAIN]
     assert main.startswith(f"{MAIN}\n")
     assert paper.title in main
@@ -124,7 +132,7 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
 
     text = environment(html=True).get_template("page.html.j2").render(
         fidelity="smoke", entries=[], ledger=ledger, papers=by_paper(ledger, papers()),
-        counts={"supported": 3}, formulas={}, audit=None, seeds=None,
+        kinds=by_kind(ledger), verdicts=VERDICTS, formulas={}, audit=None, seeds=None,
     )  # fmt: skip
     first, second = text.split('<section aria-labelledby="arxiv-')[1:]
     assert first.index(">angles<") < first.index("Our own claims") < first.index(">rates<")
@@ -136,23 +144,25 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     assert f"The paper (abstract): {angles.statement}" in first
     assert angles.reconstruction in unescape(first)
     assert "13 of 15 claims of papers not covered" in text
+    assert "both roads: 1 supported; theory: 1 inconclusive; program: 1 supported" in text
+    assert "<dd>both roads over queries, seeds</dd>" in first
 
 
 def test_page_shows_an_experiment_with_its_design(tmp_path, monkeypatch):
     """Title, design, caption without its HTML, provenance without the experiment file."""
     home = tmp_path / "decomposition"
     home.mkdir()
-    (home / "caption.md").write_text("**Seen** <script>x</script>")
-    (home / "figure.png").write_bytes(b"png")
+    whose = "decomposition at smoke"
+    write("**Seen** <script>x</script>", home / "caption.md", f"caption.md of {whose}")
+    write(b"png", home / "figure.png", f"figure.png of {whose}")
     origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
-    monkeypatch.setattr(page, "provenance", lambda _: origin)
-    write_verdicts([], tmp_path / "ledger.json")
+    monkeypatch.setattr(page, "provenance", lambda *_: origin)
+    row = replace(VERDICT, claim="decomposition", experiment="decomposition")
+    write_verdicts([row], tmp_path / "ledger.json", "ledger.json of smoke")
     monkeypatch.setattr(page, "experiments", list)
     with pytest.raises(InputError, match="nothing to report"):
         page.write_report(tmp_path, "smoke", tmp_path / "report.html")
     monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
-    row = replace(VERDICT, claim="decomposition", experiment="decomposition")
-    write_verdicts([row], tmp_path / "ledger.json")
     page.write_report(tmp_path, "smoke", tmp_path / "report.html", linked=True)
     text = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
     spec = load_experiment("decomposition").spec

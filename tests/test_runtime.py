@@ -1,10 +1,11 @@
-"""Independent work in threads."""
+"""Independent work in threads, and arithmetic that is coarser than asked for."""
 
 import time
 
+import jax
 import pytest
 
-from sims.runtime import in_threads
+from sims.runtime import in_threads, lost_digits
 
 
 def test_results_keep_their_order():
@@ -24,3 +25,12 @@ def test_an_exception_stops_what_has_not_begun(monkeypatch):
     with pytest.raises(ValueError, match="one"):
         in_threads(work, range(200))
     assert len(seen) < 200
+
+
+def test_lost_digits_are_named():
+    assert lost_digits("cpu") == lost_digits("gpu") == []
+    with jax.default_matmul_precision("tensorfloat32"):
+        assert lost_digits("cpu") == []
+        assert "TF32" in lost_digits("gpu")[0]
+    with jax.enable_x64(False):
+        assert "64-bit arithmetic is off" in lost_digits("cpu")[0]

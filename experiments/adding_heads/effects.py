@@ -1,5 +1,6 @@
 """Error against the number of heads: D growing or fixed, heads aligned or diverse."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -51,14 +52,10 @@ class Errors:
         """Ensembles of budget :data:`BUDGET`, by H."""
         return sorted(e for e in self.point if e[0] * e[1] == BUDGET and e.correlation == kind)
 
-    def predicted(self, ensemble: Ensemble, order: str = "first", end: str = "") -> float:
-        """The error by theory of that order; with ``end="_error"`` the bound on its own error."""
-        theory = self.results.prediction(self.point[ensemble], order)
-        return float(_error(theory, ensemble.heads, end))
-
-    def exact(self) -> list[Ensemble]:
-        """Ensembles that exact theory covers."""
-        return [e for e, name in self.point.items() if "exact" in self.results.orders(name)]
+    def predicted(self, ensemble: Ensemble, parts: tuple[str, ...] = PARTS) -> float:
+        """The error, or the sum of some of its parts, by first-order theory."""
+        theory = self.results.prediction(self.point[ensemble])
+        return float(_error(theory, ensemble.heads, parts))
 
     def drop(self, first: Ensemble, second: Ensemble) -> Effect:
         """1 − second/first of the means, paired over common batches."""
@@ -76,20 +73,20 @@ class Errors:
         a, b, c = common(*(self.batches[e] for e in (first, second, third)))
         return self._effect((a - 2 * b + c) / one, first, second, third)
 
-    def gap(self, ensemble: Ensemble, order: str = "first") -> Effect:
-        """Simulated over predicted error, less 1."""
-        theory = self.predicted(ensemble, order)
-        bound = self.predicted(ensemble, order, "_error") / theory if order == "exact" else 0.0
-        return self._effect(self.batches[ensemble] / theory - 1, ensemble, bound=bound)
+    def gap(self, ensemble: Ensemble) -> Effect:
+        """Simulated over predicted error, less 1, with the share of variance in the latter."""
+        theory = self.predicted(ensemble)
+        facts = {"variance_share": self.predicted(ensemble, PARTS[1:]) / theory}
+        return replace(self._effect(self.batches[ensemble] / theory - 1, ensemble), at=facts)
 
-    def _effect(self, values: np.ndarray, *of: Ensemble, bound: float = 0.0) -> Effect:
+    def _effect(self, values: np.ndarray, *of: Ensemble) -> Effect:
         label = " to ".join(ensemble.label for ensemble in of)
-        return of_batches(label, values, [self.point[e] for e in of], bound=bound)
+        return of_batches(label, values, [self.point[e] for e in of])
 
 
-def _error(data: xr.Dataset, heads: int, end: str = "") -> np.ndarray:
-    """Mean squared error of the average of the first heads; one a batch."""
-    matrix = np.sum([data[part + end].values for part in PARTS], axis=0)
+def _error(data: xr.Dataset, heads: int, parts: tuple[str, ...] = PARTS) -> np.ndarray:
+    """Mean squared error of the average of the first heads, or parts of it; one a batch."""
+    matrix = np.sum([data[part].values for part in parts], axis=0)
     return np.asarray(matrix[..., :heads, :heads].mean((-2, -1)))
 
 
@@ -103,11 +100,9 @@ def effects(results: Results) -> Families:
         "aligned heads": [errors.same(aligned[0], e) for e in aligned[1:]],
         "doubling": [errors.drop(a, b) for a, b in pairwise(diverse)],
         "gain lost": [errors.gain_lost(*diverse[k : k + 3]) for k in range(len(diverse) - 2)],
-        "few against many": [errors.drop(aligned[-1], diverse[1])],
         "diverse against aligned": [
             errors.drop(e._replace(correlation=ALIGNED), e) for e in split if e.heads > 1
         ],
         "best split": [errors.drop(end, best) for end in (split[0], split[-1])],
         "gap to first order": [errors.gap(e) for e in errors.point],
-        "gap to exact theory": [errors.gap(e, "exact") for e in errors.exact()],
     }

@@ -21,13 +21,11 @@ def numbers(results: Results) -> dict[str, Any]:
     best = min(errors.fixed(DIVERSE), key=lambda e: errors.batches[e].mean())
     return {
         "most": aligned[-1].heads,
-        "few": diverse[1].heads,
         "gained": errors.drop(diverse[0], diverse[-1]).value,
         "first": errors.drop(diverse[0], diverse[1]).value,
         "last": errors.drop(diverse[-2], diverse[-1]).value,
         "best_heads": best.heads,
         "best_width": best.width,
-        "worst_exact": max(abs(errors.gap(e, "exact").value) for e in errors.exact()),
         "least_n_eff": min(float(results.prediction(p)["n_eff"].min()) for p in results.points),
     }
 
@@ -35,7 +33,10 @@ def numbers(results: Results) -> dict[str, Any]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     errors = Errors(results)
-    drawing, axes = figures.panels(1, 2, height=2.9, width=figures.PAGE, sharey=True)
+    drawing, axes = figures.panels(
+        1, 2, height=3.1, sharey=True,
+        title="Only heads that look at different things add something, and less and less",
+    )  # fmt: skip
     growing, fixed = axes[0]
     for ax, of, regime in (
         (growing, errors.growing, "growing D, diverse heads"),
@@ -45,9 +46,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         # One head is one point, drawn once.
         points = table[(table["count"] > 1) | (table["heads"] == KINDS[ALIGNED])]
         figures.curve(
-            ax, points.rename(columns={"simulation": "MSE"}),
-            table.rename(columns={"theory": "MSE"}), "count", "MSE", error="mcse", hue="heads",
-            log="x", verdict=by_regime[regime],
+            ax, points, table, "count", "MSE", hue="heads", log="x", verdict=by_regime[regime],
             labels={"title": "heads", "loc": "upper right"} if ax is fixed else None,
         )  # fmt: skip
         ax.set_xticks([], minor=True)
@@ -59,7 +58,6 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     fixed.set(xlabel="number of heads $H$\nhead width $d_k = 16/H$", ylabel="")
     growing.set_title("budget grows ($d_k$ = 4)")
     fixed.set_title("budget fixed ($D$ = 16)")
-    figures.note(fixed, f"bars ± {figures.BAR:g} MCSE")
     figures.letters(axes.flat)
     return drawing
 

@@ -73,39 +73,29 @@ class Splits:
         one = {"fixed": int(self.theory.attrs["fixed"]), "transformer": last}
         return list(range(last)) if temperature == "tuned" else [one[temperature]]
 
-    def candidates(self, temperature: str, budget: int) -> list[tuple[int, int]]:
-        """Pairs (width, rung)."""
-        widths = [w for w in self.theory["width"].values.tolist() if budget % w == 0]
-        return list(product(widths, self.rungs(temperature)))
+    def candidates(self, case: Case, temperature: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Widths (k,), simulated errors (batch, k) and theory's (k,), a candidate a width and rung.
 
-    def simulated(self, case: Case, chosen: list[tuple[int, int]]) -> np.ndarray:
-        """Errors (batch, candidate)."""
-        at = self.batches.sel(family=case[0], n=case[1], budget=case[2])
-        return np.stack([at.sel(width=w).isel(rung=r).values for w, r in chosen], axis=-1)
-
-    def predicted(self, case: Case, chosen: list[tuple[int, int]]) -> np.ndarray:
-        """Theory's errors (candidate,); infinite where n_eff is too small for it."""
-        at = self.theory.sel(n=case[1])
-        mse = at["mse"].sel(family=case[0], budget=case[2])
-        values = [
-            [float(part.sel(width=w).isel(rung=r)) for part in (mse, at["n_eff"])]
-            for w, r in chosen
-        ]
-        error, n_eff = np.transpose(values)
-        return np.where(n_eff >= self.theory.attrs["least_n_eff"], error, np.inf)
-
-    def choice(self, case: Case, temperature: str) -> tuple[np.ndarray, int, list[int]]:
-        """Errors (batch, candidate), the place of theory's best, and the candidates' widths."""
-        chosen = self.candidates(temperature, case[2])
-        best = int(np.argmin(self.predicted(case, chosen)))
-        return self.simulated(case, chosen), best, [w for w, _ in chosen]
+        Theory's error is infinite where n_eff is too small for it.
+        """
+        family, n, budget = case
+        widths = self.theory["width"].values
+        chosen = {"n": n, "width": widths[budget % widths == 0]}
+        error, of_case = {"family": family, "budget": budget}, {"rung": self.rungs(temperature)}
+        law = self.theory.sel(chosen).isel(of_case)
+        known = law["n_eff"] >= self.theory.attrs["least_n_eff"]
+        predicted = law["mse"].sel(error).where(known, np.inf).transpose("width", "rung").values
+        values = self.batches.sel(chosen | error).isel(of_case).transpose("batch", "width", "rung")
+        own = np.repeat(law["width"].values, predicted.shape[1])
+        return own, values.values.reshape(len(values), -1), predicted.ravel()
 
 
 def choices(splits: Splits, temperature: str) -> list[Effect]:
     """The candidates of every case, theory's best among them."""
     out = []
     for case in splits.cases():
-        values, best, _ = splits.choice(case, temperature)
+        _, values, predicted = splits.candidates(case, temperature)
+        best = int(np.argmin(predicted))
         out.append(Effect(label(case), points=(POINT,), values=values, best=best))
     return out
 
@@ -144,9 +134,10 @@ def simulated_depths(splits: Splits, temperature: str) -> list[Effect]:
     """
     out = []
     for case in splits.cases():
-        values, best, widths = splits.choice(case, temperature)
+        widths, values, predicted = splits.candidates(case, temperature)
+        best = values[:, np.argmin(predicted)]
         for place in np.flatnonzero(np.isin(widths, (min(widths), max(widths)))):
-            gap = ratio(values[:, place], values[:, best]) - 1
+            gap = ratio(values[:, place], best) - 1
             out.append(of_batches(f"{label(case)}, width {widths[place]}", gap, POINT))
     return out
 
@@ -157,21 +148,19 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
     The vertex of the parabola of log MSE on log width through theory's best width and its two
     neighbours, each at theory's best bandwidth, so that both roads answer the same question.
     """
-    chosen = splits.candidates(temperature, case[2])
-    predicted = splits.predicted(case, chosen)
-    best: dict[int, int] = {}
-    for place in np.argsort(-predicted)[np.isinf(predicted).sum() :]:
-        best[chosen[place][0]] = int(place)
-    widths, rows = np.transpose(sorted(best.items()))
+    every, values, predicted = splits.candidates(case, temperature)
+    # Of each width its best rung: the last of those that come with ever smaller errors.
+    order = np.argsort(-predicted)[np.isinf(predicted).sum() :]
+    widths, rows = np.transpose(sorted(dict(zip(every[order], order, strict=True)).items()))
     middle = np.clip(np.argmin(predicted[rows]), 1, len(rows) - 2)
     near = slice(middle - 1, middle + 2)
-    x, values = np.log(widths[near]), splits.simulated(case, chosen)[:, rows[near]]
+    x = np.log(widths[near])
 
     def lowest(mse: np.ndarray) -> np.ndarray:
         bend, slope, _ = np.polyfit(x, np.log(mse).T, 2)
         return np.asarray(np.exp(-slope / (2 * bend)))
 
-    simulated = jackknife({"mse": values}, lambda means: lowest(means["mse"]))
+    simulated = jackknife({"mse": values[:, rows[near]]}, lambda means: lowest(means["mse"]))
     return simulated, float(lowest(predicted[rows[near]]))
 
 

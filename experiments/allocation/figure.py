@@ -1,160 +1,102 @@
-"""Errors of the splits, surfaces over n, d_k*(n) and H*(D)."""
+"""Error of every split, the valley of the best ones over n, d_k*(n) and H*(D)."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
+import pandas as pd
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mcse, mean_and_error
+from sims.estimates import mean_and_error
 from sims.judgement import Verdict, optimal_set
 from sims.study.results import Results
 
 from .effects import BUDGET, Splits, growth, vertex
 
-NAMES = {
+REGIMES = {
     "fixed": "fixed temperature",
     "transformer": "Transformer's temperature",
     "tuned": "re-tuned bandwidth",
 }
-COLORS = dict(zip(NAMES, figures.PALETTE, strict=False))
-SHAPES = dict(zip(NAMES, figures.MARKERS, strict=False))
-SURFACES = (("fixed", "smooth", BUDGET), ("tuned", "smooth", BUDGET), ("fixed", "rough", 512))
-"""Temperature, targets and budget of the surfaces drawn."""
+"""Temperature to the regime of its claims."""
 
 
 def numbers(results: Results) -> dict[str, Any]:
     """Numbers that the caption quotes."""
     splits = Splits(results)
-    theory = splits.theory.sel(family="smooth")
-    optimum = theory["optimum"].sel(dense_budget=BUDGET)
-    fixed = theory["surface"].sel(temperature="fixed", dense_budget=BUDGET)
-    early = round(float(optimum.sel(temperature="fixed").sel(dense_n=1e4, method="nearest")))
-    late, n = fixed.sel(dense_n=1e8, method="nearest"), optimum["dense_n"].values
-    flat = float(late.sel(dense_width=early) / late.min() - 1)
-    quoted: dict[str, Any] = {"flat": flat, "sizes": splits.theory["n"].values.tolist()}
+    optimum = splits.theory["optimum"].sel(family="smooth", dense_budget=BUDGET)
     grown = growth(splits)
-    for name in NAMES:
-        width = optimum.sel(temperature=name).values
+    choices = [splits.candidates(case, name)[1:] for name in REGIMES for case in splits.cases()]
+    quoted: dict[str, Any] = {
+        "cases": len(choices),
+        "inside": sum(
+            bool(optimal_set(values, 0.95)[np.argmin(predicted)]) for values, predicted in choices
+        ),
+    }
+    for name in REGIMES:
         simulated, predicted = grown[name, "smooth", BUDGET]
-        quoted |= {f"{name}_first": float(width[0]), f"{name}_last": float(width[-1])}
-        quoted |= {f"{name}_simulated": float(simulated.mean()), f"{name}_grown": predicted}
-    choices = [splits.choice(case, name)[:2] for name in NAMES for case in splits.cases()]
-    inside = sum(bool(optimal_set(values, 0.95)[at]) for values, at in choices)
-    efold = (quoted["fixed_last"] - quoted["fixed_first"]) / float(np.log(n[-1] / n[0]))
-    return quoted | {"cases": len(choices), "inside": inside, "efold": efold}
+        ends = optimum.sel(temperature=name).values[[0, -1]].tolist()
+        quoted[name] = (*ends, float(simulated.mean()), predicted)
+    return quoted
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     splits = Splits(results)
-    drawing, axes = figures.panels(2, 3, height=5.2, width=figures.PAGE)
-    draw_errors(axes[0, 0], splits)
-    for ax, at in zip((axes[0, 1], axes[0, 2], axes[1, 0]), SURFACES, strict=True):
-        image = draw_surface(ax, splits, *at)
-    bar = drawing.colorbar(image, ax=axes[0, 2], ticks=[-5, -4, -3, -2, -1, 0])
-    bar.ax.set_yticklabels(["0.001 %", "0.01 %", "0.1 %", "1 %", "10 %", "100 %"])
-    bar.set_label("excess over the best MSE (b–d)")
-    draw_widths(axes[1, 1], splits)
-    draw_heads(axes[1, 2], splits)
+    theory = splits.theory.sel(family="smooth").rename(dense_n="size", dense_budget="D")
+    sizes, budgets = (theory[k].values.tolist() for k in ("n", "budget"))
+    fixed = theory.sel(temperature="fixed", D=BUDGET)
+    drawing, axes = figures.panels(
+        2, 2, height=5,
+        title="A budget has a best split; its width grows like log n at a fixed temperature alone",
+    )  # fmt: skip
+    valley, errors, widths, heads = axes.flat
+    excess = (fixed["surface"] / fixed["least"] - 1).clip(1e-4).to_dataframe("excess")
+    figures.grid_map(
+        valley, excess.reset_index(), "dense_width", "size", value="excess",
+        norm=LogNorm(1e-4, 1), missing="$n_\\mathrm{eff}$ < 10",
+    )  # fmt: skip
+    figures.theory(valley, fixed["size"], fixed["optimum"], "white", lw=1.8)
+    figures.percent_axis(
+        drawing.colorbar(valley.collections[0], ax=valley, label="excess over best (%)").ax.yaxis
+    )
+    valley.set(ylabel="head width $d_k$", yticks=range(5, 21, 5), title="dark: the best widths")
+    rung, divides = splits.rungs("fixed")[0], [w for w in theory["width"].values if BUDGET % w == 0]
+    data = splits.batches.sel(family="smooth", budget=BUDGET, width=divides)
+    lines = fixed["surface"].sel(size=sizes).to_dataframe("theory").dropna().reset_index()
+    claim = claims["allocation", "error by both roads"]
+    figures.curve(
+        errors, figures.tidy(data.isel(rung=rung)),
+        lines.rename(columns={"size": "n", "dense_width": "width"}).astype({"n": int}),
+        "width", "MSE", hue="n", log="xy", margin=claim.margin, verdict=claim,
+        labels={"title": "$n$"},
+    )  # fmt: skip
+    figures.ticks(errors.yaxis, (0.05, 0.1, 0.2, 0.5))
+    figures.ticks(errors.xaxis, divides)
+    errors.set_xticklabels([f"{width}\n{BUDGET // width}" for width in divides])
+    errors.set(xlabel="head width $d_k$\nnumber of heads $H$", title=f"splits of $D$ = {BUDGET}")
+    rows = [
+        (name, n, D, *mean_and_error(vertex(splits, ("smooth", n, D), name)[0]))
+        for name in REGIMES for n in sizes for D in budgets
+    ]  # fmt: skip
+    best = pd.DataFrame(rows, columns=["temperature", "size", "D", "simulation", "mcse"])
+    lines = theory["optimum"].to_dataframe("theory").reset_index()
+    for ax, x, at, id_, labels in (
+        (widths, "size", f"D == {BUDGET}", "dk-log", "ends"),
+        (heads, "D", f"size == {sizes[-2]}", "heads-linear", {"loc": "upper left"}),
+    ):
+        figures.curve(
+            ax, best.query(at), lines.query(at), x, "best head width $d_k^*$", hue="temperature",
+            log="x", labels=labels,
+            verdict={k: claims[id_, v] for k, v in REGIMES.items() if (id_, v) in claims},
+        )  # fmt: skip
+    widths.set(title="straight if $d_k^*$ grows like log $n$", xlim=(50, 5e9))
+    for ax in (valley, widths):
+        figures.log_axes(ax, x=True)
+        ax.set_xlabel("number of keys $n$")
+    figures.ticks(heads.xaxis, 2.0 ** np.arange(4, 10))
+    heads.set(xlabel="budget $D$", title="level if $H^*$ grows like $D$", ylim=(0, 8))
     figures.letters(axes.flat)
     return drawing
-
-
-def draw_errors(ax: Axes, splits: Splits) -> None:
-    """Error of every split at the fixed temperature."""
-    sizes = splits.theory["n"].values.tolist()
-    colors, markers = figures.PALETTE[3:], figures.MARKERS[3:]
-    dense = splits.theory["surface"].sel(temperature="fixed", family="smooth", dense_budget=BUDGET)
-    for n, color, marker in zip(sizes, colors, markers, strict=False):
-        line = dense.sel(dense_n=n)
-        figures.theory(ax, line["dense_width"], line, color)
-        chosen = splits.candidates("fixed", BUDGET)
-        values = splits.simulated(("smooth", n, BUDGET), chosen)
-        figures.simulated(ax, [w for w, _ in chosen], values.mean(0), mcse(values), color, marker)
-    figures.log_axes(ax, x=True, y=True, plain=True)
-    widths = splits.theory["width"].values.tolist()
-    ax.set_xticks(widths, [f"{w}\n{BUDGET // w}" for w in widths], fontsize=6)
-    ax.set_xticks([], minor=True)
-    ax.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0], ["0.05", "0.1", "0.2", "0.5", "1"])
-    ax.set(xlabel="head width $d_k$\nnumber of heads $H = 24/d_k$", ylabel="MSE")
-    figures.key(ax, [f"n = {n}" for n in sizes], colors, markers, loc="upper left")
-
-
-def draw_surface(ax: Axes, splits: Splits, name: str, family: str, budget: int) -> ScalarMappable:
-    """How much worse than the best every width is, over n."""
-    theory = splits.theory.sel(temperature=name, family=family, dense_budget=budget)
-    n, widths = theory["dense_n"].values, theory["dense_width"].values
-    worse = (theory["surface"] / theory["least"] - 1).transpose("dense_width", "dense_n").values
-    with np.errstate(invalid="ignore"):
-        image = ax.pcolormesh(
-            n, widths, np.log10(np.maximum(worse, 1e-5)), cmap="viridis_r", vmin=-5, vmax=0.5,
-            shading="nearest", rasterized=True,
-        )  # fmt: skip
-    top = widths[-1] + 0.5
-    beyond = np.where(np.isnan(worse).any(0), (~np.isnan(worse)).sum(0) + 0.5, top)
-    if (beyond < top).any():
-        ax.fill_between(
-            n, beyond, top, step="mid", facecolor="none", edgecolor="0.7", hatch="////", lw=0
-        )
-        ax.text(1.7e2, widths[-1] - 1, "$n_{\\rm eff}$ < 10", va="top", fontsize=7,
-                bbox={"color": "white", "pad": 1.5})  # fmt: skip
-    figures.theory(ax, n, theory["optimum"], "white", lw=1.8)
-    ax.set_yticks([1, 5, 10, 15, 20])
-    figures.log_axes(ax, x=True)
-    ax.set_xticks([1e2, 1e4, 1e6, 1e8])
-    ax.set(xlabel="number of keys $n$", ylabel="head width $d_k$")
-    ax.set_title(f"{NAMES[name]},\n{family} target, D = {budget}", fontsize=7)
-    return image
-
-
-def draw_widths(ax: Axes, splits: Splits) -> None:
-    """Best width against n."""
-    optimum = splits.theory["optimum"].sel(dense_budget=BUDGET)
-    for name in NAMES:
-        for family, dash in (("smooth", "-"), ("rough", (0, (4, 2)))):
-            line = optimum.sel(temperature=name, family=family)
-            figures.theory(ax, line["dense_n"], line, COLORS[name], linestyle=dash)
-        for n in splits.theory["n"].values.tolist():
-            value, error = mean_and_error(vertex(splits, ("smooth", n, BUDGET), name)[0])
-            figures.simulated(ax, [n], [value], [error], COLORS[name], SHAPES[name])
-    figures.log_axes(ax, x=True)
-    ax.set_xticks([1e2, 1e4, 1e6, 1e8])
-    ax.set(xlabel="number of keys $n$", ylabel="best head width $d_k^*$", ylim=(0, 19),
-           yticks=[0, 5, 10, 15])  # fmt: skip
-    draw_key(ax, *NAMES)
-
-
-def draw_heads(ax: Axes, splits: Splits) -> None:
-    """Best number of heads against D."""
-    optimum = splits.theory["optimum"].sel(family="smooth")
-    n = splits.theory["n"].values.tolist()[-2]
-    for name in ("fixed", "tuned"):
-        for size, dash in ((n, "-"), (1e6, (0, (1, 1)))):
-            line = optimum.sel(temperature=name).sel(dense_n=size, method="nearest")
-            figures.theory(ax, line["dense_budget"], line["dense_budget"] / line, COLORS[name],
-                           linestyle=dash)  # fmt: skip
-        for budget in splits.theory["budget"].values.tolist():
-            width, error = mean_and_error(vertex(splits, ("smooth", n, budget), name)[0])
-            figures.simulated(ax, [budget], [budget / width], [budget * error / width**2],
-                              COLORS[name], SHAPES[name])  # fmt: skip
-    D = optimum["dense_budget"].values
-    figures.theory(ax, D, D, figures.GREY, lw=0.7)
-    ax.annotate("$H = D$", (48, 48), xytext=(-4, 3), textcoords="offset points", ha="right",
-                fontsize=7, color=figures.GREY)  # fmt: skip
-    figures.log_axes(ax, x=True, y=True, plain=True)
-    ax.set_xticks(D, ["" if d in (12, 24) else str(d) for d in D])
-    ax.set_xticks([], minor=True)
-    ax.set_yticks([1, 10, 100], ["1", "10", "100"])
-    ax.set(xlabel="budget $D$", ylabel="best number of heads $H^*$", ylim=(1, 3000))
-    draw_key(ax, "fixed", "tuned")
-
-
-def draw_key(ax: Axes, *names: str) -> None:
-    """The temperatures' names."""
-    figures.key(
-        ax, [NAMES[k] for k in names], [COLORS[k] for k in names], [SHAPES[k] for k in names],
-        loc="upper left",
-    )  # fmt: skip

@@ -27,11 +27,6 @@ def effects(results: Results) -> Families:
     return {
         "gap to the law": [gap_to_law(results, name) for name in many],
         "gap to exact theory": [gap_to_exact(results, name) for name in compared(results)],
-        "aligned heads": [
-            Effect(name, results.pseudovalues(name, variance_kept).mean() - 1)
-            for name in many
-            if aligned(results, name)
-        ],
         "fall of the noise correlation": [fall(results, *s, noise_correlation) for s in steps],
         "fall of the variance kept": [fall(results, *s, variance_kept) for s in to_orthogonal],
     }
@@ -84,13 +79,16 @@ def gap_to_law(results: Results, point: str) -> Effect:
     )  # fmt: skip
     if aligned(results, point):  # one head: a correlation of 1 in every draw and at every query
         return replace(effect, error=0.0, batches=np.inf)
-    queries = query_error(theory) / law
-    error = float(np.hypot(effect.error, queries))
-    if queries**2 < QUERIES_ALONE * error**2:
-        return replace(effect, error=error)
+    queries = of_batches(point, by_query(theory) / law)
+    error = float(np.hypot(effect.error, queries.error))
+    # Third cumulants of independent errors add up; the law's is subtracted.
+    third = effect.skewness * effect.error**3 - queries.skewness * queries.error**3
+    effect = replace(effect, error=error, skewness=third / error**3)
+    if queries.error**2 < QUERIES_ALONE * error**2:
+        return effect
     # Nearly all variance is that of the queries, whose number was fixed beforehand: t intervals
     # with their freedom, and replicates do not help.
-    return replace(effect, error=error, batches=theory.sizes["query"], points=(), fixed=True)
+    return replace(effect, batches=theory.sizes["query"], points=(), fixed=True)
 
 
 def gap_to_exact(results: Results, point: str) -> Effect:
@@ -111,8 +109,8 @@ def fall(
     return of_batches(f"{first} to {second}", before - after, (first, second))
 
 
-def query_error(theory: xr.Dataset) -> float:
-    """Standard error of the correlation from having drawn finitely many queries.
+def by_query(theory: xr.Dataset) -> np.ndarray:
+    """Pseudo-values of the correlation, one a query, whose MCSE is that of finitely many queries.
 
     The law is an average over all queries, the run has some: the delta method for a ratio of means
     over iid queries, with the spread over queries that theory predicts.
@@ -121,4 +119,9 @@ def query_error(theory: xr.Dataset) -> float:
     heads = noise.shape[-1]
     variance = np.trace(noise, axis1=1, axis2=2) / heads
     pairs = (noise.sum(axis=(1, 2)) - heads * variance) / (heads * (heads - 1))
-    return float(mcse(ratio(pairs, variance)))
+    return ratio(pairs, variance)
+
+
+def query_error(theory: xr.Dataset) -> float:
+    """Standard error of the correlation from having drawn finitely many queries."""
+    return float(mcse(by_query(theory)))

@@ -1,6 +1,6 @@
 """Both theories against simulation, a line a term, the worst point of the grid over the others."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -48,7 +48,9 @@ def numbers(results: Results) -> dict[str, float]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     families = effects(results)
-    drawing, axes = figures.panels(1, 2, width=figures.PAGE, height=2.4, sharey=True)
+    drawing, axes = figures.panels(
+        1, 2, height=2.6, sharey=True, title="Both theories agree with simulation, term by term"
+    )
     for ax, order, prefix, title in (
         (axes[0, 0], "first order", "", rf"first-order theory, $n_\mathrm{{eff}}$ ≥ {LEAST_KEYS}"),
         (axes[0, 1], "exact", "exact, ", "exact theory, $d_k$ ≤ 2"),
@@ -65,11 +67,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             ],
             columns=["label", "value", "error", "bound"],
         )
-        own: dict[Hashable, Verdict] = {label: by_regime[prefix + label] for label in lines}
+        own = {label: by_regime[prefix + label] for label in lines}
         # Both panels have the same lines, though exact theory says nothing of drawn labels.
         frame["label"] = pd.Categorical(frame["label"], [*TERMS, LABELS])
         figures.forest(
-            ax, frame, bound="bound", verdict=own, numbers=True,
+            ax, frame, verdict=own, numbers=True,
             margin=next(iter(own.values())).margin,
         )  # fmt: skip
         ax.set_title(title)

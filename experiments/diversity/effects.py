@@ -1,197 +1,231 @@
 """Pairs of configurations and what the error does from the less to the more diverse one."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import numpy as np
 import xarray as xr
 
-from sims.diversity import DEFINITIONS, VERSIONS, correlation, indices
+from sims.diversity import DEFINITIONS, correlation, indices, normalised_errors
 from sims.effects import Effect, Families, of_batches
-from sims.estimates import common, jackknife, ratio
+from sims.estimates import jackknife, mcse, ratio
 from sims.study.results import Results
+
+from .regimes import SIXTEEN
 
 Key = tuple[str, str]
 """Definition and version of an index."""
-EVERY: list[Key] = [(definition, version) for version in VERSIONS for definition in DEFINITIONS]
-REGIMES = ("pure noise", "exchangeable", "one fixed target", "single index", "redundant views")
-SEARCHED = "counterexample"
-REGIME_OF = {
-    "constant": "pure noise",
-    "rbf": "exchangeable",
-    "matern": "one fixed target",
-    "single_index": "single index",
-}
-"""Kind of target to the regime, where neither the design nor the frames decide it."""
-
-
-@dataclass(frozen=True, eq=False)
-class Configuration:
-    """Heads, and the points at which they were tried: one, or one for each target.
-
-    Attributes:
-        label: of the heads.
-        points: names of its points.
-        errors: iid values of the ensemble's error: one a batch, or one a target draw by theory.
-        drawn: whether they are of target draws, which theory has many more of.
-        law: the error by first-order theory, over the same targets.
-        index: every index that exists, by theory, over the same targets.
-    """
-
-    label: str
-    points: tuple[str, ...]
-    errors: np.ndarray
-    drawn: bool
-    law: float
-    index: Mapping[Key, float]
+Arrays = Mapping[str, np.ndarray]
+"""Products of errors, products of biases and noise covariances, (…, configuration, head, head2)."""
+EVERY: list[Key] = [
+    (definition, version)
+    for version in ("total", "geometric", "noise", "errors")
+    for definition in DEFINITIONS
+]
+"""The indices of a regime; that of signals is left out, as a constant m has none."""
+APART = 5.0
+"""Standard errors by which the indices of two configurations have to differ for their order to be
+taken as known."""
 
 
 def effects(results: Results) -> Families:
-    """Contrasts of configurations by regime and index, both roads' gaps, and counterexamples."""
-    families: Families = {
-        f"{regime}, {definition}, {version}": []
-        for regime in REGIMES
-        for definition, version in EVERY
-    }
-    for regime in REGIMES:
-        for low, high in permutations(configurations(results, regime), 2):
-            contrast = fall(low, high)
-            for key, rise in rises(low, high).items():
-                if rise > 0:
-                    family = families[f"{regime}, {key[0]}, {key[1]}"]
-                    family.append(replace(contrast, at={"rise": rise}))
-    families["indices by both roads"] = list(index_gaps(results))
-    families["errors, exchangeable"] = [
-        of_batches(label, simulated(results, points) / predicted(results, points) - 1, points)
-        for label, points in groups(results, "exchangeable").items()
-    ]
-    families["steps, exchangeable"] = list(step_gaps(results))
+    """Rises of the error by regime and index, gaps between the roads, and counterexamples."""
+    families: dict[str, list[Effect]] = defaultdict(list)
+    own = results.settings["regimes"]
+    equal = [name for name, regime in own.items() if regime.get("equal_heads")]
+    for name, theory in results.predictions.items():
+        if name not in own:
+            continue
+        gram, law = theory["grams"].values, predicted(theory)
+        labels = [str(label) for label in theory["label"].values]
+        data = simulated(results, name)
+        change = relative_rises if name in equal else rises
+        pairs = jackknife(data, change)
+        index = {key: jackknife(data, index_of(key, gram)) for key in EVERY}
+        for key, values in index.items():
+            families[f"{name}, {', '.join(key)}"] = list(risen(name, labels, pairs, values))
+        families[f"{name}, majorized"] = [
+            of_batches(f"{labels[low]} to {labels[high]}", pairs[:, low, high], name)
+            for low, high in permutations(range(len(labels)), 2)
+            if majorizes(gram[low], gram[high]) and theory["one_angle"].values[[low, high]].all()
+        ]
+        for family, statistic in (("equal heads", head_errors), ("top is tight", over_top)):
+            values = jackknife(data, statistic)
+            families[f"{name}, {family}"] = varying(name, labels, values)
+        families["algebra"].append(Effect(name, values=algebra(data), replicates=0))
+        kernel = "softmax" if "softmax" in name else "gaussian"
+        for family, statistic in (("errors", log_error), ("gains", relative_errors)):
+            values, known = jackknife(data, statistic), jackknife(law, statistic)
+            families[f"{family} by both roads, {kernel}"] += varying(name, labels, values, known)
+        for key in EVERY:
+            if key in SIXTEEN and key[1] != "geometric":
+                at = [f"{label}: {', '.join(key)}" for label in labels]
+                known = jackknife(law, index_of(key, gram))
+                families["indices by both roads"] += varying(name, at, index[key], known)
     examples = counterexamples(results)
-    families["counterexamples, rise"] = [
-        effect for name, pair in examples.items() for effect in error_rises(results, name, *pair)
-    ]
-    families["counterexamples, ratio"] = [
-        ratio_gap(results, name, *pair) for name, pair in examples.items()
-    ]
+    for name, pair in examples.items():
+        families["counterexamples, rise"] += error_rises(results, name, *pair)
+        families["counterexamples, ratio"].append(ratio_gap(results, name, *pair))
     families["counterexamples, searched anew"] = list(search_gaps(results))
-    return families
+    return dict(families)
 
 
-def regime_of(results: Results, point: str) -> str:
-    """The regime of a point, as claims have it."""
-    problem = results.problems[point]
-    if problem["design"]["kind"] == "redundant_views":
-        return "redundant views"
-    if problem["heads"]["frames"]["kind"] == "planar":
-        return SEARCHED
-    return REGIME_OF[problem["target"]["kind"]]
+def simulated(results: Results, regime: str) -> Arrays:
+    """A regime's batches, (B, configuration, head, head2) each."""
+    data = results.estimates[regime]
+    return {name: data[name].values for name in ("error_matrix", "bias_matrix", "noise_matrix")}
 
 
-def groups(results: Results, regime: str) -> dict[str, tuple[str, ...]]:
-    """Heads' label to their points in a regime, which differ in the target's draw alone."""
-    heads: dict[str, tuple[str, ...]] = {}
-    for point in results.points:
-        if regime_of(results, point) == regime:
-            at = results.coordinates[point]
-            label = str(at["heads.frames"] or at["design"])
-            heads[label] = (*heads.get(label, ()), point)
-    return heads
+def predicted(theory: xr.Dataset) -> Arrays:
+    """A regime's expectations by first-order theory, in the form of the simulation's batches."""
+    bias, signal, noise = (theory[f"{k}_matrix"].values for k in ("bias", "signal", "noise"))
+    return {
+        "error_matrix": bias + signal + noise, "bias_matrix": bias, "noise_matrix": noise,
+    }  # fmt: skip
 
 
-def configurations(results: Results, regime: str) -> list[Configuration]:
-    """The configurations of a regime."""
-    return [configuration(results, *heads) for heads in groups(results, regime).items()]
+def mean_error(means: Arrays) -> np.ndarray:
+    """The ensemble's mean squared error, ``1ᵀM1/H²``."""
+    return np.asarray(means["error_matrix"].mean((-2, -1)))
 
 
-def configuration(results: Results, label: str, points: Sequence[str]) -> Configuration:
-    """A configuration, with theory's many target draws where there are such."""
-    first = results.prediction(points[0])
-    signal, noise = predicted_covariances(results, points)
-    drawn = "drawn_mse" in first
-    if drawn:
-        signal = first["drawn_covariance"].values - noise
-    errors = first["drawn_mse"].values if drawn else simulated(results, points)
-    law = float(errors.mean()) if drawn else predicted(results, points)
-    index = indices(signal, noise, first["gram"].values)
-    return Configuration(
-        label, tuple(points), errors, drawn, law,
-        {key: float(value) for key, value in index.items()},
-    )  # fmt: skip
+def head_error(means: Arrays) -> np.ndarray:
+    """The mean of the heads' own mean squared errors, ``tr M/H``."""
+    errors = means["error_matrix"]
+    return np.asarray(np.trace(errors, axis1=-2, axis2=-1) / errors.shape[-1])
 
 
-def covariances(data: xr.Dataset) -> list[np.ndarray]:
-    """Signal and noise covariance of the heads, averaged over queries, (…, H, H) each."""
+def log_error(means: Arrays) -> np.ndarray:
+    """The logarithm of the ensemble's error: its differences are relative."""
+    return np.log(mean_error(means))
+
+
+def relative_errors(means: Arrays) -> np.ndarray:
+    """The ensemble's error over the mean of its heads'."""
+    return mean_error(means) / head_error(means)
+
+
+def head_errors(means: Arrays) -> np.ndarray:
+    """The mean head error over that of the first configuration, less 1."""
+    own = head_error(means)
+    return own / own[..., :1] - 1
+
+
+def over_top(means: Arrays) -> np.ndarray:
+    """The ensemble's error over its bound by the largest eigenvalue of M, ``λ_max/H``, less 1."""
+    return mean_error(means) * means["error_matrix"].shape[-1] / largest(means) - 1
+
+
+def largest(means: Arrays) -> np.ndarray:
+    """The largest eigenvalue of M."""
+    return np.asarray(np.linalg.eigvalsh(means["error_matrix"])[..., -1])
+
+
+def rises(means: Arrays) -> np.ndarray:
+    """By how much the ensemble's error rises from each configuration to each, (…, from, to)."""
+    error = mean_error(means)
+    return np.asarray(error[..., None, :] / error[..., :, None] - 1)
+
+
+def relative_rises(means: Arrays) -> np.ndarray:
+    """The same of the error over the mean head error.
+
+    Its expectation is that of :func:`rises` where each head's law is the same in all
+    configurations; sampling errors that all heads share cancel.
+    """
+    error = relative_errors(means)
+    return np.asarray(error[..., None, :] / error[..., :, None] - 1)
+
+
+def index_of(key: Key, gram: np.ndarray) -> Callable[[Arrays], np.ndarray]:
+    """The index as a function of expectations, (…, configuration)."""
+    definition, version = key
+
+    def index(means: Arrays) -> np.ndarray:
+        if version == "geometric":
+            matrix = np.broadcast_to(gram, means["error_matrix"].shape)
+        elif version == "errors":
+            matrix = normalised_errors(means["error_matrix"])
+        else:
+            noise = means["noise_matrix"]
+            matrix = correlation(
+                noise if version == "noise" else means["error_matrix"] - means["bias_matrix"]
+            )
+        return DEFINITIONS[definition](matrix)
+
+    return index
+
+
+def risen(
+    point: str, labels: Sequence[str], rises: np.ndarray, index: np.ndarray
+) -> Iterator[Effect]:
+    """The rise of the error in every pair, from the less to the more diverse configuration.
+
+    Args:
+        point: the regime's.
+        labels: of the C configurations.
+        rises: pseudo-values (B, C, C).
+        index: pseudo-values (B, C).
+
+    Where the order of a pair by the index is not known, it counts as a rise of zero that may be off
+    by all that the error changes; where the two indices are one number, there is no order.
+    """
+    for first, second in combinations(range(len(labels)), 2):
+        apart = index[:, second] - index[:, first]
+        if np.abs(apart).max() < 1e-9:
+            continue
+        known = abs(apart.mean()) > APART * mcse(apart)
+        low, high = (first, second) if apart.mean() > 0 else (second, first)
+        rise = of_batches(f"{labels[low]} to {labels[high]}", rises[:, low, high], point)
+        yield rise if known else replace(rise, value=0.0, bound=abs(rise.value))
+
+
+def majorizes(less: np.ndarray, more: np.ndarray) -> bool:
+    """Whether the squared cosines of one Gram matrix weakly majorize those of another, unequal one.
+
+    The sums of the k largest are at least as large, for every k.
+    """
+    pairs = np.triu_indices(len(less), 1)
+    sums = [np.cumsum(np.sort(gram[pairs])[::-1]) for gram in (less, more)]
+    return bool((sums[0] >= sums[1] - 1e-9).all() and np.abs(sums[0] - sums[1]).max() > 1e-9)
+
+
+def varying(
+    point: str, labels: Sequence[str], values: np.ndarray, law: np.ndarray | None = None
+) -> list[Effect]:
+    """One effect a configuration, less the law if there is one.
+
+    Aligned heads are one head: what is 0 or 1 for them in every batch is left out.
+
+    Args:
+        point: the regime's.
+        labels: of the configurations.
+        values: pseudo-values (B, C).
+        law: those of theory's sets of draws, (S, C); four of its standard errors are a bound.
+    """
+    law = np.zeros((2, len(labels))) if law is None else law
+    bounds = 4 * mcse(law)
     return [
-        data[f"integrated_{part}_covariance"].transpose(..., "head", "head2").values
-        for part in ("signal", "noise")
+        of_batches(f"{point}, {label}", each - known.mean(), point, bound=float(bound))
+        for label, each, known, bound in zip(labels, values.T, law.T, bounds, strict=True)
+        if np.ptp(each) > 1e-9
     ]
 
 
-def predicted_covariances(results: Results, points: Sequence[str]) -> np.ndarray:
-    """First-order :func:`covariances`, averaged over the targets of some points, (2, H, H)."""
-    return np.mean([covariances(results.prediction(point)) for point in points], axis=0)
+def algebra(data: Arrays) -> np.ndarray:
+    """What two identities leave of the batches' matrices of errors, in units of rounding.
 
-
-def simulated(results: Results, points: Sequence[str]) -> np.ndarray:
-    """The ensemble's simulated error, one a batch: targets share their keys batch by batch."""
-    batches = (results.estimates[point]["mse"].values for point in points)
-    return np.mean(common(*batches), axis=0)
-
-
-def predicted(results: Results, points: Sequence[str]) -> float:
-    """The ensemble's error by first-order theory, averaged over the targets of some points."""
-    return float(np.mean([results.prediction(point)["mse"] for point in points]))
-
-
-def rises(low: Configuration, high: Configuration) -> dict[Key, float]:
-    """By how much each index that both have is larger for the second configuration."""
-    return {k: high.index[k] - low.index[k] for k in EVERY if k in low.index and k in high.index}
-
-
-def fall(low: Configuration, high: Configuration) -> Effect:
-    """The relative fall of the error from the first configuration to the second."""
-    return of_batches(
-        f"{low.label} to {high.label}",
-        1 - ratio(high.errors, low.errors),
-        # More batches do not help where it is target draws that are few.
-        () if low.drawn else (*low.points, *high.points),
-        replicates=len(low.errors) if low.drawn else None,
-        unit="target draws" if low.drawn else "replicates",
-    )
-
-
-def index_gaps(results: Results) -> Iterator[Effect]:
-    """Every index of simulated covariances less that of theory, at every configuration."""
-    for regime in (*REGIMES, SEARCHED):
-        for label, points in groups(results, regime).items():
-            law = indices(*predicted_covariances(results, points))
-            each = (covariances(results.estimates[point]) for point in points)
-            # Targets share their draws of keys batch by batch.
-            signal, noise = (np.mean(common(*parts), axis=0) for parts in zip(*each, strict=True))
-            keys = [key for key in indices(signal.mean(0), noise.mean(0)) if key in law]
-
-            def every(means: Mapping[str, np.ndarray], keys: list[Key] = keys) -> np.ndarray:
-                index = indices(means["signal"], means["noise"])
-                return np.stack([index[key] for key in keys], axis=-1)
-
-            gaps = jackknife({"signal": signal, "noise": noise}, every)
-            # Aligned heads are one head: every index is 0 in every batch, not by sampling.
-            aligned = np.allclose(correlation(signal + noise), 1.0)
-            for key, values in zip(keys, gaps.T, strict=True):
-                gap = of_batches(f"{label}: {', '.join(key)}", values - law[key], points)
-                yield replace(gap, error=0.0, batches=np.inf) if aligned else gap
-
-
-def step_gaps(results: Results) -> Iterator[Effect]:
-    """The fall of the error between two configurations, simulation less theory for its targets."""
-    heads = groups(results, "exchangeable")
-    law = {label: predicted(results, points) for label, points in heads.items()}
-    error = {label: simulated(results, points) for label, points in heads.items()}
-    for low, high in combinations(heads, 2):
-        steps = 1 - ratio(error[high], error[low])
-        gaps = steps - (1 - law[high] / law[low])
-        yield of_batches(f"{low} to {high}", gaps, (*heads[low], *heads[high]))
+    ``MSE = μ (1 − (1 − 1/H) mean)`` is one, with μ the mean head error and the index `mean` of
+    errors; the other, ``MSE ≤ μ (1 − (1 − 1/H) top)``, leaves what it is short of.
+    """
+    heads = data["error_matrix"].shape[-1]
+    relative = relative_errors(data)
+    matrix = normalised_errors(data["error_matrix"])
+    shares = [1 - (1 - 1 / heads) * DEFINITIONS[name](matrix) for name in ("mean", "top")]
+    gaps = np.abs(relative - shares[0]), np.maximum(relative - shares[1], 0)
+    return np.stack(gaps) / np.finfo(float).eps
 
 
 def search(results: Results) -> xr.Dataset | None:
@@ -212,12 +246,19 @@ def counterexamples(results: Results) -> dict[str, tuple[str, str]]:
 def error_rises(results: Results, name: str, less: str, more: str) -> Iterator[Effect]:
     """The relative rise of the error in a counterexample, for every index that should rise."""
     named = results.settings["counterexamples"][name]["indices"]
-    low, high = (configuration(results, point, [point]) for point in (less, more))
-    rise, contrast = rises(low, high), fall(low, high)
-    for key in EVERY if named == "all" else [tuple(index.split(", ")) for index in named]:
+    low, high = (point_indices(results, point) for point in (less, more))
+    rise = of_batches(f"{less} to {more}", error_ratio(results, less, more) - 1, (less, more))
+    for key in SIXTEEN if named == "all" else [tuple(index.split(", ")) for index in named]:
         # A pair that the index does not tell apart is no counterexample, whatever the error does.
-        apart = rise[key] >= results.settings["resolution"]
-        yield contrast.scaled(-1 if apart or contrast.value > 0 else 1)
+        apart = high[key] - low[key] >= results.settings["resolution"]
+        yield rise if apart or rise.value < 0 else rise.scaled(-1)
+
+
+def point_indices(results: Results, point: str) -> dict[Key, np.ndarray]:
+    """Every index of a grid point, by first-order theory."""
+    data = results.prediction(point)
+    signal, noise = (data[f"integrated_{part}_covariance"].values for part in ("signal", "noise"))
+    return indices(signal, noise, data["gram"].values)
 
 
 def error_ratio(results: Results, less: str, more: str) -> np.ndarray:
@@ -244,7 +285,7 @@ def search_gaps(results: Results) -> Iterator[Effect]:
     for name in own["search"].values:
         largest = float(own["searched_ratio"].sel(search=name))
         if name in examples:
-            less, more = (predicted(results, [point]) for point in examples[name])
+            less, more = (float(results.prediction(p)["mse"]) for p in examples[name])
             gap = largest / (more / less) - 1
         else:
             gap = max(largest - 1, 0.0)

@@ -1,50 +1,44 @@
-"""The validity map of sixteen indices, error against diversity, and the counterexamples."""
+"""Which index the error falls with, in which regime, and the smallest cases where it rises."""
 
-from collections.abc import Mapping, Sequence
-from itertools import permutations
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from sims import figures
-from sims.diversity import DEFINITIONS
-from sims.estimates import mean_and_error
+from sims.estimates import jackknife, mcse, mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
 from .effects import (
-    REGIMES,
-    Configuration,
-    Key,
-    configurations,
     counterexamples,
     error_ratio,
-    groups,
+    index_of,
     predicted,
-    rises,
+    relative_errors,
     search,
+    simulated,
 )
 
-PARTS = {"MSE": "mse", "squared bias": "squared_bias", "variance": "ensemble_variance"}
-SHADES = {"supported": "#c7e5d5", "refuted": "#f6cdb8", "inconclusive": "#e6e6e6"}
-MARKS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
-ROWS = [(d, v) for v in ("total", "geometric", "noise", "signal") for d in DEFINITIONS]
-"""Of the map: claims are about the upper half."""
-SEARCHES = {"three lines,\nnoise alone": "", "two lines,\none wave": "one wave"}
-"""The map's columns of counterexamples; the search of all indices, or one for each of them."""
+SHOWN = "exchangeable, gaussian"
+"""The regime whose errors are drawn."""
+PANELS = {
+    ("mean", "errors"): "mean, of errors",
+    ("mean", "total"): "mean, of correlations",
+    ("mean", "geometric"): "mean, of subspaces",
+}
 
 
 def numbers(results: Results) -> dict[str, float]:
-    """Numbers for the caption."""
+    """Numbers that the caption quotes."""
     own = search(results)
     none = [] if own is None else own["searched_ratio"].values[own["less"].values == ""]
-    first = [results.prediction(point) for point in results.points]
     return {
-        "configurations": len(groups(results, "pure noise")),
-        "draws": max((data.sizes.get("target", 0) for data in first), default=0),
-        "fewest_keys": min(float(1 / (1 / data["n_eff"]).mean()) for data in first),
+        "configurations": results.estimates[SHOWN].sizes["configuration"],
+        "draws": min(results.replicates_at(name) for name in results.settings["regimes"]),
         "tried": 0 if own is None else int(own["tried"].sum()),
         "most_without": float(max(none, default=np.nan)),
     }
@@ -52,21 +46,34 @@ def numbers(results: Results) -> dict[str, float]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     examples = counterexamples(results)
-    drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.2)
+    drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.6)
     axes[0, 0].remove()
     upper, middle, lower = cast(
-        Sequence[SubFigure], drawing.subfigures(3, 1, height_ratios=(3.8, 2.1, 1.15))
+        Sequence[SubFigure], drawing.subfigures(3, 1, height_ratios=(4.0, 2.1, 1.2))
     )
     top = upper.subplots()
-    draw_map(top, results, {v.regime: v for v in verdicts if v.claim == "hdi-monotone"})
-    present = [r for r in ("pure noise", "one fixed target", "single index") if groups(results, r)]
-    below = middle.subplots(1, len(present), squeeze=False)[0]
-    for ax, regime in zip(below, present, strict=True):
-        draw_parts(ax, results, configurations(results, regime))
-        ax.set_title(regime)
-        ax.set_xlabel("index (mean, total)")
-    below[0].set_ylabel("share of aligned heads' MSE")
-    figures.key(below[0], list(PARTS), loc="lower left")
+    figures.grid_map(
+        top, cells(results, verdicts), "index", "regime", verdict="verdict", text="text"
+    )
+    top.set(
+        title="largest rise of the MSE from a less to a more diverse configuration",
+        xlabel="",
+        ylabel="",
+    )
+    below = middle.subplots(1, len(PANELS), sharey=True)
+    for ax, (key, label) in zip(below, PANELS.items(), strict=True):
+        points, lines = errors(results, key)
+        figures.curve(
+            ax,
+            points,
+            lines,
+            label,
+            "error",
+            hue="heads",
+            labels=None if ax is not below[0] else {"loc": "lower left"},
+        )
+        ax.set(xlabel=f"index ({label})", ylabel="")
+    below[0].set_ylabel("MSE / mean MSE of a head")
     last = lower.subplots(1, max(len(examples), 1), squeeze=False)[0]
     for ax, (name, pair) in zip(last, examples.items(), strict=False):
         draw_example(ax, results, name, *pair)
@@ -74,85 +81,52 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     return drawing
 
 
-def draw_map(ax: Axes, results: Results, verdicts: Mapping[str, Verdict]) -> None:
-    """Every index and regime: the verdict, or theory's answer where the ledger has no claim."""
-    columns = [regime for regime in REGIMES if groups(results, regime)]
-    columns += list(SEARCHES) if counterexamples(results) else []
-    for column, name in enumerate(columns):
-        worst = {} if name in SEARCHES else worst_rises(results, configurations(results, name))
-        for row, key in enumerate(ROWS):
-            verdict = verdicts.get(f"{name}, {key[0]}, {key[1]}")
-            words, fill, style = "–", "white", "italic"
-            if verdict is not None:
-                style, fill, words = "normal", SHADES[verdict.verdict], MARKS[verdict.verdict]
-                if verdict.effect is not None:
-                    words += f"  {percent(-verdict.effect)}"
-            elif key in worst:
-                words = percent(worst[key])
-            elif name in SEARCHES and (rise := counterexample(results, name, key)) is not None:
-                words, fill, style = f"✗  {percent(rise)}", SHADES["refuted"], "normal"
-            ax.bar(column, 1, 1, row - 0.5, color=fill, ec="0.85", lw=0.8)
-            ax.text(column, row, words, ha="center", va="center", fontsize=6, fontstyle=style,
-                    color="black" if style == "normal" else "0.35")  # fmt: skip
-    for row in (4, 8, 12):
-        ax.axhline(row - 0.5, color="black", lw=0.8)
-    ax.set(xlim=(-0.5, len(columns) - 0.5), ylim=(len(ROWS) - 0.5, -0.5))
-    ax.set_yticks(range(len(ROWS)), [f"{d}, {v}" for d, v in ROWS], fontsize=6.5)
-    names = [c if "\n" in c else c.replace(" ", "\n", 1) for c in columns]
-    ax.set_xticks(range(len(columns)), names, fontsize=6.5)
-    ax.xaxis.tick_top()
-    ax.set_title("change of the MSE from a less to a more diverse configuration, worst pair")
-    ax.tick_params(length=0)
-    for side in ax.spines.values():
-        side.set_visible(False)
-
-
-def worst_rises(results: Results, every: Sequence[Configuration]) -> dict[Key, float]:
-    """Each index to the largest relative rise of theory's error over pairs that it tells apart."""
-    worst: dict[Key, float] = {}
-    for low, high in permutations(every, 2):
-        for key, rise in rises(low, high).items():
-            if rise >= results.settings["resolution"]:
-                worst[key] = max(worst.get(key, -np.inf), high.law / low.law - 1)
-    return worst
-
-
-def counterexample(results: Results, column: str, key: Key) -> float | None:
-    """The relative rise of the simulated error in the pair for an index, if one is shown."""
-    definition, version = key
-    # Under noise alone the total index is that of noise.
-    own = f"{definition}, {'noise' if version == 'total' else version}"
-    pair = counterexamples(results).get(SEARCHES[column] or own)
-    return None if pair is None else float(error_ratio(results, *pair).mean()) - 1
+def cells(results: Results, verdicts: Sequence[Verdict]) -> pd.DataFrame:
+    """A row for every claim about an index: its verdict and the effect that decided it."""
+    regimes = sorted(results.settings["regimes"], key=len, reverse=True)
+    rows: list[tuple[str, str, str | None, str]] = []
+    for verdict in verdicts:
+        if verdict.claim != "hdi-monotone":
+            continue
+        regime = next(name for name in regimes if verdict.regime.startswith(name))
+        index = verdict.regime.removeprefix(f"{regime}, ")
+        if index in ("equal heads", "top is tight"):
+            continue
+        text = "" if verdict.effect is None else percent(verdict.effect)
+        rows.append((index, regime.replace(", ", ",\n"), verdict.verdict, text))
+    # Where heads are equally good the index `mean` of errors orders them by algebra.
+    shown = {(index, regime) for index, regime, *_ in rows}
+    for name, regime in results.settings["regimes"].items():
+        cell = ("mean, errors", name.replace(", ", ",\n"))
+        if regime.get("equal_heads") and cell not in shown:
+            rows.append((*cell, None, "algebra"))
+    return pd.DataFrame(rows, columns=["index", "regime", "verdict", "text"])
 
 
 def percent(value: float) -> str:
-    """With sign, two digits below 10 %; a factor where it more than doubles."""
-    if value > 1:
-        return f"× {1 + value:.2g}"
-    digits = 1 if abs(value) < 0.0995 else 0
-    return f"{100 * value:+.{digits}f} %".replace("-", "−")
+    """With sign; a factor where it more than doubles."""
+    return f"× {1 + value:.2g}" if value > 1 else f"{100 * value:+.1f} %".replace("-", "−")
 
 
-def draw_parts(ax: Axes, results: Results, every: Sequence[Configuration]) -> None:
-    """Error and its two parts against the index; the line joins equiangular heads."""
-    every = sorted(every, key=lambda one: one.index["mean", "total"])
-    index = np.array([one.index["mean", "total"] for one in every])
-    points = [one.points[0] for one in every]
-    kinds = [results.problems[point]["heads"]["frames"]["kind"] for point in points]
-    even = np.array([kind == "equiangular" for kind in kinds])
-    scale = float(results.prediction(points[0])["mse"])
-    for term, color, marker in zip(PARTS.values(), figures.PALETTE, figures.MARKERS, strict=False):
-        line = np.array([float(results.prediction(point)[term]) for point in points]) / scale
-        figures.theory(ax, index[even], line[even], color)
-        batches = [results.estimates[point][term].values / scale for point in points]
-        value, error = np.transpose([mean_and_error(b) for b in batches])
-        for chosen, fill in ((even, "white"), (~even, color)):
-            figures.simulated(
-                ax, index[chosen], value[chosen], error[chosen], color, marker,
-                markerfacecolor=fill,
-            )  # fmt: skip
-    ax.set_ylim(bottom=0)
+def errors(results: Results, key: tuple[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Every configuration's index and error by simulation; equiangular heads' by theory."""
+    theory, data = results.predictions[SHOWN], simulated(results, SHOWN)
+    index = index_of(key, theory["grams"].values)
+    even = [str(label).startswith("equiangular") for label in theory["label"].values]
+    values = jackknife(data, relative_errors)
+    columns = {
+        PANELS[key]: jackknife(data, index).mean(0),
+        "error": values.mean(0),
+        "error_mcse": mcse(values),
+        "heads": np.where(even, "equiangular", "uneven or random"),
+    }
+    law = predicted(theory)
+    lines = {
+        PANELS[key]: jackknife(law, index).mean(0)[even],
+        "error": jackknife(law, relative_errors).mean(0)[even],
+        "heads": "equiangular",
+    }
+    return pd.DataFrame(columns), pd.DataFrame(lines)
 
 
 def draw_example(ax: Axes, results: Results, name: str, less: str, more: str) -> None:
@@ -168,12 +142,11 @@ def draw_example(ax: Axes, results: Results, name: str, less: str, more: str) ->
             )  # fmt: skip
     ax.text(1.5, 0, "→", ha="center", va="center")
     value, error = mean_and_error(error_ratio(results, less, more))
-    law = predicted(results, [more]) / predicted(results, [less])
+    law = float(results.prediction(more)["mse"] / results.prediction(less)["mse"])
     digits = 3 if law < 10 else 1
-    ax.set_title(
-        name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave", fontsize=6.5
-    )
+    words = name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave"
+    ax.text(1.5, 1.4, words, ha="center", va="bottom", fontsize=6.5)
     ratios = f"× {law:.{digits}f}\n× {value:.{digits}f} ± {2 * error:.{digits}f}"
     ax.text(1.5, -1.3, ratios, ha="center", va="top", fontsize=6)
-    ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 1.1), aspect="equal")
+    ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 2.9), aspect="equal")
     ax.axis("off")

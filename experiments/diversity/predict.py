@@ -1,10 +1,10 @@
-"""First-order theory at every point, over many draws of a random target, and a search by it.
+"""First-order theory of the counterexamples and of every regime, and a search by it.
 
 The search looks for counterexamples: two configurations of which the more diverse one has the
 larger error.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,77 +15,120 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array, Float
 from scipy.optimize import differential_evolution
+from scipy.stats import norm, qmc
 
-from sims.diversity import DEFINITIONS, VERSIONS, geometric_gram, versions
-from sims.problem import FRAMES, Heads, Task, TrigonometricSeries
-from sims.problem.targets import rbf
+from sims.diversity import DEFINITIONS, geometric_gram, versions
+from sims.problem import FRAMES, GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.study.experiment import Experiment, Point
 from sims.study.roads import predict_terms
-from sims.study.specification import Problem, ProblemSpec
+from sims.study.specification import Problem
 from sims.theory import first_order_arrays
 
-DRAW, SEARCH = "target", "search"
-Drawn = tuple[Array, Array, Array]
-"""Amplitudes (draws, J), frequencies (draws, J, d) and phases (draws, J) of targets."""
+from .regimes import SIXTEEN, Regime, regimes
+
+SEARCH = "search"
+PARTS = ("bias_matrix", "signal_matrix", "noise_matrix")
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """Every point's prediction; the first target of a configuration carries many more draws.
+    """Every point's and every regime's prediction, with the Gram matrices of the subspaces.
 
-    There ``drawn_mse`` (target) is the ensemble's error for each of the setting ``draws`` targets,
-    the same ones in every configuration, and ``drawn_covariance`` (head, head2) the mean over
-    them of the heads' integrated covariance. ``gram`` (head, head2) is that of the subspaces. The
-    first of the counterexamples' points carries what the search came to, of all searches.
+    A regime has ``bias_matrix``, ``signal_matrix`` and ``noise_matrix`` (set, configuration, head,
+    head2), each set an independent estimate of the expectation over targets and queries; ``grams``
+    (configuration, head, head2); ``label``; and ``one_angle`` (configuration), whether the
+    principal angles of every pair of its subspaces are equal. The first of the counterexamples'
+    points carries what the search came to, of all searches.
     """
     settings = experiment.settings
     terms: dict[str, xr.Dataset] = {}
-    drawn = None
     for point in experiment.points:
-        spec = point.spec
-        task, heads, n, queries = problem = spec.build()
-        extra: dict[str, tuple[Hashable, np.ndarray]] = {
-            "gram": (("head", "head2"), geometric_gram(np.linalg.qr(heads.frames)[0]))
-        }
-        exchangeable = spec.target.kind == "rbf" and spec.design.kind != "redundant_views"
-        if exchangeable and spec.target.seed == 1:
-            if drawn is None:
-                drawn = targets(task.dimension, spec, settings)
-            error, covariance = over_draws(task, heads, float(n), queries, drawn)
-            extra |= {
-                "drawn_mse": (DRAW, np.asarray(error)),
-                "drawn_covariance": (("head", "head2"), np.asarray(covariance)),
-            }
-        terms[point.name] = predict_terms(problem, experiment.theory).assign(extra)
+        problem = point.spec.build()
+        gram = geometric_gram(np.linalg.qr(problem.heads.frames)[0])
+        own = predict_terms(problem, experiment.theory)
+        terms[point.name] = own.assign(gram=(("head", "head2"), gram))
     for name, data in searched(experiment.points, settings).items():
         terms[name] = terms[name].merge(data)
+    for name, regime in regimes(experiment).items():
+        terms[name] = averaged(regime, settings["sets"], settings["draws"], settings["draws_seed"])
     return terms
 
 
-def targets(dimension: int, spec: ProblemSpec, settings: Mapping[str, Any]) -> Drawn:
-    """Many draws of the problem's law of targets: the features of one long draw are iid."""
-    draws, features = settings["draws"], spec.target.features
-    long = rbf(dimension, settings["draws_seed"], spec.target.lengthscale, draws * features)
-    return (
-        jnp.full((draws, features), jnp.sqrt(2.0 / features)),
-        long.frequency.reshape(draws, features, dimension),
-        long.phase.reshape(draws, features),
-    )
+def averaged(regime: Regime, sets: int, draws: int, seed: int) -> xr.Dataset:
+    """First-order theory of a regime, averaged over queries and drawn targets.
+
+    Every term is quadratic in m. So the mean over a squared-exponential law of m is that over
+    single waves √2 cos(ω·x + c) with ω ~ N(0, I/ℓ²), and the mean over c that of c = 0 and
+    c = π/2. The mean over ω and x is taken by ``sets`` scrambled Sobol sets of ``draws`` points.
+    """
+    d, seen = len(regime.seen), np.flatnonzero(regime.seen)
+    waves = d if regime.lengthscale else 0
+    totals = []
+    for sobol in np.random.default_rng(seed).spawn(sets):
+        points = norm.ppf(qmc.Sobol(waves + len(seen), rng=sobol).random(draws))
+        x = np.zeros((draws, d))
+        x[:, seen] = regime.scale * points[:, waves:]
+        target = regime.target
+        frequency = np.broadcast_to(target.frequency, (draws, *target.frequency.shape))
+        if regime.lengthscale:
+            frequency = points[:, None, :waves] / regime.lengthscale
+        totals.append(over_draws(regime, jnp.asarray(frequency), jnp.asarray(x)))
+    pair = ("configuration", "head", "head2")
+    data = {
+        name: (("set", *pair), np.stack(each))
+        for name, each in zip(PARTS, zip(*totals, strict=True), strict=True)
+    }
+    frames = np.linalg.qr(np.asarray(regime.frames))[0]
+    cosines = np.linalg.svd(np.einsum("chdi,cgdj->chgij", frames, frames), compute_uv=False)
+    geometry = {
+        "grams": (pair, np.stack([geometric_gram(own) for own in frames])),
+        "one_angle": ("configuration", np.ptp(cosines, axis=-1).max((1, 2)) < 1e-6),
+    }
+    return xr.Dataset(data | geometry | {"label": ("configuration", list(regime.labels))})
 
 
-@jax.jit
 def over_draws(
-    task: Task, heads: Heads, n: float, queries: Array, drawn: Drawn
-) -> tuple[Float[Array, " draws"], Float[Array, "H H"]]:
-    """The ensemble's error for each target; the heads' covariance averaged over targets."""
+    regime: Regime, frequency: Float[Array, "P J d"], x: Float[Array, "P d"]
+) -> tuple[Float[Array, "C H H"], ...]:
+    """Bias products, signal and noise covariance of every configuration, averaged over P draws."""
+    target = regime.target
+    amplitude, phases = target.amplitude, target.phase[None]
+    if regime.lengthscale:
+        amplitude, phases = jnp.full(1, jnp.sqrt(2.0)), jnp.array([[0.0], [jnp.pi / 2]])
+    arguments = (
+        amplitude,
+        phases,
+        frequency,
+        x,
+        regime.bandwidth,
+        regime.noise_sd,
+        float(regime.n),
+    )
+    return _over_draws(regime.kernel, regime.frames, regime.covariance, *arguments)
 
-    def one(target: Drawn) -> tuple[Array, Array]:
-        series = TrigonometricSeries(*target)
-        arrays = first_order_arrays(Task(task.design, series, task.noise_sd), heads, n, queries)
-        covariance = (arrays.signal_covariance + arrays.noise_covariance).mean(0)
-        return (arrays.bias.mean(1) ** 2).mean() + covariance.mean(), covariance
 
-    error, covariance = jax.lax.map(one, drawn, batch_size=16)
-    return error, covariance.mean(0)
+@partial(jax.jit, static_argnames="kernel")
+def _over_draws(
+    kernel: Any, frames: Array, covariance: Array, amplitude: Array, phases: Array,
+    frequency: Array, x: Array, bandwidth: Array, noise_sd: Array, n: float,
+) -> tuple[Array, ...]:  # fmt: skip
+    def configuration(item: tuple[Array, Array]) -> tuple[Array, ...]:
+        own, sigma = item
+        heads = Heads(own, kernel, bandwidth)
+
+        def one(draw: tuple[Array, Array]) -> tuple[Array, ...]:
+            def at(phase: Array) -> tuple[Array, ...]:
+                series = TrigonometricSeries(amplitude, draw[0], phase)
+                task = Task(GaussianDesign(sigma), series, noise_sd)
+                terms = first_order_arrays(task, heads, n, draw[1][None])
+                bias = terms.bias[0]
+                return bias[:, None] * bias, terms.signal_covariance[0], terms.noise_covariance[0]
+
+            return jax.tree.map(lambda part: part.mean(0), jax.vmap(at)(phases))
+
+        every = jax.lax.map(one, (frequency, x), batch_size=64)
+        return jax.tree.map(lambda part: part.mean(0), every)
+
+    return jax.lax.map(configuration, (frames, covariance))
 
 
 def searched(points: Sequence[Point], settings: Mapping[str, Any]) -> dict[str, xr.Dataset]:
@@ -129,9 +172,8 @@ def search(
     largest ratio of errors; pairs short of that rank below all others, by what they lack.
     """
     heads = problem.heads.count
-    every = [f"{definition}, {version}" for version in VERSIONS for definition in DEFINITIONS]
-    named = every if pair["indices"] == "all" else pair["indices"]
-    chosen = [index.split(", ") for index in named]
+    named = pair["indices"]
+    chosen = SIXTEEN if named == "all" else [tuple(index.split(", ")) for index in named]
     wave = pair.get("frequency")
     # Turning all heads alike changes nothing under noise alone: there the first stays where it is.
     free = heads if wave else heads - 1

@@ -19,8 +19,12 @@ def effects(results: Results) -> Families:
     """Gaps of simulation, and along each kernel's line of sizes of first order, to exact theory."""
     groups = by_kernel(results)
     return {
+        # The mean squared error is the sum of the others, and nearly all squared bias.
         "simulation": [
-            simulated(results, name, term) for name in results.points for term in TERMS.values()
+            simulated(results, name, term)
+            for name in results.points
+            for term in TERMS.values()
+            if term != "mse"
         ],
         "first order": [
             effect
@@ -67,11 +71,12 @@ def first_order(results: Results, kernel: str, term: str) -> list[Effect]:
 
 
 def simulated(results: Results, point: str, term: str) -> Effect:
-    """Simulated over exact value less 1."""
+    """Simulated over exact value less 1, with the size of the same gap of first order."""
     theory = results.prediction(point, "exact")
     exact, bound = float(theory[term]), float(theory[f"{term}_error"])
     values = results.estimates[point][term].values / exact - 1
-    return of_batches(f"{term}, {point}", values, point, bound=bound / abs(exact))
+    facts = {"first_order_gap": abs(float(results.prediction(point)[term]) / exact - 1)}
+    return of_batches(f"{term}, {point}", values, point, bound=bound / abs(exact), at=facts)
 
 
 def effective_keys(results: Results, point: str) -> float:

@@ -1,6 +1,6 @@
 """First-order theory against exact theory and simulation, and exact theory against simulation."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -58,11 +58,11 @@ def lines(results: Results, term: str) -> pd.DataFrame:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     first, exact = (points(results, order) for order in ("first", "exact"))
     by_regime = {verdict.regime: verdict for verdict in verdicts}
-    own: dict[Hashable, Verdict] = {
-        kernel: by_regime[f"first order, {kernel}"] for kernel in by_kernel(results)
-    }
+    own = {kernel: by_regime[f"first order, {kernel}"] for kernel in by_kernel(results)}
     margin = next(iter(own.values())).margin
-    drawing, axes = figures.panels(2, 2, width=figures.PAGE, height=4.8, sharex=True)
+    drawing, axes = figures.panels(
+        2, 2, height=5, sharex=True, title="Where first-order theory of attention stops being true"
+    )
     for ax, label in zip(axes.flat, DRAWN, strict=False):
         figures.gap(
             ax, first[first["term"] == label], "keys", hue="kernel", verdict=own,

@@ -30,15 +30,16 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     table = ratios(results)
     counts = sorted(set(table["count"]))
-    drawing, axes = figures.panels(1, 2, width=figures.PAGE, height=2.9)
+    drawing, axes = figures.panels(
+        1, 2, height=3.1, title="More heads help only as far as they differ"
+    )
     left, right = axes[0]
     figures.curve(
-        left, table.rename(columns={"simulation": "ratio"}),
-        table.rename(columns={"theory": "ratio"}), "count", "ratio", error="mcse", hue="heads",
-        log="xy", labels="ends", verdict=by_regime["wider angle at fixed H"],
+        left, table, None, "count", "ensemble variance / head variance", hue="heads", log="xy",
+        labels="ends", verdict=by_regime["wider angle at fixed H"],
     )  # fmt: skip
     figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
-    left.set(ylim=(0.9 / counts[-1], 1.15), ylabel="ensemble variance / head variance")
+    left.set_ylim(0.9 / counts[-1], 1.15)
     figures.reference(left, 1 / np.array(counts), "independent heads, 1/$H$", counts, at=0.8)
     left.set_title("wider angle, less variance")
     # Aligned heads, and one head, are 1 by identity. Angles stand side by side.

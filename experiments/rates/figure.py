@@ -1,14 +1,14 @@
-"""Errors at the best bandwidth, their slopes, and what averaging heads changes."""
+"""Fitted slopes against smoothness, the error of averaged heads over its rate, and both roads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mcse, mean_and_error, ratio
 from sims.judgement import Verdict
 from sims.study.results import Results
 
@@ -18,125 +18,97 @@ from .effects import (
     FAR,
     HEADS,
     SATURATION,
+    Widths,
     best,
     compare,
     exponent,
-    simulated_change,
     slope_of,
     slopes,
     widths,
 )
 
-FEWEST_COMPARED = 50.0
-"""Effective keys of the caption's two groups of problems, as in the claim."""
+NAMES: dict[float, str] = {1: "$H$ = 1", **{h: f"$H$ = {h}" for h in HEADS}, np.inf: "$H$ = ∞"}
+BETA, WIDTH = 1.0, 2
+"""Smoothness of the targets of averaged heads, and the heads' width."""
+REGIMES = {2.0: "β = 2", 3.0: "β = 3, saturation"}
+"""Smoothness to its claim's regime, where that is not β < 2."""
+RANGES = ((COMMON, "averaging, exponent at common sizes"), (FAR, "averaging, exponent"))
 
 
 def numbers(results: Results) -> dict[str, float]:
     """Numbers that the caption quotes."""
-    gaps = compare(results)
-    inside = [abs(e.value) for e in gaps if float(e.at["n_eff"]) >= FEWEST_COMPARED]
-    outside = [abs(e.value) for e in gaps if float(e.at["n_eff"]) < FEWEST_COMPARED]
-    change, data = simulated_change(results), widths(results)
     joint = results.prediction(ENSEMBLE)
     one, many = slope_of(joint["mse_of_heads"].values, joint["size"].values)
-    common = slopes(data[1], COMMON, max(HEADS), 1) - slopes(data[1], COMMON, 1, 1)
-    edges = [
-        slopes(law.sel(beta=[SATURATION]), FAR).mean() - exponent(SATURATION, width)
-        for width, law in data.items()
-    ]
-    return {
-        "compared": len(inside),
-        "left_out": len(outside),
-        "worst": max(inside, default=0.0),
-        "few_keys": min(float(e.at["n_eff"]) for e in gaps),
-        "worst_few": max(outside, default=0.0),
-        "smallest": int(joint["size"][0]),
-        "largest": int(joint["size"][-1]),
-        "joint": max(HEADS),
-        "simulated_gain": -change.value,
-        "predicted_gain": float(one - many),
-        "simulated_bar": 2 * change.error,
-        "common_least": float(-common.mean(0).max()),
-        "common_most": float(-common.mean(0).min()),
-        "edge": float(max(edges)),
-    }
+    return {"predicted_gain": float(one - many)}
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    data = widths(results)
-    drawing, axes = figures.panels(2, max(len(data), 3), height=4.9, width=figures.PAGE)
-    for ax, (width, law) in zip(axes[0], data.items(), strict=False):
-        draw_errors(ax, law, results.estimates[f"width {width}"], width)
-    axes[0, 0].set_ylabel("MSE at the best bandwidth")
-    betas = data[min(data)]["beta"].values
-    figures.key(axes[0, 0], [f"{b:g}" for b in betas], title="β", loc="lower left")
-    draw_slopes(axes[1, 0], data)
-    draw_gains(axes[1, 1], results)
-    draw_local(axes[1, 2], data[1])
-    figures.letters(axes.flat)
+    claims, data = {verdict.regime: verdict for verdict in verdicts}, widths(results)
+    drawing, axes = figures.panels(
+        2, 2, height=4.6,
+        title="Averaging heads improves the constant; the exponent only on the way there",
+    )  # fmt: skip
+    for ax in axes[:, 0]:
+        ax.remove()
+    slope, (level, gap) = drawing.add_subplot(axes[0, 0].get_gridspec()[:, 0]), axes[:, 1]
+    draw_slopes(slope, data, claims)
+    draw_averaged(level, data[1], results.estimates[ENSEMBLE]["mse_of_heads"], claims)
+    claim = claims["theory against simulation"]
+    # Gaps of simulation to theory, as in all figures: the effects' the other way.
+    rows = [
+        (e.points[0], e.at["n_eff"], 1 / (1 + e.value), e.error / (1 + e.value) ** 2, 1.0)
+        for e in compare(results)
+    ]
+    figures.gap(
+        gap, pd.DataFrame(rows, columns=["problem", "keys", "simulation", "mcse", "theory"]),
+        "keys", hue="problem", margin=claim.margin, over=(50, np.inf), verdict=claim,
+        labels={"loc": "lower right", "ncols": 2},
+    )  # fmt: skip
+    gap.set(xlabel=r"effective keys $n_\mathrm{eff}$", title="at the simulated sizes")
+    figures.letters([slope, level, gap])
     return drawing
 
 
-def draw_errors(ax: Axes, law: xr.Dataset, simulated: xr.Dataset, width: int) -> None:
-    n = np.geomspace(1e2, 1e8, 49)
-    # The targets that were simulated, not all.
-    shared = law.isel(group=slice(int(law.attrs["shared_groups"]))).mean("group")
-    batches, lines = simulated["mse"].values, best(shared, n)[0]
-    rows = zip(lines, batches.mean(0), mcse(batches), strict=True)
-    for (line, value, error), color, marker in zip(
-        rows, figures.PALETTE, figures.MARKERS, strict=False
-    ):
-        figures.theory(ax, n, line, color)
-        figures.simulated(ax, simulated["size"], value, error, color, marker)
-    figures.log_axes(ax, x=True, y=True)
-    ax.set(title=f"$d_k$ = {width}", xlabel="number of keys $n$", ylim=(1e-7, 1))
+def draw_slopes(ax: Axes, data: Widths, claims: Mapping[str, Verdict]) -> None:
+    """Slopes of one head's error fitted to theory, and the law."""
+    fine, margin = np.linspace(0.4, 3.1, 200), claims["β = 2"].margin
+    points, lines = [], []
+    for width, law in data.items():
+        name, fitted = f"$d_k$ = {width}", xr.DataArray(slopes(law, FAR), dims=("batch", "place"))
+        points.append(figures.tidy(fitted, heads=name, β=law["beta"].values))
+        rate = exponent(np.minimum(fine, SATURATION), width)
+        lines.append(pd.DataFrame({"heads": name, "β": fine, "theory": rate}))
+        ax.fill_between(fine, rate - margin, rate + margin, color=figures.BAND, zorder=0)
+        figures.theory(ax, fine, exponent(fine, width), ls=":", lw=0.8, zorder=1)
+    betas = points[0]["β"]
+    own = {f"{beta:g}": claims[REGIMES.get(beta, "β < 2")] for beta in betas}
+    figures.curve(
+        ax, pd.concat(points), pd.concat(lines), "β", "slope of log MSE on log $n$", hue="heads",
+        labels="ends", verdict=own,
+    )  # fmt: skip
+    ax.set_xticks(betas, [figures.signed(beta, own, "\n") for beta in own])
+    ax.set(xlabel="smoothness β", title="one head: $-2β/(2β + d_k)$, β ≤ 2", ylim=(-0.9, -0.1))
+    figures.note(ax, f"grey: margin ± {margin:g}")
 
 
-def draw_slopes(ax: Axes, data: dict[int, xr.Dataset]) -> None:
-    fine = np.linspace(0.4, 3.1, 200)
-    colors, markers = figures.PALETTE[5:], figures.MARKERS[5:]
-    for (width, law), color, marker in zip(data.items(), colors, markers, strict=False):
-        flat = np.minimum(fine, SATURATION)
-        figures.theory(ax, fine, exponent(flat, width), color)
-        beyond = fine >= SATURATION
-        figures.theory(ax, fine[beyond], exponent(fine[beyond], width), color, ls="--", lw=0.8)
-        fitted = slopes(law, FAR)
-        figures.simulated(ax, law["beta"], fitted.mean(0), mcse(fitted), color, marker)
-    figures.key(ax, [f"{width}" for width in data], colors, markers, title="$d_k$", ncols=3)
-    ax.set(xlabel="smoothness β", ylabel="slope of log MSE on log $n$", ylim=(-0.95, 0.02))
-
-
-def draw_gains(ax: Axes, results: Results) -> None:
-    """MSE of H heads over that of one, d_0 = 1, d_k = 2, β = 1."""
-    law, joint = widths(results)[1], results.prediction(ENSEMBLE)
-    n = np.geomspace(1e2, 1e16, 113)
-    shared = law.sel(beta=[1.0]).isel(group=slice(int(law.attrs["shared_groups"]))).mean("group")
-    for heads, color in zip((*HEADS, np.inf), figures.PALETTE, strict=False):
-        line = best(shared, n, heads, 1)[0][0] / best(shared, n, 1, 1)[0][0]
-        figures.theory(ax, n, line, color)
-        if np.isfinite(heads):
-            ax.axhline(float(heads ** exponent(1.0, 2)), color=color, lw=0.8, ls="--", zorder=1)
-    one, many = np.moveaxis(results.estimates[ENSEMBLE]["mse_of_heads"].values.astype(float), 1, 0)
-    pairs = zip(many.T, one.T, strict=True)
-    value, error = np.transpose([mean_and_error(ratio(*pair)) for pair in pairs])
-    figures.simulated(ax, joint["size"], value, error, figures.PALETTE[1], figures.MARKERS[1])
-    figures.log_axes(ax, x=True, y=True)
-    ax.set_yticks([0.1, 0.2, 0.5, 1], ["0.1", "0.2", "0.5", "1"])
-    ax.set(xlabel="number of keys $n$", ylabel="MSE of $H$ heads / of one", ylim=(0.08, 1.1))
-
-
-def draw_local(ax: Axes, law: xr.Dataset) -> None:
-    n = np.geomspace(1e2, 1e16, 57)
-    for heads, color in zip((*HEADS, np.inf, 1), figures.PALETTE, strict=False):
-        line = np.log(best(law.sel(beta=[1.0]).mean("group"), n, heads, 1)[0][0])
-        figures.theory(ax, n, np.gradient(line, np.log(n)), color)
-    for width in (1, 2):
-        ax.axhline(float(exponent(1.0, width)), color=figures.GREY, lw=0.7, ls="--", zorder=1)
-        ax.annotate(
-            f"$-2β/(2β+{width})$", (1e16, exponent(1.0, width)), xytext=(0, 3), ha="right",
-            textcoords="offset points", fontsize=6.5, color=figures.GREY,
-        )  # fmt: skip
-    names = [f"{h}" for h in HEADS] + ["∞", "1"]
-    figures.key(ax, names, markers=[""] * 4, title="$H$ (e, f)", loc="center right")
+def draw_averaged(
+    ax: Axes, law: xr.Dataset, simulated: xr.DataArray, claims: Mapping[str, Verdict]
+) -> None:
+    """Error of averaged heads times n to the rate of one, which is 1 for one head in the end."""
+    n, rate = np.geomspace(1e2, 1e16, 113), exponent(BETA, WIDTH)
+    mean = law.sel(beta=[BETA]).isel(group=slice(int(law.attrs["shared_groups"]))).mean("group")
+    values = np.stack([best(mean, n, heads, WIDTH - 1)[0][0] for heads in NAMES]) / n**rate
+    laws = xr.DataArray(values / values[0, -1], [("heads", list(NAMES.values())), ("size", n)])
+    lines = laws.to_dataframe("theory").reset_index()
+    points = figures.tidy(simulated * simulated["size"] ** -rate / values[0, -1])
+    figures.curve(
+        ax, points.replace({"heads": NAMES}), lines[lines["theory"] > 0.2], "size",
+        "MSE × $n^{2β/(2β+d_k)}$", hue="heads", log="xy", labels="ends",
+        verdict={NAMES[np.inf]: claims["averaging, exponent of many heads"]},
+    )  # fmt: skip
     figures.log_axes(ax, x=True)
-    ax.set(xlabel="number of keys $n$", ylabel="local slope")
+    figures.ticks(ax.yaxis, (0.2, 0.5, 1))
+    ax.set(xlabel="number of keys $n$", title="averaged heads: $d_k$ = 2, β = 1", ylim=(0.18, 1.6))
+    for sizes, regime in RANGES:
+        ax.axvspan(sizes[0], sizes[-1], color=figures.BAND, zorder=0, lw=0)
+        ax.text(sizes[0], 1.35, figures.signed("level", {"level": claims[regime]}))

@@ -1,6 +1,7 @@
 """First-order moments of a head on lacunary targets over bandwidths; every n follows from them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -13,9 +14,10 @@ from sims.problem import TARGETS, TrigonometricSeries, gaussian_queries
 from sims.study.experiment import Experiment
 from sims.theory import Tilt, tilted_mean, tilted_product
 
+DIMS = ("bandwidth", "target", "beta")
 PARTS = ("limit_bias", "cross_bias", "ratio_bias", "variance", "overlap")
 
-Numbers = float | np.ndarray
+Numbers = float | np.ndarray | xr.DataArray
 
 AT_ONCE = 16
 """Targets whose matrices are in memory together."""
@@ -31,74 +33,74 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     targets are those of the first ``shared_groups`` groups.
     """
     settings = experiment.settings
-    grid, simulated = settings["bandwidths"], settings["simulated"]
+    simulated, betas, n = (settings[k] for k in ("simulated", "betas", "sizes"))
     ensemble = simulated["ensemble"]
-    shared = min(simulated["targets"], settings["targets"])
-    betas, sizes = settings["betas"], np.array(settings["sizes"], float)
+    dense = np.geomspace(*(settings["bandwidths"][k] for k in ("from", "to", "count")))
     amplitudes = np.stack(
         [TARGETS["holder"](1, beta=beta, levels=settings["levels"]).amplitude for beta in betas]
     )
-    dense = np.geomspace(grid["from"], grid["to"], grid["count"])
+    size = xr.DataArray(np.array(n, float), {"size": np.array(n, float)}, "size")
+    shared = min(simulated["targets"], settings["targets"])
     laws = {}
     for width in settings["widths"]:
-        series = [
-            TARGETS["holder"](width, seed=seed, levels=settings["levels"])
-            for seed in range(settings["targets"])
-        ]
-        queries = gaussian_queries(width, **settings["queries"])
-        # One compiled shape: coordinates that no head sees and nothing depends on.
-        pad = max(settings["widths"]) - width
-        stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *series)
-        stacked = eqx.tree_at(
-            lambda s: s.frequency, stacked, np.pad(stacked.frequency, ((0, 0), (0, 0), (0, pad)))
-        )
         single, joint = (
-            np.array(table)[:, : len(sizes)]
+            np.array(table)[:, : len(n)]
             for table in (simulated["bandwidths"][width], ensemble["bandwidths"])
         )
         every = np.concatenate([dense, single.ravel(), joint.ravel()])
-        values = moments(
-            stacked, amplitudes, np.pad(queries, ((0, 0), (0, pad))), every, width,
-            settings["noise_sd"],
-        )  # fmt: skip
-        parts = dict(zip(PARTS, map(np.asarray, values), strict=True))
-        shape = (len(dense), settings["groups"], -1, len(betas))
-        grouped = {
-            name: value[: len(dense)].reshape(shape).mean(2) for name, value in parts.items()
-        }
-        mean = {name: value[:, :shared].mean(1) for name, value in parts.items()}
-        at = np.arange(len(betas))[:, None]
+        series, queries = problem(settings, width)
+        values = moments(series, amplitudes, queries, every, width, settings["noise_sd"])
+        arrays = {k: (DIMS, np.asarray(v)) for k, v in zip(PARTS, values, strict=True)}
+        parts = xr.Dataset(arrays, {"beta": betas})
+        grouped = parts.coarsen(target=settings["targets"] // settings["groups"]).mean()
+        law = grouped.isel(bandwidth=slice(len(dense))).rename(target="group")
+        mean = parts.isel(target=slice(shared)).mean("target")
         rows = len(dense) + np.arange(single.size).reshape(single.shape)
-        own = {name: value[rows, at] for name, value in mean.items()}
-        laws[f"width {width}"] = xr.Dataset(
-            {name: (("bandwidth", "group", "beta"), value) for name, value in grouped.items()}
-            | {
-                "nuisance": ("bandwidth", nuisance(dense)),
-                "mse": (("beta", "size"), error(own, sizes, 1, np.ones(single.shape))),
-                "n_eff": (("beta", "size"), sizes / own["overlap"]),
-            },
-            coords={"bandwidth": dense, "beta": betas, "size": sizes},
-            attrs={
-                "shared_groups": shared * settings["groups"] // settings["targets"],
-                "targets": settings["targets"],
-            },
-        )
+        own = mean.isel(bandwidth=(("beta", "size"), rows), beta=("beta", range(len(betas))))
+        laws[f"width {width}"] = law.assign_coords(bandwidth=dense, size=size).assign(
+            nuisance=("bandwidth", nuisance(dense)),
+            mse=error(own, size, 1, 1.0),
+            n_eff=(size / own["overlap"]).transpose(..., "size"),
+        ).assign_attrs(
+            shared_groups=shared * settings["groups"] // settings["targets"],
+            targets=settings["targets"],
+        )  # fmt: skip
         if width == ensemble["relevant"]:
             rows = len(dense) + single.size + np.arange(joint.size).reshape(joint.shape)
-            pooled = {k: v[rows, betas.index(ensemble["beta"])] for k, v in mean.items()}
-            extra = nuisance(joint) ** (ensemble["width"] - width)
-            heads = np.array(ensemble["heads"])[:, None]
+            pooled = mean.sel(beta=ensemble["beta"], drop=True)
+            pooled = pooled.isel(bandwidth=(("heads", "size"), rows))
+            heads = xr.DataArray(ensemble["heads"], {"heads": ensemble["heads"]}, "heads")
+            extra = xr.DataArray(
+                nuisance(joint) ** (ensemble["width"] - width), dims=("heads", "size")
+            )
             together = xr.Dataset(
                 {
-                    "mse_of_heads": (("heads", "size"), error(pooled, sizes, heads, extra)),
-                    "n_eff_of_heads": (("heads", "size"), sizes / (pooled["overlap"] * extra)),
-                },
-                coords={"heads": ensemble["heads"], "size": sizes},
+                    "mse_of_heads": error(pooled, size, heads, extra),
+                    "n_eff_of_heads": (size / (pooled["overlap"] * extra)).transpose(..., "size"),
+                }
             )
     return laws | {"ensemble": together}
 
 
-def error(parts: Mapping[str, np.ndarray], n: Numbers, heads: Numbers, own: Numbers) -> np.ndarray:
+def problem(settings: Mapping[str, Any], width: int) -> tuple[TrigonometricSeries, np.ndarray]:
+    """The targets, stacked, and the queries, at the largest width: one compiled shape.
+
+    What is added are coordinates that no head sees and nothing depends on.
+    """
+    pad = (0, max(settings["widths"]) - width)
+    series = [
+        TARGETS["holder"](width, seed=seed, levels=settings["levels"])
+        for seed in range(settings["targets"])
+    ]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *series)
+    frequency = np.pad(stacked.frequency, ((0, 0), (0, 0), pad))
+    queries = np.pad(gaussian_queries(width, **settings["queries"]), ((0, 0), pad))
+    return eqx.tree_at(lambda s: s.frequency, stacked, frequency), queries
+
+
+def error(
+    parts: Mapping[str, np.ndarray] | xr.Dataset, n: Numbers, heads: Numbers, own: Numbers
+) -> Numbers:
     """MSE of H averaged heads, each with nuisance coordinates whose overlap is ``own``.
 
     The nuisance coordinates are independent of all else, so they multiply a head's overlap, and
@@ -112,7 +114,7 @@ def error(parts: Mapping[str, np.ndarray], n: Numbers, heads: Numbers, own: Numb
     )
 
 
-def nuisance(bandwidth: Numbers) -> np.ndarray:
+def nuisance(bandwidth: float | np.ndarray) -> np.ndarray:
     """``E K²/(E K)²`` of one standard normal coordinate, query at 0: ``(1+b²)/(b√(2+b²))``."""
     return (1 + bandwidth**2) / (bandwidth * np.sqrt(2 + bandwidth**2))
 

@@ -3,12 +3,19 @@
 from collections.abc import Callable
 
 import numpy as np
+import xarray as xr
 
 from sims.effects import Effect, Families, of_batches
 from sims.estimates import ratio
 from sims.study.results import Results
 
 STREAMS = ("noise", "single", "additive", "isotropic")
+READINGS = {
+    "covariance": "cross",
+    "error covariance": "cross_error",
+    "ambiguity": "agreement",
+}
+"""Readings of `decorrelation` to the part of the error whose fall it is."""
 PARTS = {"squared_bias": "squared bias", "own": "own variance", "cross": "covariance of heads"}
 Road = Callable[[Results, str, str, str], np.ndarray]
 
@@ -21,9 +28,13 @@ def effects(results: Results) -> Families:
         "diversity rises": [
             of_seeds(stream, rise(results, point), point) for stream, point in plain.items()
         ],
-        "share of decorrelation": [
-            of_seeds(stream, share(results, point, "cross")) for stream, point in plain.items()
-        ],
+        **{
+            f"share of {reading}": [
+                of_seeds(stream, share(results, point, part, simulated), point)
+                for stream, point in plain.items()
+            ]
+            for reading, part in READINGS.items()
+        },
         "learned weights rise further": [
             of_seeds(
                 "additive",
@@ -37,9 +48,11 @@ def effects(results: Results) -> Families:
         ],
         "share by both roads": [
             of_seeds(
-                stream, share(results, point, "cross", simulated) - share(results, point, "cross")
+                f"{stream}, {reading}",
+                share(results, point, part, simulated) - share(results, point, part),
             )
             for stream, point in plain.items()
+            for reading, part in READINGS.items()
         ],
         "error by both roads": [
             of_seeds(f"{point}, {state}", error_gap(results, point, state))
@@ -73,18 +86,30 @@ def rise(results: Results, point: str) -> np.ndarray:
 def predicted(results: Results, point: str, part: str, state: str) -> np.ndarray:
     """A part of the error, or the whole ``mse``, by theory; one a seed."""
     data = results.prediction(point)
-    if part == "mse":
-        return np.sum([data[f"{p}_{state}"].values for p in PARTS], axis=0)
-    return data[f"{part}_{state}"].values
+    whole = np.sum([data[f"{p}_{state}"].values for p in PARTS], axis=0)
+    return _part(data.assign({f"mse_{state}": ("seed", whole)}), part, state)
 
 
 def simulated(results: Results, point: str, part: str, state: str) -> np.ndarray:
     """The same by simulation."""
-    data = results.estimates[point]
-    if part == "squared_bias":
-        rest = data[f"own_{state}"] + data[f"cross_{state}"]
-        return (data[f"mse_{state}"] - rest).values
-    return data[f"{part}_{state}"].values
+    return _part(results.estimates[point], part, state)
+
+
+def _part(data: xr.Dataset, part: str, state: str) -> np.ndarray:
+    """A part that is there, or that follows.
+
+    ``cross_error`` is ``Σ_{h≠g} α_h α_g M_hg`` with M the products of the heads' errors,
+    ``agreement`` the heads' own errors taken from the ensemble's: minus the ambiguity.
+    """
+    derived = {
+        "squared_bias": ("mse", "own", "cross"),
+        "cross_error": ("mse", "own_error"),
+        "agreement": ("mse", "heads_error"),
+    }
+    if f"{part}_{state}" in data:
+        return data[f"{part}_{state}"].values
+    whole, *rest = (data[f"{p}_{state}"].values for p in derived[part])
+    return whole - sum(rest)
 
 
 def share(results: Results, point: str, part: str, road: Road = predicted) -> np.ndarray:

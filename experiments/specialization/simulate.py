@@ -14,7 +14,7 @@ from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
-PARTS = ("mse", "own", "cross")
+PARTS = ("mse", "own", "cross", "own_error", "heads_error")
 
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
@@ -68,13 +68,14 @@ def of_seed(
 def held_out(
     stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: int,
     noise_sd: float, *, targets: int, queries: int, replicates: int,
-) -> Float[Array, "3"]:  # fmt: skip
-    """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys; own and cross covariance.
+) -> Float[Array, "5"]:  # fmt: skip
+    """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys, and what it is made of.
 
     The labels' noise is integrated out: with ``N_hg = σ² Σ_i w_hi w_gi`` the error is
     ``(Σ_h α_h g_h − m)² + αᵀNα``. The heads' covariance S is the sample covariance of g over the
     ``replicates`` draws of keys at one target and query, plus the mean of N; then own is
-    ``Σ_h α_h² S_hh`` and cross ``Σ_{h≠g} α_h α_g S_hg``. All three are unbiased.
+    ``Σ_h α_h² S_hh`` and cross ``Σ_{h≠g} α_h α_g S_hg``. With ``M_hh = E (f̂_h − m)²``, the error of
+    a head alone, own error is ``Σ_h α_h² M_hh`` and heads' error ``Σ_h α_h M_hh``. All unbiased.
     """
     for_target, for_query, for_data = key
     at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
@@ -92,11 +93,14 @@ def held_out(
             return w @ target(x), noise_sd**2 * jnp.einsum("qhn,qgn->hg", w, w) / queries
 
         signal, noise = jax.lax.map(one, jnp.arange(replicates))
-        error = jnp.mean((signal @ weights - target(at)) ** 2) + weights @ noise.mean(0) @ weights
+        truth = target(at)
+        error = jnp.mean((signal @ weights - truth) ** 2) + weights @ noise.mean(0) @ weights
+        alone = jnp.mean((signal - truth[:, None]) ** 2, axis=(0, 1)) + jnp.diagonal(noise.mean(0))
         centred = signal - signal.mean(0)
         sample = jnp.einsum("rqh,rqg->hg", centred, centred) / ((replicates - 1) * queries)
         covariance = sample + noise.mean(0)
         own = weights**2 @ jnp.diagonal(covariance)
-        return jnp.stack([error, own, weights @ covariance @ weights - own])
+        cross = weights @ covariance @ weights - own
+        return jnp.stack([error, own, cross, weights**2 @ alone, weights @ alone])
 
     return jax.lax.map(one_target, jnp.arange(targets)).mean(0)

@@ -1,10 +1,9 @@
-"""Variance of pooled agents against the law, with v and ρ measured on other replicates."""
+"""Pooled agents against the law, with v and ρ measured elsewhere, and what diversity is worth."""
 
 import numpy as np
-import xarray as xr
 
 from sims.effects import Effect, Families, of_batches
-from sims.estimates import mcse
+from sims.estimates import ratio
 from sims.study.results import Results
 
 KINDS = {"heads": "heads", "trees": "trees", "ants": "ants, lasting pheromone"}
@@ -12,10 +11,16 @@ KINDS = {"heads": "heads", "trees": "trees", "ants": "ants, lasting pheromone"}
 
 
 def effects(results: Results) -> Families:
-    """Pooled variances over the law's, and v and ρv over theory's, where it knows them."""
+    """Pooled variances over the law's, v and ρv over theory's, and what a mechanism changes."""
     names = systems(results)
     return {
         "pooled over the law": [gap for name in names for gap in gaps(results, name)],
+        "unequal weights over the law": [
+            gap for name in names for gap in gaps(results, name, "unequal")
+        ],
+        "fall of the error": [
+            fall(results, **mechanism) for mechanism in results.settings["mechanisms"]
+        ],
         "measured over theory": [
             against_theory(results, name, term)
             for name in names
@@ -40,29 +45,45 @@ def measured(name: str) -> str:
     return f"{name}, measured"
 
 
-def law(results: Results, name: str) -> np.ndarray:
-    """``C + (V − C)/M``, with V and C as measured, (batch, M)."""
-    data = results.estimates[measured(name)]
+def law(results: Results, name: str, weights: str = "pooled") -> np.ndarray:
+    """``C + (V − C) Σα²``, V and C as measured, (batch, M); ``Σα² = 1/M`` under equal weights."""
+    data, agents = results.estimates[measured(name)], results.estimates[name]["agents"].values
     v, c = data["variance"].values[:, None], data["covariance"].values[:, None]
-    return c + (v - c) / results.estimates[name]["agents"].values
+    if weights == "pooled":
+        return c + (v - c) / agents
+    # Each weight is this share of the next: Σα² of a geometric series.
+    q = 1 - results.settings["unequal"]
+    return c + (v - c) * (1 - q) * (1 + q**agents) / ((1 + q) * (1 - q**agents))
 
 
-def gaps(results: Results, name: str) -> list[Effect]:
+def gaps(results: Results, name: str, weights: str = "pooled") -> list[Effect]:
     """Pooled variance over the law's, less 1, for M ≥ 2; the two are independent."""
-    data, expected = results.estimates[name], law(results, name)
-    pooled = data["pooled"].values
-    ratio = pooled.mean(0) / expected.mean(0)
-    parts = [mcse(values) / values.mean(0) for values in (pooled, expected)]
-    rows = zip(data["agents"].values, ratio, ratio * np.hypot(*parts), strict=True)
+    data = results.estimates[name]
+    columns = zip(
+        data["agents"].values, data[weights].values.T, law(results, name, weights).T, strict=True
+    )
     return [
-        Effect(
-            f"{name}, M = {agents}", float(quotient - 1), float(error),
-            min(len(pooled), len(expected)), (name, measured(name)),
+        of_batches(
+            f"{name}, M = {agents}", ratio(pooled, expected) - 1, (name, measured(name)),
             replicates=results.replicates_at(name), at={"agents": systems(results)[name]},
         )
-        for agents, quotient, error in rows
+        for agents, pooled, expected in columns
         if agents > 1
     ]  # fmt: skip
+
+
+def fall(results: Results, kind: str, without: str, diverse: str) -> Effect:
+    """How much smaller the pool's error is where a mechanism makes agents diverse, relative.
+
+    At the largest M of both; where systems share draws, the batches are paired.
+    """
+    both = [results.estimates[name] for name in (without, diverse)]
+    agents = min(int(data["agents"].max()) for data in both)
+    off, on = (data["error"].sel(agents=agents).values for data in both)
+    return of_batches(
+        f"{without} to {diverse}", 1 - ratio(on, off), (without, diverse),
+        replicates=min(map(results.replicates_at, (without, diverse))), at={"agents": kind},
+    )  # fmt: skip
 
 
 def against_theory(results: Results, name: str, term: str) -> Effect:
@@ -73,16 +94,3 @@ def against_theory(results: Results, name: str, term: str) -> Effect:
         f"{name}, {term}", values[term].values / expected - 1, measured(name),
         bound=float(theory[f"{term}_error"]) / expected, replicates=results.replicates_at(name),
     )  # fmt: skip
-
-
-def collapsed(pooled: xr.Dataset, moments: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """``(Var/v − ρ)/(1 − ρ)``, which the law says is 1/M, with its standard error."""
-    values, v, c = (
-        pooled["pooled"].values,
-        *(moments[k].values for k in ("variance", "covariance")),
-    )
-    scale = v.mean() - c.mean()
-    share = (values.mean(0) - c.mean()) / scale
-    # Linearised in V and C, batch by batch; the pooled part is independent of them.
-    parts = np.outer(c - c.mean(), 1 - share) + np.outer(v - v.mean(), share)
-    return share, np.hypot(mcse(values), mcse(parts)) / scale

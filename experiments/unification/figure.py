@@ -1,8 +1,9 @@
-"""Variance of pooled agents against their number, by system and collapsed to one law."""
+"""Variance of pooled agents against their number beside the law, and its gap to the law."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -10,7 +11,10 @@ from sims.estimates import mcse
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import collapsed, gaps, measured, systems
+from .effects import gaps, measured, systems
+
+REGIMES = {"heads": "Nadaraya–Watson heads", "trees": "random-forest trees"}
+"""Kind of agents to its claim's regime, where that has another name."""
 
 
 def numbers(results: Results) -> dict[str, float]:
@@ -26,36 +30,52 @@ def numbers(results: Results) -> dict[str, float]:
     }
 
 
+def pooled(results: Results, name: str) -> pd.DataFrame:
+    """A system's pooled variances over the variance of one, and their gaps to the law."""
+    data, moments = results.estimates[name], results.estimates[measured(name)]
+    values = data["pooled"].values / float(moments["variance"].mean())
+    found = [(e.value, e.error) for e in gaps(results, name)]
+    gap, error = np.transpose([(0.0, 0.0), *found])
+    return pd.DataFrame(
+        {"system": name, "M": data["agents"], "kept": values.mean(0), "kept_mcse": mcse(values),
+         "simulation": 1 + gap, "mcse": error, "theory": 1.0}
+    )  # fmt: skip
+
+
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    drawing, axes = figures.panels(1, 2, height=3.3, width=figures.PAGE)
-    (left, right), names = axes[0], list(systems(results))
-    for i, name in enumerate(names):
-        color, marker = figures.PALETTE[i], figures.MARKERS[i]
-        data, moments = results.estimates[name], results.estimates[measured(name)]
-        agents, pooled = data["agents"].values, data["pooled"].values
-        v = moments["variance"].values.mean()
-        m = np.geomspace(1, agents[-1], 100)
-        rho = moments["covariance"].values.mean() / v
-        figures.theory(left, m, rho + (1 - rho) / m, color)
-        figures.simulated(left, agents, pooled.mean(0) / v, mcse(pooled) / v, color, marker)
-        # Side by side, or seven systems would lie on one another.
-        shift = 1.03 ** (i - (len(names) - 1) / 2)
-        figures.simulated(right, agents * shift, *collapsed(data, moments), color, marker)
-    most = max(int(results.estimates[name]["agents"][-1]) for name in names)
-    m = np.geomspace(1, most, 100)
-    figures.theory(right, m, 1 / m, figures.GREY)
-    right.annotate("law, $1/M$", (m[25], 1 / m[25]), xytext=(10, 6), fontsize=7, ha="left",
-                   textcoords="offset points", color=figures.GREY)  # fmt: skip
-    ticks = [2**k for k in range(0, 12, 2) if 2**k <= most]
-    for ax in (left, right):
-        figures.log_axes(ax, x=True, y=True, plain=True)
-        ax.set_xticks(ticks, [str(t) for t in ticks])
-        ax.set_xticks([], minor=True)
-        ax.set(xlabel="number of agents $M$")
-    left.set(ylabel="variance of the pool / variance of one", ylim=(0.04, 1.15))
-    left.set_yticks([0.05, 0.1, 0.2, 0.5, 1], ["0.05", "0.1", "0.2", "0.5", "1"])
-    right.set(ylabel="share that pooling can remove and has not", ylim=(0.006, 1.3))
-    right.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    figures.key(right, names, loc="lower left", fontsize=6.5)
+    kinds, claims = systems(results), {verdict.regime: verdict for verdict in verdicts}
+    own = {name: claims[REGIMES.get(kind, kind)] for name, kind in kinds.items()}
+    fading = next(name for name, kind in kinds.items() if "evaporating" in kind)
+    points = pd.concat([pooled(results, name) for name in kinds])
+    most = np.log2(points["M"].max())
+    fine, laws = np.logspace(0, most, 60, base=2), []
+    for name in kinds:
+        moments = results.estimates[measured(name)].mean("batch")
+        rho = float(moments["covariance"] / moments["variance"])
+        laws.append(pd.DataFrame({"system": name, "M": fine, "kept": rho + (1 - rho) / fine}))
+    drawing, axes = figures.panels(
+        1,
+        2,
+        height=3.2,
+        title="One law for heads, trees and ants, as long as they are exchangeable",
+    )
+    left, right = axes[0]
+    figures.curve(
+        left, points, pd.concat(laws), "M", "kept", hue="system", log="xy", labels="ends",
+        verdict=own, emphasis=fading,
+    )  # fmt: skip
+    left.set(title="the law $ρ + (1 − ρ)/M$", ylabel="variance of the pool / variance of one")
+    figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
+    # Side by side, or seven systems would lie on one another; for M = 1 there is nothing to show.
+    aside = 1.06 ** (points["system"].map(list(kinds).index) - (len(kinds) - 1) / 2)
+    figures.gap(
+        right, points.assign(M=points["M"] * aside)[points["M"] > 1], "M", hue="system",
+        linear=0.1, margin=own[fading].margin, labels=None, verdict=own, emphasis=fading,
+    )  # fmt: skip
+    right.set(ylim=(-0.2, 8), title="against the law", ylabel="simulation / law − 1 (%)")
+    figures.ticks(right.yaxis, (-0.1, -0.05, 0, 0.05, 0.1, 1, 5), percent=True)
+    for ax, first in ((left, 0), (right, 1)):
+        figures.ticks(ax.xaxis, 2.0 ** np.arange(first, most + 1))
+        ax.set_xlabel("number of agents $M$")
     figures.letters(axes.flat)
     return drawing

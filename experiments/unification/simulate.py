@@ -30,18 +30,20 @@ Coefficients = Mapping[str, np.ndarray]
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """Two points a system: its pooled variances, and beside them ``…, measured`` v and ρv."""
+    """Two points a system: its pooled variances and errors, and ``…, measured`` v and ρv."""
     settings, times = experiment.settings, experiment.simulation.replicates_per_batch
     points: dict[str, Unit] = {}
     for index, system in enumerate(settings["systems"]):
-        kind, system = KINDS[system["kind"]], {**settings[system["kind"]], **system}
+        kind, system = KINDS[system["kind"]], settings[system["kind"]] | system
+        system["unequal"] = settings["unequal"]
         replicates = system["replicates"] * times
         # Systems of heads see the same keys, those of trees the same training sets.
         stream = (index,) if system["kind"] == "ants" else ()
         agents, few = 2 ** np.arange(int(np.log2(system["agents"])) + 1), settings["measured"]
         many = kind(
             system, POOLED, int(agents[-1]), pooled(system, agents),
-            dims={"pooled": ("agents",)}, coords={"agents": agents},
+            dims=dict.fromkeys(("pooled", "unequal", "error"), ("agents",)),
+            coords={"agents": agents},
         )  # fmt: skip
         points[system["name"]] = SampledUnit(many, replicates=replicates, stream=(*stream, POOLED))
         points[f"{system['name']}, measured"] = SampledUnit(
@@ -59,33 +61,53 @@ def moments(count: int) -> Coefficients:
 
 
 def pooled(system: Settings, agents: np.ndarray) -> Coefficients:
-    """Of the variance of the pooled estimate of M agents, for each M.
+    """Of the variance of the pooled estimate of M agents, for each M, and under unequal weights.
 
     Agents that pool alike form as many disjoint groups of M as there are; else the first M, of
     which each counts by what is left of its pheromone when the M-th has come.
     """
     evaporation, most = system.get("evaporation", 0.0), int(agents[-1])
-    matrices = np.zeros((len(agents), most, most))
-    for matrix, size in zip(matrices, agents, strict=True):
-        left = (1 - evaporation) ** np.arange(size)[::-1]
-        products = np.outer(left, left) / left.sum() ** 2
-        groups = 1 if evaporation else most // size
-        for group in range(groups):
-            own = slice(group * size, (group + 1) * size)
-            matrix[own, own] = products / groups
-    return {"pooled": matrices}
+
+    def matrices(kept: float) -> np.ndarray:
+        out = np.zeros((len(agents), most, most))
+        for matrix, size in zip(out, agents, strict=True):
+            alpha = geometric_weights(kept, size)
+            groups = 1 if evaporation else most // size
+            for group in range(groups):
+                own = slice(group * size, (group + 1) * size)
+                matrix[own, own] = np.outer(alpha, alpha) / groups
+        return out
+
+    return {"pooled": matrices(1 - evaporation), "unequal": matrices(1 - system["unequal"])}
 
 
-def taken(coefficients: Mapping[str, Any], covariance: Any) -> dict[str, Any]:
-    """The outputs of a covariance (M, M), NumPy's or JAX's."""
-    return {name: (part * covariance).sum((-2, -1)) for name, part in coefficients.items()}
+def geometric_weights(kept: float, count: int) -> np.ndarray:
+    """Weights of sum 1, each ``kept`` times the next."""
+    left = kept ** np.arange(count)[::-1]
+    return np.asarray(left / left.sum())
 
 
-def sampled(estimates: np.ndarray) -> np.ndarray:
-    """Sample covariance (M, M) of estimates (R, M, Q), averaged over queries."""
-    centred = estimates - estimates.mean(0)
-    products = np.einsum("rmq,rkq->mk", centred, centred)
-    return products / ((len(estimates) - 1) * estimates.shape[2])
+def taken(coefficients: Mapping[str, Any], covariance: Any, products: Any) -> dict[str, Any]:
+    """The outputs of a covariance and of mean products of errors (M, M), NumPy's or JAX's.
+
+    ``error`` is the mean squared error of the pool, with the weights of its variance.
+    """
+    out = {name: (part * covariance).sum((-2, -1)) for name, part in coefficients.items()}
+    if "pooled" in coefficients:
+        out["error"] = (coefficients["pooled"] * products).sum((-2, -1))
+    return out
+
+
+def sampled(estimates: np.ndarray, truth: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
+    """Sample covariance and mean products of errors (M, M) of estimates (R, M, Q), over queries."""
+
+    def products(values: np.ndarray) -> np.ndarray:
+        return np.einsum("rmq,rkq->mk", values, values) / (len(values) * values.shape[2])
+
+    count = len(estimates)
+    return products(estimates - estimates.mean(0)) * count / (count - 1), products(
+        estimates - truth
+    )
 
 
 def heads(
@@ -119,7 +141,8 @@ def noise(
     x, _ = training_set(task, key, n)
     at = scale * jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (queries, x.shape[1]))
     weights = jax.vmap(lambda q: nw_weights(chosen, q, x))(at)
-    return taken(coefficients, jnp.einsum("qhn,qgn->hg", weights, weights) / queries)
+    covariance = jnp.einsum("qhn,qgn->hg", weights, weights) / queries
+    return taken(coefficients, covariance, covariance)
 
 
 def trees(
@@ -132,7 +155,7 @@ def trees(
         constants=(system, count, queries),
         per_batch=states,
         rows=True,
-        reduce=partial(of_predictions, coefficients=coefficients),
+        reduce=partial(of_predictions, coefficients=coefficients, truth=friedman(queries)),
         # Processes, since small trees spend their time in Python.
         n_jobs=jax.local_device_count(),
         **labels,
@@ -155,11 +178,17 @@ def forest(_: Draw, shared: tuple[Settings, int, np.ndarray], state: int) -> dic
     return {"predictions": np.array(every)}
 
 
+def friedman(points: np.ndarray) -> np.ndarray:
+    """Friedman's first function at points (Q, 5); Friedman (1991), doi:10.1214/aos/1176347963."""
+    a, b, c, d, e = np.asarray(points, float).T
+    return np.asarray(10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e)
+
+
 def of_predictions(
-    kept: Mapping[str, np.ndarray], *, coefficients: Coefficients
+    kept: Mapping[str, np.ndarray], *, coefficients: Coefficients, truth: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Outputs of the sample covariance over the replicates of a batch."""
-    return taken(coefficients, sampled(kept["predictions"]))
+    """Outputs of the predictions of the replicates of a batch."""
+    return taken(coefficients, *sampled(kept["predictions"], truth))
 
 
 def ants(
@@ -168,7 +197,7 @@ def ants(
     """Ants that follow pheromone, all colonies of a batch at once."""
 
     def batch(draw: Draw, replicates: int, shared: Coefficients) -> dict[str, np.ndarray]:
-        return taken(shared, sampled(colonies(draw.rng(), replicates, count, system)))
+        return taken(shared, *sampled(colonies(draw.rng(), replicates, count, system), 0.0))
 
     return HostBatches(batch, constants=coefficients, **labels)
 
@@ -176,7 +205,7 @@ def ants(
 def colonies(rng: np.random.Generator, replicates: int, count: int, system: Settings) -> np.ndarray:
     """Readings (R, M, 1) of ants that come one after another.
 
-    Choice is linear in the pheromone; a share ``evaporation`` of all pheromone goes at every ant.
+    θ is 0. Choice is linear in the pheromone, of which a share ``evaporation`` goes at every ant.
     """
     patch = rng.normal(size=(replicates, system["patches"]))
     pheromone = np.full(patch.shape, float(system["initial"]))

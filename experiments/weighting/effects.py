@@ -6,12 +6,12 @@ import xarray as xr
 from sims.effects import Effect, Families, of_batches
 from sims.estimates import ratio
 from sims.study.results import Results
+from sims.terms import risk_matrix
 from sims.weighting import WEIGHTINGS, risk
 
 COST = "cost"
 EQUAL = ("exchangeable", "ring")
 """Regimes whose risk matrix has equal row sums."""
-PARTS = ("bias_product", "signal_covariance", "noise_covariance")
 
 
 def effects(results: Results) -> Families:
@@ -74,14 +74,9 @@ def draws(results: Results) -> int:
     )
 
 
-def matrices(data: xr.Dataset, end: str = "") -> np.ndarray:
-    """Risk matrix of the heads, (H, H), or one a batch (B, H, H); ``_error``: theory's bounds."""
-    return np.sum([data[f"integrated_{part}{end}"].values for part in PARTS], axis=0)
-
-
 def predicted_gain(theory: xr.Dataset, rule: str) -> float:
     """Share of the error under uniform weights that a rule's weights remove, by theory."""
-    matrix = matrices(theory)
+    matrix = risk_matrix(theory)
     even, best = (float(risk(WEIGHTINGS[r](matrix), matrix)) for r in ("uniform", rule))
     return 1 - best / even
 
@@ -91,7 +86,7 @@ def gain_bound(theory: xr.Dataset) -> float:
 
     That the weights change with the matrix is of second order, since they are the best.
     """
-    matrix, error = matrices(theory), matrices(theory, "_error")
+    matrix, error = risk_matrix(theory), risk_matrix(theory, "_error")
     even, best = (WEIGHTINGS[rule](matrix) for rule in ("uniform", "optimal"))
     kept = float(risk(best, matrix) / risk(even, matrix))
     return float(risk(np.abs(best), error) + kept * risk(even, error)) / float(risk(even, matrix))
@@ -99,7 +94,7 @@ def gain_bound(theory: xr.Dataset) -> float:
 
 def gains(data: xr.Dataset, rule: str) -> np.ndarray:
     """Pseudo-values (B,) of the gain: a batch judges the weights that the others chose."""
-    batches = matrices(data)
+    batches = risk_matrix(data)
     others = (batches.sum(0) - batches) / (len(batches) - 1)
     even = risk(np.full(batches.shape[-1], 1 / batches.shape[-1]), batches)
     chosen = np.array([risk(WEIGHTINGS[rule](o), b) for o, b in zip(others, batches, strict=True)])

@@ -6,6 +6,7 @@ import xarray as xr
 from sims.problem import gaussian_queries
 from sims.study.experiment import Experiment
 from sims.study.roads import predict_terms
+from sims.terms import risk_matrix
 from sims.theory import predict as terms_of
 from sims.weighting import WEIGHTINGS, risk
 
@@ -18,9 +19,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     task, heads, n, _ = spec.build()
     # Queries of their own: those of the simulation are drawn anew for every training set.
     queries = gaussian_queries(task.dimension, 256, cost["scale"], seed=99)
-    data = terms_of(task, heads, n, queries)
-    parts = ("bias_product", "signal_covariance", "noise_covariance")
-    matrix = np.sum([data[f"integrated_{part}"].values for part in parts], axis=0)
+    matrix = risk_matrix(terms_of(task, heads, n, queries))
     risks = {name: float(risk(rule(matrix), matrix)) for name, rule in WEIGHTINGS.items()}
     excess = [
         estimation_cost(m, heads.count, risks["optimal"], float(task.noise_sd))

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
 from sims.audit.runs import LEVEL, SIZES, SURE, candidates, looks, power_law
-from sims.estimates import covariance_of_means, mcse
+from sims.estimates import mcse, skewness
 from sims.judgement import (
     Evidence,
     Finding,
@@ -93,23 +94,26 @@ def _cases(real: np.ndarray) -> list[Case]:
     one[..., 2:] *= 2  # the other rivals are no danger
     last, at_last = real[..., -1:], np.eye(width)[-1]
     gap, slope = MARGIN, _fitted(rate, expected=-1.0 + MARGIN)
+    within, below = partial(_decided, equivalence, MARGIN), partial(_decided, bound, 0.0)
+    rising = _decided(ordering, 0.0)
     order = _fitted(remainder, order=1.0 - MARGIN)
     return [
-        Case("equivalence", "true: no gap at all, no margin", "refuted", real, _within(0.0, 0.0)),
-        Case("equivalence", "true: one gap at the margin", "refuted", real, _within(gap * at_last)),
-        Case("equivalence", "false: a gap at the margin", "supported", last, _within(gap)),
+        Case("equivalence", "true: no gap at all, no margin", "refuted", real,
+             _decided(equivalence, 0.0)),
+        Case("equivalence", "true: one gap at the margin", "refuted", real, within(gap * at_last)),
+        Case("equivalence", "false: a gap at the margin", "supported", last, within(gap)),
         Case("equivalence, t", "false: a gap at the margin", "supported", last,
-             _within(gap, fixed=True), watched=False),
+             within(gap, fixed=True), watched=False),
         Case("equivalence with a bias", "true: a gap at the margin, the bias on top", "refuted",
-             last, _within(gap + BIAS, bounds=BIAS)),
+             last, within(gap + BIAS, bounds=BIAS)),
         Case("equivalence with a bias", "false: a gap at the margin, the bias hides it",
-             "supported", last, _within(gap - BIAS, bounds=BIAS)),
-        Case("bound", "true: no excess", "refuted", real, _below()),
-        Case("bound", "false: excess at the bound", "supported", last, _below()),
-        Case("bound, t", "false: excess at the bound", "supported", last, _below(fixed=True),
+             "supported", last, within(gap - BIAS, bounds=BIAS)),
+        Case("bound", "true: no excess", "refuted", real, below()),
+        Case("bound", "false: excess at the bound", "supported", last, below()),
+        Case("bound, t", "false: excess at the bound", "supported", last, below(fixed=True),
              watched=False),
-        Case("ordering", "false: no rise at all", "supported", last, _rising),
-        Case("ordering", "true: rises at 0", "refuted", real, _rising),
+        Case("ordering", "false: no rise at all", "supported", last, rising),
+        Case("ordering", "true: rises at 0", "refuted", real, rising),
         Case("rate", "true: slope as expected, no margin", "refuted", noisy,
              _fitted(rate, 0.0, expected=-1.0)),
         Case("rate", "true: slope at the margin", "refuted", noisy, slope),
@@ -134,29 +138,23 @@ def _evidence(
 ) -> Evidence:
     """Effects (k,) with the errors of batches (B, k)."""
     size = len(values)
-    return Evidence(effects, mcse(values), size, replicates=size, fixed=fixed, bounds=bounds)
+    return Evidence(
+        effects, mcse(values), size, replicates=size, fixed=fixed, bounds=bounds,
+        skewness=skewness(values),
+    )  # fmt: skip
 
 
-def _within(
-    shift: np.ndarray | float, margin: float = MARGIN, fixed: bool = False, bounds: float = 0.0
-) -> Callable[[np.ndarray], str]:
+def _decided(
+    test: Callable[..., Finding], margin: float, shift: np.ndarray | float = 0.0,
+    fixed: bool = False, bounds: float = 0.0,
+) -> Callable[[np.ndarray], str]:  # fmt: skip
+    """A claim on means of batches less 1, each with ``shift`` added to it."""
+
     def decide(values: np.ndarray) -> str:
         evidence = _evidence(values.mean(0) - 1 + shift, values, fixed, bounds)
-        return equivalence(evidence, margin=margin, level=LEVEL).verdict
+        return test(evidence, margin=margin, level=LEVEL).verdict
 
     return decide
-
-
-def _below(fixed: bool = False) -> Callable[[np.ndarray], str]:
-    def decide(values: np.ndarray) -> str:
-        evidence = _evidence(values.mean(0) - 1, values, fixed)
-        return bound(evidence, margin=0.0, level=LEVEL).verdict
-
-    return decide
-
-
-def _rising(values: np.ndarray) -> str:
-    return ordering(_evidence(values.mean(0) - 1, values), margin=0.0, level=LEVEL).verdict
 
 
 def _fitted(
@@ -167,7 +165,7 @@ def _fitted(
     def verdict(values: np.ndarray) -> str:
         return decide(
             _evidence(values.mean(0), values), SIZES, **claimed, margin=margin, level=LEVEL,
-            covariance=covariance_of_means(values),
+            values=values,
         ).verdict  # fmt: skip
 
     return verdict

@@ -9,7 +9,7 @@ from scipy.stats import binom
 
 from sims.audit.problems import MARGIN
 from sims.audit.runs import LEVEL, SIZES, SURE, candidates, looks, power_law
-from sims.estimates import covariance_of_means, mcse
+from sims.estimates import mcse
 from sims.judgement import Evidence, optimal_set, rate
 from sims.judgement.intervals import fixed_half_width, sequence_half_width
 from sims.terms import BATCH, jackknife
@@ -48,7 +48,7 @@ def coverage(real: Mapping[str, np.ndarray], right: Mapping[str, float]) -> list
         for b, (mean, error) in at.items():
             kept &= np.abs(mean - true) <= sequence_half_width(error, b, 1 - LEVEL)
         found.append(("confidence sequence, at every look", of, kept, True))
-        for b in (looks(count)[1], count):
+        for b in dict.fromkeys((looks(count)[0], count)):
             mean, error = at[b]
             inside = np.abs(mean - true) <= fixed_half_width(error, b - 1, 1 - LEVEL)
             found.append((f"t interval at {b} batches", of, inside, False))
@@ -83,7 +83,7 @@ def _slope_kept(run: np.ndarray) -> bool:
     for b in looks(len(run)):
         low, high = rate(
             Evidence(run[:b].mean(0), mcse(run[:b]), b, b), SIZES, expected=-1.0, margin=MARGIN,
-            level=LEVEL, covariance=covariance_of_means(run[:b]),
+            level=LEVEL, values=run[:b],
         ).interval or (-np.inf, np.inf)  # fmt: skip
         if not low <= -1.0 <= high:
             return False

@@ -10,16 +10,10 @@ import numpy as np
 import xarray as xr
 
 from sims import terms
-from sims.audit.problems import (
-    ANGLES,
-    LAW_BANDWIDTH,
-    problem,
-    scalars,
-    simulated,
-    truth,
-)
-from sims.problem import Heads, Task
+from sims.audit.problems import ANGLES, LAW_BANDWIDTH, problem, scalars, simulated, truth
+from sims.problem import GaussianDesign, Heads, Task
 from sims.simulation.heads import nw_weights
+from sims.study.specification import Problem
 from sims.theory import first_order_arrays, noise_correlation_law, predict
 
 Prediction = dict[str, float]
@@ -79,18 +73,16 @@ def _law_with_wide_bandwidth() -> np.ndarray:
 # --- terms by theory -----------------------------------------------------------------------------
 
 
-def _changed(case: str = "gaussian", /, **changes: Any) -> Prediction:
-    """Exact theory of another problem than the one simulated."""
+def _other(case: str = "gaussian", /, **changes: Any) -> Problem:
+    """Another problem than the one simulated or predicted."""
     task, heads, n, queries = problem(case)
-    task = Task(
-        changes.get("design", task.design), task.target, changes.get("noise", task.noise_sd)
-    )
-    heads = Heads(
-        changes.get("frames", heads.frames),
-        changes.get("kernel_used", heads.kernel),
-        changes.get("bandwidth", heads.bandwidth),
-    )
-    return scalars(predict(task, heads, n + changes.get("more", 0), queries, order="exact"))
+    parts = (changes.get(name, getattr(heads, name)) for name in ("frames", "kernel", "bandwidth"))
+    task = Task(changes.get("design", task.design), task.target, task.noise_sd)
+    return Problem(task, Heads(*parts), n + changes.get("more", 0), queries)
+
+
+def _changed(case: str = "gaussian", /, **changes: Any) -> Prediction:
+    return scalars(predict(*_other(case, **changes), order="exact"))
 
 
 def _edited(case: str = "gaussian", /, **changes: Any) -> Prediction:
@@ -125,15 +117,13 @@ def _without_ratio_bias() -> Prediction:
     )
 
 
-def _first_order() -> Prediction:
-    return scalars(predict(*problem()))
-
-
 # --- terms by simulation -------------------------------------------------------------------------
 
 
-def _resummed(data: xr.Dataset, **changes: Any) -> xr.Dataset:
-    return terms.summarise(data.assign({k: v(data) for k, v in changes.items()}))
+def _resummed(
+    data: xr.Dataset, name: str, change: Callable[[xr.DataArray], xr.DataArray]
+) -> xr.Dataset:
+    return terms.summarise(data.assign({name: change(data[name])}))
 
 
 def _reused_keys(data: xr.Dataset) -> xr.Dataset:
@@ -142,36 +132,8 @@ def _reused_keys(data: xr.Dataset) -> xr.Dataset:
 
 
 def _elsewhere(data: xr.Dataset, **changes: Any) -> xr.Dataset:
-    """The simulation of another problem."""
-    task, heads, n, _ = problem()
-    at = problem()._replace(
-        task=Task(changes.get("design", task.design), task.target, task.noise_sd),
-        heads=Heads(heads.frames, "gaussian", changes.get("bandwidth", heads.bandwidth)),
-        n=n + changes.get("more", 0),
-    )
     replicates = int(data.attrs["replicates_per_batch"])
-    return simulated(at, 13, replicates, data.sizes[terms.BATCH])
-
-
-def _by_replicates(data: xr.Dataset) -> xr.Dataset:
-    """Sample covariances divided by R in place of R − 1, as they would be with R = 16."""
-    return _resummed(
-        data, integrated_signal_covariance=lambda d: d["integrated_signal_covariance"] * 15 / 16
-    )
-
-
-def _raw_squared_bias(data: xr.Dataset) -> xr.Dataset:
-    """Squares of batch means, s²/R too large, as they would be with R = 8."""
-    return _resummed(
-        data,
-        integrated_bias_product=lambda d: (
-            d["integrated_bias_product"] + d["integrated_signal_covariance"] / 8
-        ),
-    )
-
-
-def _shrunk(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
-    return lambda data: _resummed(data, **{name: lambda d: _off_diagonal(d[name])})
+    return simulated(_other(**changes), 13, replicates, data.sizes[terms.BATCH])
 
 
 # --- attention weights ---------------------------------------------------------------------------
@@ -202,121 +164,92 @@ def _tf32(values: np.ndarray) -> np.ndarray:
     return np.ldexp(np.round(mantissa * 2**11) / 2**11, exponent)
 
 
-def _right(data: xr.Dataset | None = None) -> Any:
-    return scalars(truth()) if data is None else data
+def _theory(
+    what: str, apply: Callable[[], Prediction], case: str = "gaussian", costly: bool = False
+) -> Mutation:
+    return Mutation(what, "theory", "terms", apply, case, costly)
+
+
+def _simulation(
+    what: str, apply: Callable[[xr.Dataset], xr.Dataset], case: str = "gaussian",
+    costly: bool = False,
+) -> Mutation:  # fmt: skip
+    return Mutation(what, "simulation", "terms", apply, case, costly)
+
+
+def _law(what: str, apply: Callable[[], np.ndarray]) -> Mutation:
+    return Mutation(what, "theory", "law", apply)
+
+
+def _weights(what: str, apply: Callable[[], np.ndarray]) -> Mutation:
+    return Mutation(what, "simulation", "weights", apply)
 
 
 RIGHT = (
-    Mutation("nothing wrong: gaussian heads", "theory", "terms", _right),
-    Mutation(
-        "nothing wrong: softmax heads",
-        "theory",
-        "terms",
-        lambda: scalars(truth("softmax")),
-        "softmax",
-        costly=True,
-    ),
-    Mutation(
-        "nothing wrong: heads on a line",
-        "theory",
-        "terms",
-        lambda: scalars(truth("line")),
-        "line",
-        costly=True,
-    ),
-    Mutation("nothing wrong: angle law", "theory", "law", right_law),
-    Mutation("nothing wrong: weights", "simulation", "weights", lambda: _weights_gap(np.asarray)),
+    _theory("nothing wrong: gaussian heads", lambda: scalars(truth())),
+    _theory("nothing wrong: softmax heads", lambda: scalars(truth("softmax")), "softmax", True),
+    _theory("nothing wrong: heads on a line", lambda: scalars(truth("line")), "line", True),
+    _law("nothing wrong: angle law", right_law),
+    _weights("nothing wrong: weights", lambda: _weights_gap(np.asarray)),
 )
 SIGNAL, NOISE = "integrated_signal_covariance", "integrated_noise_covariance"
+
+
+def _noise(change: Callable[[xr.DataArray], xr.DataArray]) -> Prediction:
+    return _edited(integrated_noise_covariance=lambda d: change(d[NOISE]))
+
+
+def _signal(change: Callable[[xr.DataArray], xr.DataArray]) -> Prediction:
+    return _edited(integrated_signal_covariance=lambda d: change(d[SIGNAL]))
+
+
 MUTATIONS = (
-    Mutation("cos θ for cos² θ", "theory", "law", lambda: right_law(power=0.5)),
-    Mutation("no square root in the angle law", "theory", "law", lambda: right_law() ** 2),
-    Mutation("degrees taken for radians", "theory", "law", lambda: right_law(degrees=True)),
-    Mutation("orthogonal heads taken for uncorrelated", "theory", "law", _law_without_floor),
-    Mutation("b for b² in the angle law", "theory", "law", _law_with_wide_bandwidth),
-    Mutation(
-        "1/H for 1 − 1/H", "theory", "terms",
-        lambda: _edited(
-            ensemble_variance=lambda d: (d["variance"] + d["covariance"]) / _heads_of(d)
-        ),
-    ),
-    Mutation(
-        "mean of squared biases", "theory", "terms", lambda: _edited(squared_bias=_mean_of_squares)
-    ),
-    Mutation("missing ratio bias", "theory", "terms", _without_ratio_bias, "line", costly=True),
-    Mutation(
-        "b² for b", "theory", "terms", lambda: _changed(bandwidth=problem().heads.bandwidth ** 2),
-        costly=True,
-    ),
-    Mutation(
-        "missing signal covariance", "theory", "terms",
-        lambda: _edited(integrated_signal_covariance=lambda d: _off_diagonal(d[SIGNAL])),
-    ),
-    Mutation(
-        "missing signal variance", "theory", "terms",
-        lambda: _edited(integrated_signal_covariance=lambda d: d[SIGNAL] * 0),
-    ),
-    Mutation(
-        "missing noise covariance", "theory", "terms",
-        lambda: _edited(integrated_noise_covariance=lambda d: _off_diagonal(d[NOISE])),
-    ),
-    Mutation(
-        "label noise counted twice", "theory", "terms",
-        lambda: _edited(integrated_noise_covariance=lambda d: 2 * d[NOISE]),
-    ),
-    Mutation(
-        "σ for σ²", "theory", "terms",
-        lambda: _edited(
-            integrated_noise_covariance=lambda d: d[NOISE] / float(problem().task.noise_sd)
-        ),
-    ),
-    Mutation(
-        "all keys attended to alike (noise σ²/n)", "theory", "terms",
-        lambda: _edited(
-            integrated_noise_covariance=lambda d: (
-                d[NOISE] * 0 + float(problem().task.noise_sd) ** 2 / problem().n
-            )
-        ),
-    ),
-    Mutation("n − 1 for n", "theory", "terms", lambda: _changed(more=-1), costly=True),
-    Mutation(
-        "isotropic keys assumed", "theory", "terms",
-        lambda: _changed(design=type(problem().task.design)(np.eye(4))), costly=True,
-    ),
-    Mutation(
-        "one subspace for all heads", "theory", "terms",
-        lambda: _changed(frames=jnp.stack([problem().heads.frames[0]] * 3)), costly=True,
-    ),
-    Mutation("first order at few keys", "theory", "terms", _first_order),
-    Mutation(
-        "softmax without the key tilt", "theory", "terms",
-        lambda: _changed("softmax", kernel_used="gaussian"), "softmax", costly=True,
-    ),
-    Mutation(
-        "√s for s in softmax", "theory", "terms",
-        lambda: _changed("softmax", bandwidth=problem("softmax").heads.bandwidth ** 0.5), "softmax",
-        costly=True,
-    ),
-    Mutation("keys reused between batches", "simulation", "terms", _reused_keys),
-    Mutation("one key too few", "simulation", "terms", lambda d: _elsewhere(d, more=-1)),
-    Mutation(
-        "label noise counted twice", "simulation", "terms",
-        lambda d: _resummed(d, **{NOISE: lambda e: 2 * e[NOISE]}),
-    ),
-    Mutation("sample covariance over R = 16, not R − 1", "simulation", "terms", _by_replicates),
-    Mutation("squared bias not corrected, R = 8", "simulation", "terms", _raw_squared_bias, "line",
-             costly=True),
-    Mutation("keys drawn afresh for every head", "simulation", "terms",
-             lambda d: _shrunk(SIGNAL)(_shrunk(NOISE)(d))),
-    Mutation(
-        "keys from the wrong design", "simulation", "terms",
-        lambda d: _elsewhere(d, design=type(problem().task.design)(np.eye(4))),
-    ),
-    Mutation("bandwidth off by 5 %", "simulation", "terms",
-             lambda d: _elsewhere(d, bandwidth=1.05 * problem().heads.bandwidth)),
-    Mutation("TF32 rounding of queries and keys", "simulation", "weights",
-             lambda: _weights_gap(_tf32)),
-    Mutation("no shift of exponents, far query", "simulation", "weights",
+    _law("cos θ for cos² θ", lambda: right_law(power=0.5)),
+    _law("no square root in the angle law", lambda: right_law() ** 2),
+    _law("degrees taken for radians", lambda: right_law(degrees=True)),
+    _law("orthogonal heads taken for uncorrelated", _law_without_floor),
+    _law("b for b² in the angle law", _law_with_wide_bandwidth),
+    _theory("1/H for 1 − 1/H", lambda: _edited(
+        ensemble_variance=lambda d: (d["variance"] + d["covariance"]) / _heads_of(d))),
+    _theory("mean of squared biases", lambda: _edited(squared_bias=_mean_of_squares)),
+    _theory("missing ratio bias", _without_ratio_bias, "line", costly=True),
+    _theory("b² for b", lambda: _changed(bandwidth=problem().heads.bandwidth ** 2), costly=True),
+    _theory("missing signal covariance", lambda: _signal(_off_diagonal)),
+    _theory("missing signal variance", lambda: _signal(lambda s: s * 0)),
+    _theory("missing noise covariance", lambda: _noise(_off_diagonal)),
+    _theory("label noise counted twice", lambda: _noise(lambda s: 2 * s)),
+    _theory("σ for σ²", lambda: _noise(lambda s: s / float(problem().task.noise_sd))),
+    _theory("all keys attended to alike (noise σ²/n)",
+            lambda: _noise(lambda s: s * 0 + float(problem().task.noise_sd) ** 2 / problem().n)),
+    _theory("n − 1 for n", lambda: _changed(more=-1), costly=True),
+    _theory("isotropic keys assumed", lambda: _changed(design=GaussianDesign(np.eye(4))),
+            costly=True),
+    _theory("one subspace for all heads",
+            lambda: _changed(frames=jnp.stack([problem().heads.frames[0]] * 3)), costly=True),
+    _theory("first order at few keys", lambda: scalars(predict(*problem()))),
+    _theory("softmax without the key tilt", lambda: _changed("softmax", kernel="gaussian"),
+            "softmax", costly=True),
+    _theory("√s for s in softmax",
+            lambda: _changed("softmax", bandwidth=problem("softmax").heads.bandwidth ** 0.5),
+            "softmax", costly=True),
+    _simulation("keys reused between batches", _reused_keys),
+    _simulation("one key too few", lambda d: _elsewhere(d, more=-1)),
+    _simulation("label noise counted twice", lambda d: _resummed(d, NOISE, lambda s: 2 * s)),
+    # As it would be with R = 16.
+    _simulation("sample covariance over R = 16, not R − 1",
+                lambda d: _resummed(d, SIGNAL, lambda s: s * 15 / 16)),
+    # Squares of batch means are s²/R too large.
+    _simulation("squared bias not corrected, R = 8",
+                lambda d: _resummed(d, "integrated_bias_product", lambda s: s + d[SIGNAL] / 8),
+                "line", costly=True),
+    _simulation("keys drawn afresh for every head",
+                lambda d: _resummed(_resummed(d, NOISE, _off_diagonal), SIGNAL, _off_diagonal)),
+    _simulation("keys from the wrong design",
+                lambda d: _elsewhere(d, design=GaussianDesign(np.eye(4)))),
+    _simulation("bandwidth off by 5 %",
+                lambda d: _elsewhere(d, bandwidth=1.05 * problem().heads.bandwidth)),
+    _weights("TF32 rounding of queries and keys", lambda: _weights_gap(_tf32)),
+    _weights("no shift of exponents, far query",
              lambda: _weights_gap(np.asarray, far=25.0, shift=False)),
 )  # fmt: skip
 """Every falsehood; a user's own joins by one more entry."""

@@ -12,7 +12,6 @@ from sims.audit.mutations import MUTATIONS, RIGHT, ROUNDING, Mutation, right_law
 from sims.audit.problems import (
     ANGLES,
     MARGIN,
-    decide,
     gaps,
     law_problem,
     problem,
@@ -20,8 +19,11 @@ from sims.audit.problems import (
     simulated,
     truth,
 )
-from sims.estimates import mean_and_error, ratio
+from sims.audit.runs import looks
+from sims.effects import Effect, of_batches
+from sims.estimates import ratio
 from sims.judgement import Finding, identity
+from sims.judgement.tests import Rule, decide
 
 LEVEL = 0.95
 LAW_REPLICATES, LAW_BATCHES = 8, 64
@@ -57,10 +59,8 @@ def _row(mutation: Mutation, sizes: dict[str, int]) -> dict[str, Any]:
         finding = _watch(lambda b: gaps(predicted, data.isel(batch=slice(b)), right), sizes)
         # Of a theory without Monte Carlo error; of a simulation with all its batches.
         mean = right if mutation.road == "theory" else scalars(data.mean(terms.BATCH))
-        apart, _ = gaps(
-            predicted, xr.Dataset({k: ("batch", [v, v]) for k, v in mean.items()}), right
-        )
-        effect = float(np.max(np.abs(apart))) / MARGIN
+        apart = gaps(predicted, xr.Dataset({k: ("batch", [v, v]) for k, v in mean.items()}), right)
+        effect = max(abs(gap.value) for gap in apart) / MARGIN
     planted = mutation not in RIGHT
     expected = ("refuted" if effect >= 2 else None) if planted else "supported"
     return {
@@ -74,15 +74,14 @@ def _row(mutation: Mutation, sizes: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _watch(effects: Callable[[int], tuple[Any, Any]], sizes: dict[str, int]) -> Finding:
-    """The verdict at the first look that decides; looks at 8, 16, 32, … batches."""
-    count = 8
-    while True:
-        count = min(count, sizes["batches"])
-        finding = decide(*effects(count), count, count * sizes["replicates"], LEVEL)
-        if finding.verdict != "inconclusive" or count == sizes["batches"]:
-            return finding
-        count *= 2
+def _watch(effects: Callable[[int], list[Effect]], sizes: dict[str, int]) -> Finding:
+    """The verdict at the first look that decides."""
+    for count in looks(sizes["batches"]):
+        rule = Rule("equivalence", MARGIN, LEVEL, True, count * sizes["replicates"])
+        finding = decide(effects(count), rule)
+        if finding.verdict != "inconclusive":
+            break
+    return finding
 
 
 @cache
@@ -93,13 +92,11 @@ def _batches(case: str, replicates: int, batches: int) -> xr.Dataset:
 def _against_law(predicted: np.ndarray, sizes: dict[str, int]) -> tuple[Finding, float]:
     pairs = [_pair_noise(a, sizes["batches"]) for a in ANGLES]
 
-    def effects(count: int) -> tuple[list[float], list[float]]:
-        rows = []
-        for (cross, own), law in zip(pairs, predicted, strict=True):
-            value, error = mean_and_error(ratio(cross[:count], own[:count]))
-            rows.append((value / law - 1, error / law))
-        gaps, errors = zip(*rows, strict=True)
-        return list(gaps), list(errors)
+    def effects(count: int) -> list[Effect]:
+        return [
+            of_batches("law", ratio(cross[:count], own[:count]) / law - 1)
+            for (cross, own), law in zip(pairs, predicted, strict=True)
+        ]
 
     return (
         _watch(effects, {**sizes, "replicates": LAW_REPLICATES}),

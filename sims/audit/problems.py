@@ -1,14 +1,13 @@
 """The audit's problems, and what is compared on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from sims.estimates import mean_and_error
-from sims.judgement import Evidence, Finding, equivalence
+from sims.effects import Effect, of_batches
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.problem.frames import equiangular
 from sims.simulation import estimate
@@ -88,23 +87,13 @@ def simulated(at: Problem, seed: int, replicates: int, batches: int) -> xr.Datas
 
 def gaps(
     predicted: Mapping[str, float], data: xr.Dataset, right: Mapping[str, float]
-) -> tuple[list[float], list[float]]:
-    """Relative gaps (simulation − prediction)/scale and MCSE of every compared term.
+) -> list[Effect]:
+    """Relative gaps (simulation − prediction)/scale of every compared term.
 
     The scale is that of the right theory: a falsehood must not choose its own.
     """
-    effects, errors = [], []
-    for name in COMPARED:
-        scale = abs(right["variance"] if name in SHARES else right[name])
-        value, error = mean_and_error(data[name].values)
-        effects.append((value - predicted[name]) / scale)
-        errors.append(error / scale)
-    return effects, errors
-
-
-def decide(
-    effects: Sequence[float], errors: Sequence[float], batches: int, replicates: int, level: float
-) -> Finding:
-    """Whether all gaps are within the margin."""
-    evidence = Evidence(np.array(effects), np.array(errors), batches, replicates)
-    return equivalence(evidence, margin=MARGIN, level=level)
+    scales = {name: abs(right["variance" if name in SHARES else name]) for name in COMPARED}
+    return [
+        of_batches(name, (data[name].values - predicted[name]) / scale)
+        for name, scale in scales.items()
+    ]

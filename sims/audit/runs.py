@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from sims.judgement.evidence import FEWEST
+
 LEVEL = 0.95
 """Nominal, of every verdict and interval."""
 SURE = 0.99
 """For all rows of a table together: each gets its share of the 1 %."""
-LEAST = 8
-"""Batches at the first look; each look after it is at twice as many."""
+LEAST = FEWEST
+"""Batches at the first look, which fewer decide nothing; each after it is at twice as many."""
 SIZES = np.array([1.0, 2.0, 4.0, 8.0])
 """Where power laws are measured."""
 CANDIDATES = 4

@@ -8,23 +8,22 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
 from sims import __version__
-from sims.errors import InputError
+from sims.cli.options import Parser, filled, positive, whole_number
+from sims.errors import InputError, one_line
+from sims.files import private
 from sims.study.code import FIDELITIES
 
-
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, like all errors of the suite."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+OFFSETS = 10**12
+"""Largest offset of a seed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 2, with one line on stderr, for bad input."""
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:
+        options.parser.unknown(unknown)
     _keep_compilations()
     # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
     gc.set_threshold(100_000, 20, 100)
@@ -35,35 +34,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print(f"sims {options.command}: {error}", file=sys.stderr)
         return 2
-    except (PermissionError, NotADirectoryError, IsADirectoryError, FileExistsError) as error:
-        print(f"sims {options.command}: {error.filename}: got {error.strerror!r}; "
-              "allowed: a file that can be written", file=sys.stderr)  # fmt: skip
+    except MemoryError as error:
+        print(f"sims {options.command}: memory: got {one_line(str(error)) or 'too little'!r}; "
+              "allowed: a problem that fits", file=sys.stderr)  # fmt: skip
         return 2
     except BrokenPipeError:
-        sys.stderr.close()  # nobody reads on: not worth a message
+        _discard_output()  # nobody reads on: not worth a message
         return 0
+    except OSError as error:
+        if error.filename is None:
+            _discard_output()
+        where = error.filename or "standard output"
+        print(f"sims {options.command}: {where}: got {error.strerror!r}; "
+              "allowed: what can be read or written", file=sys.stderr)  # fmt: skip
+        return 2
     except KeyboardInterrupt:
         print(f"sims {options.command}: interrupted; finished points are kept", file=sys.stderr)
         return 130
     return 0
 
 
+def _discard_output() -> None:
+    """Drop what is still to be printed: Python would try again, and fail again, when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def _keep_compilations() -> None:
     """Let the steps of a run, and later runs, share what XLA compiled (JAX's own settings win).
 
-    The folder is of one host: compiled code fits the processor it was made for.
+    The folder is of one host: compiled code fits the processor it was made for. It is this user's
+    alone: JAX runs what it finds there.
     """
     try:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         return  # no home, no cache
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache / "sims" / platform.node()))
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        folder = private(cache / "sims" / platform.node())
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="sims",
+        allow_abbrev=False,
         description="Multi-head attention as an ensemble of Nadaraya-Watson estimators: theory "
         "and simulation of the bias-variance-covariance decomposition, side by side.",
     )
@@ -81,16 +96,22 @@ def _parser() -> argparse.ArgumentParser:
         "Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless the "
         "file says `theory: {order: exact}`: any n, kernel and design.",
     )
-    one.add_argument("spec", metavar="SPEC.yaml", help="the problem")
+    one.add_argument("spec", metavar="SPEC.yaml", type=filled, help="the problem")
     one.add_argument(
         "--rel-mcse",
-        type=float,
+        type=positive,
         metavar="R",
         help="simulate until every term's MCSE is below this share of it, such as 0.01, but for "
         "terms below simulation.negligible (0.001) of the MSE; at most simulation.max_batches",
     )
-    one.add_argument("--seed", type=int, help="seed of the simulation, in place of the file's")
+    one.add_argument(
+        "--seed",
+        type=whole_number(2**63 - 1),
+        metavar="N",
+        help="seed of the simulation, in place of the file's",
+    )
     one.add_argument("--json", action="store_true", help="print JSON, for programs")
+    _dry(one)
 
     listed = _command(
         commands, "experiments", "listing:experiments", "list the experiments of this folder"
@@ -107,7 +128,9 @@ def _parser() -> argparse.ArgumentParser:
         "results/published/ledger.json.",
     )
     _fidelity(claims)
-    claims.add_argument("--paper", metavar="ID", help="arXiv id: only the claims of this paper")
+    claims.add_argument(
+        "--paper", metavar="ID", type=filled, help="arXiv id: only the claims of this paper"
+    )
     claims.add_argument("--json", action="store_true", help="print JSON, for programs")
 
     schema = _command(
@@ -128,10 +151,15 @@ def _parser() -> argparse.ArgumentParser:
         "run one experiment: both roads, verdicts and figure",
         "What `sims.study.run` does from Python. Finished points are kept.",
     )
-    whole.add_argument("experiment", metavar="EXPERIMENT", help="its name, or its folder")
+    _experiment(whole)
+    _dry(whole)
     _fidelity(whole)
     whole.add_argument(
-        "--seed-offset", type=_whole, default=0, metavar="K", help="add K to the experiment's seeds"
+        "--seed-offset",
+        type=whole_number(OFFSETS),
+        default=0,
+        metavar="K",
+        help="add K to the experiment's seeds",
     )
 
     for name, help_, default in (
@@ -141,18 +169,19 @@ def _parser() -> argparse.ArgumentParser:
         ("plot", "pipeline: draw the figure (PDF and PNG) and write its caption", "figure.pdf"),
     ):
         step = _command(commands, name, f"steps:{name}", help_)
-        step.add_argument("experiment", metavar="EXPERIMENT", help="its name, or its folder")
+        _experiment(step)
         _fidelity(step)
         step.add_argument(
             "--output",
             metavar="FILE",
+            type=filled,
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
         if name in ("simulate", "predict"):
             step.add_argument(
                 "--seed-offset",
-                type=_whole,
+                type=whole_number(OFFSETS),
                 default=0,
                 metavar="K",
                 help="add K to the experiment's seed: the same run with other draws (of "
@@ -168,12 +197,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     _fidelity(seeds)
     seeds.add_argument(
-        "--count", type=_whole, default=20, metavar="N", help="how many other seeds (default: 20)"
+        "--count",
+        type=whole_number(10_000, 1),
+        default=20,
+        metavar="N",
+        help="how many other seeds (default: 20)",
     )
     seeds.add_argument(
         "--experiment",
         action="append",
         metavar="NAME",
+        type=filled,
         help="only this one (may be given several times); the others' verdicts stay those of the "
         "run in Holm's adjustment",
     )
@@ -192,6 +226,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument(
         "--output",
         metavar="FILE",
+        type=filled,
         help="default: results/FIDELITY/audit.json; given, only a summary is printed",
     )
 
@@ -201,7 +236,12 @@ def _parser() -> argparse.ArgumentParser:
     ):
         step = _command(commands, name, f"steps:{name}", help_)
         _fidelity(step)
-        step.add_argument("--output", metavar="FILE", help=f"default: results/FIDELITY/{default}")
+        step.add_argument(
+            "--output",
+            metavar="FILE",
+            type=filled,
+            help=f"default: results/FIDELITY/{default}",
+        )
     published = _command(
         commands,
         "publish",
@@ -212,23 +252,31 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _whole(text: str) -> int:
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"got {text!r}; allowed: a whole number, 0 or more")
-    return int(text)
-
-
 def _command(
-    commands: "argparse._SubParsersAction[_Parser]",
+    commands: "argparse._SubParsersAction[Parser]",
     name: str,
     run: str,
     help: str,
     description: str | None = None,
 ) -> argparse.ArgumentParser:
-    text = help[0].upper() + help[1:] + "." + (f" {description}" if description else "")
-    parser = commands.add_parser(name, help=help, description=text)
-    parser.set_defaults(run=run)
+    whole = help[0].upper() + help[1:] + "." + (f" {description}" if description else "")
+    parser = commands.add_parser(name, help=help, description=whole, allow_abbrev=False)
+    parser.set_defaults(run=run, parser=parser)
     return parser
+
+
+def _experiment(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "experiment", metavar="EXPERIMENT", type=filled, help="its name, or its folder"
+    )
+
+
+def _dry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry",
+        action="store_true",
+        help="only say what would be done, in about what time and memory, and what is impossible",
+    )
 
 
 def _fidelity(parser: argparse.ArgumentParser) -> None:

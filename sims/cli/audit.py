@@ -6,29 +6,34 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from sims.files import write_text
+from sims.cli.options import writable
+from sims.files import write_json
 
-SIZES: dict[str, dict[str, dict[str, int]]] = {
+SIZES: dict[str, dict[str, Any]] = {
     "smoke": {
-        "planted": {"replicates": 64, "batches": 512, "costly": False},
-        "calibration": {"runs": 60, "batches": 16, "replicates": 64, "own": False},
+        "planted": {"replicates": 64, "batches": 768, "costly": False},
+        "calibration": {"runs": 60, "batches": 64, "replicates": 16, "own": False},
+        "tails": 20_000,
     },
     "standard": {
         "planted": {"replicates": 64, "batches": 1024, "costly": True},
-        "calibration": {"runs": 500, "batches": 64, "replicates": 16, "own": True},
+        "calibration": {"runs": 500, "batches": 256, "replicates": 4, "own": True},
+        "tails": 200_000,
     },
     "paper": {
         "planted": {"replicates": 64, "batches": 8192, "costly": True},
-        "calibration": {"runs": 5000, "batches": 128, "replicates": 16, "own": True},
+        "calibration": {"runs": 5000, "batches": 512, "replicates": 4, "own": True},
+        "tails": 2_000_000,
     },
 }
 
 
 def audit(options: Namespace) -> None:
     """Run both parts, write ``audit.json``, and print what it says."""
-    from sims.audit import calibrate, plant
+    from sims.audit import calibrate, plant, tails
 
     sizes = SIZES[options.fidelity]
+    path = writable(Path(options.output or Path("results", options.fidelity, "audit.json")))
     if options.fidelity == "smoke":
         import jax
 
@@ -38,12 +43,11 @@ def audit(options: Namespace) -> None:
         "sizes": sizes,
         "planted": plant(sizes["planted"]),
         **calibrate(sizes["calibration"]),
+        "tails": tails(sizes["tails"]),
     }
-    path = Path(options.output or Path("results", options.fidelity, "audit.json"))
-    text = json.dumps(outcome, indent=1, ensure_ascii=False)
-    write_text(text, path)
+    write_json(outcome, path, f"audit.json of {options.fidelity}")
     if options.json:
-        print(text)
+        print(json.dumps(outcome, indent=1, ensure_ascii=False))
     elif not options.output:
         _show(outcome)
     print(_summary(outcome), file=sys.stderr)
@@ -53,11 +57,12 @@ def _summary(outcome: dict[str, Any]) -> str:
     """One line: how much of the audit holds."""
     planted = [row for row in outcome["planted"] if row["expected"]]
     caught = sum(row["verdict"] == row["expected"] for row in planted)
-    alarms, coverage = outcome["alarms"], outcome["coverage"]
+    alarms, coverage, tails = outcome["alarms"], outcome["coverage"], outcome["tails"]
     return (
         f"audit: {caught} of {len(planted)} planted falsehoods and right theories judged rightly; "
-        f"{sum(r['holds'] for r in alarms)} of {len(alarms)} false-alarm rates and "
-        f"{sum(r['holds'] for r in coverage)} of {len(coverage)} coverages within bounds"
+        f"{sum(r['holds'] for r in alarms)} of {len(alarms)} false-alarm rates, "
+        f"{sum(r['holds'] for r in coverage)} of {len(coverage)} coverages and "
+        f"{sum(r['holds'] for r in tails)} of {len(tails)} tails within bounds"
     )
 
 
@@ -92,3 +97,11 @@ def _show(outcome: dict[str, Any]) -> None:
             for r in outcome["coverage"]
         ],
     )
+    table(
+        ("interval, share 1/100 of 5 %", "of", "missed", "nominal", "most allowed"),
+        [
+            (r["interval"], r["of"], f"{r['missed']} of {r['runs']:,}", f"{r['nominal']:.0f}",
+             str(r["most"]))
+            for r in outcome["tails"]
+        ],
+    )  # fmt: skip

@@ -12,13 +12,15 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
+from sims.documents import read_yaml
 from sims.errors import InputError
 from sims.provenance import machine, versions
+from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.terms import SCALARS
-from sims.validation import Strict, parse, read_yaml
+from sims.validation import Strict, parse
 
 MOST_BATCHES = 4096
 """Limit under ``rel_mcse`` where the file sets none."""
@@ -55,7 +57,21 @@ def decompose(options: Namespace) -> None:
     spec = parse(DecomposeSpec, data, options.spec)
     if spec.theory.order == "both":
         raise InputError("theory.order", "both", "first, exact (one at a time)")
+    if spec.simulation.decide != "no":
+        allowed = "no: there are no claims to decide"
+        raise InputError("simulation.decide", spec.simulation.decide, allowed)
+    for section in ("simulation", "theory"):
+        for field, need in getattr(spec, section).ignored().items():
+            given = getattr(getattr(spec, section), field)
+            raise InputError(f"{section}.{field}", given, f"nothing without {need}")
     problem = spec.problem.build()
+    check_covered(problem, spec.theory)
+    load = cost(spec.problem, problem, spec.simulation)
+    if options.dry:
+        print(f"{options.spec}: nothing is run or written")
+        print(*described([load], spec.simulation), sep="\n")
+        print(f"theory       {spec.theory.order}; not estimated")
+        return
     # The first batches beside theory, so that the two compile side by side; they are kept.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
     with ThreadPoolExecutor(1) as beside:
@@ -113,7 +129,19 @@ def compare(
         "theory": _accuracy(prediction),
         "simulation": {
             key: np.asarray(attrs[key]).item()
-            for key in ("replicates", "batches", "batches_asked", "stopped", "precision")
+            for key in (
+                "replicates",
+                "batches",
+                "batches_asked",
+                "stopped",
+                "precision",
+                "empty_rate",
+            )
+        }
+        | {"rounding": _number(attrs["rounding"])}
+        | {
+            key: [*attrs.get(key, []), *prediction.attrs.get(key, [])]
+            for key in ("faults", "cautions")
         }
         | _imprecise(rows, settings),
     }
@@ -129,12 +157,14 @@ def _keys(values: np.ndarray) -> dict[str, Any]:
 
 def _accuracy(prediction: xr.Dataset) -> dict[str, Any]:
     """Which theory it is; if exact, in how many entries (query, head, head2) rtol was missed."""
-    order = prediction.attrs["order"]
+    order, rounding = prediction.attrs["order"], _number(prediction.attrs["rounding"])
     if order == "first":
-        return {"order": order}
+        return {"order": order, "rounding": rounding}
     converged, defect = prediction["converged"].values, prediction["defect"].values
     return {
         "order": order,
+        "rounding": rounding,
+        "empty_probability": _number(prediction["empty_probability"].values.mean()),
         "rtol": prediction.attrs["rtol"],
         "reached": bool(converged.all()),
         "entries": converged.size,
@@ -160,12 +190,13 @@ def _with_options(data: dict[str, Any], options: Namespace) -> dict[str, Any]:
     """The file with the command line's options in it, so that both are validated alike."""
     given = {"rel_mcse": options.rel_mcse, "seed": options.seed}
     given = {key: value for key, value in given.items() if value is not None}
-    simulation = data.get("simulation") or {}
+    simulation = data.get("simulation", {})
     if not isinstance(simulation, dict):
         raise InputError("simulation", simulation, "a mapping of keys to values")
     simulation = simulation | given
     if simulation.get("rel_mcse") is not None and simulation.get("max_batches") is None:
-        simulation["max_batches"] = MOST_BATCHES
+        least = simulation.get("batches")
+        simulation["max_batches"] = max(MOST_BATCHES, least if isinstance(least, int) else 0)
     return {**data, "simulation": simulation}
 
 
@@ -192,7 +223,7 @@ def _print(outcome: dict[str, Any]) -> None:
             _show(row["simulation"], ".4g"),
             _show(row["mcse"], ".2g"),
             _show(row["gap"], "+.2g"),
-            _show(row["gap_in_mcse"], "+.1f"),
+            _show(row["gap_in_mcse"], "+.1f" if abs(row["gap_in_mcse"] or 0) < 1e5 else "+.0e"),
             _show(row["relative_gap"], "+.2%"),
             end_section=term in ("squared_bias", "variance", "covariance", "ensemble_variance"),
             style="bold" if term == "mse" else None,
@@ -240,6 +271,14 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
                 "its relative error is of order 1/n_eff + 1/n_third. "
                 "`theory: {order: exact}` in the file has no such limit."
             )
+    lines.append(
+        f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')} (simulation), "
+        f"{_show(theory['rounding'], '.1g')} (theory)."
+    )
+    if run["empty_rate"] and (counted := theory.get("empty_probability")) is not None:
+        lines.append(f"No key in reach, by theory: in {counted:.2g} of all cases.")
+    lines += [f"Note: {caution}." for caution in run["cautions"]]
+    lines += [f"No evidence: {fault}." for fault in run["faults"]]
     if outcome["settings"]["problem"]["heads"]["count"] == 1:
         lines.append("One head: there is no pair, hence no covariance.")
     return lines

@@ -6,16 +6,20 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sims.errors import InputError
+from sims.documents import read_yaml
+from sims.errors import InputError, one_of
 from sims.study.experiment import EXPERIMENTS
 from sims.study.experiment import experiments as names
-from sims.validation import Strict, read_yaml
+from sims.validation import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sims.judgement import Verdict
     from sims.judgement.grouping import ClaimRows
+
+VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
+"""What the JSON list of claims says of a verdict."""
 
 
 def experiments(options: Namespace) -> None:
@@ -46,12 +50,13 @@ def claims(options: Namespace) -> None:
 
     own = Path("results", options.fidelity, "ledger.json")
     published = Path("results", "published", "ledger.json")
-    ledgers = ((path, read_ledger(path)) for path in (own, published) if path.is_file())
+    of = {own: f"ledger.json of {options.fidelity}", published: None}
+    ledgers = ((path, read_ledger(path, of[path])) for path in of if path.exists())
     source, verdicts = next((ledger for ledger in ledgers if ledger[1]), (None, []))
     groups = {group.arxiv: group for group in by_paper(verdicts, papers())}
     if options.paper is not None:
         if options.paper not in groups:
-            allowed = ", ".join(groups) or f"a paper with a file in {PAPERS}/"
+            allowed = one_of(groups, options.paper) or f"a paper with a file in {PAPERS}/"
             raise InputError("--paper", options.paper, allowed)
         groups = {options.paper: groups[options.paper]}
     if options.json:
@@ -63,10 +68,7 @@ def claims(options: Namespace) -> None:
                 "statement": row.statement,
                 "source": row.source,
                 "reconstruction": row.reconstruction,
-                "verdicts": [
-                    {k: getattr(v, k) for k in ("experiment", "regime", "verdict", "edited")}
-                    for v in row.verdicts
-                ],
+                "verdicts": [{k: getattr(v, k) for k in VERDICT_KEYS} for v in row.verdicts],
             }
             for group in groups.values()
             for row in (*group.claims, *group.ours)
@@ -114,7 +116,8 @@ def _claims_table(claims: "Sequence[ClaimRows]") -> None:
 def _line(verdict: "Verdict") -> str:
     regime = "" if verdict.regime == "all" else f" [{verdict.regime}]"
     edited = ", edited after the simulation began" if verdict.edited else ""
-    return f"{verdict.verdict} ({verdict.experiment}{regime}){edited}"
+    worth = f"; {verdict.worth}" if verdict.worth else ""
+    return f"{verdict.verdict} ({verdict.experiment}{regime}{worth}){edited}"
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
@@ -128,5 +131,10 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     table.columns[0].no_wrap = True
+
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # as from print
+
     # A pipe has no width of its own, and 80 characters are few for a table.
-    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    Quiet(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)

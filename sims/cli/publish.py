@@ -2,27 +2,35 @@
 
 import shutil
 import sys
+import tempfile
 from argparse import Namespace
 from pathlib import Path
 
 from sims.errors import InputError
+from sims.files import read, write
 
 
 def publish(options: Namespace) -> None:
     """Copy a finished run's ledger and figures, with a report and a README that show them."""
+    from sims.judgement import read_ledger, write_verdicts
     from sims.report import write_overview, write_report
     from sims.study.experiment import experiments
 
     source, target = Path("results", options.fidelity), Path("results", "published")
-    names = [name for name in experiments() if (source / name / "caption.md").is_file()]
+    names = [name for name in experiments() if (source / name / "caption.md").exists()]
     if not (source / "ledger.json").is_file() or not names:
         raise InputError(str(source), "no finished run", "make reproduce, first")
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    shutil.copyfile(source / "ledger.json", target / "ledger.json")
-    for name in names:
-        shutil.copyfile(source / name / "figure.png", target / f"{name}.png")
-    # The page shows the figures beside it: an embedded copy would double what is committed.
-    write_report(source, options.fidelity, target / "report.html", linked=True)
-    write_overview(source, options.fidelity, target / "README.md")
+    target.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".published.", dir=target.parent) as folder:
+        made = Path(folder, "made")
+        of = f"ledger.json of {options.fidelity}"
+        write_verdicts(read_ledger(source / "ledger.json", of), made / "ledger.json", of)
+        for name in names:
+            figure = f"figure.png of {name} at {options.fidelity}"
+            write(read(source / name / "figure.png", figure), made / f"{name}.png", figure)
+        # The page shows the figures beside it: an embedded copy would double what is committed.
+        write_report(source, options.fidelity, made / "report.html", linked=True)
+        write_overview(source, options.fidelity, made / "README.md")
+        shutil.rmtree(target, ignore_errors=True)
+        made.rename(target)
     print(f"{target}: ledger, report and {len(names)} figures", file=sys.stderr)

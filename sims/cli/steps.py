@@ -4,13 +4,18 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+from sims.cli.options import writable
 from sims.study import ledger as ledgers
 from sims.study import runner
-from sims.study.experiment import Experiment, load_experiment
+from sims.study.experiment import Experiment, folder_of, load_experiment
 
 
 def run(options: Namespace) -> None:
     """``sims run``: one experiment from both roads to its figure."""
+    experiment, figure = _experiment(options), _output(options, "figure.png")
+    if options.dry:
+        _plan(experiment, figure.parent)
+        return
     outcome = runner.run(
         options.experiment, options.fidelity, seed_offset=options.seed_offset,
         progress=sys.stderr.isatty(),
@@ -18,6 +23,22 @@ def run(options: Namespace) -> None:
     for v in outcome.verdicts:
         print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
     print(outcome.folder / "figure.png")
+
+
+def _plan(experiment: Experiment, folder: Path) -> None:
+    """Print what a run of the experiment would do, and where."""
+    from sims.study.planning import costs, described
+    from sims.study.units import units_of
+
+    found, units = costs(experiment), units_of(experiment)
+    own = [n for n in ("simulate.py", "predict.py") if (experiment.folder / n).is_file()]
+    print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
+    if found:
+        print(*described(found, experiment.simulation), sep="\n")
+    if own:
+        print(f"own code     {', '.join(own)}, {len(units)} units: not estimated")
+    print(f"theory       {experiment.theory.order}; not estimated")
+    print(f"output       {folder}{', which exists: finished points are kept' * folder.exists()}")
 
 
 def simulate(options: Namespace) -> None:
@@ -47,7 +68,7 @@ def plot(options: Namespace) -> None:
 def ledger(options: Namespace) -> None:
     """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm."""
     output = _output(options, "ledger.json")
-    ledgers.gather(output.parent, output)
+    ledgers.gather(output.parent, options.fidelity, output)
 
 
 def report(options: Namespace) -> None:
@@ -64,7 +85,7 @@ def _experiment(options: Namespace) -> Experiment:
 
 
 def _output(options: Namespace, name: str) -> Path:
-    if options.output:
-        return Path(options.output)
-    parts = [Path(options.experiment).name] if "experiment" in options else []
-    return Path("results", options.fidelity, *parts, name)
+    if getattr(options, "output", None):
+        return writable(Path(options.output))
+    parts = [folder_of(options.experiment).resolve().name] if "experiment" in options else []
+    return writable(Path("results", options.fidelity, *parts, name))

@@ -14,31 +14,25 @@ they see. Matplotlib and seaborn, slow to start, are imported when something is 
 
 from sims.figures.maps import grid_map
 from sims.figures.marks import (
-    INKS,
-    SIGNS,
-    TINTS,
     badge,
     band,
     key,
-    name_ends,
     note,
     reference,
-    row_end,
     signed,
     simulated,
     theory,
 )
 from sims.figures.output import save
 from sims.figures.plots import curve, forest, gap, relative_gap
-from sims.figures.series import series
+from sims.figures.series import series, tidy
 from sims.figures.theme import (
-    BAR,
+    BAND,
     COLUMN,
     GREY,
     MARKERS,
     PAGE,
     PALETTE,
-    SMALL,
     letters,
     log_axes,
     number,
@@ -49,16 +43,12 @@ from sims.figures.theme import (
 )
 
 __all__ = [
-    "BAR",
+    "BAND",
     "COLUMN",
     "GREY",
-    "INKS",
     "MARKERS",
     "PAGE",
     "PALETTE",
-    "SIGNS",
-    "SMALL",
-    "TINTS",
     "badge",
     "band",
     "curve",
@@ -68,14 +58,12 @@ __all__ = [
     "key",
     "letters",
     "log_axes",
-    "name_ends",
     "note",
     "number",
     "panels",
     "percent_axis",
     "reference",
     "relative_gap",
-    "row_end",
     "save",
     "series",
     "signed",
@@ -83,4 +71,5 @@ __all__ = [
     "style",
     "theory",
     "ticks",
+    "tidy",
 ]

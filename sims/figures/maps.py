@@ -9,8 +9,7 @@ import numpy as np
 from sims.errors import InputError
 from sims.figures.marks import SIGNS, TINTS, note, word
 from sims.figures.series import levels
-from sims.figures.theme import GREY, SMALL
-from sims.figures.theme import style as styled
+from sims.figures.theme import GREY, SMALL, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,17 +34,16 @@ def grid_map(
     """A map of verdicts, or of values: a cell for every pair of levels of two columns.
 
     *Verdicts* (``verdict``): a cell is filled by its verdict and holds its sign and text; where
-    there is none it is white, its text in italics. *Values* (``value``): dark is best. If both
-    columns are numbers the cells stand at these on the axes, which may be made logarithmic; else
-    they are of one size and hold their text.
+    there is none it is white, its text in italics. *Values* (``value``): dark is best, and cells
+    stand at the numbers of both columns on the axes, which may be made logarithmic.
 
     Args:
         ax: the axes.
         frame: a row a cell; pairs that do not occur stay empty.
-        rows: column of the vertical axis; for verdicts and words the first level is on top.
+        rows: column of the vertical axis; for verdicts the first level is on top.
         columns: column of the horizontal axis.
         verdict: column of verdicts' words, None or NaN where there is none.
-        text: column of what cells say, such as the effect with its error.
+        text: column of what cells of verdicts say, such as the effect with its error.
         value: column of values.
         best: "low" or "high": the end of the values that is dark.
         norm: from values to 0…1, such as a ``LogNorm``.
@@ -64,18 +62,11 @@ def grid_map(
     if frame.duplicated([rows, columns]).any():
         raise InputError("frame", "two rows of one cell", f"one for each {rows} and {columns}")
     down, across = levels(rows, [frame]), levels(columns, [frame])
-    with styled():
+    with style():
         if value is not None:
             wide = frame.pivot(index=rows, columns=columns, values=value)
             wide = wide.reindex(index=down, columns=across).astype(float)
-            words = None
-            if text is not None:
-                words = frame.pivot(index=rows, columns=columns, values=text).reindex_like(wide)
-            palette = "mako" if best == "low" else "mako_r"
-            numeric = all(isinstance(level, (int, float, np.number)) for level in (*down, *across))
-            if numeric and words is None:
-                return _continuous(ax, wide, palette, norm, missing)
-            return _cells(ax, wide, words, palette, norm)
+            return _values(ax, wide, "mako" if best == "low" else "mako_r", norm, missing)
         for row in frame.to_dict("records"):
             given = row[verdict] if isinstance(row[verdict], str) else None
             place = across.index(row[columns]), down.index(row[rows])
@@ -110,7 +101,7 @@ def _verdict_cell(
     )  # fmt: skip
 
 
-def _continuous(
+def _values(
     ax: Axes, wide: pd.DataFrame, palette: str, norm: Normalize | None, missing: str | None
 ) -> ScalarMappable:
     """Values at the places that rows and columns name."""
@@ -131,19 +122,3 @@ def _continuous(
                     bbox={"color": "white", "pad": 1.5})  # fmt: skip
     ax.set(xlabel=str(wide.columns.name), ylabel=str(wide.index.name))
     return image
-
-
-def _cells(
-    ax: Axes, wide: pd.DataFrame, words: pd.DataFrame | None, palette: str, norm: Normalize | None
-) -> ScalarMappable:
-    """Cells of one size; seaborn writes dark on light and light on dark."""
-    import seaborn as sns
-
-    sns.heatmap(
-        wide, ax=ax, cmap=palette, norm=norm, cbar=False, linewidths=0.6, linecolor="white",
-        annot=False if words is None else words.fillna(""), fmt="",
-        annot_kws={"fontsize": SMALL},
-    )  # fmt: skip
-    ax.tick_params(length=0)
-    ax.tick_params(axis="y", rotation=0)
-    return ax.collections[0]

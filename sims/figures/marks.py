@@ -8,12 +8,12 @@ a verdict is a word with a sign of its own, so that neither needs colour to be r
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from sims.errors import InputError
-from sims.figures.theme import BAND, BAR, GREY, MARKERS, PALETTE, SMALL, number, style
+from sims.figures.theme import BAND, BAR, GREY, MARKERS, PALETTE, SMALL, STRONG, number, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
-INKS = {"supported": "#0b4f3c", "refuted": "#b8320a", "inconclusive": "#5c5c5c"}
+INKS = {"supported": "#0b4f3c", "refuted": STRONG, "inconclusive": "#5c5c5c"}
 """Colours of a verdict's word: at least 4.5:1 on white, as text should have."""
 TINTS = {"supported": "#dcebe4", "refuted": "#f3b79c", "inconclusive": "#efefef"}
 """Fills of a verdict's cell of a map: the refuted one is the darkest, in grey as well."""
@@ -41,8 +41,8 @@ class Judged(Protocol):
 
 
 Verdict = str | Judged
-Verdicts = Verdict | Mapping[Hashable, Verdict] | None
-"""One verdict for a whole panel, or one for each of its series (hue or style) or lines."""
+Verdicts = Verdict | Mapping[Any, Verdict] | None
+"""One verdict for a whole panel, or one for each of its series (levels of ``hue``) or lines."""
 Margin = float | tuple[float, float]
 """δ for effects within ±δ, or the two ends of the range allowed, of which one may be infinite."""
 
@@ -59,10 +59,10 @@ def word(verdict: Verdict) -> str:
     return text
 
 
-def signed(label: Hashable, verdicts: Verdicts) -> str:
-    """A label followed by the sign of its verdict, if ``verdicts`` has one for it."""
+def signed(label: Hashable, verdicts: Verdicts, gap: str = " ") -> str:
+    """A label, a gap and the sign of its verdict, if ``verdicts`` has one for it."""
     if isinstance(verdicts, Mapping) and label in verdicts:
-        return f"{label} {SIGNS[word(verdicts[label])]}"
+        return f"{label}{gap}{SIGNS[word(verdicts[label])]}"
     return str(label)
 
 

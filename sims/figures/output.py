@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sims.figures.theme import style
-from sims.files import replacing
+from sims.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,16 +21,19 @@ METADATA: dict[str, dict[str, None]] = {
 """Suffix to the time stamps and versions that its format would write, and that are left out."""
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Write the figure as PDF, PNG and SVG beside each other, each whole or not at all.
+def save(figure: Figure, path: str | Path, whose: str) -> None:
+    """Write the figure as PDF, PNG and SVG beside each other, each sealed (:mod:`sims.files`).
 
     Args:
         figure: made with :func:`~sims.figures.theme.panels`, or within
             :func:`~sims.figures.theme.style`.
         path: the path of any of the three; its suffix is replaced.
+        whose: the experiment and the fidelity that it is of.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     for suffix, metadata in METADATA.items():
-        with replacing(Path(path).with_suffix(suffix)) as file, style():
-            figure.savefig(file, metadata=metadata)
+        drawn = io.BytesIO()
+        with style():
+            figure.savefig(drawn, format=suffix[1:], metadata=metadata)
+        write(drawn.getvalue(), Path(path).with_suffix(suffix), f"figure{suffix} of {whose}")

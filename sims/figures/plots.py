@@ -9,7 +9,7 @@ convention everywhere, simulation/theory − 1: positive where the simulation is
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -29,9 +29,8 @@ from sims.figures.marks import (
     simulated,
     theory,
 )
-from sims.figures.series import Series, levels, series
-from sims.figures.theme import BAND, BAR, GREY, log_axes, percent_axis
-from sims.figures.theme import style as styled
+from sims.figures.series import Look, Series, levels, series
+from sims.figures.theme import BAND, BAR, GREY, PALETTE, log_axes, percent_axis, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,8 +64,6 @@ def gap(
     frame: pd.DataFrame,
     x: str,
     *,
-    hue: str | None = None,
-    style: str | None = None,
     lines: pd.DataFrame | None = None,
     margin: Margin | None = None,
     over: tuple[float, float] | None = None,
@@ -74,6 +71,7 @@ def gap(
     labels: Labels = "key",
     linear: float | None = None,
     log: str = "x",
+    **look: Unpack[Look],
 ) -> None:
     """Gaps simulation/theory − 1 in percent against x, with the margin's band around 0.
 
@@ -82,22 +80,21 @@ def gap(
         frame: columns x, ``simulation``, ``mcse``, ``theory`` and, where the gap is a share of
             something else, ``scale``; see :func:`relative_gap`.
         x: column of the horizontal axis, such as the effective number of keys.
-        hue: column whose levels differ in colour and marker.
-        style: column whose levels differ in dash and filling.
         lines: gaps known without sampling, drawn as lines: columns x, ``exact`` and ``theory``.
         margin: what gaps were held against.
         over: the range of x where they were; everywhere by default.
-        verdict: of the panel, or of each level of ``hue`` or ``style``.
+        verdict: of the panel, or of each level of ``hue``.
         labels: where the series are named.
         linear: if given, the axis of gaps is linear within ± this and logarithmic beyond.
         log: "x" if x is logarithmic, "" if not.
+        look: how series are told apart.
     """
-    with styled():
-        others = [] if lines is None else [lines]
-        groups = list(series(frame, hue, style, others))
-        for one in series(lines, hue, style, [frame]) if lines is not None else ():
+    with style():
+        frames = [frame] if lines is None else [frame, lines]
+        groups = list(series(frame, beside=frames, **look))
+        for one in series(lines, beside=frames, **look) if lines is not None else ():
             rows = one.rows.sort_values(x)
-            _line(ax, one, rows[x], rows["exact"] / rows["theory"] - 1)
+            theory(ax, rows[x], rows["exact"] / rows["theory"] - 1, one.color)
         for one in groups:
             parts = [one.rows[k] for k in ("simulation", "mcse", "theory")]
             value, error = relative_gap(parts[0], parts[1], parts[2], one.rows.get("scale"))
@@ -118,51 +115,74 @@ def gap(
 def curve(
     ax: Axes,
     points: pd.DataFrame,
-    lines: pd.DataFrame,
+    lines: pd.DataFrame | None,
     x: str,
     y: str,
     *,
     error: str | None = None,
-    hue: str | None = None,
-    style: str | None = None,
     margin: float | None = None,
     verdict: Verdicts = None,
     labels: Labels = "key",
     log: str = "",
+    **look: Unpack[Look],
 ) -> None:
     """Theory as lines, simulation as points with bars of ± 2 MCSE.
 
+    If x holds words, the series of a word stand side by side and theory is a dash at each place.
+
     Args:
         ax: the axes.
-        points: simulated values: columns x, y and the error.
-        lines: predicted values: columns x and y, at any places.
+        points: simulated values: columns x, y and the error, or ``simulation`` and ``mcse``.
+        lines: predicted values at any places: columns x and ``<y>_theory`` (as a run's table has
+            them), y or ``theory``; None: those of ``points``.
         x: column of the horizontal axis.
-        y: column of the values.
-        error: column of their Monte Carlo standard errors, ``<y>_mcse`` by default.
-        hue: column whose levels differ in colour and marker.
-        style: column whose levels differ in dash and filling.
+        y: what the values are: their column, if there is one of that name, and the axis' label.
+        error: column of their Monte Carlo standard errors, ``<y>_mcse`` or ``mcse`` by default.
         margin: relative; shades the lines' values times 1 ± margin.
-        verdict: of the panel, or of each level of ``hue`` or ``style``.
+        verdict: of the panel, or of each level of ``hue``, or of each word of x.
         labels: where the series are named; "ends" names the levels of ``hue`` beside their lines.
         log: the logarithmic axes, "", "x", "y" or "xy".
+        look: how series are told apart.
     """
-    with styled():
+    lines = points if lines is None else lines
+    value = y if y in points else "simulation"
+    error = error or (f"{y}_mcse" if f"{y}_mcse" in points else "mcse")
+    predicted = next((name for name in (f"{y}_theory", y) if name in lines), "theory")
+    frames = [lines, points]
+    words = [place for place in levels(x, frames) if isinstance(place, str)]
+    hues = levels(look.get("hue"), frames)
+    step = 0.8 / len(hues)
+
+    def places(one: Series, rows: pd.DataFrame) -> np.ndarray:
+        if not words:
+            return rows[x].to_numpy()
+        aside = step * (hues.index(one.hue) - (len(hues) - 1) / 2)
+        return aside + np.array([words.index(word) for word in rows[x]], float)
+
+    with style():
         log_axes(ax, x="x" in log, y="y" in log, plain=True)
         names: dict[Hashable, tuple[float, float, str]] = {}
-        for one in series(lines, hue, style, [points]):
+        for one in series(lines, beside=frames, **look):
             rows = one.rows.sort_values(x)
-            _line(ax, one, rows[x], rows[y])
-            names.setdefault(one.hue, (rows[x].iloc[-1], rows[y].iloc[-1], one.color))
+            at, law = places(one, rows), rows[predicted]
+            if words:
+                ax.hlines(law, at - 0.4 * step, at + 0.4 * step, color=one.color, lw=1.6)
+            else:
+                theory(ax, at, law, one.color)
+            names.setdefault(one.hue, (at[-1], law.iloc[-1], one.color))
             if margin is not None:
-                low, high = (rows[y] * (1 + side * margin) for side in (-1, 1))
-                ax.fill_between(rows[x], low, high, color=one.color, alpha=0.2, lw=0, zorder=1)
-        groups = list(series(points, hue, style, [lines]))
+                low, high = law * (1 - margin), law * (1 + margin)
+                ax.fill_between(at, low, high, color=one.color, alpha=0.2, lw=0, zorder=1)
+        groups = list(series(points, beside=frames, **look))
         for one in groups:
-            _points(ax, one, one.rows[x], one.rows[y], one.rows[error or f"{y}_mcse"])
-        ax.set(xlabel=x, ylabel=y)
+            _points(ax, one, places(one, one.rows), one.rows[value], one.rows[error])
+        ax.set(xlabel="" if words else x, ylabel=y)
+        if words:
+            ax.set_xticks(range(len(words)), [signed(word, verdict, "\n") for word in words])
         if labels == "ends":
             name_ends(ax, {signed(level, verdict): end for level, end in names.items()})
         _finish(ax, groups, verdict, None if labels == "ends" else labels)
+        bars_note(ax)
         if margin is not None:
             if verdict is not None and not isinstance(verdict, Mapping):
                 badge(ax, verdict, margin)
@@ -175,16 +195,10 @@ def forest(
     ax: Axes,
     frame: pd.DataFrame,
     *,
-    label: str = "label",
-    value: str = "value",
-    error: str = "error",
-    bound: str | None = None,
-    hue: str | None = None,
     margin: Margin | Mapping[Hashable, Margin] | None = None,
     verdict: Verdicts = None,
     percent: bool = True,
     numbers: bool = False,
-    labels: Labels = "key",
 ) -> None:
     """Effects by claim, a line each, with ± 2 MCSE, the margin and the verdict.
 
@@ -194,50 +208,41 @@ def forest(
 
     Args:
         ax: the axes.
-        frame: a row an effect.
-        label: column that says what the effect is of; the first is on top. The categories of a
-            categorical column are the lines, those without an effect too.
-        value: column of effects.
-        error: column of their Monte Carlo standard errors.
-        bound: column of bounds on errors that are not random (exact theory's own), drawn as a
-            pale bar to either side.
-        hue: column whose levels differ in colour and marker.
+        frame: a row an effect: ``value``, ``error`` (its Monte Carlo standard error) and ``label``,
+            what it is of; the first is on top. The categories of a categorical column are the
+            lines, those without an effect too. A bound on errors that are not random (exact
+            theory's own), ``bound``, is drawn as a pale bar to either side.
         margin: what all effects, or those of each line, were held against.
         verdict: of the panel, or of each line, written at its right end.
         percent: whether effects are fractions, to be written in percent.
         numbers: whether each line's worst effect is written out at its right end.
-        labels: where the levels of ``hue`` are named.
     """
-    names = levels(label, [frame])
+    names = levels("label", [frame])
     given = margin if isinstance(margin, Mapping) else dict.fromkeys(names, margin)
     margins = {name: ends(one) for name in names if (one := given.get(name)) is not None}
     # Without a margin the worst effect is the largest one.
-    low, high = np.transpose([margins.get(name, (0.0, 0.0)) for name in frame[label]])
-    effects = frame[value].to_numpy(float)
+    low, high = np.transpose([margins.get(name, (0.0, 0.0)) for name in frame["label"]])
+    effects = frame["value"].to_numpy(float)
     rows = frame.reset_index(drop=True).assign(
-        _line=[names.index(name) for name in frame[label]],
-        _room=np.minimum(effects - low, high - effects),
+        line=[names.index(name) for name in frame["label"]],
+        room=np.minimum(effects - low, high - effects),
     )
-    single = not rows["_line"].duplicated().any()
-    worst = rows.loc[
-        [rows["_room"].idxmin()] if single else rows.groupby("_line")["_room"].idxmin()
-    ]
-    with styled():
-        for one in series(rows, hue, None):
-            last = one.rows.index.isin(worst.index)
-            for part, bold, filled in ((~last, single, False), (last, True, True)):
-                own = one.rows[part]
-                pale = {} if bold else {"alpha": 0.4, "markersize": 2, "capsize": 0}
-                simulated(
-                    ax, own[value], own["_line"], own[error], one.color, one.marker, yerr=None,
-                    xerr=BAR * own[error], markerfacecolor=one.color if filled else "white",
-                    zorder=4 if filled else 3, **pale,
-                )  # fmt: skip
-                if bound is not None and bold:
-                    ax.hlines(own["_line"], own[value] - own[bound], own[value] + own[bound],
-                              color=one.color, alpha=0.3, lw=6, zorder=1)  # fmt: skip
+    single = not rows["line"].duplicated().any()
+    worst = rows.loc[[rows["room"].idxmin()] if single else rows.groupby("line")["room"].idxmin()]
+    last = rows.index.isin(worst.index)
+    with style():
+        for own, bold, filled in ((rows[~last], single, False), (rows[last], True, True)):
+            pale: dict[str, Any] = {} if bold else {"alpha": 0.4, "markersize": 2, "capsize": 0}
+            simulated(
+                ax, own["value"], own["line"], own["error"], PALETTE[0], yerr=None,
+                xerr=BAR * own["error"], markerfacecolor=PALETTE[0] if filled else "white",
+                zorder=4 if filled else 3, **pale,
+            )  # fmt: skip
+            if bold and "bound" in own:
+                ax.hlines(own["line"], own["value"] - own["bound"], own["value"] + own["bound"],
+                          color=PALETTE[0], alpha=0.3, lw=6, zorder=1)  # fmt: skip
         ax.axvline(0, color=GREY, lw=0.8, zorder=1)
-        ax.set_ylim(len(names) - 0.3, -0.6)
+        ax.set_ylim(len(names) - 0.1, -0.6)
         ax.set_yticks(range(len(names)), [str(name) for name in names])
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
@@ -246,13 +251,12 @@ def forest(
             percent_axis(ax.xaxis)
         _forest_bands(ax, names, margins, percent)
         shown = rows if single else worst
-        texts = dict(
-            zip(shown["_line"], _estimates(shown[value], shown[error], percent), strict=True)
-        )
+        texts = _estimates(shown["value"], shown["error"], percent) if numbers else []
+        ends_of = dict(zip(shown["line"], texts, strict=numbers))
         for place, name in enumerate(names):
             own_verdict = verdict.get(name) if isinstance(verdict, Mapping) else None
-            row_end(ax, place, texts.get(place, "") if numbers else "", own_verdict)
-        _finish(ax, list(series(rows, hue, None)), verdict, labels, line=False)
+            row_end(ax, place, ends_of.get(place, ""), own_verdict)
+        _finish(ax, [], verdict, None)
         bars_note(ax)
         note(ax, f"filled: {'nearest to its margin' if margins else 'the largest'}")
 
@@ -289,14 +293,8 @@ def _estimates(values: ArrayLike, errors: ArrayLike, percent: bool) -> list[str]
     ]
 
 
-def _line(ax: Axes, one: Series, x: ArrayLike, y: ArrayLike) -> None:
-    theory(ax, x, y, one.color, linestyle=(0, one.dash) if one.dash else "-")
-
-
 def _points(ax: Axes, one: Series, x: ArrayLike, y: ArrayLike, mcse: ArrayLike) -> None:
-    simulated(
-        ax, x, y, mcse, one.color, one.marker, markerfacecolor=one.color if one.filled else "white"
-    )
+    simulated(ax, x, y, mcse, one.color, one.marker, markerfacecolor=one.fill)
 
 
 def _include(ax: Axes, margin: Margin, axis: str = "y") -> None:
@@ -306,24 +304,16 @@ def _include(ax: Axes, margin: Margin, axis: str = "y") -> None:
     (ax.set_ylim if axis == "y" else ax.set_xlim)(min(*limits, *finite), max(*limits, *finite))
 
 
-def _finish(
-    ax: Axes, groups: list[Series], verdict: Verdicts, labels: Labels, line: bool = True
-) -> None:
+def _finish(ax: Axes, groups: list[Series], verdict: Verdicts, labels: Labels) -> None:
     """The legend, with a sign after each series that has its own verdict; the panel's badge."""
     from matplotlib.lines import Line2D
 
     if labels is not None and (len(groups) > 1 or isinstance(labels, Mapping)):
-        handles = []
-        for one in groups:
-            parts = [signed(level, verdict) for level in (one.hue, one.style)]
-            handles.append(
-                Line2D(
-                    [], [], color=one.color, marker=one.marker, markersize=3.6,
-                    markerfacecolor=one.color if one.filled else "white",
-                    linestyle=((0, one.dash) if one.dash else "-") if line else "none",
-                    label=", ".join(part for part in parts if part != "None"),
-                )
-            )  # fmt: skip
+        handles = [
+            Line2D([], [], color=one.color, marker=one.marker, markersize=3.6,
+                   markerfacecolor=one.fill, label=signed(one.hue, verdict))
+            for one in groups
+        ]  # fmt: skip
         options = {} if isinstance(labels, str) else dict(labels)
         ax.legend(handles=handles, **options)  # type: ignore[call-overload]
     explain(ax, verdict)

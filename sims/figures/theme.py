@@ -28,8 +28,10 @@ PALETTE = (
 """Colours, to be taken in this order: the first five are the easiest to tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers, to be taken in this order."""
-DASHES = ((), (4, 2), (1, 1.4), (5, 1.5, 1, 1.5))
-"""Dash patterns of lines, in line widths, to be taken in this order; the first is solid."""
+STRONG = "#b8320a"
+"""The one colour of a series that the figure is about, where all others are grey."""
+GREYS = ("0.15", "0.42", "0.55", "0.3", "0.5", "0.22", "0.46")
+"""Colours of the others: series are told apart by their markers, to be taken in this order."""
 GREY = "0.4"
 """Colour of references and remarks."""
 BAND = "0.93"
@@ -91,6 +93,7 @@ def panels(
     height: float | None = None,
     sharex: bool = False,
     sharey: bool = False,
+    title: str = "",
 ) -> tuple[Figure, np.ndarray]:
     """A figure with a grid of axes.
 
@@ -101,6 +104,7 @@ def panels(
         height: inches; None gives every panel the proportion 4:3.3.
         sharex: whether panels have one x axis in common.
         sharey: whether panels have one y axis in common.
+        title: the figure's message, in a sentence, at its upper left.
 
     Returns:
         The figure and its axes, shape (rows, columns).
@@ -112,6 +116,8 @@ def panels(
     with style():
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
+        if title:
+            figure.suptitle(title, x=0.005, ha="left", fontsize=9, fontweight="bold")
     return figure, axes
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from sims.errors import InputError
-from sims.estimates import mcse
+from sims.estimates import mcse, skewness
 from sims.judgement.decide import bound
 from sims.judgement.evidence import Evidence
 from sims.judgement.settle import Finding
@@ -65,7 +65,7 @@ def near_optimal(
     Raises:
         InputError: values are not (B, k), or a mean is not positive.
     """
-    effects, errors, batches = [], [], []
+    effects, errors, batches, skewed = [], [], [], []
     for candidates, place in choices:
         values = _shaped(candidates)
         if (values.mean(0) <= 0).any():
@@ -74,10 +74,11 @@ def near_optimal(
         contrast = (own - (1 + margin) * rivals) / rivals.mean(0)
         effects.append(contrast.mean(0) + margin)
         errors.append(mcse(contrast))
+        skewed.append(skewness(contrast))
         batches.append(np.full(rivals.shape[1], len(values)))
     evidence = Evidence(
         np.concatenate(effects), np.concatenate(errors), np.concatenate(batches), replicates,
-        fixed=True,
+        fixed=True, skewness=np.concatenate(skewed),
     )  # fmt: skip
     return bound(evidence, margin=margin, level=level)
 

@@ -13,7 +13,8 @@ So a true claim is refuted, or a false one supported, with probability at most `
 invert the confidence sequences of :mod:`sims.judgement.intervals` over iid batches: the rates hold
 at whatever moment sampling stops, also when it stops because of the verdict. Where the number of
 batches was fixed before the run (``Evidence.fixed``), t intervals do, which are narrower. One-sided
-tests use the two-sided interval, which is a little strict.
+tests use the two-sided interval, which is a little strict. Skewness of the batches is corrected
+for; an estimate of fewer than 64 batches, which do not show it, decides nothing.
 
 An effect without sampling is declared so, by ``batches = inf``. One that does come from batches
 and does not vary between them supports nothing: draws used again look like certainty. It may
@@ -29,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sims.errors import InputError
+from sims.estimates import covariance_of_means, skewness
 from sims.judgement.evidence import Evidence
 from sims.judgement.settle import FROZEN, Finding, missing, settle
 
@@ -129,7 +131,7 @@ def rate(
     expected: float,
     margin: float,
     level: float,
-    covariance: ArrayLike | None = None,
+    values: ArrayLike | None = None,
 ) -> Finding:
     """Whether y falls (or rises) like ``x^expected``: slope of log y on log x, within ±margin.
 
@@ -144,19 +146,18 @@ def rate(
         expected: the slope claimed.
         margin: δ, on the slope.
         level: confidence of the verdict.
-        covariance: (k, k) of y where points share draws, as from
-            :func:`sims.estimates.covariance_of_means`: it takes the place of the errors. None: the
-            errors are independent.
+        values: batches (B, k) of y where points share draws: the covariance of their means takes
+            the place of the errors. None: the errors are independent.
 
     Raises:
         InputError: shapes do not agree, or y carries bounds on errors that are not random.
     """
     x, y = np.asarray(x, float), np.asarray(evidence.effects)
     errors = np.asarray(evidence.errors)
-    joint = np.diag(errors**2) if covariance is None else np.asarray(covariance, float)
+    joint = np.diag(errors**2) if values is None else covariance_of_means(np.asarray(values))
     if x.shape != y.shape or joint.shape != (y.size, y.size):
         raise InputError("rate", (x.shape, y.shape, joint.shape), "(k,), (k,), (k, k)")
-    spread = errors if covariance is None else np.sqrt(np.diag(joint))
+    spread = errors if values is None else np.sqrt(np.diag(joint))
     if np.any(evidence.bounds):
         raise InputError("bounds", np.max(evidence.bounds), "0: a slope takes no bounds on y")
     usable = np.concatenate([x, y, spread])
@@ -177,8 +178,12 @@ def rate(
         variance = misfit * float(np.sum(solve[1] ** 2))
         freedom = len(x) - 2
     else:
-        variance = float(solve[1] / y @ joint @ (solve[1] / y)) * max(misfit, 1.0)
+        pull = solve[1] / y
+        own = float(pull @ joint @ pull)
+        variance = own * max(misfit, 1.0)
         freedom = int(np.min(evidence.batches)) - 1
+        third = np.sum((pull * errors) ** 3 * evidence.skewness) / own**1.5
+        skewed = float(third if values is None else skewness(np.asarray(values) @ pull))
     perfect = exact and np.sqrt(variance) <= FROZEN * (abs(slope) + margin)
     points = evidence.all_points
     off = Evidence(
@@ -188,6 +193,8 @@ def rate(
         replicates,
         None if points is None else (points,),
         exact or bool(np.all(evidence.fixed)),
+        skewness=0.0 if exact else skewed,
+        fewest=2 if exact else evidence.fewest,  # deviations from a line are no batches
     )
     finding = equivalence(off, margin=margin, level=level)
     interval = finding.interval and (finding.interval[0] + expected, finding.interval[1] + expected)
@@ -204,7 +211,7 @@ def remainder(
     order: float = 1.0,
     margin: float,
     level: float,
-    covariance: ArrayLike | None = None,
+    values: ArrayLike | None = None,
 ) -> Finding:
     """Whether the gap between first-order theory and the truth falls like ``size^−order``.
 
@@ -217,11 +224,12 @@ def remainder(
         order: ≥ 0, what the theory says is left out.
         margin: δ on the exponent.
         level: confidence of the verdict.
-        covariance: of the gaps, as in :func:`rate`.
+        values: batches of the gaps, as in :func:`rate`.
     """
     gaps = np.asarray(evidence.effects)
-    largest = gaps[np.nanargmax(np.abs(gaps))] if np.isfinite(gaps).any() else 1.0
+    sign = np.sign(gaps[np.nanargmax(np.abs(gaps))]) if np.isfinite(gaps).any() else 1.0
     return rate(
-        replace(evidence, effects=gaps * np.sign(largest)), size, expected=-order, margin=margin,
-        level=level, covariance=covariance,
+        replace(evidence, effects=gaps * sign, skewness=np.asarray(evidence.skewness) * sign), size,
+        expected=-order, margin=margin, level=level,
+        values=None if values is None else np.asarray(values) * sign,
     )  # fmt: skip

@@ -7,14 +7,17 @@ import numpy as np
 
 from sims.errors import InputError
 
-_PER_EFFECT = ("effects", "errors", "batches", "fixed", "bounds")
+FEWEST = 64
+"""Batches from which on their skewness can be told from chance, and so be corrected: fewer decide
+nothing. Error rates at the level that Holm asks for were measured from here on."""
+_PER_EFFECT = ("effects", "errors", "batches", "fixed", "bounds", "skewness")
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Effects of a claim, one a comparison, with their errors.
 
-    Scalars stand for all effects. After construction the five arrays are (k,), and points are
+    Scalars stand for all effects. After construction the six arrays are (k,), and points are
     tuples of names.
 
     Attributes:
@@ -30,6 +33,8 @@ class Evidence:
             narrower with few batches, replace confidence sequences.
         bounds: (k,), how far an effect may be off for reasons that are not random, such as the
             error bound of a quadrature; in the unit of the effects.
+        skewness: (k,), of the estimates: that of their batches over √B.
+        fewest: batches from which on an effect may decide anything.
 
     Raises:
         InputError: the arrays do not broadcast to one length, points are not one an effect, an
@@ -43,11 +48,13 @@ class Evidence:
     points: tuple[tuple[str, ...], ...] | None = None
     fixed: np.ndarray | bool = False
     bounds: np.ndarray | float = 0.0
+    skewness: np.ndarray | float = 0.0
+    fewest: int = FEWEST
 
     def __post_init__(self) -> None:
         arrays = [np.ravel(np.asarray(getattr(self, name), float)) for name in _PER_EFFECT]
         try:
-            effects, errors, batches, fixed, bounds = np.broadcast_arrays(*arrays)
+            effects, errors, batches, fixed, bounds, skewness = np.broadcast_arrays(*arrays)
         except ValueError:
             lengths = dict(zip(_PER_EFFECT, map(len, arrays), strict=True))
             raise InputError("evidence", lengths, "arrays of one length, or scalars") from None
@@ -60,7 +67,7 @@ class Evidence:
             raise InputError("bounds", bounds.min(), "0 or more")
         if self.points is not None and len(self.points) != effects.size:
             raise InputError("points", len(self.points), f"{effects.size}, one an effect")
-        values = (effects, errors, batches, fixed.astype(bool), bounds)
+        values = (effects, errors, batches, fixed.astype(bool), bounds, skewness)
         for name, value in zip(_PER_EFFECT, values, strict=True):
             object.__setattr__(self, name, value)
         if self.points is not None:

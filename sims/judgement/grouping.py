@@ -1,9 +1,11 @@
 """Verdicts grouped by paper and claim, as the listing, the page and the overview show them."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sims.judgement.verdict import Verdict
+from sims.kinds import KINDS
 from sims.papers import Paper, PaperClaim
 
 
@@ -50,6 +52,15 @@ class PaperRows:
     def uncovered(self) -> list[ClaimRows]:
         """The paper's own claims that have no verdict."""
         return [row for row in self.claims if not row.verdicts]
+
+
+def by_kind(ledger: Sequence[Verdict]) -> dict[str, Counter[str]]:
+    """Kind of row to how many of its rows came to each verdict; ``any`` where a row has no kind."""
+    counts = {
+        kind or "any": Counter(v.verdict for v in ledger if v.kind == kind)
+        for kind in (*reversed(KINDS), None)
+    }
+    return {kind: count for kind, count in counts.items() if count}
 
 
 def by_paper(ledger: Sequence[Verdict], papers: Mapping[str, Paper]) -> list[PaperRows]:

@@ -1,4 +1,4 @@
-"""Many claims at once: Holm's adjustment over one paper's rows of a ledger. No JAX."""
+"""Many claims at once: Holm's adjustment over the tested rows of one paper. No JAX."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sims.judgement.verdict import Verdict
+from sims.kinds import is_tested
 
 
 def holm(p_values: ArrayLike, family: int = 0) -> np.ndarray:
@@ -37,27 +38,33 @@ def adjust(
 
     Args:
         verdicts: those that there are.
-        claims: a paper's arXiv id to how many claims are tested of it in all, judged or not: a
-            part of a run must not have easier p-values than the whole.
+        claims: a paper's arXiv id to how many tested claims there are of it in all, judged or not:
+            a part of a run must not have easier p-values than the whole.
 
-    A paper has two families, of all its claims each: "this claim is true" is what a refutation
-    rejects, "this claim is false" what a support rejects. So the probability that the ledger
-    refutes any true claim of the paper is at most 1 − level, and that it supports any false one
-    likewise; the claims of another paper change nothing. In either family a claim decided the other
-    way, or not at all, has p = 1.
+    Tested are the rows of :data:`~sims.kinds.TESTED` kinds, which draws could have
+    turned; the others stay as they are, without an adjusted p-value. A paper has two families, of
+    all its tested claims each: "this claim is true" is what a refutation rejects, "this claim is
+    false" what a support rejects. So the probability that the ledger refutes any true claim of the
+    paper is at most 1 − level, and that it supports any false one likewise; the claims of another
+    paper change nothing. In either family a claim decided the other way, or not at all, has p = 1.
 
     A verdict whose p-value is not known counts with 1 − level.
     """
     p = np.array([1 - v.level if v.p_value is None else v.p_value for v in verdicts])
-    families = Counter(v.paper for v in verdicts)
+    families = Counter(v.paper for v in verdicts if is_tested(v.kind))
     sizes = {paper: max(claims.get(paper, 0), count) for paper, count in families.items()}
     adjusted = np.ones(len(verdicts))
     for paper, size in sizes.items():
-        for kind in ("supported", "refuted"):
-            chosen = [v.paper == paper and v.verdict == kind for v in verdicts]
+        for side in ("supported", "refuted"):
+            chosen = [
+                v.paper == paper and is_tested(v.kind) and v.verdict == side for v in verdicts
+            ]
             adjusted[chosen] = holm(p[chosen], size)
     out: list[Verdict] = []
     for verdict, single, value in zip(verdicts, p, adjusted, strict=True):
+        if not is_tested(verdict.kind):
+            out.append(verdict)
+            continue
         changed = replace(verdict, adjusted=float(value))
         if verdict.verdict != "inconclusive" and value > 1 - verdict.level + 1e-12:
             changed = replace(

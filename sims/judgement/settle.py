@@ -8,7 +8,14 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.judgement.evidence import Evidence
-from sims.judgement.intervals import fixed_half_width, fixed_p, sequence_half_width, sequence_p
+from sims.judgement.intervals import (
+    fixed_half_width,
+    fixed_p,
+    sequence_half_width,
+    sequence_p,
+    skewed_distance,
+    skewed_half_width,
+)
 
 VERDICTS = ("supported", "refuted", "inconclusive")
 """What a claim may come to."""
@@ -102,20 +109,27 @@ def _settle(
     k, alpha = effects.size, 1 - level
     count = np.where(sampled, batches, 2)
     frozen = sampled & (errors <= FROZEN * (np.abs(effects) + abs(margin)))
+    skewness = np.asarray(evidence.skewness)
+    # How many times as many batches an effect takes before it may decide anything.
+    short = evidence.fewest / count
+    barred = sampled & (short > 1)
 
     def half_width(share: np.ndarray | float, growth: np.ndarray | float = 1.0) -> np.ndarray:
         """At an error rate ``share``, had every effect ``growth`` times as many batches."""
         error, b = errors / np.sqrt(growth), count * growth
         student = fixed_half_width(error, b - 1, share)
-        return np.where(evidence.fixed, student, sequence_half_width(error, b, share))
+        half = np.where(evidence.fixed, student, sequence_half_width(error, b, share))
+        return skewed_half_width(half, error, skewness / np.sqrt(growth))
 
     def p_of(distance: np.ndarray) -> np.ndarray:
-        student = fixed_p(distance, errors, count - 1)
-        return np.where(evidence.fixed, student, sequence_p(distance, errors, count))
+        away = skewed_distance(distance, errors, skewness)
+        student = fixed_p(away, errors, count - 1)
+        p = np.where(evidence.fixed, student, sequence_p(away, errors, count))
+        return np.where(barred | (distance <= 0), 1.0, p)
 
     single, joint = half_width(alpha), half_width(alpha / k)
-    settled = (room - single > 0 if strict else room - single >= 0) & ~frozen
-    beyond = -room - joint
+    settled = (room - single > 0 if strict else room - single >= 0) & ~frozen & ~barred
+    beyond = np.where(barred, -np.inf, -room - joint)
     refuted, supported = bool((beyond > 0).any()), bool(settled.all())
     verdict = "refuted" if refuted else "supported" if supported else "inconclusive"
     # A deterministic effect at its margin is settled, not at a positive distance.
@@ -140,10 +154,14 @@ def _settle(
         left = ~settled
         # What settles a point: its own interval on the inside, the joint one on the outside.
         factor = _growth(half_width, np.where(room > 0, alpha, alpha / k), np.abs(room))
+        factor = np.maximum(factor, np.where(barred, short, 1.0))
         # One point outside settles the claim: no other needs more if one seems to be.
         seems = left & (room < 0)
         decisive = float(factor[seems].min() if seems.any() else factor[left].max())
-        reason = f"{words}: open at {int(left.sum())} of {k}; " + _needed(decisive, replicates)
+        open_at = f"open at {int(left.sum())} of {k}"
+        if barred.any():
+            open_at += f" ({int(barred.sum())} with fewer than {evidence.fewest} batches)"
+        reason = f"{words}: {open_at}; " + _needed(decisive, replicates)
         asking = seems & (factor <= decisive) if seems.any() else left
         for index, names in enumerate(evidence.points or ()):
             for name in names if asking[index] and sampled[index] else ():

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sims.effects import Effect
-from sims.errors import InputError
-from sims.estimates import covariance_of_means
+from sims.errors import InputError, one_of
 from sims.judgement import decide as tests_of
 from sims.judgement.best import near_optimal
 from sims.judgement.evidence import Evidence
@@ -22,11 +21,17 @@ from sims.judgement.settle import Finding, missing
 
 if TYPE_CHECKING:
     from sims.judgement.scaling import Comparison, Fit
+    from sims.study.schema import ClaimSpec
 
 
 EXPONENT_SETS = 8
 """Sets of 4,000 draws behind an exponent's p-value: they fill one block of the sampler, and resolve
 3·10⁻⁵, a tenth of what Holm asks of the first of 150 claims."""
+
+
+LEAST = 4.0
+"""Margin of a law claim: differences of elpd below this are noise (Sivula, Magnusson & Vehtari
+2020)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Rule:
 
     Attributes:
         test: a key of :data:`TESTS`.
-        margin: δ ≥ 0, in the unit of the effects.
+        margin: δ ≥ 0, in the unit of the effects; of a law :data:`LEAST`, in units of elpd.
         level: confidence, in (0, 1).
         sequential: whether intervals have to hold whenever sampling stops.
         replicates: the fewest replicates of the experiment, for effects that do not say.
@@ -44,7 +49,8 @@ class Rule:
         scatter: about the law, a share of the value.
 
     Raises:
-        InputError: there is no such test, or it lacks the number or law that it is about.
+        InputError: there is no such test, it lacks the number or law that it is about, or has one
+            that it does not use.
     """
 
     test: str
@@ -58,11 +64,25 @@ class Rule:
 
     def __post_init__(self) -> None:
         if self.test not in TESTS:
-            raise InputError("test", self.test, ", ".join(TESTS))
+            raise InputError("test", self.test, one_of(TESTS, self.test))
         if self.test in ("rate", "remainder", "exponent") and self.expected is None:
             raise InputError("expected", None, f"a number, for a {self.test}")
+        if self.expected is not None and self.test not in ("rate", "remainder", "exponent"):
+            raise InputError("expected", self.expected, f"nothing, for the test `{self.test}`")
         if (self.test == "law") != (self.law is not None):
             raise InputError("law", self.law, "a law for the test `law`, and for no other")
+        if self.test == "law" and self.margin != LEAST:  # another one would be passed over
+            raise InputError("margin", self.margin, f"{LEAST:g}, that of test law")
+        if self.scatter and self.test not in ("law", "exponent"):
+            raise InputError("scatter", self.scatter, f"nothing, for the test `{self.test}`")
+
+    @classmethod
+    def of(cls, claim: "ClaimSpec", replicates: int = 0) -> "Rule":
+        """The rule of a claim, whose effects rest on so many replicates."""
+        return cls(
+            claim.test, claim.margin, claim.level, sequential=claim.sequential,
+            replicates=replicates, expected=claim.expected, law=claim.law, scatter=claim.scatter,
+        )  # fmt: skip
 
 
 def decide(effects: Sequence[Effect], rule: Rule) -> Finding:
@@ -85,6 +105,7 @@ def evidence(effects: Sequence[Effect], rule: Rule) -> Evidence:
         tuple(effect.points for effect in effects),
         np.array([effect.fixed or not rule.sequential for effect in effects]),
         np.array([effect.bound for effect in effects]),
+        np.array([effect.skewness for effect in effects]),
     )
 
 
@@ -124,7 +145,7 @@ def _rate(effects: Sequence[Effect], rule: Rule) -> Finding:
     return tests_of.rate(
         evidence(effects, rule), np.array([effect.x for effect in effects], float),
         expected=rule.expected, margin=rule.margin, level=rule.level,
-        covariance=covariance_of_means(np.stack(values, axis=-1)) if values else None,
+        values=np.stack(values, axis=-1) if values else None,
     )  # fmt: skip
 
 

@@ -1,16 +1,18 @@
 """The verdict: one row of the ledger, and the ledger's file."""
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sims.errors import InputError
-from sims.files import write_text
+from pydantic import ConfigDict, RootModel
+
+from sims.errors import InputError, one_of
+from sims.files import read_json, write_json
 from sims.judgement.settle import VERDICTS, Finding
 from sims.papers import MAIN
+from sims.validation import parse
 
 if TYPE_CHECKING:
     from sims.study.schema import ClaimSpec
@@ -36,16 +38,19 @@ class Verdict:
         reason: why, in a sentence; if inconclusive, what would decide it.
         p_value: probability of a wrong verdict at most this, by itself: the least 1 − level at
             which the verdict would still be given (of the nearer one, if inconclusive).
-        adjusted: the same for all of the ledger's verdicts on claims of its paper together (Holm),
-            None before.
+        adjusted: the same for all tested claims of its paper together (Holm); None before, and for
+            kinds that are not tested.
         needs: if inconclusive, the points that need more batches, and how many in all.
         paper: arXiv id of the paper that lists the claim.
-        kind: what kind of statement the claim is, None if its experiment does not say.
-        over: the populations that it is about, None if its experiment does not say.
+        kind: one of :data:`~sims.kinds.KINDS`; None in ledgers of before there were any.
+        over: those of :data:`~sims.kinds.POPULATIONS` that are drawn anew between the
+            batches, which is what the interval speaks of; None likewise.
         contract: hash of what is fixed before a run (:mod:`sims.study.contract`), as it was when
             the verdict was given; None if it was not recorded.
         edited: whether that hash differs from the one that the simulation began with.
     """
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
     claim: str
     experiment: str
@@ -69,7 +74,7 @@ class Verdict:
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
-            raise InputError("verdict", self.verdict, ", ".join(VERDICTS))
+            raise InputError("verdict", self.verdict, one_of(VERDICTS, self.verdict))
         numbers = [self.effect, *(self.interval or (None, None))]
         known = all(x is not None and math.isfinite(x) for x in numbers)
         p = self.p_value
@@ -80,6 +85,12 @@ class Verdict:
                 f"verdict of {self.claim}", self.verdict, "inconclusive (numbers are missing)"
             )
 
+    @property
+    def worth(self) -> str:
+        """Its kind and populations in words, such as "both roads over seeds"; "" without a kind."""
+        over = f" over {', '.join(self.over)}" if self.over else ""
+        return f"{self.kind}{over}" if self.kind else ""
+
     @classmethod
     def of(cls, claim: "ClaimSpec", experiment: str, finding: Finding) -> "Verdict":
         """The verdict on a claim of the experiment of that name, from what its test came to."""
@@ -89,31 +100,31 @@ class Verdict:
             regime=claim.regime,
             statement=claim.statement,
             paper=claim.paper,
+            kind=claim.kind,
+            over=list(claim.over),
             **{f.name: getattr(finding, f.name) for f in fields(finding)},
         )
 
 
-def write_verdicts(verdicts: Iterable[Verdict], path: str | Path) -> None:
-    """Write verdicts as a JSON list, whole or not at all."""
-    rows = [asdict(verdict) for verdict in verdicts]
-    write_text(json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n", path)
+class _Ledger(RootModel[list[Verdict]]):
+    """The rows of a ledger's file."""
 
 
-def read_ledger(path: str | Path) -> list[Verdict]:
+def write_verdicts(verdicts: Iterable[Verdict], path: str | Path, of: str) -> None:
+    """Write verdicts as a sealed JSON list; ``of`` is what they are of (:mod:`sims.files`)."""
+    write_json([asdict(verdict) for verdict in verdicts], path, of)
+
+
+def read_ledger(path: str | Path, of: str | None = None) -> list[Verdict]:
     """Read a ledger, or one experiment's verdicts.
 
     A row without a ``paper`` is of the main one: the first ledgers had no other.
 
+    Args:
+        path: the file.
+        of: what it has to be of; None takes whatever it says it is of.
+
     Raises:
-        InputError: the file is not there or is no ledger.
+        InputError: the file is not there, is damaged, or is no ledger.
     """
-    try:
-        rows = json.loads(Path(path).read_text(encoding="utf-8"))
-        return [
-            Verdict(**{**row, "interval": row["interval"] and tuple(row["interval"])})
-            for row in rows
-        ]
-    except OSError as error:
-        raise InputError(str(path), error.strerror, "a ledger written by a run") from None
-    except (ValueError, TypeError, KeyError):
-        raise InputError(str(path), "something else", "a ledger: a JSON list of verdicts") from None
+    return parse(_Ledger, read_json(path, of), str(path), of_json=True).root

@@ -8,12 +8,14 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Array
 
+from sims import estimates
 from sims.checks import check_count, check_non_negative
 from sims.errors import InputError
 from sims.identity import digest
 from sims.montecarlo.draws import Draws
 from sims.montecarlo.progress import Progress
 from sims.montecarlo.sampler import Rounds, Sampler, with_mcse
+from sims.runtime import lost_digits
 
 CHECK_EVERY = 8
 """Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
@@ -63,10 +65,11 @@ def run(
         replicates_per_batch: R ≥ 2.
         batches: B ≥ 2 in all, those of ``resume`` included; without ``rel_mcse`` just as many.
         rel_mcse: target precision. Run until, for every output, mcse ≤ rel_mcse·|mean|, or the
-            output is ``negligible``, as the sampler has it. Looked at after every 8th batch, from
-            max(8, ``batches``) on. A run that stops so has stopped where the spread happened to
-            look small: its fixed-n intervals are slightly optimistic (use sequential intervals
-            where that matters).
+            output is ``negligible``, as the sampler has it; never while values are not finite, but
+            for entries that do not exist (NaN in every batch, beside others that do). Looked at
+            after every 8th batch, from max(8, ``batches``) on. A run that stops so has stopped
+            where the spread happened to look small: its fixed-n intervals are slightly optimistic
+            (use sequential intervals where that matters).
         max_batches: limit under ``rel_mcse``; None is 1024.
         negligible: share of the largest output (of the MSE, for :func:`sims.simulation.estimate`)
             below which another does not hold up stopping; 0 for none.
@@ -82,7 +85,8 @@ def run(
         attributes: ``seed``, ``stream`` if there is one, ``replicates_per_batch``, ``batches``,
         ``batches_asked`` (the limit), ``replicates`` (all that were done), ``stopped``
         ("precision" or "limit"), ``rel_mcse``, ``device``, ``device_count``, ``problem`` (a digest
-        of what the result is of) and the sampler's own.
+        of what the result is of), the sampler's own, and ``faults``, if there are any: phrases on
+        what makes the numbers no evidence, such as values that are not finite.
 
     Raises:
         InputError: an argument cannot be used; ``resume`` is of something else, or the sampler
@@ -128,6 +132,11 @@ def run(
         **rounds.attrs,
     }
     arrays = {name: np.stack(values) for name, values in done.items()}
+    faults = lost_digits(devices[0].platform)
+    if bad := sum(map(estimates.not_finite, arrays.values())):
+        faults.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
+    if faults:
+        attrs["faults"] = faults
     return with_mcse(sampler.label(arrays)).assign_attrs(attrs)
 
 

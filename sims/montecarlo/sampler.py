@@ -121,9 +121,11 @@ class OfFunctions:
         """Whether every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
 
         Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Entries that
-        are NaN are passed over.
+        do not exist are passed over; an output with values that are not finite is not known.
         """
         for values in map(np.stack, batches.values()):
+            if estimates.not_finite(values):
+                return False
             means = values.mean(axis=1) if self.stacked else values
             mean, error = np.abs(means.mean(axis=0)), estimates.mcse(means)
             largest = np.fmax.reduce(mean, axis=None)

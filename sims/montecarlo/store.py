@@ -4,14 +4,16 @@ NumPy archives rather than netCDF: they are read and written a hundred times fas
 but the next run reads them. No JAX.
 """
 
+import io
 import json
-import zipfile
+import sys
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 
-from sims.files import replacing
+from sims import files
+from sims.errors import InputError
 
 
 def save(data: xr.Dataset, path: Path) -> None:
@@ -21,20 +23,36 @@ def save(data: xr.Dataset, path: Path) -> None:
         "coords": sorted(map(str, data.coords)),
         "attrs": {k: np.asarray(v).tolist() for k, v in data.attrs.items()},
     }
-    arrays = {str(k): v.values for k, v in data.variables.items()}
+    # Text as objects would be pickled, and nothing pickled is loaded.
+    arrays = {
+        str(k): v.values.astype(str) if v.dtype.kind == "O" else v.values
+        for k, v in data.variables.items()
+    }
     arrays["__layout__"] = np.array(json.dumps(layout))
-    with replacing(path) as temporary:
-        np.savez(temporary, **arrays)  # type: ignore[arg-type]
+    archive = io.BytesIO()
+    np.savez(archive, **arrays)  # type: ignore[arg-type]
+    files.write(archive.getvalue(), path, f"checkpoint {path.stem}")
 
 
 def load(path: Path) -> xr.Dataset | None:
-    """A dataset written by :func:`save`, or None if there is none that can be read."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            layout = json.loads(str(file["__layout__"]))
-            variables = {k: (tuple(dims), file[k]) for k, dims in layout["dims"].items()}
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+    """A dataset written by :func:`save` under that name, or None if there is none to believe.
+
+    One that is damaged, or is another's, is named on stderr: it is to be computed again.
+
+    Raises:
+        InputError: something else than a file has its name, so that it could not be kept.
+    """
+    files.check_target(path)
+    if not path.exists():
         return None
+    try:
+        archive = files.read(path, f"checkpoint {path.stem}")
+    except InputError as error:
+        print(f"{path}: got {error.value!r}; it is computed again", file=sys.stderr)
+        return None
+    with np.load(io.BytesIO(archive), allow_pickle=False) as file:
+        layout = json.loads(str(file["__layout__"]))
+        variables = {k: (tuple(dims), file[k]) for k, dims in layout["dims"].items()}
     return xr.Dataset(variables, attrs=layout["attrs"]).set_coords(layout["coords"])
 
 

@@ -60,6 +60,15 @@ class TrigonometricSeries(eqx.Module):
         """Ambient dimension d."""
         return self.frequency.shape[1]
 
+    @property
+    def constant(self) -> float:
+        """The constant part ``Σ_{j: ω_j = 0} a_j cos c_j`` of a series that is not traced.
+
+        Both roads take it off before they compute, since weights that sum to 1 do not see it.
+        """
+        still = ~np.asarray(self.frequency).any(axis=1)
+        return float(np.asarray(self.amplitude)[still] @ np.cos(np.asarray(self.phase)[still]))
+
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         """m(x), in the precision of x."""
         angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)

@@ -66,6 +66,10 @@ class Task(eqx.Module):
         return self.design.dimension
 
 
+BANDWIDTHS = (1e-12, 1e12)
+"""Bandwidths allowed: squares of distances over b are numbers in single precision too."""
+
+
 class Heads(eqx.Module):
     """H heads, head h with weights of the projected query ``U_hᵀx`` and keys ``V_hᵀX``.
 
@@ -74,7 +78,8 @@ class Heads(eqx.Module):
         kernel: a name; a :class:`~sims.problem.kernels.Kernel` of one's own, for Nadaraya–Watson
             weights ``K(U_hᵀx, V_hᵀX)/ΣK``; or a :class:`~sims.weights.WeightRule`. One's own is
             evaluated at a few points to see that it is what it says.
-        bandwidth: b > 0, a scalar or one a head (H,). The softmax kernel's temperature is b².
+        bandwidth: b within :data:`BANDWIDTHS`, a scalar or one a head (H,). The softmax kernel's
+            temperature is b².
         key_frames: V, of the shape of U, which project keys; None is V = U.
     """
 
@@ -107,6 +112,12 @@ class Heads(eqx.Module):
             raise InputError(
                 "heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)"
             )
+        if is_concrete(bandwidth):
+            least, most = np.min(np.asarray(bandwidth)), np.max(np.asarray(bandwidth))
+            if not BANDWIDTHS[0] <= least <= most <= BANDWIDTHS[1]:
+                worst = least if least < BANDWIDTHS[0] else most
+                allowed = "{:g} to {:g}".format(*BANDWIDTHS)
+                raise InputError("heads.bandwidth", float(worst), allowed)
         if is_concrete(bandwidth):  # NumPy has nothing to compile
             self.bandwidth = on_device(np.broadcast_to(bandwidth, (self.count,)))
         else:

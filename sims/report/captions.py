@@ -1,14 +1,23 @@
 """Captions: an experiment's Markdown template with the numbers of a run in it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import jinja2
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
+from sims import files
 from sims.errors import InputError
 from sims.judgement import Verdict
-from sims.report.text import environment, significant
+from sims.report.text import environment, is_relative, significant
 from sims.study.results import Results
+
+
+class _Anything(MarkdownIt):
+    """Markdown with all that a caption may not have, so that it is found."""
+
+    def validateLink(self, url: str) -> bool:
+        return True
 
 
 def render_caption(
@@ -24,8 +33,11 @@ def render_caption(
     experiment's own ``numbers``, the filters ``percent`` and ``significant``, and
     ``verdict_table``, which has a row for every claim of the experiment.
 
+    The template is rendered in Jinja's sandbox.
+
     Raises:
-        InputError: the file cannot be read, or names something that is not there.
+        InputError: the file cannot be read, names something that is not there, or has raw HTML, or
+            a link or a picture from elsewhere.
     """
 
     def verdict(claim: str, regime: str | None = None) -> Verdict:
@@ -48,9 +60,31 @@ def render_caption(
         )
     except OSError as error:
         raise InputError(str(path), error.strerror, "a readable caption") from None
-    except jinja2.TemplateError as error:
+    except InputError:
+        raise
+    except Exception as error:  # whatever its expressions raise
         raise InputError(str(path), str(error), "a Jinja template with known names") from None
+    for token in _tokens(_Anything("commonmark").enable("table").parse(text)):
+        target = str(token.attrs.get("href") or token.attrs.get("src") or "")
+        if token.type.startswith("html") or not is_relative(target):
+            allowed = "Markdown without raw HTML, links and pictures relative"
+            raise InputError(str(path), target or token.content, allowed)
     return text.rstrip() + "\n"
+
+
+def caption(folder: Path, whose: str) -> str:
+    """The caption that was written into a folder of results.
+
+    Raises:
+        InputError: it cannot be believed (:mod:`sims.files`).
+    """
+    return files.read(folder / "caption.md", f"caption.md of {whose}").decode()
+
+
+def _tokens(tokens: Iterable[Token]) -> Iterator[Token]:
+    for token in tokens:
+        yield token
+        yield from _tokens(token.children or ())
 
 
 def _verdict_table(verdicts: Sequence[Verdict]) -> str:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from sims.files import write_text
+from sims.files import write
 from sims.judgement import VERDICTS, Verdict, read_ledger
-from sims.judgement.grouping import ClaimRows, PaperRows, by_paper
+from sims.judgement.grouping import ClaimRows, PaperRows, by_kind, by_paper
+from sims.kinds import is_tested
 from sims.papers import papers
+from sims.report.captions import caption
 from sims.report.seeds import other_seeds
 from sims.report.text import significant
 from sims.study.experiment import experiments
@@ -21,11 +23,13 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         fidelity: its name.
         output: the Markdown file; figures are shown as ``NAME.png`` beside it.
     """
-    ledger = read_ledger(folder / "ledger.json")
-    counts = ", ".join(f"{sum(v.verdict == k for v in ledger)} {k}" for k in VERDICTS)
-    seeds = other_seeds(folder, len(ledger))
-    names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
-    origins = [provenance(folder / name / "simulation.nc") for name in names]
+    ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
+    seeds = other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger))
+    names = [name for name in experiments() if (folder / name / "caption.md").exists()]
+    origins = [
+        provenance(folder / name / "simulation.nc", f"simulation.nc of {name} at {fidelity}")
+        for name in names
+    ]
     machine = {
         f"{o['cores']} cores, {o.get('device', 'cpu')}, jax {o['versions']['jax']}" for o in origins
     }
@@ -33,16 +37,26 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "# Ledger, figures and captions",
         "",
         f"Made by `make reproduce FIDELITY={fidelity} && make publish FIDELITY={fidelity}` "
-        f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts: {counts}. With designs, formulas "
+        f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts. With designs, formulas "
         "and provenance: [report.html](report.html); for programs: [ledger.json](ledger.json).",
+        *_table_of_kinds(ledger),
         *(("", f"{seeds[0]}.") if seeds else ()),
     ]
     for paper in by_paper(ledger, papers()):
         lines += _of_paper(paper)
     for name in names:
-        caption = (folder / name / "caption.md").read_text(encoding="utf-8").strip()
-        lines += ["", f"## {name}", "", f"![{name}]({name}.png)", "", caption]
-    write_text("\n".join(lines) + "\n", output)
+        text = caption(folder / name, f"{name} at {fidelity}").strip()
+        lines += ["", f"## {name}", "", f"![{name}]({name}.png)", "", text]
+    write("\n".join(lines) + "\n", output, f"README.md of {fidelity}")
+
+
+def _table_of_kinds(ledger: Sequence[Verdict]) -> list[str]:
+    """How many rows of each kind came to each verdict; the first two kinds are Holm's family."""
+    rows = [
+        f"| {kind} | {' | '.join(str(counts[verdict]) for verdict in VERDICTS)} |"
+        for kind, counts in by_kind(ledger).items()
+    ]
+    return ["", f"| kind of row | {' | '.join(VERDICTS)} |", "|---|---|---|---|", *rows]
 
 
 def _of_paper(paper: PaperRows) -> list[str]:
@@ -64,14 +78,14 @@ def _of_paper(paper: PaperRows) -> list[str]:
 
 def _table(claims: Sequence[ClaimRows]) -> list[str]:
     rows = [_row(v) for claim in claims for vs in claim.by_experiment().values() for v in vs]
-    head = "| claim | experiment | regime | verdict | effect | interval | margin |"
-    return ["", head, "|---|---|---|---|---|---|---|", *rows] if rows else []
+    head = "| claim | experiment | regime | kind, over | verdict | effect | interval | margin |"
+    return ["", head, "|---|---|---|---|---|---|---|---|", *rows] if rows else []
 
 
 def _row(v: Verdict) -> str:
     interval = "" if v.interval is None else ", ".join(map(significant, v.interval))
     verdict = f"{v.verdict}, edited after the simulation began" if v.edited else v.verdict
     return (
-        f"| `{v.claim}` | [{v.experiment}](#{v.experiment}) | {v.regime} | {verdict} | "
+        f"| `{v.claim}` | [{v.experiment}](#{v.experiment}) | {v.regime} | {v.worth} | {verdict} | "
         f"{significant(v.effect)} | {interval} | {significant(v.margin)} |"
     )

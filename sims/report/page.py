@@ -5,12 +5,14 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from sims import files
 from sims.errors import InputError
-from sims.files import write_text
 from sims.formulas import sections
 from sims.judgement import VERDICTS, read_ledger
-from sims.judgement.grouping import by_paper
+from sims.judgement.grouping import by_kind, by_paper
+from sims.kinds import is_tested
 from sims.papers import papers
+from sims.report.captions import caption
 from sims.report.seeds import other_seeds
 from sims.report.text import MARKDOWN, environment
 from sims.study.experiment import experiments, load_experiment
@@ -38,8 +40,8 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
     Raises:
         InputError: there is no ledger, or no finished experiment.
     """
-    ledger = read_ledger(folder / "ledger.json")
-    names = [name for name in experiments() if (folder / name / "caption.md").is_file()]
+    ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
+    names = [name for name in experiments() if (folder / name / "caption.md").exists()]
     if not names:
         raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
     specs = {name: load_experiment(name).spec for name in names}
@@ -54,27 +56,34 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
                 "design": [(heading, getattr(spec, key)) for heading, key in TEXTS],
                 "formulas": _formulas(dict.fromkeys(c.formula for c in spec.claims)),
                 "verdicts": [v for v in ledger if v.experiment == name],
-                **_made(folder / name, name, linked),
+                **_made(folder / name, name, fidelity, linked),
             }
             for name, spec in specs.items()
         ],
         ledger=ledger,
         papers=by_paper(ledger, papers()),
-        counts={kind: sum(v.verdict == kind for v in ledger) for kind in VERDICTS},
+        kinds=by_kind(ledger),
+        verdicts=VERDICTS,
         formulas={(n, c.id, c.regime): c.formula for n, s in specs.items() for c in s.claims},
-        audit=json.loads(audit.read_text(encoding="utf-8")) if audit.is_file() else None,
-        seeds=other_seeds(folder, len(ledger)),
+        audit=files.read_json(audit, f"audit.json of {fidelity}") if audit.exists() else None,
+        seeds=other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger)),
     )  # fmt: skip
-    write_text(page, output)
+    files.write(page, output, f"report.html of {fidelity}")
 
 
-def _made(folder: Path, name: str, linked: bool) -> dict[str, object]:
+def _made(folder: Path, name: str, fidelity: str, linked: bool) -> dict[str, object]:
     """What a run made of an experiment: figure, caption and where the numbers come from."""
-    origins = {road: provenance(folder / f"{road}.nc") for road in ("simulation", "theory")}
-    image = base64.b64encode((folder / "figure.png").read_bytes()).decode()
+    whose = f"{name} at {fidelity}"
+    origins = {
+        road: provenance(folder / f"{road}.nc", f"{road}.nc of {whose}")
+        for road in ("simulation", "theory")
+    }
+    image = files.read(folder / "figure.png", f"figure.png of {whose}")
     return {
-        "figure": f"{name}.png" if linked else f"data:image/png;base64,{image}",
-        "caption": MARKDOWN.render((folder / "caption.md").read_text(encoding="utf-8")),
+        "figure": f"{name}.png"
+        if linked
+        else f"data:image/png;base64,{base64.b64encode(image).decode()}",
+        "caption": MARKDOWN.render(caption(folder, whose)),
         "provenance": [(road, _rows(origin)) for road, origin in origins.items()],
     }
 

@@ -1,9 +1,10 @@
 """What judging the ledger again with other seeds came to, as the page and the overview show it."""
 
 import hashlib
-import json
 from pathlib import Path
 from typing import TypedDict
+
+from sims.files import read_json
 
 
 class SeedRow(TypedDict):
@@ -17,27 +18,28 @@ class SeedRow(TypedDict):
     turned: bool
 
 
-def other_seeds(folder: Path, verdicts: int) -> tuple[str, list[SeedRow]] | None:
+def other_seeds(folder: Path, fidelity: str, verdicts: int) -> tuple[str, list[SeedRow]] | None:
     """What ``sims seeds`` wrote about this very ledger: a sentence, and the rows that varied.
 
     Args:
         folder: results of one fidelity.
-        verdicts: how many the ledger has.
+        fidelity: its name.
+        verdicts: how many tested ones the ledger has.
 
     Returns:
         None if other seeds were not judged, or were judged beside another ledger.
     """
     path = folder / "seeds.json"
-    if not path.is_file():
+    if not path.exists():
         return None
-    outcome = json.loads(path.read_text(encoding="utf-8"))
+    outcome = read_json(path, f"seeds.json of {fidelity}")
     if outcome.get("ledger") != hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest():
         return None
     rows: list[SeedRow] = outcome["rows"]
     times = sorted({sum(row["verdicts"].values()) for row in rows})
     often = f"{times[0]} to {times[-1]}" if len(times) > 1 else f"{times[0]}"
     sentence = (
-        f"Judged again with {often} other seeds each: {len(rows)} of {verdicts} verdicts, "
+        f"Judged again with {often} other seeds each: {len(rows)} of {verdicts} tested verdicts, "
         f"{outcome['judged']:,} times in all; {outcome['turned']} turned between supported and "
         f"refuted, {outcome['inconclusive']} times one was inconclusive"
     )

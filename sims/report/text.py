@@ -1,22 +1,40 @@
 """Text for people: templates, Markdown, numbers."""
 
+import re
 from pathlib import Path
 
 import jinja2
+import jinja2.sandbox
 from markdown_it import MarkdownIt
 
-# CommonMark without raw HTML: what a caption says cannot change the page.
-MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+
+
+def is_relative(link: str) -> bool:
+    """Whether a link or a picture stays beside the page: no scheme, no host."""
+    return not _ABSOLUTE.match(link.strip())
+
+
+class _Relative(MarkdownIt):
+    def validateLink(self, url: str) -> bool:
+        return is_relative(url)
+
+
+# CommonMark without raw HTML and without links and pictures from elsewhere, which stay text: what a
+# caption says cannot change the page, nor load anything.
+MARKDOWN = _Relative("commonmark", {"html": False}).enable("table")
 
 
 def environment(html: bool = False) -> jinja2.Environment:
-    """The environment of all templates: an unknown name is an error; numbers have filters.
+    """The environment of templates: an unknown name is an error; numbers have filters.
 
     Args:
-        html: whether values are escaped for HTML.
+        html: whether the templates are the page's own, which include one another and escape values
+            for HTML. Others, captions, are rendered in Jinja's sandbox and include nothing.
     """
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    kind = jinja2.Environment if html else jinja2.sandbox.ImmutableSandboxedEnvironment
+    made = kind(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent) if html else None,
         undefined=jinja2.StrictUndefined,
         autoescape=html,
         trim_blocks=True,

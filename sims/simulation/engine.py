@@ -20,6 +20,11 @@ step, with names that begin with ``raw_``:
 
 ``empty_rate`` (batch, query, head) is the fraction of replicates in which a compact kernel had no
 key in reach; there the estimate counts as 0.
+
+The target's constant part is taken off before anything is drawn and comes back where weights do not
+sum to 1: float32 then resolves the rest. What rounding does to the numbers is measured
+(:mod:`sims.simulation.rounding`), and the precision follows from it. Attributes say what was met:
+``faults`` what makes the numbers no evidence, ``cautions`` what one should know of them.
 """
 
 from typing import Unpack
@@ -35,6 +40,8 @@ from sims.montecarlo import Sampling, run
 from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import Tuning
+from sims.simulation.result import examined
+from sims.simulation.rounding import settled
 
 NEGLIGIBLE = 1e-3
 """Share of the MSE below which a term does not hold up stopping, where none is given."""
@@ -67,7 +74,8 @@ def estimate(
         queries: x, (Q, d).
         seed: an integer, or a Threefry key.
         precision: "float32" or "float64", of draws, kernels and sums within a block. Moments are
-            float64 always. The two see different draws.
+            float64 always. The two see different draws. A problem whose rounding error float32
+            would not hold below 1e-4 of every term is computed in float64, and says so.
         raw_labels: also the raw-label estimates.
         control_variate: take most of the spread out of the signal covariance, unbiased and without
             theory (:class:`~.replicate.Control`), where about ten keys or more are attended to; the
@@ -84,10 +92,15 @@ def estimate(
     Returns:
         The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
         ``empty_rate``, and the attributes of :func:`sims.montecarlo.run` with ``n``,
-        ``precision`` and ``kernel_sums`` (the function's name).
+        ``precision`` (that of the work), ``kernel_sums`` (the function's name), ``rounding`` (a
+        bound on rounding, as a share of the heads' bias² + signal variance and of their noise
+        variance, whichever is larger),
+        ``empty_rate`` (its mean), ``least_n_eff`` (the fewest effective keys,
+        ``σ²/noise variance``, of a head at a query), ``faults`` and ``cautions`` (lists of
+        phrases, absent if empty).
 
     Raises:
-        InputError: an argument cannot be used.
+        InputError: an argument cannot be used, or float64 cannot hold the problem.
     """
     tuning = tuning or Tuning()
     points = np.asarray(check_compatible(task, heads, n, queries))
@@ -100,10 +113,12 @@ def estimate(
             raise InputError("kernel_sums", tuning.kernel_sums, "None for a weight rule")
     if control_variate and n < 2:
         raise InputError("control_variate", control_variate, "False for a single key (n >= 2)")
+    enough, shares = settled(task, heads, int(n), points, precision)
     sampler = EnsembleSampler(
-        task, heads, int(n), points, precision, raw_labels, control_variate, keep_queries,
+        task, heads, int(n), points, enough, raw_labels, control_variate, keep_queries,
         weights, tuning,
     )  # fmt: skip
     devices = jax.devices() if tuning.devices is None else tuning.devices
     sampling.setdefault("negligible", NEGLIGIBLE)
-    return run(sampler, seed, devices=devices, **sampling)
+    data = run(sampler, seed, devices=devices, **sampling)
+    return examined(data, task, heads, points, shares, precision)

@@ -19,7 +19,8 @@ from sims.simulation.moments import batch_estimates
 from sims.simulation.native import native_sums, usable
 from sims.simulation.plan import Shape, Tuning, make_plan
 from sims.simulation.replicate import Settings, Shared, pilot, replicate
-from sims.simulation.result import batch_arrays, build, reached
+from sims.simulation.result import batch_arrays, build, reached, unseen
+from sims.simulation.rounding import centred
 from sims.simulation.sums import streamed_sums
 from sims.simulation.whole import weighed
 
@@ -46,7 +47,8 @@ class EnsembleSampler:
 
     def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "Groups":
         """Plan the work, and draw the pilot if there is a control variate."""
-        task, heads, platform = self.task, self.heads, devices[0].platform
+        (task, constant), heads = centred(self.task), self.heads
+        platform = devices[0].platform
         whole, kernel_sums = not isinstance(heads.rule, Kernel), self.tuning.kernel_sums
         if kernel_sums is None:
             work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
@@ -69,7 +71,7 @@ class EnsembleSampler:
         settings = Settings(self.n, plan.blocks, self.precision, self.raw_labels, kernel_sums)
 
         def shared(queries: np.ndarray, key: Array) -> Shared:
-            known = Shared(task, heads, on_device(queries))
+            known = Shared(task, heads, on_device(queries), constant=constant)
             if not self.control_variate:
                 return known
             return known._replace(control=pilot(settings, key, known))
@@ -103,10 +105,14 @@ class EnsembleSampler:
     def precise(
         self, batches: Mapping[str, Sequence[np.ndarray]], rel_mcse: float, negligible: float
     ) -> bool:
-        """Whether every scalar term is known so well; see :func:`~.result.reached`."""
+        """Whether every scalar term is known so well, and something was seen everywhere.
+
+        See :func:`~.result.reached` and :func:`~.result.unseen`.
+        """
         names = ("bias", *terms.PAIRS, "empty_rate")
         needed = {name: np.stack(batches[name]) for name in names}
-        return reached(self.label(needed), rel_mcse, negligible)
+        data = self.label(needed)
+        return not unseen(data) and reached(data, rel_mcse, negligible)
 
 
 class Groups:

@@ -58,11 +58,14 @@ class Shared(NamedTuple):
     """What all replicates share; traced."""
 
     task: Task
+    """With a target that has no constant part."""
     heads: Heads
     queries: Float[Array, "Q d"]
     """In float64."""
     control: Control | None = None
     """Of the same queries."""
+    constant: Float[Array, ""] | None = None
+    """The target's constant part, None for 0: seen only where weights do not sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +146,7 @@ def pilot(settings: Settings, key: Array, shared: Shared) -> Control:
 
 def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     """The sums over all n keys of one replicate."""
-    task, heads, queries, control = shared
+    task, heads, queries, control, _ = shared
     n, dtype, blocks, raw_labels = (
         settings.n, jnp.dtype(settings.dtype), settings.blocks, settings.raw_labels,
     )  # fmt: skip
@@ -214,6 +217,8 @@ def _finish(shared: Shared, sums: Sums, raw_labels: bool) -> Replicate:
     empty = total <= 0
     inverse = jnp.where(empty, 0.0, 1 / jnp.where(empty, 1.0, total))
     deviation = sums.linear[..., 0] * inverse - task.target(queries)[:, None]
+    if shared.constant is not None:  # f̂ = c·1{not empty} + f̂ of the rest, m = c + the rest
+        deviation = deviation - jnp.where(empty, shared.constant, 0.0)
     noise = task.noise_sd**2 * sums.gram * inverse[..., None] * inverse[..., None, :]
     raw = None
     if raw_labels:

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from sims import terms
+from sims.checks import on_device
 from sims.errors import InputError
+from sims.problem import Heads, Kernel, Task
+from sims.simulation.rounding import Shares, vanishes
 
 RAW_SCALARS = (
     "squared_bias",
@@ -18,6 +22,12 @@ RAW_SCALARS = (
     "mean_head_mse",
 )
 """Scalar terms that raw labels estimate as well (they cannot tell signal from noise)."""
+CROSS = ("cross_signal_covariance", "cross_noise_covariance", "covariance")
+"""Terms of pairs of heads, NaN where there is one head."""
+FEW_KEYS = 2.0
+"""Effective keys below which a head is near to copying one label."""
+UNNOTICED = 1e-6
+"""Share of a term below which rounding is no fault, also where nothing varies."""
 _RAW_PAIRS = ("raw_bias_product", "raw_total_covariance")
 
 
@@ -84,16 +94,96 @@ def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool
 
     Negligible: |term| + 2·mcse ≤ negligible·MSE.
 
-    Terms that do not exist (the cross terms of a single head are NaN) are passed over.
+    The cross terms of a single head, which do not exist, are passed over; any other value that is
+    not finite is not known.
     """
     mse = float(data["mse"].mean())
     for name in terms.SCALARS:
         value, error = abs(float(data[name].mean())), float(terms.mcse(data[name]))
-        if np.isnan(value):
+        if np.isnan(value) and name in CROSS:
             continue
+        if not np.isfinite(value + error):
+            return False
         if error > rel_mcse * value and value + 2 * error > negligible * mse:
             return False
     return True
+
+
+def unseen(data: xr.Dataset) -> int:
+    """At how many (query, head) no replicate had a key in reach: their spread of 0 tells nothing.
+
+    Of integrals over queries, for how many heads that is so at every query.
+    """
+    return int((_empty_rate(data).min(terms.BATCH) == 1).sum())
+
+
+def _empty_rate(data: xr.Dataset) -> xr.DataArray:
+    return data["empty_rate"] if "empty_rate" in data else data["mean_empty_rate"]
+
+
+def examined(
+    data: xr.Dataset,
+    task: Task,
+    heads: Heads,
+    queries: Float[np.ndarray, "Q d"],
+    shares: Shares,
+    asked: str,
+) -> xr.Dataset:
+    """The result with what was met on the way: attributes of :func:`~.engine.estimate`.
+
+    Args:
+        data: of the driver.
+        task: design, target, noise level.
+        heads: H heads.
+        queries: x.
+        shares: bounds on the rounding error.
+        asked: precision asked for.
+    """
+    attrs: dict[str, object] = {"rounding": shares.largest}
+    faults, cautions = list(data.attrs.get("faults", [])), []
+    empty = _empty_rate(data)
+    if count := unseen(data):
+        faults.append(
+            f"no key was ever in reach at {count} of {empty[0].size} (query, head): an MCSE of 0 "
+            "there is no certainty"
+        )
+    compact = isinstance(heads.rule, Kernel) and vanishes(heads.rule)
+    if compact and float(empty.mean(terms.BATCH).min()) == 0:
+        # None in N replicates: its probability may be 3/N (at 95 %), its square error m(x)².
+        truth = np.asarray(task.target(on_device(queries)))
+        hidden = 3 / data.attrs["replicates"] * float((truth**2).mean())
+        if hidden > float(data["mean_head_mse"].mean()):
+            faults.append(
+                "no empty neighbourhood was seen somewhere, but one too rare for that may add "
+                f"{hidden:.1g} to the MSE, more than all that was seen"
+            )
+    square = np.diagonal(data["integrated_bias_product"].values, axis1=1, axis2=2).mean(1)
+    for name, values, share in (
+        ("bias and signal variance", square + data["signal_variance"], shares.by_keys),
+        ("noise variance", data["noise_variance"], shares.noise),
+    ):
+        value, error = float(values.mean()), float(terms.mcse(values))
+        if share * value > max(error, UNNOTICED * value):
+            faults.append(f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}")
+    if data.attrs["precision"] != asked:
+        cautions.append(f"{data.attrs['precision']} in place of {asked}, which rounds too far here")
+    attrs["empty_rate"] = rate = float(empty.mean())
+    if rate:
+        said = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
+        cautions.append(said)
+        if not vanishes(heads.rule):
+            faults.append(f"{said}; but this kernel never vanishes: its exponents overflow")
+    noise = data["noise_covariance" if "empty_rate" in data else "integrated_noise_covariance"]
+    own = np.diagonal(noise.mean(terms.BATCH).values, axis1=-2, axis2=-1)
+    seen = (own > 0) & (empty.mean(terms.BATCH).values < 1)
+    if task.noise_sd and seen.any():
+        # Given that a key was in reach: the others count as 0.
+        keys = float(task.noise_sd) ** 2 * (1 - empty.mean(terms.BATCH).values[seen]) / own[seen]
+        attrs["least_n_eff"] = float(keys.min())
+        if keys.min() < FEW_KEYS:
+            cautions.append(f"a head attends to {keys.min():.2g} keys at some query")
+    lists = {"faults": faults, "cautions": cautions}
+    return data.assign_attrs(attrs | {name: found for name, found in lists.items() if found})
 
 
 def efficiency_gain(data: xr.Dataset) -> xr.Dataset:

@@ -22,7 +22,7 @@ def weighed(settings: Settings, key: Array, shared: Shared, batch: None = None) 
     covariance ``σ² Σ_i w_hi w_gi``, as for kernels; a query whose weights are all 0 counts as
     empty, and its estimate as 0. Arguments as in :func:`~.replicate.replicate`.
     """
-    task, heads, queries, _ = shared
+    task, heads, queries, _, constant = shared
     assert isinstance(heads.rule, WeightRule)  # for the type checker
     dtype = jnp.dtype(settings.dtype)
     x, unit = draw_all(task, key, settings.n, dtype)
@@ -33,11 +33,14 @@ def weighed(settings: Settings, key: Array, shared: Shared, batch: None = None) 
     bandwidth = heads.bandwidth.astype(dtype)
     by_head = jax.vmap(heads.rule, in_axes=(1, 1, 0))
 
-    def sums(query: Float[Array, "p H"]) -> tuple[Array, Array, Array]:
+    def sums(query: Float[Array, "p H"]) -> tuple[Array, Array, Array, Array | None]:
         w = by_head(query, keys, bandwidth).astype(jnp.float64)
-        return w @ labels, w @ w.T, jnp.all(w == 0, axis=1)
+        mass = None if constant is None else w.sum(axis=1)
+        return w @ labels, w @ w.T, jnp.all(w == 0, axis=1), mass
 
-    linear, gram, empty = lax.map(sums, at.transpose(2, 0, 1))
+    linear, gram, empty, mass = lax.map(sums, at.transpose(2, 0, 1))
     deviation = linear[..., 0] - task.target(queries)[:, None]
+    if constant is not None:  # a rule's weights may have any sum
+        deviation = deviation + constant * (mass - 1)
     raw = deviation + task.noise_sd * linear[..., 1] if settings.raw_labels else None
     return Replicate(deviation, task.noise_sd**2 * gram, raw, empty.astype(jnp.float64))

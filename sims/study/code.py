@@ -13,9 +13,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from sims.errors import InputError
+from sims.documents import read_yaml
+from sims.errors import InputError, one_of
 
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = Path("experiments")
@@ -24,19 +23,23 @@ _PROBLEM = (
     "problem", "weights", "checks.py", "threefry.py", "terms.py", "runtime.py", "estimates.py",
     "learning.py", "diversity.py", "weighting.py",
 )  # fmt: skip
-_STUDY = ("study/schema.py", "study/specification.py", "study/experiment.py", "study/roads.py")
+_STUDY = (
+    "study/schema.py", "kinds.py", "study/specification.py", "study/experiment.py",
+    "study/roads.py",
+)  # fmt: skip
 _ROOMS: dict[str, tuple[str, ...]] = {
     "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
                  "study/stacking.py"),
     "predict": (*_PROBLEM, *_STUDY, "theory"),
-    "judge": ("judgement", "runtime.py", "effects.py", "estimates.py", "terms.py", "diversity.py",
-              "weighting.py", "study/judging.py", "study/results.py", "study/stacking.py"),
+    "judge": ("judgement", "kinds.py", "runtime.py", "effects.py", "estimates.py", "terms.py",
+              "diversity.py", "weighting.py", "study/judging.py", "study/results.py",
+              "study/stacking.py"),
     "plot": ("figures", "report/captions.py", "report/text.py", "effects.py", "estimates.py",
              "terms.py", "diversity.py", "weighting.py", "study/results.py", "study/stacking.py"),
-    "audit": ("audit", "judgement", "effects.py", *_PROBLEM, "montecarlo", "simulation", "theory",
-              "study/specification.py"),
-    "ledger": ("judgement", "runtime.py", "papers.py", "effects.py", "estimates.py"),
-    "report": ("report", "papers.py"),
+    "audit": ("audit", "judgement", "kinds.py", "effects.py", *_PROBLEM, "montecarlo",
+              "simulation", "theory", "study/specification.py"),
+    "ledger": ("judgement", "kinds.py", "runtime.py", "papers.py", "effects.py", "estimates.py"),
+    "report": ("report", "papers.py", "kinds.py"),
 }  # fmt: skip
 """Step to the files and folders of this package that decide its result."""
 STEPS = tuple(_ROOMS)
@@ -76,12 +79,11 @@ def files(step: str, experiment: Path | None = None) -> list[str]:
 
 def part(step: str, experiment: Path, fidelity: str) -> str:
     """The part of the experiment file that a step reads, as JSON: prose of others is left out."""
-    whole = _yaml(experiment)
-    changes = (whole.get("fidelities") or {}).get(fidelity) or {}
+    whole, changes = _file(experiment, fidelity)
     keys = _PARTS.get(step, ())
     chosen: dict[str, Any] = {key: whole.get(key) for key in keys}
     chosen["fidelity"] = {k: v for k, v in changes.items() if k in keys}
-    if step == "simulate" and decides(whole, fidelity):
+    if step == "simulate" and decides(whole, changes):
         # Their margins, and how many there are of a paper, say when sampling may stop.
         chosen |= {"claims": _without_prose(whole), "paper": whole.get("paper")}
     return json.dumps(chosen, sort_keys=True, default=str)
@@ -98,10 +100,14 @@ def code(step: str, experiment: Path) -> str:
     return _hash(*texts)
 
 
-def decides(whole: Mapping[str, Any], fidelity: str) -> bool:
-    """Whether the experiment samples until its claims are decided, for which it needs theory."""
-    changes = (whole.get("fidelities") or {}).get(fidelity) or {}
-    parts = [p.get("simulation") for p in (changes, whole) if isinstance(p, Mapping)]
+def decides(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
+    """Whether an experiment samples until its claims are decided, for which it needs theory.
+
+    Args:
+        whole: the experiment file.
+        changes: those of the fidelity.
+    """
+    parts = [part.get("simulation") for part in (changes, whole)]
     rules = [p["decide"] for p in parts if isinstance(p, Mapping) and "decide" in p]
     return bool(rules) and rules[0] != "no"
 
@@ -110,30 +116,50 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The fidelity and the experiments that ``snakemake --config`` asks for.
 
     Raises:
-        InputError: an unknown key, fidelity or experiment.
+        InputError: an unknown key, fidelity or experiment, or an experiment file that cannot be
+            read.
     """
     for key in config:
         if key not in ("fidelity", "experiment"):
-            raise InputError("--config", key, "fidelity=…, experiment=…")
+            raise InputError("--config", key, one_of(("fidelity", "experiment"), key))
     fidelity = config.get("fidelity", "standard")
     if fidelity not in FIDELITIES:
-        raise InputError("fidelity", fidelity, ", ".join(FIDELITIES))
+        raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
     names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
     for name in names:
-        if not re.fullmatch(r"\w+", name, re.ASCII):
-            raise InputError("folder of an experiment", name, "letters, digits and _")
+        check_name(name)
     experiment = config.get("experiment")
-    if experiment is None:
-        return fidelity, names
-    if experiment not in names:
-        raise InputError("experiment", experiment, ", ".join(names) or "none found")
-    return fidelity, [experiment]
+    if experiment not in (None, *names):
+        raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
+    chosen = names if experiment is None else [experiment]
+    for name in chosen:
+        _file(EXPERIMENTS / name, fidelity)
+    return fidelity, chosen
+
+
+def check_name(name: str) -> None:
+    """Raise InputError unless a name of an experiment is safe in shells and paths."""
+    if not re.fullmatch(r"\w+", name, re.ASCII):
+        raise InputError("folder of an experiment", name, "letters, digits and _")
 
 
 def needs_theory(name: str, fidelity: str) -> list[str]:
     """The predictions' file, if the simulation of that experiment reads it to see what is open."""
-    adaptive = decides(_yaml(EXPERIMENTS / name), fidelity)
+    adaptive = decides(*_file(EXPERIMENTS / name, fidelity))
     return [f"results/{fidelity}/{name}/theory.nc"] if adaptive else []
+
+
+def _file(experiment: Path, fidelity: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The experiment file and the changes of a fidelity, of the shape that this module needs."""
+    path = experiment / "experiment.yaml"
+    whole = read_yaml(path)
+    fidelities, claims = whole.get("fidelities") or {}, whole.get("claims") or []
+    changes = fidelities.get(fidelity) or {} if isinstance(fidelities, dict) else fidelities
+    if not isinstance(changes, dict):
+        raise InputError(f"{path}: fidelities", changes, "a mapping of keys to values")
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) for claim in claims):
+        raise InputError(f"{path}: claims", claims, "a list of mappings")
+    return whole, changes
 
 
 def accelerated() -> bool:
@@ -144,17 +170,6 @@ def accelerated() -> bool:
 def _without_prose(whole: Mapping[str, Any]) -> list[Any]:
     claims = whole.get("claims") or []
     return [{k: v for k, v in c.items() if k not in ("statement", "formula")} for c in claims]
-
-
-def _yaml(folder: Path) -> dict[str, Any]:
-    path = folder / "experiment.yaml"
-    try:
-        whole = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError, UnicodeDecodeError):
-        whole = None
-    if not isinstance(whole, dict):
-        raise InputError(str(path), "unreadable", "a YAML mapping (see `sims schema`)")
-    return whole
 
 
 def _hash(*parts: str) -> str:

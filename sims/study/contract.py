@@ -4,7 +4,6 @@ import ast
 from pathlib import Path
 
 from sims.errors import InputError
-from sims.files import write_text
 from sims.identity import digest
 from sims.study.experiment import Experiment
 
@@ -34,23 +33,6 @@ def contract(experiment: Experiment) -> str:
         [problem for _, problem in experiment.problems],
         _meaning(code) if code.is_file() else None,
     )
-
-
-def begun(experiment: Experiment, folder: Path, run: str) -> str:
-    """The contract under which a simulation began: kept with its finished points, and read again.
-
-    Args:
-        experiment: about to be simulated, or to go on.
-        folder: of its finished points.
-        run: what these points are of; points of other code or settings began another time.
-    """
-    path = folder / f"contract-{run}.txt"
-    for other in folder.glob("contract-*.txt"):
-        if other != path:
-            other.unlink(missing_ok=True)
-    if not path.is_file():
-        write_text(contract(experiment), path)
-    return path.read_text(encoding="utf-8")
 
 
 class _NoText(ast.NodeTransformer):

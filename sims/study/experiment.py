@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,12 +15,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sims.errors import InputError
+from sims.documents import read_yaml
+from sims.errors import InputError, one_of
 from sims.formulas import sections
+from sims.kinds import is_tested
 from sims.papers import PAPERS, claim_of, paper_of
+from sims.study.checking import check
+from sims.study.code import check_name
 from sims.study.schema import ClaimSpec, ExperimentSpec, SimulationSpec, TheorySpec
 from sims.study.stacking import Scalar
-from sims.validation import parse, read_yaml
+from sims.validation import parse
 
 if TYPE_CHECKING:
     from sims.study.specification import ProblemSpec
@@ -76,6 +81,11 @@ class Experiment:
         return self.folder.resolve().name
 
     @property
+    def identity(self) -> str:
+        """What its files are of: its name and the fidelity."""
+        return f"{self.name} at {self.fidelity}"
+
+    @property
     def claims(self) -> list[ClaimSpec]:
         """Its claims, in the file's order."""
         return self.spec.claims
@@ -90,6 +100,8 @@ class Experiment:
         """Simulation settings at the fidelity, the seed moved by the offset."""
         run = self.spec.simulation_at(self.fidelity)
         seed = run.seed + self.seed_offset * (SEED_STRIDE if self.learns else 1)
+        if seed >= 2**63:
+            raise InputError("seed, with its offset", seed, "less than 2**63")
         return run.model_copy(update={"seed": seed, "decide": self.decide or run.decide})
 
     @property
@@ -148,10 +160,11 @@ def folder_of(experiment: str | Path) -> Path:
     Raises:
         InputError: there is no such experiment.
     """
-    for folder in (EXPERIMENTS / experiment, Path(experiment)):
-        if (folder / "experiment.yaml").is_file():
-            return folder
-    known = ", ".join(experiments()) or "a folder with an experiment.yaml"
+    with suppress(OSError, ValueError):  # a name too long, or with a NUL
+        for folder in (EXPERIMENTS / experiment, Path(experiment)):
+            if (folder / "experiment.yaml").is_file():
+                return folder
+    known = one_of(experiments(), experiment) or "a folder with an experiment.yaml"
     raise InputError("experiment", str(experiment), known)
 
 
@@ -164,11 +177,14 @@ def load_experiment(
     """The experiment of that name or in that folder.
 
     Raises:
-        InputError: there is none, its file does not fit the schema, makes one claim twice, names a
-            section that docs/theory.md does not have, or makes a claim that its paper does not list
-            (where the working directory has papers), or it has no such fidelity.
+        InputError: there is none, its name is no word, its file does not fit the schema, makes one
+            claim twice or over no population, names a section that docs/theory.md does not have,
+            or makes a claim that
+            its paper does not list (where the working directory has papers), or it has no such
+            fidelity.
     """
     folder = folder_of(experiment)
+    check_name(folder.resolve().name)
     path = folder / "experiment.yaml"
     spec = parse(ExperimentSpec, read_yaml(path), str(path))
     anchors, seen = [f"#{anchor}" for anchor in sections()], set()
@@ -177,9 +193,14 @@ def load_experiment(
             allowed = "each id and regime once"
             raise InputError(f"{path}: claims", f"{claim.id}, {claim.regime}", allowed)
         seen.add((claim.id, claim.regime))
+        least = 1 if is_tested(claim.kind) else 0
+        if not least <= len(set(claim.over)) == len(claim.over):
+            where = f"{path}: claims, {claim.id} ({claim.regime}), over"
+            allowed = f"each population once, at least {least} for kind {claim.kind}"
+            raise InputError(where, claim.over, allowed)
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             where = f"{path}: claims, {claim.id}, formula"
-            raise InputError(where, claim.formula, ", ".join(anchors))
+            raise InputError(where, claim.formula, one_of(anchors, claim.formula))
     if PAPERS.is_dir():
         try:
             papers = {id: paper_of(id) for id in {claim.paper for claim in spec.claims}}
@@ -187,7 +208,11 @@ def load_experiment(
                 claim_of(papers[claim.paper], claim.id)
         except InputError as error:
             raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
-    spec.at(fidelity)
+    try:
+        spec.at(fidelity)
+        check(spec)
+    except InputError as error:
+        raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
     return Experiment(folder, spec, fidelity, seed_offset, decide)
 
 
@@ -232,7 +257,7 @@ def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
         node = copy
         for parent in parents:
             if not isinstance(node.get(parent), dict):
-                raise InputError(path, parent, f"one of {', '.join(map(str, node))}")
+                raise InputError(path, parent, one_of(node, parent))
             node = node[parent]
         node[last] = value
     return copy

@@ -1,14 +1,15 @@
-"""The ledger: the verdicts of all experiments of a run, adjusted for all claims of each paper."""
+"""The ledger: the verdicts of all experiments of a run, adjusted for each paper's tested claims."""
 
 from collections import Counter
 from pathlib import Path
 
 from sims.errors import InputError
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
+from sims.kinds import is_tested
 from sims.study.experiment import experiments, load_experiment
 
 
-def gather(folder: Path, output: Path) -> list[Verdict]:
+def gather(folder: Path, fidelity: str, output: Path) -> list[Verdict]:
     """Adjust the verdicts of all experiments that have been judged (Holm), and write the ledger.
 
     Claims that have not been judged count in the adjustment: a part of a run must not have easier
@@ -16,21 +17,27 @@ def gather(folder: Path, output: Path) -> list[Verdict]:
 
     Args:
         folder: results of one fidelity, with NAME/verdicts.json.
+        fidelity: its name.
         output: the ledger's file.
 
     Raises:
-        InputError: nothing has been judged.
+        InputError: nothing has been judged, or a file of verdicts cannot be believed.
     """
-    files = [folder / name / "verdicts.json" for name in experiments()]
-    verdicts = [v for file in files if file.is_file() for v in read_ledger(file)]
+    verdicts = [v for name in experiments() for v in judged(folder, name, fidelity)]
     if not verdicts:
         raise InputError(str(folder), "no verdicts", "a run: sims judge, or snakemake")
     ledger = adjust(verdicts, claims_by_paper())
-    write_verdicts(ledger, output)
+    write_verdicts(ledger, output, f"ledger.json of {fidelity}")
     return ledger
 
 
+def judged(folder: Path, name: str, fidelity: str) -> list[Verdict]:
+    """The verdicts of an experiment in ``folder``; none if it has not been judged."""
+    path = folder / name / "verdicts.json"
+    return read_ledger(path, f"verdicts.json of {name} at {fidelity}") if path.exists() else []
+
+
 def claims_by_paper() -> dict[str, int]:
-    """How many claims the experiment files of this folder make, by the paper they are about."""
-    loaded = [load_experiment(name) for name in experiments()]
-    return dict(Counter(claim.paper for experiment in loaded for claim in experiment.claims))
+    """How many tested claims the experiment files here make, by paper: the sizes of families."""
+    loaded = (load_experiment(name).claims for name in experiments())
+    return dict(Counter(c.paper for claims in loaded for c in claims if is_tested(c.kind)))

@@ -1,7 +1,6 @@
 """The ledger again with other seeds: does any verdict turn?"""
 
 import hashlib
-import json
 import os
 import shutil
 import sys
@@ -11,11 +10,12 @@ from pathlib import Path
 from typing import TypedDict
 
 from sims.errors import InputError
-from sims.files import write_text
+from sims.files import write_json
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
+from sims.kinds import is_tested
 from sims.study import code, runner
 from sims.study.experiment import experiments, load_experiment
-from sims.study.ledger import claims_by_paper
+from sims.study.ledger import claims_by_paper, judged
 
 
 class Row(TypedDict):
@@ -56,7 +56,7 @@ def reseed(folder: Path, fidelity: str, names: Sequence[str], count: int) -> Com
     Raises:
         InputError: an experiment is not in the ledger, or the count is not positive.
     """
-    ledger = read_ledger(folder / "ledger.json")
+    ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
     for name in names:
         if name not in {v.experiment for v in ledger}:
             raise InputError("--experiment", name, "an experiment of the ledger")
@@ -66,10 +66,10 @@ def reseed(folder: Path, fidelity: str, names: Sequence[str], count: int) -> Com
         for offset in range(1, count + 1):
             _one(folder, name, offset, fidelity)
             print(f"{name}: seed {offset} of {count}", file=sys.stderr, flush=True)
-    comparison = compare(ledger, _ledgers(folder))
+    comparison = compare(ledger, _ledgers(folder, fidelity))
     # The report shows the outcome beside this ledger and no other.
     comparison["ledger"] = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
-    write_text(json.dumps(comparison, indent=1, ensure_ascii=False) + "\n", folder / "seeds.json")
+    write_json(comparison, folder / "seeds.json", f"seeds.json of {fidelity}")
     return comparison
 
 
@@ -82,14 +82,14 @@ def compare(base: list[Verdict], others: list[list[Verdict]]) -> Comparison:
 
     Returns:
         ``rows`` (claim, experiment, regime, first, verdicts by kind, turned: whether both
-        supported and refuted occur) of the experiments that were run, ``turned`` (how many rows),
-        ``judged``, ``inconclusive``.
+        supported and refuted occur) of the experiments that were run, those alone that a draw could
+        have turned; ``turned`` (how many rows), ``judged``, ``inconclusive``.
     """
     tables = [
         ({v.experiment for v in ledger}, {_key(v): v.verdict for v in ledger}) for ledger in others
     ]
     rows: list[Row] = []
-    for verdict in base:
+    for verdict in (v for v in base if is_tested(v.kind)):
         counts = Counter(
             table.get(_key(verdict), "missing")
             for run, table in tables
@@ -126,8 +126,12 @@ def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
     experiment = load_experiment(name, fidelity, offset)
     steps = ("simulate", "predict", "judge")
     now = " ".join(code.digest(step, experiment.folder, fidelity) for step in steps)
-    if done.is_file() and mark.is_file() and mark.read_text() == now:
-        return
+    if done.is_file() and mark.is_file() and mark.read_bytes() == now.encode():
+        try:
+            if judged(home.parent, name, fidelity):
+                return
+        except InputError as error:
+            print(f"{done}: got {error.value!r}; it is judged again", file=sys.stderr)
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
@@ -144,14 +148,14 @@ def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
     (home / "judged.json").replace(done)
 
 
-def _ledgers(folder: Path) -> list[list[Verdict]]:
+def _ledgers(folder: Path, fidelity: str) -> list[list[Verdict]]:
     """A ledger a seed, adjusted; experiments that were not run with it are as in the run itself."""
     ledgers = []
-    for home in sorted((folder / "seeds").glob("*"), key=lambda p: int(p.name)):
+    for home in sorted((folder / "seeds").glob("[1-9]*"), key=lambda p: int(p.name)):
         run = [name for name in experiments() if (home / name / "verdicts.json").is_file()]
-        files = [(home if n in run else folder) / n / "verdicts.json" for n in experiments()]
-        rows = [v for file in files if file.is_file() for v in read_ledger(file)]
+        homes = {name: home if name in run else folder for name in experiments()}
+        rows = [v for name, place in homes.items() for v in judged(place, name, fidelity)]
         ledger = [v for v in adjust(rows, claims_by_paper()) if v.experiment in run]
-        write_verdicts(ledger, home / "ledger.json")
+        write_verdicts(ledger, home / "ledger.json", f"ledger.json of {fidelity}")
         ledgers.append(ledger)
     return ledgers

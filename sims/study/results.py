@@ -2,9 +2,11 @@
 
 ``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along ``point``,
 with the points' coordinates (angle, kernel, n, …) beside them; theory has a dimension ``order``
-(first, exact) where both were computed. A file that exists is whole.
+(first, exact) where both were computed. A file that is read is
+whole, and of that experiment (:mod:`sims.files`).
 """
 
+import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,9 +18,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from sims import files
 from sims.errors import InputError
 from sims.estimates import Batches, jackknife
-from sims.files import replacing
 from sims.study.stacking import Scalar, stack, unstack
 from sims.terms import BATCH, SCALARS
 
@@ -54,7 +56,7 @@ class Results:
 
     @classmethod
     def load(
-        cls, simulation: str | Path, theory: str | Path, settings: Mapping[str, Any]
+        cls, simulation: str | Path, theory: str | Path, settings: Mapping[str, Any], whose: str
     ) -> "Results":
         """Read the two roads' files.
 
@@ -62,13 +64,18 @@ class Results:
             simulation: file of the simulation.
             theory: file of the predictions.
             settings: of the experiment at its fidelity.
+            whose: the experiment and the fidelity that both have to be of, "angles at smoke".
 
         Raises:
-            InputError: a file cannot be read, or theory's points are not the simulation's. Off the
-                grid theory may have fewer.
+            InputError: a file cannot be believed (:mod:`sims.files`), or theory's problem or points
+                are not the simulation's. Off the grid theory may have fewer points.
         """
-        simulated, predicted = read(simulation), read(theory)
+        simulated = read(simulation, f"simulation.nc of {whose}")
+        predicted = read(theory, f"theory.nc of {whose}")
         origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
+        if origin["problem"] != source["problem"]:
+            allowed = f"the problem of {simulation}: predict or simulate again"
+            raise InputError(str(theory), f"problem {source['problem']}", allowed)
         points, other = (json.loads(d.attrs["points"]) for d in (simulated, predicted))
         required = {name for name, entry in points.items() if entry["problem"]}
         same = all(
@@ -226,38 +233,31 @@ def assembled(
     return stacked.assign_attrs(provenance=_json(provenance), points=_json(entries))
 
 
-def write(data: xr.Dataset, path: str | Path) -> None:
-    """Write one road's results, whole or not at all."""
-    with replacing(path) as temporary:
-        data.to_netcdf(temporary, engine="h5netcdf")
+def write(data: xr.Dataset, path: str | Path, of: str) -> None:
+    """Write one road's results as netCDF, sealed as what they are ``of`` (:mod:`sims.files`)."""
+    netcdf = io.BytesIO()
+    data.to_netcdf(netcdf, engine="h5netcdf")
+    files.write(netcdf.getvalue(), path, of)
 
 
-def read(path: str | Path) -> xr.Dataset:
+def read(path: str | Path, of: str | None = None) -> xr.Dataset:
     """One road's results in memory.
 
     Raises:
-        InputError: the file is not there, or is no result of a run.
+        InputError: the file is not there, is damaged, or is not what it has to be ``of``.
     """
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as data:
-            loaded = data.load()
-        json.loads(loaded.attrs["provenance"])
-        json.loads(loaded.attrs["points"])
-        return loaded
-    except FileNotFoundError:
-        allowed = "a result file: run sims simulate and sims predict"
-        raise InputError(str(path), "no file", allowed) from None
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(str(path), type(error).__name__, "a result file of a run") from None
+    with xr.open_dataset(io.BytesIO(files.read(path, of)), engine="h5netcdf") as data:
+        return data.load()
 
 
-def provenance(path: str | Path) -> dict[str, Any]:
-    """The provenance of a result file alone."""
-    try:
-        with xr.open_dataset(path, engine="h5netcdf") as root:
-            return dict(json.loads(root.attrs["provenance"]))
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(str(path), type(error).__name__, "a result file of a run") from None
+def provenance(path: str | Path, of: str) -> dict[str, Any]:
+    """The provenance of a result file alone.
+
+    Raises:
+        InputError: as :func:`read`.
+    """
+    with xr.open_dataset(io.BytesIO(files.read(path, of)), engine="h5netcdf") as root:
+        return dict(json.loads(root.attrs["provenance"]))
 
 
 def _json(value: Any) -> str:

@@ -2,19 +2,19 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import xarray as xr
 
+from sims import files
 from sims.errors import InputError
-from sims.files import write_text
 from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.study import code
-from sims.study.contract import begun
+from sims.study.checking import own_code
+from sims.study.contract import contract
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
@@ -63,15 +63,20 @@ def run(
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
+    from sims.study.planning import costs
+    from sims.study.units import units_of
+
     experiment = load_experiment(name, fidelity, seed_offset, decide)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
+    costs(experiment)
+    units_of(experiment)
     theory, simulation = home / "theory.nc", home / "simulation.nc"
     predict(experiment, theory)
     simulate(experiment, simulation, theory, progress)
     verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
     if figure:
         plot(experiment, home)
-    results = Results.load(simulation, theory, experiment.settings)
+    results = Results.load(simulation, theory, experiment.settings, experiment.identity)
     return Outcome(experiment, results, verdicts, home)
 
 
@@ -82,7 +87,8 @@ def simulate(
 
     Args:
         experiment: which one.
-        output: the file; finished units are kept in ``.points`` beside it.
+        output: the file; finished units are kept in ``.points`` beside it, each with
+            the contract under which it was begun.
         theory: the predictions' file, needed where sampling goes on until claims are decided.
         progress: show progress on stderr.
 
@@ -90,13 +96,12 @@ def simulate(
         InputError: a problem cannot be built or simulated; the line names the grid point.
     """
     from sims.montecarlo import store
+    from sims.study.planning import costs, named
     from sims.study.stacking import unstack
     from sims.study.units import units_of
 
     settings = experiment.simulation
-    for point in experiment.points:  # an impossible one is reported before hours are spent
-        with _named(point.name, point.coordinates):
-            point.spec.build()
+    costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
     units = units_of(experiment)
     # How far sampling may go on is no part of a unit's identity: its first batches are the same.
     adaptive = settings.decide != "no"
@@ -105,12 +110,14 @@ def simulate(
     suffix = f"simulation-{digest(code.code('simulate', experiment.folder), shared)}"
     paths = {name: folder / f"{unit.identity}-{suffix}.npz" for name, unit in units.items()}
 
+    now = contract(experiment)
+
     def extend(name: str, data: xr.Dataset | None, batches: int | None) -> xr.Dataset:
         changed = settings if batches is None else settings.model_copy(update={"batches": batches})
-        with _named(name, units[name].coordinates):
-            return units[name].estimate(changed, data, progress)
+        with named(name, units[name].coordinates):
+            more = units[name].estimate(changed, data, progress)
+        return more.assign_attrs(contract=now if data is None else data.attrs["contract"])
 
-    contract = begun(experiment, folder, suffix)
     estimates: dict[str, xr.Dataset] = {}
     for name, path in paths.items():
         kept = store.load(path)
@@ -124,7 +131,7 @@ def simulate(
     if adaptive:
         if theory is None:
             raise InputError("theory", None, "the predictions' file: sampling is adaptive")
-        predictions = unstack(read(theory))
+        predictions = unstack(read(theory, f"theory.nc of {experiment.identity}"))
         start = Results(
             experiment.name,
             experiment.fidelity,
@@ -137,7 +144,9 @@ def simulate(
         )
         longer = {name: folder / f"{u.identity}-more-{suffix}.npz" for name, u in units.items()}
         estimates = _decided(experiment, start, longer, extend)
-    _write(experiment, "simulation", estimates, coordinates, output, contract)
+    # The contract under which the simulation began, where that was another one.
+    begun = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
+    _write(experiment, "simulation", estimates, coordinates, output, begun)
 
 
 def _decided(
@@ -172,16 +181,20 @@ def predict(experiment: Experiment, output: Path) -> None:
     """
     from sims.montecarlo import store
     from sims.runtime import in_threads
+    from sims.study.planning import costs, named
     from sims.study.roads import predict_terms
 
     own = experiment.module("predict")
     points = experiment.points
     coordinates: Coordinates = {point.name: point.coordinates for point in points}
     if own is not None:
-        _write(experiment, "theory", own.predict(experiment), coordinates, output)
+        with own_code(experiment.folder):
+            predictions = own.predict(experiment)
+        _write(experiment, "theory", predictions, coordinates, output)
         return
     if not points:
         raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
+    costs(experiment, ["theory"])
     folder = output.parent / ".points"
     settings = experiment.theory
     identity = digest(code.code("predict", experiment.folder), settings.model_dump())
@@ -191,7 +204,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         path = folder / f"{point.digest}-{suffix}.npz"
         kept = store.load(path)
         if kept is None:
-            with _named(point.name, point.coordinates):
+            with named(point.name, point.coordinates):
                 kept = predict_terms(point.spec.build(), settings)
             store.save(kept, path)
         _report(experiment, "theory", next(done), len(points))
@@ -206,9 +219,9 @@ def predict(experiment: Experiment, output: Path) -> None:
 
 def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:
     """Verdicts on all claims of an experiment, also written as JSON."""
-    results = Results.load(simulation, theory, experiment.settings)
+    results = Results.load(simulation, theory, experiment.settings, experiment.identity)
     verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
-    write_verdicts(verdicts, output)
+    write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
     return verdicts
 
 
@@ -231,16 +244,16 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     if own is None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
-    files = (folder / "simulation.nc", folder / "theory.nc")
-    results = Results.load(*files, experiment.settings)
+    roads = (folder / "simulation.nc", folder / "theory.nc")
+    results = Results.load(*roads, experiment.settings, experiment.identity)
     verdicts = _adjusted(experiment, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
     with style():
         figure = own.figure(results, verdicts)
     output = output or folder / "figure.pdf"
-    save(figure, output)
-    write_text(caption, output.parent / "caption.md")
+    save(figure, output, experiment.identity)
+    files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
 
 
 def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
@@ -248,9 +261,10 @@ def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
 
     The ledger has the last word: there verdicts are adjusted for all claims of a paper together.
     """
-    verdicts = read_ledger(folder / "verdicts.json")
+    of = f"verdicts.json of {experiment.identity}"
+    verdicts = read_ledger(folder / "verdicts.json", of)
     whole = folder.parent / "ledger.json"
-    rows = read_ledger(whole) if whole.is_file() else []
+    rows = read_ledger(whole, f"ledger.json of {experiment.fidelity}") if whole.exists() else []
     adjusted = [v for v in rows if v.experiment == experiment.name]
     same = {(v.claim, v.regime, v.p_value) for v in verdicts} == {
         (v.claim, v.regime, v.p_value) for v in adjusted
@@ -281,22 +295,13 @@ def _write(
         specification=experiment.spec.model_dump(mode="json"),
         fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
     )
-    origin |= {"contract": start} | provenance.replicates(data)
-    write(assembled(data, coordinates, _problems(experiment), origin), output)
+    seed = experiment.simulation.seed if experiment.learns else None
+    problem = digest(experiment.settings, experiment.problems, seed)
+    origin |= {"problem": problem, "contract": start} | provenance.replicates(data)
+    whole = assembled(data, coordinates, _problems(experiment), origin)
+    write(whole, output, f"{road}.nc of {experiment.identity}")
 
 
 def _report(experiment: Experiment, road: str, done: int, total: int) -> None:
     if sys.stderr.isatty() or done == total:
         print(f"{experiment.name}: {road} {done}/{total}", file=sys.stderr)
-
-
-@contextmanager
-def _named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
-    """Errors say at which point they happened."""
-    try:
-        yield
-    except InputError as error:
-        where = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
-        where = where if len(where) <= 120 else where[:117] + "..."
-        field = f"grid point {name} ({where or 'the base problem'}): {error.field}"
-        raise InputError(field, error.value, error.allowed) from error

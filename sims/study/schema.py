@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
+from sims.kinds import Kind, Population
 from sims.papers import MAIN
 from sims.validation import Strict, parse
 
@@ -18,12 +19,14 @@ TestName = Literal[
     "exponent",
 ]  # fmt: skip
 """The tests of :data:`sims.judgement.tests.TESTS`."""
+LawName = Literal["power", "log_power", "log", "constant"]
+"""The laws of :data:`sims.judgement.scaling.LAWS`."""
 
 
 class SimulationSpec(Strict):
     """How much to simulate."""
 
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
     replicates_per_batch: int = Field(default=32, ge=2)
     batches: int = Field(default=16, ge=2, description="batches to run at least")
     max_batches: int | None = Field(default=None, ge=2, description="limit; default: batches")
@@ -53,6 +56,22 @@ class SimulationSpec(Strict):
         default=False, description="keep estimates at every query, not only their average"
     )
 
+    @model_validator(mode="after")
+    def _limit_is_no_less(self) -> "SimulationSpec":
+        """The most batches are no fewer than the least."""
+        if self.max_batches is not None and self.max_batches < self.batches:
+            raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
+        return self
+
+    def ignored(self) -> dict[str, str]:
+        """Fields that were given and change nothing, and what they need."""
+        need = {}
+        if self.rel_mcse is None:
+            need["negligible"] = "rel_mcse, whose stopping it is about"
+            if self.decide == "no":
+                need["max_batches"] = "rel_mcse or decide, without which there are just `batches`"
+        return _given(self, need)
+
 
 class TheorySpec(Strict):
     """Which theory to compute."""
@@ -62,7 +81,8 @@ class TheorySpec(Strict):
     )
     rtol: float | None = Field(
         default=None,
-        gt=0,
+        ge=1e-9,
+        le=0.1,
         description="accuracy asked of exact theory; 1e-4, or 1e-3 if the design is not Gaussian",
     )
     exact_width: int | None = Field(
@@ -71,12 +91,33 @@ class TheorySpec(Strict):
         description="under `both`, the widest heads (d_k) for which exact theory is computed",
     )
 
+    def ignored(self) -> dict[str, str]:
+        """Fields that were given and change nothing, and what they need."""
+        need = {} if self.order == "both" else {"exact_width": "order: both"}
+        if self.order == "first":
+            need["rtol"] = "order: exact or both"
+        return _given(self, need)
+
+
+def _given(spec: Strict, need: dict[str, str]) -> dict[str, str]:
+    """Of the fields, those that the file sets to a value."""
+    given = spec.model_fields_set
+    return {k: v for k, v in need.items() if k in given and getattr(spec, k) is not None}
+
 
 class Range(Strict):
     """Bounds on a fact of an effect."""
 
     at_least: float | None = None
     at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _holds_something(self) -> "Range":
+        """A range has a bound, and something between two."""
+        low, high = self.at_least, self.at_most
+        if (low is None and high is None) or (low is not None and high is not None and low > high):
+            raise InputError("range", [low, high], "at_least, at_most or both, in this order")
+        return self
 
 
 class ClaimSpec(Strict):
@@ -88,6 +129,14 @@ class ClaimSpec(Strict):
     )
     regime: str = Field(default="all", description="where it is tested")
     statement: str
+    kind: Kind = Field(
+        description="program: true by algebra, tests the code; theory: no simulation behind it; "
+        "both roads: theory against simulation; simulation. Holm's family is the last two"
+    )
+    over: list[Population] = Field(
+        description="what is drawn anew between the batches behind the interval (seeds: keys and "
+        "label noise); the statement names what is held fixed"
+    )
     test: TestName = Field(description="how effects are held against the margin")
     effects: str = Field(description="the family of effects, as effects.py names it")
     where: dict[str, float | str | Range] = Field(
@@ -102,7 +151,9 @@ class ClaimSpec(Strict):
     expected: float | None = Field(
         default=None, description="the slope or exponent that a rate or exponent claim states"
     )
-    law: str | None = Field(default=None, description="the law that a law claim says predicts best")
+    law: LawName | None = Field(
+        default=None, description="the law that a law claim says predicts best"
+    )
     scatter: float = Field(
         default=0.0, ge=0, description="scatter about a law, a share of the value (law, exponent)"
     )
@@ -164,19 +215,27 @@ class ExperimentSpec(Strict):
     def at(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""
         if fidelity not in self.fidelities:
-            raise InputError("fidelity", fidelity, ", ".join(self.fidelities))
+            raise InputError("fidelity", fidelity, one_of(self.fidelities, fidelity))
         return self.fidelities[fidelity]  # type: ignore[index]
 
     def simulation_at(self, fidelity: str) -> SimulationSpec:
         """Simulation settings with the fidelity's changes."""
-        changed = self.simulation.model_dump() | self.at(fidelity).simulation
+        changed = self.simulation.model_dump(exclude_unset=True) | self.at(fidelity).simulation
         return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
 
     def theory_at(self, fidelity: str) -> TheorySpec:
         """Theory settings with the fidelity's changes."""
-        changed = self.theory.model_dump() | self.at(fidelity).theory
+        changed = self.theory.model_dump(exclude_unset=True) | self.at(fidelity).theory
         return parse(TheorySpec, changed, f"fidelities.{fidelity}.theory")
 
     def settings_at(self, fidelity: str) -> dict[str, Any]:
-        """The experiment's own settings with the fidelity's changes."""
+        """The experiment's own settings with the fidelity's changes.
+
+        Raises:
+            InputError: the fidelity changes a setting that the experiment does not have.
+        """
+        for name in self.at(fidelity).settings:
+            if name not in self.settings:
+                known = one_of(self.settings, name) or "nothing: there are no settings to change"
+                raise InputError(f"fidelities.{fidelity}.settings", name, known)
         return self.settings | self.at(fidelity).settings

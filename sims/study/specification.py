@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, Field, create_model
+from pydantic import AfterValidator, BaseModel, Field, create_model
 
 from sims.errors import InputError
 from sims.problem import (
@@ -26,6 +26,7 @@ from sims.problem import (
     TrigonometricSeries,
     redundant_views,
 )
+from sims.runtime import memory
 from sims.validation import Strict
 
 
@@ -44,9 +45,21 @@ def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> A
 
 
 def _in_files(annotation: Any) -> Any:
-    """The type of a factory's argument in a file: an array is checked where it is made."""
+    """The type of a factory's argument in a file: an array's shape is checked where it is made."""
     arrays = (inspect.Parameter.empty, ArrayLike, ArrayLike | None)
-    return Any if annotation in arrays else annotation
+    return Annotated[Any, AfterValidator(_numbers)] if annotation in arrays else annotation
+
+
+def _numbers(value: Any) -> Any:
+    """The value, if it is a number, a list of such, or nothing."""
+    left = [] if value is None else [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, list | tuple | np.ndarray):
+            left.extend(item)
+        elif isinstance(item, bool) or not isinstance(item, int | float | np.number):
+            raise ValueError("a number, or lists of numbers")
+    return value
 
 
 def _arguments(choice: BaseModel) -> dict[str, Any]:
@@ -91,6 +104,11 @@ class HeadsSpec(Strict):
     bandwidth: float | list[float] = Field(description="b > 0; softmax: temperature b²")
 
 
+def gibibytes(count: float) -> str:
+    """Bytes as text, in GiB."""
+    return f"{count / 2**30:,.3f} GiB"
+
+
 class Problem(NamedTuple):
     """What both roads take."""
 
@@ -116,14 +134,45 @@ class ProblemSpec(Strict):
     n: int = Field(ge=1, description="number of keys")
     queries: QueriesChoice
 
+    def footprint(self) -> dict[str, int]:
+        """Bytes that :meth:`build` and one batch of results take at a time, about, by part.
+
+        An array counts as often as it is copied on the way: a covariance with its eigenvectors and
+        root, frames with the bases that they are cut from.
+        """
+        count, width, queries = self.heads.count, self.heads.width, self.queries.count
+        target, frames = self.target, getattr(self.heads.frames, "kind", None)
+        dimension, terms = self.dimension, getattr(target, "features", 1)
+        terms = max(terms, getattr(target, "levels", 0) + 1)
+        terms *= dimension if target.kind == "additive" else 1
+        if self.design.kind == "redundant_views":
+            dimension += count * width
+        cheap = self.design.kind in ("sphere", "cube")
+        bases = {"haar": count, None: 1}.get(frames, 2)
+        sizes = {
+            "design": 1 if cheap else 4 * dimension**2,
+            "frames": bases * dimension**2 + 2 * count * dimension * width + 4 * width * count**2,
+            "target": 3 * terms * dimension,
+            "queries": 3 * queries * dimension,
+            "results": 12 * queries * count**2,
+        }
+        return {part: 8 * size for part, size in sizes.items()}
+
     def build(self) -> Problem:
         """The arrays.
 
         Raises:
-            InputError: the parts do not fit together, or a value is out of its range.
+            InputError: they do not fit into memory, the parts do not fit together, or a value is
+                out of its range.
         """
+        parts, most = self.footprint(), memory()
+        if sum(parts.values()) > most:
+            worst = max(parts, key=lambda part: parts[part])
+            got = f"about {gibibytes(sum(parts.values()))}, most of it for {worst}"
+            raise InputError("problem", got, f"{gibibytes(most)}, the memory of this machine")
         try:
-            return self._build()
+            with np.errstate(all="ignore"):  # what is not finite is refused where it ends up
+                return self._build()
         except TypeError as error:
             # A list where a number is expected and the like, seen only when arrays are made.
             raise InputError(

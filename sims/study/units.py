@@ -14,6 +14,7 @@ import xarray as xr
 from sims.errors import InputError
 from sims.identity import digest
 from sims.montecarlo import Sampler, run
+from sims.study.checking import own_code
 from sims.study.experiment import Experiment, Point
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
@@ -110,7 +111,8 @@ def units_of(experiment: Experiment) -> dict[str, Unit]:
         InputError: it has neither.
     """
     module = experiment.module("simulate")
-    units: dict[str, Unit] = grid_units(experiment) if module is None else module.units(experiment)
+    with own_code(experiment.folder):
+        units: dict[str, Unit] = (module.units if module else grid_units)(experiment)
     if not units:
         allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
         raise InputError("problem", None, allowed)

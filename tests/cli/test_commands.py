@@ -33,9 +33,15 @@ def test_every_command_has_help(capsys):
         (["fly"], "fly"),
         (["decompose"], "SPEC.yaml"),
         (["decompose", "none.yaml"], "none.yaml"),
-        (["decompose", "spec.yaml", "--rel-mcse", "-1"], "simulation.rel_mcse: got -1.0"),
+        (
+            ["decompose", "spec.yaml", "--rel-mcse", "-1"],
+            "--rel-mcse: got '-1'; allowed: a finite",
+        ),
         (["decompose", "spec.yaml", "--rel-mcse", "x"], "--rel-mcse"),
-        (["decompose", "spec.yaml", "--seed", "-3"], "simulation.seed: got -3"),
+        (
+            ["decompose", "spec.yaml", "--seed", "-3"],
+            "--seed: got '-3'; allowed: a whole",
+        ),
         (["simulate", "none"], "experiment: got 'none'; allowed: small"),
         (["judge", "small", "--fidelity", "smoke"], "simulation.nc"),
         (["simulate", "small", "--fidelity", "fine"], "fine"),
@@ -92,7 +98,7 @@ def test_pipeline_steps(folder, capsys):
     assert [list(row) for row in ledger] == [
         ["claim", "experiment", "regime", "statement", "verdict", "effect", "interval", "margin",
          "level", "replicates", "reason", "p_value", "adjusted", "needs", "paper", "kind", "over",
-         "contract", "edited"]
+         "contract", "edited", "seal"]
     ]  # fmt: skip
     assert ledger[0]["replicates"] == 32
     page = (out / "report.html").read_text()

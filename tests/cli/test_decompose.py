@@ -146,9 +146,10 @@ def test_exact_theory_without_a_value_is_no_missing_pair():
     from sims.terms import SCALARS
 
     row = {"theory": None, "theory_error": None, "simulation": 1.0}
-    theory = {"order": "exact", "rtol": 1e-4, "reached": False,
+    theory = {"order": "exact", "rtol": 1e-4, "reached": False, "rounding": 0.0,
               "entries": 4, "entries_missed": 1, "entries_unknown": 1}  # fmt: skip
     run = {"replicates": 32, "batches": 4, "precision": "float64", "stopped": "limit",
+           "rounding": None, "empty_rate": 0.0, "faults": [], "cautions": [],
            "missed": [], "negligible": []}  # fmt: skip
     settings = {"simulation": {}, "problem": {"heads": {"count": 2}}}
     lines = _footer(
@@ -200,3 +201,29 @@ def test_decompose_shows_one_order_of_theory(folder, capsys):
     assert (
         err == "sims decompose: theory.order: got 'both'; allowed: first, exact (one at a time)\n"
     )
+
+
+def test_faults_and_cautions_are_shown(folder, capsys):
+    wave = {"kind": "explicit", "amplitude": [1.0], "frequency": [[1e9, 0, 0, 0]], "phase": [0.3]}
+    outcome, text = _decompose(folder, capsys, target=wave, simulation={"precision": "float32"})
+    assert outcome["simulation"]["precision"] == "float64"
+    assert 0 < outcome["simulation"]["rounding"] < 1e-4
+    assert "Note: float64 in place of float32" in text
+    assert "Rounding, as a share of a term: up to" in text
+    assert "No evidence" not in text
+    far = {"kind": "explicit", "count": 1, "points": [[9.0, 9.0, 9.0, 9.0]]}
+    heads = {"kernel": "epanechnikov", "bandwidth": 0.5}
+    outcome, text = _decompose(
+        folder, capsys, heads=heads, queries=far, theory={"order": "exact", "rtol": 0.1}
+    )
+    assert outcome["simulation"]["empty_rate"] == 1
+    assert "No evidence: no key was ever in reach at 2 of 2 (query, head)" in text
+    assert "No key in reach, by theory: in 1 of all cases." in text
+
+
+def test_what_float64_cannot_hold_is_one_line(folder, capsys):
+    _write(folder, heads={"bandwidth": 1e-8})
+    assert run("decompose", "spec.yaml") == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "heads.bandwidth: got 1e-08; allowed: about 2.1e-07 or more here" in err

@@ -25,13 +25,13 @@ def results_of(
         estimates,
         predictions,
         experiment.settings,
-        {name: points[name].coordinates if points else {} for name in estimates},
+        {name: points[name].coordinates if name in points else {} for name in estimates},
         {name: point.spec.model_dump(mode="json") for name, point in points.items()},
         {},
     )
 
 
-def batches_of(terms: Mapping[str, float], seed: int, batches: int = 32, spread: float = 1e-3):
+def batches_of(terms: Mapping[str, float], seed: int, batches: int = 64, spread: float = 1e-3):
     """Batches about the terms' values: independent, with a relative standard deviation."""
     rng = np.random.default_rng(seed)
     data = {k: v * (1 + spread * rng.standard_normal(batches)) for k, v in terms.items()}

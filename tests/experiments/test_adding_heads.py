@@ -7,11 +7,10 @@ import pytest
 
 from sims import terms
 from sims.study.experiment import load_experiment
-from sims.study.roads import beside
 from tests.experiments.helpers import check_figure, results_of
 from tests.experiments.helpers import verdicts as verdicts_of
 
-BATCHES = 12
+BATCHES = 64
 COUNT, WIDTH, KIND = "heads.count", "heads.width", "design.correlation"
 
 
@@ -23,11 +22,7 @@ def made(heads: int, bias: float, variance: float, covariance: float, batches: b
     pairs = (noise if batches else 1.0) * np.broadcast_to(both, (*lead, heads))
     product = np.full((*lead, heads), bias**2)
     data = terms.assemble(np.full(lead, bias), product, pairs, np.zeros_like(pairs))
-    if batches:
-        return data
-    exact = data[[f"integrated_{part}" for part in terms.PAIRS]]
-    exact = exact.assign({f"{name}_error": 1e-6 * v for name, v in exact.data_vars.items()})
-    return beside(data.assign(n_eff=(("query", "head"), np.full((1, heads), 99.0))), exact)
+    return data if batches else data.assign(n_eff=(("query", "head"), np.full((1, heads), 99.0)))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +56,6 @@ def test_sub_ensembles_follow_the_closed_form(experiment, results):
         covariance = variance * (0.3 + 0.7 * ensemble.correlation)
         expected = bias**2 + covariance + (variance - covariance) / ensemble.heads
         assert errors.predicted(ensemble) == pytest.approx(expected, rel=1e-12)
-        assert errors.predicted(ensemble, "exact") == pytest.approx(expected, rel=1e-12)
 
 
 def test_claims_hold_where_they_should(experiment, results):
@@ -81,11 +75,11 @@ def changed(results, choose, scale):
 
 def test_verdicts_can_fail(experiment, results):
     worse = verdicts(experiment, changed(results, lambda at: at[KIND] == 0.0, 3.0))
-    assert worse["few diverse against many aligned"] == "refuted"
     assert worse["fixed D, diverse against aligned"] == "refuted"
-    assert worse["theory"] == worse["exact theory"] == "refuted"
-    slightly = verdicts(experiment, changed(results, lambda at: at[WIDTH] == 2, 1.1))
-    assert (slightly["theory"], slightly["exact theory"]) == ("supported", "refuted")
+    assert worse["theory"] == "refuted"
+    # One wide head is half variance: 1.05 times that is 2.5 % of the error.
+    slightly = verdicts(experiment, changed(results, lambda at: at[WIDTH] == 16, 1.05))
+    assert slightly["theory"] == "supported"
     # Diverse heads under the name of aligned ones.
     names = {(at[COUNT], at[WIDTH], at[KIND]): name for name, at in results.coordinates.items()}
     swapped = dict(results.estimates)
@@ -96,9 +90,11 @@ def test_verdicts_can_fail(experiment, results):
     assert wrong["growing D, diverse heads"] != "supported"
 
 
-def test_bounds_of_exact_theory_are_those_of_the_ensemble(experiment, results):
-    effects = experiment.module("effects").effects(results)["gap to exact theory"]
-    np.testing.assert_allclose([e.bound for e in effects], 1e-6, rtol=1e-9)
+def test_the_share_of_variance_is_that_of_the_ensemble(experiment, results):
+    effects = experiment.module("effects").effects(results)["gap to first order"]
+    one = next(effect for effect in effects if effect.label == "1 diverse of width 4")
+    variance, bias = 0.01 * 4**1.2, 0.3 * 4**-0.3
+    assert one.at["variance_share"] == pytest.approx(variance / (variance + bias**2))
 
 
 def test_aligned_views_are_one_head():
@@ -114,4 +110,4 @@ def test_aligned_views_are_one_head():
 
 
 def test_figure_and_caption(experiment, results):
-    assert "worse than 2 diverse heads" in " ".join(check_figure(experiment, results).split())
+    assert "cost 16 times as much as one" in " ".join(check_figure(experiment, results).split())

@@ -22,7 +22,7 @@ simulate, predict, effects = (
 
 @pytest.fixture(scope="module")
 def experiment():
-    return small("allocation", batches=8, replicates_per_batch=8)
+    return small("allocation", batches=64, replicates_per_batch=2)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from sims import terms
 from sims.study.experiment import load_experiment
 from tests.experiments.helpers import check_figure, results_of, verdicts
 
-BATCHES = 16
+BATCHES = 64
 EXACT, KERNEL = "gap to exact theory", "heads.kernel"
 
 

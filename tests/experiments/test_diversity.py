@@ -3,24 +3,28 @@
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
 
-from sims.problem import DESIGNS, FRAMES, Heads, Task, TrigonometricSeries, gaussian_queries
+from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.study.experiment import load_experiment
-from sims.study.judging import chosen, effects_of
-from sims.study.specification import ProblemSpec
 from sims.theory import predict as theory
 from tests.experiments.helpers import check_figure, results_of, verdicts
 
-BATCHES = 16
+BATCHES = 64
 SEARCHES = {
     "mean, geometric": ("lines 0, 43.3, 86.6", "lines 0, 0, 90"),
     "one wave": ("lines 0, 0", "lines 85.8, 94.2"),
     "mean, noise": (),
 }
 """Of the made-up points only pairs whose index rises may stand."""
+EQUAL = [
+    f"{regime}, {kernel}"
+    for regime in ("pure noise", "exchangeable")
+    for kernel in ("gaussian", "softmax")
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,72 +37,73 @@ def effects(experiment):
     return experiment.module("effects")
 
 
-def cosines(spec):
-    """The alignment of every pair, as the experiment file has it."""
-    frames, design = spec.heads.frames, spec.design
-    kind = design.kind if frames is None else frames.kind
-    if kind == "gram":
-        return np.array(frames.gram, float)
-    if kind == "planar":
-        turned = np.deg2rad(frames.angles)
-        return np.cos(turned[:, None] - turned)
-    if kind == "haar":
-        basis = np.asarray(spec.build().heads.frames)
-        overlap = np.einsum("hdi,gdj->hgij", basis, basis)
-        return np.sqrt((overlap**2).sum((2, 3)) / basis.shape[2])
-    c = design.correlation if frames is None else frames.cosine
-    return (1 - c) * np.eye(spec.heads.count) + c
+@pytest.fixture(scope="module")
+def regimes(experiment):
+    return experiment.module("regimes").regimes(experiment)
 
 
-def made(experiment, error_of, searched=1.1, shown=1.1, draws=None):
-    """Noise correlation = squared cosine; the ensemble's error as it should be of the mean index.
+@pytest.fixture(scope="module")
+def shapes(experiment, regimes):
+    """Regime to theory's dataset with few draws: labels, Gram matrices, and whether one angle."""
+    predict = experiment.module("predict")
+    return {name: predict.averaged(regime, 2, 2, 1) for name, regime in regimes.items()}
 
-    Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. With ``draws``,
-    errors of that many targets by theory, in the exchangeable regime.
+
+def made(
+    experiment, shapes, product, searched=1.1, shown=1.1, head=lambda _: 1.0, theory=1.0, noise=0.0
+):  # fmt: skip
+    """Error matrices ``product`` of the squared cosine, noise the whole of it; times ``head``.
+
+    Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. Theory's
+    matrices are ``theory`` times the simulation's, and its sets are ``noise`` apart.
     """
     rng = np.random.default_rng(5)
     estimates, predictions, at = {}, {}, {}
-    noise = rng.standard_normal(BATCHES)
-    pair, batch = ("head", "head2"), ("batch", "head", "head2")
+    pair = ("head", "head2")
     for point in experiment.points:
-        spec = point.spec
-        c = cosines(spec)
-        heads = len(c)
-        r = 0.5 + 0.5 * c**2
-        np.fill_diagonal(r, 1.0)
-        mse = error_of(1 - (r.sum() - heads) / (heads * (heads - 1)))
-        label = point.coordinates["heads.frames"] or ""
-        if label.startswith("lines"):
-            # So that all four versions of an index agree.
-            r, mse = c**2, 1.0
-            at[label] = point.name
+        angles = np.deg2rad(point.spec.heads.frames.angles)
+        r = np.cos(angles[:, None] - angles) ** 2
+        at[point.coordinates["heads.frames"]] = point.name
         law = {
             "integrated_signal_covariance": (pair, 0.2 * r),
             "integrated_noise_covariance": (pair, 0.8 * r),
-            "n_eff": (("query", "head"), np.full((2, heads), 100.0)),
+            "mse": 1.0,
         }
-        # Correlations vary from batch to batch, but for those of aligned heads.
-        wobble = 1e-3 * rng.standard_normal((BATCHES, 1, 1)) * (1 - r)
-        data = {k: (batch, law[k][1] + wobble) for k in list(law)[:2]}
-        for term in ("mse", "squared_bias", "ensemble_variance"):
-            law[term] = mse
-            # Common draws: what varies from batch to batch does so alike at all points.
-            data[term] = ("batch", mse * (1 + 0.01 * noise + 1e-4 * rng.standard_normal(BATCHES)))
         both = xr.Dataset(law).expand_dims({"order": ["first", "exact"]})
-        gram = c**2 if spec.heads.frames else np.eye(heads)
-        predictions[point.name] = both.assign(mse_error=1e-6 * mse, gram=(pair, gram))
-        if draws and spec.target.kind == "rbf" and spec.target.seed == 1:
-            wobble = 1e-2 * np.random.default_rng(6).standard_normal(draws)
-            wobble += 1e-4 * rng.standard_normal(draws)
-            predictions[point.name] = predictions[point.name].assign(
-                drawn_mse=("target", mse * (1 + wobble)), drawn_covariance=(pair, r)
-            )
-        estimates[point.name] = xr.Dataset(data, attrs={"replicates": 512})
+        predictions[point.name] = both.assign(mse_error=1e-6, gram=(pair, r))
+        mse = 1 + 1e-4 * rng.standard_normal(BATCHES)
+        estimates[point.name] = xr.Dataset({"mse": ("batch", mse)}, attrs={"replicates": 512})
+    for name, shape in shapes.items():
+        dims = ("configuration", *pair)
+        # Redundant views have one subspace; their Gram matrix is made up.
+        gram = shape["grams"].values
+        if len(gram) == 6:
+            c = np.array([1.0, 0.9, 0.75, 0.5, 0.25, 0.0])[:, None, None] ** 2
+            gram = (1 - c) * np.eye(4) + c
+        sizes = np.array([head(float(g.mean())) for g in gram])[:, None, None]
+        law = product(gram) * sizes
+        # What varies from batch to batch does so alike at all points, but for a little.
+        wobble = 1 + 1e-2 * rng.standard_normal((BATCHES, 1, 1, 1))
+        own = 1e-4 * rng.standard_normal((BATCHES, len(gram), 1, 1)) * (1 - gram)
+        own += 1e-4 * rng.standard_normal((BATCHES, len(gram), 1, 1)) * np.eye(4)
+        values = law * wobble + own * sizes
+        zero = np.zeros_like(law)
+        names = ("error_matrix", "bias_matrix", "noise_matrix")
+        arrays = zip(names, (values, 0 * values, values), strict=True)
+        estimates[name] = xr.Dataset(
+            {k: (("batch", *dims), v) for k, v in arrays}, attrs={"replicates": 512}
+        )
+        parts = {"bias_matrix": zero, "signal_matrix": zero, "noise_matrix": theory * law}
+        # Sets of draws that differ by so much say how far theory's own average may be off.
+        sets = {
+            k: (("set", *dims), np.stack([v * (1 - noise), v * (1 + noise)]))
+            for k, v in parts.items()
+        }
+        predictions[name] = shape.assign(sets).assign(grams=(dims, gram))
     pairs = {name: tuple(at[label] for label in labels) for name, labels in SEARCHES.items()}
     for less, more in filter(None, pairs.values()):
         predictions[more]["mse"] = shown * predictions[less]["mse"]
-        varied = 1 + 1e-4 * rng.standard_normal(BATCHES)
-        estimates[more]["mse"] = shown * estimates[less]["mse"] * varied
+        estimates[more]["mse"] = shown * estimates[more]["mse"]
     first = pairs["mean, geometric"][0]
     columns = {
         "less": [pair[0] if pair else "" for pair in pairs.values()],
@@ -112,60 +117,97 @@ def made(experiment, error_of, searched=1.1, shown=1.1, draws=None):
     return results_of(experiment, estimates, predictions)
 
 
-def test_the_mean_index_is_supported_where_error_is_a_falling_function_of_it(experiment):
-    verdict = verdicts(experiment, made(experiment, lambda index: 2 - index))
+def linear(gram):
+    return 0.5 + 0.5 * gram
+
+
+def convex(gram):
+    return 0.5 + 0.5 * gram**4
+
+
+def test_the_index_of_subspaces_is_right_where_products_are_linear_in_it(experiment, shapes):
+    verdict = verdicts(experiment, made(experiment, shapes, linear))
     assert set(verdict) == {(c.id, c.regime) for c in experiment.claims}
-    assert verdict["hdi", "by both roads"] == "supported"
-    regimes = ("pure noise", "exchangeable", "one fixed target", "single index", "redundant views")
-    for regime in regimes:
-        assert verdict["hdi-monotone", f"{regime}, mean, total"] == "supported"
-    # The effective rank orders uneven heads otherwise, so the same data refute it.
-    assert verdict["hdi-monotone", "pure noise, entropy, total"] == "refuted"
-    # Redundant views are equicorrelated: there all definitions agree.
-    for definition in ("top", "entropy", "participation"):
-        assert verdict["hdi-monotone", f"redundant views, {definition}, total"] == "supported"
+    for claim in (
+        "indices by both roads",
+        "errors by both roads, gaussian",
+        "algebra of the error matrix",
+    ):
+        assert verdict["hdi", claim] == "supported"
+    for regime in EQUAL:
+        assert verdict["hdi-monotone", f"{regime}, mean, geometric"] == "supported"
+        # The effective rank orders uneven heads otherwise, so the same data refute it.
+        assert verdict["hdi-monotone", f"{regime}, entropy, geometric"] == "refuted"
+        assert verdict["hdi-monotone", f"{regime}, equal heads"] == "supported"
+        assert verdict["hdi-monotone", f"{regime}, majorized"] == "supported"
+    assert verdict["hdi-monotone", "redundant views, top, total"] == "supported"
 
 
-def test_a_rising_error_is_refuted(experiment):
-    verdict = verdicts(experiment, made(experiment, lambda index: 1 + index))
-    assert all(v == "refuted" for (claim, _), v in verdict.items() if claim == "hdi-monotone")
+def test_where_products_are_convex_only_the_partial_order_is_right(experiment, shapes):
+    verdict = verdicts(experiment, made(experiment, shapes, convex))
+    for regime in EQUAL:
+        assert verdict["hdi-monotone", f"{regime}, mean, geometric"] == "refuted"
+        assert verdict["hdi-monotone", f"{regime}, majorized"] == "supported"
 
 
-def test_a_rise_along_a_chain_of_ties_is_seen(experiment, effects):
-    """Neighbours closer than the resolution are ties; what they add up to is not."""
-    results = made(experiment, lambda index: 2 - index)
-    key = ("mean", "total")
-    ranked = sorted(effects.configurations(results, "pure noise"), key=lambda one: one.index[key])
-    values = [one.index[key] for one in ranked]
-    # The least resolution at which some neighbours tie and the next but one do not.
-    gaps = np.diff(values)
-    place = int(np.argmin(gaps[:-1] + gaps[1:]))
-    resolution = (max(gaps[place : place + 2]) + gaps[place : place + 2].sum()) / 2
-    claim = next(c for c in experiment.claims if c.regime == "pure noise, mean, total")
-    at_least = claim.where["rise"].model_copy(update={"at_least": resolution})
-    claim = claim.model_copy(update={"where": {"rise": at_least}})
-    apart = {e.label for e in chosen(effects_of(experiment, results)[claim.effects], claim)}
-    first, second, third = (one.label for one in ranked[place : place + 3])
-    assert f"{first} to {third}" in apart
-    assert not {f"{first} to {second}", f"{third} to {first}"} & apart
+def test_concave_products_break_the_partial_order(experiment, shapes):
+    verdict = verdicts(experiment, made(experiment, shapes, lambda gram: 0.5 + 0.5 * gram**0.25))
+    assert verdict["hdi-monotone", "pure noise, gaussian, majorized"] == "refuted"
 
 
-def test_claims_take_the_resolution_of_the_search(experiment):
-    ranges = [c.where["rise"] for c in experiment.claims if c.id == "hdi-monotone"]
-    assert {r.at_least for r in ranges} == {experiment.settings["resolution"]}
-
-
-def test_exchangeable_effects_rest_on_target_draws(experiment):
-    """Many more of them than of batches, which would not help; other regimes rest on batches."""
-    results = made(experiment, lambda index: 2 - index, draws=40)
-    families = effects_of(experiment, results)
-    effect = families["exchangeable, mean, total"][0]
-    assert (effect.points, effect.batches, effect.replicates) == ((), 40, 40)
-    assert effect.unit == "target draws"
-    other = families["pure noise, mean, total"][0]
-    assert (len(other.points), other.batches, other.replicates) == (2, BATCHES, None)
+def test_heads_that_get_worse_refute_equal_heads_and_what_rests_on_them(experiment, shapes):
+    results = made(experiment, shapes, linear, head=lambda shared: 3 - 2 * shared)
     verdict = verdicts(experiment, results)
-    assert verdict["hdi-monotone", "exchangeable, mean, total"] == "supported"
+    for regime in EQUAL:
+        assert verdict["hdi-monotone", f"{regime}, equal heads"] == "refuted"
+    # There the error itself is compared, and the index of errors does not see the heads get worse.
+    for index in ("mean, errors", "mean, total", "majorized"):
+        assert verdict["hdi-monotone", f"one fixed target, {index}"] == "refuted"
+    assert verdict["hdi", "algebra of the error matrix"] == "supported"
+
+
+def test_roads_that_differ_are_told_apart_unless_theorys_own_draws_do(experiment, shapes):
+    row = ("hdi", "errors by both roads, gaussian")
+    off = verdicts(experiment, made(experiment, shapes, linear, theory=1.2))
+    assert off[row] == "refuted"
+    unsure = verdicts(experiment, made(experiment, shapes, linear, theory=1.2, noise=0.1))
+    assert unsure[row] == "inconclusive"
+
+
+def test_a_pair_whose_order_is_not_known_is_open(effects):
+    """It supports a bound that all of its change is within, and no other."""
+    rng = np.random.default_rng(1)
+    rises = 0.1 + 1e-3 * rng.standard_normal((BATCHES, 2, 2))
+    index = np.zeros((BATCHES, 2))
+    index[:, 1] = 1e-3 + 1e-2 * rng.standard_normal(BATCHES)
+    (effect,) = effects.risen("regime", ["a", "b"], rises, index)
+    assert effect.value == 0
+    assert effect.bound == pytest.approx(0.1, abs=1e-3)
+    (effect,) = effects.risen("regime", ["a", "b"], rises, index + np.array([0.0, 0.1]))
+    assert (effect.label, effect.bound) == ("a to b", 0)
+    (effect,) = effects.risen("regime", ["a", "b"], rises, index - np.array([0.0, 0.1]))
+    assert effect.label == "b to a"
+    # One number is no order.
+    assert not list(effects.risen("regime", ["a", "b"], rises, np.ones((BATCHES, 2))))
+
+
+def test_weak_majorization(effects):
+    def gram(*pairs):
+        out = np.eye(3)
+        out[np.triu_indices(3, 1)] = pairs
+        return out
+
+    assert effects.majorizes(gram(0.9, 0, 0), gram(0.3, 0.3, 0.3))
+    assert effects.majorizes(gram(0.9, 0.1, 0), gram(0.1, 0.5, 0.2))
+    assert not effects.majorizes(gram(0.3, 0.3, 0.3), gram(0.9, 0, 0))
+    assert not effects.majorizes(gram(0.8, 0, 0), gram(0.3, 0.3, 0.3))
+    assert not effects.majorizes(gram(0.5, 0.2, 0.1), gram(0.1, 0.5, 0.2))
+
+
+def test_the_algebra_is_that_of_the_matrix(effects):
+    root = np.random.default_rng(2).normal(size=(5, 3, 4, 6))
+    data = {"error_matrix": root @ np.swapaxes(root, -1, -2)}
+    assert effects.algebra(data).max() < 256
 
 
 @pytest.mark.parametrize(
@@ -180,16 +222,16 @@ def test_exchangeable_effects_rest_on_target_draws(experiment):
         (0.9, 0.9, ("refuted", "supported")),
     ],
 )
-def test_counterexamples_can_fail(experiment, searched, shown, expected):
-    verdict = verdicts(experiment, made(experiment, lambda index: 2 - index, searched, shown))
+def test_counterexamples_can_fail(experiment, shapes, searched, shown, expected):
+    verdict = verdicts(experiment, made(experiment, shapes, linear, searched, shown))
     regimes = ("counterexamples, the error rises", "counterexamples, searched anew")
     assert tuple(verdict["hdi", regime] for regime in regimes) == expected
     assert verdict["hdi", "counterexamples, by both roads"] == "supported"
 
 
-def test_a_pair_that_the_index_ties_is_no_counterexample(experiment, effects):
+def test_a_pair_that_the_index_ties_is_no_counterexample(experiment, effects, shapes):
     """Whatever the error does counts against it, be it a rise or a fall."""
-    results = made(experiment, lambda index: 2 - index)
+    results = made(experiment, shapes, linear)
     name = "mean, geometric"
     less, more = effects.counterexamples(results)[name]
     (apart,) = effects.error_rises(results, name, less, more)
@@ -227,33 +269,87 @@ def test_the_search_comes_to_what_brute_force_does(experiment):
     assert grid > 1.1
 
 
-def test_figure_and_caption(experiment):
-    assert "six for" in check_figure(experiment, made(experiment, lambda index: 2 - index))
+def test_errors_of_a_draw_are_those_of_plain_loops(experiment, regimes):
+    """One replicate of drawn targets and of redundant views against NumPy, at the same draws."""
+    simulate = experiment.module("simulate")
+    n, queries, waves = 5, 3, 4
+    key = jax.random.key(3)
+    for name, drawn in (("exchangeable, softmax", True), ("redundant views", False)):
+        regime = regimes[name]
+        shared = simulate.shared(regime)
+        got = simulate.replicate(
+            key, shared, None, kernel=regime.kernel, n=n, queries=queries,
+            features=waves if drawn else 0,
+        )  # fmt: skip
+        for_target, for_queries, for_keys = jax.random.split(key, 3)
+        d, heads = len(regime.seen), 4
+        target = regime.target
+        if drawn:
+            first, second = jax.random.split(for_target)
+            frequency = np.asarray(jax.random.normal(first, (waves, d))) / regime.lengthscale
+            phase = np.asarray(jax.random.uniform(second, (waves,), maxval=2 * np.pi))
+            target = TrigonometricSeries(np.full(waves, np.sqrt(2 / waves)), frequency, phase)
+        x = regime.scale * regime.seen * np.asarray(jax.random.normal(for_queries, (queries, d)))
+        z = np.asarray(jax.random.normal(for_keys, (2, n, d)))
+        for c in (0, 3):
+            errors, noise = np.zeros((2, queries, heads)), np.zeros((heads, heads))
+            covariance = np.asarray(regime.covariance[c])
+            values, vectors = np.linalg.eigh(covariance)
+            root = vectors @ np.diag(np.sqrt(np.maximum(values, 0))) @ vectors.T
+            b = float(regime.bandwidth[0])
+            for s in range(2):
+                keys = z[s] @ root
+                for q in range(queries):
+                    weights = []
+                    for frame in np.asarray(regime.frames[c]):
+                        at, own = frame.T @ x[q], keys @ frame
+                        scores = own @ at / b**2 if drawn else -((own - at) ** 2).sum(1) / 2 / b**2
+                        w = np.exp(scores - scores.max())
+                        weights.append(w / w.sum())
+                    w = np.array(weights)
+                    errors[s, q] = w @ np.asarray(target(keys)) - float(target(jnp.asarray(x[q])))
+                    noise += regime.noise_sd**2 * w @ w.T / (2 * queries)
+            own = np.einsum("sqh,sqg->hg", errors, errors) / (2 * queries)
+            cross = errors[0].T @ errors[1] / queries
+            np.testing.assert_allclose(got["noise_matrix"][c], noise, rtol=1e-5)
+            np.testing.assert_allclose(got["error_matrix"][c], own + noise, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(
+                got["bias_matrix"][c], (cross + cross.T) / 2, rtol=1e-4, atol=1e-6
+            )
 
 
-def test_errors_over_target_draws_are_those_of_each_target(experiment, effects):
-    """The stacked draws against the library, one target at a time; and the law's unit variance."""
+@pytest.mark.theory
+def test_theory_over_draws_is_that_of_each_draw(experiment, regimes):
+    """Drawn waves, both phases, against the library one problem at a time."""
     predict = experiment.module("predict")
-    law = {"kind": "rbf", "lengthscale": 2.0, "features": 16, "seed": 1}
-    spec = ProblemSpec.model_validate(experiment.problems[0][1] | {"target": law})
-    drawn = predict.targets(4, spec, {"draws": 300, "draws_seed": 3})
-    heads = Heads(FRAMES["equiangular"](4, 2, 1, angle=60), "gaussian", 0.6)
-    queries = gaussian_queries(4, 5, scale=0.5)
-    task = Task(DESIGNS["isotropic"](4), TrigonometricSeries(*(a[0] for a in drawn)), 1.0)
-    error, covariance = predict.over_draws(task, heads, 100.0, queries, drawn)
-    total = 0
-    for i in range(3):
-        one = Task(task.design, TrigonometricSeries(*(a[i] for a in drawn)), 1.0)
-        terms = theory(one, heads, 100, queries)
-        np.testing.assert_allclose(error[i], terms["mse"], rtol=1e-10)
-        total = total + sum(effects.covariances(terms)) / 3
-    few = jax.tree.map(lambda a: a[:3], drawn)
-    np.testing.assert_allclose(
-        predict.over_draws(task, heads, 100.0, queries, few)[1], total, rtol=1e-10
-    )
-    assert covariance.shape == (2, 2)
-    values = np.array(
-        [TrigonometricSeries(*(a[i] for a in drawn))(np.zeros(4)) for i in range(300)]
-    )
-    assert abs(values.mean()) < 5 / np.sqrt(300)
-    assert abs(values.var() - 1) < 5 * np.sqrt(2 / 300)
+    regime = regimes["exchangeable, gaussian"]
+    rng = np.random.default_rng(4)
+    frequency, x = rng.normal(size=(2, 1, 8)) / 3, rng.normal(size=(2, 8)) / 2
+    parts = predict.over_draws(regime, jnp.asarray(frequency), jnp.asarray(x))
+    heads = Heads(regime.frames[3], regime.kernel, regime.bandwidth)
+    total = np.zeros((3, 4, 4))
+    for wave, query in zip(frequency, x, strict=True):
+        for phase in (0.0, np.pi / 2):
+            target = TrigonometricSeries([np.sqrt(2)], wave, [phase])
+            task = Task(GaussianDesign(regime.covariance[3]), target, regime.noise_sd)
+            terms = theory(task, heads, regime.n, query[None])
+            names = ("bias_product", "signal_covariance", "noise_covariance")
+            total += np.stack([terms[f"integrated_{name}"].values for name in names]) / 4
+    for got, expected in zip(parts, total, strict=True):
+        np.testing.assert_allclose(got[3], expected, rtol=1e-8, atol=1e-14)
+
+
+@pytest.mark.theory
+def test_two_phases_of_one_wave_have_the_moments_of_the_law(experiment):
+    """E m(x)m(y) over waves and phases is the squared-exponential kernel."""
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(2, 3))
+    frequency = rng.normal(size=(200_000, 3)) / 2.0
+    values = [2 * np.cos(frequency @ x + c) * np.cos(frequency @ y + c) for c in (0.0, np.pi / 2)]
+    mean = np.mean(values, axis=0)
+    gap = mean.mean() - np.exp(-np.sum((x - y) ** 2) / 2 / 2.0**2)
+    assert abs(gap) < 5 * mean.std() / np.sqrt(len(mean))
+
+
+def test_figure_and_caption(experiment, shapes):
+    assert "six for" in check_figure(experiment, made(experiment, shapes, linear))

@@ -35,7 +35,7 @@ def experiment():
         "layer": {"shapes": [[3, 2]], "n": 10, "queries": 2},
         "tilt": {"n": 300, "width": 6, "spread": [0, 0.2, 0.5]},
     }
-    run = {"batches": 6, "replicates_per_batch": 2}
+    run = {"batches": 64, "replicates_per_batch": 2}
     smoke = whole.spec.at("smoke").model_copy(update={"settings": settings, "simulation": run})
     fidelities = whole.spec.fidelities | {"smoke": smoke}
     return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))

@@ -165,7 +165,7 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
     b, betas, sizes = np.geomspace(1e-9, 2, 160), settings["betas"], settings["sizes"]
     law, simulated = {}, {}
     for width in settings["widths"]:
-        scale = np.exp(0.01 * rng.standard_normal((16, len(betas))))
+        scale = np.exp(0.01 * rng.standard_normal((64, len(betas))))
         power = np.array([2 * smoothness(beta) for beta in betas])
         bias = b[:, None, None] ** power * scale
         mass = np.broadcast_to(b[:, None, None] ** -width, bias.shape)
@@ -193,7 +193,7 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
     for name, data in law.items():
         mse = "mse_of_heads" if name == "ensemble" else "mse"
         value = data[mse].values * (1 + off)
-        batches = value * (1 + 0.01 * rng.standard_normal((16, *value.shape)))
+        batches = value * (1 + 0.01 * rng.standard_normal((64, *value.shape)))
         simulated[name] = xr.Dataset(
             {mse: (("batch", *data[mse].dims), batches)},
             coords={"size": sizes},

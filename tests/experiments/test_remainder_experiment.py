@@ -19,14 +19,14 @@ def made(experiment, slope, error):
     """Gaps ``n^slope`` of a relative error, with batches that points share; controls are noise."""
     estimates, law = {}, {}
     for kernel in ("gaussian", "softmax"):
-        shared = np.random.default_rng(1).normal(size=16)
+        shared = np.random.default_rng(1).normal(size=64)
         gaps = []
         for index, n in enumerate(SIZES):
-            own = np.random.default_rng([2, index]).normal(size=16)
+            own = np.random.default_rng([2, index]).normal(size=64)
             gaps.append(0.01 * -((n / 256) ** slope) * (1 + error * (0.6 * shared + 0.8 * own)))
-        products = np.zeros((16, len(SIZES), 8))
+        products = np.zeros((64, len(SIZES), 8))
         products[..., 0] = np.transpose(gaps)
-        controls = np.broadcast_to(np.eye(8), (16, len(SIZES), 8, 8))
+        controls = np.broadcast_to(np.eye(8), (64, len(SIZES), 8, 8))
         dims = ("batch", "size", "control")
         terms = {f"{name}{end}": (dims, products) for name, _ in effects.TERMS.values()
                  for end in ("", "_remainder")}  # fmt: skip

@@ -23,7 +23,7 @@ def experiment():
     return load_experiment("specialization")
 
 
-def made(experiment, gain, seeds=6):
+def made(experiment, gain, seeds=64):
     """Results in which the error falls by ``gain`` (bias, own, cross) and diversity by 0.5."""
     rng = np.random.default_rng(0)
     estimates, predictions = {}, {}
@@ -36,6 +36,12 @@ def made(experiment, gain, seeds=6):
                 f"{p}_after": ("seed", 1 - g * (1 + 1e-3 * rng.normal(size=seeds)))
                 for p, g in parts.items()
             }
+            # A head alone gains what its bias and its own variance do.
+            for part in ("own_error", "heads_error"):
+                theory |= {
+                    f"{part}_before": ("seed", 2 * np.ones(seeds)),
+                    f"{part}_after": ("seed", 2 - (gain[0] + gain[1]) * wobble),
+                }
             theory |= {f"n_eff_{s}": ("seed", np.full(seeds, 50.0)) for s in ("before", "after")}
             after = np.sum([theory[f"{p}_after"][1] for p in parts], axis=0)
             name = f"{stream}, {variant}"
@@ -45,7 +51,7 @@ def made(experiment, gain, seeds=6):
                     "mse_after": ("batch", (after - 0.01 * i) * wobble[::-1]),
                     **{
                         f"{part}_{state}": ("batch", theory[f"{part}_{state}"][1] * wobble[::-1])
-                        for part in ("own", "cross")
+                        for part in ("own", "cross", "own_error", "heads_error")
                         for state in ("before", "after")
                     },
                     "hdi": (("batch", "step"), np.full((seeds, 10), 0.1)),
@@ -89,8 +95,9 @@ def test_verdicts_can_go_both_ways(experiment):
         lambda name, d: {"mse_after": d["mse_after"] * (1.2 if "penalty" in name else 1.0)},
     )
     assert regimes(experiment, worse)["a penalty helps"] == "refuted"
-    other = changed(by_covariance, lambda _, d: {"cross_after": d["cross_after"] - 0.1})
-    assert regimes(experiment, other)["decorrelation by both roads"] == "refuted"
+    for part in ("cross", "own_error", "heads_error"):
+        other = changed(by_covariance, lambda _, d, name=f"{part}_after": {name: d[name] - 0.1})
+        assert regimes(experiment, other)["decorrelation by both roads"] == "refuted"
 
 
 def test_claims_are_about_their_own_stream(experiment):
@@ -106,7 +113,7 @@ def test_claims_are_about_their_own_stream(experiment):
 def test_effects_rest_on_learning_seeds(experiment):
     families = effects_of(experiment, made(experiment, (0.05, 0.02, 0.3)))
     every = [effect for family in families.values() for effect in family]
-    assert {(e.batches, e.replicates, e.unit) for e in every} == {(6, 6, "learning seeds")}
+    assert {(e.batches, e.replicates, e.unit) for e in every} == {(64, 64, "learning seeds")}
     # Theory has as many seeds as the file says: more batches of the simulation do not help there.
     assert {bool(e.points) for e in families["error by both roads"]} == {False}
     assert families["diversity rises"][0].points == ("noise, plain",)
@@ -114,7 +121,9 @@ def test_effects_rest_on_learning_seeds(experiment):
 
 def test_figure_and_caption(experiment):
     results = made(experiment, (0.05, -0.02, 0.3))
-    assert "means of 6 seeds" in check_figure(experiment, results)
+    assert "means of 64 seeds" in check_figure(experiment, results)
+    shares = {e.label: e.value for e in effects_of(experiment, results)["share of covariance"]}
+    assert shares["single"] == pytest.approx(0.3 / 0.33, rel=1e-2)
     numbers = experiment.module("figure").numbers(results)
     assert numbers["shares"]["single"][0] == pytest.approx(0.3 / 0.33, rel=1e-3)
 
@@ -156,6 +165,8 @@ def test_parts_by_plain_numpy(experiment):
     own = weights**2 @ np.diag(covariance)
     np.testing.assert_allclose(parts[0], bias, rtol=0.06)
     np.testing.assert_allclose(parts[1:3], [own, whole - own], rtol=0.1)
+    alone = ((f - m_at[:, None, None]) ** 2).mean((0, 1))
+    np.testing.assert_allclose(parts[3:5], [weights**2 @ alone, weights @ alone], rtol=0.06)
     error = ((f @ np.asarray(weights) - m_at[:, None]) ** 2).mean(0)
     simulated = np.asarray(
         experiment.module("simulate").held_out(
@@ -165,7 +176,8 @@ def test_parts_by_plain_numpy(experiment):
     )  # fmt: skip
     assert abs(simulated[0] - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
     # Sample variances of 500 draws: 6 % at one query, less averaged over four.
-    np.testing.assert_allclose(simulated[1:], [own, whole - own], rtol=0.2)
+    np.testing.assert_allclose(simulated[1:3], [own, whole - own], rtol=0.2)
+    np.testing.assert_allclose(simulated[3:], [weights**2 @ alone, weights @ alone], rtol=0.06)
 
 
 def test_roads_learn_the_same_heads():

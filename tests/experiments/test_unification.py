@@ -6,6 +6,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
@@ -36,22 +37,33 @@ def test_estimators_by_plain_loops():
     """Sample covariances and pooled variances of 4 agents, written out in NumPy."""
     rng = np.random.default_rng(0)
     y = rng.normal(size=(50, 4, 2)) + rng.normal(size=(50, 1, 2))
-    s = simulate.sampled(y)
+    truth = rng.normal(size=2)
+    s, errors = simulate.sampled(y, truth)
     by_hand = [[np.mean([np.cov(y[:, m, q], y[:, k, q])[0, 1] for q in (0, 1)]) for k in range(4)]
                for m in range(4)]  # fmt: skip
     np.testing.assert_allclose(s, by_hand)
-    own = simulate.taken(simulate.moments(4), s)
+    own = simulate.taken(simulate.moments(4), s, errors)
     assert own["variance"] == pytest.approx(np.diag(s).mean())
     assert own["covariance"] == pytest.approx(s[~np.eye(4, dtype=bool)].mean())
-    pools = simulate.taken(simulate.pooled({}, np.array([1, 2, 4])), s)["pooled"]
+    every = simulate.taken(simulate.pooled({"unequal": 0.5}, np.array([1, 2, 4])), s, errors)
+    pools = every["pooled"]
     pairs = [y[:, :2].mean(1), y[:, 2:].mean(1)]
     assert pools[0] == pytest.approx(np.diag(s).mean())
     assert pools[1] == pytest.approx(np.mean([p.var(0, ddof=1).mean() for p in pairs]))
     assert pools[2] == pytest.approx(y.mean(1).var(0, ddof=1).mean())
-    fading = simulate.pooled({"evaporation": 0.5}, np.array([1, 2, 4]))
-    first = (y[:, 0] + 2 * y[:, 1]) / 3
-    pools = simulate.taken(fading, s)["pooled"]
+    assert every["error"][1] == pytest.approx(np.mean([((p - truth) ** 2).mean() for p in pairs]))
+    assert every["error"][2] == pytest.approx(((y.mean(1) - truth) ** 2).mean())
+    fading = simulate.pooled({"evaporation": 0.5, "unequal": 0.5}, np.array([1, 2, 4]))
+    first, last = (y[:, 0] + 2 * y[:, 1]) / 3, (y[:, 2] + 2 * y[:, 3]) / 3
+    unequal = [p.var(0, ddof=1).mean() for p in (first, last)]
+    assert every["unequal"][1] == pytest.approx(np.mean(unequal))
+    pools = simulate.taken(fading, s, errors)["pooled"]
     assert pools[1] == pytest.approx(first.var(0, ddof=1).mean())
+
+
+def test_trees_are_held_to_friedmans_function():
+    points, labels = make_friedman1(20, 5, noise=0.0, random_state=1)
+    np.testing.assert_allclose(simulate.friedman(points), labels)
 
 
 @pytest.mark.theory
@@ -81,7 +93,9 @@ def test_ants_are_the_urn():
 
     def covariance(name, replicates, count, rules):
         rng = np.random.default_rng(name)
-        return simulate.sampled(simulate.colonies(rng, replicates, count, {**rules, **sizes}))
+        return simulate.sampled(simulate.colonies(rng, replicates, count, {**rules, **sizes}), 0.0)[
+            0
+        ]
 
     batches = [covariance((1, b), 2000, 6, system) for b in range(10)]
     (v, _), (c, _) = predict.ants(system, sizes)
@@ -127,8 +141,9 @@ def test_heads_noise_is_that_of_drawn_labels():
 def test_one_tree_is_scikit_learns(experiment):
     """A forest of the experiment predicts as its trees' mean does, by scikit-learn itself."""
     system = {**experiment.settings["trees"], "queries": 3, "max_features": 1}
-    coefficients = simulate.pooled({}, np.array([1, 2]))
-    sampler = simulate.trees(system, simulate.POOLED, 2, coefficients, dims={"pooled": ("agents",)})
+    coefficients = simulate.pooled({"unequal": 0.5}, np.array([1, 2]))
+    dims = dict.fromkeys(("pooled", "unequal", "error"), ("agents",))
+    sampler = simulate.trees(system, simulate.POOLED, 2, coefficients, dims=dims)
     data = run(sampler, 0, replicates_per_batch=3, batches=2, stream=(simulate.POOLED,))
     queries = np.random.default_rng(0).random((3, 5), dtype=np.float32)
     for b in range(2):
@@ -148,7 +163,7 @@ def test_systems_of_ants_have_draws_of_their_own(experiment):
     assert streams["heads at 30°, measured"] == (simulate.MEASURED,)
     ants = [stream for name, stream in streams.items() if name.startswith("ants")]
     assert len(set(ants)) == len(ants) == 6
-    assert units["ants, weak trails, measured"].replicates == 16 * 4000 * 2
+    assert units["ants, weak trails, measured"].replicates == 16 * 1500 * 2
 
 
 def test_every_claim_is_judged_and_drawn(results, experiment):
@@ -159,7 +174,9 @@ def test_every_claim_is_judged_and_drawn(results, experiment):
 
 def test_verdicts_can_go_both_ways(results, experiment):
     """Data made to obey the law are supported, and refuted once a pool's variance is off."""
-    wobble = 1 + 1e-3 * np.array([-1.0, 1.0, 2.0, -2.0])
+    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=64)
+
+    diverse = {mechanism["diverse"] for mechanism in results.settings["mechanisms"]}
 
     def made(factor):
         estimates = {}
@@ -168,10 +185,22 @@ def test_verdicts_can_go_both_ways(results, experiment):
             m = results.estimates[name]["agents"]
             v, c = (float(results.prediction(other)[k]) for k in ("variance", "covariance"))
             v, c = (v, c) if np.isfinite(v) else (1.0, 0.4)
-            pools = np.outer(wobble[::-1], factor * (c + (v - c) / m))
-            estimates[name] = results.estimates[name].assign(pooled=(("batch", "agents"), pools))
-            estimates[other] = results.estimates[other].assign(
-                variance=("batch", v * wobble), covariance=("batch", c * wobble)
+            q = 1 - results.settings["unequal"]
+            squares = [np.sum(np.square(q ** np.arange(k) / sum(q ** np.arange(k)))) for k in m]
+            laws = {"pooled": 1 / m, "unequal": np.array(squares)}
+            pools = {k: np.outer(wobble[::-1], factor * (c + (v - c) * s)) for k, s in laws.items()}
+            # A mechanism lowers the error by a fifth, or raises it.
+            error = 0.8 * factor**2 if name in diverse else 1.0
+            own = wobble if name in diverse else wobble[::-1]
+            pools["error"] = np.outer(own, np.full(len(m), error))
+            estimates[name] = xr.Dataset(
+                {k: (("batch", "agents"), values) for k, values in pools.items()},
+                {"agents": m},
+                results.estimates[name].attrs,
+            )
+            estimates[other] = xr.Dataset(
+                {"variance": ("batch", v * wobble), "covariance": ("batch", c * wobble)},
+                attrs=results.estimates[other].attrs,
             )
         return replace(results, estimates=estimates)
 

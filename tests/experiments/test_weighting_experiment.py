@@ -21,7 +21,7 @@ simulate, predict, effects = (
 
 @pytest.fixture(scope="module")
 def experiment():
-    return small("weighting", batches=4, replicates_per_batch=4)
+    return small("weighting", batches=64, replicates_per_batch=2)
 
 
 @pytest.fixture(scope="module")

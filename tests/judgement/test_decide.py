@@ -1,6 +1,5 @@
 """Verdicts are three-valued, simultaneous, and never won by missing data."""
 
-import json
 import math
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 from scipy.stats import linregress
 
 from sims.errors import InputError
-from sims.estimates import covariance_of_means
+from sims.files import write_json
 from sims.judgement import (
     Evidence,
     Finding,
@@ -25,7 +24,7 @@ from sims.judgement import (
 from sims.judgement.intervals import sequence_half_width
 from sims.study.schema import ClaimSpec
 
-RUN = {"level": 0.95, "batches": 16, "replicates": 512}
+RUN = {"level": 0.95, "batches": 16, "replicates": 512, "fewest": 2}
 
 
 def judged(decide, effects, errors, *given, margin, level, **evidence):
@@ -96,7 +95,7 @@ def test_replicates_that_would_decide_are_enough(effects, error, outcome):
     assert kept.verdict == "inconclusive"
     for share, verdict in ((1.0, outcome), (0.9, "inconclusive")):
         batches = 16 * share * needed / 512
-        run = {"level": 0.95, "batches": batches, "replicates": 1}
+        run = {"level": 0.95, "batches": batches, "replicates": 1, "fewest": 2}
         found = judged(equivalence, effects, errors * math.sqrt(16 / batches), margin=0.1, **run)
         assert found.verdict == verdict
 
@@ -155,7 +154,7 @@ def test_values_that_do_not_vary_support_nothing(rounding):
 
 def test_fixed_may_differ_between_points():
     """A t interval where the number of values was fixed, a sequence elsewhere."""
-    run = {"margin": 1.0, "level": 0.95, "replicates": 1}
+    run = {"margin": 1.0, "level": 0.95, "replicates": 1, "fewest": 2}
     mixed = judged(
         equivalence, [0.5, 0.0], [0.1, 0.1], batches=[20, 20], fixed=[True, False], **run
     )
@@ -170,10 +169,18 @@ def test_intervals_cover_simultaneously():
     draws = rng.normal(size=(trials, points, batches))
     means, errors = draws.mean(-1), draws.std(-1, ddof=1) / math.sqrt(batches)
     missed = sum(
-        equivalence(Evidence(m, e, batches), margin=1e-9, level=0.9).verdict == "refuted"
+        equivalence(Evidence(m, e, batches, fewest=2), margin=1e-9, level=0.9).verdict == "refuted"
         for m, e in zip(means, errors, strict=True)
     )
     assert missed / trials < 0.1 + 3 * math.sqrt(0.1 * 0.9 / trials)
+
+
+def _batches(means, root, count=16):
+    """Symmetric batches whose means are these, with covariance root·rootᵀ."""
+    half = np.random.default_rng(0).normal(size=(count // 2, len(means)))
+    unit = np.concatenate([half, -half])
+    unit = unit @ np.linalg.inv(np.linalg.cholesky(np.cov(unit, rowvar=False))).T
+    return means + np.sqrt(count) * unit @ np.asarray(root).T
 
 
 def test_rate():
@@ -183,8 +190,9 @@ def test_rate():
     assert supported.verdict == "supported"
     assert fitted(x, 3 / x**2, 0.01 / x, **run).verdict == "refuted"
     assert fitted(x, 3 / x, 1 / x, **run).verdict == "inconclusive"
-    evidence, claimed = Evidence(3 / x, 0.01 / x, 16, 512), {"expected": -1, "level": 0.95}
-    same = rate(evidence, x, **claimed, margin=0.1, covariance=np.diag((0.01 / x) ** 2))
+    evidence = Evidence(3 / x, 0.01 / x, 16, 512, fewest=2)
+    claimed = {"expected": -1, "level": 0.95}
+    same = rate(evidence, x, **claimed, margin=0.1, values=_batches(3 / x, np.diag(0.01 / x)))
     assert same.interval == pytest.approx(supported.interval)
     few = fitted(x, 3 / x, 0.01 / x, **run | {"batches": [64, 8, 64, 64]})
     assert few.interval == fitted(x, 3 / x, 0.01 / x, **run | {"batches": 8}).interval
@@ -204,8 +212,8 @@ def test_rate_interval_covers_with_common_draws():
         shared = rng.normal(size=(32, 1))
         y = (3 / x) * (1 + 0.05 * (shared * np.log(x) + 0.2 * rng.normal(size=(32, 4))))
         finding = rate(
-            Evidence(y.mean(0), np.nan, 32), x, expected=-1, margin=1e-9, level=0.9,
-            covariance=covariance_of_means(y),
+            Evidence(y.mean(0), np.nan, 32, fewest=2), x, expected=-1, margin=1e-9, level=0.9,
+            values=y,
         )  # fmt: skip
         hits += finding.interval[0] <= -1 <= finding.interval[1]
     assert hits / trials > 0.9 - 3 * math.sqrt(0.09 / trials)
@@ -216,7 +224,7 @@ def test_remainder_of_either_sign():
     n = np.array([8.0, 16.0, 32.0, 64.0])
     claimed = {"margin": 0.1, "level": 0.95}
     for sign in (1, -1):
-        evidence = Evidence(sign * 3 / n, 0.01 / n, 16, 512)
+        evidence = Evidence(sign * 3 / n, 0.01 / n, 64, 512)
         right, wrong = (remainder(evidence, n, order=order, **claimed) for order in (1.0, 2.0))
         assert (right.verdict, wrong.verdict) == ("supported", "refuted")
         assert right.effect == pytest.approx(-1.0)
@@ -247,8 +255,9 @@ def test_slope_error_uses_the_whole_covariance():
     sd = np.sqrt(np.diag(covariance))
     draws = rng.multivariate_normal(3 / x, covariance, size=20_000)
     slopes = [np.polyfit(np.log(x), np.log(y), 1, w=3 / x / sd)[0] for y in draws]
+    batches = _batches(3 / x, np.linalg.cholesky(covariance))
     low, high = rate(
-        Evidence(3 / x, sd, 16), x, expected=-1.0, margin=0.1, level=0.95, covariance=covariance
+        Evidence(3 / x, sd, 16), x, expected=-1.0, margin=0.1, level=0.95, values=batches
     ).interval
     error = (high - low) / 2 / float(sequence_half_width(1.0, 16, 0.05))
     # The standard deviation of 20,000 slopes is off by 0.5 %: 5 of those, false alarms 1e-6.
@@ -276,13 +285,13 @@ def _verdict(**changes):
 
 def test_ledger_round_trip(tmp_path):
     rows = [_verdict(), _verdict(verdict="inconclusive", effect=None, interval=None)]
-    write_verdicts(rows, tmp_path / "ledger.json")
-    assert read_ledger(tmp_path / "ledger.json") == rows
+    write_verdicts(rows, tmp_path / "ledger.json", "ledger.json of smoke")
+    assert read_ledger(tmp_path / "ledger.json", "ledger.json of smoke") == rows
     # A ledger of before there was a second paper.
     old = {k: v for k, v in vars(rows[0]).items() if k not in ("paper", "contract", "edited")}
-    (tmp_path / "ledger.json").write_text(json.dumps([old]))
+    write_json([old], tmp_path / "ledger.json", "ledger.json of smoke")
     assert read_ledger(tmp_path / "ledger.json") == rows[:1]
-    (tmp_path / "ledger.json").write_text('[{"claim": 1}]')
+    write_json([{"claim": 1}], tmp_path / "ledger.json", "ledger.json of smoke")
     with pytest.raises(InputError):
         read_ledger(tmp_path / "ledger.json")
 
@@ -298,7 +307,9 @@ def test_no_verdict_without_numbers(changes):
 def test_finding_binds_to_claim():
     claim = ClaimSpec(
         id="angles", statement="s", test="bound", effects="e", margin=0.1, formula="none",
-        paper="2601.22766",
+        paper="2601.22766", kind="simulation", over=["queries", "seeds"],
     )  # fmt: skip
     verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r"))
     assert (verdict.effect, verdict.claim, verdict.paper) == (1.0, "angles", "2601.22766")
+    assert (verdict.kind, verdict.over) == ("simulation", ["queries", "seeds"])
+    assert verdict.worth == "simulation over queries, seeds"

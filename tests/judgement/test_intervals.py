@@ -12,6 +12,8 @@ from sims.judgement.intervals import (
     fixed_p,
     sequence_half_width,
     sequence_p,
+    skewed_distance,
+    skewed_half_width,
 )
 
 
@@ -79,13 +81,13 @@ def test_support_needs_no_share_of_the_level():
         ([1.8], "refuted"),
         ([1.8] + [0.0] * 49, "inconclusive"),
     ):
-        found = equivalence(Evidence(effects, error, 20), margin=1.0, level=0.95)
+        found = equivalence(Evidence(effects, error, 20, fewest=2), margin=1.0, level=0.95)
         assert found.verdict == verdict
 
 
 def test_p_value_is_the_least_level_that_decides():
     for effects in ([0.5, 0.4], [-0.5, 0.4]):
-        evidence = Evidence(effects, 0.1, 24)
+        evidence = Evidence(effects, 0.1, 64, skewness=0.1)
         finding = ordering(evidence, margin=0.0, level=0.9)
         verdict = finding.verdict
         assert verdict != "inconclusive"
@@ -96,10 +98,38 @@ def test_p_value_is_the_least_level_that_decides():
 
 def test_open_points_are_named():
     points = ["a", ("b", "c"), "d"]
-    run = {"errors": [0.001, 0.03, 0.03], "batches": 16, "replicates": 16, "points": points}
+    run = {"errors": [0.001, 0.03, 0.03], "batches": 16, "points": points, "fewest": 2}
     finding = equivalence(Evidence([0.0, 0.02, 0.09], **run), margin=0.1, level=0.95)
     assert set(finding.needs) == {"b", "c", "d"}
     assert finding.needs["d"] > finding.needs["b"] == finding.needs["c"] > 16
     # One point that seems outside would settle the claim: the others need nothing.
     finding = equivalence(Evidence([0.0, 0.09, 0.15], **run), margin=0.1, level=0.95)
     assert set(finding.needs) == {"d"}
+
+
+@pytest.mark.parametrize("skewness", [0.0, 0.05, -0.2, 0.31, 0.6, 1.0])
+def test_skewed_half_width_inverts_the_distance(skewness):
+    """By Hall's cubic solved numerically, on the side where it is farther away."""
+    k, error = abs(skewness), 0.3
+    for q in (0.5, 2.0, 3.7, 9.0):
+        half = float(skewed_half_width(q * error, error, skewness))
+        assert skewed_distance(half, error, skewness) == pytest.approx(q * error)
+        wide = brentq(lambda t, q: t - k * t**2 / 3 + k**2 * t**3 / 27 - k / 6 - q, 0, 100, (q,))
+        assert half / error == pytest.approx(wide if k * wide < 4.5 else 4 * (q + k / 6))
+        assert half >= skewed_half_width(q * error, error, 0.9 * skewness) >= q * error
+    assert skewed_half_width(0.0, 0.0, skewness) == 0
+    assert skewed_half_width(np.inf, error, skewness) == np.inf
+
+
+def test_few_batches_decide_nothing_and_say_so():
+    """However far inside or outside they lie; and they ask for as many as it takes."""
+    for effect in (0.0, 5.0):
+        run = {"replicates": 63, "points": ["a"], "fixed": True}
+        few, enough = (
+            equivalence(Evidence([effect], 1e-3, batches, **run), margin=1.0, level=0.95)
+            for batches in (63, 64)
+        )
+        assert few.verdict == "inconclusive"
+        assert (few.p_value, few.needs) == (1.0, {"a": pytest.approx(64)})
+        assert "open at 1 of 1 (1 with fewer than 64 batches)" in few.reason
+        assert enough.verdict == ("refuted" if effect else "supported")

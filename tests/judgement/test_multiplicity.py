@@ -54,6 +54,18 @@ def test_a_verdict_that_does_not_survive_is_open():
     assert [v.verdict for v in adjust([unsaid, unsaid])] == ["inconclusive"] * 2
 
 
+def test_only_rows_that_draws_could_have_turned_are_a_family():
+    """Twenty rows of algebra and theory beside them cost the tested ones nothing."""
+    tested = [replace(ROW, kind=kind, p_value=0.02) for kind in ("both roads", "simulation")]
+    others = [replace(ROW, kind=kind, p_value=0.04) for kind in ("program", "theory")] * 10
+    found = adjust([*others, *tested])
+    assert found[:-2] == others  # as they were, with no adjusted p-value
+    assert [v.verdict for v in found[-2:]] == ["supported"] * 2
+    assert [v.adjusted for v in found[-2:]] == pytest.approx([0.04, 0.04])
+    # A row that does not say its kind is of the family: the stricter reading.
+    assert adjust([*tested, replace(ROW, p_value=0.9)])[0].adjusted == pytest.approx(0.06)
+
+
 def test_claims_that_were_not_judged_count():
     row = replace(ROW, p_value=0.02)
     assert adjust([row, row])[0].verdict == "supported"

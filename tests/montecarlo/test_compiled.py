@@ -227,6 +227,40 @@ def test_negligible_outputs_do_not_hold_up_stopping():
     assert (loose.attrs["stopped"], loose.sizes["batch"]) == ("precision", 8)
 
 
+def broken(key, shared, batch):
+    """As many NaN entries of three as asked for; with a share, in so many replicates only."""
+    count, share = shared
+    u = jax.random.uniform(key)
+    return {"x": jnp.where((jnp.arange(3) < count) & (u < share), jnp.nan, 10 + u)}
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "stopped", "faults"),
+    [
+        (0, 1.0, "precision", None),
+        # An entry that never exists, beside others, is none; all of them are a fault.
+        (1, 1.0, "precision", None),
+        (3, 1.0, "limit", "48 of 48 values are not finite"),
+        # Once in a while is a fault too, in 8 batches of 16 here.
+        (1, 0.1, "limit", " of 48 values are not finite"),
+    ],
+)
+def test_what_is_not_finite_is_never_precise(count, share, stopped, faults):
+    """Once all-NaN batches ended a run as precise."""
+    sampler = Replicates(broken, constants=(count, share), dims={"x": ["part"]})
+    data = run(sampler, 0, replicates_per_batch=4, batches=2, rel_mcse=0.1, max_batches=16)
+    assert data.attrs["stopped"] == stopped
+    assert data.sizes["batch"] == (8 if stopped == "precision" else 16)
+    assert (faults or "") in str(data.attrs.get("faults", ""))
+    assert ("faults" in data.attrs) == (faults is not None)
+
+
+def test_faults_of_arithmetic_are_attributes():
+    with jax.enable_x64(False):
+        data = run(Replicates(uniform, dims={"u": ["c"]}), 0, replicates_per_batch=2, batches=2)
+    assert "64-bit arithmetic is off" in data.attrs["faults"][0]
+
+
 def uniform(key, shared, batch):
     return {"u": jax.random.uniform(key, (2,))}
 

@@ -169,6 +169,16 @@ def test_lengthscale_stretches():
 def test_constant():
     m = TARGETS["constant"](3, value=-2.0)
     np.testing.assert_array_equal(m(jnp.ones((4, 3))), -2.0)
+    assert m.constant == -2.0
+
+
+def test_constant_part():
+    """Of waves with ω = 0 alone: a mean over a large box of points comes near it."""
+    m = TrigonometricSeries([2.0, 5.0, 3.0], [[0, 0], [0, 4.0], [0, 0]], [0.5, 0.1, np.pi])
+    assert m.constant == pytest.approx(2 * np.cos(0.5) - 3)
+    points = np.random.default_rng(0).uniform(-1e3, 1e3, (100_000, 2))
+    assert float(m(jnp.asarray(points)).mean()) == pytest.approx(m.constant, abs=5 * 5 / 300)
+    assert TARGETS["rbf"](2).constant == 0
 
 
 @pytest.mark.parametrize(

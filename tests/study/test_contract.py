@@ -23,7 +23,7 @@ FILE = {
     },
     "claims": [
         {"id": "angles", "regime": "all", "statement": "S.", "test": "bound", "effects": "e",
-         "margin": 0.1, "formula": "#a"},
+         "margin": 0.1, "formula": "#a", "kind": "simulation", "over": ["seeds"]},
     ],
 }  # fmt: skip
 
@@ -66,7 +66,8 @@ def test_what_decides_no_test_does_not_count(of, changes):
     "changes",
     [
         _claim(id="extremes"), _claim(test="ordering"), _claim(effects="f"),
-        _claim(sequential=True), _claim(regime="some"), _claim(margin=0.2), _claim(level=0.9),
+        _claim(sequential=True), _claim(regime="some"), _claim(kind="both roads"),
+        _claim(over=["queries"]), _claim(margin=0.2), _claim(level=0.9),
         _claim(paper="2601.22766"), {"claims": FILE["claims"] + [_claim(id="hdi")["claims"][0]]},
         {"settings": {"least": 40}}, {"grid": [{"heads.count": [2, 8]}]},
         {"grid": [{"heads.count": [4, 2]}]}, {"problem": {"n": 65, "heads": {"count": 2}}},

@@ -5,14 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from sims.cli.decompose import DecomposeSpec
+from sims.documents import read_yaml
 from sims.errors import InputError
+from sims.papers import MAIN
 from sims.problem import DESIGNS, FRAMES, QUERIES, TARGETS
 from sims.study.experiment import Experiment, load_experiment
+from sims.study.ledger import claims_by_paper
 from sims.study.schema import ExperimentSpec, SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
-from sims.validation import parse, read_yaml
+from sims.validation import parse
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = {
@@ -32,6 +36,8 @@ PROBLEM = {
 CLAIM = {
     "id": "c",
     "statement": "s",
+    "kind": "simulation",
+    "over": ["queries", "seeds"],
     "test": "equivalence",
     "effects": "gaps",
     "margin": 0.1,
@@ -88,11 +94,11 @@ def test_redundant_views():
     ("path", "value", "line"),
     [
         # what the parts do not know
-        ("target.kind", "fractal", "file: target.kind: got 'fractal'; allowed: 'constant'"),
-        ("design.kind", "cauchy", "design.kind: got 'cauchy'; allowed: 'isotropic'"),
-        ("heads.frames.kind", "random", "heads.frames.kind: got 'random'; allowed: 'equiangular'"),
-        ("heads.kernel", "box", "heads.kernel: got 'box'; allowed: 'gaussian', 'softmax'"),
-        ("queries.kind", "grid", "queries.kind: got 'grid'; allowed: 'gaussian', 'ball'"),
+        ("target.kind", "fractal", "file: target.kind: got 'fractal'; allowed: constant,"),
+        ("design.kind", "cauchy", "design.kind: got 'cauchy'; allowed: isotropic,"),
+        ("heads.frames.kind", "random", "heads.frames.kind: got 'random'; allowed: equiangular,"),
+        ("heads.kernel", "box", "heads.kernel: got 'box'; allowed: gaussian, softmax,"),
+        ("queries.kind", "grid", "queries.kind: got 'grid'; allowed: gaussian, ball,"),
         ("target", {"beta": 1.0}, "target.kind: got 'nothing'; allowed: a value"),
         # out of range
         ("dimension", 5, "dimension: got 5; allowed: at least heads.count . heads.width = 6"),
@@ -153,14 +159,14 @@ def test_bad_problems_are_refused_in_one_line(path, value, line):
 def test_bad_files(tmp_path):
     """Each of: not there, a folder, no YAML, not UTF-8, not a mapping."""
     missing = tmp_path / "none.yaml"
-    with pytest.raises(InputError, match=r"none\.yaml: got 'No such file.*a readable YAML file"):
+    with pytest.raises(InputError, match=r"none\.yaml: got 'No such file.*a text file in UTF-8"):
         read_yaml(missing)
-    with pytest.raises(InputError, match="a readable YAML file"):
+    with pytest.raises(InputError, match="a text file in UTF-8"):
         read_yaml(tmp_path)
     file = tmp_path / "file.yaml"
     for content, line in (
         (b"a: [1, 2\nb: 3", "a mistake at line 2"),
-        (b"a: \xff\xfe", "valid YAML in UTF-8"),
+        (b"a: \xff\xfe", "no UTF-8 at byte 3.; allowed: a text file in UTF-8"),
         (b"- 1\n- 2", "got 'list'; allowed: a mapping"),
         (b"", "got 'NoneType'; allowed: a mapping"),
     ):
@@ -242,7 +248,7 @@ def test_fidelities_override():
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"grid": [{"headz.width": [1]}]}, "headz.width: got 'headz'; allowed: one of dimension"),
+        ({"grid": [{"headz.width": [1]}]}, "headz.width: got 'headz'; .*did you mean heads"),
         ({"grid": [{"heads.widht": [1]}]}, "grid point 0: heads.widht: got 'widht'; allowed"),
         ({"grid": [{"n": [8, 0]}]}, "grid point 1: n: got 0"),
         ({"grid": [{"n": []}]}, r"grid: n: got \[\]; allowed: scalars or mappings, at least one"),
@@ -254,7 +260,10 @@ def test_fidelities_override():
         ({"fidelities": {"smoke": {"simulation": {"batches": 1}}}}, "smoke.simulation: batches"),
         ({"fidelities": {"tiny": {}}}, "fidelities.tiny"),
         ({"claims": []}, "claims"),
-        ({"claims": [CLAIM | {"test": "custom"}]}, "claims.0.test: got 'custom'; allowed: 'equiv"),
+        ({"claims": [CLAIM | {"test": "custom"}]}, "claims.0.test: got 'custom'; allowed: equiv"),
+        ({"claims": [CLAIM | {"kind": "simulated"}]}, "claims.0.kind: got 'simulated'; allowed: "),
+        ({"claims": [CLAIM | {"over": ["querys"]}]}, "claims.0.over.0: got 'querys'; allowed: "),
+        ({"claims": [{k: v for k, v in CLAIM.items() if k != "kind"}]}, "claims.0.kind: got"),
         ({"claims": [CLAIM | {"margin": -1}]}, "claims.0.margin: got -1"),
         ({"claims": [{k: v for k, v in CLAIM.items() if k != "margin"}]}, "claims.0.margin: got"),
         ({"titel": "t"}, "file: titel: got 'titel'; allowed: aim, claims"),
@@ -344,14 +353,31 @@ def test_every_experiment_is_valid_at_every_fidelity(folder):
     assert len(set(rows)) == len(rows)
 
 
-def test_claims_are_made_once_and_have_a_formula(tmp_path):
+def test_claims_are_made_once_over_something_and_have_a_formula(tmp_path):
     """A wrong anchor would be a dead link of the report; the same claim twice, one verdict."""
     text = (ROOT / "experiments" / "head_count" / "experiment.yaml").read_text(encoding="utf-8")
     for old, new, message in (
         ('"#the-angle-law"', '"#the-angle-lore"', "formula: got '#the-angle-lore'; allowed: #"),
         ("regime: any angle", "regime: aligned heads", "claims: got .*once"),
+        (
+            "kind: both roads\n    over: [seeds]",
+            "kind: both roads\n    over: []",
+            r"any angle\), over: got \[\]; allowed: each population once, at least 1 for kind both",
+        ),
+        ("over: [seeds]", "over: [seeds, seeds]", r"over: got \['seeds', 'seeds'\]"),
     ):
         assert old in text
         (tmp_path / "experiment.yaml").write_text(text.replace(old, new), encoding="utf-8")
         with pytest.raises(InputError, match=message):
             load_experiment(tmp_path)
+
+
+def test_only_tested_claims_count_in_a_family(tmp_path, monkeypatch):
+    """What Holm and adaptive stopping take for the number of claims of a paper."""
+    monkeypatch.chdir(tmp_path)
+    kinds = ("program", "theory", "both roads", "simulation", "simulation")
+    claims = [CLAIM | {"regime": str(i), "kind": kind} for i, kind in enumerate(kinds)]
+    path = tmp_path / "experiments" / "e" / "experiment.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump(EXPERIMENT | {"claims": claims}), encoding="utf-8")
+    assert claims_by_paper() == {MAIN: 3}

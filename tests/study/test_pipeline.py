@@ -1,22 +1,14 @@
 """What each step depends on, and the Snakefile."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import grimp
 import pytest
 
 from sims.study.code import STEPS, files
+from tests.pipeline import run
 
-ROOT = Path(__file__).parents[2]
-STUB = """#!/bin/sh
-for last; do :; done
-touch "$last"
-case $1 in plot) touch "${last%.pdf}.png" "${last%.pdf}.svg" "$(dirname "$last")/caption.md" ;; esac
-"""
 PRINT = """
 from pathlib import Path
 from sims.study.code import STEPS, digest
@@ -27,34 +19,8 @@ assert not heavy, heavy
 """
 
 
-@pytest.fixture
-def copy(tmp_path):
-    """The code in a folder of its own, to be edited."""
-    for name in ("sims", "profiles", "experiments/angles"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    text = (ROOT / "Snakefile").read_text(encoding="utf-8")
-    lines = ['shell.prefix("PATH=./bin:$PATH; ")' if x.startswith("shell.prefix") else x
-             for x in text.splitlines()]  # fmt: skip
-    (tmp_path / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "sims").write_text(STUB)
-    (tmp_path / "bin" / "sims").chmod(0o755)
-    return tmp_path
-
-
-def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-    }
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True
-    )
-
-
 def _digests(folder: Path) -> dict[str, str]:
-    done = _run(folder, "-c", PRINT)
+    done = run(folder, "-c", PRINT)
     assert done.returncode == 0, done.stderr
     return dict(line.split() for line in done.stdout.splitlines())
 
@@ -101,7 +67,8 @@ def test_digests_follow_what_a_step_depends_on(copy, path, old, new, changed):
 
 
 NO_RESULT = (
-    "errors", "validation", "files", "identity", "formulas", "provenance", "papers", "study",
+    "errors", "validation", "documents", "files", "identity", "formulas", "provenance", "papers",
+    "study",
 )  # fmt: skip
 """Modules that change no number: words of errors, files, provenance, and what only plans."""
 OTHER_ROAD = {"simulate": "sims.theory", "predict": "sims.simulation"}
@@ -132,7 +99,7 @@ def _module(path: str) -> str:
 
 
 def _rules(folder: Path) -> set[str]:
-    done = _run(folder, "-m", "snakemake", "-n", "--config", "fidelity=smoke")
+    done = run(folder, "-m", "snakemake", "-n", "--config", "fidelity=smoke")
     assert done.returncode == 0, done.stderr
     lines = (done.stdout + done.stderr).splitlines()
     return {name for x in lines for name in STEPS if x.split()[:1] == [name]}
@@ -140,7 +107,7 @@ def _rules(folder: Path) -> set[str]:
 
 @pytest.mark.slow
 def test_snakemake_reruns_what_changed_and_nothing_else(copy):
-    done = _run(copy, "-m", "snakemake", "--config", "fidelity=smoke")
+    done = run(copy, "-m", "snakemake", "--config", "fidelity=smoke")
     assert done.returncode == 0, done.stderr
     assert (copy / "results/smoke/report.html").is_file()
     assert _rules(copy) == set()
@@ -160,7 +127,7 @@ def test_snakemake_reruns_what_changed_and_nothing_else(copy):
     ],
 )
 def test_bad_configuration_is_one_line(copy, config, words):
-    done = _run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", config)
+    done = run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", config)
     lines = [x for x in done.stderr.splitlines() if not x.startswith("Using ")]
     assert done.returncode == 2
     assert len(lines) == 1
@@ -169,6 +136,6 @@ def test_bad_configuration_is_one_line(copy, config, words):
 
 def test_a_folder_name_cannot_reach_a_shell(copy):
     shutil.copytree(copy / "experiments/angles", copy / "experiments/a;touch PWNED")
-    done = _run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", "fidelity=smoke")
+    done = run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", "fidelity=smoke")
     assert done.returncode == 2
     assert "folder of an experiment: got 'a;touch PWNED'; allowed: letters" in done.stderr

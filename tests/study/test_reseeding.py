@@ -53,6 +53,14 @@ def test_an_experiment_that_was_not_run_is_left_out():
     assert comparison["judged"] == 2
 
 
+def test_rows_that_no_draw_could_have_turned_are_left_out():
+    base = [replace(ROW, kind=k) for k in ("program", "theory", "both roads", "simulation")]
+    base = [replace(row, regime=str(i)) for i, row in enumerate(base)]
+    comparison = compare(base, [base])
+    assert [row["regime"] for row in comparison["rows"]] == ["2", "3"]
+    assert comparison["judged"] == 2
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     """A finished run of two experiments with one claim each; steps that only note their calls."""
@@ -65,8 +73,8 @@ def run(tmp_path, monkeypatch):
         home = Path("results/smoke", name)
         home.mkdir(parents=True)
         (home / "theory.nc").write_text("predictions")
-        write_verdicts([row], home / "verdicts.json")
-    write_verdicts(rows.values(), "results/smoke/ledger.json")
+        write_verdicts([row], home / "verdicts.json", f"verdicts.json of {name} at smoke")
+    write_verdicts(rows.values(), "results/smoke/ledger.json", "ledger.json of smoke")
     calls = []
 
     def load(name, fidelity, offset):
@@ -79,7 +87,8 @@ def run(tmp_path, monkeypatch):
 
     def judge(experiment, simulation, theory, output):
         kind = "refuted" if (experiment.name, experiment.seed_offset) == ("two", 2) else "supported"
-        write_verdicts([replace(rows[experiment.name], verdict=kind)], output)
+        row = replace(rows[experiment.name], verdict=kind)
+        write_verdicts([row], output, f"verdicts.json of {experiment.name} at smoke")
 
     monkeypatch.setattr(reseeding.runner, "simulate", simulate)
     monkeypatch.setattr(reseeding.runner, "judge", judge)
@@ -115,6 +124,14 @@ def test_edited_code_is_run_again(run, monkeypatch):
     run(1, "one")
     monkeypatch.setattr(reseeding.code, "digest", lambda *_: "other code")
     assert run(1, "one")[0] == [("one", 1)]
+
+
+def test_damaged_verdicts_are_judged_again(run, capsys):
+    run(1, "one")
+    path = Path("results/smoke/seeds/1/one/verdicts.json")
+    path.write_bytes(path.read_bytes()[:-3])
+    assert run(1, "one")[0] == [("one", 1)]
+    assert f"{path}: got 'damaged contents'; it is judged again" in capsys.readouterr().err
 
 
 def test_an_unknown_experiment_is_named(run):

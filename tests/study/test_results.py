@@ -34,16 +34,16 @@ POINTS = {name: _dataset(4 + 4 * (i % 2), 2 + i // 3) for i, name in enumerate(C
 
 def test_result_files_round_trip(tmp_path):
     origin = {"road": "simulation", "x": None}
-    write(assembled(POINTS, COORDINATES, {}, origin), tmp_path / "a" / "r.nc")
-    data = read(tmp_path / "a" / "r.nc")
-    assert provenance(tmp_path / "a" / "r.nc") == origin
+    write(assembled(POINTS, COORDINATES, {}, origin), tmp_path / "a" / "r.nc", "r")
+    data = read(tmp_path / "a" / "r.nc", "r")
+    assert provenance(tmp_path / "a" / "r.nc", "r") == origin
     for name, dataset in unstack(data).items():
         xr.testing.assert_identical(dataset, POINTS[name])
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["r.nc"]  # nothing temporary is left
 
 
 def test_files_open_as_labelled_data(tmp_path):
-    write(assembled(POINTS, COORDINATES, {}, {}), tmp_path / "r.nc")
+    write(assembled(POINTS, COORDINATES, {}, {}), tmp_path / "r.nc", "r")
     with xr.open_dataset(tmp_path / "r.nc") as data:
         chosen = data.set_xindex("angle").sel(angle=60)
         np.testing.assert_array_equal(chosen["mse"].values[:4], POINTS["0002"]["mse"].values)
@@ -118,14 +118,14 @@ def test_theory_may_lack_points_off_the_grid_alone(tmp_path):
     """And its points are among the simulation's, of the same problems."""
     data = {name: POINTS[name] for name in ("0000", "0001")}
     paths = tmp_path / "simulation.nc", tmp_path / "theory.nc"
-    origin = {"experiment": "e", "fidelity": "smoke"}
+    origin = {"experiment": "e", "fidelity": "smoke", "problem": "p"}
 
     def loaded(simulated, predicted, names, other=None):
         problems = ({name: {"n": n} for name in names} for n in (1, other or 1))
         for points, problem, path in zip((simulated, predicted), problems, paths, strict=True):
             known = {name: problem[name] for name in points if name in problem}
-            write(assembled(points, {}, known, origin), path)
-        return Results.load(*paths, {})
+            write(assembled(points, {}, known, origin), path, f"{path.name} of e at smoke")
+        return Results.load(*paths, {}, "e at smoke")
 
     first = {"0000": data["0000"][["n_eff"]]}
     results = loaded(data, first, ["0000"])

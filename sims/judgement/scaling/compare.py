@@ -11,11 +11,10 @@ from scipy.special import logsumexp, ndtr, ndtri
 from sims.errors import InputError
 from sims.judgement import Finding
 from sims.judgement.scaling.laws import LAWS, MISFIT, Fit, Model, Points, Prior, fit_laws
+from sims.judgement.tests import LEAST
 
 MAX_PARETO_K = 0.7
 """Pareto k above which smoothed importance weights are not reliable (Vehtari et al. 2017)."""
-LEAST = 4.0
-"""Differences of elpd below this are noise (Sivula, Magnusson & Vehtari 2020)."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ XLA's CPU code makes several passes over the weights, which leave the first-leve
 but for rounding. ``threefry.cc`` makes the bits of JAX's own streams, equal bit for bit.
 ``python -m sims.simulation.native`` compiles both (``make setup`` does), and so
 does the engine before long work; without a compiler XLA does the work. The library lies in a
-cache folder, one for every host processor and source text. ``SIMS_NATIVE=0`` turns it off.
+cache folder that is this user's alone, one for every host processor and source text, and is loaded
+only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it off.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -25,6 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from sims import files
+from sims.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.simulation.sums import Sums, anchors
@@ -56,7 +60,7 @@ def _loaded(path: Path) -> bool:
     try:
         build(path)
         handlers = cdll.LoadLibrary(str(path))
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, subprocess.CalledProcessError, InputError):
         return False
     for name in ("sims_sums_float32", "sims_sums_float64", "sims_bits_32", "sims_bits_64"):
         handler = jax.ffi.pycapsule(getattr(handlers, name))
@@ -122,24 +126,25 @@ def library() -> Path:
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES))
     digest.update(repr((FLAGS, _compiler(), jax.__version__, _processor())).encode())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return home / "nw-attention-sims" / f"sums-{digest.hexdigest()[:16]}.so"
+    return files.private(home / "nw-attention-sims") / f"sums-{digest.hexdigest()[:16]}.so"
 
 
 def build(path: Path) -> None:
-    """Compile the library, unless it is there.
+    """Compile the library, unless it is there, whole and this user's.
 
     Raises:
         OSError, subprocess.CalledProcessError: no compiler, or it failed.
+        InputError: the library cannot be written.
     """
-    if path.exists():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+    with contextlib.suppress(InputError):
+        if files.is_own(path) and files.read(path, path.stem):
+            return
+    with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "sums.so"
         include = f"-I{jax.ffi.include_dir()}"
         command = [_compiler(), *FLAGS, include, *map(str, SOURCES), "-o", str(built)]
         subprocess.run(command, check=True, capture_output=True)
-        built.replace(path)  # whole or not at all: several processes may compile at once
+        files.write(built.read_bytes(), path, path.stem)
 
 
 def _compiler() -> str:

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
+from sims.errors import InputError
 from sims.problem import GaussianDesign, Heads, TrigonometricSeries
 from sims.theory.exact.laplace import Regression
+from sims.theory.rounding import EPS, LARGEST
 
 RANK_TOLERANCE = 1e-12
 """Directions of Z with less than this share of the largest variance count as constant."""
@@ -123,8 +125,22 @@ class GaussianLaw:
         # G = ωΣωᵀ − what the coordinates explain, made symmetric to the last bit.
         residual = self.total - explained
         residual = (residual + residual.T) / 2
+        self._check(np.diag(residual))
         mean = self.amplitude * np.exp(-0.5 * np.diag(residual))
         return Regression(first, second, mean, *variance_forms(self.amplitude, residual))
+
+    def _check(self, residual: Float[np.ndarray, " J"]) -> None:
+        """Raise InputError where e^{−G_jj/2} of a wave that is not damped away has no digits left.
+
+        G_jj is a difference of numbers of the size of ``ω_jᵀΣω_j``, so its rounding is ε of that.
+        """
+        total = np.diag(self.total)
+        lost = np.abs(self.amplitude) * EPS * total * np.exp(-0.5 * np.maximum(residual, 0.0))
+        worst = int(np.argmax(lost))
+        if lost[worst] > LARGEST * np.abs(self.amplitude).max():
+            turns = f"a wave of {np.sqrt(total[worst]):.2g} radians per standard deviation of X"
+            allowed = f"up to about {np.sqrt(LARGEST / EPS):.1g} where a head sees all of it"
+            raise InputError("target.frequency", turns, f"{allowed} (order exact)")
 
     def given_one(self, head: Projection) -> Regression:
         """The target given one head's coordinates ξ."""

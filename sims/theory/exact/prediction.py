@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from sims import terms
 from sims.errors import InputError
-from sims.problem import GaussianDesign, Heads, Task, check_compatible
+from sims.problem import GaussianDesign, Heads, Kernel, Task, check_compatible
+from sims.theory import rounding
 from sims.theory.exact.ambient import solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.refinement import solve
@@ -72,11 +73,14 @@ def exact_terms(
           computed as the terms were;
         - ``converged`` (query, head, head2): whether rtol was met;
         - ``empty_probability`` (query, head): P(K_h = 0)^n, with f̂ = 0 there; 0 for
-          kernels that never vanish. The defect is then relative to P(not empty).
+          kernels that never vanish. The defect is then relative to P(not empty);
+
+        and the attributes ``rounding``, what rounding of m may be of the heads' bias² + signal
+        variance, and ``faults`` where that is too much.
 
     Raises:
         InputError: parts do not fit together, the weights are no kernel's, the design has no
-            density, or the kernel vanishes without a ``support``.
+            density, the kernel vanishes without a ``support``, or float64 cannot hold the problem.
     """
     design = task.design
     if rtol is None:
@@ -84,6 +88,9 @@ def exact_terms(
     if not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
+    if isinstance(heads.rule, Kernel) and heads.rule.support is None:
+        # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
+        task = rounding.without_constant(task)
     queries, truth = np.asarray(points), np.asarray(task.target(points))
     if isinstance(design, GaussianDesign):
         if exchangeable:
@@ -96,6 +103,12 @@ def exact_terms(
         solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
+    signal, weight = (
+        np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
+    )
+    found = rounding.of_target(task.target, queries, bias**2 + signal, noise * weight, weight)
+    values = rounding.of_values(task.target, queries)[:, None]
+    solution.mean_error = np.maximum(solution.mean_error, values)
     # The error of β_h β_g, to first order with half the product of errors.
     bound = np.abs(bias) + 0.5 * solution.mean_error
     product_error = solution.mean_error[:, :, None] * bound[:, None, :]
@@ -112,6 +125,7 @@ def exact_terms(
             "n": n,
             "rtol": rtol,
             "exchangeable": int(exchangeable),
+            **rounding.said("exact", found),
             "method": ", ".join(sorted(solution.methods)),
         },
     )

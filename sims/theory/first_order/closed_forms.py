@@ -18,6 +18,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +31,7 @@ from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.theory import rounding
 from sims.theory.arrays import Number, Numbers
 
 
@@ -224,7 +226,11 @@ def _closed_forms(
 ) -> FirstOrder:
     """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
-    sigma, target, xp = task.design.covariance, task.target, _namespace(queries)
+    sigma, xp = task.design.covariance, _namespace(queries)
+    # Weights of sum 1 do not see the constant part, in which the rest would drown.
+    amplitude = xp.where((task.target.frequency != 0).any(1), task.target.amplitude, 0.0)
+    constant = (task.target.amplitude - amplitude) @ xp.cos(task.target.phase)
+    target = eqx.tree_at(lambda t: t.amplitude, task.target, amplitude)
 
     def tilt_by(chosen: Int[Numbers, " m"]) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
@@ -269,7 +275,7 @@ def _closed_forms(
         task.noise_sd**2 * symmetric(overlap) / n,
         (n / own).T,
         (n * own / third).T,
-        limit.T,
+        limit.T + constant,
         log_mass.T,
     )
 
@@ -296,11 +302,12 @@ def first_order_terms(
 
     Returns:
         The dataset of :mod:`sims.terms` without batches, with ``n_eff`` and
-        ``n_third`` (query, head).
+        ``n_third`` (query, head), and the attributes ``rounding``, what rounding may be of the
+        heads' bias² + signal variance or noise variance, and ``faults`` where that is too much.
 
     Raises:
-        InputError: parts do not fit together, the weights are no kernel's, or no closed form
-            exists for the design or kernel.
+        InputError: parts do not fit together, the weights are no kernel's, no closed form exists
+            for the design or kernel, or float64 cannot hold the problem.
     """
     if not isinstance(task.design, GaussianDesign):
         allowed = "GaussianDesign (first order); any by order exact (custom: with log_density)"
@@ -309,9 +316,36 @@ def first_order_terms(
         allowed = f"{', '.join(k.name for k in TILTS)} (first order); any by order exact"
         raise InputError("heads.kernel", heads.kernel.log_value, allowed)
     points = check_compatible(task, heads, n, queries)
+    sigma = np.asarray(task.design.covariance)
     task, heads, points = jax.tree.map(np.asarray, (task, heads, points))
-    with np.errstate(over="ignore", invalid="ignore"):  # ∞ where n_eff is 0 to double precision
+
+    def parts(task: Task, heads: Heads, x: np.ndarray) -> np.ndarray:
+        own = _closed_forms(task, heads, float(n), x, _one_by_one)
+        outer = own.bias[:, :, None] * own.bias[:, None, :]
+        return np.stack([np.asarray(outer + own.signal_covariance), own.noise_covariance])
+
+    gram = 0.0
+    if heads.kernel is GAUSSIAN:
+        seen = np.einsum("hdp,de,heq->hpq", heads.of_keys, sigma, heads.of_keys)
+        gram = rounding.of_gram(seen, np.asarray(heads.bandwidth))
+    with np.errstate(all="ignore"):  # ∞ where n_eff is 0 to float64, or input out of range
         arrays = _closed_forms(task, heads, float(n), points, _one_by_one)
+        by_keys, noise = (
+            np.diagonal(np.asarray(part), axis1=1, axis2=2)
+            for part in (arrays.signal_covariance, arrays.noise_covariance)
+        )
+        found = (
+            rounding.Shares(gram, gram),
+            rounding.of_conditioning(parts, task, heads, points),
+            rounding.of_target(
+                rounding.without_constant(task).target,
+                points,
+                np.asarray(arrays.bias) ** 2 + by_keys,
+                noise,
+                np.asarray(1 / arrays.n_eff),
+            ),
+        )
+    attrs = {"road": "theory", "order": "first", "n": n} | rounding.said("first", *found)
     bias = arrays.bias
     data = terms.assemble(
         bias,
@@ -319,7 +353,7 @@ def first_order_terms(
         arrays.signal_covariance,
         arrays.noise_covariance,
         weights=weights,
-        attrs={"road": "theory", "order": "first", "n": n},
+        attrs=attrs,
     )
     where = (terms.QUERY, terms.HEAD)
     return data.assign(n_eff=(where, arrays.n_eff), n_third=(where, arrays.n_third))

@@ -1,0 +1,80 @@
+"""The regimes: for each, the same problem with one set of heads after another."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sims.problem import GaussianDesign, Kernel, TrigonometricSeries
+from sims.study.experiment import Experiment
+from sims.study.specification import ProblemSpec
+from sims.validation import parse
+
+SIXTEEN = [
+    (definition, version)
+    for version in ("noise", "signal", "total", "geometric")
+    for definition in ("mean", "top", "entropy", "participation")
+]
+"""The candidates that a counterexample may have to beat all of: definition and version."""
+
+
+class Regime(NamedTuple):
+    """A regime's configurations as arrays, and what is drawn anew with every query set.
+
+    Attributes:
+        labels: of the C configurations.
+        frames: of their heads, (C, H, d, d_k).
+        covariance: of the keys, (C, d, d).
+        kernel: of all heads.
+        bandwidth: of every head, (H,).
+        target: m, where it is fixed.
+        lengthscale: of the squared-exponential law of m where it is drawn; None where m is fixed.
+        seen: 1 for a coordinate in which queries vary, 0 for one in which they are 0; (d,).
+        n: keys.
+        noise_sd: σ.
+        scale: standard deviation of the queries' coordinates.
+    """
+
+    labels: tuple[str, ...]
+    frames: Array
+    covariance: Array
+    kernel: Kernel
+    bandwidth: Array
+    target: TrigonometricSeries
+    lengthscale: float | None
+    seen: np.ndarray
+    n: int
+    noise_sd: Array
+    scale: float
+
+
+def regimes(experiment: Experiment) -> dict[str, Regime]:
+    """Every regime of the settings, by its name."""
+    base, settings = experiment.spec.problem or {}, experiment.settings
+    return {
+        name: regime(name, {**base, **own.get("problem", {})}, own, settings["configurations"])
+        for name, own in settings["regimes"].items()
+    }
+
+
+def regime(
+    name: str, base: Mapping[str, Any], own: Mapping[str, Any], heads: Sequence[Mapping[str, Any]]
+) -> Regime:
+    """A problem with one configuration after another: its own ``designs``, or frames of heads."""
+    labels, frames, covariances = [], [], []
+    for each in own.get("designs", heads):
+        label, part = each["label"], {k: v for k, v in each.items() if k != "label"}
+        one = {"design": part} if "designs" in own else {"heads": {**base["heads"], "frames": part}}
+        task, first, n, _ = parse(ProblemSpec, {**base, **one}, f"{name}, {label}").build()
+        assert isinstance(task.design, GaussianDesign)  # for the type checker
+        labels.append(label)
+        frames.append(first.frames)
+        covariances.append(task.design.covariance)
+    return Regime(
+        tuple(labels), jnp.stack(frames), jnp.stack(covariances), first.kernel, first.bandwidth,
+        task.target, base["target"]["lengthscale"] if own.get("drawn") else None,
+        (np.arange(task.dimension) < base["dimension"]).astype(float),
+        n, task.noise_sd, base["queries"]["scale"],
+    )  # fmt: skip

@@ -1,0 +1,135 @@
+"""Errors of all configurations of heads at once, with targets, queries and keys drawn anew."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from sims.montecarlo import Replicates
+from sims.problem import Kernel, TrigonometricSeries
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit, grid_units
+
+from .regimes import Regime, regimes
+
+OUTPUTS = ("error_matrix", "bias_matrix", "noise_matrix")
+DESIGNS = 2
+"""Sets of keys for one draw of target and queries: a product of two errors, one from each,
+estimates the product of biases without bias."""
+
+
+class Shared(NamedTuple):
+    """What all replicates of a regime share; traced.
+
+    Attributes:
+        frames: (C, H, d, d_k).
+        root: of the keys' covariance, (C, d, d), symmetric.
+        bandwidth: (H,).
+        seen: standard deviation of each coordinate of the queries, (d,); 0 where they are 0.
+        target: m where it is fixed.
+        lengthscale: of the squared-exponential law where m is drawn.
+        noise_sd: σ.
+    """
+
+    frames: Array
+    root: Array
+    bandwidth: Array
+    seen: Array
+    target: TrigonometricSeries
+    lengthscale: float
+    noise_sd: Array
+
+
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """The grid's points (the counterexamples), and a unit for every regime.
+
+    Regimes share their draws, as the configurations of one do.
+    """
+    settings = experiment.settings
+    own = {
+        name: SampledUnit(
+            Replicates(
+                partial(
+                    replicate, kernel=regime.kernel, n=regime.n, queries=settings["queries"],
+                    features=settings["features"] if regime.lengthscale else 0,
+                ),
+                constants=shared(regime),
+                dims=dict.fromkeys(OUTPUTS, ("configuration", "head", "head2")),
+            ),
+            {"regime": name, "configurations": "; ".join(regime.labels)},
+            settings["replicates"],
+        )
+        for name, regime in regimes(experiment).items()
+    }  # fmt: skip
+    return grid_units(experiment) | own
+
+
+def shared(regime: Regime) -> Shared:
+    """A regime's arrays, in the form that a replicate takes."""
+    values, vectors = jnp.linalg.eigh(regime.covariance)
+    root = (vectors * jnp.sqrt(jnp.maximum(values, 0.0))[:, None, :]) @ vectors.mT
+    return Shared(
+        jnp.asarray(regime.frames), root, regime.bandwidth, jnp.asarray(regime.scale * regime.seen),
+        regime.target, regime.lengthscale or 1.0, regime.noise_sd,
+    )  # fmt: skip
+
+
+def replicate(
+    key: Array, shared: Shared, batch: None, *, kernel: Kernel, n: int, queries: int, features: int
+) -> dict[str, Float[Array, "C H H"]]:
+    """Products of the heads' errors for one draw of target, queries and two sets of keys.
+
+    With the label noise integrated out given the keys, ``e_h = Σ_i w_hi m(X_i) − m(x)`` and
+    ``N_hg = σ² Σ_i w_hi w_gi``, averaged over queries::
+
+        error_matrix  ½ (e e' of the first keys + e e' of the second) + noise
+        bias_matrix   ½ (e of the first times e of the second, both ways)
+        noise_matrix  mean of N over both
+
+    All configurations share the draws, and the coordinates of the keys that the target depends on
+    are the same in all of them. Weights and waves are in float32, products of errors in float64.
+
+    Args:
+        key: of all draws.
+        shared: the problem.
+        batch: nothing is shared by the replicates of a batch alone.
+        kernel: of all heads.
+        n: keys of a set.
+        queries: Q.
+        features: waves of a drawn target; 0 takes the one that is shared.
+    """
+    for_target, for_queries, for_keys = jax.random.split(key, 3)
+    d = shared.root.shape[-1]
+    target = shared.target
+    if features:
+        for_waves, for_phases = jax.random.split(for_target)
+        target = TrigonometricSeries(
+            jnp.full(features, jnp.sqrt(2.0 / features)),
+            jax.random.normal(for_waves, (features, d)) / shared.lengthscale,
+            jax.random.uniform(for_phases, (features,), maxval=2 * jnp.pi),
+        )
+    x = jax.random.normal(for_queries, (queries, d)) * shared.seen
+    z = jax.random.normal(for_keys, (DESIGNS, n, d))
+    at_keys, at_queries = target((z @ shared.root[0]).astype(jnp.float32)), target(x)
+
+    def configuration(heads: tuple[Array, Array]) -> tuple[Array, Array]:
+        frames, root = heads
+        q = jnp.einsum("hdp,qd->phq", frames, x).astype(jnp.float32)[..., None]
+        b = shared.bandwidth.astype(jnp.float32)[:, None, None]
+
+        def answers(z: Array, values: Array) -> tuple[Array, Array]:
+            k = jnp.einsum("hdp,nd->phn", frames, z @ root).astype(jnp.float32)[:, :, None]
+            weights = jax.nn.softmax(kernel.log_value(q, k, b), axis=-1)
+            gram = jnp.einsum("hqn,gqn->hg", weights, weights) / queries
+            return (weights @ values).astype(jnp.float64), gram.astype(jnp.float64)
+
+        values, grams = jax.vmap(answers)(z, at_keys)
+        return values - at_queries, shared.noise_sd**2 * grams.mean(0)
+
+    errors, noise = jax.vmap(configuration)((shared.frames, shared.root))
+    own = jnp.einsum("cshq,csgq->chg", errors, errors) / (DESIGNS * queries)
+    cross = jnp.einsum("chq,cgq->chg", errors[:, 0], errors[:, 1]) / queries
+    values = (own + noise, (cross + cross.mT) / 2, noise)
+    return dict(zip(OUTPUTS, values, strict=True))

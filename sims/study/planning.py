@@ -1,0 +1,163 @@
+"""What a run would take, and what is impossible about it: said before any work is done."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from sims.errors import InputError
+from sims.problem import Heads
+from sims.runtime import host_devices, memory
+from sims.simulation.plan import Shape, Tuning, make_plan
+from sims.study.experiment import Experiment
+from sims.study.schema import SimulationSpec, TheorySpec
+from sims.study.specification import Problem, ProblemSpec, gibibytes
+from sims.theory import predict
+
+RATE = 1e9
+"""Operations a second and core in float32, half as many in float64, on docs/performance.md's
+machine: five problems of different shapes came to 0.24e9 to 2.4e9. A kernel evaluation is one
+operation, drawing a coordinate of a key five, a summand of the target at a key one."""
+MOST_OPERATIONS = 1e17
+"""Operations of a point, at most: three years of a core."""
+COPIES = 12
+"""Arrays (head, head) of a batch's results, with those that are made on the way."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one problem takes.
+
+    Attributes:
+        shape: what its compiled program depends on; problems of one shape share the program.
+        work: operations of the batches that are drawn in any case; see :data:`RATE`.
+        working: bytes while it is built and simulated.
+        results: bytes of those batches.
+    """
+
+    shape: tuple[object, ...]
+    work: float
+    working: int
+    results: int
+
+
+def check_covered(problem: Problem, theory: TheorySpec) -> None:
+    """Raise InputError where first-order theory, if asked for, has no closed forms for a problem.
+
+    It says so of one head at one query, at no cost; exact theory covers all that a file can hold.
+    """
+    task, heads, n, queries = problem
+    if theory.order != "exact":
+        frame, bandwidth, query = (
+            np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries)
+        )
+        predict(task, Heads(frame, heads.rule, bandwidth), n, query)
+
+
+def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cost:
+    """The cost of simulating a problem, from its sizes; nothing is compiled or drawn.
+
+    Args:
+        spec: the problem.
+        problem: its arrays.
+        simulation: how much is sampled, at what precision.
+
+    Raises:
+        InputError: it does not fit into memory, takes more than :data:`MOST_OPERATIONS`, or cannot
+            be simulated so.
+    """
+    task, heads, n, points = problem
+    if simulation.control_variate and n < 2:
+        raise InputError("simulation.control_variate", True, "false for a single key (n >= 2)")
+    queries, cores = len(points), host_devices()
+    terms, size = len(task.target.amplitude), np.dtype(simulation.precision).itemsize
+    shape = Shape(queries, heads.count, heads.dimension, heads.width, terms, n, size)
+    plan = make_plan(shape, simulation.replicates_per_batch, Tuning(), cores)
+    replicates = simulation.replicates_per_batch * simulation.batches
+    work = n * (queries * heads.count + 5 * heads.dimension + terms) * replicates * size / 4
+    if work > MOST_OPERATIONS:
+        got = f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
+        allowed = f"at most {MOST_OPERATIONS:g} operations; this takes {work:.2g}, {_time(work)}"
+        raise InputError("n", got, f"{allowed} on {cores} cores")
+    kept = queries if simulation.keep_queries else 1
+    results = 8 * COPIES * kept * heads.count**2 * simulation.batches
+    working = sum(spec.footprint().values()) + plan.bytes_per_device * cores
+    _check_fits(working + results)
+    return Cost((shape, spec.heads.kernel, spec.design.kind), work, working, results)
+
+
+def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theory")) -> list[Cost]:
+    """The cost of simulating every point of an experiment's grid; empty if it has a simulate.py.
+
+    Args:
+        experiment: at its fidelity.
+        roads: which of the two are looked at, apart from the problem itself.
+
+    Raises:
+        InputError: a point is impossible, which the line names, or the results of all together do
+            not fit into memory.
+    """
+    asked = {"simulation": "simulate.py", "theory": "predict.py"}
+    common = {r for r in roads if not (experiment.folder / asked[r]).is_file()}
+    found = []
+    for point in experiment.points:
+        with named(point.name, point.coordinates):
+            problem = point.spec.build()
+            if "theory" in common:
+                check_covered(problem, experiment.theory)
+            if "simulation" in common:
+                found.append(cost(point.spec, problem, experiment.simulation))
+    _check_fits(sum(each.results for each in found))
+    return found
+
+
+def described(found: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
+    """Lines for people: how many points and replicates, and about how much time and memory."""
+    batches, each = simulation.batches, simulation.replicates_per_batch
+    most = simulation.max_batches or batches
+    if simulation.rel_mcse is None and simulation.decide == "no":
+        most = batches
+    work, cores = sum(c.work for c in found), host_devices()
+    replicates, seconds = (
+        f"{batches * each:,} a point ({batches} batches of {each})",
+        _time(work),
+    )
+    if most > batches:
+        replicates += f", up to {most * each:,} until precise or decided"
+        seconds += f", up to {_time(work * most / batches)}"
+    worst = max((c.working for c in found), default=0) + sum(c.results for c in found)
+    return [
+        f"points       {len(found)}, at most {len({c.shape for c in found})} compile shapes",
+        f"replicates   {replicates}",
+        f"simulation   about {seconds} on {cores} cores, and some seconds a shape to compile",
+        f"             ({work:.2g} operations at {RATE:g} a second and core, which five "
+        "problems met within a factor of about four; another machine may not)",
+        f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
+    ]
+
+
+@contextmanager
+def named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
+    """Errors say at which point they happened."""
+    try:
+        yield
+    except InputError as error:
+        where = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
+        where = where if len(where) <= 120 else where[:117] + "..."
+        field = f"grid point {name} ({where or 'the base problem'}): {error.field}"
+        raise InputError(field, error.value, error.allowed) from error
+
+
+def _check_fits(size: int) -> None:
+    if size > memory():
+        got = f"about {gibibytes(size)} of results and working memory"
+        raise InputError("problem", got, f"{gibibytes(memory())}, the memory of this machine")
+
+
+def _time(work: float) -> str:
+    seconds = work / RATE / host_devices()
+    for size, unit in ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:,.3g} {unit}"
+    return f"{seconds:.2g} s"

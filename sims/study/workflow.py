@@ -1,0 +1,61 @@
+"""What a run of Snakemake needs before it begins: this folder for itself, and no damaged result.
+
+The Snakefile imports this module, so it needs nothing but the standard library.
+"""
+
+import fcntl
+import os
+import sys
+from pathlib import Path
+
+from sims import files
+from sims.errors import InputError
+
+LOCKS = Path(".snakemake")
+
+
+def begin(fidelity: str) -> None:
+    """Hold a fidelity's results for this process, and clear what cannot be gone on with.
+
+    The system gives the hold back when the process ends, however it ends; so Snakemake's locks on
+    these results that are there once it is held are of a run that was killed. Damaged results are
+    removed, each with a line on stderr, and so made again.
+
+    Args:
+        fidelity: of the run.
+
+    Raises:
+        InputError: another run holds them, or a damaged one cannot be removed.
+    """
+    LOCKS.mkdir(exist_ok=True)
+    handle = os.open(LOCKS / f"{fidelity}.hold", os.O_CREAT | os.O_RDWR)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        allowed = "one run of a fidelity at a time in a folder"
+        raise InputError(f"results/{fidelity}", "held by another run", allowed) from None
+    for lock in LOCKS.glob("locks/*.lock"):
+        if f"results/{fidelity}/" in lock.read_text():
+            lock.unlink()
+    for path, of in results(Path("results", fidelity)):
+        try:
+            (files.read_json if path.suffix == ".json" else files.read)(path, of)
+        except InputError as damage:
+            try:
+                path.unlink()
+            except OSError as error:
+                raise InputError(str(path), error.strerror, "a file that can be removed") from None
+            print(f"{path}: got {damage.value!r}; it is made again", file=sys.stderr)
+
+
+def results(folder: Path) -> list[tuple[Path, str]]:
+    """The results that lie in the folder of a fidelity, and what each is of."""
+    own = [folder / name for name in ("ledger.json", "audit.json", "report.html")]
+    names = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.*")
+    of = {path: f"{path.name} of {folder.name}" for path in own if path.exists()}
+    of |= {
+        path: f"{path.name} of {path.parent.name} at {folder.name}"
+        for name in names
+        for path in sorted(folder.glob(f"*/{name}"))
+    }
+    return list(of.items())

@@ -1,0 +1,177 @@
+"""Plausible mistakes, one at a time: does the test that should catch each of them fail?
+
+The mistakes (mutants) stand in the ``*.yaml`` files beside, one file a room: in ``file`` the text
+``old``, which occurs there once, becomes ``new``; ``tests`` should fail then; ``does`` says what is
+wrong, and ``kind`` whether somebody thought of it (``hand``) or ``draw.py`` drew it
+(``mechanical``). Slow tests run only where a mutant names nothing but single cases, ``test[case]``.
+Nothing is changed but copies of the tree.
+"""
+
+import argparse
+import itertools
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Queue
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+SECONDS = 600
+"""After so long a run is stopped. A mistake that makes a program hang is caught."""
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m")
+PASSED, NO_TESTS = 0, 5
+"""pytest's exit codes. Any other is that of a mistake which was caught, be it at an import."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake; the fields are those of the lists, and the list's name is the room."""
+
+    id: str
+    room: str
+    file: str
+    old: str
+    new: str
+    does: str
+    tests: tuple[str, ...]
+    kind: str
+
+    def text(self, root: Path) -> str | None:
+        """The file with the mistake, None if the old text does not occur exactly once."""
+        path = root / self.file
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        return text.replace(self.old, self.new) if text.count(self.old) == 1 else None
+
+
+def mutants() -> list[Mutant]:
+    """All mistakes, room by room."""
+    return [
+        Mutant(room=path.stem, **entry | {"tests": tuple(entry["tests"])})
+        for path in sorted(Path(__file__).parent.glob("*.yaml"))
+        for entry in yaml.safe_load(path.read_text(encoding="utf-8"))
+    ]
+
+
+def known_to_be_caught() -> set[str]:
+    """Those that the record of the first runs, ``first_result.csv``, has as caught."""
+    rows = (Path(__file__).parent / "first_result.csv").read_text(encoding="utf-8").splitlines()[1:]
+    return {name for name, outcome in (row.split(",") for row in rows) if outcome == "caught"}
+
+
+def outcome_of(mutant: Mutant, root: Path) -> str:
+    """What became of a mistake made in the copy of the tree at ``root``: one of three words."""
+    path, text = root / mutant.file, mutant.text(root)
+    if text is None:
+        return "does not apply"
+    kept = root / "kept"
+    shutil.copy2(path, kept)
+    try:
+        path.write_text(text, encoding="utf-8")
+        # A library made of wrong sources is no cache for others.
+        home = {"XDG_CACHE_HOME": str(root / "cache")} if path.suffix == ".cc" else {}
+        code = pytest_in(root, mutant.tests, home | {"PYTHONDONTWRITEBYTECODE": "1"})
+    finally:
+        kept.replace(path)  # with its old time, so that Python's own cache stays right
+    return {PASSED: "survived", NO_TESTS: "no tests"}.get(code, "caught")
+
+
+def pytest_in(
+    root: Path, tests: Sequence[str], more: dict[str, str], seconds: float | None = SECONDS
+) -> int:
+    """pytest's exit code in a copy of the tree, -1 if it had to be stopped."""
+    marks = "" if all(map(single_case, tests)) else "not slow and "
+    own = {"PYTHONPATH": str(root), "JAX_COMPILATION_CACHE_DIR": str(root.parent / "jax")}
+    own |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1", **more}
+    try:
+        done = subprocess.run(
+            [*PYTEST, f"{marks}not slurm and not gpu", *tests], cwd=root, env=os.environ | own,
+            timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return -1
+    (root / "output").write_text(done.stdout, encoding="utf-8")
+    return done.returncode
+
+
+def single_case(test: str) -> bool:
+    """Whether a test id names one case of a test."""
+    return test.endswith("]")
+
+
+def copied(root: Path) -> None:
+    """A copy of the tree as it is, of what git knows and would know."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, root / name)
+
+
+def main() -> int:
+    """Run the mistakes that are asked for; 1 if one of them was not caught."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--room", help="those of one room")
+    parser.add_argument("--only", help="the one of that id")
+    parser.add_argument(
+        "--count", type=int, help="so many, drawn by the seed of those known to be caught"
+    )
+    parser.add_argument("--seed", default="0", help="draws them: any text, such as a commit's hash")
+    parser.add_argument("--workers", type=int, default=2, help="copies that work side by side")
+    asked = parser.parse_args()
+    chosen = [m for m in mutants() if asked.room in (None, m.room) and asked.only in (None, m.id)]
+    if asked.count is not None:
+        known = known_to_be_caught()
+        chosen = [mutant for mutant in chosen if mutant.id in known]
+        chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))
+    if not chosen:
+        sys.exit(f"no mutants: got room {asked.room}, id {asked.only}; see tests/mutants/*.yaml")
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        first, roots = Path(folder, "0"), Queue[Path]()
+        copied(first)
+        # All of these have to pass as they are; and what they import and compile is then at hand.
+        tests = list(dict.fromkeys(test for m in chosen for test in m.tests))
+        print(f"{len(chosen)} mutants; first their tests without any", flush=True)
+        begun = time.monotonic()
+        for _, part in itertools.groupby(sorted(tests, key=single_case), single_case):
+            if code := pytest_in(first, list(part), {}, None):
+                print((first / "output").read_text(encoding="utf-8")[-3000:], file=sys.stderr)
+                sys.exit(f"pytest: exit code {code}; the tests have to pass without a mutant")
+        print(f"passed in {time.monotonic() - begun:.0f} s", flush=True)
+        for number in range(asked.workers):
+            root = Path(folder, str(number))
+            if number:
+                shutil.copytree(first, root)
+            roots.put(root)
+
+        def one(mutant: Mutant) -> str:
+            root, begun = roots.get(), time.monotonic()
+            try:
+                word = outcome_of(mutant, root)
+            finally:
+                roots.put(root)
+            print(f"{mutant.id:28} {word:14} {time.monotonic() - begun:4.0f} s", flush=True)
+            return word
+
+        with ThreadPoolExecutor(asked.workers) as pool:
+            words = list(pool.map(one, chosen))
+    left = [(m, w) for m, w in zip(chosen, words, strict=True) if w != "caught"]
+    print(f"{len(chosen) - len(left)} of {len(chosen)} caught")
+    for mutant, word in left:
+        print(f"{mutant.id}: {word}. {mutant.file}: {mutant.does}")
+    return bool(left)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
