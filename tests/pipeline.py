@@ -24,6 +24,8 @@ for path in (output, *(more if step == "plot" else ())):
     of = f"{{path.name}} of {{whose}}"
     write = files.write_json if path.suffix == ".json" else files.write
     write({{"made": step}} if path.suffix == ".json" else step, path, of)
+if os.environ.get("WAIT") == step:
+    Path("ended").touch()
 """
 
 

@@ -29,6 +29,15 @@ def _begin(folder, wait):
     return running
 
 
+def _end(folder):
+    """Let the step of :func:`_begin`, whose Snakemake was killed, go on to its end."""
+    (folder / "go").touch()
+    deadline = time.monotonic() + 60
+    while not (folder / "ended").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def _whole(folder):
     """The results that are there, by name; all have to be whole."""
     from sims import files
@@ -100,7 +109,7 @@ def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
         running.wait()
     assert list((copy / ".snakemake/locks").glob("*.lock"))  # Snakemake's own, left behind
     done = run(copy, *RUN)
-    (copy / "go").touch()  # the killed run's step may end
+    _end(copy)
     assert done.returncode == 0, done.stderr
     assert _whole(copy) == ALL
     assert not [p for p in (copy / "results").rglob(".*") if p.is_file()]  # nothing temporary
@@ -113,7 +122,7 @@ def test_killed_at_any_step(copy, step):
     running.send_signal(signal.SIGKILL)
     running.wait()
     done = run(copy, *RUN)
-    (copy / "go").touch()
+    _end(copy)
     assert done.returncode == 0, done.stderr
     assert _whole(copy) == ALL
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 from sims.judgement import Verdict, adjust, holm, read_ledger
+from sims.kinds import is_tested
 from sims.papers import MAIN
 
 ROW = Verdict("c", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.95, 8, "why", 0.01)
@@ -76,14 +77,14 @@ def test_claims_that_were_not_judged_count():
 
 
 def test_another_paper_changes_no_adjusted_p_value():
-    """The family is one paper's rows: of the published ledger, all there are."""
+    """The family is one paper's tested rows: of the published ledger, all there are."""
     published = read_ledger("results/published/ledger.json")
     assert {row.paper for row in published} == {MAIN}
     new = [
         replace(ROW, paper="2601.22766", p_value=p, verdict=kind)
         for p, kind in ((1e-9, "supported"), (0.01, "refuted"), (0.03, "supported"))
     ]
-    counts = {MAIN: len(published)}
+    counts = {MAIN: sum(is_tested(row.kind) for row in published)}
     alone = adjust(published, counts)
     assert [row.adjusted for row in alone] == pytest.approx([row.adjusted for row in published])
     mixed = adjust([*new[:1], *published, *new[1:]], counts | {"2601.22766": 4})
