@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import arviz as az
 import numpy as np
+from arviz_stats.base import array_stats
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr, ndtri
 
@@ -80,7 +80,7 @@ def compare(
     elpd, pareto = {}, {}
     for law, fitted in fits.items():
         density = fitted.density.reshape(len(points.y), -1)
-        weights, k = az.psislw(-density)
+        weights, k = array_stats.psislw(density)
         elpd[law], pareto[law] = logsumexp(weights + density, axis=-1), np.asarray(k)
     again = {law: ~(k <= MAX_PARETO_K) for law, k in pareto.items()}
     flagged = [(law, i) for law in laws for i in np.flatnonzero(again[law]).tolist()]

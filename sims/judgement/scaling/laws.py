@@ -18,8 +18,8 @@ or logging such points biases the exponent.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import arviz as az
 import numpy as np
+from arviz_stats.base import array_stats
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
@@ -280,8 +280,12 @@ def _fit(points: Points, model: Model, draws: Draws) -> Fit:
     return Fit(
         law=model.law,
         points=points,
-        rhat=max(float(az.rhat(value)) for value in used.values()),
-        ess=min(float(az.ess(v, method=m)) for v in used.values() for m in ("bulk", "tail")),
+        rhat=max(float(array_stats.rhat(value)) for value in used.values()),
+        ess=min(
+            float(array_stats.ess(value, method=method, prob=prob))
+            for value in used.values()
+            for method, prob in (("bulk", None), ("tail", (0.05, 0.95)))
+        ),
         divergences=int(draws.diverging.sum()),
         misfit=float(chi2.sf(chi, len(points.y)).mean()),
         density=density.reshape(-1, *draws.slope.shape) - np.log(scale),
