@@ -65,6 +65,7 @@ def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
     }  # fmt: skip
     found = {
         "ledger": hashlib.sha256(b"[1]").hexdigest(), "judged": 40, "turned": 0, "inconclusive": 3,
+        "redrawn": False,
         "rows": [row | {"verdicts": {"supported": 20}},
                  row | {"verdicts": {"supported": 17, "inconclusive": 3}}],
     }  # fmt: skip
@@ -72,8 +73,9 @@ def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
     write_json(found, tmp_path / "seeds.json", "seeds.json of smoke")
     sentence, rows = other_seeds(tmp_path, "smoke", 5)
     assert sentence == (
-        "Judged again with 20 other seeds each: 2 of 5 tested verdicts, 40 times in all; 0 turned "
-        "between supported and refuted, 3 times one was inconclusive"
+        "Judged again with 20 other draws of the same problems each: 2 of 5 verdicts that draws "
+        "could have turned, 40 times in all; 0 turned between supported and refuted, 3 times one "
+        "was inconclusive"
     )
     assert rows == found["rows"][1:]
     (tmp_path / "ledger.json").write_text("[2]")

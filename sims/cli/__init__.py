@@ -192,8 +192,9 @@ def _parser() -> Parser:
         "seeds",
         "seeds:seeds",
         "judge the ledger again with other seeds",
-        "Simulates experiments with seeds 1, 2, … added to their own, judges them, and says which "
-        "verdicts turned. Needs a finished run; what is done is kept if interrupted.",
+        "Runs both roads of experiments with every seed moved, those of targets, frames, queries "
+        "and learning too, judges them, and says which verdicts turned. Needs a finished run; what "
+        "is done is kept if interrupted.",
     )
     _fidelity(seeds)
     seeds.add_argument(
@@ -210,6 +211,11 @@ def _parser() -> Parser:
         type=filled,
         help="only this one (may be given several times); the others' verdicts stay those of the "
         "run in Holm's adjustment",
+    )
+    seeds.add_argument(
+        "--same-problems",
+        action="store_true",
+        help="move the simulation's seeds alone, and keep targets, frames, queries and predictions",
     )
 
     audit = _command(

@@ -9,7 +9,13 @@ from sims.study.reseeding import reseed
 def seeds(options: Namespace) -> None:
     """Judge the ledger again with other seeds, and print the rows that came out otherwise."""
     folder = Path("results", options.fidelity)
-    comparison = reseed(folder, options.fidelity, options.experiment or [], options.count)
+    comparison = reseed(
+        folder,
+        options.fidelity,
+        options.experiment or [],
+        options.count,
+        redrawn=not options.same_problems,
+    )
     for row in comparison["rows"]:
         if row["turned"] or set(row["verdicts"]) != {row["first"]}:
             counts = ", ".join(f"{n} {kind}" for kind, n in row["verdicts"].items())

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 EXPERIMENTS = Path("experiments")
 SEED_STRIDE = 1000
-"""What one step of a seed offset adds to the seed where heads learn: more than any experiment has
-batches, since starts are drawn from the seed plus the batch and are not to be shared."""
+"""What one step of a seed offset adds to the seed where heads learn, and to those of problems that
+are drawn anew: more than any experiment has batches or seeds side by side, since starts are drawn
+from the seed plus the batch and are not to be shared."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Experiment:
         fidelity: smoke, standard or paper.
         seed_offset: k ≥ 0; the same experiment with other draws.
         decide: another rule of allocation than the file's, or None.
+        redrawn: whether the offset moves every seed of the problems and settings too, so that
+            targets, frames, queries and rotations are other draws as well.
     """
 
     folder: Path
@@ -74,6 +77,7 @@ class Experiment:
     fidelity: str = "standard"
     seed_offset: int = 0
     decide: str | None = None
+    redrawn: bool = False
 
     @property
     def name(self) -> str:
@@ -93,7 +97,7 @@ class Experiment:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Its own settings at the fidelity."""
-        return self.spec.settings_at(self.fidelity)
+        return self._reseeded(self.spec.settings_at(self.fidelity))
 
     @cached_property
     def simulation(self) -> SimulationSpec:
@@ -126,7 +130,7 @@ class Experiment:
         base = _with(self.spec.problem, at.problem)
         blocks = self.spec.grid if at.grid is None else at.grid
         paths = list(dict.fromkeys(path for block in blocks for path in block))
-        labelled = [_with(base, values) for values in _product(blocks)]
+        labelled = [self._reseeded(_with(base, values)) for values in _product(blocks)]
         if not labelled:
             raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
         return [
@@ -143,6 +147,10 @@ class Experiment:
             Point(f"{i:04d}", coordinates, parse(ProblemSpec, problem, f"grid point {i}"))
             for i, (coordinates, problem) in enumerate(self.problems)
         ]
+
+    def _reseeded(self, mapping: dict[str, Any]) -> dict[str, Any]:
+        """A problem, or the settings, with the offset in their seeds if they are redrawn."""
+        return _moved(mapping, self.seed_offset * SEED_STRIDE) if self.redrawn else mapping
 
     def module(self, name: str) -> ModuleType | None:
         """A module of its folder (simulate, predict, effects, figure), if there is one."""
@@ -173,8 +181,9 @@ def load_experiment(
     fidelity: str = "standard",
     seed_offset: int = 0,
     decide: str | None = None,
+    redrawn: bool = False,
 ) -> Experiment:
-    """The experiment of that name or in that folder.
+    """The experiment of that name or in that folder; the rest is as in :class:`Experiment`.
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, makes one
@@ -213,7 +222,7 @@ def load_experiment(
         check(spec)
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
-    return Experiment(folder, spec, fidelity, seed_offset, decide)
+    return Experiment(folder, spec, fidelity, seed_offset, decide, redrawn)
 
 
 def load_module(folder: Path, name: str) -> ModuleType | None:
@@ -288,6 +297,20 @@ def _coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
     if isinstance(value, Mapping):
         return str(value.get("label", value.get("kind")))
     return None if isinstance(value, list) else value
+
+
+def _moved(value: Any, step: int) -> Any:
+    """The value with ``step`` added to every seed in it: whole numbers named seed or …_seed."""
+    if isinstance(value, list):
+        return [_moved(item, step) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: item + step
+        if re.fullmatch(r"(.*_)?seed", str(key)) and type(item) is int
+        else _moved(item, step)
+        for key, item in value.items()
+    }
 
 
 def _without_labels(value: Any) -> Any:

@@ -14,7 +14,7 @@ from sims.files import write_json
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
 from sims.kinds import is_tested
 from sims.study import code, runner
-from sims.study.experiment import experiments, load_experiment
+from sims.study.experiment import Experiment, experiments, load_experiment
 from sims.study.ledger import claims_by_paper, judged
 
 
@@ -36,22 +36,27 @@ class Comparison(TypedDict, total=False):
     turned: int
     judged: int
     inconclusive: int
+    redrawn: bool
     ledger: str
 
 
-def reseed(folder: Path, fidelity: str, names: Sequence[str], count: int) -> Comparison:
-    """Simulate and judge experiments with other seeds, and compare with the ledger.
+def reseed(
+    folder: Path, fidelity: str, names: Sequence[str], count: int, *, redrawn: bool = True
+) -> Comparison:
+    """Run experiments with other seeds on both roads, judge them, and compare with the ledger.
 
     One process, an experiment after the other, so that all seeds of one share what was compiled.
-    Predictions are those of the run (but where heads are learned, whose seeds are other ones), and
-    laws fitted to them are fitted once. What is finished is kept: an interrupted command goes on,
-    a larger count adds seeds, and experiments can be run one by one.
+    What is finished is kept: an interrupted command goes on, a larger count adds seeds, and
+    experiments can be run one by one.
 
     Args:
         folder: results of a finished run, with ledger.json; seeds.json is written beside it.
         fidelity: of the run.
         names: of the experiments; none are all.
         count: how many other seeds, ≥ 1.
+        redrawn: whether targets, frames, queries and rotations are drawn anew, and predicted anew.
+            Otherwise only the simulation's draws are other ones, and predictions are those of the
+            run (but where heads are learned, whose starts and streams are drawn anew in any case).
 
     Raises:
         InputError: an experiment is not in the ledger, or the count is not positive.
@@ -64,9 +69,10 @@ def reseed(folder: Path, fidelity: str, names: Sequence[str], count: int) -> Com
         raise InputError("--count", count, "at least 1")
     for name in names or experiments():
         for offset in range(1, count + 1):
-            _one(folder, name, offset, fidelity)
+            _one(folder, load_experiment(name, fidelity, offset, redrawn=redrawn))
             print(f"{name}: seed {offset} of {count}", file=sys.stderr, flush=True)
-    comparison = compare(ledger, _ledgers(folder, fidelity))
+    comparison = compare(ledger, _ledgers(folder, fidelity, redrawn))
+    comparison["redrawn"] = redrawn
     # The report shows the outcome beside this ledger and no other.
     comparison["ledger"] = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
     write_json(comparison, folder / "seeds.json", f"seeds.json of {fidelity}")
@@ -119,11 +125,16 @@ def _key(verdict: Verdict) -> tuple[str, str, str]:
     return verdict.experiment, verdict.claim, verdict.regime
 
 
-def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
+def _kept(folder: Path, redrawn: bool) -> Path:
+    """Where verdicts with other seeds are kept, a folder a seed."""
+    return folder / ("redrawn" if redrawn else "seeds")
+
+
+def _one(folder: Path, experiment: Experiment) -> None:
     """One experiment with one other seed: its verdicts, and no data, are kept."""
-    home = folder / "seeds" / str(offset) / name
+    name, fidelity = experiment.name, experiment.fidelity
+    home = _kept(folder, experiment.redrawn) / str(experiment.seed_offset) / name
     done, mark = home / "verdicts.json", home / "code"
-    experiment = load_experiment(name, fidelity, offset)
     steps = ("simulate", "predict", "judge")
     now = " ".join(code.digest(step, experiment.folder, fidelity) for step in steps)
     if done.is_file() and mark.is_file() and mark.read_bytes() == now.encode():
@@ -135,7 +146,7 @@ def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
-    if experiment.learns:
+    if experiment.learns or experiment.redrawn:
         runner.predict(experiment, theory)
     else:
         os.symlink((folder / name / "theory.nc").resolve(strict=True), theory)
@@ -148,10 +159,10 @@ def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
     (home / "judged.json").replace(done)
 
 
-def _ledgers(folder: Path, fidelity: str) -> list[list[Verdict]]:
+def _ledgers(folder: Path, fidelity: str, redrawn: bool) -> list[list[Verdict]]:
     """A ledger a seed, adjusted; experiments that were not run with it are as in the run itself."""
     ledgers = []
-    for home in sorted((folder / "seeds").glob("[1-9]*"), key=lambda p: int(p.name)):
+    for home in sorted(_kept(folder, redrawn).glob("[1-9]*"), key=lambda p: int(p.name)):
         run = [name for name in experiments() if (home / name / "verdicts.json").is_file()]
         homes = {name: home if name in run else folder for name in experiments()}
         rows = [v for name, place in homes.items() for v in judged(place, name, fidelity)]

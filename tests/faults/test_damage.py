@@ -106,7 +106,8 @@ def _more(fidelity):
     """What takes long to make: an audit, and other seeds judged beside this ledger."""
     folder = Path("results", fidelity)
     ledger = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
-    seeds = {"rows": [ROW], "judged": 20, "turned": 0, "inconclusive": 0, "ledger": ledger}
+    counts = {"judged": 20, "turned": 0, "inconclusive": 0}
+    seeds = {"rows": [ROW], **counts, "redrawn": True, "ledger": ledger}
     audit = {"sizes": {}, "planted": [], "alarms": [], "coverage": [], "tails": []}
     for name, content in (("audit.json", audit), ("seeds.json", seeds)):
         write_json(content, folder / name, f"{name} of {fidelity}")

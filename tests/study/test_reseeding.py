@@ -77,12 +77,15 @@ def run(tmp_path, monkeypatch):
     write_verdicts(rows.values(), "results/smoke/ledger.json", "ledger.json of smoke")
     calls = []
 
-    def load(name, fidelity, offset):
-        return SimpleNamespace(name=name, folder=Path(name), seed_offset=offset, learns=False)
+    def load(name, fidelity, offset, *, redrawn):
+        return SimpleNamespace(
+            name=name, folder=Path(name), fidelity=fidelity, seed_offset=offset, learns=False,
+            redrawn=redrawn,
+        )  # fmt: skip
 
     def simulate(experiment, output, theory):
         calls.append((experiment.name, experiment.seed_offset))
-        assert theory.read_text() == "predictions"
+        assert theory.read_text() == ("its own" if experiment.redrawn else "predictions")
         output.write_text("batches")
 
     def judge(experiment, simulation, theory, output):
@@ -90,14 +93,20 @@ def run(tmp_path, monkeypatch):
         row = replace(rows[experiment.name], verdict=kind)
         write_verdicts([row], output, f"verdicts.json of {experiment.name} at smoke")
 
+    def predict(experiment, output):
+        assert experiment.redrawn
+        assert not output.is_symlink()  # or the run's own predictions would be lost
+        output.write_text("its own")
+
     monkeypatch.setattr(reseeding.runner, "simulate", simulate)
+    monkeypatch.setattr(reseeding.runner, "predict", predict)
     monkeypatch.setattr(reseeding.runner, "judge", judge)
     monkeypatch.setattr(reseeding, "load_experiment", load)
     monkeypatch.setattr(reseeding, "claims_by_paper", lambda: {"2605.20271": 2})
     monkeypatch.setattr(reseeding.code, "digest", lambda *_: "code")
 
-    def go(count, *names):
-        reseed(Path("results/smoke"), "smoke", names, count)
+    def go(count, *names, redrawn=True):
+        reseed(Path("results/smoke"), "smoke", names, count, redrawn=redrawn)
         done, calls[:] = list(calls), []
         return done, json.loads(Path("results/smoke/seeds.json").read_text())
 
@@ -116,8 +125,18 @@ def test_experiments_one_by_one_and_more_seeds(run):
     assert (comparison["judged"], comparison["turned"]) == (4, 1)
     (turned,) = (row for row in comparison["rows"] if row["turned"])
     assert (turned["experiment"], turned["verdicts"]) == ("two", {"supported": 1, "refuted": 1})
-    assert not list(Path("results/smoke/seeds").glob("**/*.nc"))
+    assert not list(Path("results/smoke/redrawn").glob("**/*.nc"))
     assert run(2)[0] == []
+    assert comparison["redrawn"]
+
+
+def test_the_same_problems_keep_their_predictions_and_are_kept_apart(run):
+    assert run(1, "one")[0] == [("one", 1)]
+    done, comparison = run(2, "one", redrawn=False)
+    assert done == [("one", 1), ("one", 2)]
+    assert (comparison["judged"], comparison["redrawn"]) == (2, False)
+    assert Path("results/smoke/one/theory.nc").read_text() == "predictions"
+    assert run(1, "one")[1]["judged"] == 1
 
 
 def test_edited_code_is_run_again(run, monkeypatch):
@@ -128,7 +147,7 @@ def test_edited_code_is_run_again(run, monkeypatch):
 
 def test_damaged_verdicts_are_judged_again(run, capsys):
     run(1, "one")
-    path = Path("results/smoke/seeds/1/one/verdicts.json")
+    path = Path("results/smoke/redrawn/1/one/verdicts.json")
     path.write_bytes(path.read_bytes()[:-3])
     assert run(1, "one")[0] == [("one", 1)]
     assert f"{path}: got 'damaged contents'; it is judged again" in capsys.readouterr().err
@@ -148,3 +167,35 @@ def test_learned_heads_start_from_other_seeds():
     angles, other = (load_experiment("experiments/angles", seed_offset=k) for k in (0, 2))
     assert not angles.learns
     assert other.simulation.seed == angles.simulation.seed + 2
+
+
+def test_every_seed_of_a_problem_is_moved():
+    """No two seeds of an experiment are the same where the file's are not, and none is left."""
+    for name in ("decomposition", "diversity"):
+        own, same, moved = (
+            load_experiment(f"experiments/{name}", "smoke", *offset, redrawn=redrawn)
+            for offset, redrawn in (((), True), ((2,), False), ((2,), True))
+        )
+        assert own.problems == same.problems
+        assert own.settings == same.settings
+        assert [c for c, _ in moved.problems] == [c for c, _ in own.problems]
+        before, after = (
+            seeds([problem for _, problem in experiment.problems] + [experiment.settings])
+            for experiment in (own, moved)
+        )
+        assert len(before) > 3
+        assert after == [seed if seed is None else seed + 2000 for seed in before]
+        assert moved.simulation.seed == own.simulation.seed + 2
+
+
+def seeds(value):
+    """Every value whose key ends in seed, at any depth."""
+    if isinstance(value, list):
+        return [seed for item in value for seed in seeds(item)]
+    if not isinstance(value, dict):
+        return []
+    return [
+        seed
+        for key, item in value.items()
+        for seed in ([item] if key.endswith("seed") else seeds(item))
+    ]
