@@ -40,8 +40,8 @@ def other_seeds(folder: Path, fidelity: str, verdicts: int) -> tuple[str, list[S
     often = f"{times[0]} to {times[-1]}" if len(times) > 1 else f"{times[0]}"
     drawn = "problems and draws" if outcome["redrawn"] else "draws of the same problems"
     sentence = (
-        f"Judged again with {often} other {drawn} each: {len(rows)} of {verdicts} verdicts that draws "
-        f"could have turned, {outcome['judged']:,} times in all; {outcome['turned']} turned between "
-        f"supported and refuted, {outcome['inconclusive']} times one was inconclusive"
+        f"Judged again with {often} other {drawn} each: {len(rows)} of {verdicts} verdicts that "
+        f"draws could have turned, {outcome['judged']:,} times in all; {outcome['turned']} turned "
+        f"between supported and refuted, {outcome['inconclusive']} times one was inconclusive"
     )
     return sentence, [row for row in rows if set(row["verdicts"]) != {row["first"]}]
