@@ -56,6 +56,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
                 "design": [(heading, getattr(spec, key)) for heading, key in TEXTS],
                 "formulas": _formulas(dict.fromkeys(c.formula for c in spec.claims)),
                 "verdicts": [v for v in ledger if v.experiment == name],
+                "rationales": {(c.id, c.regime): c.rationale for c in spec.claims},
                 **_made(folder / name, name, fidelity, linked),
             }
             for name, spec in specs.items()

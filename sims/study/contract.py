@@ -7,7 +7,7 @@ from sims.errors import InputError
 from sims.identity import digest
 from sims.study.experiment import Experiment
 
-PROSE = {"statement", "formula"}
+PROSE = {"statement", "formula", "rationale"}
 """What a claim says of itself to readers; everything else of it decides its test."""
 
 

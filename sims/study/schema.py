@@ -160,6 +160,9 @@ class ClaimSpec(Strict):
     margin: float = Field(ge=0)
     level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
     formula: str = Field(description="the section of docs/theory.md behind it")
+    rationale: str = Field(
+        default="", description="why this margin, these points and this resolution"
+    )
 
 
 class FidelitySpec(Strict):
