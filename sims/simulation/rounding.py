@@ -8,6 +8,8 @@ unit of rounding. The choice of precision that follows depends on the problem al
 the seed nor on the number of batches: a longer run begins with the batches of a shorter one.
 """
 
+import functools
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,6 +20,7 @@ from jaxtyping import Array, Float
 
 from sims.checks import on_device
 from sims.errors import InputError
+from sims.identity import digest
 from sims.problem import KERNELS, CustomDesign, Heads, Kernel, Task, TrigonometricSeries
 from sims.simulation.heads import UNIT
 from sims.weights import WeightRule
@@ -70,14 +73,41 @@ def centred(task: Task) -> Centred:
     return Centred(task, on_device(np.asarray(constant)))
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """A problem that is known by the digest of its parts."""
+
+    identity: str
+    parts: tuple[Task, Heads, int, Float[np.ndarray, "Q d"], str] = field(compare=False)
+
+
 def settled(
     task: Task, heads: Heads, n: int, queries: Float[np.ndarray, "Q d"], precision: str
 ) -> tuple[str, Shares]:
     """The precision that the problem needs, at least the one asked for, and the rounding in it.
 
+    What was found of a problem is kept: more batches of it, or other seeds, cost nothing again.
+
     Raises:
         InputError: float64 cannot hold the problem.
     """
+    parts = (task, heads, n, queries, precision)
+    try:
+        identity = digest(*parts)
+    except InputError:  # it holds functions that cannot be told from others
+        return _settled(*parts)
+    return _kept(_Problem(identity, parts))
+
+
+@functools.lru_cache(maxsize=256)
+def _kept(problem: _Problem) -> tuple[str, Shares]:
+    return _settled(*problem.parts)
+
+
+def _settled(
+    task: Task, heads: Heads, n: int, queries: Float[np.ndarray, "Q d"], precision: str
+) -> tuple[str, Shares]:
+    """As :func:`settled`, computed."""
     if precision == "float32":
         shares = rounding(task, heads, n, queries, precision)
         if shares.largest <= SMALL:

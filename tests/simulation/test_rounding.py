@@ -9,6 +9,7 @@ import pytest
 from sims.errors import InputError
 from sims.problem import TARGETS, Heads, Kernel, Task, TrigonometricSeries
 from sims.simulation import engine, estimate, replicate
+from sims.simulation import rounding as module
 from sims.simulation.draws import draw_block
 from sims.simulation.rounding import SMALL, Shares, rounding
 from sims.weights import WeightRule
@@ -136,6 +137,35 @@ def test_usual_problems_stay_in_float32(make):
     shares = rounding(task, heads, 1000, np.asarray(queries), "float32")
     assert shares.largest < SMALL / 5
     assert rounding(task, heads, 1000, np.asarray(queries), "float64").largest < 1e-12
+
+
+def test_a_problem_is_weighed_once_and_another_one_anew(make, monkeypatch):
+    """More batches or another seed weigh nothing again; a change of any part does."""
+    weighed = []
+
+    def count(*parts):
+        weighed.append(parts)
+        return Shares(0.0, 0.0, 0.0)
+
+    task, heads, queries = make()
+    monkeypatch.setattr(module, "rounding", count)
+    module._kept.cache_clear()
+    try:
+        for _ in range(2):
+            module.settled(task, heads, 64, np.asarray(queries), "float32")
+        assert len(weighed) == 1
+        moved = Heads(heads.frames, heads.kernel, 1.1 * heads.bandwidth)
+        louder = Task(task.design, task.target, task.noise_sd + 0.1)
+        for parts in (
+            (louder, heads, 64, np.asarray(queries)),
+            (task, moved, 64, np.asarray(queries)),
+            (task, heads, 65, np.asarray(queries)),
+            (task, heads, 64, np.asarray(queries) + 0.1),
+        ):
+            module.settled(*parts, "float32")
+        assert len(weighed) == 5
+    finally:
+        module._kept.cache_clear()
 
 
 def test_rounding_beside_the_mcse_is_a_fault(make, monkeypatch):
