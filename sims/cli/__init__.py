@@ -218,6 +218,8 @@ def _parser() -> Parser:
         help="move the simulation's seeds alone, and keep targets, frames, queries and predictions",
     )
 
+    _views(commands)
+
     audit = _command(
         commands,
         "audit",
@@ -256,6 +258,42 @@ def _parser() -> Parser:
     )
     _fidelity(published)
     return parser
+
+
+def _views(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """The commands that look at results and make none."""
+    table = _command(
+        commands,
+        "table",
+        "tables:table",
+        "print an experiment's results as a table",
+        "One row a point: its coordinates, and of every scalar the simulated mean, its Monte Carlo "
+        "standard error (<term>_mcse) and theory's value (<term>_theory). Needs a finished run.",
+    )
+    _experiment(table)
+    _fidelity(table)
+    table.add_argument(
+        "--format", choices=["csv", "md", "latex", "parquet"], default="csv", help="default: csv"
+    )
+    table.add_argument(
+        "--order", choices=["first", "exact"], default="first", help="of theory (default: first)"
+    )
+    table.add_argument("--output", metavar="FILE", type=filled, help="default: standard output")
+
+    diff = _command(
+        commands,
+        "diff",
+        "tables:diff",
+        "compare two runs: verdicts that turned, estimates that moved",
+        "Compares ledgers, and where both are folders of runs their estimates too, in joint Monte "
+        "Carlo standard errors.",
+    )
+    for name in ("one", "other"):
+        diff.add_argument(name, metavar="RUN", type=filled, help="a run's folder, or a ledger.json")
+
+    show = _command(commands, "open", "tables:show", "open the report, or an experiment's figure")
+    show.add_argument("experiment", nargs="?", metavar="EXPERIMENT", type=filled)
+    _fidelity(show)
 
 
 def _command(

@@ -171,26 +171,33 @@ class Results:
         return int(self.estimates[point].sizes.get(BATCH, 0))
 
     def table(self, order: str = "first") -> pd.DataFrame:
-        """One row a point: name, coordinates, and for every scalar term three columns.
+        """One row a point: name, coordinates, and three columns for every scalar, terms first.
 
         ``<term>`` and ``<term>_mcse`` are the simulation's mean over batches and its Monte Carlo
         standard error, ``<term>_theory`` the prediction; ``n_eff`` is the mean over queries and
         heads, ``batches`` and ``replicates`` what was done.
 
         Args:
-            order: of the predictions.
+            order: of the predictions; points that have none of it have no theory in the table.
+
+        Raises:
+            InputError: no point has a prediction of that order.
         """
+        orders = {known for name in self.points for known in self.orders(name)}
+        if orders and order not in orders:
+            raise InputError("order", order, ", ".join(sorted(orders)))
         rows = []
         for name in self.points:
             estimate = self.estimates[name]
-            predicted = name in self.predictions
-            prediction = self.prediction(name, order) if predicted else xr.Dataset()
+            prediction = self.prediction(name, order) if name in self.predictions else xr.Dataset()
             row: dict[str, Any] = {"name": name, **self.coordinates[name]}
-            for term in SCALARS:
-                if term in estimate:
+            sampled = [str(k) for k, v in estimate.data_vars.items() if v.dims == (BATCH,)]
+            predicted = [str(k) for k, v in prediction.data_vars.items() if not v.dims]
+            for term in dict.fromkeys([*SCALARS, *sampled, *predicted]):
+                if term in sampled:
                     row[term] = float(np.mean(estimate[term].values))
                     row[f"{term}_mcse"] = float(estimate[f"{term}_mcse"].values)
-                if term in prediction:
+                if term in predicted:
                     row[f"{term}_theory"] = float(prediction[term].values)
             if "n_eff" in prediction:
                 row["n_eff"] = float(prediction["n_eff"].values.mean())

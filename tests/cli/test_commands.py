@@ -13,7 +13,7 @@ from tests.cli.small import EFFECTS, EXPERIMENT, run
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
     "decompose", "experiments", "claims", "schema",
-    "simulate", "predict", "judge", "plot", "ledger", "report",
+    "simulate", "predict", "judge", "plot", "ledger", "report", "table", "diff", "open",
 ]  # fmt: skip
 
 
