@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sims import __version__
 from sims.cli.options import Parser, filled, positive, whole_number
+from sims.cli.stopping import GO_ON, Stopped, stoppable
 from sims.errors import InputError, one_line
 from sims.files import private
 from sims.study.code import FIDELITIES
@@ -20,7 +21,11 @@ OFFSETS = 10**12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 2, with one line on stderr, for bad input."""
+    """Run the command line; returns the exit code.
+
+    It is 2, with one line on stderr, for bad input, and 75 after a ``SIGTERM``: the same command
+    goes on from what was saved.
+    """
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:
         options.parser.unknown(unknown)
@@ -29,8 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(100_000, 20, 100)
     module, function = options.run.split(":")
     try:
-        getattr(import_module(f"sims.cli.{module}"), function)(options)
-        sys.stdout.flush()
+        with stoppable():
+            getattr(import_module(f"sims.cli.{module}"), function)(options)
+            sys.stdout.flush()
     except InputError as error:
         print(f"sims {options.command}: {error}", file=sys.stderr)
         return 2
@@ -51,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"sims {options.command}: interrupted; finished points are kept", file=sys.stderr)
         return 130
+    except Stopped:
+        print(f"sims {options.command}: stopped; the same command goes on", file=sys.stderr)
+        return GO_ON
     return 0
 
 
@@ -164,6 +173,11 @@ def _parser() -> Parser:
 
     for name, help_, default in (
         ("simulate", "pipeline: estimate every point of an experiment", "simulation.nc"),
+        (
+            "gather",
+            "pipeline: the simulation's file, of what its shards computed alone",
+            "simulation.nc",
+        ),
         ("predict", "pipeline: predict every point of an experiment", "theory.nc"),
         ("judge", "pipeline: turn both roads into verdicts", "verdicts.json"),
         ("plot", "pipeline: draw the figure (PDF and PNG) and write its caption", "figure.pdf"),
@@ -178,7 +192,7 @@ def _parser() -> Parser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
-        if name in ("simulate", "predict"):
+        if name in ("simulate", "gather", "predict"):
             step.add_argument(
                 "--seed-offset",
                 type=whole_number(OFFSETS),
@@ -186,6 +200,14 @@ def _parser() -> Parser:
                 metavar="K",
                 help="add K to the experiment's seed: the same run with other draws (of "
                 "predictions, only those of learned heads change)",
+            )
+        if name == "simulate":
+            step.add_argument(
+                "--shard",
+                metavar="i/N",
+                type=filled,
+                help="compute the i-th of N parts of about equal work and keep its batches; the "
+                "same command without it, or `sims gather`, makes the file of all",
             )
     seeds = _command(
         commands,

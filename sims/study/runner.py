@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
@@ -20,6 +21,9 @@ from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
 from sims.study.ledger import claims_by_paper
 from sims.study.results import Coordinates, Results, assembled, read, write
+
+if TYPE_CHECKING:
+    from sims.study.shards import Shard
 
 
 @dataclass(frozen=True)
@@ -81,54 +85,56 @@ def run(
 
 
 def simulate(
-    experiment: Experiment, output: Path, theory: Path | None = None, progress: bool = False
+    experiment: Experiment,
+    output: Path,
+    theory: Path | None = None,
+    progress: bool = False,
+    closed: bool = False,
 ) -> None:
     """Estimate every unit of an experiment, and write them into one file.
 
     Args:
         experiment: which one.
         output: the file; finished units are kept in ``.points`` beside it, each with
-            the contract under which it was begun.
+            the contract under which it was begun, and so are the batches of unfinished ones,
+            those of shards among them.
         theory: the predictions' file, needed where sampling goes on until claims are decided.
         progress: show progress on stderr.
+        closed: compute nothing: what is there already has to do.
 
     Raises:
-        InputError: a problem cannot be built or simulated; the line names the grid point.
+        InputError: a problem cannot be built or simulated, or batches are missing that are not to
+            be computed; the line names the grid point.
     """
     from sims.montecarlo import store
     from sims.study.planning import costs, named
+    from sims.study.shelf import Shelf
     from sims.study.stacking import unstack
     from sims.study.units import units_of
 
     settings = experiment.simulation
     costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
     units = units_of(experiment)
-    # How far sampling may go on is no part of a unit's identity: its first batches are the same.
-    adaptive = settings.decide != "no"
-    shared = settings.model_dump(exclude={"decide", "max_batches"} if adaptive else None)
-    folder = output.parent / ".points"
-    suffix = f"simulation-{digest(code.code('simulate', experiment.folder), shared)}"
-    paths = {name: folder / f"{unit.identity}-{suffix}.npz" for name, unit in units.items()}
-
+    shelf = Shelf.of(experiment, output)
     now = contract(experiment)
 
     def extend(name: str, data: xr.Dataset | None, batches: int | None) -> xr.Dataset:
         changed = settings if batches is None else settings.model_copy(update={"batches": batches})
         with named(name, units[name].coordinates):
-            more = units[name].estimate(changed, data, progress)
+            kept = shelf.batches(units[name], closed=closed)
+            more = units[name].estimate(changed, data, progress, kept)
         return more.assign_attrs(contract=now if data is None else data.attrs["contract"])
 
     estimates: dict[str, xr.Dataset] = {}
-    for name, path in paths.items():
-        kept = store.load(path)
+    for name, unit in units.items():
+        kept = store.load(shelf.finished(unit))
         if kept is None:
             kept = extend(name, None, None)
-            store.save(kept, path)
+            store.save(kept, shelf.finished(unit))
         estimates[name] = kept
         _report(experiment, "simulation", len(estimates), len(units))
-    store.prune(folder, "simulation", suffix)
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
-    if adaptive:
+    if settings.decide != "no":
         if theory is None:
             raise InputError("theory", None, "the predictions' file: sampling is adaptive")
         predictions = unstack(read(theory, f"theory.nc of {experiment.identity}"))
@@ -142,11 +148,48 @@ def simulate(
             _problems(experiment),
             {},
         )
-        longer = {name: folder / f"{u.identity}-more-{suffix}.npz" for name, u in units.items()}
+        longer = {name: shelf.longer(unit) for name, unit in units.items()}
         estimates = _decided(experiment, start, longer, extend)
     # The contract under which the simulation began, where that was another one.
     begun = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
     _write(experiment, "simulation", estimates, coordinates, output, begun)
+    shelf.tidy(units.values())
+
+
+def simulate_shard(
+    experiment: Experiment, output: Path, shard: "Shard", progress: bool = False
+) -> None:
+    """Compute one shard's batches, and keep them for :func:`simulate` to find.
+
+    Args:
+        experiment: which one.
+        output: the file that the whole simulation is written to; batches are kept beside it, and
+            ``shards/2-of-7.json`` there says of shard 2/7 that it is finished, and what it had.
+        shard: which one.
+        progress: show progress on stderr.
+
+    Raises:
+        InputError: a problem cannot be built or simulated; the line names the grid point.
+    """
+    from sims.montecarlo import store
+    from sims.study.planning import named
+    from sims.study.shards import assigned, loads
+    from sims.study.shelf import Shelf
+    from sims.study.units import units_of
+
+    units = units_of(experiment)
+    parts = assigned(loads(experiment, units), shard)
+    shelf = Shelf.of(experiment, output)
+    for done, (name, part) in enumerate(parts.items(), 1):
+        unit = units[name]
+        if store.load(shelf.finished(unit)) is None:
+            with named(name, unit.coordinates):
+                kept = shelf.batches(unit, part)
+                unit.estimate(experiment.simulation, None, progress, kept)
+        _report(experiment, f"shard {shard}", done, len(parts))
+    mark = output.parent / "shards" / f"{shard.index}-of-{shard.count}.json"
+    content = {"shard": str(shard), "batches": {n: [p.start, p.stop] for n, p in parts.items()}}
+    files.write_json(content, mark, f"shard {shard} of {experiment.identity}")
 
 
 def _decided(
@@ -197,11 +240,11 @@ def predict(experiment: Experiment, output: Path) -> None:
     costs(experiment, ["theory"])
     folder = output.parent / ".points"
     settings = experiment.theory
-    identity = digest(code.code("predict", experiment.folder), settings.model_dump())
-    suffix, done = f"theory-{identity}", itertools.count(1)
+    made = digest(code.code("predict", experiment.folder), settings.model_dump())
+    owner, done = digest(experiment.identity)[:8], itertools.count(1)
 
     def finish(point: Point) -> xr.Dataset:
-        path = folder / f"{point.digest}-{suffix}.npz"
+        path = folder / f"{point.digest}-theory-{owner}-{made}.npz"
         kept = store.load(path)
         if kept is None:
             with named(point.name, point.coordinates):
@@ -213,7 +256,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     predictions = dict(
         zip([point.name for point in points], in_threads(finish, points), strict=True)
     )
-    store.prune(folder, "theory", suffix)
+    store.prune(folder, "theory", owner, made)
     _write(experiment, "theory", predictions, coordinates, output)
 
 
