@@ -1,4 +1,4 @@
-# One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME
+# One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
 # A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
 import sys
 from functools import cache
@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
-from sims.study.code import accelerated, choose, files, needs_theory, part
+from sims.study.code import accelerated, choose, files, needs_theory, part, shards
 from sims.study.workflow import begin
 
 
@@ -19,6 +19,7 @@ def checked(function, argument):
 
 
 FIDELITY, NAMES = checked(choose, config)
+SHARDS = checked(shards, config)
 
 OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
@@ -49,6 +50,8 @@ def settings(step):
 
 wildcard_constraints:
     name=r"\w+",
+    shard=r"[1-9]\d*",
+    of=r"[1-9]\d*",
 
 
 def everything(w):
@@ -67,10 +70,36 @@ rule all:
         everything,
 
 
+# A part of a simulation, for a job of its own; its batches lie in .points, where the whole finds them.
+rule shard:
+    input:
+        code=code("simulate"),
+    output:
+        f"{OUT}/{{name}}/shards/{{shard}}-of-{{of}}.json",
+    log:
+        f"{OUT}/logs/{{name}}/shard-{{shard}}-of-{{of}}.log",
+    priority: 3
+    threads: EACH
+    resources:
+        gpu=GPU,
+    params:
+        fidelity=FIDELITY,
+        settings=settings("simulate"),
+        output=f"{OUT}/{{name}}/simulation.nc",
+    shell:
+        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} "
+        "--output {params.output} --shard {wildcards.shard}/{wildcards.of} "
+        "2> >(tee {log} >&2)"
+
+
+# What no shard has computed, as where claims make it go on, it computes itself.
 rule simulate:
     input:
         code=code("simulate"),
         theory=lambda w: needs_theory(w.name, FIDELITY),
+        shards=expand(
+            f"{OUT}/{{{{name}}}}/shards/{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
+        ),
     output:
         f"{OUT}/{{name}}/simulation.nc",
     log:

@@ -19,6 +19,9 @@ from sims.errors import InputError, one_of
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = Path("experiments")
 FIDELITIES = ("smoke", "standard", "paper")
+CONFIG = ("fidelity", "experiment", "shards")
+"""What ``snakemake --config`` may say."""
+MOST_SHARDS = 10_000
 _PROBLEM = (
     "problem", "weights", "checks.py", "threefry.py", "terms.py", "runtime.py", "estimates.py",
     "learning.py", "diversity.py", "weighting.py",
@@ -120,8 +123,8 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
             read.
     """
     for key in config:
-        if key not in ("fidelity", "experiment"):
-            raise InputError("--config", key, one_of(("fidelity", "experiment"), key))
+        if key not in CONFIG:
+            raise InputError("--config", key, one_of(CONFIG, key))
     fidelity = config.get("fidelity", "standard")
     if fidelity not in FIDELITIES:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
@@ -135,6 +138,18 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     for name in chosen:
         _file(EXPERIMENTS / name, fidelity)
     return fidelity, chosen
+
+
+def shards(config: Mapping[str, Any]) -> int:
+    """Into how many jobs ``snakemake --config`` cuts every simulation; 0 where it does not say.
+
+    Raises:
+        InputError: it is no such number.
+    """
+    count = config.get("shards", 0)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST_SHARDS:
+        raise InputError("shards", count, f"a whole number, 0 to {MOST_SHARDS}")
+    return count
 
 
 def check_name(name: str) -> None:

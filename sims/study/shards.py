@@ -16,10 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sims.errors import InputError
+from sims.study.code import MOST_SHARDS
 from sims.study.experiment import Experiment
 from sims.study.units import Unit
-
-MOST = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Shard:
     count: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.index <= self.count <= MOST:
-            allowed = f"i/N, i from 1 to N, N at most {MOST}"
+        if not 1 <= self.index <= self.count <= MOST_SHARDS:
+            allowed = f"i/N, i from 1 to N, N at most {MOST_SHARDS}"
             raise InputError("shard", str(self), allowed)
 
     def __str__(self) -> str:
@@ -49,7 +48,7 @@ class Shard:
             InputError: it names none.
         """
         if not re.fullmatch(r"[0-9]{1,5}/[0-9]{1,5}", text):
-            raise InputError("shard", text, f"i/N, i from 1 to N, N at most {MOST}")
+            raise InputError("shard", text, f"i/N, i from 1 to N, N at most {MOST_SHARDS}")
         index, count = map(int, text.split("/"))
         return cls(index, count)
 
