@@ -28,7 +28,7 @@ _PROBLEM = (
 )  # fmt: skip
 _STUDY = (
     "study/schema.py", "kinds.py", "study/specification.py", "study/experiment.py",
-    "study/roads.py",
+    "study/grid.py", "study/roads.py",
 )  # fmt: skip
 _ROOMS: dict[str, tuple[str, ...]] = {
     "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
@@ -97,8 +97,8 @@ def digest(step: str, experiment: Path, fidelity: str) -> str:
     return _hash(code(step, experiment), part(step, experiment, fidelity))
 
 
-def code(step: str, experiment: Path) -> str:
-    """Hash of the code alone that a step of an experiment runs."""
+def code(step: str, experiment: Path | None) -> str:
+    """Hash of the code alone that a step runs, of an experiment if it is of one."""
     texts = [Path(path).read_text(encoding="utf-8") for path in files(step, experiment)]
     return _hash(*texts)
 
