@@ -122,6 +122,45 @@ def _parser() -> Parser:
     one.add_argument("--json", action="store_true", help="print JSON, for programs")
     _dry(one)
 
+    many = _command(
+        commands,
+        "sweep",
+        "sweep:sweep",
+        "a problem of your own at many values of its fields, by both roads",
+        "Reads the file of `sims decompose` with a section `sweep` (`sims schema sweep`: a grid, "
+        "random points or a list), and writes one netCDF file, labelled by the fields, and a "
+        "figure. What is done is kept: the same command goes on, and a larger sweep begins with "
+        "the points of a smaller one.",
+    )
+    many.add_argument("spec", metavar="SWEEP.yaml", type=filled, help="the problem and the sweep")
+    many.add_argument(
+        "--set",
+        action="append",
+        metavar="PATH=VALUES",
+        type=filled,
+        help="an axis of the grid, several times: heads.bandwidth=0.3:1:5 (low:high:points), "
+        "n=256:4096:5:log, heads.kernel=gaussian,softmax",
+    )
+    many.add_argument("--rel-mcse", type=positive, metavar="R", help="as in `sims decompose`")
+    many.add_argument(
+        "--seed", type=whole_number(2**63 - 1), metavar="N", help="in place of the file's"
+    )
+    many.add_argument(
+        "--output", metavar="FILE.nc", type=filled,
+        help="default: results/sweeps/SWEEP.nc; the figure lies beside it",
+    )  # fmt: skip
+    parts = many.add_mutually_exclusive_group()
+    parts.add_argument(
+        "--shard", metavar="i/N", type=filled,
+        help="compute the i-th of N parts of about equal work; the same command without it "
+        "gathers them",
+    )  # fmt: skip
+    parts.add_argument(
+        "--shards", metavar="N", type=whole_number(1000, 1), default=1,
+        help="compute N parts side by side, in processes of their own, and gather them",
+    )  # fmt: skip
+    _dry(many)
+
     listed = _command(
         commands, "experiments", "listing:experiments", "list the experiments of this folder"
     )
@@ -149,7 +188,7 @@ def _parser() -> Parser:
         "what",
         nargs="?",
         default="experiment",
-        choices=["experiment", "problem", "decompose", "paper"],
+        choices=["experiment", "problem", "decompose", "sweep", "paper"],
         help="which file (default: experiment)",
     )
 
