@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from sims.cli.decompose import FEW_KEYS
 from sims.cli.listing import table
 from sims.cli.options import writable
 from sims.errors import InputError
@@ -28,6 +29,7 @@ def sweep(options: Namespace) -> None:
     output = writable(Path(options.output) if options.output else default)
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
+    shard = None if options.shard is None else Shard.parse(options.shard)
     run = Run(sweep, output)
     plan = run.plan()
     if options.dry:
@@ -36,8 +38,8 @@ def sweep(options: Namespace) -> None:
         return
     if run.uncovered or sys.stderr.isatty():
         print(*plan, sep="\n", file=sys.stderr)
-    if options.shard is not None:
-        run.part(Shard.parse(options.shard), sys.stderr.isatty())
+    if shard is not None:
+        run.part(shard, sys.stderr.isatty())
         return
     if options.shards > 1:
         _side_by_side(options, options.shards)
@@ -94,6 +96,13 @@ def _print(data: xr.Dataset) -> None:
                    "–" if np.isnan(gap) else f"{gap:+.1%}", one["faults"]]  # fmt: skip
         rows.append((*(_short(one[field]) for field in fields), *numbers))
     table((*fields, "MSE", "± MCSE", "theory", "gap", "no evidence"), rows)
+    if "n_third" in frame:
+        rough = int((frame[["n_eff_least", "n_third"]].min(axis=1) < FEW_KEYS).sum())
+        if rough:
+            print(
+                f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
+                f"n_third is below about {FEW_KEYS}: `theory: {{order: exact}}` has no such limit."
+            )
     if len(frame) > MOST_ROWS:
         print(f"… and {len(frame) - MOST_ROWS:,} more points in the file")
 

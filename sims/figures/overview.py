@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sims.figures.marks import bars_note, note, simulated
 from sims.figures.plots import curve, forest, relative_gap
-from sims.figures.theme import COLUMN, GREY, PALETTE, letters, log_axes, panels, style
+from sims.figures.theme import BAR, COLUMN, GREY, PALETTE, letters, log_axes, panels, style
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TERMS = ("mse", "squared_bias", "variance", "covariance")
 MOST_FIELDS, MOST_LEVELS = 6, 8
+ROOM = 1.2
+"""Share of the simulated values' range beyond which theory is cut off, to either side."""
 
 
 def overview(data: xr.Dataset, title: str = "") -> Figure:
@@ -68,12 +70,15 @@ def _grid(data: xr.Dataset, title: str) -> Figure:
     for ax, term in zip(axes.flat, TERMS, strict=True):
         shown = frame[np.isfinite(frame[term])]
         if len(shown):
-            log = ("x" if _wide(frame[x]) else "") + ("y" if _wide(shown[term]) else "")
+            log = ("x" if _wide(np.unique(frame[x])) else "") + ("y" if _wide(shown[term]) else "")
             curve(ax, shown, None, x, term, hue=hue, labels=None if ax is not axes[0, 0] else "key",
                   log=log)  # fmt: skip
+            _see(ax, shown, term)
         ax.set(xlabel=data[x].attrs["long_name"], ylabel=_name(data, term))
         if legend := ax.get_legend():
             legend.set_title(data[hue].attrs["long_name"] if hue else "")
+        if data[x].dtype.kind in "iu" and data.sizes[x] <= MOST_LEVELS and ax.get_xscale() != "log":
+            ax.set_xticks(data[x].values)
     if fixed:
         values = ", ".join(f"{data[d].attrs['long_name']} = {_short(v)}" for d, v in fixed.items())
         note(axes[1, 0], f"at {values}")
@@ -99,20 +104,39 @@ def _points(data: xr.Dataset, title: str) -> Figure:
             simulated(ax, at, frame["mse"], frame["mse_mcse"], PALETTE[0])
             ax.set(xlabel=data[field].attrs["long_name"], ylabel=_name(data, "mse"))
             bars_note(ax)
+            _see(ax, frame, "mse")
         note(axes[0, 0], "dashes: theory")
         for ax in list(axes.flat)[len(fields) :]:
             ax.set_visible(False)
     return drawing
 
 
+def _see(ax: Axes, frame: pd.DataFrame, term: str) -> None:
+    """Bring the simulation's values into view where theory, far off, would press them together."""
+    low, high = ((frame[term] + side * BAR * frame[f"{term}_mcse"].fillna(0)) for side in (-1, 1))
+    log = ax.get_yscale() == "log"
+    least, most = (frame[term].min() if log else low.min()), high.max()
+    room = (ROOM - 1) * (most - least)
+    bounds = (least / ROOM**2, most * ROOM**2) if log else (least - room, most + room)
+    bottom, top = ax.get_ylim()
+    ax.set_ylim(max(bottom, bounds[0]), min(top, bounds[1]))
+    theory = frame[f"{term}_theory"]
+    if ((theory < bounds[0]) | (theory > bounds[1])).any():
+        note(ax, "theory partly beyond the axes")
+
+
 def _name(data: xr.Dataset, term: str) -> str:
     return str(data[term].attrs["long_name"]).removesuffix(", simulation")
 
 
-def _wide(values: pd.Series | Sequence[float]) -> bool:
-    """Whether numbers are told apart better by their logarithms."""
+def _wide(values: pd.Series | np.ndarray) -> bool:
+    """Whether numbers are told apart better by their logarithms: far apart, or at equal ratios."""
     array = np.asarray(values)
-    return bool(array.dtype.kind in "fiu" and array.min() > 0 and array.max() / array.min() >= 8)
+    if array.dtype.kind not in "fiu" or array.min() <= 0:
+        return False
+    ratios = array[1:] / array[:-1]
+    even = len(array) > 2 and bool(np.ptp(ratios) < 0.02 * ratios.mean())
+    return even or bool(array.max() / array.min() >= 8)
 
 
 def _short(value: object) -> str:

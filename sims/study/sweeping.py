@@ -20,6 +20,7 @@ from sims.montecarlo import store
 from sims.runtime import in_threads
 from sims.study import code
 from sims.study.experiment import Point
+from sims.study.grid import coordinate
 from sims.study.planning import Cost, check_covered, check_fits, cost, described, named
 from sims.study.results import write
 from sims.study.roads import predict_terms
@@ -86,7 +87,8 @@ class Run:
             try:
                 check_covered(problem, self.sweep.spec.theory)
             except InputError as error:
-                found[point.name] = str(error)
+                value = coordinate(point.spec.model_dump(), error.field)
+                found[point.name] = f"{error.field}: {value}; covered: {error.allowed}"
         return found
 
     def plan(self) -> list[str]:
