@@ -1,5 +1,6 @@
 # One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
 # A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
+import json
 import sys
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ def checked(function, argument):
 
 FIDELITY, NAMES = checked(choose, config)
 SHARDS = checked(shards, config)
+TURNS = range(2, 7)
 
 OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
@@ -52,6 +54,7 @@ wildcard_constraints:
     name=r"\w+",
     shard=r"[1-9]\d*",
     of=r"[1-9]\d*",
+    turn=r"[1-9]",
 
 
 def everything(w):
@@ -68,6 +71,26 @@ def everything(w):
 rule all:
     input:
         everything,
+
+
+def marks(turn):
+    """What the shards of a turn leave behind."""
+    of = "" if turn == 1 else f"turn-{turn}/"
+    return expand(
+        f"{OUT}/{{{{name}}}}/shards/{of}{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
+    )
+
+
+def shards_of(w):
+    """All shards, turn by turn as far as their plans say that points go on."""
+    found = list(marks(1)) if SHARDS else []
+    if SHARDS and needs_theory(w.name, FIDELITY):
+        for turn in TURNS:
+            with open(checkpoints.plan.get(name=w.name, turn=turn).output[0]) as file:
+                if not json.load(file)["points"]:
+                    break
+            found += marks(turn)
+    return [mark.format(name=w.name) for mark in found]
 
 
 # A part of a simulation, for a job of its own; its batches lie in .points, where the whole finds them.
@@ -92,14 +115,53 @@ rule shard:
         "2> >(tee {log} >&2)"
 
 
-# What no shard has computed, as where claims make it go on, it computes itself.
+# Where sampling goes on until claims are decided: a look at the turns before, and what it leaves to do.
+checkpoint plan:
+    input:
+        shards=lambda w: [mark.format(name=w.name) for mark in marks(int(w.turn) - 1)],
+        theory=f"{OUT}/{{name}}/theory.nc",
+        code=code("judge"),
+    output:
+        f"{OUT}/{{name}}/shards/turn-{{turn}}/plan.json",
+    log:
+        f"{OUT}/logs/{{name}}/plan-{{turn}}.log",
+    priority: 3
+    params:
+        fidelity=FIDELITY,
+        settings=settings("judge"),
+        output=f"{OUT}/{{name}}/simulation.nc",
+    shell:
+        "SIMS_HOST_DEVICES=1 sims plan {wildcards.name} --fidelity {params.fidelity} "
+        "--output {params.output} --turn {wildcards.turn} "
+        "2> >(tee {log} >&2)"
+
+
+rule shard_of_turn:
+    input:
+        plan=f"{OUT}/{{name}}/shards/turn-{{turn}}/plan.json",
+    output:
+        f"{OUT}/{{name}}/shards/turn-{{turn}}/{{shard}}-of-{{of}}.json",
+    log:
+        f"{OUT}/logs/{{name}}/shard-{{turn}}-{{shard}}-of-{{of}}.log",
+    priority: 3
+    threads: EACH
+    resources:
+        gpu=GPU,
+    params:
+        fidelity=FIDELITY,
+        output=f"{OUT}/{{name}}/simulation.nc",
+    shell:
+        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} "
+        "--output {params.output} --shard {wildcards.shard}/{wildcards.of} --turn {wildcards.turn} "
+        "2> >(tee {log} >&2)"
+
+
+# What no shard has computed it computes itself.
 rule simulate:
     input:
         code=code("simulate"),
         theory=lambda w: needs_theory(w.name, FIDELITY),
-        shards=expand(
-            f"{OUT}/{{{{name}}}}/shards/{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
-        ),
+        shards=shards_of,
     output:
         f"{OUT}/{{name}}/simulation.nc",
     log:

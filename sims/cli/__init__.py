@@ -217,6 +217,11 @@ def _parser() -> Parser:
             "pipeline: the simulation's file, of what its shards computed alone",
             "simulation.nc",
         ),
+        (
+            "plan",
+            "pipeline: look at what is there, and say which batches a turn of shards computes",
+            "simulation.nc",
+        ),
         ("predict", "pipeline: predict every point of an experiment", "theory.nc"),
         ("judge", "pipeline: turn both roads into verdicts", "verdicts.json"),
         ("plot", "pipeline: draw the figure (PDF and PNG) and write its caption", "figure.pdf"),
@@ -231,7 +236,7 @@ def _parser() -> Parser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
-        if name in ("simulate", "gather", "predict"):
+        if name in ("simulate", "gather", "plan", "predict"):
             step.add_argument(
                 "--seed-offset",
                 type=whole_number(OFFSETS),
@@ -239,6 +244,15 @@ def _parser() -> Parser:
                 metavar="K",
                 help="add K to the experiment's seed: the same run with other draws (of "
                 "predictions, only those of learned heads change)",
+            )
+        if name in ("simulate", "plan"):
+            step.add_argument(
+                "--turn",
+                type=whole_number(6, 1),
+                default=1,
+                metavar="T",
+                help="adaptive sampling by shards goes in turns: turn 1 is what every point gets, "
+                "2 to 6 what `sims plan` found open after a look at the turns before",
             )
         if name == "simulate":
             step.add_argument(

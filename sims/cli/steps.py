@@ -5,6 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from sims.cli.options import writable
+from sims.errors import InputError
 from sims.study import ledger as ledgers
 from sims.study import runner
 from sims.study.experiment import Experiment, folder_of, load_experiment
@@ -47,8 +48,10 @@ def simulate(options: Namespace) -> None:
     experiment, output = _experiment(options), _output(options, "simulation.nc")
     if options.shard is not None:
         shard = Shard.parse(options.shard)
-        runner.simulate_shard(experiment, output, shard, sys.stderr.isatty())
+        runner.simulate_shard(experiment, output, shard, sys.stderr.isatty(), options.turn)
         return
+    if options.turn != 1:
+        raise InputError("--turn", options.turn, "nothing without --shard")
     runner.simulate(experiment, output, output.with_name("theory.nc"), sys.stderr.isatty())
 
 
@@ -56,6 +59,14 @@ def gather(options: Namespace) -> None:
     """``sims gather``: the file of a simulation, of what shards computed."""
     experiment, output = _experiment(options), _output(options, "simulation.nc")
     runner.simulate(experiment, output, output.with_name("theory.nc"), closed=True)
+
+
+def plan(options: Namespace) -> None:
+    """``sims plan``: which batches the shards of a turn are to compute."""
+    from sims.study import turns
+
+    experiment, output = _experiment(options), _output(options, "simulation.nc")
+    turns.plan(experiment, output, output.with_name("theory.nc"), options.turn)
 
 
 def predict(options: Namespace) -> None:

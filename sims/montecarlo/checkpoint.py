@@ -47,11 +47,20 @@ class Checkpoint:
         part: the only batches that are computed, by a run that is one shard of several; None is all
             that the run needs.
         closed: whether no batch is computed, so that one that is not kept is :class:`Missing`.
+        mark: attributes of the result that say under what a batch was drawn; where some were drawn
+            under something else, that is what the result has.
         seconds: between two groups.
     """
 
-    def __init__(self, folder: Path, part: range | None = None, closed: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        part: range | None = None,
+        closed: bool = False,
+        mark: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder, self.part, self.closed = folder, part, closed
+        self.mark = dict(mark or {})
         self.seconds = _seconds()
         self._saved = time.monotonic()
 
@@ -75,6 +84,8 @@ class Checkpoint:
                       file=sys.stderr)  # fmt: skip
                 continue
             attrs = attrs or origin
+            other = {k: v for k, v in self.mark.items() if origin.get(k, v) != v}
+            attrs |= {key: origin[key] for key in other}
             arrays = {str(name): values.values for name, values in group.data_vars.items()}
             for place, number in enumerate(group[BATCH].values):
                 found[int(number)] = {name: values[place] for name, values in arrays.items()}

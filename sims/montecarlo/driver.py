@@ -125,7 +125,8 @@ def run(
 
     def start() -> tuple[Rounds, Mapping[str, Any]]:
         rounds = sampler.start(draws, devices, limit)
-        return rounds, {"device": devices[0].device_kind, **rounds.attrs}
+        mark = {} if checkpoint is None else checkpoint.mark
+        return rounds, {"device": devices[0].device_kind, **rounds.attrs, **mark}
 
     supply = Supply(start, numbers, checkpoint, problem)
     try:

@@ -57,7 +57,8 @@ class Supply:
         if self.checkpoint is not None and self.checkpoint.closed:
             raise Missing(number)
         if self.rounds is None:
-            self.rounds, self.attrs = self.start()
+            self.rounds, made = self.start()
+            self.attrs = {**made, **self.attrs}
         while len(self.waiting) < 2 and (first := next(self.firsts, None)) is not None:
             self.waiting.append((first, self.rounds.dispatch(first)))
         first, handle = self.waiting.pop(0)

@@ -143,6 +143,11 @@ class Experiment:
             for i, (coordinates, problem) in enumerate(self.problems)
         ]
 
+    @property
+    def problems_by_name(self) -> dict[str, dict[str, Any]]:
+        """A point's name to its whole problem, as a road's file has it."""
+        return {point.name: point.spec.model_dump(mode="json") for point in self.points}
+
     def module(self, name: str) -> ModuleType | None:
         """A module of its folder (simulate, predict, effects, figure), if there is one."""
         return load_module(self.folder, name)

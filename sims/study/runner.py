@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +15,11 @@ from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.study import code
 from sims.study.checking import own_code
-from sims.study.contract import contract
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
 from sims.study.ledger import claims_by_paper
-from sims.study.results import Coordinates, Results, assembled, read, write
+from sims.study.results import Coordinates, Results, assembled, write
 
 if TYPE_CHECKING:
     from sims.study.shards import Shard
@@ -106,58 +105,33 @@ def simulate(
         InputError: a problem cannot be built or simulated, or batches are missing that are not to
             be computed; the line names the grid point.
     """
-    from sims.montecarlo import store
-    from sims.study.planning import costs, named
-    from sims.study.shelf import Shelf
-    from sims.study.stacking import unstack
-    from sims.study.units import units_of
+    from sims.study.adaptive import sample_until_decided
+    from sims.study.planning import costs
+    from sims.study.simulating import Simulation
 
-    settings = experiment.simulation
     costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
-    units = units_of(experiment)
-    shelf = Shelf.of(experiment, output)
-    now = contract(experiment)
-
-    def extend(name: str, data: xr.Dataset | None, batches: int | None) -> xr.Dataset:
-        changed = settings if batches is None else settings.model_copy(update={"batches": batches})
-        with named(name, units[name].coordinates):
-            kept = shelf.batches(units[name], closed=closed)
-            more = units[name].estimate(changed, data, progress, kept)
-        return more.assign_attrs(contract=now if data is None else data.attrs["contract"])
-
+    run = Simulation(experiment, output, progress, closed)
     estimates: dict[str, xr.Dataset] = {}
-    for name, unit in units.items():
-        kept = store.load(shelf.finished(unit))
-        if kept is None:
-            kept = extend(name, None, None)
-            store.save(kept, shelf.finished(unit))
-        estimates[name] = kept
-        _report(experiment, "simulation", len(estimates), len(units))
-    coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
-    if settings.decide != "no":
-        if theory is None:
-            raise InputError("theory", None, "the predictions' file: sampling is adaptive")
-        predictions = unstack(read(theory, f"theory.nc of {experiment.identity}"))
-        start = Results(
-            experiment.name,
-            experiment.fidelity,
-            estimates,
-            predictions,
-            experiment.settings,
-            coordinates,
-            _problems(experiment),
-            {},
-        )
-        longer = {name: shelf.longer(unit) for name, unit in units.items()}
-        estimates = _decided(experiment, start, longer, extend)
+    for name in run.units:
+        estimates[name] = run.begun(name)
+        _report(experiment, "simulation", len(estimates), len(run.units))
+    if experiment.simulation.decide != "no":
+        start = run.results(estimates, theory)
+        held = {name: run.longest(name, data) for name, data in estimates.items()}
+        estimates = sample_until_decided(experiment, start, held, claims_by_paper(), run.longer)
     # The contract under which the simulation began, where that was another one.
-    begun = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
-    _write(experiment, "simulation", estimates, coordinates, output, begun)
-    shelf.tidy(units.values())
+    now = run.shelf.contract
+    began = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
+    _write(experiment, "simulation", estimates, run.coordinates, output, began)
+    run.shelf.tidy(run.units.values())
 
 
 def simulate_shard(
-    experiment: Experiment, output: Path, shard: "Shard", progress: bool = False
+    experiment: Experiment,
+    output: Path,
+    shard: "Shard",
+    progress: bool = False,
+    turn: int = 1,
 ) -> None:
     """Compute one shard's batches, and keep them for :func:`simulate` to find.
 
@@ -167,49 +141,28 @@ def simulate_shard(
             ``shards/2-of-7.json`` there says of shard 2/7 that it is finished, and what it had.
         shard: which one.
         progress: show progress on stderr.
+        turn: 1 for the batches that every point gets; of a later one those that its plan
+            (:mod:`sims.study.turns`) asks for, and the file is ``shards/turn-2/2-of-7.json``.
 
     Raises:
-        InputError: a problem cannot be built or simulated; the line names the grid point.
+        InputError: a problem cannot be built or simulated, or there is no plan; the line names the
+            grid point.
     """
-    from sims.montecarlo import store
-    from sims.study.planning import named
     from sims.study.shards import assigned, loads
-    from sims.study.shelf import Shelf
-    from sims.study.units import units_of
+    from sims.study.simulating import Simulation
+    from sims.study.turns import folder_of_turn, planned
 
-    units = units_of(experiment)
-    parts = assigned(loads(experiment, units), shard)
-    shelf = Shelf.of(experiment, output)
+    run = Simulation(experiment, output, progress)
+    every = loads(experiment, run.units)
+    if turn > 1:
+        every = planned(every, experiment, output, turn)
+    parts = assigned(every, shard)
     for done, (name, part) in enumerate(parts.items(), 1):
-        unit = units[name]
-        if store.load(shelf.finished(unit)) is None:
-            with named(name, unit.coordinates):
-                kept = shelf.batches(unit, part)
-                unit.estimate(experiment.simulation, None, progress, kept)
+        run.part(name, part)
         _report(experiment, f"shard {shard}", done, len(parts))
-    mark = output.parent / "shards" / f"{shard.index}-of-{shard.count}.json"
+    mark = folder_of_turn(output, turn) / f"{shard.index}-of-{shard.count}.json"
     content = {"shard": str(shard), "batches": {n: [p.start, p.stop] for n, p in parts.items()}}
     files.write_json(content, mark, f"shard {shard} of {experiment.identity}")
-
-
-def _decided(
-    experiment: Experiment,
-    start: Results,
-    longer: Mapping[str, Path],
-    extend: Callable[[str, xr.Dataset, int], xr.Dataset],
-) -> dict[str, xr.Dataset]:
-    """Estimates with as many more batches as it takes to decide the claims, kept in ``longer``."""
-    from sims.montecarlo import store
-    from sims.study.adaptive import sample_until_decided
-
-    held = {name: store.load(path) or start.estimates[name] for name, path in longer.items()}
-
-    def kept(name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
-        more = extend(name, data, batches)
-        store.save(more, longer[name])
-        return more
-
-    return sample_until_decided(experiment, start, held, claims_by_paper(), kept)
 
 
 def predict(experiment: Experiment, output: Path) -> None:
@@ -315,10 +268,6 @@ def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
     return adjusted if same else verdicts
 
 
-def _problems(experiment: Experiment) -> dict[str, Mapping[str, object]]:
-    return {point.name: point.spec.model_dump(mode="json") for point in experiment.points}
-
-
 def _write(
     experiment: Experiment,
     road: str,
@@ -341,7 +290,7 @@ def _write(
     seed = experiment.simulation.seed if experiment.learns else None
     problem = digest(experiment.settings, experiment.problems, seed)
     origin |= {"problem": problem, "contract": start} | provenance.replicates(data)
-    whole = assembled(data, coordinates, _problems(experiment), origin)
+    whole = assembled(data, coordinates, experiment.problems_by_name, origin)
     write(whole, output, f"{road}.nc of {experiment.identity}")
 
 

@@ -13,6 +13,7 @@ from sims.identity import digest
 from sims.montecarlo import store
 from sims.montecarlo.checkpoint import Checkpoint
 from sims.study import code
+from sims.study.contract import contract
 from sims.study.experiment import Experiment
 from sims.study.units import Unit
 
@@ -25,11 +26,14 @@ class Shelf:
         folder: where they lie.
         owner: whose they are.
         made: digest of the code and settings.
+        contract: what is fixed of an experiment as its batches are drawn; see
+            :mod:`sims.study.contract`.
     """
 
     folder: Path
     owner: str
     made: str
+    contract: str = ""
 
     @classmethod
     def of(cls, experiment: Experiment, output: Path) -> "Shelf":
@@ -41,7 +45,7 @@ class Shelf:
         settings = experiment.simulation.model_dump(exclude=left_out)
         made = digest(code.code("simulate", experiment.folder), settings)
         name = digest(experiment.identity, experiment.seed_offset, experiment.decide)[:8]
-        return cls(output.parent / ".points", name, made)
+        return cls(output.parent / ".points", name, made, contract(experiment))
 
     def finished(self, unit: Unit) -> Path:
         """The file of a point with the batches that every point gets."""
@@ -53,7 +57,8 @@ class Shelf:
 
     def batches(self, unit: Unit, part: range | None = None, closed: bool = False) -> Checkpoint:
         """The batches of a point that is not finished."""
-        return Checkpoint(self.finished(unit).with_suffix(""), part, closed)
+        mark = {"contract": self.contract}
+        return Checkpoint(self.finished(unit).with_suffix(""), part, closed, mark)
 
     def tidy(self, units: Iterable[Unit]) -> None:
         """After the run: the batches of its points, and its points of earlier code or settings."""

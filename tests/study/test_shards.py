@@ -1,6 +1,7 @@
 """Shards of experiments: whatever their number, order and accidents, the numbers are the same."""
 
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import yaml
 
 from sims.errors import InputError
 from sims.montecarlo import supply
-from sims.study import runner
+from sims.study import runner, turns
+from sims.study.contract import contract
 from sims.study.experiment import load_experiment
 from sims.study.shards import Load, Shard, assigned
 from tests.cli.small import EXPERIMENT
@@ -175,6 +177,59 @@ def _owner(experiment, output):
     from sims.study.shelf import Shelf
 
     return Shelf.of(experiment, output).owner
+
+
+def test_a_result_has_the_contract_under_which_its_batches_began(experiment, tmp_path, sabotage):
+    """Margins edited between a kill and what goes on after it show."""
+    output = tmp_path / "out" / "simulation.nc"
+    began = contract(experiment)
+    sabotage(2)
+    with pytest.raises(Killed):
+        runner.simulate(experiment, output)
+    file = experiment.folder / "experiment.yaml"
+    file.write_text(file.read_text().replace("margin: 0.5", "margin: 0.6"))
+    edited = load_experiment(experiment.folder, "smoke")
+    assert contract(edited) != began
+    runner.simulate(edited, output)
+    assert json.loads(_values(output).attrs["provenance"])["contract"] == began
+
+
+EFFECTS = """
+from sims.effects import of_batches
+
+def effects(results):
+    values = {p: results.estimates[p]["mse"].values for p in results.points}
+    return {"gaps": [of_batches(p, 40 * (v - v.mean()) + (p == "0000"), p)
+                     for p, v in values.items()]}
+"""
+GROWS = {"decide": "adaptive", "batches": 64, "max_batches": 512, "replicates_per_batch": 2}
+
+
+def test_turns_of_shards_are_adaptive_sampling(tmp_path, monkeypatch):
+    """In at most six turns, and what a turn draws too many changes nothing."""
+    folder = tmp_path / "grows"
+    folder.mkdir()
+    claim = EXPERIMENT["claims"][0] | {"margin": 1.3, "sequential": True, "kind": "simulation"}
+    spec = EXPERIMENT | {"simulation": SIMULATION | GROWS, "claims": [claim]}
+    (folder / "experiment.yaml").write_text(yaml.safe_dump(spec))
+    (folder / "effects.py").write_text(EFFECTS)
+    experiment = load_experiment(folder, "smoke")
+    whole, output = tmp_path / "whole/simulation.nc", tmp_path / "shards/simulation.nc"
+    for path in (whole, output):
+        runner.predict(experiment, path.with_name("theory.nc"))
+    runner.simulate(experiment, whole, whole.with_name("theory.nc"))
+    quiet = _values(whole)
+    assert set(quiet["mse"].notnull().sum("batch").values.tolist()) - {64}  # some went on
+    taken = 1
+    for turn in range(1, turns.TURNS + 1):
+        if turn > 1 and not turns.plan(experiment, output, output.with_name("theory.nc"), turn):
+            break
+        taken = turn
+        for index in (2, 3, 1):
+            runner.simulate_shard(experiment, output, Shard(index, 3), turn=turn)
+    assert taken > 1
+    runner.simulate(experiment, output, output.with_name("theory.nc"), closed=True)
+    xr.testing.assert_identical(_values(output).drop_attrs(), quiet.drop_attrs())
 
 
 def test_the_parts_of_shards_are_a_partition_of_equal_work():
