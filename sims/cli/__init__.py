@@ -35,8 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, function = options.run.split(":")
     try:
         with stoppable():
-            getattr(import_module(f"sims.cli.{module}"), function)(options)
+            code = getattr(import_module(f"sims.cli.{module}"), function)(options)
             sys.stdout.flush()
+            return int(code or 0)
     except InputError as error:
         print(f"sims {options.command}: {error}", file=sys.stderr)
         return 2
@@ -60,7 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Stopped:
         print(f"sims {options.command}: stopped; the same command goes on", file=sys.stderr)
         return GO_ON
-    return 0
 
 
 def _discard_output() -> None:
@@ -262,6 +262,19 @@ def _parser() -> Parser:
                 help="compute the i-th of N parts of about equal work and keep its batches; the "
                 "same command without it, or `sims gather`, makes the file of all",
             )
+    again = _command(
+        commands,
+        "verify",
+        "verify:verify",
+        "look at results again: seals, completeness, contracts",
+        "Changes nothing. Exit code 1 if a file is damaged or missing, a claim has no row in the "
+        "ledger, or an experiment was edited after its simulation began or since it was judged.",
+    )
+    again.add_argument(
+        "folder", nargs="?", default="results", metavar="FOLDER", type=filled,
+        help="results (default), results/FIDELITY, results/published or results/sweeps",
+    )  # fmt: skip
+
     seeds = _command(
         commands,
         "seeds",
