@@ -275,6 +275,26 @@ def _parser() -> Parser:
         help="results (default), results/FIDELITY, results/published or results/sweeps",
     )  # fmt: skip
 
+    once_more = _command(
+        commands,
+        "replay",
+        "verify:replay",
+        "compute a row of the ledger again, and compare",
+        "Runs the row's experiment as its result says it was, in a folder of its own. Exit code 1 "
+        "if effect or interval differ. The ledger is that of results/FIDELITY, or the published "
+        "one if there is none.",
+    )
+    once_more.add_argument("row", metavar="ROW", type=filled, help="its number, or a claim's id")
+    once_more.add_argument(
+        "regime", nargs="?", metavar="REGIME", type=filled, help="where the claim has several"
+    )
+    once_more.add_argument(
+        "--rtol", type=positive, default=1e-9, metavar="R",
+        help="largest difference, as a share of the number (default: 1e-9; another processor or "
+        "version may round otherwise)",
+    )  # fmt: skip
+    _fidelity(once_more)
+
     seeds = _command(
         commands,
         "seeds",

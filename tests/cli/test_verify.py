@@ -64,3 +64,27 @@ def test_there_has_to_be_something_to_look_at(folder, capsys, where):
     Path("papers").mkdir()
     assert run("verify", where) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_row_is_computed_again(finished, capsys):
+    """As its result says it was made, whatever the file says today; a planted number is seen."""
+    file = Path("experiments/small/experiment.yaml")
+    file.write_text(file.read_text().replace("lengthscale: 2.0", "lengthscale: 1.0"))
+    capsys.readouterr()
+    assert run("replay", "1", "--fidelity", "smoke") == 0
+    said = capsys.readouterr().out
+    assert "largest difference 0, at most 1e-09" in said
+    assert "Note" not in said
+    assert not Path("results/replays/smoke/small").exists()
+    rows = read_json(LEDGER)
+    write_json([rows[0] | {"effect": rows[0]["effect"] + 1e-6}], LEDGER, "ledger.json of smoke")
+    assert run("replay", "decomposition", "all", "--fidelity", "smoke") == 1
+    for arguments, words in (
+        (("0",), "row: got '0'; allowed: 1 to 1, or a claim's id"),
+        (("2",), "row: got '2'; allowed: 1 to 1"),
+        (("decompositoin",), "allowed: decomposition (did you mean decomposition?)"),
+        (("decomposition", "none"), "regime of decomposition: got 'none'; allowed: all"),
+    ):
+        capsys.readouterr()
+        assert run("replay", *arguments, "--fidelity", "smoke") == 2
+        assert words in capsys.readouterr().err
