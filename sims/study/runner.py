@@ -194,7 +194,8 @@ def predict(experiment: Experiment, output: Path) -> None:
     folder = output.parent / ".points"
     settings = experiment.theory
     made = digest(code.code("predict", experiment.folder), settings.model_dump())
-    owner, done = digest(experiment.identity)[:8], itertools.count(1)
+    owner = digest(experiment.identity, experiment.seed_offset)[:8]
+    done = itertools.count(1)
 
     def finish(point: Point) -> xr.Dataset:
         path = folder / f"{point.digest}-theory-{owner}-{made}.npz"
