@@ -65,7 +65,8 @@ class Supply:
         arrived = self.rounds.gather(handle)
         for place in range(self.rounds.width):
             batch = {name: np.asarray(values[place]) for name, values in arrived.items()}
-            if self.ready.setdefault(first + place, batch) is batch:
+            kept = self.ready.setdefault(first + place, batch)
+            if kept is batch and self.checkpoint is not None:
                 self.fresh[first + place] = batch
         if self.checkpoint is not None and self.checkpoint.due():
             self.save()
