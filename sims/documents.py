@@ -75,17 +75,25 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, is no YAML, or holds anything of the above.
     """
-    text = read_text(path)
+    return mapping(read_text(path), str(path))
+
+
+def mapping(text: str, name: str) -> dict[str, Any]:
+    """The mapping that a text in YAML holds; :func:`read_yaml` says which.
+
+    Raises:
+        InputError: it is no YAML, or holds what is not allowed; the line has the ``name``.
+    """
     try:
-        data = _Document(str(path), text).read()
+        data = _Document(name, text).read()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         before = text[: getattr(error, "position", 0)].count("\n")
         place = f"a mistake at line {mark.line + 1 if mark else before + 1}"
         problem = getattr(error, "problem", None) or getattr(error, "reason", "")
-        raise InputError(str(path), f"{place}: {problem}", "valid YAML") from None
+        raise InputError(name, f"{place}: {problem}", "valid YAML") from None
     if not isinstance(data, dict):
-        raise InputError(str(path), type(data).__name__, "a mapping of keys to values")
+        raise InputError(name, type(data).__name__, "a mapping of keys to values")
     return data
 
 

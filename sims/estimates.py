@@ -15,7 +15,12 @@ Batches = Mapping[str, np.ndarray]
 
 
 def mcse(values: np.ndarray) -> np.ndarray:
-    """Monte Carlo standard error ``s/√B`` of the mean of iid batches (B, …); s has ddof 1."""
+    """Monte Carlo standard error ``s/√B`` of the mean of iid batches (B, …); s has ddof 1.
+
+    NaN for a single batch.
+    """
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 

@@ -20,25 +20,43 @@ Out = TypeVar("Out")
 
 
 def host_devices() -> int:
-    """How many cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on."""
+    """How many cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on.
+
+    A Slurm job may run on what it was allotted (``SLURM_CPUS_PER_TASK``), even where nothing keeps
+    it from the rest of its node.
+    """
     text = os.environ.get("SIMS_HOST_DEVICES")
     if text is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+        allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
+        return min(cores, int(allotted)) if re.fullmatch("[1-9][0-9]*", allotted) else cores
     if not re.fullmatch("[1-9][0-9]{0,3}", text):
         raise InputError("SIMS_HOST_DEVICES", text, "a whole number, 1 to 9999")
     return int(text)
 
 
-def memory() -> int:
-    """Bytes of memory that this process may use: the machine's, or its control group's if less."""
+def memory(root: Path = Path("/")) -> int:
+    """Bytes of memory that this process may use: the machine's, or its control groups' if less.
+
+    A process may be in a group within others, as the step of a Slurm job is, each with a limit.
+
+    Args:
+        root: where ``proc`` and ``sys`` are.
+    """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+    groups = root / "sys/fs/cgroup"
+    places = [groups / "memory.max", groups / "memory/memory.limit_in_bytes"]
+    with contextlib.suppress(OSError, ValueError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            name = "memory" if "memory" in controllers.split(",") else ""
+            own = groups / name / path.strip("/")
+            file = "memory.limit_in_bytes" if name else "memory.max"
+            places += [folder / file for folder in (own, *own.parents)]
+    for place in places:
         with contextlib.suppress(OSError, ValueError):
-            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
+            limits.append(int(place.read_text()))
     return min(limits)
 
 

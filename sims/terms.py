@@ -52,6 +52,19 @@ SCALARS = (
     "mse",
     "mean_head_mse",
 )
+LABELS = {
+    "squared_bias": "squared bias",
+    "signal_variance": "signal variance, mean of heads",
+    "noise_variance": "noise variance, mean of heads",
+    "variance": "variance of a head",
+    "cross_signal_covariance": "signal covariance of a pair",
+    "cross_noise_covariance": "noise covariance of a pair",
+    "covariance": "covariance of a pair",
+    "ensemble_variance": "variance of the ensemble",
+    "mse": "MSE of the ensemble",
+    "mean_head_mse": "MSE of a head, mean",
+}
+"""Scalar term to its name in words."""
 
 
 def risk_matrix(data: xr.Dataset, end: str = "") -> np.ndarray:

@@ -10,13 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STUB = f"""#!{sys.executable}
-import os, sys, time
+import json, os, sys, time
 from pathlib import Path
 from sims import files
 step, output = sys.argv[1], Path(sys.argv[-1])
 whose = f"{{output.parent.name}} at smoke" if output.parent.name != "smoke" else "smoke"
 if os.environ.get("WAIT") == step:
-    Path("begun").touch()
+    Path("begun.part").write_text(json.dumps(dict(os.environ) | {{"PID": os.getpid()}}))
+    os.replace("begun.part", "begun")
     while not Path("go").exists():
         time.sleep(0.02)
 more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("caption.md")]
@@ -36,7 +37,7 @@ def copy(tmp_path):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
-    lines = ['shell.prefix("PATH=./bin:$PATH; ")' if x.startswith("shell.prefix") else x
+    lines = ['PATH = "PATH=./bin:$PATH; "' if x.startswith("PATH = ") else x
              for x in text.splitlines()]  # fmt: skip
     (tmp_path / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "bin").mkdir()

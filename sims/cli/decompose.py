@@ -10,60 +10,25 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from pydantic import Field
 
 from sims.documents import read_yaml
-from sims.errors import InputError
 from sims.provenance import machine, versions
 from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
-from sims.study.schema import SimulationSpec, TheorySpec
-from sims.study.specification import ProblemSpec
-from sims.terms import SCALARS
-from sims.validation import Strict, parse
+from sims.study.schema import SimulationSpec
+from sims.study.sweepfile import DecomposeSpec, check, with_options
+from sims.terms import LABELS, SCALARS
+from sims.validation import parse
 
-MOST_BATCHES = 4096
-"""Limit under ``rel_mcse`` where the file sets none."""
 FEW_KEYS = 50
 """First-order theory is called rough where n_eff or n_third is below."""
-LABELS = {
-    "squared_bias": "squared bias",
-    "signal_variance": "signal variance, mean of heads",
-    "noise_variance": "noise variance, mean of heads",
-    "variance": "variance of a head",
-    "cross_signal_covariance": "signal covariance of a pair",
-    "cross_noise_covariance": "noise covariance of a pair",
-    "covariance": "covariance of a pair",
-    "ensemble_variance": "variance of the ensemble",
-    "mse": "MSE of the ensemble",
-    "mean_head_mse": "MSE of a head, mean",
-}
-
-
-class DecomposeSpec(Strict):
-    """The file that ``sims decompose`` reads."""
-
-    problem: ProblemSpec
-    simulation: SimulationSpec = Field(
-        default=SimulationSpec(),
-        description=f"max_batches is {MOST_BATCHES} under rel_mcse where it is left out",
-    )
-    theory: TheorySpec = TheorySpec()
 
 
 def decompose(options: Namespace) -> None:
     """Run both roads on the problem of a file and print them."""
-    data = _with_options(read_yaml(options.spec), options)
+    data = with_options(read_yaml(options.spec), options.rel_mcse, options.seed)
     spec = parse(DecomposeSpec, data, options.spec)
-    if spec.theory.order == "both":
-        raise InputError("theory.order", "both", "first, exact (one at a time)")
-    if spec.simulation.decide != "no":
-        allowed = "no: there are no claims to decide"
-        raise InputError("simulation.decide", spec.simulation.decide, allowed)
-    for section in ("simulation", "theory"):
-        for field, need in getattr(spec, section).ignored().items():
-            given = getattr(getattr(spec, section), field)
-            raise InputError(f"{section}.{field}", given, f"nothing without {need}")
+    check(spec)
     problem = spec.problem.build()
     check_covered(problem, spec.theory)
     load = cost(spec.problem, problem, spec.simulation)
@@ -184,20 +149,6 @@ def _imprecise(rows: dict[str, Any], settings: SimulationSpec) -> dict[str, list
         small = abs(value) + 2 * error <= settings.negligible * rows["mse"]["simulation"]
         imprecise["negligible" if small else "missed"].append(term)
     return imprecise
-
-
-def _with_options(data: dict[str, Any], options: Namespace) -> dict[str, Any]:
-    """The file with the command line's options in it, so that both are validated alike."""
-    given = {"rel_mcse": options.rel_mcse, "seed": options.seed}
-    given = {key: value for key, value in given.items() if value is not None}
-    simulation = data.get("simulation", {})
-    if not isinstance(simulation, dict):
-        raise InputError("simulation", simulation, "a mapping of keys to values")
-    simulation = simulation | given
-    if simulation.get("rel_mcse") is not None and simulation.get("max_batches") is None:
-        least = simulation.get("batches")
-        simulation["max_batches"] = max(MOST_BATCHES, least if isinstance(least, int) else 0)
-    return {**data, "simulation": simulation}
 
 
 def _number(value: float | np.floating) -> float | None:

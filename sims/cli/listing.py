@@ -91,15 +91,16 @@ def claims(options: Namespace) -> None:
 
 def schema(options: Namespace) -> None:
     """The JSON schema of a file that users write."""
-    from sims.cli.decompose import DecomposeSpec
     from sims.papers import Paper
     from sims.study.schema import ExperimentSpec
     from sims.study.specification import ProblemSpec
+    from sims.study.sweepfile import DecomposeSpec, SweepSpec
 
     models: dict[str, type[Strict]] = {
         "experiment": ExperimentSpec,
         "problem": ProblemSpec,
         "decompose": DecomposeSpec,
+        "sweep": SweepSpec,
         "paper": Paper,
     }
     print(json.dumps(models[options.what].model_json_schema(), indent=1, ensure_ascii=False))

@@ -5,9 +5,11 @@ from argparse import Namespace
 from pathlib import Path
 
 from sims.cli.options import writable
+from sims.errors import InputError
 from sims.study import ledger as ledgers
 from sims.study import runner
 from sims.study.experiment import Experiment, folder_of, load_experiment
+from sims.study.shards import Shard
 
 
 def run(options: Namespace) -> None:
@@ -42,9 +44,29 @@ def _plan(experiment: Experiment, folder: Path) -> None:
 
 
 def simulate(options: Namespace) -> None:
-    """``sims simulate``: estimate every point of an experiment."""
+    """``sims simulate``: estimate every point of an experiment, or one shard's part of it."""
     experiment, output = _experiment(options), _output(options, "simulation.nc")
+    if options.shard is not None:
+        shard = Shard.parse(options.shard)
+        runner.simulate_shard(experiment, output, shard, sys.stderr.isatty(), options.turn)
+        return
+    if options.turn != 1:
+        raise InputError("--turn", options.turn, "nothing without --shard")
     runner.simulate(experiment, output, output.with_name("theory.nc"), sys.stderr.isatty())
+
+
+def gather(options: Namespace) -> None:
+    """``sims gather``: the file of a simulation, of what shards computed."""
+    experiment, output = _experiment(options), _output(options, "simulation.nc")
+    runner.simulate(experiment, output, output.with_name("theory.nc"), closed=True)
+
+
+def plan(options: Namespace) -> None:
+    """``sims plan``: which batches the shards of a turn are to compute."""
+    from sims.study import turns
+
+    experiment, output = _experiment(options), _output(options, "simulation.nc")
+    turns.plan(experiment, output, output.with_name("theory.nc"), options.turn)
 
 
 def predict(options: Namespace) -> None:

@@ -5,6 +5,7 @@
 :func:`gap`               gaps simulation/theory − 1 against a variable, with the margin's band
 :func:`curve`             theory as lines, simulation as points
 :func:`grid_map`          a map of verdicts or of values over two variables
+:func:`overview`          a sweep of one's own, of its file
 ========================= =====================================================================
 
 Each shows the margin, ± 2 Monte Carlo standard errors and the verdict, given as a word or as a row
@@ -24,6 +25,7 @@ from sims.figures.marks import (
     theory,
 )
 from sims.figures.output import save
+from sims.figures.overview import overview
 from sims.figures.plots import curve, forest, gap, relative_gap
 from sims.figures.series import series, tidy
 from sims.figures.theme import (
@@ -60,6 +62,7 @@ __all__ = [
     "log_axes",
     "note",
     "number",
+    "overview",
     "panels",
     "percent_axis",
     "reference",

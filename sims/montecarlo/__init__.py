@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sims.montecarlo.checkpoint import Checkpoint
     from sims.montecarlo.compiled import Fold, Replicates
     from sims.montecarlo.draws import Draw, Draws, batch_keys, replicate_key, root_key
     from sims.montecarlo.driver import Sampling, run
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sims.montecarlo.sampler import Rounds, Sampler
 
 _HOMES = {
+    "checkpoint": ("Checkpoint",),
     "compiled": ("Fold", "Replicates"),
     "draws": ("Draw", "Draws", "batch_keys", "replicate_key", "root_key"),
     "driver": ("Sampling", "run"),
@@ -23,6 +25,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Checkpoint",
     "Draw",
     "Draws",
     "Fold",

@@ -1,6 +1,6 @@
 """The loop: start batches, wait for them, look whether they suffice, label what came."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import jax
@@ -12,9 +12,11 @@ from sims import estimates
 from sims.checks import check_count, check_non_negative
 from sims.errors import InputError
 from sims.identity import digest
+from sims.montecarlo.checkpoint import Checkpoint
 from sims.montecarlo.draws import Draws
 from sims.montecarlo.progress import Progress
 from sims.montecarlo.sampler import Rounds, Sampler, with_mcse
+from sims.montecarlo.supply import Supply
 from sims.runtime import lost_digits
 
 CHECK_EVERY = 8
@@ -35,6 +37,7 @@ class Sampling(TypedDict, total=False):
     negligible: float
     stream: tuple[int, ...]
     resume: xr.Dataset | None
+    checkpoint: Checkpoint | None
     progress: bool
 
 
@@ -50,6 +53,7 @@ def run(
     stream: tuple[int, ...] = (),
     devices: Sequence[jax.Device] | None = None,
     resume: xr.Dataset | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: bool = False,
 ) -> xr.Dataset:
     """Sample iid batches until there are enough, and return them with their MCSE.
@@ -78,6 +82,9 @@ def run(
         devices: JAX devices to spread batches over; None takes all.
         resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
             next batch.
+        checkpoint: keeps batches while the run goes on, and gives those that it has; what it keeps
+            when an exception ends the run is every batch that was computed. A run of its ``part``
+            returns the batches of that part, which cannot be resumed.
         progress: show progress on stderr.
 
     Returns:
@@ -90,7 +97,7 @@ def run(
 
     Raises:
         InputError: an argument cannot be used; ``resume`` is of something else, or the sampler
-            holds functions that cannot be told from others.
+            holds functions that cannot be told from others, where it is resumed or kept.
     """
     check_count("replicates_per_batch", replicates_per_batch, least=2)
     check_count("batches", batches, least=2)
@@ -104,19 +111,35 @@ def run(
         raise InputError("devices", devices, "at least one JAX device")
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
     draws = Draws.of(seed, stream, replicates_per_batch)
-    problem = _identity(sampler, draws, resume)
+    problem = _identity(sampler, draws, resume, checkpoint)
     done: dict[str, list[np.ndarray]] = {}
     if resume is not None:
         done = {name: list(values) for name, values in sampler.unlabel(resume).items()}
+    part = None if checkpoint is None else checkpoint.part
+    numbers = range(_count(done), limit) if part is None else part
 
     def enough(count: int) -> bool:
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
         return sampler.precise(done, rel_mcse, negligible)
 
-    rounds = sampler.start(draws, devices, limit)
-    reached = _collect(sampler, rounds, done, limit, enough, progress)
-    count = len(next(iter(done.values())))
+    def start() -> tuple[Rounds, Mapping[str, Any]]:
+        rounds = sampler.start(draws, devices, limit)
+        mark = {} if checkpoint is None else checkpoint.mark
+        return rounds, {"device": devices[0].device_kind, **rounds.attrs, **mark}
+
+    supply = Supply(start, numbers, checkpoint, problem)
+    try:
+        until = enough if part is None else lambda count: False
+        reached = _collect(sampler, supply, done, numbers, until, progress)
+    except BaseException:  # an interruption, too
+        supply.save()
+        raise
+    if part is not None:
+        supply.save()
+    if not supply.attrs:  # all of it was resumed
+        supply.attrs = start()[1]
+    count = _count(done)
     attrs = {
         "seed": draws.seed,
         "replicates_per_batch": replicates_per_batch,
@@ -125,11 +148,10 @@ def run(
         "replicates": count * replicates_per_batch,
         "stopped": "precision" if reached else "limit",
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
-        "device": devices[0].device_kind,
         "device_count": len(devices),
-        "problem": problem,
+        "problem": problem if part is None else UNIDENTIFIED,
         **({"stream": list(draws.stream)} if draws.stream else {}),
-        **rounds.attrs,
+        **supply.attrs,
     }
     arrays = {name: np.stack(values) for name, values in done.items()}
     faults = lost_digits(devices[0].platform)
@@ -140,13 +162,20 @@ def run(
     return with_mcse(sampler.label(arrays)).assign_attrs(attrs)
 
 
-def _identity(sampler: Sampler, draws: Draws, resume: xr.Dataset | None) -> str:
+def _count(done: dict[str, list[np.ndarray]]) -> int:
+    return len(next(iter(done.values()))) if done else 0
+
+
+def _identity(
+    sampler: Sampler, draws: Draws, resume: xr.Dataset | None, checkpoint: Checkpoint | None
+) -> str:
     """The digest of what a run is of; where it resumes one, that of the other must be the same."""
     try:
         problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
     except InputError as error:
-        if resume is not None:
-            raise InputError("resume", error.value, error.allowed) from None
+        if resume is not None or checkpoint is not None:
+            field = "checkpoint" if resume is None else "resume"
+            raise InputError(field, error.value, error.allowed) from None
         return UNIDENTIFIED
     if resume is not None and resume.attrs.get("problem") != problem:
         allowed = "a result of the same problem, seed and settings"
@@ -156,35 +185,25 @@ def _identity(sampler: Sampler, draws: Draws, resume: xr.Dataset | None) -> str:
 
 def _collect(
     sampler: Sampler,
-    rounds: Rounds,
+    supply: Supply,
     done: dict[str, list[np.ndarray]],
-    limit: int,
+    numbers: range,
     enough: Callable[[int], bool],
     show: bool,
 ) -> bool:
-    """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough.
-
-    The next round is started before the last is waited for, so no device idles meanwhile; batches
-    beyond the stopping point or the limit are thrown away.
-    """
-    have = len(next(iter(done.values()))) if done else 0
+    """Append batches to ``done`` until ``enough`` or their end; returns whether it was enough."""
+    have = _count(done)
     if have and enough(have):
         return True
-    waiting: list[Any] = []
-    started = have
-    with Progress(limit, have, show) as bar:
-        while have < limit:
-            while started < limit and len(waiting) < 2:
-                waiting.append(rounds.dispatch(started))
-                started += rounds.width
-            arrived = rounds.gather(waiting.pop(0))
-            if not done:
-                sampler.label(arrived)  # wrong labels are refused now, not after the last batch
-            for i in range(min(rounds.width, limit - have)):
-                for name, value in arrived.items():
-                    done.setdefault(name, []).append(value[i])
-                have += 1
-                bar.update(have)
-                if enough(have):
-                    return True
+    with Progress(have + len(numbers), have, show) as bar:
+        for number in numbers:
+            batch = supply.take(number)
+            if not done:  # wrong labels are refused now, not after the last batch
+                sampler.label({name: value[None] for name, value in batch.items()})
+            for name, value in batch.items():
+                done.setdefault(name, []).append(value)
+            have += 1
+            bar.update(have)
+            if enough(have):
+                return True
     return False

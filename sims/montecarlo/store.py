@@ -6,6 +6,7 @@ but the next run reads them. No JAX.
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -56,8 +57,19 @@ def load(path: Path) -> xr.Dataset | None:
     return xr.Dataset(variables, attrs=layout["attrs"]).set_coords(layout["coords"])
 
 
-def prune(folder: Path, road: str, keep: str) -> None:
-    """Remove a road's checkpoints of earlier code or settings: all that end otherwise."""
-    for path in folder.glob(f"*-{road}-*.npz"):
-        if not path.name.endswith(f"{keep}.npz"):
+def prune(folder: Path, road: str, owner: str, keep: str) -> None:
+    """Remove what an owner's run of a road left of earlier code or settings, and nobody else's.
+
+    Args:
+        folder: of the files ``…-road-owner-made.npz``, and of folders named alike.
+        road: simulation or theory.
+        owner: whose they are.
+        keep: what they are made of now; those that are made of something else go.
+    """
+    for path in folder.glob(f"*-{road}-{owner}-*"):
+        if path.stem.rpartition("-")[2] == keep:
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
             path.unlink(missing_ok=True)

@@ -52,32 +52,40 @@ def sample_until_decided(
         Every point's estimates. They stop at ``max_batches`` of the simulation's settings, decided
         or not.
     """
-    settings = experiment.simulation
-    limit = settings.max_batches or settings.batches
     strict = among(experiment, claims)
     current, longest = dict(start.estimates), dict(held)
-    while True:
-        results = replace(start, estimates=current)
-        verdicts = judge(strict, results, effects_of(strict, results))
-        batches = {name: results.batches(name) for name in current}
-        needs = _needs(verdicts, batches, limit)
-        targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
-        if settings.decide == "equal":
-            # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
-            targets = dict.fromkeys(current, max([*targets.values(), *batches.values()]))
-        growing = {name: b for name, b in targets.items() if b > batches[name]}
-        undecided = sum(v.verdict == "inconclusive" for v in verdicts)
-        print(
-            f"{experiment.name}: {sum(batches.values())} batches at {len(batches)} points, "
-            f"{undecided} of {len(verdicts)} verdicts open, {len(growing)} points go on",
-            file=sys.stderr,
-        )
-        if not growing:
-            return current
+    while growing := look(strict, replace(start, estimates=current)):
         for name, target in growing.items():
             if longest[name].sizes[terms.BATCH] < target:
                 longest[name] = extend(name, longest[name], target)
             current[name] = terms.cut(longest[name], target)
+    return current
+
+
+def look(strict: Experiment, results: Results) -> dict[str, int]:
+    """The points that go on after a look at all claims, and to how many batches.
+
+    Args:
+        strict: the experiment, its claims at levels that survive the ledger.
+        results: all that it has so far.
+    """
+    settings = strict.simulation
+    limit = settings.max_batches or settings.batches
+    verdicts = judge(strict, results, effects_of(strict, results))
+    batches = {name: results.batches(name) for name in results.points}
+    needs = _needs(verdicts, batches, limit)
+    targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
+    if settings.decide == "equal":
+        # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
+        targets = dict.fromkeys(batches, max([*targets.values(), *batches.values()]))
+    growing = {name: b for name, b in targets.items() if b > batches[name]}
+    undecided = sum(v.verdict == "inconclusive" for v in verdicts)
+    print(
+        f"{strict.name}: {sum(batches.values())} batches at {len(batches)} points, "
+        f"{undecided} of {len(verdicts)} verdicts open, {len(growing)} points go on",
+        file=sys.stderr,
+    )
+    return growing
 
 
 def _needs(verdicts: list[Verdict], batches: dict[str, int], limit: int) -> dict[str, float]:

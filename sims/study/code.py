@@ -19,13 +19,16 @@ from sims.errors import InputError, one_of
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = Path("experiments")
 FIDELITIES = ("smoke", "standard", "paper")
+CONFIG = ("fidelity", "experiment", "shards")
+"""What ``snakemake --config`` may say."""
+MOST_SHARDS = 10_000
 _PROBLEM = (
     "problem", "weights", "checks.py", "threefry.py", "terms.py", "runtime.py", "estimates.py",
     "learning.py", "diversity.py", "weighting.py",
 )  # fmt: skip
 _STUDY = (
     "study/schema.py", "kinds.py", "study/specification.py", "study/experiment.py",
-    "study/roads.py",
+    "study/grid.py", "study/roads.py",
 )  # fmt: skip
 _ROOMS: dict[str, tuple[str, ...]] = {
     "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
@@ -94,8 +97,8 @@ def digest(step: str, experiment: Path, fidelity: str) -> str:
     return _hash(code(step, experiment), part(step, experiment, fidelity))
 
 
-def code(step: str, experiment: Path) -> str:
-    """Hash of the code alone that a step of an experiment runs."""
+def code(step: str, experiment: Path | None) -> str:
+    """Hash of the code alone that a step runs, of an experiment if it is of one."""
     texts = [Path(path).read_text(encoding="utf-8") for path in files(step, experiment)]
     return _hash(*texts)
 
@@ -120,8 +123,8 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
             read.
     """
     for key in config:
-        if key not in ("fidelity", "experiment"):
-            raise InputError("--config", key, one_of(("fidelity", "experiment"), key))
+        if key not in CONFIG:
+            raise InputError("--config", key, one_of(CONFIG, key))
     fidelity = config.get("fidelity", "standard")
     if fidelity not in FIDELITIES:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
@@ -135,6 +138,18 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     for name in chosen:
         _file(EXPERIMENTS / name, fidelity)
     return fidelity, chosen
+
+
+def shards(config: Mapping[str, Any]) -> int:
+    """Into how many jobs ``snakemake --config`` cuts every simulation; 0 where it does not say.
+
+    Raises:
+        InputError: it is no such number.
+    """
+    count = config.get("shards", 0)
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= MOST_SHARDS:
+        raise InputError("shards", count, f"a whole number, 0 to {MOST_SHARDS}")
+    return count
 
 
 def check_name(name: str) -> None:

@@ -2,13 +2,11 @@
 
 import hashlib
 import importlib
-import itertools
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +20,7 @@ from sims.kinds import is_tested
 from sims.papers import PAPERS, claim_of, paper_of
 from sims.study.checking import check
 from sims.study.code import check_name
+from sims.study.grid import changed, combinations, coordinate, moved, without_labels
 from sims.study.schema import ClaimSpec, ExperimentSpec, SimulationSpec, TheorySpec
 from sims.study.stacking import Scalar
 from sims.validation import parse
@@ -127,14 +126,14 @@ class Experiment:
         if self.spec.problem is None:
             return []
         at = self.spec.at(self.fidelity)
-        base = _with(self.spec.problem, at.problem)
+        base = changed(self.spec.problem, at.problem)
         blocks = self.spec.grid if at.grid is None else at.grid
         paths = list(dict.fromkeys(path for block in blocks for path in block))
-        labelled = [self._reseeded(_with(base, values)) for values in _product(blocks)]
+        labelled = [self._reseeded(changed(base, values)) for values in combinations(blocks)]
         if not labelled:
             raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
         return [
-            ({path: _coordinate(problem, path) for path in paths}, _without_labels(problem))
+            ({path: coordinate(problem, path) for path in paths}, without_labels(problem))
             for problem in labelled
         ]
 
@@ -150,7 +149,12 @@ class Experiment:
 
     def _reseeded(self, mapping: dict[str, Any]) -> dict[str, Any]:
         """A problem, or the settings, with the offset in their seeds if they are redrawn."""
-        return _moved(mapping, self.seed_offset * SEED_STRIDE) if self.redrawn else mapping
+        return moved(mapping, self.seed_offset * SEED_STRIDE) if self.redrawn else mapping
+
+    @property
+    def problems_by_name(self) -> dict[str, dict[str, Any]]:
+        """A point's name to its whole problem, as a road's file has it."""
+        return {point.name: point.spec.model_dump(mode="json") for point in self.points}
 
     def module(self, name: str) -> ModuleType | None:
         """A module of its folder (simulate, predict, effects, figure), if there is one."""
@@ -256,68 +260,3 @@ def among(experiment: Experiment, claims_by_paper: Mapping[str, int]) -> Experim
         for claim in experiment.claims
     ]
     return replace(experiment, spec=experiment.spec.model_copy(update={"claims": claims}))
-
-
-def _with(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a nested mapping with dotted paths set; a path may add a key, not a level."""
-    copy = deepcopy(dict(base))
-    for path, value in changes.items():
-        *parents, last = path.split(".")
-        node = copy
-        for parent in parents:
-            if not isinstance(node.get(parent), dict):
-                raise InputError(path, parent, one_of(node, parent))
-            node = node[parent]
-        node[last] = value
-    return copy
-
-
-def _product(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Dotted path to value, for every point of every block."""
-    for block in blocks:
-        axes = []
-        for path, value in block.items():
-            values = value if isinstance(value, list) else [value]
-            for one in values or [[]]:
-                if isinstance(one, list):
-                    allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
-                    raise InputError(f"grid: {path}", value, allowed)
-                if isinstance(one, Mapping) and "label" not in one:
-                    allowed = "a `label` in what is no scalar: it is the point's coordinate"
-                    raise InputError(f"grid: {path}", one, allowed)
-            axes.append([(path, v) for v in values])
-        yield from (dict(choice) for choice in itertools.product(*axes))
-
-
-def _coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
-    """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
-    value: Any = problem
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    if isinstance(value, Mapping):
-        return str(value.get("label", value.get("kind")))
-    return None if isinstance(value, list) else value
-
-
-def _moved(value: Any, step: int) -> Any:
-    """The value with ``step`` added to every seed in it: whole numbers named seed or …_seed."""
-    if isinstance(value, list):
-        return [_moved(item, step) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        key: item + step
-        if re.fullmatch(r"(.*_)?seed", str(key)) and type(item) is int
-        else _moved(item, step)
-        for key, item in value.items()
-    }
-
-
-def _without_labels(value: Any) -> Any:
-    """The value as the problem's schema has it: a labelled list is the list."""
-    if isinstance(value, list):
-        return [_without_labels(item) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    rest = {key: _without_labels(item) for key, item in value.items() if key != "label"}
-    return rest["value"] if "label" in value and set(rest) == {"value"} else rest

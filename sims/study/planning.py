@@ -83,7 +83,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     kept = queries if simulation.keep_queries else 1
     results = 8 * COPIES * kept * heads.count**2 * simulation.batches
     working = sum(spec.footprint().values()) + plan.bytes_per_device * cores
-    _check_fits(working + results)
+    check_fits(working + results)
     return Cost((shape, spec.heads.kernel, spec.design.kind), work, working, results)
 
 
@@ -108,7 +108,7 @@ def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theor
                 check_covered(problem, experiment.theory)
             if "simulation" in common:
                 found.append(cost(point.spec, problem, experiment.simulation))
-    _check_fits(sum(each.results for each in found))
+    check_fits(sum(each.results for each in found))
     return found
 
 
@@ -149,7 +149,8 @@ def named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
         raise InputError(field, error.value, error.allowed) from error
 
 
-def _check_fits(size: int) -> None:
+def check_fits(size: int) -> None:
+    """Raise InputError where so many bytes are more than the machine's memory."""
     if size > memory():
         got = f"about {gibibytes(size)} of results and working memory"
         raise InputError("problem", got, f"{gibibytes(memory())}, the memory of this machine")

@@ -143,9 +143,10 @@ def _one(folder: Path, experiment: Experiment) -> None:
                 return
         except InputError as error:
             print(f"{done}: got {error.value!r}; it is judged again", file=sys.stderr)
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
+    for path in (done, mark, theory):  # not what an interrupted run has kept of its points
+        path.unlink(missing_ok=True)
+    home.mkdir(parents=True, exist_ok=True)
     if experiment.learns or experiment.redrawn:
         runner.predict(experiment, theory)
     else:

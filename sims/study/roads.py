@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sims.montecarlo import Checkpoint
 from sims.simulation import estimate
 from sims.study.results import ORDER
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -18,12 +19,14 @@ def estimate_terms(
     settings: SimulationSpec,
     resume: xr.Dataset | None = None,
     progress: bool = False,
+    checkpoint: Checkpoint | None = None,
 ) -> xr.Dataset:
     """The terms by simulation; going on after the batches of ``resume``, if given."""
     options = settings.model_dump(exclude={"seed", "max_batches", "decide"})
     if settings.rel_mcse is not None:
         options["max_batches"] = settings.max_batches or settings.batches
-    return estimate(*problem, settings.seed, progress=progress, resume=resume, **options)
+    options |= {"resume": resume, "checkpoint": checkpoint, "progress": progress}
+    return estimate(*problem, settings.seed, **options)
 
 
 def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:

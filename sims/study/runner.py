@@ -2,9 +2,10 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import xarray as xr
 
@@ -14,12 +15,14 @@ from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.study import code
 from sims.study.checking import own_code
-from sims.study.contract import contract
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
 from sims.study.ledger import claims_by_paper
-from sims.study.results import Coordinates, Results, assembled, read, write
+from sims.study.results import Coordinates, Results, assembled, write
+
+if TYPE_CHECKING:
+    from sims.study.shards import Shard
 
 
 @dataclass(frozen=True)
@@ -81,92 +84,85 @@ def run(
 
 
 def simulate(
-    experiment: Experiment, output: Path, theory: Path | None = None, progress: bool = False
+    experiment: Experiment,
+    output: Path,
+    theory: Path | None = None,
+    progress: bool = False,
+    closed: bool = False,
 ) -> None:
     """Estimate every unit of an experiment, and write them into one file.
 
     Args:
         experiment: which one.
         output: the file; finished units are kept in ``.points`` beside it, each with
-            the contract under which it was begun.
+            the contract under which it was begun, and so are the batches of unfinished ones,
+            those of shards among them.
         theory: the predictions' file, needed where sampling goes on until claims are decided.
         progress: show progress on stderr.
+        closed: compute nothing: what is there already has to do.
 
     Raises:
-        InputError: a problem cannot be built or simulated; the line names the grid point.
+        InputError: a problem cannot be built or simulated, or batches are missing that are not to
+            be computed; the line names the grid point.
     """
-    from sims.montecarlo import store
-    from sims.study.planning import costs, named
-    from sims.study.stacking import unstack
-    from sims.study.units import units_of
-
-    settings = experiment.simulation
-    costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
-    units = units_of(experiment)
-    # How far sampling may go on is no part of a unit's identity: its first batches are the same.
-    adaptive = settings.decide != "no"
-    shared = settings.model_dump(exclude={"decide", "max_batches"} if adaptive else None)
-    folder = output.parent / ".points"
-    suffix = f"simulation-{digest(code.code('simulate', experiment.folder), shared)}"
-    paths = {name: folder / f"{unit.identity}-{suffix}.npz" for name, unit in units.items()}
-
-    now = contract(experiment)
-
-    def extend(name: str, data: xr.Dataset | None, batches: int | None) -> xr.Dataset:
-        changed = settings if batches is None else settings.model_copy(update={"batches": batches})
-        with named(name, units[name].coordinates):
-            more = units[name].estimate(changed, data, progress)
-        return more.assign_attrs(contract=now if data is None else data.attrs["contract"])
-
-    estimates: dict[str, xr.Dataset] = {}
-    for name, path in paths.items():
-        kept = store.load(path)
-        if kept is None:
-            kept = extend(name, None, None)
-            store.save(kept, path)
-        estimates[name] = kept
-        _report(experiment, "simulation", len(estimates), len(units))
-    store.prune(folder, "simulation", suffix)
-    coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
-    if adaptive:
-        if theory is None:
-            raise InputError("theory", None, "the predictions' file: sampling is adaptive")
-        predictions = unstack(read(theory, f"theory.nc of {experiment.identity}"))
-        start = Results(
-            experiment.name,
-            experiment.fidelity,
-            estimates,
-            predictions,
-            experiment.settings,
-            coordinates,
-            _problems(experiment),
-            {},
-        )
-        longer = {name: folder / f"{u.identity}-more-{suffix}.npz" for name, u in units.items()}
-        estimates = _decided(experiment, start, longer, extend)
-    # The contract under which the simulation began, where that was another one.
-    begun = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
-    _write(experiment, "simulation", estimates, coordinates, output, begun)
-
-
-def _decided(
-    experiment: Experiment,
-    start: Results,
-    longer: Mapping[str, Path],
-    extend: Callable[[str, xr.Dataset, int], xr.Dataset],
-) -> dict[str, xr.Dataset]:
-    """Estimates with as many more batches as it takes to decide the claims, kept in ``longer``."""
-    from sims.montecarlo import store
     from sims.study.adaptive import sample_until_decided
+    from sims.study.planning import costs
+    from sims.study.simulating import Simulation
 
-    held = {name: store.load(path) or start.estimates[name] for name, path in longer.items()}
+    costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
+    run = Simulation(experiment, output, progress, closed)
+    estimates: dict[str, xr.Dataset] = {}
+    for name in run.units:
+        estimates[name] = run.begun(name)
+        _report(experiment, "simulation", len(estimates), len(run.units))
+    if experiment.simulation.decide != "no":
+        start = run.results(estimates, theory)
+        held = {name: run.longest(name, data) for name, data in estimates.items()}
+        estimates = sample_until_decided(experiment, start, held, claims_by_paper(), run.longer)
+    # The contract under which the simulation began, where that was another one.
+    now = run.shelf.contract
+    began = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
+    _write(experiment, "simulation", estimates, run.coordinates, output, began)
+    run.shelf.tidy(run.units.values())
 
-    def kept(name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
-        more = extend(name, data, batches)
-        store.save(more, longer[name])
-        return more
 
-    return sample_until_decided(experiment, start, held, claims_by_paper(), kept)
+def simulate_shard(
+    experiment: Experiment,
+    output: Path,
+    shard: "Shard",
+    progress: bool = False,
+    turn: int = 1,
+) -> None:
+    """Compute one shard's batches, and keep them for :func:`simulate` to find.
+
+    Args:
+        experiment: which one.
+        output: the file that the whole simulation is written to; batches are kept beside it, and
+            ``shards/2-of-7.json`` there says of shard 2/7 that it is finished, and what it had.
+        shard: which one.
+        progress: show progress on stderr.
+        turn: 1 for the batches that every point gets; of a later one those that its plan
+            (:mod:`sims.study.turns`) asks for, and the file is ``shards/turn-2/2-of-7.json``.
+
+    Raises:
+        InputError: a problem cannot be built or simulated, or there is no plan; the line names the
+            grid point.
+    """
+    from sims.study.shards import assigned, loads
+    from sims.study.simulating import Simulation
+    from sims.study.turns import folder_of_turn, planned
+
+    run = Simulation(experiment, output, progress)
+    every = loads(experiment, run.units)
+    if turn > 1:
+        every = planned(every, experiment, output, turn)
+    parts = assigned(every, shard)
+    for done, (name, part) in enumerate(parts.items(), 1):
+        run.part(name, part)
+        _report(experiment, f"shard {shard}", done, len(parts))
+    mark = folder_of_turn(output, turn) / f"{shard.index}-of-{shard.count}.json"
+    content = {"shard": str(shard), "batches": {n: [p.start, p.stop] for n, p in parts.items()}}
+    files.write_json(content, mark, f"shard {shard} of {experiment.identity}")
 
 
 def predict(experiment: Experiment, output: Path) -> None:
@@ -197,11 +193,12 @@ def predict(experiment: Experiment, output: Path) -> None:
     costs(experiment, ["theory"])
     folder = output.parent / ".points"
     settings = experiment.theory
-    identity = digest(code.code("predict", experiment.folder), settings.model_dump())
-    suffix, done = f"theory-{identity}", itertools.count(1)
+    made = digest(code.code("predict", experiment.folder), settings.model_dump())
+    owner = digest(experiment.identity, experiment.seed_offset)[:8]
+    done = itertools.count(1)
 
     def finish(point: Point) -> xr.Dataset:
-        path = folder / f"{point.digest}-{suffix}.npz"
+        path = folder / f"{point.digest}-theory-{owner}-{made}.npz"
         kept = store.load(path)
         if kept is None:
             with named(point.name, point.coordinates):
@@ -213,7 +210,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     predictions = dict(
         zip([point.name for point in points], in_threads(finish, points), strict=True)
     )
-    store.prune(folder, "theory", suffix)
+    store.prune(folder, "theory", owner, made)
     _write(experiment, "theory", predictions, coordinates, output)
 
 
@@ -272,10 +269,6 @@ def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
     return adjusted if same else verdicts
 
 
-def _problems(experiment: Experiment) -> dict[str, Mapping[str, object]]:
-    return {point.name: point.spec.model_dump(mode="json") for point in experiment.points}
-
-
 def _write(
     experiment: Experiment,
     road: str,
@@ -298,7 +291,7 @@ def _write(
     seed = experiment.simulation.seed if experiment.learns else None
     problem = digest(experiment.settings, experiment.problems, seed)
     origin |= {"problem": problem, "contract": start} | provenance.replicates(data)
-    whole = assembled(data, coordinates, _problems(experiment), origin)
+    whole = assembled(data, coordinates, experiment.problems_by_name, origin)
     write(whole, output, f"{road}.nc of {experiment.identity}")
 
 

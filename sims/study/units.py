@@ -13,7 +13,7 @@ import xarray as xr
 
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo import Sampler, run
+from sims.montecarlo import Checkpoint, Sampler, run
 from sims.study.checking import own_code
 from sims.study.experiment import Experiment, Point
 from sims.study.schema import SimulationSpec
@@ -32,9 +32,13 @@ class Unit(ABC):
 
     @abstractmethod
     def estimate(
-        self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
+        self,
+        settings: SimulationSpec,
+        resume: xr.Dataset | None,
+        progress: bool,
+        checkpoint: Checkpoint | None = None,
     ) -> xr.Dataset:
-        """Its batches, those of ``resume`` included."""
+        """Its batches, those of ``resume`` included; or the part that the checkpoint is of."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,15 @@ class GridUnit(Unit):
         return self.point.digest
 
     def estimate(
-        self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
+        self,
+        settings: SimulationSpec,
+        resume: xr.Dataset | None,
+        progress: bool,
+        checkpoint: Checkpoint | None = None,
     ) -> xr.Dataset:
         from sims.study.roads import estimate_terms
 
-        return estimate_terms(self.point.spec.build(), settings, resume, progress)
+        return estimate_terms(self.point.spec.build(), settings, resume, progress, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,11 @@ class SampledUnit(Unit):
         return digest(self.sampler.identity(), self.replicates, self.stream)
 
     def estimate(
-        self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
+        self,
+        settings: SimulationSpec,
+        resume: xr.Dataset | None,
+        progress: bool,
+        checkpoint: Checkpoint | None = None,
     ) -> xr.Dataset:
         limit = settings.max_batches or settings.batches
         return run(
@@ -95,6 +107,7 @@ class SampledUnit(Unit):
             negligible=settings.negligible,
             stream=self.stream,
             resume=resume,
+            checkpoint=checkpoint,
             progress=progress,
         )
 

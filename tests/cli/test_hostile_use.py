@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sims.cli import _parser
+from sims.cli.commands import make_parser
 from sims.errors import InputError
 from sims.files import write_json
 from sims.report.seeds import other_seeds
@@ -159,11 +159,11 @@ PATHS = [".", "experiments", "experiments/small/experiment.yaml/x", "spec.yaml/x
 
 def hostile():
     """Every option of every command with hostile values."""
-    commands = next(a for a in _parser()._actions if a.dest == "command").choices
+    commands = next(a for a in make_parser()._actions if a.dest == "command").choices
     for name, parser in commands.items():
         given = {a.dest: "small" for a in parser._actions if a.dest == "experiment"}
         given = [given["experiment"]] if name not in ("seeds",) and given else []
-        given += ["spec.yaml"] if name == "decompose" else []
+        given += ["spec.yaml"] if name in ("decompose", "sweep") else []
         yield [name, *given, "--bogus"], "unknown argument: got '--bogus'; allowed: "
         yield [name, *given, "one", "more"], "unknown argument: got 'o" if name != "schema" else "o"
         for action in parser._actions:
@@ -174,6 +174,12 @@ def hostile():
                 values = [*TEXTS, "Smoke", "smok", "-1", "\n", "9" * 5000]
             elif action.dest in ("seed", "seed_offset", "count"):
                 values = [*NUMBERS, *(["0"] if action.dest == "count" else [])]
+            elif action.dest in ("shards", "turn"):
+                values = [*NUMBERS, "0", "1001"]
+            elif action.dest == "shard":
+                values = [*NUMBERS, "0/3", "4/3", "1/", "/1", "1/2/3", "1/10001"]
+            elif action.dest == "set":
+                values = [*TEXTS, "=", "n", "n=", "=1", "n=1:2", "n=a:b:c", "n={", "n=[1]", "nn=1"]
             elif action.dest == "rel_mcse":
                 values = [*(v for v in NUMBERS if v not in ("1.5", "1e3")), "0", "inf", "-inf"]
             elif action.dest == "output":

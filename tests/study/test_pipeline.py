@@ -71,7 +71,7 @@ NO_RESULT = (
     "study",
 )  # fmt: skip
 """Modules that change no number: words of errors, files, provenance, and what only plans."""
-OTHER_ROAD = {"simulate": "sims.theory", "predict": "sims.simulation"}
+OTHER_ROAD = {"simulate": "sims.theory", "predict": ("sims.simulation", "sims.montecarlo")}
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -118,12 +118,23 @@ def test_snakemake_reruns_what_changed_and_nothing_else(copy):
     assert "predict" not in _rules(copy)
 
 
+def test_shards_are_jobs_of_their_own(copy):
+    """As many as asked for, before the simulation that they are parts of."""
+    done = run(copy, "-m", "snakemake", "-n", "--config", "fidelity=smoke", "shards=3")
+    assert done.returncode == 0, done.stderr
+    jobs = [line.split() for line in done.stdout.splitlines() + done.stderr.splitlines()]
+    assert ["shard", "3"] in jobs
+    marks = [f"results/smoke/angles/shards/{i}-of-3.json" for i in (1, 2, 3)]
+    assert all(mark in done.stdout + done.stderr for mark in marks)
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [
         ("fidelity=fine", "fidelity: got 'fine'; allowed: smoke, standard, paper"),
         ("experiment=none", "experiment: got 'none'; allowed: angles"),
         ("fidelty=smoke", "--config: got 'fidelty'"),
+        ("shards=many", "shards: got 'many'; allowed: a whole number, 0 to 10000"),
     ],
 )
 def test_bad_configuration_is_one_line(copy, config, words):

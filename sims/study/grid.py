@@ -1,0 +1,75 @@
+"""Problems that differ from a base problem at dotted paths, as the blocks of a grid say. No JAX."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from typing import Any
+
+from sims.errors import InputError, one_of
+from sims.study.stacking import Scalar
+
+
+def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a nested mapping with dotted paths set; a path may add a key, not a level."""
+    copy = deepcopy(dict(base))
+    for path, value in changes.items():
+        *parents, last = path.split(".")
+        node = copy
+        for parent in parents:
+            if not isinstance(node.get(parent), dict):
+                raise InputError(path, parent, one_of(node, parent))
+            node = node[parent]
+        node[last] = value
+    return copy
+
+
+def combinations(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Dotted path to value, for every point of every block."""
+    for block in blocks:
+        axes = []
+        for path, value in block.items():
+            values = value if isinstance(value, list) else [value]
+            for one in values or [[]]:
+                if isinstance(one, list):
+                    allowed = "scalars or mappings, at least one (a list as {label: …, value: […]})"
+                    raise InputError(f"grid: {path}", value, allowed)
+                if isinstance(one, Mapping) and "label" not in one:
+                    allowed = "a `label` in what is no scalar: it is the point's coordinate"
+                    raise InputError(f"grid: {path}", one, allowed)
+            axes.append([(path, v) for v in values])
+        yield from (dict(choice) for choice in itertools.product(*axes))
+
+
+def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
+    """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
+    value: Any = problem
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        return str(value.get("label", value.get("kind")))
+    return None if isinstance(value, list) else value
+
+
+def without_labels(value: Any) -> Any:
+    """The value as the problem's schema has it: a labelled list is the list."""
+    if isinstance(value, list):
+        return [without_labels(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    rest = {key: without_labels(item) for key, item in value.items() if key != "label"}
+    return rest["value"] if "label" in value and set(rest) == {"value"} else rest
+
+
+def moved(value: Any, step: int) -> Any:
+    """The value with ``step`` added to every seed in it: whole numbers named seed or …_seed."""
+    if isinstance(value, list):
+        return [moved(item, step) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: item + step
+        if re.fullmatch(r"(.*_)?seed", str(key)) and type(item) is int
+        else moved(item, step)
+        for key, item in value.items()
+    }

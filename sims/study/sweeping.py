@@ -1,0 +1,284 @@
+"""A sweep of one's own: both roads at every point, in one labelled file."""
+
+import json
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from sims import provenance
+from sims.errors import InputError
+from sims.identity import digest
+from sims.montecarlo import store
+from sims.runtime import in_threads
+from sims.study import code
+from sims.study.experiment import Point
+from sims.study.grid import coordinate
+from sims.study.planning import Cost, check_covered, check_fits, cost, described, named
+from sims.study.results import write
+from sims.study.roads import predict_terms
+from sims.study.shards import Load, Shard, assigned
+from sims.study.shelf import Shelf
+from sims.study.stacking import POINT, Scalar, short_names
+from sims.study.sweepfile import Sweep
+from sims.study.units import GridUnit
+from sims.terms import LABELS, SCALARS
+
+SQUARE, KEYS, NUMBER = "squared unit of Y", "keys", "1"
+OTHERS = {
+    "n_eff": ("effective number of keys of a head, mean", KEYS),
+    "n_eff_least": ("effective number of keys of a head at a query, least", KEYS),
+    "n_third": ("third-order effective number of keys, least", KEYS),
+    "empty_rate": ("share of cases without a key in reach", NUMBER),
+    "rounding": ("bound on rounding, as a share of a term", NUMBER),
+    "batches": ("batches that were sampled", NUMBER),
+    "replicates": ("replicates that were sampled", NUMBER),
+    "faults": ("what makes the point's numbers no evidence", NUMBER),
+    "cautions": ("what one should know of the point's numbers", NUMBER),
+}
+"""Variables beside the terms: what they are, and their unit."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A sweep, and the file that it is written to; what is unfinished lies beside that."""
+
+    sweep: Sweep
+    output: Path
+
+    @property
+    def whose(self) -> str:
+        """What its files are of."""
+        return f"sweep {self.output.stem}"
+
+    @cached_property
+    def units(self) -> dict[str, GridUnit]:
+        """The points' simulations."""
+        return {point.name: GridUnit(point) for point in self.sweep.points}
+
+    @cached_property
+    def costs(self) -> dict[str, Cost]:
+        """What every point takes.
+
+        Raises:
+            InputError: a point is impossible, or all together are.
+        """
+        found = {}
+        for point in self.sweep.points:
+            with named(point.name, point.coordinates):
+                found[point.name] = cost(point.spec, point.spec.build(), self.sweep.spec.simulation)
+        check_fits(sum(each.results for each in found.values()))
+        return found
+
+    @cached_property
+    def uncovered(self) -> dict[str, str]:
+        """The points that the theory asked for has nothing about, and why."""
+        found = {}
+        for point in self.sweep.points:
+            with named(point.name, point.coordinates):
+                problem = point.spec.build()
+            try:
+                check_covered(problem, self.sweep.spec.theory)
+            except InputError as error:
+                value = coordinate(point.spec.model_dump(), error.field)
+                found[point.name] = f"{error.field}: {value}; covered: {error.allowed}"
+        return found
+
+    def plan(self) -> list[str]:
+        """Lines for people: sizes and cost, and what theory does not cover."""
+        settings, points = self.sweep.spec, self.sweep.points
+        axes = self.sweep.axes
+        sizes = " x ".join(f"{len(v)} of {p}" for p, v in axes.items()) if axes else ""
+        lines = described(list(self.costs.values()), settings.simulation)
+        lines[0] += f" ({sizes})" if sizes else ""
+        missing = len(self.uncovered)
+        covered = f"{len(points) - missing} of {len(points)} points" if missing else "all points"
+        lines.append(f"theory       {settings.theory.order}: {covered}")
+        for reason, count in Counter(self.uncovered.values()).items():
+            lines.append(f"             not at {count}: {reason}")
+        return lines
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """Where its points lie."""
+        made = digest(code.code("simulate", None), self.sweep.spec.simulation.model_dump())
+        return Shelf(self.output.parent / ".points", digest(self.whose)[:8], made)
+
+    def _prediction(self, point: Point) -> Path:
+        made = digest(code.code("predict", None), self.sweep.spec.theory.model_dump())
+        return self.shelf.folder / f"{point.digest}-theory-{self.shelf.owner}-{made}.npz"
+
+    def predicted(self, point: Point) -> xr.Dataset | None:
+        """Theory at a point, kept once it is there; None where it has nothing.
+
+        Raises:
+            InputError: the problem cannot be built.
+        """
+        if point.name in self.uncovered:
+            return None
+        path = self._prediction(point)
+        kept = store.load(path)
+        if kept is None:
+            with named(point.name, point.coordinates), warnings.catch_warnings():
+                # Of accuracy that was missed; the bound on the error says the same.
+                warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
+                kept = predict_terms(point.spec.build(), self.sweep.spec.theory).isel(order=0)
+            store.save(kept, path)
+        return kept
+
+    def _parts(self, shard: Shard) -> dict[str, range]:
+        """The batches of each point that a shard has, points of one compile shape together."""
+        batches = range(self.sweep.spec.simulation.batches)
+        loads = {k: Load(batches, c.shape, c.work / len(batches)) for k, c in self.costs.items()}
+        return assigned(loads, shard)
+
+    def part(self, shard: Shard, progress: bool = False) -> None:
+        """Compute one shard's batches, and theory where it has a point's first, and keep them.
+
+        Raises:
+            InputError: a problem cannot be simulated; the line names the point.
+        """
+        parts = self._parts(shard)
+        for done, (name, part) in enumerate(parts.items(), 1):
+            unit = self.units[name]
+            if part.start == 0:
+                self.predicted(unit.point)
+            if store.load(self.shelf.finished(unit)) is None:
+                self._estimate(unit, part, progress)
+            _report(f"{self.whose}: shard {shard}", done, len(parts))
+
+    def _estimate(self, unit: GridUnit, part: range | None, progress: bool) -> xr.Dataset:
+        with named(unit.point.name, unit.coordinates):
+            kept = self.shelf.batches(unit, part)
+            return unit.estimate(self.sweep.spec.simulation, None, progress, kept)
+
+    def whole(self, progress: bool = False) -> xr.Dataset:
+        """Both roads at every point, shards' batches included, written into the file.
+
+        Raises:
+            InputError: a problem cannot be simulated; the line names the point.
+        """
+        points = {point.name: point for point in self.sweep.points}
+        predictions = dict(zip(points, in_threads(self.predicted, points.values()), strict=True))
+        rows = {}
+        for done, name in enumerate(self._parts(Shard(1, 1)), 1):
+            path = self.shelf.finished(self.units[name])
+            estimate = store.load(path)
+            if estimate is None:
+                estimate = self._estimate(self.units[name], None, progress)
+                store.save(estimate, path)
+            rows[name] = row(estimate, predictions[name], self.sweep.spec.theory.order == "exact")
+            rows[name]["attrs"] = dict(estimate.attrs)
+            _report(self.whose, done, len(points))
+        data = self._labelled(rows)
+        write(data, self.output, f"{self.output.name} of {self.whose}")
+        self.shelf.tidy(self.units.values())
+        return data
+
+    def _labelled(self, rows: Mapping[str, dict[str, Any]]) -> xr.Dataset:
+        """The rows of all points under their coordinates."""
+        points, axes = self.sweep.points, self.sweep.axes
+        paths = list(points[0].coordinates)
+        names = short_names(paths, {*SCALARS, *OTHERS, POINT})
+        columns = {
+            key: _column([rows[point.name][key] for point in points])
+            for key in rows[points[0].name]
+            if key != "attrs"
+        }
+        dims: tuple[str, ...] = (POINT,)
+        shape: tuple[int, ...] = (len(points),)
+        coordinates: dict[str, tuple[str, np.ndarray]] = {POINT: (POINT, np.arange(len(points)))}
+        if axes is not None:
+            dims, shape = tuple(names[p] for p in axes), tuple(map(len, axes.values()))
+            coordinates = {names[p]: (names[p], _column(v)) for p, v in axes.items()}
+        else:
+            for p in paths:
+                values = _column([point.coordinates[p] for point in points])
+                coordinates[names[p]] = (POINT, values)
+        variables = {key: (dims, column.reshape(shape)) for key, column in columns.items()}
+        data = xr.Dataset(variables, coordinates)
+        for path in paths:
+            data[names[path]].attrs = {"long_name": path, "units": NUMBER}
+        for key in columns:
+            data[key].attrs = _described(key)
+        return data.assign_attrs(self._origin(rows))
+
+    def _origin(self, rows: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+        spec = self.sweep.spec.model_dump(mode="json")
+        origin = {
+            "versions": provenance.versions(),
+            **provenance.machine(),
+            "fingerprint": digest(self.shelf.made, code.code("predict", None)),
+            **provenance.replicates({k: xr.Dataset(attrs=r["attrs"]) for k, r in rows.items()}),
+        }
+        title = "Bias, variance and covariance of an ensemble of Nadaraya-Watson heads"
+        return {
+            "title": title,
+            "theory": self.sweep.spec.theory.order,
+            "specification": json.dumps(spec),
+            "provenance": json.dumps(origin),
+        }
+
+
+def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dict[str, Any]:
+    """A point's scalars: every term by both roads, NaN where a road has nothing, and what was met.
+
+    ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
+    ``<term>_theory`` the prediction and ``<term>_theory_error`` the bound on exact theory's error.
+    """
+    theory = xr.Dataset() if prediction is None else prediction
+    out: dict[str, Any] = {}
+    for term in SCALARS:
+        out[term] = float(estimate[term].mean())
+        out[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
+        out[f"{term}_theory"] = float(theory.get(term, np.nan))
+        if exact:
+            out[f"{term}_theory_error"] = float(theory.get(f"{term}_error", np.nan))
+    keys, third = theory.get("n_eff"), theory.get("n_third")
+    out["n_eff"] = np.nan if keys is None else float(keys.mean())
+    out["n_eff_least"] = np.nan if keys is None else float(keys.min())
+    if not exact:
+        out["n_third"] = np.nan if third is None else float(third.min())
+    for name in ("empty_rate", "rounding", "batches", "replicates"):
+        out[name] = np.asarray(estimate.attrs[name]).item()
+    for name in ("faults", "cautions"):
+        out[name] = "; ".join([*estimate.attrs.get(name, []), *theory.attrs.get(name, [])])
+    return out
+
+
+def _described(key: str) -> dict[str, str]:
+    if key in OTHERS:
+        long_name, unit = OTHERS[key]
+        return {"long_name": long_name, "units": unit}
+    for end, words in (
+        ("_theory_error", ", bound on the error of theory"),
+        ("_theory", ", theory"),
+        ("_mcse", ", Monte Carlo standard error of the simulation"),
+        ("", ", simulation"),
+    ):
+        if key.endswith(end) and key.removesuffix(end) in LABELS:
+            return {"long_name": LABELS[key.removesuffix(end)] + words, "units": SQUARE}
+    raise KeyError(key)
+
+
+def _column(values: list[Scalar]) -> np.ndarray:
+    """Values of one kind: whole numbers, numbers (NaN where there is none), or else words."""
+    if all(isinstance(v, bool) for v in values):
+        return np.array(values)
+    if all(isinstance(v, int) for v in values):
+        return np.array(values, np.int64)
+    if all(isinstance(v, int | float) or v is None for v in values):
+        return np.array([np.nan if v is None else v for v in values], float)
+    return np.array(["" if v is None else str(v) for v in values], object)
+
+
+def _report(what: str, done: int, total: int) -> None:
+    if sys.stderr.isatty() or done == total:
+        print(f"{what}: {done}/{total}", file=sys.stderr)
