@@ -37,7 +37,9 @@ def begin(fidelity: str) -> None:
     for lock in LOCKS.glob("locks/*.lock"):
         if f"results/{fidelity}/" in lock.read_text():
             lock.unlink()
-    for path, of in results(Path("results", fidelity)):
+    home = Path("results", fidelity)
+    shards = [(path, None) for path in sorted(home.glob("*/shards/**/*.json"))]
+    for path, of in [*results(home), *shards]:
         try:
             (files.read_json if path.suffix == ".json" else files.read)(path, of)
         except InputError as damage:

@@ -181,6 +181,48 @@ def _full_disk(folder, rng):
     assert "got 'File too large'" in said
 
 
+def _read_only(folder, rng):
+    """With a real file system, or without rights; whoever may do neither has the full disk."""
+    _sigkill(folder, rng)
+    home = folder / "results"
+    mount = [["mount", "--bind", home, home], ["mount", "-o", "remount,ro,bind", home]]
+    if os.geteuid():
+        mount = [["chmod", "-R", "a-w", home]]
+    try:
+        for command in mount:
+            if subprocess.run(command, capture_output=True).returncode:
+                return
+        running = _begin(folder)
+        _, said = running.communicate(timeout=60)
+        assert running.returncode == 2, said
+        assert len([x for x in said.splitlines() if not x.startswith("slow: ")]) == 1
+    finally:
+        undo = ["chmod", "-R", "u+w", home] if os.geteuid() else ["umount", home]
+        subprocess.run(undo, capture_output=True)
+
+
+def _snakemake(folder, rng):
+    """Snakemake and its step killed at once, as by a power cut."""
+    text = (REPO / "Snakefile").read_text(encoding="utf-8")
+    lines = [x if not x.startswith("shell.prefix") else 'shell.prefix("PATH=./bin:$PATH; ")'
+             for x in text.splitlines()]  # fmt: skip
+    (folder / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "bin").mkdir(exist_ok=True)
+    (folder / "bin/sims").write_text(f'#!/bin/sh\nexec {sys.executable} -m sims "$@"\n')
+    (folder / "bin/sims").chmod(0o755)
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "fidelity=smoke",
+               "--", str(HOME / "simulation.nc")]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(REPO), "SIMS_CHECKPOINT_SECONDS": "0"}
+    with open(folder / "log", "w") as log:
+        running = subprocess.Popen(
+            command, cwd=folder, env=environment, stderr=log, start_new_session=True
+        )
+    _until(running, folder, rng.randrange(1, BATCHES))
+    assert running.poll() is None, (folder / "log").read_text()
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+
+
 def _two_at_once(folder, rng):
     """The second ends first or last, and each leaves the other's batches alone."""
     first = _begin(folder)
@@ -213,10 +255,12 @@ def _shards(folder, rng):
 
 FAULTS = {
     "SIGKILL": _sigkill,
+    "SIGKILL of Snakemake": _snakemake,
     "SIGTERM": _sigterm,
     "group truncated": _truncated,
     "bit of a group flipped": _flipped,
     "full disk": _full_disk,
+    "read-only folder": _read_only,
     "two runs at once": _two_at_once,
     "clock jumps": _clock,
     "shards, killed": _shards,
