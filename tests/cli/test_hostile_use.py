@@ -161,11 +161,12 @@ def hostile():
     """Every option of every command with hostile values."""
     commands = next(a for a in make_parser()._actions if a.dest == "command").choices
     for name, parser in commands.items():
-        given = {a.dest: "small" for a in parser._actions if a.dest == "experiment"}
-        given = [given["experiment"]] if name not in ("seeds",) and given else []
-        given += ["spec.yaml"] if name in ("decompose", "sweep") else []
+        places = [a for a in parser._actions if not a.option_strings]
+        filled = {a.dest: a.choices[0] if a.choices else "small" for a in places}
+        filled |= {"spec": "spec.yaml"} if "spec" in filled else {}
+        given = [filled[a.dest] for a in places if a.required]
         yield [name, *given, "--bogus"], "unknown argument: got '--bogus'; allowed: "
-        yield [name, *given, "one", "more"], "unknown argument: got 'o" if name != "schema" else "o"
+        yield [name, *filled.values(), "one", "more"], "unknown argument: got 'o"
         for action in parser._actions:
             if action.dest == "help" or action.nargs == 0:
                 continue
