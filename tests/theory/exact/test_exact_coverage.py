@@ -277,6 +277,15 @@ def test_one_key_of_a_compact_kernel_counts_zero_outside():
     np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-6)
 
 
+@pytest.mark.parametrize("bandwidth", [0.03, 0.001])
+def test_one_key_that_is_rarely_in_reach(bandwidth):
+    """The same where P is small, 1 % and 0.04 %: the noise is σ²P."""
+    task = Task(GaussianDesign(np.eye(1)), TrigonometricSeries([1.0], [[0.0]], [0.0]), 0.5)
+    data = exact_terms(task, Heads(np.ones((1, 1, 1)), "biweight", bandwidth), 1, [[0.3]])
+    inside = norm.cdf(0.3 + bandwidth) - norm.cdf(0.3 - bandwidth)
+    np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-5)
+
+
 def test_a_custom_design_needs_a_density():
     sampler = design("custom", 2, None).sampler
     task = Task(CustomDesign(2, sampler), TrigonometricSeries([1.0], [[1.0, 0.0]], [0.0]), 1.0)
