@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 600
 """After so long a run is stopped. A mistake that makes a program hang is caught."""
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m")
+RESULT = Path(__file__).parent / "result.csv"
+"""What every mutant came to when it was last run with ``--record``."""
 PASSED, NO_TESTS = 0, 5
 """pytest's exit codes. Any other is that of a mistake which was caught, be it at an import."""
 
@@ -61,10 +63,18 @@ def mutants() -> list[Mutant]:
     ]
 
 
-def known_to_be_caught() -> set[str]:
-    """Those that the record of the first runs, ``first_result.csv``, has as caught."""
-    rows = (Path(__file__).parent / "first_result.csv").read_text(encoding="utf-8").splitlines()[1:]
-    return {name for name, outcome in (row.split(",") for row in rows) if outcome == "caught"}
+def recorded(path: Path) -> dict[str, str]:
+    """Id to outcome in a record, ``first_result.csv`` or ``result.csv``."""
+    rows = path.read_text(encoding="utf-8").splitlines()[1:]
+    return dict(row.split(",")[:2] for row in rows)
+
+
+def record(outcomes: Mapping[str, tuple[str, float]]) -> None:
+    """Put outcomes and the seconds they took into ``result.csv``; other rows stay as they are."""
+    rows = {row.partition(",")[0]: row for row in RESULT.read_text(encoding="utf-8").splitlines()}
+    rows |= {name: f"{name},{word},{time:.0f}" for name, (word, time) in outcomes.items()}
+    header, *rest = rows.values()
+    RESULT.write_text("\n".join([header, *sorted(rest)]) + "\n", encoding="utf-8")
 
 
 def outcome_of(mutant: Mutant, root: Path) -> str:
@@ -129,11 +139,12 @@ def main() -> int:
     )
     parser.add_argument("--seed", default="0", help="draws them: any text, such as a commit's hash")
     parser.add_argument("--workers", type=int, default=2, help="copies that work side by side")
+    parser.add_argument("--record", action="store_true", help="write the outcomes to result.csv")
     asked = parser.parse_args()
     chosen = [m for m in mutants() if asked.room in (None, m.room) and asked.only in (None, m.id)]
     if asked.count is not None:
-        known = known_to_be_caught()
-        chosen = [mutant for mutant in chosen if mutant.id in known]
+        known = recorded(RESULT)
+        chosen = [mutant for mutant in chosen if known.get(mutant.id) == "caught"]
         chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))
     if not chosen:
         sys.exit(f"no mutants: got room {asked.room}, id {asked.only}; see tests/mutants/*.yaml")
@@ -155,17 +166,21 @@ def main() -> int:
                 shutil.copytree(first, root)
             roots.put(root)
 
-        def one(mutant: Mutant) -> str:
+        def one(mutant: Mutant) -> tuple[str, float]:
             root, begun = roots.get(), time.monotonic()
             try:
                 word = outcome_of(mutant, root)
             finally:
                 roots.put(root)
-            print(f"{mutant.id:28} {word:14} {time.monotonic() - begun:4.0f} s", flush=True)
-            return word
+            taken = time.monotonic() - begun
+            print(f"{mutant.id:28} {word:14} {taken:4.0f} s", flush=True)
+            return word, taken
 
         with ThreadPoolExecutor(asked.workers) as pool:
-            words = list(pool.map(one, chosen))
+            found = list(pool.map(one, chosen))
+    if asked.record:
+        record({mutant.id: outcome for mutant, outcome in zip(chosen, found, strict=True)})
+    words = [word for word, _ in found]
     left = [(m, w) for m, w in zip(chosen, words, strict=True) if w != "caught"]
     print(f"{len(chosen) - len(left)} of {len(chosen)} caught")
     for mutant, word in left:
