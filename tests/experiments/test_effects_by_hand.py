@@ -11,59 +11,18 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.study.experiment import load_experiment
-from sims.study.results import Results
+from tests.experiments.by_hand import (
+    drawn,
+    families,
+    is_mean_of,
+    is_ratio_of,
+    mean_error,
+    pseudovalues,
+)
 
 BATCHES = 24
 PAIR = ("head", "head2")
 PARTS = ("bias_product", "signal_covariance", "noise_covariance")
-AT = {"heads.kernel": "gaussian", "heads.bandwidth": 0.5, "heads.width": 1, "design": "isotropic"}
-"""Coordinates that points have in common."""
-
-
-def families(name, estimates, predictions, coordinates=None, settings=None):
-    """All effects of an experiment by family and label, on results made by hand."""
-    module = load_experiment(name).module("effects")
-    at = {point: AT | (coordinates or {}).get(point, {}) for point in estimates}
-    data = {k: d.assign_attrs(replicates=99) for k, d in estimates.items()}
-    results = Results(name, "smoke", data, predictions, settings or {}, at, {}, {})
-    return {k: list(v) for k, v in module.effects(results).items()}
-
-
-def mean_error(values):
-    """Mean and standard error of iid values."""
-    return np.mean(values), np.std(values, ddof=1) / np.sqrt(len(values))
-
-
-def pseudovalues(statistic, *columns):
-    """Jackknife by leaving out one batch after another."""
-    count = len(columns[0])
-    whole = statistic(*(c.mean(0) for c in columns))
-    rest = [statistic(*(np.delete(c, b, 0).mean(0) for c in columns)) for b in range(count)]
-    return count * whole - (count - 1) * np.array(rest)
-
-
-def is_mean_of(effect, values, bound=0.0, rtol=1e-9):
-    """Whether value and error are those of iid values, within the tolerance, and the bound is."""
-    mean, error = mean_error(values)
-    assert effect.value == pytest.approx(mean, rel=rtol, abs=rtol * error)
-    assert effect.error == pytest.approx(error, rel=max(rtol, 1e-9))
-    assert effect.bound == pytest.approx(bound, rel=1e-6, abs=1e-15)
-
-
-def is_ratio_of(effect, above, below, less=0.0, sign=1.0, bound=0.0):
-    """Whether it is ``sign·(mean above/mean below − less)``; its error by the jackknife."""
-    assert effect.value == pytest.approx(sign * (above.mean() / below.mean() - less), rel=1e-9)
-    error = mean_error(pseudovalues(lambda a, b: a / b, above, below))[1]
-    assert effect.error == pytest.approx(error, rel=2e-2)
-    assert effect.bound == pytest.approx(bound, rel=1e-6, abs=1e-15)
-
-
-def drawn(rng, shared, size=1.0, shape=()):
-    """Positive batches that vary by 5 %, half of it with draws that all points share."""
-    own = rng.normal(size=(len(shared), *shape))
-    common = shared.reshape(-1, *[1] * len(shape))
-    return size * (1 + 0.035 * common + 0.035 * own)
 
 
 @pytest.fixture
@@ -373,3 +332,41 @@ def test_remainder(rng):
     assert all(abs(e.value + 0.1 / a) < 5 * e.error for e, a in zip(found, law, strict=True))
     without = value.mean(1).std(0, ddof=1) / np.sqrt(BATCHES) / law
     assert (np.array([e.error for e in found]) < 0.2 * without).all()
+
+
+def test_specialization(rng):
+    """Diversity from the first step on; shares of the gain, by both roads; what a penalty does."""
+    points = ("single, plain", "single, penalty")
+    points += ("additive, plain", "additive, penalty", "additive, weights")
+    parts = ("squared_bias", "own", "cross", "own_error", "heads_error", "mse")
+    roads = []
+    for dim in ("batch", "seed"):
+        names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
+        size = {name: 3.0 if name.endswith("before") else 2.0 for name in names}
+        roads.append(
+            {p: xr.Dataset({k: (dim, rng.uniform(v, v + 0.3, 20)) for k, v in size.items()})
+             for p in points}
+        )  # fmt: skip
+    estimates, predictions = roads
+    for data in estimates.values():
+        data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
+        data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
+    found = families("specialization", estimates, predictions)
+    data = estimates["single, plain"]
+    is_mean_of(found["diversity rises"][0], data["hdi_after"].values - data["hdi"].values[:, 0])
+
+    def fell(data, *names):
+        whole = (sum(data[f"{n}_{state}"].values for n in names) for state in ("before", "after"))
+        return np.subtract(*whole)
+
+    is_ratio_of(found["share of covariance"][0], fell(data, "cross"), fell(data, "mse"))
+    ambiguity = fell(data, "mse") - fell(data, "heads_error")
+    is_ratio_of(found["share of ambiguity"][0], ambiguity, fell(data, "mse"))
+    law = predictions["single, plain"]
+    gap = next(e for e in found["share by both roads"] if e.label == "single, covariance")
+    theory = fell(law, "cross").mean() / fell(law, "squared_bias", "own", "cross").mean()
+    assert gap.value == pytest.approx(
+        fell(data, "cross").mean() / fell(data, "mse").mean() - theory
+    )
+    without, with_ = (estimates[p]["mse_after"].values for p in points[:2])
+    is_mean_of(found["penalty lowers the error"][0], (without - with_) / without.mean())
