@@ -32,11 +32,11 @@ def pseudovalues(statistic, *columns):
     return count * whole - (count - 1) * np.array(rest)
 
 
-def is_mean_of(effect, values, bound=0.0, rtol=1e-9):
-    """Whether value and error are those of iid values, within the tolerance, and the bound is."""
+def is_mean_of(effect, values, bound=0.0):
+    """Whether value and error are those of iid values, and the bound is as given."""
     mean, error = mean_error(values)
-    assert effect.value == pytest.approx(mean, rel=rtol, abs=rtol * error)
-    assert effect.error == pytest.approx(error, rel=max(rtol, 1e-9))
+    assert effect.value == pytest.approx(mean, rel=1e-9, abs=1e-9 * error)
+    assert effect.error == pytest.approx(error, rel=1e-9)
     assert effect.bound == pytest.approx(bound, rel=1e-6, abs=1e-15)
 
 

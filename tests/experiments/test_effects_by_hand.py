@@ -16,7 +16,6 @@ from tests.experiments.by_hand import (
     families,
     is_mean_of,
     is_ratio_of,
-    mean_error,
     pseudovalues,
 )
 
