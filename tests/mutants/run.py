@@ -28,8 +28,8 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 600
 """After so long a run is stopped. A mistake that makes a program hang is caught."""
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m")
-RESULT = Path(__file__).parent / "result.csv"
-"""What every mutant came to when it was last run with ``--record``."""
+FIRST, RESULT = (Path(__file__).parent / name for name in ("first_result.csv", "result.csv"))
+"""What every mutant came to before any test was written for it, and when it was last recorded."""
 PASSED, NO_TESTS = 0, 5
 """pytest's exit codes. Any other is that of a mistake which was caught, be it at an import."""
 
@@ -64,17 +64,16 @@ def mutants() -> list[Mutant]:
 
 
 def recorded(path: Path) -> dict[str, str]:
-    """Id to outcome in a record, ``first_result.csv`` or ``result.csv``."""
+    """Id to outcome in a record."""
     rows = path.read_text(encoding="utf-8").splitlines()[1:]
-    return dict(row.split(",")[:2] for row in rows)
+    return dict(row.split(",") for row in rows)
 
 
-def record(outcomes: Mapping[str, tuple[str, float]]) -> None:
-    """Put outcomes and the seconds they took into ``result.csv``; other rows stay as they are."""
-    rows = {row.partition(",")[0]: row for row in RESULT.read_text(encoding="utf-8").splitlines()}
-    rows |= {name: f"{name},{word},{time:.0f}" for name, (word, time) in outcomes.items()}
-    header, *rest = rows.values()
-    RESULT.write_text("\n".join([header, *sorted(rest)]) + "\n", encoding="utf-8")
+def record(outcomes: Mapping[str, str]) -> None:
+    """Put outcomes into ``result.csv``; other rows stay as they are."""
+    rows = sorted((recorded(RESULT) | outcomes).items())
+    lines = ["id,outcome", *(f"{name},{outcome}" for name, outcome in rows)]
+    RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def outcome_of(mutant: Mutant, root: Path) -> str:
@@ -166,21 +165,19 @@ def main() -> int:
                 shutil.copytree(first, root)
             roots.put(root)
 
-        def one(mutant: Mutant) -> tuple[str, float]:
+        def one(mutant: Mutant) -> str:
             root, begun = roots.get(), time.monotonic()
             try:
                 word = outcome_of(mutant, root)
             finally:
                 roots.put(root)
-            taken = time.monotonic() - begun
-            print(f"{mutant.id:28} {word:14} {taken:4.0f} s", flush=True)
-            return word, taken
+            print(f"{mutant.id:28} {word:14} {time.monotonic() - begun:4.0f} s", flush=True)
+            return word
 
         with ThreadPoolExecutor(asked.workers) as pool:
-            found = list(pool.map(one, chosen))
+            words = list(pool.map(one, chosen))
     if asked.record:
-        record({mutant.id: outcome for mutant, outcome in zip(chosen, found, strict=True)})
-    words = [word for word, _ in found]
+        record({mutant.id: word for mutant, word in zip(chosen, words, strict=True)})
     left = [(m, w) for m, w in zip(chosen, words, strict=True) if w != "caught"]
     print(f"{len(chosen) - len(left)} of {len(chosen)} caught")
     for mutant, word in left:
