@@ -6,7 +6,13 @@ import pytest
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 
-AT = {"heads.kernel": "gaussian", "heads.bandwidth": 0.5, "heads.width": 1, "design": "isotropic"}
+AT = {
+    "heads.kernel": "gaussian",
+    "heads.bandwidth": 0.5,
+    "heads.width": 1,
+    "design": "isotropic",
+    "population": None,
+}
 """Coordinates that points have in common."""
 
 
