@@ -7,7 +7,7 @@ from scipy.stats import binom, t
 
 from sims import terms
 from sims.effects import of_batches
-from sims.estimates import covariance_of_means, jackknife, mcse, ratio, skewness
+from sims.estimates import common, covariance_of_means, jackknife, mcse, ratio, skewness
 
 RUNS = 20_000
 LOW, HIGH = (int(binom.ppf(q, RUNS, 0.95)) for q in (5e-4, 1 - 5e-4))
@@ -67,3 +67,37 @@ def test_skewness_is_that_of_the_mean():
     # The sample skewness of 20,000 means is off by 0.017: 4 of those, a false alarm in 16,000.
     assert (gaps**3).mean() / gaps.std() ** 3 == pytest.approx(2 / 8, abs=0.07)
     assert skewness(np.ones(9)) == 0
+
+
+def test_a_ratio_is_that_of_the_means():
+    """4/3, and not the mean of the ratios 2 and 1; of the batches that both have."""
+    assert ratio(np.array([2.0, 2.0]), np.array([1.0, 2.0])).mean() == pytest.approx(4 / 3)
+    assert ratio(np.array([2.0, 2.0, 9.0]), np.array([1.0, 2.0])).mean() == pytest.approx(4 / 3)
+
+
+def test_pseudo_values_of_both_ways_agree():
+    """One a batch, which the difference to another estimate is paired by; to order 1/B."""
+    rng = np.random.default_rng(7)
+    below = 2 + 0.2 * rng.normal(size=400)
+    above = below + 0.3 + 0.2 * rng.normal(size=400)
+    delta, left_out = (
+        ratio(above, below),
+        jackknife({"a": above, "b": below}, lambda m: m["a"] / m["b"]),
+    )
+    np.testing.assert_allclose(delta, left_out, atol=0.02 * delta.std())
+
+
+def test_batches_of_one_number_are_paired():
+    """A longer run goes on where a shorter one stopped, so that it is the first that they share."""
+    shared = np.random.default_rng(5).normal(size=40)
+    first, second = common(1 + shared, 3 + shared[:16])
+    np.testing.assert_allclose(second - first, 2)
+
+
+def test_an_effect_in_another_unit_is_the_effect_of_values_in_that_unit():
+    values = np.random.default_rng(6).exponential(size=50)
+    for factor in (3.0, -0.5):
+        expected = of_batches("a", factor * values, "p", bound=abs(factor) * 0.2)
+        scaled = of_batches("a", values, "p", bound=0.2).scaled(factor)
+        for name in ("value", "error", "bound", "skewness", "values"):
+            np.testing.assert_allclose(getattr(scaled, name), getattr(expected, name))

@@ -128,6 +128,8 @@ def test_a_run_is_known_by_course_seed_and_batch():
             jax.random.key_data(other.held_out), jax.random.key_data(run.held_out)
         )
     before, even = run.states["before"]
+    starts = [other.states["before"][0].frames for other in others]
+    assert min(float(np.abs(np.asarray(s - before.frames)).max()) for s in starts) > 1e-3
     assert float(overlap(before.frames)) == pytest.approx(np.cos(np.deg2rad(20)) ** 2)
     np.testing.assert_array_equal(even, [0.5, 0.5])
     after, weights = run.states["after"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.run import ROOT, mutants
+from tests.mutants.run import FIRST, RESULT, ROOT, mutants, recorded
 
 EVERY = mutants()
 LEAST, MECHANICAL = 120, 1 / 3
@@ -50,3 +50,12 @@ def test_every_room_and_every_experiment_has_mutants():
         for path in Path(ROOT, "experiments").glob(f"*/{name}.py")
     }
     assert modules - {m.file for m in EVERY} == set()
+
+
+def test_records_are_of_these_mutants():
+    """Of the first run of each, before any test was written for it, and of the last."""
+    ids = {mutant.id for mutant in EVERY}
+    for path in (FIRST, RESULT):
+        outcomes = recorded(path)
+        assert outcomes.keys() <= ids
+        assert set(outcomes.values()) <= {"caught", "survived"}

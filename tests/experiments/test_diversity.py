@@ -243,10 +243,22 @@ def test_a_pair_that_the_index_ties_is_no_counterexample(experiment, effects, sh
     assert rises.value == -apart.value
 
 
-def test_the_search_comes_to_what_brute_force_does(experiment):
-    """Three lines under noise alone, effective rank of noise: against a grid of angles."""
+def effective_rank(r, _):
+    p = np.maximum(np.linalg.eigvalsh(r), 1e-300) / 3
+    return (np.exp(-np.sum(p * np.log(p), axis=1)) - 1) / 2
+
+
+def one_less_mean(_, gram):
+    return 1 - (gram.sum((1, 2)) - 3) / 6
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("entropy, noise", effective_rank), ("mean, geometric", one_less_mean)]
+)
+def test_the_search_comes_to_what_brute_force_does(experiment, name, index):
+    """Three lines under noise alone: against a grid of angles."""
     settings = experiment.settings
-    pair = settings["counterexamples"]["entropy, noise"]
+    pair = settings["counterexamples"][name]
     labels = [p.coordinates["heads.frames"] for p in experiment.points]
     spec = experiment.points[labels.index(pair["frames"][0])].spec
     search = experiment.module("predict").search
@@ -260,13 +272,31 @@ def test_the_search_comes_to_what_brute_force_does(experiment):
     turned = np.stack([np.zeros_like(second), second, third], axis=1)
     cosine = np.cos(turned[:, :, None] - turned[:, None, :])
     r = np.sqrt((1 - 1 / t**2) / (1 - cosine**2 / t**2))
-    error = r.mean((1, 2))
-    p = np.maximum(np.linalg.eigvalsh(r), 1e-300) / 3
-    index = (np.exp(-np.sum(p * np.log(p), axis=1)) - 1) / 2
-    allowed = index[None, :] - index[:, None] >= settings["resolution"]
+    error, rank = r.mean((1, 2)), index(r, cosine**2)
+    allowed = rank[None, :] - rank[:, None] >= settings["resolution"]
     grid = np.where(allowed, error[None, :] / error[:, None], 0).max()
     assert 0.99 * grid <= ratio < 1.05 * grid
-    assert grid > 1.1
+    assert grid > 1.02
+    # Where the mean of noise correlations rises as well, which is the error itself, it falls.
+    both = {"indices": [name, "mean, noise"]}
+    ratio, rise, _ = search(spec.build(), both, settings["resolution"], **settings["search"])
+    assert ratio < 1
+    assert rise >= settings["resolution"]
+
+
+@pytest.mark.theory
+def test_theory_averages_over_queries_of_the_regimes_scale(experiment, regimes):
+    """A constant target: noise at 512 normal queries of the library, 4 standard errors and 1 %."""
+    regime = regimes["pure noise, gaussian"]
+    terms = experiment.module("predict").averaged(regime, 2, 256, 7)["noise_matrix"].mean("set")
+    queries = (
+        regime.scale * regime.seen * np.random.default_rng(8).normal(size=(512, regime.seen.size))
+    )
+    heads = Heads(regime.frames[2], regime.kernel, regime.bandwidth)
+    task = Task(GaussianDesign(regime.covariance[2]), regime.target, regime.noise_sd)
+    noise = theory(task, heads, regime.n, queries)["noise_covariance"].values
+    error = noise.std(0, ddof=1) / np.sqrt(512)
+    assert (np.abs(terms.values[2] - noise.mean(0)) < 4 * error + 0.01 * noise.mean(0)).all()
 
 
 def test_errors_of_a_draw_are_those_of_plain_loops(experiment, regimes):

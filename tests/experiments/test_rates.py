@@ -42,6 +42,33 @@ def moments(series, beta, queries, bandwidths, width, noise_sd=1.0):
 
 
 @pytest.mark.theory
+def test_best_error_of_rates():
+    """The least of ``(l + r/n)² + v/n`` over bandwidths, at an n where r counts, by brute force."""
+    bandwidth = np.geomspace(0.02, 2, 161)
+
+    def parts(b):
+        return b**2, 40 * b**0.5, 1 / b
+
+    limit, ratio, variance = parts(bandwidth)
+    own = ("group", "beta", "bandwidth")
+    columns = {
+        "limit_bias": limit**2, "cross_bias": 2 * limit * ratio, "ratio_bias": ratio**2,
+        "variance": variance, "overlap": variance, "nuisance": np.full_like(bandwidth, 3.0),
+    }  # fmt: skip
+    data = xr.Dataset(
+        {k: (own, v[None, None]) for k, v in columns.items()}, {"bandwidth": bandwidth}
+    )
+    fine = np.geomspace(0.02, 2, 200_001)
+    limit, ratio, variance = parts(fine)
+    for heads, extra, factor in ((1, 0, 1.0), (4, 1, 3.0)):
+        spread = (factor / heads + 1 - 1 / heads) * variance
+        # The nuisance multiplies the variance of one head and its bias from the denominator.
+        expected = [((limit + factor * ratio / n) ** 2 + spread / n).min() for n in (400, 1e5)]
+        found = effects.best(data, [400, 1e5], heads, extra)[0]
+        np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-4)
+
+
+@pytest.mark.theory
 @pytest.mark.parametrize("width", [1, 3])
 def test_moments_are_those_of_first_order_theory(width):
     """Against the library's matrices, where these are accurate."""

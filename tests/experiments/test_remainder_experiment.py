@@ -108,3 +108,16 @@ def test_remainders_against_exact_theory(kernel, bandwidth):
             # Sharp enough to see the remainder, and sharper than the term.
             assert error < 0.1 * abs(expected)
             assert error < 0.3 * mcse(data[term].values[:, index, 0])
+
+
+@pytest.mark.theory
+def test_variances_of_two_replicates_are_unbiased():
+    """The smallest batch: a divisor of R for R − 1 would halve the signal. 4.5 errors: 1e-5."""
+    task = Task(DESIGNS["isotropic"](3), TARGETS["matern"](3, nu=1.5, lengthscale=2.0), 0.1)
+    heads = Heads(FRAMES["equiangular"](3, 2, 1, angle=60), "gaussian", 0.7)
+    queries = gaussian_queries(3, 2, scale=0.4, seed=1)
+    sampler = simulate.sampler(simulate.linearised(task, heads, queries), (24,))
+    values = run(sampler, 4, replicates_per_batch=2, batches=1024)["variance"].values[:, 0, 0]
+    exact = predict(task, heads, 24, queries, order="exact")
+    mean, error = mean_and_error(values)
+    assert abs(mean - float(exact["variance"])) < 4.5 * error < 0.4 * mean

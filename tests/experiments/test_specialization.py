@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.learning import STREAMS
+from sims.learning import STREAMS, Stream
 from sims.problem import FRAMES, Heads
 from sims.study.experiment import load_experiment
 from sims.study.judging import effects_of
@@ -126,6 +126,36 @@ def test_figure_and_caption(experiment):
     assert shares["single"] == pytest.approx(0.3 / 0.33, rel=1e-2)
     numbers = experiment.module("figure").numbers(results)
     assert numbers["shares"]["single"][0] == pytest.approx(0.3 / 0.33, rel=1e-3)
+
+
+class OneTarget(Stream):
+    """Whose targets are all the same, so that what varies between them is the keys."""
+
+    def target(self, rotation, key):
+        return super().target(rotation, jax.random.key(0))
+
+
+@pytest.mark.theory
+def test_variances_over_targets_and_two_draws(experiment):
+    """n = 1: a head is the label of its key, with the variance of m. 5 standard errors of 400 s².
+
+    Each s² is of two draws, and has a relative standard deviation of √2 where m is normal.
+    """
+    stream, key = OneTarget(np.ones((4, 3)), 1.0), jax.random.split(jax.random.key(0), 3)
+    heads = Heads(FRAMES["equiangular"](3, 2, 1, angle=50), "gaussian", 0.7)
+    own = {
+        targets: float(
+            experiment.module("simulate").held_out(
+                stream, jnp.eye(3), heads, jnp.array([0.5, 0.5]), key, 1, 0.0,
+                targets=targets, queries=1, replicates=2,
+            )[1]
+        )
+        for targets in (1, 400)
+    }  # fmt: skip
+    x = np.random.default_rng(0).normal(size=(100_000, 3))
+    variance = np.asarray(stream.target(jnp.eye(3), key[0])(jnp.asarray(x))).var()
+    assert own[400] == pytest.approx(variance / 2, rel=5 * np.sqrt(2 / 400))
+    assert own[400] != pytest.approx(own[1], rel=1e-6)
 
 
 @pytest.mark.theory

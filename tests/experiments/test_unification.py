@@ -124,6 +124,32 @@ def test_heads_tend_to_the_angle_law():
 
 
 @pytest.mark.theory
+def test_the_quadrature_over_queries_is_no_further_off_than_is_said(monkeypatch):
+    """Queries spread so far that the nodes are too few for them; against a finer rule."""
+    arguments = {"angle": 60}, {"width": 1, "bandwidth": 0.6, "n": 64, "scale": 1.0}
+    stated = np.array(predict.heads(*arguments))
+    monkeypatch.setattr(predict, "NODES", 8)
+    fine = np.array(predict.heads(*arguments))
+    assert (np.abs(stated[:, 0] - fine[:, 0]) <= stated[:, 1]).all()
+    assert (np.abs(stated[:, 0] - fine[:, 0]) > 1e-4 * stated[:, 0]).all()
+
+
+def test_measured_and_pooled_heads_have_frames_of_their_own():
+    """At one angle: else v and ρ would be of the very heads that are pooled."""
+    system = {"dimension": 4, "width": 2, "angle": 60.0, "bandwidth": 0.6}
+    system |= {"n": 10, "queries": 1, "scale": 0.4}
+    frames = [
+        np.asarray(simulate.heads(system, part, 2, {}).constants[0].frames)
+        for part in (simulate.MEASURED, simulate.POOLED)
+    ]
+    cosines = [np.linalg.svd(f[0].T @ f[1], compute_uv=False) for f in frames]
+    np.testing.assert_allclose(cosines, 0.5)
+    for first in frames[0]:
+        for second in frames[1]:
+            assert np.linalg.svd(first.T @ second, compute_uv=False).min() < 0.99
+
+
+@pytest.mark.theory
 def test_heads_noise_is_that_of_drawn_labels():
     """Σ w w against the sample covariance of estimates from labels; 5 standard errors."""
     task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4, value=0.0), 1.0)

@@ -87,6 +87,14 @@ def test_verdicts_can_fail(results, experiment):
     assert judged["weighting", "cost of estimation"] == "refuted"
 
 
+def test_fewer_pairs_cost_more(results):
+    """As the law has it, by the ratio of m − H, within a factor of 2 at so few training sets."""
+    data, law = results.estimates["cost"], results.predictions["cost"]["excess"].values
+    beyond = (data["error"] - data["oracle"]).sel(rule="optimal").mean("batch").values
+    assert law[0] > 4 * law[-1]
+    assert 0.5 < beyond[0] / beyond[-1] / (law[0] / law[-1]) < 2
+
+
 def test_deviations_are_those_of_heads(experiment):
     """One training set by plain NumPy."""
     task, heads, n, _ = experiment.points[1].spec.build()

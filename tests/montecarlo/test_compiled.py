@@ -61,6 +61,8 @@ def test_rank_of_tokens_after_random_attention_layers():
         means = precise["rank"][:look]
         enough = bool((means.std("batch", ddof=1) / look**0.5 <= 0.02 * means.mean("batch")).all())
         assert enough == (look == count)
+    onward = run(RANK, 7, replicates_per_batch=4, batches=2, rel_mcse=0.02, resume=precise)
+    assert onward.sizes["batch"] == count
     alone = run(RANK, 7, replicates_per_batch=4, batches=2, rel_mcse=0.02, devices=ONE)
     assert alone.sizes["batch"] == count
     np.testing.assert_allclose(alone["rank"], precise["rank"], rtol=1e-12)
@@ -213,6 +215,25 @@ def test_what_cannot_be_identified_runs_but_is_not_resumed():
     done = run(sampler, 0, replicates_per_batch=2, batches=2)
     with pytest.raises(InputError, match="resume: got 'memoryview'"):
         run(sampler, 0, replicates_per_batch=2, batches=3, resume=done)
+
+
+def test_the_batches_asked_for_are_the_least():
+    """However precise the first ones are; the next look comes at a multiple of 8."""
+    constant = Replicates(lambda key, shared, batch: {"x": 1.0 + 1e-9 * jax.random.normal(key)})
+    data = run(constant, 0, replicates_per_batch=2, batches=20, rel_mcse=0.1)
+    assert (data.attrs["stopped"], data.sizes["batch"]) == ("precision", 24)
+    assert run(constant, 0, replicates_per_batch=2, batches=16).attrs["stopped"] == "limit"
+
+
+def test_replicates_that_share_what_a_batch_drew_are_no_precision():
+    """They differ between batches alone, by 1: at 16 of them the mean of 10 is known to 0.25."""
+    sampler = Replicates(
+        lambda key, shared, batch: {"x": 10 + batch + 1e-3 * jax.random.normal(key)},
+        per_batch=lambda draw: draw.rng().normal(), reduce="stack",
+    )  # fmt: skip
+    options = {"replicates_per_batch": 8, "batches": 2, "max_batches": 16}
+    assert run(sampler, 0, **options, rel_mcse=0.01).attrs["stopped"] == "limit"
+    assert run(sampler, 0, **options, rel_mcse=0.1).attrs["stopped"] == "precision"
 
 
 def test_negligible_outputs_do_not_hold_up_stopping():

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 SECONDS = 600
 """After so long a run is stopped. A mistake that makes a program hang is caught."""
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m")
+FIRST, RESULT = (Path(__file__).parent / name for name in ("first_result.csv", "result.csv"))
+"""What every mutant came to before any test was written for it, and when it was last recorded."""
 PASSED, NO_TESTS = 0, 5
 """pytest's exit codes. Any other is that of a mistake which was caught, be it at an import."""
 
@@ -61,10 +63,17 @@ def mutants() -> list[Mutant]:
     ]
 
 
-def known_to_be_caught() -> set[str]:
-    """Those that the record of the first runs, ``first_result.csv``, has as caught."""
-    rows = (Path(__file__).parent / "first_result.csv").read_text(encoding="utf-8").splitlines()[1:]
-    return {name for name, outcome in (row.split(",") for row in rows) if outcome == "caught"}
+def recorded(path: Path) -> dict[str, str]:
+    """Id to outcome in a record."""
+    rows = path.read_text(encoding="utf-8").splitlines()[1:]
+    return dict(row.split(",") for row in rows)
+
+
+def record(outcomes: Mapping[str, str]) -> None:
+    """Put outcomes into ``result.csv``; other rows stay as they are."""
+    rows = sorted((recorded(RESULT) | outcomes).items())
+    lines = ["id,outcome", *(f"{name},{outcome}" for name, outcome in rows)]
+    RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def outcome_of(mutant: Mutant, root: Path) -> str:
@@ -129,11 +138,12 @@ def main() -> int:
     )
     parser.add_argument("--seed", default="0", help="draws them: any text, such as a commit's hash")
     parser.add_argument("--workers", type=int, default=2, help="copies that work side by side")
+    parser.add_argument("--record", action="store_true", help="write the outcomes to result.csv")
     asked = parser.parse_args()
     chosen = [m for m in mutants() if asked.room in (None, m.room) and asked.only in (None, m.id)]
     if asked.count is not None:
-        known = known_to_be_caught()
-        chosen = [mutant for mutant in chosen if mutant.id in known]
+        known = recorded(RESULT)
+        chosen = [mutant for mutant in chosen if known.get(mutant.id) == "caught"]
         chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))
     if not chosen:
         sys.exit(f"no mutants: got room {asked.room}, id {asked.only}; see tests/mutants/*.yaml")
@@ -166,6 +176,8 @@ def main() -> int:
 
         with ThreadPoolExecutor(asked.workers) as pool:
             words = list(pool.map(one, chosen))
+    if asked.record:
+        record({mutant.id: word for mutant, word in zip(chosen, words, strict=True)})
     left = [(m, w) for m, w in zip(chosen, words, strict=True) if w != "caught"]
     print(f"{len(chosen) - len(left)} of {len(chosen)} caught")
     for mutant, word in left:

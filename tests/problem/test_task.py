@@ -71,6 +71,8 @@ def test_kernel_keeps_precision_and_has_a_gradient(name):
     assert log_value(x, 2 * x, jnp.float32(0.5)).dtype == jnp.float32
     gradient = jax.grad(lambda b: log_value(jnp.ones(2), jnp.asarray([0.5, 2.0]), b))(0.7)
     assert np.isfinite(gradient)
+    # Nor where a compact kernel ends: the key is at a distance of exactly b.
+    assert np.isfinite(jax.grad(lambda b: log_value(jnp.zeros(2), jnp.array([0.5, 0.0]), b))(0.5))
 
 
 @pytest.mark.parametrize("name", KERNELS)

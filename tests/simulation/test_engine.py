@@ -111,6 +111,10 @@ def test_resume_and_longer_runs(base):
     xr.testing.assert_identical(resumed, expected)
     with pytest.raises(InputError, match="resume"):
         estimate(*problem[:4], 4, batches=5, resume=short, **SMALL)
+    task, heads, n, queries, seed = problem
+    for other in ((n + 1, queries), (n, queries + 0.1)):
+        with pytest.raises(InputError, match="resume"):
+            estimate(task, heads, *other, seed, batches=5, resume=short, **SMALL)
 
 
 def test_integrals_only(base, tmp_path):

@@ -97,6 +97,14 @@ def test_weight_rules_obey_the_plan(make, kernel):
     assert more - working_set(shape, 3, plan.blocks, 1) >= each
 
 
+def test_pair_sums_of_replicates_at_once_exist_together():
+    """H² numbers at every query of a group, for every one of them."""
+    shape = Shape(queries=1000, heads=8, dimension=1, width=1, terms=1, n=8, itemsize=8)
+    blocks = make_plan(shape, 4, Tuning(), 1).blocks._replace(queries=1)
+    one, two = (working_set(shape, 1000, blocks, at_once) for at_once in (1, 2))
+    assert two - one >= 1000 * 8**2 * 8
+
+
 @pytest.mark.slow
 def test_a_million_keys_run(make):
     task, heads, queries = make(heads=2, count=2)

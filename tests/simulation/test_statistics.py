@@ -66,6 +66,9 @@ def test_raw_labels_agree_and_cost_more(kernel):
     for name in gain:
         difference = result[f"raw_{name}"] - result[name]
         assert abs(difference.mean()) <= 4 * terms.mcse(difference), name
+        # Variances of means over as many batches are in the same ratio.
+        square = (result[f"raw_{name}_mcse"] / result[f"{name}_mcse"]) ** 2
+        np.testing.assert_allclose(gain[name], square, rtol=1e-9)
     assert float(gain["ensemble_variance"]) >= 10
     assert float(gain["variance"]) >= 10
 
@@ -106,6 +109,13 @@ def test_stopping_rule():
     assert reached(data, 0.01)
     data["covariance"] = "batch", 1e-2 * rng.normal(size=64)
     assert not reached(data, 0.01)
+    # Two standard errors decide, of a term that is 0: 0.98 or 1.02 thousandths of the MSE.
+    sign = np.resize([1.0, -1.0], 64)
+    for share, enough in ((0.98, True), (1.02, False)):
+        size = share * 1e-3 * float(data["mse"].mean()) / 2
+        data["covariance"] = "batch", size * np.sqrt(63) * sign
+        assert float(terms.mcse(data["covariance"])) == pytest.approx(size)
+        assert reached(data, 0.01) == enough
 
 
 def test_jackknife_by_hand():

@@ -1,5 +1,7 @@
 """Sampling until claims are decided: who gets batches, when it stops, and that it is repeatable."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -7,6 +9,7 @@ import xarray as xr
 from sims.estimates import skewness
 from sims.judgement.intervals import sequence_half_width, skewed_half_width
 from sims.papers import MAIN
+from sims.study import adaptive
 from sims.study.adaptive import sample_until_decided
 from sims.study.experiment import Experiment
 from sims.study.results import Results
@@ -127,3 +130,12 @@ def test_batches_drawn_before_change_nothing(run):
     assert (again, grown) == (fresh, [])
     for name in fresh:
         xr.testing.assert_identical(data[name], repeated[name])
+
+
+def test_a_point_may_take_all_the_batches_that_there_are():
+    """What would do with exactly the limit is in reach, and with one batch more it is not."""
+    verdict = SimpleNamespace(needs={"p": 4000.0})
+    limit = adaptive._least(4000.0, 64)
+    assert 64 < limit < 4000
+    assert adaptive._needs([verdict], {"p": 64}, limit) == {"p": 4000.0}
+    assert adaptive._needs([verdict], {"p": 64}, limit - 1) == {}

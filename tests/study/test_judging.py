@@ -126,6 +126,8 @@ def test_where_selects_effects_by_their_facts():
     assert chosen(FAMILY, claim(n_eff={"at_least": 10.0})) == FAMILY[1:]
     assert chosen(FAMILY, claim(n_eff={"at_most": 10.0})) == FAMILY[:2]
     assert chosen(FAMILY, claim(n_eff=10.0)) == FAMILY[1:2]
+    both = [replace(e, at={**e.at, "kernel": k}) for e, k in zip(FAMILY, "aba", strict=True)]
+    assert chosen(both, claim(n_eff={"at_least": 10.0}, kernel="a")) == both[2:]
     with pytest.raises(InputError, match="where: got 'angle'; allowed: n_eff"):
         chosen(FAMILY, claim(angle=1.0))
 

@@ -39,6 +39,12 @@ def test_only_supported_against_refuted_is_a_turn():
     assert comparison["rows"][0]["verdicts"] == {"supported": 2, "inconclusive": 1}
 
 
+def test_a_verdict_that_no_other_seed_gives_is_a_turn():
+    base = ledger("supported", "refuted", "inconclusive")
+    comparison = compare(base, [ledger("refuted", "supported", "refuted")] * 2)
+    assert [row["turned"] for row in comparison["rows"]] == [True, True, False]
+
+
 def test_a_missing_verdict_is_seen():
     comparison = compare(ledger("supported", "refuted", "refuted"), [[replace(ROW, regime="one")]])
     assert [row["verdicts"] for row in comparison["rows"]] == [

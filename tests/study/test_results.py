@@ -51,6 +51,18 @@ def test_files_open_as_labelled_data(tmp_path):
         assert list(data["kernel"].values) == ["gaussian"] * 6
 
 
+def test_coordinates_that_are_missing_and_fewest_replicates():
+    """A number that a point does not have is NaN, a text is empty; all points have the fewest."""
+    at = {"a": {"angle": 0.5, "kernel": "softmax"}, "b": {"angle": None}, "c": {"angle": 2}}
+    points = dict(zip(at, POINTS.values(), strict=False))
+    stacked = stack(points, at)
+    np.testing.assert_array_equal(stacked["angle"].values, [0.5, np.nan, 2.0])
+    assert stacked["kernel"].values.tolist() == ["softmax", "", ""]
+    results = Results("e", "smoke", points, {}, {}, at, {}, {})
+    assert [results.replicates_at(name) for name in points] == [16, 32, 16]
+    assert results.replicates == 16
+
+
 def test_short_names_are_unambiguous():
     paths = ["heads.frames.angle", "heads.count", "queries.count", "target.kind", "n"]
     assert short_names(paths, {"n"}) == {

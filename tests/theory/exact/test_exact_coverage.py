@@ -277,6 +277,47 @@ def test_one_key_of_a_compact_kernel_counts_zero_outside():
     np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-6)
 
 
+@pytest.mark.parametrize("bandwidth", [0.03, 0.001])
+def test_one_key_that_is_rarely_in_reach(bandwidth):
+    """The same where P is small, 1 % and 0.04 %: the noise is σ²P."""
+    task = Task(GaussianDesign(np.eye(1)), TrigonometricSeries([1.0], [[0.0]], [0.0]), 0.5)
+    data = exact_terms(task, Heads(np.ones((1, 1, 1)), "biweight", bandwidth), 1, [[0.3]])
+    inside = norm.cdf(0.3 + bandwidth) - norm.cdf(0.3 - bandwidth)
+    np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-5)
+
+
+def test_two_keys_of_compact_heads_against_direct_quadrature():
+    """Orthogonal heads of unlike centres, often without a key: Gauss–Legendre on each strip."""
+    query, width = np.array([0.3, -0.9]), np.array([0.8, 0.5])
+    target = TrigonometricSeries([1.0, 0.7], [[1.0, 0.6], [0.0, 0.0]], [0.4, 0.0])
+    task = Task(GaussianDesign(np.eye(2)), target, 0.5)
+    heads = Heads(np.eye(2)[:, :, None], "epanechnikov", width)
+    data = exact_terms(task, heads, 2, query[None], rtol=1e-6)
+    nodes, share = np.polynomial.legendre.leggauss(16)
+    axes, weights = [], []
+    for q, b in zip(query, width, strict=True):
+        edges = np.array([-7.0, -2.5, q - b, q + b, 2.5, 7.0])
+        half, middle = np.diff(edges)[:, None] / 2, (edges[1:] + edges[:-1])[:, None] / 2
+        axes.append((middle + half * nodes).ravel())
+        weights.append((half * share * norm.pdf(middle + half * nodes)).ravel())
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 2)
+    density = np.outer(*weights).ravel()
+    m, outputs = np.asarray(target(grid)), []
+    for h in range(2):
+        kernel = np.maximum(1 - ((grid[:, h] - query[h]) / width[h]) ** 2, 0)
+        total = kernel[:, None] + kernel
+        own = np.divide(kernel[:, None], total, out=np.zeros_like(total), where=total > 0)
+        outputs.append(own * m[:, None] + own.T * m)
+    mean = [density @ out @ density for out in outputs]
+    bias = np.array(mean) - float(target(jnp.asarray(query)))
+    np.testing.assert_allclose(data["bias"].values[0], bias, rtol=1e-4)
+    for h in range(2):
+        for g in range(2):
+            signal = density @ (outputs[h] * outputs[g]) @ density - mean[h] * mean[g]
+            found = data["signal_covariance"].values[0, h, g]
+            assert found == pytest.approx(signal, rel=1e-3)
+
+
 def test_a_custom_design_needs_a_density():
     sampler = design("custom", 2, None).sampler
     task = Task(CustomDesign(2, sampler), TrigonometricSeries([1.0], [[1.0, 0.0]], [0.0]), 1.0)

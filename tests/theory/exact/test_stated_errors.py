@@ -43,3 +43,22 @@ def test_stated_errors_hold():
     assert emptiest > 0.2
     assert count > 700
     assert len(wrong) <= 0.001 * count, wrong
+
+
+@pytest.mark.filterwarnings("ignore:exact theory")
+def test_stated_errors_cover_what_is_known_to_be_wrong():
+    """The change since the level before, the defect, and the bias's own error in its products."""
+    task, heads, n, queries = random_problem(3, widths=(1,), largest=300)
+    before, after = (
+        exact_terms(task, heads, n, queries[:1], rtol=1e-9, max_level=level) for level in (0, 1)
+    )
+    share = []
+    for name in ("bias", "signal_covariance", "noise_covariance"):
+        share.append(np.abs(after[name] - before[name]) / after[f"{name}_error"])
+        if name != "bias":
+            assert (after[f"{name}_error"] >= after["defect"] * np.abs(after[name])).all()
+    # At one query the integral is β_h β_g; each may be off by its own error, to either side.
+    bias, error = np.abs(after["bias"].values[0]), after["bias_error"].values[0]
+    off = np.outer(bias, error) + np.outer(error, bias) + np.outer(error, error)
+    assert (after["integrated_bias_product_error"] >= off * (1 - 1e-9)).all()
+    assert 0.5 < max(float(each.max()) for each in share) <= 1
