@@ -102,7 +102,8 @@ def late_growth(optimum: xr.DataArray) -> Effect:
 def curve(widths: xr.DataArray) -> list[Effect]:
     """Theory's d_k* at some n of the range, for laws to be held against."""
     n = widths["dense_n"].values
-    spaced = np.logspace(*np.log10(n[[0, -1]]), round(np.log10(n[-1] / n[0]) * PER_DECADE) + 1)
+    count = round(np.log10(n[-1] / n[0]) * PER_DECADE) + 1
+    spaced = np.geomspace(n[0], n[-1], count)
     return [
         Effect(
             f"n = {x:.3g}", float(widths.sel(dense_n=x, method="nearest")), x=x, replicates=0,

@@ -49,7 +49,8 @@ def numbers(results: Results) -> dict[str, Any]:
         )  # fmt: skip
     # Where theory puts the best block below a third of the budget.
     for name, splits, least in (("views", views, 0), ("blocks", blocks, 24)):
-        slopes = [e.value for e in movements(splits)["growth, fixed"] if e.at["budget"] >= least]
+        every = movements(splits)["growth, fixed"]
+        slopes = [e.value for e in every if float(e.at["budget"]) >= least]
         quoted[f"{name}_growth"] = (float(np.min(slopes)), float(np.max(slopes)))
     return quoted
 

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from scipy.stats import gamma, norm, qmc
 
 from sims.montecarlo import Draw, Replicates
-from sims.problem import DESIGNS, GaussianDesign, Task, TrigonometricSeries, redundant_views
+from sims.problem import GaussianDesign, Task, TrigonometricSeries, redundant_views
 from sims.simulation import draw as training_set
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
@@ -98,7 +98,7 @@ def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:
                 np.array([*settings["ladder"], settings["bandwidth"] * width**0.25]),
             )
         )
-    law = DESIGNS["isotropic"](size)
+    law = GaussianDesign(np.eye(size))
     return law, Splits(*(np.stack(part).astype(np.float32) for part in zip(*rows, strict=True)))
 
 

@@ -15,6 +15,7 @@ from sims.checks import as_floats, check_non_negative, check_positive
 from sims.errors import InputError
 from sims.theory.first_order.views import matern_mixture
 
+Real = float | np.ndarray
 INTERACTIONS = ("all", "none")
 
 
@@ -49,12 +50,12 @@ class BlockTerms(NamedTuple):
     limit_fit: np.ndarray
     ratio_fit: np.ndarray
 
-    def variance(self, n: ArrayLike, heads: ArrayLike, noise_sd: float) -> np.ndarray:
+    def variance(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
         """``v/H + (1 − 1/H) c``, of the average of H heads."""
         signal = _average(self.signal_variance / n, self.signal_covariance / n, heads)
         return signal + noise_sd**2 * self.noise(n, heads)
 
-    def noise(self, n: ArrayLike, heads: ArrayLike) -> np.ndarray:
+    def noise(self, n: Real, heads: Real) -> np.ndarray:
         """The part of the labels' noise in the variance, for noise of variance 1."""
         return _average(self.noise_variance / n, np.where(self.fits, 1.0, np.nan) / n, heads)
 
@@ -63,7 +64,7 @@ class BlockTerms(NamedTuple):
         """Whether there is room for two blocks."""
         return np.isfinite(self.limit_product)
 
-    def error(self, n: ArrayLike, heads: ArrayLike, noise_sd: float) -> np.ndarray:
+    def error(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
         """Mean squared error of the average of H heads, all arguments broadcast; H real and ≥ 1."""
         own = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
         cross = self.limit_product + 2 * self.cross_ratio / n + self.ratio_product / n**2
@@ -78,7 +79,7 @@ def rescaled(error: np.ndarray, fit: np.ndarray) -> np.ndarray:
     return 1 - fit**2 / (error + 2 * fit - 1)
 
 
-def _average(own: np.ndarray, cross: np.ndarray, heads: ArrayLike) -> np.ndarray:
+def _average(own: np.ndarray, cross: np.ndarray, heads: Real) -> np.ndarray:
     """``own/H + (1 − 1/H) cross``; one head needs no pair."""
     return np.where(np.asarray(heads) == 1, own, own / heads + (1 - 1 / heads) * cross)
 
