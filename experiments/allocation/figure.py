@@ -28,6 +28,8 @@ MARGIN = 0.02
 """Of the map's claims: what its panel draws a line at."""
 SHOWN = {"views": BUDGET, "blocks": 48}
 """D of the curves d_k*(n) with points."""
+TICKS = {"views": (0.05, 0.1, 0.2, 0.5), "blocks": (0.6, 0.8, 1.0, 2.0)}
+"""Of the axes of errors."""
 
 
 def numbers(results: Results) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def errors(ax: Axes, splits: Splits, words: str, claims: dict[tuple[str, str], V
         labels={"title": "$n$"},
     )  # fmt: skip
     figures.ticks(ax.xaxis, inner)
-    figures.ticks(ax.yaxis, (0.05, 0.1, 0.2, 0.6, 0.8, 1, 2))
+    figures.ticks(ax.yaxis, TICKS[splits.point])
     ax.set(xlabel=f"head width $d_k$ ($D$ = {budget})", title=words)
 
 
@@ -159,4 +161,4 @@ def regime_map(ax: Axes, results: Results) -> None:
     ax.axhline(100 * MARGIN, color="0.3", lw=0.8, ls="--")
     ax.set(yscale="log", xlabel="growth of $d_k^*$ per unit of log $n$",
            ylabel="off the nearest log law (% of rise)", title="map of regimes")  # fmt: skip
-    ax.legend(loc="upper right", fontsize="x-small", frameon=False)
+    ax.legend(loc="upper right", bbox_to_anchor=(1, 0.88), fontsize="x-small", frameon=False)
