@@ -10,6 +10,8 @@ from sims.effects import Effect, Families
 from sims.judgement.curves import deviation
 from sims.study.results import Results
 
+from .regimes import checked, labelled
+
 TEMPERATURES = ("fixed", "transformer", "tuned")
 """The bandwidth is fixed, has b² in proportion to √d_k, or is re-tuned at every n."""
 BUDGET = 24
@@ -28,7 +30,8 @@ FEWEST = 7
 
 def families_of_theory(results: Results) -> Families:
     """Families of effects without sampling, each for its geometry and temperature."""
-    views, blocks = (results.prediction(name) for name in ("views", "blocks"))
+    settings = checked(results.settings)
+    views, blocks = (labelled(results.prediction(k), settings[k]) for k in ("views", "blocks"))
     families: Families = {"late growth, transformer": [late_growth(views["optimum"])]}
     for name in TEMPERATURES:
         families[f"depth, {name}"] = depths(views["surface"].sel(temperature=name))

@@ -11,7 +11,7 @@ from sims.estimates import jackknife, ratio
 from sims.study.results import Results
 
 from .curves import TEMPERATURES, families_of_theory
-from .regimes import checked, pooled_heads
+from .regimes import checked, labelled, pooled_heads
 
 GEOMETRIES = ("views", "blocks")
 Case = tuple[str, int, int]
@@ -40,12 +40,12 @@ class Splits:
 
     def __init__(self, results: Results, geometry: str) -> None:
         self.point = geometry
-        self.theory = results.prediction(geometry)
         self.settings = checked(results.settings)[geometry]
+        self.theory = labelled(results.prediction(geometry), self.settings)
         self._candidates: dict[tuple[Case, str], Candidates] = {}
         noise_sd = self.settings["noise_sd"]
         # Pseudo-values are differences of large numbers: not in the float32 of the simulation.
-        data = results.estimates[geometry].astype(float)
+        data = labelled(results.estimates[geometry], self.settings).astype(float)
         self.batches = xr.Dataset(
             {
                 "mse": self._whole(

@@ -150,7 +150,7 @@ def heads(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) ->
 
 def regime_map(ax: Axes, results: Results) -> None:
     """Every cell of the map: growth of d_k* and its deviation from a + p log n."""
-    views = results.prediction("views")
+    views = Splits(results, "views").theory
     for color, (name, words) in zip(figures.PALETTE, WORDS.items(), strict=False):
         for nu, marker in ((np.inf, "o"), (1.5, "s"), (0.5, "^")):
             cells = [e for e in regimes(views, name) if e.at["nu"] == nu]

@@ -9,7 +9,7 @@ import xarray as xr
 from sims.study.experiment import Experiment
 from sims.theory import BlockTerms, ViewTerms, block_terms, rescaled, view_terms
 
-from .regimes import checked, combinations
+from .regimes import LABELS, checked, combinations, sizes
 
 Settings = Mapping[str, Any]
 """The settings of one geometry, or the target's, as in the experiment's file."""
@@ -28,7 +28,8 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     out = {name: xr.merge([points(s), dense(s)]) for name, s in geometries.items()}
     cells = combinations(experiment.settings)
     out["views"] = xr.merge([out["views"], regimes(geometries["views"], cells)])
-    return out
+    # What differs between geometries is labelled where it is read.
+    return {name: data.drop_vars(set(LABELS) & set(data.coords)) for name, data in out.items()}
 
 
 def rungs(settings: Settings, widths: np.ndarray) -> np.ndarray:
@@ -138,14 +139,6 @@ def bands(settings: Settings, widths: np.ndarray) -> np.ndarray:
     grid = np.geomspace(*(settings["bandwidths"][k] for k in ("low", "high", "count")))
     first = [settings["bandwidth"] * np.ones(len(widths)), rungs(settings, widths)[:, -1]]
     return np.hstack([np.stack(first, 1), np.tile(grid, (len(widths), 1))])
-
-
-def sizes(settings: Settings) -> np.ndarray:
-    """Numbers of keys of the theory's curves, those of the simulation among them."""
-    span = settings["decades"]
-    count = round((span["high"] - span["low"]) * span["per_decade"]) + 1
-    grid = np.logspace(span["low"], span["high"], count)
-    return np.union1d(grid, settings["simulated"]["n"])
 
 
 def curves(

@@ -1,9 +1,11 @@
 """The geometries of the heads, as the file sets them, and the regimes of the map."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
+import xarray as xr
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from sims.errors import InputError
@@ -145,3 +147,35 @@ def pooled_heads(budget: int, width: int, most: int) -> int:
     """
     heads = min(most, budget // width)
     return heads if heads > 1 or width == budget else 0
+
+
+def groups(settings: Mapping[str, Any]) -> list[int]:
+    """The largest budget of every group of budgets with common targets, of a geometry."""
+    budgets = settings["simulated"]["budgets"]
+    return list(budgets) if settings["geometry"] == "blocks" else [max(budgets)]
+
+
+def sizes(settings: Mapping[str, Any]) -> np.ndarray:
+    """Numbers of keys of the theory's curves of a geometry, those of the simulation among them."""
+    span = settings["decades"]
+    count = round((span["high"] - span["low"]) * span["per_decade"]) + 1
+    grid = np.logspace(span["low"], span["high"], count)
+    return np.union1d(grid, settings["simulated"]["n"])
+
+
+LABELS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "family": lambda s: list(s["families"]),
+    "n": lambda s: s["simulated"]["n"],
+    "budget": lambda s: s["simulated"]["budgets"],
+    "width": lambda s: s["simulated"]["widths"],
+    "group": groups,
+    "dense_n": sizes,
+    "dense_budget": lambda s: s["budgets"],
+    "dense_width": lambda s: np.arange(1, s["widest"] + 1),
+}
+"""Coordinates by dimension, from a geometry's settings: points of one file have to share theirs."""
+
+
+def labelled(data: xr.Dataset, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Results of either road at a geometry, with the coordinates of its dimensions."""
+    return data.assign_coords({k: of(settings) for k, of in LABELS.items() if k in data.dims})

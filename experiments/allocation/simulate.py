@@ -16,7 +16,7 @@ from sims.simulation import draw as training_set
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
 
-from .regimes import checked, pooled_heads
+from .regimes import checked, groups, pooled_heads
 
 Settings = Mapping[str, Any]
 """The settings of one geometry, as in the experiment's file."""
@@ -58,17 +58,9 @@ def units(experiment: Experiment) -> dict[str, Unit]:
             rows=True,
             constants=arranged(settings),
             dims={"head": dims, "pool": dims, "head_noise": short, "pool_noise": short},
-            coords={"family": list(settings["families"]), "n": grid["n"],
-                    "group": groups(settings), "width": grid["widths"]},
         )  # fmt: skip
         out[name] = SampledUnit(sampler)
     return out
-
-
-def groups(settings: Settings) -> list[int]:
-    """The largest budget of every group of budgets with common targets."""
-    budgets = settings["simulated"]["budgets"]
-    return list(budgets) if settings["geometry"] == "blocks" else [max(budgets)]
 
 
 def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:

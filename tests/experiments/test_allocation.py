@@ -35,7 +35,12 @@ def settings(experiment):
 
 @pytest.fixture(scope="module")
 def results(experiment):
-    return both_roads(experiment)
+    results, own = both_roads(experiment), regimes.checked(experiment.settings)
+    return replace(
+        results,
+        estimates={k: regimes.labelled(v, own[k]) for k, v in results.estimates.items()},
+        predictions={k: regimes.labelled(v, own[k]) for k, v in results.predictions.items()},
+    )
 
 
 def changed(results, geometry="views", **estimates):
@@ -103,7 +108,7 @@ def test_simulation_by_plain_attention(settings, geometry):
     here = Draws.of(3, (), 2).draw(0)
     at, waves = (part[0] for part in simulate.drawn(here, own))
     key = replace(here, replicate=0).key
-    families, groups = len(own["families"]), simulate.groups(own)
+    families, groups = len(own["families"]), regimes.groups(own)
     shared = (law, type(splits)(*map(jnp.asarray, splits)))
     found = simulate.split_errors(key, shared, (at, waves), n=n, families=families)
     size = len(law.covariance)
@@ -161,7 +166,7 @@ def test_waves_of_blocks_lie_in_their_budget(settings):
     """Total relevance 2 over D coordinates alike, or 1 along one of them; nothing beyond D."""
     own = settings["blocks"]
     waves = drawn(1, 4, 16, own)[1]
-    for place, budget in enumerate(simulate.groups(own)):
+    for place, budget in enumerate(regimes.groups(own)):
         smooth, _, additive = np.split(waves[:, :, :, place], 3, axis=3)
         smooth, additive = (part.reshape(-1, part.shape[-1]) for part in (smooth, additive))
         assert not waves[:, :, :, place, :, budget:].any()
