@@ -385,11 +385,9 @@ def test_laws_are_of_theory_where_they_are_fitted(results):
     ("change", "field"),
     [
         ({"noise": []}, "noise"),
-        ({"views": None}, "views"),
         ({"map": {"alpha": [0.4], "nu": [None], "noise": [], "noise_sd": [1.0]}}, "noise"),
         ({"views.noise": []}, "noise"),
         ({"views.ladder": [0.5]}, "ladder"),
-        ({"blocks.families": {}}, "families"),
     ],
 )
 def test_bad_settings_give_one_line(change, field):
