@@ -10,61 +10,73 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import jackknife, ratio
 from sims.study.results import Results
 
-POINT = "splits"
-TEMPERATURES = ("fixed", "transformer", "tuned")
-"""The bandwidth is fixed, has b² in proportion to √d_k, or is re-tuned at every n."""
-TARGETS = ("smooth", "rough")
-BUDGET = 24
-"""D of the curves d_k*(n)."""
-LEAST = 16
-"""The smallest budget of the slopes of H* on D."""
-SIZES = (1e3, 1e4, 1e6)
-"""n of those slopes."""
-LATE = (1e5, 1e8)
-"""n between which growth at the Transformer's temperature should be seen."""
+from .curves import TEMPERATURES, families_of_theory
+from .regimes import checked, labelled, pooled_heads
+
+GEOMETRIES = ("views", "blocks")
 Case = tuple[str, int, int]
 """Family of targets, n, budget."""
+Candidates = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Widths (k,), simulated errors (batch, k) and theory's (k,)."""
 
 
 def effects(results: Results) -> Families:
-    """Families of effects, each for the temperature (and targets) in its name."""
-    splits = Splits(results)
-    surface, optimum = splits.theory["surface"], splits.theory["optimum"]
-    grown = growth(splits)
-    families: Families = {
-        "error": agreement(splits),
-        "growth": [
-            of_batches(", ".join(map(str, key)), simulated - predicted, POINT)
-            for key, (simulated, predicted) in grown.items()
-        ],
-        "growth, fixed less others": [
-            of_batches(", ".join(map(str, key)), grown["fixed", *key[1:]][0] - other, POINT)
-            for key, (other, _) in grown.items()
-            if key[0] != "fixed"
-        ],
-        "late growth, transformer": [late_growth(optimum)],
-    }
-    for name in TEMPERATURES:
-        families[f"depth, {name}"] = depths(surface.sel(temperature=name))
-        families[f"simulated depth, {name}"] = simulated_depths(splits, name)
-        families[f"choice, {name}"] = choices(splits, name)
-        families[f"slope, {name}"] = slopes(optimum.sel(temperature=name))
-        for target in TARGETS:
-            widths = optimum.sel(temperature=name, family=target, dense_budget=BUDGET)
-            families[f"widths, {name}, {target}"] = widths_of_law(widths, results)
+    """Families of effects, each for the geometry and the temperature (and targets) in its name."""
+    families = families_of_theory(results)
+    for geometry in GEOMETRIES:
+        splits = Splits(results, geometry)
+        families[f"error, {geometry}"] = agreement(splits, "mse")
+        families[f"noise, {geometry}"] = agreement(splits, "noise")
+        for name in TEMPERATURES:
+            at = f"{geometry}, {name}"
+            families[f"simulated depth, {at}"] = simulated_depths(splits, name)
+            families[f"choice, {at}"] = choices(splits, name)
+        families |= {f"{k}, {geometry}": v for k, v in movements(splits).items()}
     return families
 
 
 class Splits:
     """The simulated grid: candidates of every case, their batches, and what theory says."""
 
-    def __init__(self, results: Results) -> None:
+    def __init__(self, results: Results, geometry: str) -> None:
+        self.point = geometry
+        self.settings = checked(results.settings)[geometry]
+        self.theory = labelled(results.prediction(geometry), self.settings)
+        self._candidates: dict[tuple[Case, str], Candidates] = {}
+        noise_sd = self.settings["noise_sd"]
         # Pseudo-values are differences of large numbers: not in the float32 of the simulation.
-        self.batches = results.estimates[POINT]["mse"].astype(float)
-        self.theory = results.prediction(POINT)
+        data = labelled(results.estimates[geometry], self.settings).astype(float)
+        self.batches = xr.Dataset(
+            {
+                "mse": self._whole(
+                    data["head"] + noise_sd**2 * data["head_noise"],
+                    data["pool"] + noise_sd**2 * data["pool_noise"],
+                ),
+                "noise": self._whole(data["head_noise"], data["pool_noise"]),
+            }
+        )
+
+    def _whole(self, head: xr.DataArray, pool: xr.DataArray) -> xr.DataArray:
+        """The square of the average of ``H = D/d_k`` heads from those of one head and of a pool.
+
+        Heads are exchangeable: A of a head and B of a pair make ``A/k + (1 − 1/k) B`` of k.
+        """
+        widths, parts = head["width"].values, []
+        for budget in self.theory["budget"].values.tolist():
+            group = min(g for g in head["group"].values.tolist() if g >= budget)
+            own, pooled = head.sel(group=group, drop=True), pool.sel(group=group, drop=True)
+            count = np.array(
+                [pooled_heads(group, w, self.settings["simulated"]["heads"]) for w in widths], float
+            )
+            k = xr.DataArray(np.where(count > 1, count, np.nan), {"width": widths}, ("width",))
+            heads = xr.DataArray(budget / widths, {"width": widths}, ("width",))
+            pair = (k * pooled - own) / (k - 1)
+            whole = pair + (own - pair) / heads
+            parts.append(xr.where(heads == 1, own, whole).where(heads >= 1))
+        return xr.concat(parts, self.theory["budget"])
 
     def cases(self) -> Iterator[Case]:
-        """All pairs of targets, n and budget that were simulated."""
+        """All triples of targets, n and budget that were simulated."""
         return product(*(self.theory[k].values.tolist() for k in ("family", "n", "budget")))
 
     def rungs(self, temperature: str) -> list[int]:
@@ -73,19 +85,30 @@ class Splits:
         one = {"fixed": int(self.theory.attrs["fixed"]), "transformer": last}
         return list(range(last)) if temperature == "tuned" else [one[temperature]]
 
-    def candidates(self, case: Case, temperature: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def widths(self, budget: int) -> np.ndarray:
+        """Those of the grid that leave room for a pair of heads, or for one head that sees all."""
+        widths = self.theory["width"].values
+        room = 2 * widths <= budget if self.point == "blocks" else widths < budget
+        return np.asarray(widths[room | (widths == budget)])
+
+    def candidates(self, case: Case, temperature: str) -> Candidates:
         """Widths (k,), simulated errors (batch, k) and theory's (k,), a candidate a width and rung.
 
         Theory's error is infinite where n_eff is too small for it.
         """
+        if (case, temperature) not in self._candidates:
+            self._candidates[case, temperature] = self._of_case(case, temperature)
+        return self._candidates[case, temperature]
+
+    def _of_case(self, case: Case, temperature: str) -> Candidates:
         family, n, budget = case
-        widths = self.theory["width"].values
-        chosen = {"n": n, "width": widths[budget % widths == 0]}
+        chosen = {"n": n, "width": self.widths(budget)}
         error, of_case = {"family": family, "budget": budget}, {"rung": self.rungs(temperature)}
         law = self.theory.sel(chosen).isel(of_case)
         known = law["n_eff"] >= self.theory.attrs["least_n_eff"]
         predicted = law["mse"].sel(error).where(known, np.inf).transpose("width", "rung").values
-        values = self.batches.sel(chosen | error).isel(of_case).transpose("batch", "width", "rung")
+        values = self.batches["mse"].sel(chosen | error).isel(of_case)
+        values = values.transpose("batch", "width", "rung")
         own = np.repeat(law["width"].values, predicted.shape[1])
         return own, values.values.reshape(len(values), -1), predicted.ravel()
 
@@ -96,7 +119,9 @@ def choices(splits: Splits, temperature: str) -> list[Effect]:
     for case in splits.cases():
         _, values, predicted = splits.candidates(case, temperature)
         best = int(np.argmin(predicted))
-        out.append(Effect(label(case), points=(POINT,), values=values, best=best))
+        out.append(
+            Effect(label(case), points=(splits.point,), values=values, best=best, at=facts(case))
+        )
     return out
 
 
@@ -105,40 +130,26 @@ def label(case: tuple[str, float, int]) -> str:
     return f"{case[0]} target, n = {case[1]:.4g}, D = {case[2]}"
 
 
-def depths(surface: xr.DataArray) -> list[Effect]:
-    """Theory's error at either end of the admissible widths over the least between, less 1."""
-    surface = surface.transpose("family", "dense_n", "dense_budget", "dense_width")
-    cases = product(*(surface[dim].values.tolist() for dim in surface.dims[:-1]))
-    out = []
-    for case, row in zip(cases, surface.values.reshape(-1, surface.shape[-1]), strict=True):
-        known = row[~np.isnan(row)]
-        # Fewer than three widths have no inside: NaN leaves the claim open.
-        least = known[1:-1].min() if len(known) > 2 else np.nan
-        ends = (known[[0, -1]] if known.size else row[:2]) / least - 1
-        out += [
-            exact(f"{label(case)}, {end}", value, budget=case[2])
-            for end, value in zip(("narrowest", "widest"), ends, strict=True)
-        ]
-    return out
-
-
-def exact(name: str, value: float, **at: float) -> Effect:
-    """An effect of theory alone, without sampling."""
-    return Effect(name, float(value), replicates=0, at=at)
+def facts(case: tuple[str, float, int]) -> dict[str, float | str]:
+    """What a claim may select cases by."""
+    return {"family": case[0], "n": case[1], "budget": case[2]}
 
 
 def simulated_depths(splits: Splits, temperature: str) -> list[Effect]:
-    """Error at the narrowest and the widest heads over that at theory's best split, less 1.
+    """Error at the narrowest and the widest heads over that at theory's best between, less 1.
 
     The ends at every rung that the temperature may take, so that none is chosen by its own noise.
     """
     out = []
     for case in splits.cases():
         widths, values, predicted = splits.candidates(case, temperature)
-        best = values[:, np.argmin(predicted)]
-        for place in np.flatnonzero(np.isin(widths, (min(widths), max(widths)))):
+        ends = np.isin(widths, (min(widths), max(widths)))
+        best = values[:, np.argmin(np.where(ends, np.inf, predicted))]
+        for place in np.flatnonzero(ends):
             gap = ratio(values[:, place], best) - 1
-            out.append(of_batches(f"{label(case)}, width {widths[place]}", gap, POINT))
+            name = f"{label(case)}, width {widths[place]}"
+            end = "widest" if widths[place] == max(widths) else "narrowest"
+            out.append(of_batches(name, gap, splits.point, at=facts(case) | {"end": end}))
     return out
 
 
@@ -152,6 +163,8 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
     # Of each width its best rung: the last of those that come with ever smaller errors.
     order = np.argsort(-predicted)[np.isinf(predicted).sum() :]
     widths, rows = np.transpose(sorted(dict(zip(every[order], order, strict=True)).items()))
+    if len(rows) < 3:  # theory knows too few widths for a vertex
+        return np.full(len(values), np.nan), np.nan
     middle = np.clip(np.argmin(predicted[rows]), 1, len(rows) - 2)
     near = slice(middle - 1, middle + 2)
     x = np.log(widths[near])
@@ -164,62 +177,72 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
     return simulated, float(lowest(predicted[rows[near]]))
 
 
-def growth(splits: Splits) -> dict[tuple[str, str, int], tuple[np.ndarray, float]]:
-    """:func:`vertex` at the largest n less that at the smallest, by temperature, family, budget."""
-    sizes, out = splits.theory["n"].values.tolist(), {}
-    for name, (family, n, budget) in product(TEMPERATURES, splits.cases()):
-        if n == sizes[0]:
-            first, last = (vertex(splits, (family, k, budget), name) for k in (n, sizes[-1]))
-            out[name, family, budget] = last[0] - first[0], last[1] - first[1]
-    return out
+def movements(splits: Splits) -> Families:
+    """How d_k* moves with n, and H* with D, by the simulation and beside theory."""
+    sizes, budgets = (splits.theory[k].values.tolist() for k in ("n", "budget"))
+    families: Families = {"growth": [], "slower": []}
+    # At the other temperatures the best block takes half the budget or all: nothing inside moves.
+    temperatures = TEMPERATURES if splits.point == "views" else TEMPERATURES[:1]
+    for name in temperatures:
+        families[f"growth, {name}"], families[f"heads, {name}"] = [], []
+    for family in splits.theory["family"].values.tolist():
+        grown: dict[tuple[str, int], np.ndarray] = {}
+        for name in temperatures:
+            best = {(n, d): vertex(splits, (family, n, d), name) for n in sizes for d in budgets}
+            for budget in budgets:
+                (first, start), (last, end) = (best[n, budget] for n in (sizes[0], sizes[-1]))
+                grown[name, budget] = last - first
+                words, at = f"{name}, {family}, {budget}", facts((family, sizes[-1], budget))
+                families["growth"].append(
+                    of_batches(words, last - first - (end - start), splits.point, at=at)
+                )
+                per = (last - first) / np.log(sizes[-1] / sizes[0])
+                families[f"growth, {name}"].append(of_batches(words, per, splits.point, at=at))
+            for n in sizes:
+                values = np.stack([best[n, d][0] for d in budgets], axis=1)
+                families[f"heads, {name}"].append(
+                    of_batches(f"{family}, n = {n}", heads_slope(values, budgets) - 1,
+                               splits.point, at={"family": family, "n": n})
+                )  # fmt: skip
+        families["slower"] += [
+            of_batches(f"{name}, {family}, {d}", grown["fixed", d] - grown[name, d], splits.point)
+            for name in temperatures[1:]
+            for d in budgets
+        ]
+    return families
 
 
-def late_growth(optimum: xr.DataArray) -> Effect:
-    """Theory's d_k* at the later n over that at the earlier, less 1."""
-    hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
-    early, late = (float(hot.sel(dense_n=n, method="nearest")) for n in LATE)
-    return exact("growth", late / early - 1)
+def heads_slope(widths: np.ndarray, budgets: list[int]) -> np.ndarray:
+    """Pseudo-values of the slope of ``log H* = log D − log d_k*`` on log D, from those of d_k*."""
+    size = np.log(budgets)
+    pull = (size - size.mean()) / np.sum((size - size.mean()) ** 2)
+
+    def slope(means: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # a mean below 0 has no logarithm: NaN, an open row
+            return np.asarray(1 - np.log(means) @ pull)
+
+    return jackknife({"width": widths}, lambda means: slope(means["width"]))
 
 
-def agreement(splits: Splits) -> list[Effect]:
-    """Simulated error over theory's, less 1, at every split, with its n_eff.
+def agreement(splits: Splits, term: str) -> list[Effect]:
+    """Simulation over theory, less 1, at every split, with its n_eff and the variance's share.
 
     Which splits these are is theory's to say: where the simulation has no number, this is NaN.
     """
-    gaps = (splits.batches / splits.theory["mse"] - 1).transpose(*splits.theory["mse"].dims, ...)
+    # The part of the labels' noise has no target: it is taken once.
+    kept = slice(1) if term == "noise" else slice(None)
+    theory = splits.theory.isel(family=kept)
+    law, share = theory[term], (theory["variance"] / theory["mse"]).values
+    gaps = (splits.batches[term] / law - 1).transpose(*law.dims, "batch").values
+    n_eff = theory["n_eff"].transpose("n", "width", "rung").values
     out = []
     for place in np.ndindex(gaps.shape[:-1]):
-        gap = gaps[place]
-        n, budget, width = (int(gap[k]) for k in ("n", "budget", "width"))
-        if budget % width == 0:
-            n_eff = float(splits.theory["n_eff"].sel(n=n, width=width)[place[-1]])
-            name = f"{label((str(gap['family'].values), n, budget))}, width {width}"
-            out.append(of_batches(name, gap.values, POINT, at={"n_eff": n_eff}))
-    return out
-
-
-def widths_of_law(widths: xr.DataArray, results: Results) -> list[Effect]:
-    """Theory's d_k* at some n of the range, for laws to be fitted to; none where they are not."""
-    chosen, span = results.settings["laws"], results.settings["decades"]
-    if chosen is None:
-        return []
-    count = (span["high"] - span["low"]) * chosen["per_decade"] + 1
-    return [
-        Effect(
-            f"n = {n:.3g}", float(widths.sel(dense_n=n, method="nearest")), chosen["error"],
-            x=float(n), replicates=0,
-        )
-        for n in np.logspace(span["low"], span["high"], count)
-    ]  # fmt: skip
-
-
-def slopes(optimum: xr.DataArray) -> list[Effect]:
-    """Theory's slope of log H* on log D, less 1, by family and n; NaN if a minimum is missing."""
-    out = []
-    for family, n in product(TARGETS, SIZES):
-        width = optimum.sel(family=family).sel(dense_n=n, method="nearest")
-        width = width.sel(dense_budget=width["dense_budget"] >= LEAST)
-        size, heads = np.log(width["dense_budget"].values), -np.log(width.values)
-        centred = size - size.mean()
-        out.append(exact(f"{family} target, n = {n:g}", centred @ heads / (centred @ centred)))
+        i, j, budget_at, k, rung = place
+        family, n, budget = (theory[d].values[at].item() for d, at in zip(
+            ("family", "n", "budget"), (i, j, budget_at), strict=True))  # fmt: skip
+        width = theory["width"].values[k].item()
+        if width in splits.widths(budget):
+            own = {"n_eff": float(n_eff[j, k, rung]), "share": float(share[place])}
+            name = f"{label((family, n, budget))}, width {width}"
+            out.append(of_batches(name, gaps[place], splits.point, at=own))
     return out

@@ -1,27 +1,35 @@
 """Closed-form errors of every split of a budget, and the splits that minimise them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from sims.study.experiment import Experiment
-from sims.theory import ViewTerms, view_terms
+from sims.theory import BlockTerms, ViewTerms, block_terms, rescaled, view_terms
+
+from .regimes import LABELS, checked, combinations, sizes
 
 Settings = Mapping[str, Any]
-"""The experiment's own settings, as in its file."""
+"""The settings of one geometry, or the target's, as in the experiment's file."""
+Terms = ViewTerms | BlockTerms
+TEMPERATURES = ["fixed", "transformer", "tuned"]
+MAP_BUDGET = 24
+"""D of the map's curves d_k*(n)."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """``splits``: errors on the simulation's grid, and dense in n, D and d_k with their minima."""
-    settings = experiment.settings
-    widths = np.arange(1, settings["latent"] + 1)
-    bands = np.geomspace(*(settings["bandwidths"][k] for k in ("low", "high", "count")))
-    ladder = rungs(settings, widths)
-    every = terms(settings, widths, np.hstack([ladder, np.tile(bands, (len(widths), 1))]))
-    both = (points(settings, every, ladder), dense(settings, every, widths, bands))
-    return {"splits": xr.merge(both)}
+    """A geometry: errors on the simulation's grid, and dense in n, D and d_k with their minima.
+
+    Redundant views have the map's curves d_k*(n), too.
+    """
+    geometries = checked(experiment.settings)
+    out = {name: xr.merge([points(s), dense(s)]) for name, s in geometries.items()}
+    cells = combinations(experiment.settings)
+    out["views"] = xr.merge([out["views"], regimes(geometries["views"], cells)])
+    # What differs between geometries is labelled where it is read.
+    return {name: data.drop_vars(set(LABELS) & set(data.coords)) for name, data in out.items()}
 
 
 def rungs(settings: Settings, widths: np.ndarray) -> np.ndarray:
@@ -30,82 +38,161 @@ def rungs(settings: Settings, widths: np.ndarray) -> np.ndarray:
     return np.hstack([np.tile(settings["ladder"], (len(widths), 1)), hot])
 
 
-def points(settings: Settings, every: list[ViewTerms], ladder: np.ndarray) -> xr.Dataset:
-    """The error on the simulation's grid; the fixed bandwidth's rung is in the attributes."""
-    grid = settings["simulated"]
-    widths, n = np.array(grid["widths"]), np.array(grid["n"], float)
-    chosen = [ViewTerms(*(part[widths - 1, : ladder.shape[1]] for part in f)) for f in every]
-    value, n_eff = errors(chosen, n, np.array(grid["budgets"])[:, None] / widths, settings)
+def terms(
+    settings: Settings, family: Settings, budget: int, widths: np.ndarray, bandwidths: np.ndarray
+) -> Terms:
+    """Of targets of a family; widths (K,), bandwidths (K, B). Views do not depend on the budget."""
+    scale = settings["queries"]["scale"]
+    if settings["geometry"] == "views":
+        decay = np.exp(-family["alpha"] * np.arange(settings["latent"]))
+        return view_terms(
+            widths[:, None], bandwidths, noise=settings["noise"],
+            relevance=decay / family["lengthscale"] ** 2, query_scale=scale, nu=family["nu"],
+        )  # fmt: skip
+    spread = budget if family["interactions"] == "all" else 1
+    # Widths above the budget are no splits, and counted as no heads below.
+    return block_terms(
+        np.minimum(widths, budget)[:, None], bandwidths, dimension=budget, query_scale=scale,
+        relevance=family["relevance"] / spread, interactions=family["interactions"],
+        nu=family["nu"],
+    )  # fmt: skip
+
+
+def by_budget(
+    settings: Settings,
+    family: Settings,
+    budgets: Sequence[int],
+    widths: np.ndarray,
+    bandwidths: np.ndarray,
+) -> list[Terms]:
+    """:func:`terms` of every budget."""
+    if settings["geometry"] == "views":
+        return [terms(settings, family, 0, widths, bandwidths)] * len(budgets)
+    return [terms(settings, family, budget, widths, bandwidths) for budget in budgets]
+
+
+def number(budget: int, widths: np.ndarray) -> np.ndarray:
+    """H = D/d_k (K, 1); NaN where d_k is above D."""
+    return np.where(widths <= budget, budget / widths, np.nan)[:, None]
+
+
+def points(settings: Settings) -> xr.Dataset:
+    """The simulation's grid: error, variance, label noise's part; the fixed rung as an attribute.
+
+    NaN where blocks leave no room for a pair of heads.
+    """
+    grid, families = settings["simulated"], settings["families"]
+    widths, n = np.array(grid["widths"]), np.array(grid["n"], float)[:, None, None]
+    ladder, noise_sd = rungs(settings, widths), settings["noise_sd"]
+    value: dict[str, list[np.ndarray]] = {"mse": [], "variance": [], "noise": []}
+    for family in families.values():
+        every = by_budget(settings, family, grid["budgets"], widths, ladder)
+        cases = [
+            (own, number(budget, widths))
+            for own, budget in zip(every, grid["budgets"], strict=True)
+        ]
+        value["mse"].append(np.stack([own.error(n, h, noise_sd) for own, h in cases], 1))
+        value["variance"].append(np.stack([own.variance(n, h, noise_sd) for own, h in cases], 1))
+        value["noise"].append(np.stack([own.noise(n, h) for own, h in cases], 1))
     dims = ("family", "n", "budget", "width", "rung")
+    # What a head attends to does not depend on the target, nor on the budget where it has room.
+    n_eff = n / np.asarray(every[-1].noise_variance)
     return xr.Dataset(
-        {
-            "mse": (dims, value),
-            "n_eff": (("n", "width", "rung"), n_eff[0, :, 0]),
-            "bandwidth": (("width", "rung"), ladder[widths - 1]),
-        },
-        coords={"family": list(settings["families"]), "n": grid["n"], "budget": grid["budgets"],
+        {name: (dims, np.stack(rows)) for name, rows in value.items()}
+        | {"n_eff": (("n", "width", "rung"), n_eff), "bandwidth": (("width", "rung"), ladder)},
+        coords={"family": list(families), "n": grid["n"], "budget": grid["budgets"],
                 "width": widths},
         attrs={"fixed": settings["ladder"].index(settings["bandwidth"]),
                "least_n_eff": settings["least_n_eff"]},
     )  # fmt: skip
 
 
-def dense(
-    settings: Settings, every: list[ViewTerms], widths: np.ndarray, bands: np.ndarray
-) -> xr.Dataset:
+def dense(settings: Settings) -> xr.Dataset:
     """Errors of every width at each temperature (``surface``), NaN where n_eff is too small.
 
-    Their minima are ``least``, at ``optimum`` if it is inside, with admissible widths, and
-    bandwidths, to both sides; else that is NaN. ``dense_n_eff`` is at the fixed temperature.
+    Their minima are at ``optimum`` if it is inside, with admissible widths, and bandwidths, to both
+    sides; else that is NaN. For blocks ``scaled_surface`` is of the average times its best factor.
     """
-    span, budgets = settings["decades"], np.array(settings["budgets"])
-    count = (span["high"] - span["low"]) * span["per_decade"] + 1
-    n = np.union1d(np.logspace(span["low"], span["high"], count), settings["simulated"]["n"])
-    # Beyond d_k = D there is no split: the last is one head.
-    heads = np.where(widths <= budgets[:, None], budgets[:, None] / widths, np.nan)
-    value, n_eff = errors(every, n, heads, settings)
-    value = np.where(n_eff >= settings["least_n_eff"], value, np.nan)
-    fixed, hot = settings["ladder"].index(settings["bandwidth"]), len(settings["ladder"])
-    tuned, band, inside = valley(value[..., hot + 1 :], np.log(bands))
-    surfaces = np.stack([value[..., fixed], value[..., hot], tuned])
-    least, width, interior = valley(surfaces, widths.astype(float))
-    at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)
-    interior[2] &= np.take_along_axis(inside, at[..., None], -1)[..., 0]
-    dims = ("temperature", "family", "dense_n", "dense_budget", "dense_width")
+    widths, n = np.arange(1, settings["widest"] + 1), sizes(settings)
+    rows: dict[str, list[list[np.ndarray]]] = {}
+    for family in settings["families"].values():
+        every = by_budget(settings, family, settings["budgets"], widths, bands(settings, widths))
+        found = [
+            curves(settings, own, number(budget, widths), n)
+            for own, budget in zip(every, settings["budgets"], strict=True)
+        ]
+        for name in found[0]:
+            rows.setdefault(name, []).append([own[name] for own in found])
+    dims = ("family", "dense_budget", "temperature", "dense_n", "dense_width")
     return xr.Dataset(
         {
-            "surface": (dims, surfaces),
-            "tuned_bandwidth": (dims[1:], np.exp(band)),
-            "dense_n_eff": (("dense_n", "dense_width"), n_eff[0, :, 0, :, fixed]),
-            "least": (dims[:-1], least),
-            "optimum": (dims[:-1], np.where(interior, width, np.nan)),
+            name: (dims if "surface" in name else dims[:-1], np.array(parts))
+            for name, parts in rows.items()
         },
-        coords={"temperature": ["fixed", "transformer", "tuned"], "dense_n": n,
-                "family": list(settings["families"]), "dense_budget": budgets,
-                "dense_width": widths},
+        coords={"temperature": TEMPERATURES, "dense_n": n, "dense_width": widths,
+                "family": list(settings["families"]), "dense_budget": settings["budgets"]},
     )  # fmt: skip
 
 
-def terms(settings: Settings, widths: np.ndarray, bandwidths: np.ndarray) -> list[ViewTerms]:
-    """By family of targets; widths (K,), bandwidths (K, B)."""
-    alpha, length = (settings["relevance"][k] for k in ("alpha", "lengthscale"))
-    relevance = np.exp(-alpha * np.arange(settings["latent"])) / length**2
-    return [
-        view_terms(
-            widths[:, None], bandwidths, noise=settings["noise"], relevance=relevance,
-            query_scale=settings["queries"]["scale"], nu=nu,
-        )
-        for nu in settings["families"].values()
-    ]  # fmt: skip
+def bands(settings: Settings, widths: np.ndarray) -> np.ndarray:
+    """Bandwidths (K, 2 + count): the fixed one, the Transformer's, and those to choose from."""
+    grid = np.geomspace(*(settings["bandwidths"][k] for k in ("low", "high", "count")))
+    first = [settings["bandwidth"] * np.ones(len(widths)), rungs(settings, widths)[:, -1]]
+    return np.hstack([np.stack(first, 1), np.tile(grid, (len(widths), 1))])
 
 
-def errors(
-    every: list[ViewTerms], n: np.ndarray, heads: np.ndarray, settings: Settings
-) -> tuple[np.ndarray, np.ndarray]:
-    """Errors (family, N, D, K, B) and n_eff (1, N, 1, K, B); heads is (D, K)."""
-    n = n[:, None, None, None]
-    value = [np.asarray(f.error(n, heads[:, :, None], settings["noise_sd"])) for f in every]
-    return np.stack(value), np.asarray(n / every[0].noise_variance)[None]
+def curves(
+    settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Of one family and budget, as :func:`dense` names them: (temperature, n, width)."""
+    size = n[:, None, None]
+    known = size / np.asarray(own.noise_variance) >= settings["least_n_eff"]
+    error = np.asarray(own.error(size, heads, settings["noise_sd"]))
+    values = {"surface": error}
+    if isinstance(own, BlockTerms):
+        values["scaled_surface"] = rescaled(error, own.limit_fit + own.ratio_fit / size)
+    out = {}
+    for name, value in values.items():
+        out[name], optimum = minima(np.where(known, value, np.nan), settings)
+        if name == "surface":
+            out["optimum"] = optimum
+    return out
+
+
+def minima(value: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+    """Of errors (n, width, bandwidth), the first two bandwidths the fixed and the Transformer's.
+
+    Returns:
+        Surfaces (temperature, n, width), and where they are least (temperature, n), NaN at an end.
+    """
+    grid = (settings["bandwidths"][k] for k in ("low", "high", "count"))
+    tuned, _, inside = valley(value[..., 2:], np.log(np.geomspace(*grid)))
+    surfaces = np.stack([value[..., 0], value[..., 1], tuned])
+    _, width, interior = valley(surfaces, np.arange(1.0, value.shape[1] + 1))
+    at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)
+    interior[2] &= np.take_along_axis(inside, at[..., None], -1)[..., 0]
+    return surfaces, np.where(interior, width, np.nan)
+
+
+def regimes(settings: Settings, cells: Sequence[Settings]) -> xr.Dataset:
+    """The map: ``map_optimum`` of d_k*(n) by cell and temperature, at the budget of the map."""
+    widths, n, rows = np.arange(1, settings["widest"] + 1), sizes(settings), []
+    length = next(iter(settings["families"].values()))["lengthscale"]
+    every: dict[tuple[float | None, ...], Terms] = {}
+    for cell in cells:
+        # Terms are the same whatever the labels' noise.
+        key = (cell["alpha"], cell["nu"], cell["noise"])
+        own = {**settings, "noise": cell["noise"], "noise_sd": cell["noise_sd"]}
+        if key not in every:
+            family = {"alpha": cell["alpha"], "nu": cell["nu"], "lengthscale": length}
+            every[key] = terms(own, family, MAP_BUDGET, widths, bands(own, widths))
+        rows.append(curves(own, every[key], number(MAP_BUDGET, widths), n)["optimum"])
+    coords = {
+        f"cell_{key}": ("cell", [np.inf if cell[key] is None else cell[key] for cell in cells])
+        for key in cells[0]
+    }
+    return xr.Dataset({"map_optimum": (("cell", "temperature", "dense_n"), np.array(rows))},
+                      coords={"temperature": TEMPERATURES, "dense_n": n, **coords})  # fmt: skip
 
 
 def valley(values: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

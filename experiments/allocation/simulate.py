@@ -1,4 +1,4 @@
-"""Errors of whole ensembles for every split of a budget, on a ladder of bandwidths."""
+"""Errors of one head and of pooled heads for every split of a budget, on a ladder of bandwidths."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -16,18 +16,20 @@ from sims.simulation import draw as training_set
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
 
+from .regimes import checked, groups, pooled_heads
+
 Settings = Mapping[str, Any]
-"""The experiment's own settings, as in its file."""
+"""The settings of one geometry, as in the experiment's file."""
 
 
 class Splits(NamedTuple):
-    """Every split of the largest budget, padded to one size: D coordinates, D heads.
+    """Every split, padded to one size: coordinates (the largest head's), heads (as many as pooled).
 
     Attributes:
-        frames: the heads' frames beside each other, (width, d, D).
-        members: 1 where a coordinate is one of the head's, (width, D heads, D coordinates).
-        pool: weights of the heads in the ensemble of a budget, (width, budget, D heads); NaN where
-            the width does not divide it.
+        frames: the heads' frames beside each other, (width, d, heads × coordinates of a head).
+        members: 1 where a coordinate is one of the head's, (width, heads, columns of frames).
+        pool: weights of the heads in the pool of a group of targets, (width, group, heads); NaN
+            where the width allows neither a pair of heads nor one that sees all.
         bandwidths: (width, rung).
     """
 
@@ -38,62 +40,82 @@ class Splits(NamedTuple):
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """``splits``: errors by width, bandwidth, family of targets, n and budget.
+    """A unit a geometry: squared errors by width, bandwidth, family of targets, n and group.
 
-    The rungs are the ladder's bandwidths and, last, ``b₁ d_k^{1/4}``. All splits share keys,
-    targets and queries, so their differences are paired.
+    A group is the budgets that share their targets: all of them for redundant views, each by itself
+    for blocks, whose targets depend on all D coordinates. ``head`` is of one head, ``pool`` of the
+    average of as many as :func:`pooled_heads` says, both without label noise; ``…_noise`` is what a
+    label noise of variance 1 adds. The rungs are the ladder's bandwidths and, last, ``b₁ d_k^¼``.
+    All splits share keys, targets and queries, so their differences are paired.
     """
-    settings = experiment.settings
-    grid, families = settings["simulated"], settings["families"]
-    sampler = Replicates(
-        partial(split_errors, n=tuple(grid["n"]), families=len(families)),
-        per_batch=partial(drawn, settings=settings),
-        rows=True,
-        constants=(*arranged(settings), np.float32(settings["noise_sd"])),
-        dims={"mse": ("width", "rung", "family", "n", "budget")},
-        coords={"family": list(families), "n": grid["n"], "budget": grid["budgets"],
-                "width": grid["widths"]},
-    )  # fmt: skip
-    return {"splits": SampledUnit(sampler)}
+    out: dict[str, Unit] = {}
+    for name, settings in checked(experiment.settings).items():
+        grid, dims = settings["simulated"], ("width", "rung", "family", "n", "group")
+        short = ("width", "rung", "n", "group")
+        sampler = Replicates(
+            partial(split_errors, n=tuple(grid["n"]), families=len(settings["families"])),
+            per_batch=partial(drawn, settings=settings),
+            rows=True,
+            constants=arranged(settings),
+            dims={"head": dims, "pool": dims, "head_noise": short, "pool_noise": short},
+        )  # fmt: skip
+        out[name] = SampledUnit(sampler)
+    return out
 
 
 def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:
     """The law of the keys, which all splits share, and the splits."""
-    budgets, widths = (np.array(settings["simulated"][k]) for k in ("budgets", "widths"))
-    largest, rows = budgets.max(), []
-    for width in widths.tolist():
-        law, frames = redundant_views(
-            settings["latent"], int(largest) // width, width, settings["noise"]
-        )
-        head = np.arange(largest)
-        sizes = budgets[:, None] / width
-        pool = np.where(budgets[:, None] % width, np.nan, (head < sizes) / sizes)
+    grid, rows = settings["simulated"], []
+    widths, largest, most = grid["widths"], max(grid["budgets"]), grid["heads"]
+    columns = max(width * min(most, largest // width) for width in widths)
+    blocks = settings["geometry"] == "blocks"
+    size = largest if blocks else settings["latent"] + columns
+    for width in widths:
+        count = min(most, largest // width)
+        if blocks:
+            frames = np.eye(size)[:, : count * width]
+        else:
+            views = redundant_views(settings["latent"], count, width, settings["noise"])[1]
+            frames = np.hstack(list(np.asarray(views)))
+        members = np.arange(columns) // width == np.arange(most)[:, None]
+        pool = np.zeros((len(groups(settings)), most))
+        for place, budget in enumerate(groups(settings)):
+            pooled = pooled_heads(budget, width, most)
+            pool[place] = (np.arange(most) < pooled) / pooled if pooled else np.nan
         rows.append(
             Splits(
-                np.hstack(list(np.asarray(frames))),
-                head[:, None] == head // width,
+                np.pad(frames, [(0, size - len(frames)), (0, columns - frames.shape[1])]),
+                members & (np.arange(most)[:, None] < count),
                 pool,
                 np.array([*settings["ladder"], settings["bandwidth"] * width**0.25]),
             )
         )
+    law = GaussianDesign(np.eye(size))
     return law, Splits(*(np.stack(part).astype(np.float32) for part in zip(*rows, strict=True)))
 
 
 def drawn(draw: Draw, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
-    """Of a batch: queries (replicate, Q, r), targets' frequencies (…, Q, family × wave, r).
+    """Of a batch: queries (replicate, Q, r), frequencies (…, Q, group, family × wave, r).
 
     Both come from scrambled Sobol sequences: every point has its law, batches are iid, and a batch
     covers both laws evenly. Every query has waves of its own: more targets for the same work.
     """
-    latent, count, waves = settings["latent"], settings["queries"]["count"], settings["waves"]
+    count, waves = settings["queries"]["count"], settings["waves"]
+    latent = latents(settings)
     size, rng = draw.replicates * count, draw.rng()
     at = settings["queries"]["scale"] * norm.ppf(_sobol(latent, size, rng))
-    frequencies = spectrum(_sobol(latent + 1, size * waves, rng), settings)
-    by_query = np.reshape(frequencies, (-1, draw.replicates, count, waves, latent))
+    frequencies = spectrum(_sobol(latent + 2, size * waves, rng), settings)
+    shape = (*frequencies.shape[:2], draw.replicates, count, waves, latent)
+    by_query = np.moveaxis(frequencies.reshape(shape), (0, 1), (2, 3))
     return (
         at.reshape(draw.replicates, count, latent).astype(np.float32),
-        np.moveaxis(by_query, 0, 2).reshape(draw.replicates, count, -1, latent).astype(np.float32),
+        by_query.reshape(*by_query.shape[:3], -1, latent).astype(np.float32),
     )
+
+
+def latents(settings: Settings) -> int:
+    """Coordinates on which targets may depend."""
+    return int(settings.get("latent", max(settings["simulated"]["budgets"])))
 
 
 def _sobol(dimension: int, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -102,72 +124,90 @@ def _sobol(dimension: int, size: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def spectrum(uniform: np.ndarray, settings: Settings) -> np.ndarray:
-    """Frequencies (family, wave, r) of the targets from uniform numbers (wave, r + 1).
+    """Frequencies (group, family, wave, r) of the targets from uniform numbers (wave, r + 2).
 
     Normal, or Student-t with 2ν degrees of freedom: the same normals over ``√g``,
-    ``g ~ Gamma(ν, rate ν)``.
+    ``g ~ Gamma(ν, rate ν)``. An additive target's wave lies along one coordinate, drawn evenly.
     """
-    alpha, length = (settings["relevance"][k] for k in ("alpha", "lengthscale"))
-    relevance = np.exp(-0.5 * alpha * np.arange(settings["latent"])) / length
-    base = relevance * norm.ppf(uniform[:, :-1])
-    return np.stack(
-        [
-            base if nu is None else base / np.sqrt(gamma.ppf(uniform[:, -1:], nu, scale=1 / nu))
-            for nu in settings["families"].values()
-        ]
-    )
+    base, place = norm.ppf(uniform[:, :-2]), np.arange(uniform.shape[1] - 2)
+    out = []
+    for budget in groups(settings):
+        rows = []
+        for family in settings["families"].values():
+            if settings["geometry"] == "views":
+                alpha, length = (family[k] for k in ("alpha", "lengthscale"))
+                wave = np.exp(-0.5 * alpha * place) / length * base
+            elif family["interactions"] == "all":
+                wave = np.sqrt(family["relevance"] / budget) * base * (place < budget)
+            else:
+                chosen = np.floor(budget * uniform[:, -1:])
+                wave = np.sqrt(family["relevance"]) * base * (place == chosen)
+            if (nu := family["nu"]) is not None:
+                wave = wave / np.sqrt(gamma.ppf(uniform[:, -2:-1], nu, scale=1 / nu))
+            rows.append(wave)
+        out.append(rows)
+    return np.array(out)
 
 
 def split_errors(
     key: Array,
-    shared: tuple[GaussianDesign, Splits, Array],
+    shared: tuple[GaussianDesign, Splits],
     drawn: tuple[Array, Array],
     *,
     n: tuple[int, ...],
     families: int,
 ) -> dict[str, Array]:
-    """Errors (width, rung, family, n, budget) of one replicate.
+    """Squared errors (width, rung, family, n, group) of one replicate, and Σw² without family.
 
-    The label noise is integrated out: with pooled weights w̄ an error is ``(Σ w̄_i m(X_i) − m(x))² +
-    σ² Σ w̄_i²``. Targets are waves √2 cos(ω·z + φ), averaged over φ: what is squared is complex.
+    The label noise is integrated out: with weights w an error is ``(Σ w_i m(X_i) − m(x))² + σ² Σ
+    w_i²``. Targets are waves √2 cos(ω·z + φ), averaged over φ: what is squared is complex.
 
     Args:
         key: of the keys X.
-        shared: the keys' law, the splits, and σ.
-        drawn: queries (Q, r) and frequencies (Q, family × wave, r).
+        shared: the keys' law, and the splits.
+        drawn: queries (Q, r) and frequencies (Q, group, family × wave, r).
         n: numbers of keys; fewer are the first of the most.
         families: number of families of targets.
     """
-    (law, splits, noise_sd), (at, waves) = shared, drawn
+    (law, splits), (at, waves) = shared, drawn
     latent = at.shape[1]
     task = Task(law, TrigonometricSeries([0.0], jnp.zeros((1, len(law.covariance))), [0.0]), 1.0)
     x, _ = training_set(task, key, max(n), jnp.float32)
-    angles = jnp.einsum("nd,qwd->qnw", x[:, :latent], waves)
-    there = jnp.einsum("qd,qwd->qw", at, waves)
-    values = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=2)
-    truths = jnp.concatenate([jnp.cos(there), jnp.sin(there)], axis=1)
+    angles = jnp.einsum("nd,qgwd->qgnw", x[:, :latent], waves)
+    there = jnp.einsum("qd,qgwd->qgw", at, waves)
+    values = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=3)
+    truths = jnp.concatenate([jnp.cos(there), jnp.sin(there)], axis=2)
 
-    def of_split(split: Splits) -> Array:
+    def of_split(split: Splits) -> dict[str, Array]:
         seen, queries = split.frames.T @ x.T, at @ split.frames[:latent]
 
-        def of_query(item: tuple[Array, Array, Array]) -> Array:
+        def of_query(item: tuple[Array, Array, Array]) -> dict[str, Array]:
             query, value, truth = item
             distance = split.members @ (seen - query[:, None]) ** 2
 
-            def of_rung(bandwidth: Array) -> Array:
-                out = []
+            def of_rung(bandwidth: Array) -> dict[str, Array]:
+                out: dict[str, list[Array]] = {}
                 for count in n:
                     near = distance[:, :count]
                     weights = jnp.exp((near.min(1, keepdims=True) - near) / (2 * bandwidth**2))
-                    pooled = (split.pool / weights.sum(1)) @ weights
-                    gap = (pooled @ value[:count] - truth).reshape(len(pooled), 2, -1)
-                    square = jnp.sum(gap**2, axis=1).reshape(len(pooled), families, -1)
-                    own = noise_sd**2 * jnp.sum(pooled**2, axis=1)
-                    out.append(square.mean(-1).T + own)
-                return jnp.stack(out, axis=1)
+                    weights = weights / weights.sum(1, keepdims=True)
+                    pooled = split.pool @ weights
+                    # Rows of every group: the first head, and the pool.
+                    rows = jnp.stack([jnp.broadcast_to(weights[0], pooled.shape), pooled], axis=1)
+                    gap = rows @ value[:, :count] - truth[:, None]
+                    square = jnp.sum(gap.reshape(*gap.shape[:2], 2, families, -1) ** 2, axis=2)
+                    noise = jnp.sum(rows**2, axis=2)
+                    for place, name in enumerate(("head", "pool")):
+                        out.setdefault(name, []).append(square[:, place].mean(-1).T)
+                        out.setdefault(f"{name}_noise", []).append(noise[:, place])
+                return {
+                    name: jnp.stack(rows, axis=0 if name.endswith("noise") else 1)
+                    for name, rows in out.items()
+                }
 
             return jax.lax.map(of_rung, split.bandwidths)
 
-        return jax.lax.map(of_query, (queries, values, truths)).mean(0)
+        by_query = jax.lax.map(of_query, (queries, values, truths))
+        return {name: value.mean(0) for name, value in by_query.items()}
 
-    return {"mse": jax.lax.map(of_split, splits)}
+    return dict(jax.lax.map(of_split, splits))

@@ -16,6 +16,7 @@ from sims.effects import Effect
 from sims.errors import InputError, one_of
 from sims.judgement import decide as tests_of
 from sims.judgement.best import near_optimal
+from sims.judgement.curves import law_of_curve
 from sims.judgement.evidence import Evidence
 from sims.judgement.settle import Finding, missing
 
@@ -28,6 +29,9 @@ EXPONENT_SETS = 8
 """Sets of 4,000 draws behind an exponent's p-value: they fill one block of the sampler, and resolve
 3·10⁻⁵, a tenth of what Holm asks of the first of 150 claims."""
 
+
+EXPECTING = ("rate", "remainder", "exponent", "deviation")
+"""Tests of a stated slope or exponent."""
 
 LEAST = 4.0
 """Margin of a law claim: differences of elpd below this are noise (Sivula, Magnusson & Vehtari
@@ -44,7 +48,7 @@ class Rule:
         level: confidence, in (0, 1).
         sequential: whether intervals have to hold whenever sampling stops.
         replicates: the fewest replicates of the experiment, for effects that do not say.
-        expected: slope or exponent stated, for rates and exponents.
+        expected: slope or exponent stated, for rates, exponents and deviations.
         law: the law stated, for laws.
         scatter: about the law, a share of the value.
 
@@ -65,9 +69,9 @@ class Rule:
     def __post_init__(self) -> None:
         if self.test not in TESTS:
             raise InputError("test", self.test, one_of(TESTS, self.test))
-        if self.test in ("rate", "remainder", "exponent") and self.expected is None:
+        if self.test in EXPECTING and self.expected is None:
             raise InputError("expected", None, f"a number, for a {self.test}")
-        if self.expected is not None and self.test not in ("rate", "remainder", "exponent"):
+        if self.expected is not None and self.test not in EXPECTING:
             raise InputError("expected", self.expected, f"nothing, for the test `{self.test}`")
         if (self.test == "law") != (self.law is not None):
             raise InputError("law", self.law, "a law for the test `law`, and for no other")
@@ -176,6 +180,15 @@ def _exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
     )  # fmt: skip
 
 
+def _deviation(effects: Sequence[Effect], rule: Rule) -> Finding:
+    """How far a curve without sampling error is off the law ``a + b (log x)^expected``."""
+    assert rule.expected is not None
+    if any(np.isfinite(effect.batches) for effect in effects):
+        raise InputError("effects", "sampled ones", "a curve of theory, for the test `deviation`")
+    x, y = np.array([(e.x, e.value) for e in effects], float).reshape(-1, 2).T
+    return law_of_curve(x, y, exponent=rule.expected, margin=rule.margin, level=rule.level)
+
+
 def _law(effects: Sequence[Effect], rule: Rule) -> Finding:
     from sims.judgement.scaling import law_claim
 
@@ -222,5 +235,6 @@ TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "near_optimal": _near_optimal,
     "law": _law,
     "exponent": _exponent,
+    "deviation": _deviation,
 }
 """Every test by its name; ``bound`` (at most) and ``ordering`` (above) are one-sided."""

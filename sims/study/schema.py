@@ -16,7 +16,7 @@ from sims.validation import Strict, parse
 FIDELITIES = ("smoke", "standard", "paper")
 TestName = Literal[
     "equivalence", "bound", "ordering", "identity", "rate", "remainder", "near_optimal", "law",
-    "exponent",
+    "exponent", "deviation",
 ]  # fmt: skip
 """The tests of :data:`sims.judgement.tests.TESTS`."""
 LawName = Literal["power", "log_power", "log", "constant"]

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
+from sims.theory.first_order.blocks import BlockTerms, block_terms, rescaled
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
     Tilt,
@@ -72,9 +73,11 @@ def predict(
 
 __all__ = [
     "ORDERS",
+    "BlockTerms",
     "FirstOrder",
     "Tilt",
     "ViewTerms",
+    "block_terms",
     "correlation_floor",
     "ensemble_factor",
     "first_order_arrays",
@@ -83,6 +86,7 @@ __all__ = [
     "noise_correlation_law",
     "noise_covariance_law",
     "predict",
+    "rescaled",
     "softmax_overlap",
     "tilted_mean",
     "tilted_product",

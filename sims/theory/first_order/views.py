@@ -50,9 +50,16 @@ class ViewTerms(NamedTuple):
         As in the rest of the first-order theory, the square of the bias keeps its δ²/n².
         """
         bias = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
-        own = self.signal_variance + noise_sd**2 * self.noise_variance
-        cross = self.signal_covariance + noise_sd**2 * self.noise_covariance
-        return bias + (own / heads + (1 - 1 / heads) * cross) / n
+        return bias + self.variance(n, heads, noise_sd)
+
+    def variance(self, n: Number, heads: Number, noise_sd: Number) -> Float[Array, "*shape"]:
+        """``v/H + (1 − 1/H) c``."""
+        signal = self.signal_variance / heads + (1 - 1 / heads) * self.signal_covariance
+        return signal / n + noise_sd**2 * self.noise(n, heads)
+
+    def noise(self, n: Number, heads: Number) -> Float[Array, "*shape"]:
+        """The part of the labels' noise in the variance, for noise of variance 1."""
+        return (self.noise_variance / heads + (1 - 1 / heads) * self.noise_covariance) / n
 
 
 def view_terms(
@@ -101,7 +108,7 @@ def view_terms(
         raise InputError("query_scale", query_scale, "0 to below 0.707")
     if (np.asarray(width) < 0).any() or (np.asarray(width) > len(relevance)).any():
         raise InputError("width", np.asarray(width).tolist(), f"0 to {len(relevance)}")
-    scales, weights = (np.ones(1), np.ones(1)) if nu is None else _mixture(nu)
+    scales, weights = (np.ones(1), np.ones(1)) if nu is None else matern_mixture(nu)
     width, b = jnp.broadcast_arrays(width[..., None], bandwidth[..., None])
     return _terms(width, b, noise, relevance, query_scale, scales, weights)
 
@@ -172,7 +179,7 @@ def _terms(
     )  # fmt: skip
 
 
-def _mixture(nu: float) -> tuple[np.ndarray, np.ndarray]:
+def matern_mixture(nu: float) -> tuple[np.ndarray, np.ndarray]:
     """Factors 1/g of λ and their weights, g ~ Gamma(ν, rate ν): a Matérn-ν spectrum."""
     check_positive("nu", nu)
     # The mass below g is about (νg)^ν / Γ(ν + 1); above, e^{−νg} ends it.

@@ -10,7 +10,7 @@ from scipy.stats import gamma
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
 from sims.theory import ViewTerms, first_order_arrays, predict, view_terms
-from sims.theory.first_order.views import _mixture
+from sims.theory.first_order.views import matern_mixture
 
 pytestmark = pytest.mark.theory
 NOISE, SCALE, RELEVANCE = 0.5, 0.45, np.array([0.7, 0.3])
@@ -101,7 +101,7 @@ def test_mixture_is_the_matern_covariance(distance):
         (0.5, np.exp(-distance)),
         (1.5, (1 + 3**0.5 * distance) * np.exp(-(3**0.5) * distance)),
     ):
-        scales, weights = _mixture(nu)
+        scales, weights = matern_mixture(nu)
         covariance = weights @ np.exp(-0.5 * distance**2 * scales)
         assert covariance == pytest.approx(expected, abs=2e-6)
 

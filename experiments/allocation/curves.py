@@ -1,0 +1,147 @@
+"""Effects of theory alone: depths of valleys, d_k*(n) and H*(D) as curves, and the map."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from sims.effects import Effect, Families
+from sims.judgement.curves import deviation
+from sims.study.results import Results
+
+from .regimes import checked, labelled
+
+TEMPERATURES = ("fixed", "transformer", "tuned")
+"""The bandwidth is fixed, has b² in proportion to √d_k, or is re-tuned at every n."""
+BUDGET = 24
+"""D of the curves d_k*(n) of redundant views."""
+WIDE = 512
+"""D of those of blocks, far above twice the best width."""
+SLOPES = {"views": (16, (1e3, 1e4, 1e6)), "blocks": (32, (1e3, 1e4))}
+"""Of H* on D: the smallest budget, and n."""
+LATE = (1e5, 1e8)
+"""n between which growth at the Transformer's temperature should be seen."""
+PER_DECADE = 2
+"""Points of a curve d_k*(n) that a law is held against."""
+FEWEST = 7
+"""Points of a curve of the map that a law is held against: three decades."""
+
+
+def families_of_theory(results: Results) -> Families:
+    """Families of effects without sampling, each for its geometry and temperature."""
+    settings = checked(results.settings)
+    views, blocks = (labelled(results.prediction(k), settings[k]) for k in ("views", "blocks"))
+    families: Families = {"late growth, transformer": [late_growth(views["optimum"])]}
+    for name in TEMPERATURES:
+        families[f"depth, {name}"] = depths(views["surface"].sel(temperature=name))
+        families[f"split, blocks, {name}"] = splittings(blocks, "surface", name)
+        families[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
+        for geometry, data in (("views", views), ("blocks", blocks)):
+            families[f"slope, {geometry}, {name}"] = slopes(data["optimum"], geometry, name)
+        for family in views["family"].values.tolist():
+            widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
+            families[f"widths, {name}, {family}"] = curve(widths)
+        families[f"map, {name}"] = regimes(views, name)
+    for family in blocks["family"].values.tolist():
+        widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
+        families[f"widths, blocks, {family}"] = curve(widths)
+    return families
+
+
+def exact(name: str, value: float, **at: float | str) -> Effect:
+    """An effect of theory alone, without sampling."""
+    return Effect(name, float(value), replicates=0, at=at)
+
+
+def rows(surface: xr.DataArray) -> Iterator[tuple[str, dict[str, float | str], np.ndarray]]:
+    """Every family, n and budget, in words and as facts, and the errors by width."""
+    surface = surface.transpose("family", "dense_n", "dense_budget", "dense_width")
+    cases = product(*(surface[dim].values.tolist() for dim in surface.dims[:-1]))
+    for (family, n, budget), row in zip(
+        cases, surface.values.reshape(-1, surface.shape[-1]), strict=True
+    ):
+        at = {"family": family, "n": n, "budget": budget}
+        yield f"{family} target, n = {n:.4g}, D = {budget}", at, row
+
+
+def depths(surface: xr.DataArray) -> list[Effect]:
+    """Theory's error at either end of the admissible widths over the least between, less 1."""
+    out = []
+    for name, at, row in rows(surface):
+        known = row[~np.isnan(row)]
+        # Fewer than three widths have no inside: NaN leaves the claim open.
+        least = known[1:-1].min() if len(known) > 2 else np.nan
+        ends = (known[[0, -1]] if known.size else row[:2]) / least - 1
+        out += [
+            exact(f"{name}, {end}", value, **at)
+            for end, value in zip(("narrowest", "widest"), ends, strict=True)
+        ]
+    return out
+
+
+def splittings(blocks: xr.Dataset, surface: str, temperature: str) -> list[Effect]:
+    """Of blocks: the least error of one or two heads over that of three and more, less 1.
+
+    At the budgets whose half theory's widths reach.
+    """
+    out, widths = [], blocks["dense_width"].values
+    for name, at, row in rows(blocks[surface].sel(temperature=temperature)):
+        budget = at["budget"]
+        few, many = row[2 * widths >= budget], row[2 * widths < budget]
+        if 2 * widths.max() >= budget and np.isfinite(few).any():
+            gap = np.nanmin(few) / np.nanmin(many) - 1
+            out.append(exact(name, gap, **at))
+    return out
+
+
+def late_growth(optimum: xr.DataArray) -> Effect:
+    """Theory's d_k* at the later n over that at the earlier, less 1."""
+    hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
+    early, late = (float(hot.sel(dense_n=n, method="nearest")) for n in LATE)
+    return exact("growth", late / early - 1)
+
+
+def curve(widths: xr.DataArray) -> list[Effect]:
+    """Theory's d_k* at some n of the range, for laws to be held against."""
+    n = widths["dense_n"].values
+    count = round(np.log10(n[-1] / n[0]) * PER_DECADE) + 1
+    spaced = np.geomspace(n[0], n[-1], count)
+    return [
+        Effect(
+            f"n = {x:.3g}", float(widths.sel(dense_n=x, method="nearest")), x=x, replicates=0,
+            at={"n": x},
+        )
+        for x in spaced.tolist()
+    ]  # fmt: skip
+
+
+def regimes(views: xr.Dataset, temperature: str) -> list[Effect]:
+    """Of every cell of the map: the largest deviation of d_k*(n) from a + p log n.
+
+    A share of the rise, over those n at which the best width is an inner one; cells where that is
+    fewer than three decades are left out.
+    """
+    out = []
+    for cell, y in enumerate(views["map_optimum"].sel(temperature=temperature).values):
+        own = {k: views[f"cell_{k}"].values[cell] for k in ("alpha", "nu", "noise", "noise_sd")}
+        name = ", ".join(f"{k} = {v:g}" for k, v in own.items())
+        x, known = views["dense_n"].values, np.isfinite(y)
+        x, y = x[known], y[known]
+        if len(x) >= FEWEST and x[-1] >= 1e3 * x[0]:
+            rate = float((y[-1] - y[0]) / np.log(x[-1] / x[0]))
+            out.append(exact(name, deviation(x, y), cell=cell, rate=rate, span=x[-1] / x[0], **own))
+    return out
+
+
+def slopes(optimum: xr.DataArray, geometry: str, temperature: str) -> list[Effect]:
+    """Theory's slope of log H* on log D, less 1, by family and n; NaN if a minimum is missing."""
+    least, sizes = SLOPES[geometry]
+    out = []
+    for family, n in product(optimum["family"].values.tolist(), sizes):
+        width = optimum.sel(family=family, temperature=temperature).sel(dense_n=n, method="nearest")
+        width = width.sel(dense_budget=width["dense_budget"] >= least)
+        size, heads = np.log(width["dense_budget"].values), -np.log(width.values)
+        centred = size - size.mean()
+        out.append(exact(f"{family} target, n = {n:g}", centred @ heads / (centred @ centred)))
+    return out

@@ -1,0 +1,181 @@
+"""The geometries of the heads, as the file sets them, and the regimes of the map."""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import xarray as xr
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from sims.errors import InputError
+from sims.validation import Strict, parse
+
+
+class Decaying(Strict):
+    """Targets of redundant views: relevance ``e^{−αj}/ℓ²`` of coordinate j; ν None is smooth."""
+
+    alpha: float = Field(ge=0)
+    lengthscale: PositiveFloat
+    nu: PositiveFloat | None
+
+
+class Even(Strict):
+    """Targets of blocks: relevance λ/D of every coordinate, or λ of one if additive."""
+
+    interactions: Literal["all", "none"]
+    relevance: PositiveFloat
+    nu: PositiveFloat | None
+
+
+class Queries(Strict):
+    """Queries N(0, scale² I), so many a replicate."""
+
+    scale: float = Field(ge=0, lt=0.5**0.5)
+    count: PositiveInt
+
+
+class Bands(Strict):
+    """A geometric grid of bandwidths."""
+
+    low: PositiveFloat
+    high: PositiveFloat
+    count: int = Field(ge=3)
+
+
+class Decades(Strict):
+    """Powers of ten of n, and numbers a decade."""
+
+    low: float = Field(gt=0)
+    high: float
+    per_decade: PositiveInt
+
+
+class Simulated(Strict):
+    """The grid of the simulation, and the most heads that are simulated of a pool."""
+
+    budgets: list[PositiveInt] = Field(min_length=1)
+    widths: list[PositiveInt] = Field(min_length=3)
+    n: list[PositiveInt] = Field(min_length=2)
+    heads: int = Field(ge=2)
+
+
+class Geometry(Strict):
+    """What both geometries have; ``noise_sd`` is that of the labels."""
+
+    noise_sd: float = Field(ge=0)
+    queries: Queries
+    waves: PositiveInt
+    bandwidth: PositiveFloat
+    bandwidths: Bands
+    ladder: list[PositiveFloat] = Field(min_length=1)
+    widest: int = Field(ge=3)
+    budgets: list[PositiveInt] = Field(min_length=3)
+    decades: Decades
+    least_n_eff: float = Field(ge=0)
+
+
+class Views(Geometry):
+    """Heads that see the same coordinates through noise of their own."""
+
+    latent: PositiveInt
+    noise: float = Field(ge=0)
+    families: dict[str, Decaying] = Field(min_length=1)
+
+
+class Blocks(Geometry):
+    """Heads that see different coordinates."""
+
+    families: dict[str, Even] = Field(min_length=1)
+
+
+class Varied(Strict):
+    """The map: every combination of these, at redundant views."""
+
+    alpha: list[float] = Field(min_length=1)
+    nu: list[PositiveFloat | None] = Field(min_length=1)
+    noise: list[float] = Field(min_length=1)
+    noise_sd: list[float] = Field(min_length=1)
+
+
+class _Grids(Strict):
+    views: Simulated
+    blocks: Simulated
+
+
+class _File(Strict):
+    views: Views
+    blocks: Blocks
+    simulated: _Grids
+    map: Varied
+
+
+def checked(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings of both geometries, by name, each with its name as ``geometry``.
+
+    Raises:
+        InputError: a setting is missing, unknown or outside its range.
+    """
+    file = parse(_File, dict(settings), "settings")
+    out = {}
+    for name in ("views", "blocks"):
+        geometry, grid = getattr(file, name), getattr(file.simulated, name)
+        if geometry.bandwidth not in geometry.ladder:
+            raise InputError(
+                f"settings.{name}.ladder", geometry.ladder, "the fixed bandwidth in it"
+            )
+        if max(grid.widths) > geometry.widest:
+            raise InputError(
+                f"settings.simulated.{name}.widths", max(grid.widths), "at most `widest`"
+            )
+        out[name] = {"geometry": name, "simulated": grid.model_dump(), **geometry.model_dump()}
+    if file.views.widest > file.views.latent:
+        raise InputError("settings.views.widest", file.views.widest, "at most `latent`")
+    return out
+
+
+def combinations(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The cells of the map: every combination of decay, smoothness, view noise and label noise."""
+    varied = parse(_File, dict(settings), "settings").map.model_dump()
+    return [dict(zip(varied, cell, strict=True)) for cell in product(*varied.values())]
+
+
+def pooled_heads(budget: int, width: int, most: int) -> int:
+    """How many heads of a budget are pooled: at most so many; 0 where no pair of heads fits.
+
+    One head that takes the whole budget needs no pair.
+    """
+    heads = min(most, budget // width)
+    return heads if heads > 1 or width == budget else 0
+
+
+def groups(settings: Mapping[str, Any]) -> list[int]:
+    """The largest budget of every group of budgets with common targets, of a geometry."""
+    budgets = settings["simulated"]["budgets"]
+    return list(budgets) if settings["geometry"] == "blocks" else [max(budgets)]
+
+
+def sizes(settings: Mapping[str, Any]) -> np.ndarray:
+    """Numbers of keys of the theory's curves of a geometry, those of the simulation among them."""
+    span = settings["decades"]
+    count = round((span["high"] - span["low"]) * span["per_decade"]) + 1
+    grid = np.logspace(span["low"], span["high"], count)
+    return np.union1d(grid, settings["simulated"]["n"])
+
+
+LABELS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "family": lambda s: list(s["families"]),
+    "n": lambda s: s["simulated"]["n"],
+    "budget": lambda s: s["simulated"]["budgets"],
+    "width": lambda s: s["simulated"]["widths"],
+    "group": groups,
+    "dense_n": sizes,
+    "dense_budget": lambda s: s["budgets"],
+    "dense_width": lambda s: np.arange(1, s["widest"] + 1),
+}
+"""Coordinates by dimension, from a geometry's settings: points of one file have to share theirs."""
+
+
+def labelled(data: xr.Dataset, settings: Mapping[str, Any]) -> xr.Dataset:
+    """Results of either road at a geometry, with the coordinates of its dimensions."""
+    return data.assign_coords({k: of(settings) for k, of in LABELS.items() if k in data.dims})

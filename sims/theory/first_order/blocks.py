@@ -1,0 +1,189 @@
+"""Disjoint blocks: first-order terms of heads that see different coordinates of R^D.
+
+Averaged over Gaussian-process targets and Gaussian queries, as the redundant views are
+(:mod:`sims.theory.first_order.views`): products of one-dimensional Gaussian integrals. Relevance is
+the same for every coordinate, so heads are exchangeable, and one head and one pair give every
+number of heads. Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sims.checks import as_floats, check_non_negative, check_positive
+from sims.errors import InputError
+from sims.theory.first_order.views import matern_mixture
+
+Real = float | np.ndarray
+INTERACTIONS = ("all", "none")
+
+
+class BlockTerms(NamedTuple):
+    """First-order terms of two heads g, h; unit target and label variance, 1/n taken out.
+
+    The pair's are NaN where two blocks do not fit into D coordinates.
+
+    Attributes:
+        limit_squared: ``E β_h²``, β = m* − m.
+        limit_product: ``E β_h β_g``.
+        limit_ratio: ``E β_h δ_h`` with the ratio bias ``δ/n``.
+        cross_ratio: ``E β_g δ_h``.
+        ratio_squared: ``E δ_h²``.
+        ratio_product: ``E δ_h δ_g``.
+        signal_variance: n times a head's signal variance.
+        signal_covariance: n times that of two heads.
+        noise_variance: ``E r_hh``; of two heads, r_hg = 1.
+        limit_fit: ``E m* m``.
+        ratio_fit: ``E δ m``.
+    """
+
+    limit_squared: np.ndarray
+    limit_product: np.ndarray
+    limit_ratio: np.ndarray
+    cross_ratio: np.ndarray
+    ratio_squared: np.ndarray
+    ratio_product: np.ndarray
+    signal_variance: np.ndarray
+    signal_covariance: np.ndarray
+    noise_variance: np.ndarray
+    limit_fit: np.ndarray
+    ratio_fit: np.ndarray
+
+    def variance(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
+        """``v/H + (1 − 1/H) c``, of the average of H heads."""
+        signal = _average(self.signal_variance / n, self.signal_covariance / n, heads)
+        return signal + noise_sd**2 * self.noise(n, heads)
+
+    def noise(self, n: Real, heads: Real) -> np.ndarray:
+        """The part of the labels' noise in the variance, for noise of variance 1."""
+        return _average(self.noise_variance / n, np.where(self.fits, 1.0, np.nan) / n, heads)
+
+    @property
+    def fits(self) -> np.ndarray:
+        """Whether there is room for two blocks."""
+        return np.isfinite(self.limit_product)
+
+    def error(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
+        """Mean squared error of the average of H heads, all arguments broadcast; H real and ≥ 1."""
+        own = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
+        cross = self.limit_product + 2 * self.cross_ratio / n + self.ratio_product / n**2
+        return _average(own, cross, heads) + self.variance(n, heads, noise_sd)
+
+
+def rescaled(error: np.ndarray, fit: np.ndarray) -> np.ndarray:
+    """Least error of ``A f̂`` over the scale A of an output projection: ``1 − F²/E f̂²``.
+
+    With ``F = E f̂ m`` and E m² = 1, ``E f̂² = E(f̂ − m)² + 2F − 1``.
+    """
+    return 1 - fit**2 / (error + 2 * fit - 1)
+
+
+def _average(own: np.ndarray, cross: np.ndarray, heads: Real) -> np.ndarray:
+    """``own/H + (1 − 1/H) cross``; one head needs no pair."""
+    return np.where(np.asarray(heads) == 1, own, own / heads + (1 - 1 / heads) * cross)
+
+
+def block_terms(
+    width: ArrayLike,
+    bandwidth: ArrayLike,
+    *,
+    dimension: int,
+    relevance: float,
+    query_scale: float,
+    interactions: Literal["all", "none"] = "all",
+    nu: float | None = None,
+) -> BlockTerms:
+    """Terms of heads of which each sees a block of its own, d_k of the D coordinates of the keys.
+
+    Keys ``N(0, I_D)``, gaussian kernel, queries ``N(0, κ²I)``. Target of unit variance with
+    covariance ``exp(−½ λ ‖x − x'‖²)`` (interactions of all orders) or ``D⁻¹ Σ_j exp(−½ λ (x_j −
+    x'_j)²)`` (none: an additive target), or the mixture of either over ``λ/g, g ~ Gamma(ν, ν)``.
+
+    A tilt makes ``x_j ~ N(a q_j, 1 − a)`` about the query q: by one head ``a = 1/(1 + b²)`` on its
+    block, by the same head twice ``a = 2/(2 + b²)``, by two heads as by either on its own block; 0
+    elsewhere. As for redundant views, with τ = 0, everything is a product over coordinates, which
+    are of three sorts: d_k of this head, d_k of the other, D − 2 d_k of neither.
+
+    Args:
+        width: d_k, integers from 1 to D; broadcast against ``bandwidth``.
+        bandwidth: b > 0.
+        dimension: D ≥ 1.
+        relevance: λ ≥ 0, of every coordinate.
+        query_scale: κ, 0 ≤ κ < 1/√2.
+        interactions: ``all`` or ``none``.
+        nu: ν > 0, or None for the squared-exponential target.
+
+    Raises:
+        InputError: an argument is outside its range.
+    """
+    width, b = np.asarray(width), np.asarray(as_floats("bandwidth", bandwidth))
+    check_positive("bandwidth", b)
+    check_non_negative("relevance", relevance)
+    if not 0 <= query_scale < 0.5**0.5:
+        raise InputError("query_scale", query_scale, "0 to below 0.707")
+    if (np.asarray(width) < 1).any() or (np.asarray(width) > dimension).any():
+        raise InputError("width", np.asarray(width).tolist(), f"1 to {dimension}")
+    if interactions not in INTERACTIONS:
+        raise InputError("interactions", interactions, ", ".join(INTERACTIONS))
+    scales, weights = (np.ones(1), np.ones(1)) if nu is None else matern_mixture(nu)
+    width, b = np.broadcast_arrays(width, b)
+    lam = relevance * scales.reshape(-1, *[1] * b.ndim)
+    counts = (width, width, dimension - 2 * width)
+    once, same = 1 / (1 + b**2), 2 / (2 + b**2)
+    none, full = np.zeros_like(b), np.ones_like(b)
+    # How far a tilt moves a coordinate towards the query: of head h, of head g, of neither.
+    place = {
+        "query": (full, full, full),
+        "h": (once, none, none), "g": (none, once, none), "pair": (once, once, none),
+        "hh": (same, none, none), "gg": (none, same, none),
+    }  # fmt: skip
+    log_c, q = np.log((1 + b**2) / (b * np.sqrt(2 + b**2))), same - 2 * once
+
+    def mean(powers: tuple[int, int], first: str = "", second: str = "") -> np.ndarray:
+        """``E r_hh^p r_gg^k E_m[E_first m · E_second m]``; without tilts ``E r_hh^p r_gg^k``."""
+        blank, active = [], []
+        for power, sort in zip((*powers, 0), range(3), strict=True):
+            blank.append(power * log_c - 0.5 * np.log1p(query_scale**2 * power * q))
+            if first:
+                near, far = place[first][sort], place[second][sort]
+                total = 1 + lam * (2 - near - far)
+                bend = power * q + lam * (near - far) ** 2 / total
+                log_r = power * log_c - 0.5 * (
+                    np.log(total) + np.log1p(query_scale**2 * bend)
+                )  # fmt: skip
+                active.append(log_r)
+        base = sum(count * log_r for count, log_r in zip(counts, blank, strict=True))
+        if not first:
+            return np.exp(base)
+        gain = [count * (a - o) for count, a, o in zip(counts, active, blank, strict=True)]
+        if interactions == "all":
+            return np.tensordot(weights, np.exp(base + sum(gain)), 1)
+        single = [
+            count / dimension * np.exp(base + a - o)
+            for count, a, o in zip(counts, active, blank, strict=True)
+        ]
+        return np.tensordot(weights, sum(single), 1)
+
+    def product(powers: tuple[int, int], one: tuple[str, str], two: tuple[str, str]) -> np.ndarray:
+        """Of two differences of tilted means."""
+        (plus, minus), (gain, loss) = one, two
+        return (mean(powers, plus, gain) - mean(powers, plus, loss)
+                - mean(powers, minus, gain) + mean(powers, minus, loss))  # fmt: skip
+
+    bias, other = ("h", "query"), ("g", "query")
+    ratio, other_ratio = ("h", "hh"), ("g", "gg")
+    fits = 2 * width <= dimension
+    return BlockTerms(
+        product((0, 0), bias, bias),
+        np.where(fits, product((0, 0), bias, other), np.nan),
+        product((1, 0), bias, ratio),
+        np.where(fits, product((1, 0), other, ratio), np.nan),
+        product((2, 0), ratio, ratio),
+        np.where(fits, product((1, 1), ratio, other_ratio), np.nan),
+        mean((1, 0)) - 2 * mean((1, 0), "hh", "h") + mean((1, 0), "h", "h"),
+        np.where(fits, 1 - 2 * mean((0, 0), "pair", "h") + mean((0, 0), "h", "g"), np.nan),
+        mean((1, 0)),
+        mean((0, 0), "h", "query"),
+        mean((1, 0), "h", "query") - mean((1, 0), "hh", "query"),
+    )

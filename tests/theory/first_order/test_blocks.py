@@ -1,0 +1,132 @@
+"""Disjoint blocks averaged over targets and queries, against quadrature of first-order theory."""
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.errors import InputError
+from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
+from sims.theory import BlockTerms, block_terms, first_order_arrays, rescaled, view_terms
+
+pytestmark = pytest.mark.theory
+SCALE, BANDWIDTH, RELEVANCE, N, NOISE_SD = 0.3, 0.9, 0.12, 40.0, 0.7
+OPTIONS = {"dimension": 3, "relevance": RELEVANCE, "query_scale": SCALE}
+
+
+def nodes(size, dimension=3):
+    """Nodes (size^dimension, dimension) and weights of a standard normal."""
+    x, w = np.polynomial.hermite_e.hermegauss(size)
+    grid = np.array(list(product(x, repeat=dimension)))
+    weights = np.prod(np.array(list(product(w, repeat=dimension))), axis=1)
+    return grid, weights / weights.sum()
+
+
+def by_quadrature(frequency, wave_weight):
+    """Terms of three heads of one coordinate each, and the error of their average."""
+    heads = Heads(np.eye(3)[:, :, None], "gaussian", BANDWIDTH)
+    at, query_weight = nodes(11)
+    queries = jnp.asarray(SCALE * at)
+
+    def one(frequency, phase):
+        target = TrigonometricSeries([2**0.5], frequency[None], phase[None])
+        arrays = first_order_arrays(Task(DESIGNS["isotropic"](3), target, 1.0), heads, 1.0, queries)
+        truth = target(queries)
+        limit = arrays.limit - truth[:, None]
+        ratio = arrays.bias - limit
+        signal, noise = arrays.signal_covariance, arrays.noise_covariance
+        whole = jnp.mean(limit + ratio / N, 1) ** 2
+        whole += jnp.mean(signal + NOISE_SD**2 * noise, (1, 2)) / N
+        fit = jnp.mean(arrays.limit + ratio / N, 1) * truth
+        rows = (limit[:, 0] ** 2, limit[:, 0] * limit[:, 1], limit[:, 0] * ratio[:, 0],
+                limit[:, 1] * ratio[:, 0], ratio[:, 0] ** 2, ratio[:, 0] * ratio[:, 1],
+                signal[:, 0, 0], signal[:, 0, 1], noise[:, 0, 0],
+                arrays.limit[:, 0] * truth, ratio[:, 0] * truth,
+                noise[:, 0, 1], whole, fit)  # fmt: skip
+        return jnp.stack(rows) @ query_weight
+
+    over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
+    return wave_weight @ np.asarray(over(frequency, jnp.array([0.0, -jnp.pi / 2])).mean(1))
+
+
+@pytest.mark.parametrize("interactions", ["all", "none"])
+def test_terms_by_quadrature(interactions):
+    if interactions == "all":
+        z, weight = nodes(7)
+        frequency = z * RELEVANCE**0.5
+    else:
+        z, own = nodes(12, 1)
+        frequency = np.concatenate([z * RELEVANCE**0.5 * row for row in np.eye(3)])
+        weight = np.tile(own, 3) / 3
+    closed = block_terms(1, BANDWIDTH, interactions=interactions, **OPTIONS)
+    *expected, pair_noise, whole, fit = by_quadrature(jnp.asarray(frequency), weight)
+    for name, value, brute in zip(BlockTerms._fields, closed, expected, strict=True):
+        assert float(value) == pytest.approx(brute, rel=2e-5, abs=1e-7), name
+    assert pair_noise == pytest.approx(1.0)
+    assert float(closed.error(N, 3, NOISE_SD)) == pytest.approx(whole, rel=2e-5)
+    total = closed.limit_fit + closed.ratio_fit / N
+    assert float(total) == pytest.approx(fit, rel=2e-5)
+
+
+def test_scale_is_the_best_one():
+    error, fit = 0.7, 0.4
+    scale = np.linspace(0, 4, 40001)
+    tried = scale**2 * (error + 2 * fit - 1) - 2 * scale * fit + 1
+    assert rescaled(np.array(error), np.array(fit)) == pytest.approx(tried.min(), rel=1e-7)
+    assert tried[10000] == pytest.approx(error)
+
+
+def test_one_head_needs_no_pair():
+    """A head that sees everything: no room for a second one, and none needed."""
+    terms = block_terms(np.array([1, 2, 3]), BANDWIDTH, **OPTIONS)
+    assert np.isnan(terms.error(N, np.array([3, 1.5, 3]), 1.0)).tolist() == [False, True, True]
+    own = terms.limit_squared + 2 * terms.limit_ratio / N + terms.ratio_squared / N**2
+    own += (terms.signal_variance + terms.noise_variance) / N
+    assert terms.error(N, 1, 1.0) == pytest.approx(own)
+    assert terms.variance(N, 2, 2.0)[0] - terms.variance(N, 2, 0.0)[0] == pytest.approx(
+        4 * terms.noise(N, 2)[0]
+    )
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_one_head_is_a_clear_view(width):
+    """A head is a redundant view without noise, also where two blocks do not fit."""
+    block = block_terms(width, BANDWIDTH, nu=0.5, **OPTIONS)
+    view = view_terms(
+        width, BANDWIDTH, noise=0.0, relevance=np.full(3, RELEVANCE), query_scale=SCALE, nu=0.5
+    )
+    for name in ("limit_squared", "limit_ratio", "ratio_squared", "signal_variance",
+                 "noise_variance"):  # fmt: skip
+        assert float(getattr(block, name)) == pytest.approx(float(getattr(view, name))), name
+
+
+def test_matern_is_a_mixture():
+    """Against a Laplace rule over g of squared-exponential terms, ν = 1."""
+    rough = block_terms(1, BANDWIDTH, nu=1.0, **OPTIONS)
+    t = np.arange(-14, 4, 0.1)
+    weight = np.exp(t - np.exp(t)) * 0.1
+    for name in ("limit_squared", "limit_product", "signal_covariance"):
+        mixed = sum(
+            w * getattr(block_terms(1, BANDWIDTH, **OPTIONS | {"relevance": RELEVANCE / g}), name)
+            for g, w in zip(np.exp(t), weight / weight.sum(), strict=True)
+        )
+        assert float(getattr(rough, name)) == pytest.approx(float(mixed), abs=2e-5), name
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"width": 4}, "width"),
+        ({"width": 0}, "width"),
+        ({"bandwidth": 0.0}, "bandwidth"),
+        ({"query_scale": 0.8}, "query_scale"),
+        ({"relevance": -1.0}, "relevance"),
+        ({"nu": 0.0}, "nu"),
+        ({"interactions": "some"}, "interactions"),
+    ],
+)
+def test_bad_input(change, field):
+    with pytest.raises(InputError, match=field):
+        block_terms(**{"width": 1, "bandwidth": 0.5, **OPTIONS, **change})
