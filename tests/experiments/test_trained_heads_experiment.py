@@ -1,0 +1,421 @@
+"""The experiment `trained_heads`: the layer and its training by plain NumPy, and its effects."""
+
+from dataclasses import replace
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.learning import STREAMS
+from sims.study.experiment import load_experiment
+from sims.study.judging import effects_of
+from tests.experiments.helpers import check_figure, results_of, verdicts
+from tests.experiments.runs import both_roads
+
+BATCHES, SEEDS = 64, 128
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return load_experiment("trained_heads")
+
+
+@pytest.fixture(scope="module")
+def simulate(experiment):
+    return experiment.module("simulate")
+
+
+def a_layer(simulate, heads=3, width=2, dimension=5, outputs=2, seed=0):
+    """A layer whose parts are all different, temperatures too."""
+    layer = simulate.random_layer(jax.random.key(seed), heads, width, dimension, outputs)
+    layer = layer._replace(log_temperature=jnp.linspace(-0.4, 0.5, heads))
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), layer)
+
+
+def weights_by_numpy(layer, queries, keys):
+    """Attention weights (H, q, n), loop by loop."""
+    w_q, w_k, log_s = (np.asarray(leaf) for leaf in layer[:3])
+    weights = np.zeros((len(w_q), len(queries), len(keys)))
+    for h in range(len(w_q)):
+        for j, x in enumerate(queries):
+            scores = np.array([(x @ w_q[h]) @ (k @ w_k[h]) for k in keys]) / np.exp(log_s[h])
+            exponentials = np.exp(scores - scores.max())
+            weights[h, j] = exponentials / exponentials.sum()
+    return weights
+
+
+def by_numpy(layer, queries, keys, values, free=True):
+    """``g_h`` (H, q, p), the layer's estimate and its A_h."""
+    averages = weights_by_numpy(layer, queries, keys) @ values
+    pool, pairs = np.eye(values.shape[1]) / len(averages), zip(*layer[3:], strict=True)
+    mixing = np.array([np.asarray(o) @ np.asarray(v) if free else pool for v, o in pairs])
+    estimate = sum(g @ a.T for a, g in zip(mixing, averages, strict=True))
+    return averages, estimate, mixing
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("free", [True, False])
+def test_forward_pass_by_plain_numpy(experiment, simulate, free):
+    layer, rng = a_layer(simulate), np.random.default_rng(0)
+    x, keys, values, labels = (rng.normal(size=s) for s in ((4, 5), (9, 5), (9, 2), (4, 2)))
+    averages, estimate, mixing = by_numpy(layer, x, keys, values, free)
+    weights = simulate.attention(layer, jnp.asarray(x), jnp.asarray(keys))
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(weights @ values, averages, rtol=1e-12)
+    np.testing.assert_allclose(simulate.mixing(layer, free), mixing, rtol=1e-12)
+    own = experiment.module("layer").loss(
+        layer, free, *(jnp.asarray(a) for a in (x, labels, keys, values))
+    )
+    assert float(own) == pytest.approx(np.mean((estimate - labels) ** 2), rel=1e-12)
+
+
+@pytest.mark.theory
+def test_gradient_by_finite_differences(experiment, simulate):
+    """Of every part of a free layer, by central differences of the NumPy layer."""
+    layer, rng = a_layer(simulate), np.random.default_rng(1)
+    x, keys, values, labels = (rng.normal(size=s) for s in ((4, 5), (9, 5), (9, 2), (4, 2)))
+    slope = jax.grad(experiment.module("layer").loss)(
+        layer, True, *(jnp.asarray(a) for a in (x, labels, keys, values))
+    )
+    for name, part in layer._asdict().items():
+        direction = rng.normal(size=part.shape)
+        ends = [
+            np.mean((by_numpy(layer._replace(**{name: part + s * direction}), x, keys, values)[1]
+                     - labels) ** 2)
+            for s in (1e-5, -1e-5)
+        ]  # fmt: skip
+        expected = np.sum(np.asarray(getattr(slope, name)) * direction)
+        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.theory
+def test_errors_and_covariances_by_drawn_labels(simulate):
+    """M and S of free heads against plain NumPy, one task and its queries, 4000 designs.
+
+    All entries within 4.5 standard errors of both runs (8 entries or fewer differ by algebra: false
+    alarm below 1e-4), and the layer's own error, which no head's errors enter, is the mean of M.
+    """
+    layer, n, designs = a_layer(simulate, heads=2), 12, 4000
+    stream, rotation, key = STREAMS["additive"](5), jnp.eye(5), jax.random.key(3)
+    course = simulate.Course(stream, jnp.asarray(True), jnp.asarray(False), jnp.asarray(0.7))
+    sizes = {"n": n, "outputs": 2, "tasks": 1, "queries": 3, "designs": designs}
+    found = jax.jit(lambda: simulate.moments(layer, course, rotation, key, **sizes))()
+    for_target, for_queries, _ = jax.random.split(jax.random.fold_in(key, 0), 3)
+    at = np.asarray(jax.random.normal(for_queries, (3, 5)))
+    components = [stream.target(rotation, k) for k in jax.random.split(for_target, 2)]
+
+    def target(x):
+        return np.stack([np.asarray(m(jnp.asarray(x))) for m in components], -1)
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(designs, n, 5))
+    y = target(x) + 0.7 * rng.normal(size=(designs, n, 2))
+    w_q, w_k, log_s, w_v, w_o = (np.asarray(leaf) for leaf in layer)
+    f = np.zeros((2, designs, 3, 2))
+    for h in range(2):
+        scores = np.einsum("qa,rna->rqn", at @ w_q[h], x @ w_k[h]) / np.exp(log_s[h])
+        w = np.exp(scores - scores.max(-1, keepdims=True))
+        g = np.einsum("rqn,rnp->rqp", w / w.sum(-1, keepdims=True), y)
+        f[h] = 2 * g @ (w_o[h] @ w_v[h]).T
+    gaps, centred = f - target(at), f - f.mean(1, keepdims=True)
+    for values, entries in ((gaps, found[0]), (centred, found[1])):
+        products = np.einsum("hrqo,grqo->rhg", values, values) / 6
+        error = products.std(0) / np.sqrt(designs)
+        assert (np.abs(products.mean(0) - np.asarray(entries)) < 4.5 * np.sqrt(2) * error).all()
+    own = ((f.mean(0) - target(at)) ** 2).mean((1, 2))
+    error = own.std() / np.sqrt(designs)
+    assert abs(float(found[0].mean()) - own.mean()) < 4.5 * np.sqrt(2) * error
+
+
+@pytest.mark.theory
+def test_moments_of_few_designs_by_loops(simulate):
+    """M and S of pooled heads from the very draws, two tasks and three designs, to rounding."""
+    layer, stream = a_layer(simulate, heads=2), STREAMS["isotropic"](5)
+    rotation, key = jax.random.orthogonal(jax.random.key(5), 5), jax.random.key(4)
+    course = simulate.Course(stream, jnp.asarray(False), jnp.asarray(False), jnp.asarray(0.7))
+    sizes = {"n": 8, "outputs": 2, "tasks": 2, "queries": 3, "designs": 3}
+    found = simulate.moments(layer, course, rotation, key, **sizes)
+    errors, covariance = np.zeros((2, 2)), np.zeros((2, 2))
+    for task in range(2):
+        for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, task), 3)
+        at = jax.random.normal(for_queries, (3, 5))
+        m = [stream.target(rotation, k) for k in jax.random.split(for_target, 2)]
+        truth, draws = np.stack([o(at) for o in m], -1), []
+        for design in range(3):
+            x = jax.random.normal(jax.random.fold_in(for_keys, design), (8, 5))
+            signal = np.stack([o(x) for o in m], -1)
+            w = weights_by_numpy(layer, np.asarray(at), np.asarray(x))
+            draws.append(w @ signal)  # A_h = I/2 makes f̂_h = g_h
+            noise = 0.49 * np.einsum("hqn,gqn->hg", w, w) / 3
+            errors += noise / 6
+            covariance += noise / 6
+        f = np.array(draws)
+        for h in range(2):
+            for g in range(2):
+                errors[h, g] += np.mean((f[:, h] - truth) * (f[:, g] - truth)) / 2
+                products = (f[:, h] - f[:, h].mean(0)) * (f[:, g] - f[:, g].mean(0))
+                covariance[h, g] += products.sum(0).mean() / 2 / 2
+    np.testing.assert_allclose(found[0], errors, rtol=1e-6)
+    np.testing.assert_allclose(found[1], covariance, rtol=1e-6)
+
+
+@pytest.mark.theory
+def test_what_holds_of_mixed_heads():
+    """Rescaled heads always; weighted ones if ΣA = I and every A is symmetric, else with a rest."""
+    rng = np.random.default_rng(0)
+    g, m, mix = rng.normal(size=(3, 50, 2)), rng.normal(size=(50, 2)), rng.normal(size=(3, 2, 2))
+
+    def parts(mix):
+        f = np.einsum("hop,hqp->qo", mix, g)
+        own, apart = g - m, g - f
+        errors, spread = (np.einsum("hqo,hop,hqp->", v, mix, v) for v in (own, apart))
+        rest = np.einsum("qo,hop,hqp->", f - m, mix.transpose(0, 2, 1) - mix, g)
+        return np.sum((f - m) ** 2), errors, spread, rest
+
+    f = np.einsum("hop,hqp->qo", mix, g)
+    rescaled = 3 * np.einsum("hop,hqp->hqo", mix, g)
+    gaps = rescaled - m
+    products = np.einsum("hqo,gqo->hg", gaps, gaps)
+    whole = np.sum((f - m) ** 2)
+    assert products.mean() == pytest.approx(whole)
+    ambiguity = np.sum((rescaled - f) ** 2) / 3
+    assert np.trace(products) / 3 - ambiguity == pytest.approx(whole)
+    mix[2] = np.eye(2) - mix[0] - mix[1]
+    whole, errors, spread, rest = parts(mix)
+    assert errors - spread - rest == pytest.approx(whole)
+    assert abs(rest) > 0.01 * whole
+    whole, errors, spread, rest = parts((mix + mix.transpose(0, 2, 1)) / 2)
+    assert rest == pytest.approx(0, abs=1e-12)
+    assert errors - spread == pytest.approx(whole)
+
+
+def test_random_start(simulate):
+    """Entries of variance 1/d and 1/p, s = √d_k; the first heads are the same for any number."""
+    many = simulate.random_layer(jax.random.key(0), 400, 3, 6, 4)
+    for part, variance in ((many.query, 1 / 6), (many.key, 1 / 6), (many.value, 1 / 4)):
+        # A variance of 6400 normal entries or more has a relative error of 1.8 %.
+        assert float(jnp.mean(part**2)) == pytest.approx(variance, rel=0.08)
+    np.testing.assert_allclose(jnp.exp(many.log_temperature), np.sqrt(3), rtol=1e-6)
+    few = simulate.random_layer(jax.random.key(0), 2, 3, 6, 4)
+    for one, other in zip(few, many, strict=True):
+        np.testing.assert_array_equal(one, other[:2])
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The smoke experiment at a size that takes seconds, by both roads."""
+    whole = load_experiment("trained_heads", "smoke")
+    settings = dict(whole.settings) | {
+        "streams": ["additive"],
+        "sizes": [[3, 2]],
+        "training": {"steps": 40, "tasks": 2, "queries": 16, "rate": 0.05},
+        "path": [0, 1, 40],
+        "held_out": {"tasks": 4, "queries": 8, "designs": 2},
+    }
+    smoke = whole.spec.at("smoke").model_copy(update={"settings": settings})
+    fidelities = whole.spec.fidelities | {"smoke": smoke}
+    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+
+
+def is_random(point):
+    return point.endswith("random")
+
+
+@pytest.fixture(scope="module")
+def results(small):
+    return both_roads(small, is_random)
+
+
+def test_training_from_a_seed(results):
+    """Error falls; identical heads stay so; a start is that of the random heads' first."""
+    for values in ("pool", "free"):
+        name = f"additive, {values}, 3 of 2"
+        apart, same = (results.estimates[f"{name}, {s}"] for s in ("random", "identical"))
+        for data in (apart, same):
+            errors = data["errors"].mean(("head", "head2")).values
+            assert errors[..., -1].mean() < 0.95 * errors[..., 0].mean()
+            np.testing.assert_allclose(data["subspaces"].values[..., 0, 0], 1, rtol=1e-12)
+            # Adam's first step has the size of the rate.
+            change = np.log(data["temperature"][:, :, 1] / data["temperature"][:, :, 0])
+            np.testing.assert_allclose(np.abs(change), 0.05, rtol=1e-3)
+        np.testing.assert_allclose(same["subspaces"], 1, rtol=1e-6)
+        np.testing.assert_allclose(
+            same["errors"], np.broadcast_to(same["errors"][..., :1, :1], same["errors"].shape),
+            rtol=1e-4,
+        )  # fmt: skip
+        assert (apart["subspaces"].values[..., 0, 1] < 0.9).all()
+        # The pool of identical heads is the first one.
+        if values == "pool":
+            np.testing.assert_allclose(
+                same["errors"][..., 0, 0, 0], apart["errors"][..., 0, 0, 0], rtol=1e-9
+            )
+    pool, free = (
+        results.estimates[f"additive, {values}, 3 of 2, random"]["subspaces"].values[..., 0, 0, 1]
+        for values in ("pool", "free")
+    )
+    np.testing.assert_allclose(pool, free, rtol=1e-12)
+    assert len(set(pool.ravel())) == 6
+    start = results.predictions["additive, pool, 3 of 2, random"]["subspaces_start"]
+    assert float(start) == pytest.approx(10 / 12)
+
+
+def test_seeds_are_reproduced(small, results):
+    again = both_roads(small, is_random).estimates
+    moved = both_roads(replace(small, seed_offset=1), is_random).estimates
+    for name, data in results.estimates.items():
+        np.testing.assert_array_equal(again[name]["errors"], data["errors"])
+        assert (np.abs(moved[name]["errors"] - data["errors"]) > 1e-6).all()
+
+
+def test_the_value_path_is_trained_only_if_free(experiment, simulate):
+    start = simulate.random_layer(jax.random.key(0), 2, 2, 4, 2)
+    for free in (True, False):
+        path = simulate.train(
+            STREAMS["isotropic"](4), jnp.eye(4), free, start, jax.random.key(1),
+            n=8, queries=4, tasks=1, steps=3, rate=0.1, noise_sd=0.5,
+        )  # fmt: skip
+        assert path.query.shape == (4, 2, 4, 2)
+        np.testing.assert_array_equal(path.key[0], start.key.astype(jnp.float32))
+        for trained in (path.query, path.key, path.log_temperature):
+            assert float(jnp.abs(trained[-1] - trained[0]).min()) > 1e-3
+        for part in (path.value, path.output):
+            assert bool(jnp.any(part[-1] != part[0])) == free
+
+
+def uniform(diagonal, off, heads):
+    """Matrices (…, H, H) with these entries."""
+    eye = np.eye(heads)
+    return np.asarray(diagonal)[..., None, None] * eye + np.asarray(off)[..., None, None] * (
+        1 - eye
+    )
+
+
+def made(experiment, own=(1.0, 1.0), rho=(0.9, 0.3), overlap=0.3, covariance=(0.5, 0.01)):
+    """Heads of error v̄ and correlation ρ that move from start to end, with noise between.
+
+    Their subspaces' overlap ends at ``overlap`` times that of random ones. Seeds with a smaller
+    overlap have less error. Identical heads have the error v̄ throughout.
+    """
+    steps, shape = np.linspace(0, 1, 7), (BATCHES, SEEDS // BATCHES, 7)
+    rng = np.random.default_rng(0)
+    shift = 0.02 * rng.normal(size=(*shape[:2], 1)) * steps
+    wobble = rng.normal(size=shape) * np.array([1e-3, *[0.05] * 5, 1e-3])
+
+    def line(ends):
+        return ends[0] + (ends[1] - ends[0]) * steps
+
+    estimates, predictions = {}, {}
+    axes = ("batch", "replicate", "step", "head", "head2")
+    settings = experiment.settings
+    for (heads, width), stream, values in product(
+        settings["sizes"], settings["streams"], settings["values"]
+    ):
+        name = f"{stream}, {values}, {heads} of {width}"
+        v, r = line(own) + wobble, line(rho) + shift
+        c = width / 12 * line((1.0, overlap)) + shift + 0.1 * wobble
+        common = line(covariance) + 0.1 * wobble
+        same = v * (1 + 0.01 * rng.normal(size=shape))
+        for start, errors in ("random", (v, v * r)), ("identical", (same, same)):
+            matrices = {
+                "errors": uniform(*errors, heads),
+                "covariance": uniform(np.full(shape, 0.6), common, heads),
+                "subspaces": uniform(np.ones(shape), c, heads),
+            }
+            estimates[f"{name}, {start}"] = xr.Dataset(
+                {key: (axes, matrix) for key, matrix in matrices.items()},
+                attrs={"replicates": SEEDS},
+            )
+        predictions[f"{name}, random"] = xr.Dataset({"subspaces_start": 1 - width / 12})
+    return results_of(experiment, estimates, predictions)
+
+
+def regimes(experiment, results):
+    return {regime: verdict for (_, regime), verdict in verdicts(experiment, results).items()}
+
+
+def chosen(found, word):
+    """Verdicts of all regimes that have a word."""
+    return {verdict for regime, verdict in found.items() if word in regime}
+
+
+def test_shares_of_a_known_gain(experiment):
+    """Errors of v̄ = 1 → 0.9 and ρ = 0.9 → 0.3: every share in closed form, by hand for H = 4."""
+    results = made(experiment, own=(1.0, 0.9))
+    families = effects_of(experiment, results)
+    for heads in (2, 4):
+        d0, d1 = 0.9 + 0.1 / heads, 0.3 + 0.7 / heads
+        gain = d0 - 0.9 * d1
+        expected = {
+            "share of covariance": 0.49 * (1 - 1 / heads) / gain,
+            "share of products of errors": 1 - 0.1 / heads / gain,
+            "share of ambiguity": 1 - 0.1 / gain,
+            "share of index of errors": (d0 - d1) * 0.95 / gain,
+            "share beyond identical heads": (0.9 - 0.9 * d1) / gain,
+            "better than identical heads": 1 - d1,
+        }
+        for family, value in expected.items():
+            own = [e for e in families[family] if e.at["heads"] == heads]
+            assert {(e.batches, e.replicates) for e in own} == {(BATCHES, SEEDS)}
+            assert [e.value for e in own] == pytest.approx([value] * len(own), abs=0.01), family
+    rise = families["rise of errors"][0]
+    # The top eigenvalue of equicorrelated heads is 1 + (H − 1)ρ.
+    assert rise.value == pytest.approx(0.6, abs=0.02)
+    assert families["rise of outputs"][0].value == pytest.approx(0.49 / 0.6, abs=2e-3)
+    across = families["falls with errors across seeds"][0]
+    layer = "additive, pool, 2 of 2"
+    assert across.points == (f"{layer}, random", f"{layer}, identical")
+
+
+def test_verdicts_can_go_both_ways(experiment):
+    apart = regimes(experiment, made(experiment))
+    assert set(apart) == {claim.regime for claim in experiment.claims}
+    assert {k: v for k, v in apart.items() if v != "supported"} == {}
+    # Heads that get better one by one, and more alike.
+    better = made(experiment, own=(1.0, 0.3), rho=(0.7, 0.9), overlap=2.0, covariance=(0.01, 0.2))
+    found = regimes(experiment, better)
+    for word in ("explains", "beyond", "part", "decorrelate", "along the path"):
+        assert chosen(found, word) == {"refuted"}, word
+    same = regimes(experiment, made(experiment, own=(1.0, 0.7), rho=(0.95, 0.97)))
+    assert chosen(same, "better than identical") == {"refuted"}
+    moved = made(experiment)
+    data = {
+        k: d.assign(subspaces=1 - (1 - d["subspaces"]) * 0.8) for k, d in moved.estimates.items()
+    }
+    assert regimes(experiment, replace(moved, estimates=data))["random start"] == "refuted"
+
+
+def test_error_and_index_across_seeds(experiment):
+    """Seeds that end with a larger index and a larger error refute; the path is another matter."""
+    results = made(experiment)
+    data = {
+        name: d.assign(subspaces=-d["subspaces"] + 2 * d["subspaces"].mean(("batch", "replicate")))
+        for name, d in results.estimates.items()
+    }
+    found = regimes(experiment, replace(results, estimates=data))
+    assert chosen(found, "subspaces across seeds") == {"refuted"}
+    assert chosen(found, "errors across seeds") == {"supported"}
+    assert chosen(found, "along the path") == {"supported"}
+
+
+def test_claims_are_about_their_own_layers(experiment):
+    """Four free heads whose errors stay correlated refute the rows of four and of free heads."""
+    results = made(experiment)
+    other = made(experiment, own=(1.0, 0.5), rho=(0.9, 0.9))
+    data = {
+        name: (other if "free, 4" in name and "random" in name else results).estimates[name]
+        for name in results.estimates
+    }
+    found = regimes(experiment, replace(results, estimates=data))
+    refuted = {regime for regime, verdict in found.items() if verdict == "refuted"}
+    assert {r for r in refuted if "two" in r or "pooled" in r} == set()
+    assert "ambiguity explains the gain, four free heads" in refuted
+    assert "errors decorrelate, free" in refuted
+
+
+def test_figure_and_caption(experiment):
+    caption = check_figure(experiment, made(experiment))
+    assert "128 seeds" in caption
+    assert "lowers the error by 32 % to\n49 % (pooled)" in caption
