@@ -53,6 +53,7 @@ def effects(results: Results) -> Families:
             )
             for stream, point in plain.items()
             for reading, part in READINGS.items()
+            if stream != "noise" or reading == "covariance"
         ],
         "error by both roads": [
             of_seeds(f"{point}, {state}", error_gap(results, point, state))

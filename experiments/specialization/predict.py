@@ -54,15 +54,16 @@ def decomposition(
 ) -> Float[Array, "6"]:  # fmt: skip
     """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg``, ``Σ α_h² M_hh``, ``Σ α_h M_hh``.
 
-    Then n_eff. Means over held-out tasks, with ``M_hh`` the error of a head alone. Weights need not
-    sum to one: the bias of the ensemble is ``Σ_h α_h E f̂_h − m``.
+    Then n_eff. Means over held-out tasks, each with queries of its own, with ``M_hh`` the error of
+    a head alone. Weights need not sum to one: the bias of the ensemble is ``Σ_h α_h E f̂_h − m``.
     """
     for_target, for_query = key
     design = DESIGNS["isotropic"](rotation.shape[0])
-    at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
 
     def one(index: Array) -> Array:
         target = stream.target(rotation, jax.random.fold_in(for_target, index))
+        of_target = jax.random.fold_in(for_query, index)
+        at = jax.random.normal(of_target, (queries, heads.dimension), jnp.float64)
         arrays = first_order_arrays(Task(design, target, noise_sd), heads, n, at)
         m = target(at)
         bias = (arrays.bias + m[:, None]) @ weights - m

@@ -71,6 +71,9 @@ def held_out(
 ) -> Float[Array, "5"]:  # fmt: skip
     """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys, and what it is made of.
 
+    Every target has queries of its own: few neighbours of a far one make an outlier of a seed whose
+    targets all share it.
+
     The labels' noise is integrated out: with ``N_hg = σ² Σ_i w_hi w_gi`` the error is
     ``(Σ_h α_h g_h − m)² + αᵀNα``. The heads' covariance S is the sample covariance of g over the
     ``replicates`` draws of keys at one target and query, plus the mean of N; then own is
@@ -78,10 +81,11 @@ def held_out(
     a head alone, own error is ``Σ_h α_h² M_hh`` and heads' error ``Σ_h α_h M_hh``. All unbiased.
     """
     for_target, for_query, for_data = key
-    at = jax.random.normal(for_query, (queries, heads.dimension), jnp.float64)
 
     def one_target(index: Array) -> Array:
         target = stream.target(rotation, jax.random.fold_in(for_target, index))
+        of_target = jax.random.fold_in(for_query, index)
+        at = jax.random.normal(of_target, (queries, heads.dimension), jnp.float64)
 
         def one(replicate: Array) -> tuple[Array, Array]:
             x = jax.random.normal(

@@ -1,0 +1,222 @@
+"""The experiment `trained_heads`: its training from a seed, and its effects."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.study.experiment import load_experiment
+from sims.study.judging import effects_of
+from tests.experiments.helpers import check_figure, results_of, verdicts
+from tests.experiments.runs import both_roads
+
+BATCHES, SEEDS = 64, 128
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return load_experiment("trained_heads")
+
+
+@pytest.fixture(scope="module")
+def small():
+    """The smoke experiment at a size that takes seconds, by both roads."""
+    whole = load_experiment("trained_heads", "smoke")
+    settings = dict(whole.settings) | {
+        "streams": ["additive"],
+        "sizes": [[3, 2]],
+        "training": {"steps": 40, "tasks": 2, "queries": 16, "rate": 0.05},
+        "path": [0, 1, 40],
+        "held_out": {"tasks": 4, "queries": 8, "designs": 2},
+    }
+    smoke = whole.spec.at("smoke").model_copy(update={"settings": settings})
+    fidelities = whole.spec.fidelities | {"smoke": smoke}
+    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+
+
+def is_random(point):
+    return point.endswith("random")
+
+
+@pytest.fixture(scope="module")
+def results(small):
+    return both_roads(small, is_random)
+
+
+def test_training_from_a_seed(results):
+    """Error falls; identical heads stay so; a start is that of the random heads' first."""
+    for values in ("pool", "free"):
+        name = f"additive, {values}, 3 of 2"
+        apart, same = (results.estimates[f"{name}, {s}"] for s in ("random", "identical"))
+        for data in (apart, same):
+            errors = data["errors"].mean(("head", "head2")).values
+            assert errors[..., -1].mean() < 0.95 * errors[..., 0].mean()
+            np.testing.assert_allclose(data["subspaces"].values[..., 0, 0], 1, rtol=1e-12)
+            # Adam's first step has the size of the rate.
+            change = np.log(data["temperature"][:, :, 1] / data["temperature"][:, :, 0])
+            np.testing.assert_allclose(np.abs(change), 0.05, rtol=1e-3)
+        np.testing.assert_allclose(same["subspaces"], 1, rtol=1e-6)
+        np.testing.assert_allclose(
+            same["errors"], np.broadcast_to(same["errors"][..., :1, :1], same["errors"].shape),
+            rtol=1e-4,
+        )  # fmt: skip
+        assert (apart["subspaces"].values[..., 0, 1] < 0.9).all()
+        # The pool of identical heads is the first one.
+        if values == "pool":
+            np.testing.assert_allclose(
+                same["errors"][..., 0, 0, 0], apart["errors"][..., 0, 0, 0], rtol=1e-9
+            )
+    pool, free = (
+        results.estimates[f"additive, {values}, 3 of 2, random"]["subspaces"].values[..., 0, 0, 1]
+        for values in ("pool", "free")
+    )
+    np.testing.assert_allclose(pool, free, rtol=1e-12)
+    assert len(set(pool.ravel())) == 6
+    start = results.predictions["additive, pool, 3 of 2, random"]["subspaces_start"]
+    assert float(start) == pytest.approx(10 / 12)
+
+
+def test_seeds_are_reproduced(small, results):
+    again = both_roads(small, is_random).estimates
+    moved = both_roads(replace(small, seed_offset=1), is_random).estimates
+    for name, data in results.estimates.items():
+        np.testing.assert_array_equal(again[name]["errors"], data["errors"])
+        assert (np.abs(moved[name]["errors"] - data["errors"]) > 1e-6).all()
+
+
+def uniform(diagonal, off, heads):
+    """Matrices (…, H, H) with these entries."""
+    eye = np.eye(heads)
+    return np.asarray(diagonal)[..., None, None] * eye + np.asarray(off)[..., None, None] * (
+        1 - eye
+    )
+
+
+def made(experiment, own=(1.0, 1.0), rho=(0.9, 0.3), overlap=0.3, covariance=(0.5, 0.01)):
+    """Heads of error v̄ and correlation ρ that move from start to end, with noise between.
+
+    Their subspaces' overlap ends at ``overlap`` times that of random ones. Seeds with a smaller
+    overlap have less error. Identical heads have the error v̄ throughout.
+    """
+    steps, shape = np.linspace(0, 1, 7), (BATCHES, SEEDS // BATCHES, 7)
+    rng = np.random.default_rng(0)
+    shift = 0.02 * rng.normal(size=(*shape[:2], 1)) * steps
+    wobble = rng.normal(size=shape) * np.array([1e-3, *[0.05] * 5, 1e-3])
+
+    def line(ends):
+        return ends[0] + (ends[1] - ends[0]) * steps
+
+    estimates, predictions = {}, {}
+    axes = ("batch", "replicate", "step", "head", "head2")
+    settings = experiment.settings
+    for (heads, width), stream, values in product(
+        settings["sizes"], settings["streams"], settings["values"]
+    ):
+        name = f"{stream}, {values}, {heads} of {width}"
+        v, r = line(own) + wobble, line(rho) + shift
+        c = width / 12 * line((1.0, overlap)) + shift + 0.1 * wobble
+        common = line(covariance) + 0.1 * wobble
+        same = v * (1 + 0.01 * rng.normal(size=shape))
+        for start, errors in ("random", (v, v * r)), ("identical", (same, same)):
+            matrices = {
+                "errors": uniform(*errors, heads),
+                "covariance": uniform(np.full(shape, 0.6), common, heads),
+                "subspaces": uniform(np.ones(shape), c, heads),
+            }
+            estimates[f"{name}, {start}"] = xr.Dataset(
+                {key: (axes, matrix) for key, matrix in matrices.items()},
+                attrs={"replicates": SEEDS},
+            )
+        predictions[f"{name}, random"] = xr.Dataset({"subspaces_start": 1 - width / 12})
+    return results_of(experiment, estimates, predictions)
+
+
+def regimes(experiment, results):
+    return {regime: verdict for (_, regime), verdict in verdicts(experiment, results).items()}
+
+
+def chosen(found, word):
+    """Verdicts of all regimes that have a word."""
+    return {verdict for regime, verdict in found.items() if word in regime}
+
+
+def test_shares_of_a_known_gain(experiment):
+    """Errors of v̄ = 1 → 0.9 and ρ = 0.9 → 0.3: every share in closed form, by hand for H = 4."""
+    results = made(experiment, own=(1.0, 0.9))
+    families = effects_of(experiment, results)
+    for heads in (2, 4):
+        d0, d1 = 0.9 + 0.1 / heads, 0.3 + 0.7 / heads
+        gain = d0 - 0.9 * d1
+        expected = {
+            "share of covariance": 0.49 * (1 - 1 / heads) / gain,
+            "share of products of errors": 1 - 0.1 / heads / gain,
+            "share of ambiguity": 1 - 0.1 / gain,
+            "share of index of errors": (d0 - d1) * 0.95 / gain,
+            "share beyond identical heads": (0.9 - 0.9 * d1) / gain,
+            "better than identical heads": 1 - d1,
+        }
+        for family, value in expected.items():
+            own = [e for e in families[family] if e.at["heads"] == heads]
+            assert {(e.batches, e.replicates) for e in own} == {(BATCHES, SEEDS)}
+            assert [e.value for e in own] == pytest.approx([value] * len(own), abs=0.01), family
+    rise = families["rise of errors"][0]
+    # The top eigenvalue of equicorrelated heads is 1 + (H − 1)ρ.
+    assert rise.value == pytest.approx(0.6, abs=0.02)
+    assert families["rise of outputs"][0].value == pytest.approx(0.49 / 0.6, abs=2e-3)
+    across = families["falls with errors across seeds"][0]
+    layer = "additive, pool, 2 of 2"
+    assert across.points == (f"{layer}, random", f"{layer}, identical")
+
+
+def test_verdicts_can_go_both_ways(experiment):
+    apart = regimes(experiment, made(experiment))
+    assert set(apart) == {claim.regime for claim in experiment.claims}
+    assert {k: v for k, v in apart.items() if v != "supported"} == {}
+    # Heads that get better one by one, and more alike.
+    better = made(experiment, own=(1.0, 0.3), rho=(0.7, 0.9), overlap=2.0, covariance=(0.01, 0.2))
+    found = regimes(experiment, better)
+    for word in ("explains", "beyond", "part", "decorrelate", "along the path"):
+        assert chosen(found, word) == {"refuted"}, word
+    same = regimes(experiment, made(experiment, own=(1.0, 0.7), rho=(0.95, 0.97)))
+    assert chosen(same, "better than identical") == {"refuted"}
+    moved = made(experiment)
+    data = {
+        k: d.assign(subspaces=1 - (1 - d["subspaces"]) * 0.8) for k, d in moved.estimates.items()
+    }
+    assert regimes(experiment, replace(moved, estimates=data))["random start"] == "refuted"
+
+
+def test_error_and_index_across_seeds(experiment):
+    """Seeds that end with a larger index and a larger error refute; the path is another matter."""
+    results = made(experiment)
+    data = {
+        name: d.assign(subspaces=-d["subspaces"] + 2 * d["subspaces"].mean(("batch", "replicate")))
+        for name, d in results.estimates.items()
+    }
+    found = regimes(experiment, replace(results, estimates=data))
+    assert chosen(found, "subspaces across seeds") == {"refuted"}
+    assert chosen(found, "errors across seeds") == {"supported"}
+    assert chosen(found, "along the path") == {"supported"}
+
+
+def test_claims_are_about_their_own_layers(experiment):
+    """Four free heads whose errors stay correlated refute the rows of four and of free heads."""
+    results = made(experiment)
+    other = made(experiment, own=(1.0, 0.5), rho=(0.9, 0.9))
+    data = {
+        name: (other if "free, 4" in name and "random" in name else results).estimates[name]
+        for name in results.estimates
+    }
+    found = regimes(experiment, replace(results, estimates=data))
+    refuted = {regime for regime, verdict in found.items() if verdict == "refuted"}
+    assert {r for r in refuted if "two" in r or "pooled" in r} == set()
+    assert "ambiguity explains the gain, four free heads" in refuted
+    assert "errors decorrelate, free" in refuted
+
+
+def test_figure_and_caption(experiment):
+    caption = check_figure(experiment, made(experiment))
+    assert "128 seeds" in caption
+    assert "lowers the error by 32 % to\n49 % (pooled)" in caption
