@@ -56,6 +56,8 @@ def sample_until_decided(
     limit = settings.max_batches or settings.batches
     strict = among(experiment, claims)
     current, longest = dict(start.estimates), dict(held)
+    # A population has the problems that it has: none is drawn for what the others said.
+    drawn = {point.name for point in experiment.points if point.population is not None}
     while True:
         results = replace(start, estimates=current)
         verdicts = judge(strict, results, effects_of(strict, results))
@@ -64,8 +66,9 @@ def sample_until_decided(
         targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
         if settings.decide == "equal":
             # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
-            targets = dict.fromkeys(current, max([*targets.values(), *batches.values()]))
-        growing = {name: b for name, b in targets.items() if b > batches[name]}
+            least = [b for name, b in batches.items() if name not in drawn]
+            targets = dict.fromkeys(current, max([*targets.values(), *least]))
+        growing = {k: b for k, b in targets.items() if b > batches[k] and k not in drawn}
         undecided = sum(v.verdict == "inconclusive" for v in verdicts)
         print(
             f"{experiment.name}: {sum(batches.values())} batches at {len(batches)} points, "

@@ -135,7 +135,7 @@ def _one(folder: Path, name: str, offset: int, fidelity: str) -> None:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
-    if experiment.learns:
+    if experiment.redraws:
         runner.predict(experiment, theory)
     else:
         os.symlink((folder / name / "theory.nc").resolve(strict=True), theory)

@@ -18,12 +18,18 @@ def estimate_terms(
     settings: SimulationSpec,
     resume: xr.Dataset | None = None,
     progress: bool = False,
+    stream: tuple[int, ...] = (),
 ) -> xr.Dataset:
-    """The terms by simulation; going on after the batches of ``resume``, if given."""
+    """The terms by simulation; going on after the batches of ``resume``, if given.
+
+    ``stream`` tells its draws from those of other problems with one seed.
+    """
     options = settings.model_dump(exclude={"seed", "max_batches", "decide"})
     if settings.rel_mcse is not None:
         options["max_batches"] = settings.max_batches or settings.batches
-    return estimate(*problem, settings.seed, progress=progress, resume=resume, **options)
+    return estimate(
+        *problem, settings.seed, progress=progress, resume=resume, stream=stream, **options
+    )
 
 
 def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:

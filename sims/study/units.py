@@ -39,7 +39,7 @@ class Unit(ABC):
 
 @dataclass(frozen=True)
 class GridUnit(Unit):
-    """The Nadaraya–Watson ensemble of a grid point."""
+    """The Nadaraya–Watson ensemble of a grid point, or a population of such."""
 
     point: Point
 
@@ -55,8 +55,11 @@ class GridUnit(Unit):
     def estimate(
         self, settings: SimulationSpec, resume: xr.Dataset | None, progress: bool
     ) -> xr.Dataset:
+        from sims.study.population import estimate_population
         from sims.study.roads import estimate_terms
 
+        if self.point.population is not None:
+            return estimate_population(self.point, settings)
         return estimate_terms(self.point.spec.build(), settings, resume, progress)
 
 
