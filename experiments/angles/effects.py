@@ -153,7 +153,9 @@ def gap_to_exact(results: Results, point: str) -> Effect:
     )
     bound = sum(float(theory[f"{part}_error"] / theory[part]) for part in CORRELATION)
     first, exact = (
-        noise_correlation({part: results.prediction(point, order)[part] for part in CORRELATION})
+        noise_correlation(
+            {part: results.prediction(point, order)[part].values for part in CORRELATION}
+        )
         for order in ("first", "exact")
     )
     at: dict[str, float | str] = {

@@ -15,7 +15,6 @@ from sims.study.results import Results
 
 from .effects import (
     ANGLE,
-    KERNEL,
     averaged,
     curves,
     effects,
