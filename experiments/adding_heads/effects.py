@@ -31,12 +31,21 @@ class Ensemble(NamedTuple):
 
 
 class Errors:
-    """Mean squared errors of ensembles: batches, and the point they are from."""
+    """Mean squared errors of ensembles: batches, and the point they are from.
 
-    def __init__(self, results: Results) -> None:
+    Of the fixed problems, or of the populations of one kernel, in which target and queries are
+    drawn anew for every batch.
+    """
+
+    def __init__(self, results: Results, kernel: str | None = None) -> None:
         self.results = results
+        self.kernel = kernel
         self.point: dict[Ensemble, str] = {}
+        drawn = {p: results.coordinates[p].get("population") is not None for p in results.points}
+        kernels = {p: results.coordinates[p].get("heads.kernel") for p in results.points}
         for name in results.points:
+            if drawn[name] != (kernel is not None) or (kernel and kernels[name] != kernel):
+                continue
             heads, width = (int(results.number(name, f"heads.{k}")) for k in ("count", "width"))
             # One head is the same whatever the correlation of the noise of several.
             kinds = tuple(KINDS) if heads == 1 else (results.number(name, "design.correlation"),)
@@ -81,7 +90,8 @@ class Errors:
 
     def _effect(self, values: np.ndarray, *of: Ensemble) -> Effect:
         label = " to ".join(ensemble.label for ensemble in of)
-        return of_batches(label, values, [self.point[e] for e in of])
+        facts = {"kernel": self.kernel} if self.kernel else {}
+        return of_batches(label, values, [self.point[e] for e in of], at=facts)
 
 
 def _error(data: xr.Dataset, heads: int, parts: tuple[str, ...] = PARTS) -> np.ndarray:
@@ -96,6 +106,7 @@ def effects(results: Results) -> Families:
     aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
     split = errors.fixed(DIVERSE)
     best = min(split[1:-1], key=errors.predicted, default=split[-1])
+    drawn = [Errors(results, kernel) for kernel in populations(results)]
     return {
         "aligned heads": [errors.same(aligned[0], e) for e in aligned[1:]],
         "doubling": [errors.drop(a, b) for a, b in pairwise(diverse)],
@@ -105,4 +116,19 @@ def effects(results: Results) -> Families:
         ],
         "best split": [errors.drop(end, best) for end in (split[0], split[-1])],
         "gap to first order": [errors.gap(e) for e in errors.point],
+        "doubling, drawn": [
+            own.drop(a, b) for own in drawn for a, b in pairwise(own.growing(DIVERSE))
+        ],
+        "diverse against aligned, drawn": [
+            own.drop(e._replace(correlation=ALIGNED), e)
+            for own in drawn
+            for e in own.fixed(DIVERSE)
+            if e.heads > 1
+        ],
     }
+
+
+def populations(results: Results) -> list[str]:
+    """The kernels of the populations."""
+    at = results.coordinates.values()
+    return sorted({str(c["heads.kernel"]) for c in at if c.get("population") is not None})

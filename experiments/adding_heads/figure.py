@@ -26,7 +26,9 @@ def numbers(results: Results) -> dict[str, Any]:
         "last": errors.drop(diverse[-2], diverse[-1]).value,
         "best_heads": best.heads,
         "best_width": best.width,
-        "least_n_eff": min(float(results.prediction(p)["n_eff"].min()) for p in results.points),
+        "least_n_eff": min(
+            float(results.prediction(p)["n_eff"].min()) for p in set(errors.point.values())
+        ),
     }
 
 

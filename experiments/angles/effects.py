@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 from sims.effects import Effect, Families, of_batches
-from sims.estimates import Batches, common, mcse, ratio
+from sims.estimates import Batches, common, jackknife, mcse, ratio
 from sims.study.results import Results
 
 KERNEL, ANGLE = "heads.kernel", "heads.frames.angle"
@@ -16,6 +16,8 @@ QUERIES_ALONE = 0.9
 """Share of the variance from which on the queries' error is taken for all of it."""
 CORRELATION = ("cross_noise_covariance", "noise_variance")
 """Numerator and denominator of the noise correlation."""
+OVERLAPS = (0.0, 0.2, 0.4, 1.0)
+"""Ends of the groups of drawn frames, by the mean squared cosine of their principal angles."""
 
 
 def effects(results: Results) -> Families:
@@ -24,9 +26,14 @@ def effects(results: Results) -> Families:
     # The share of noise kept is 1/H + (1 − 1/H)·correlation: it falls when the correlation does.
     steps = [pair for curve in curves(results).values() for pair in pairwise(curve)]
     to_orthogonal = [(name, curve[-1]) for curve in curves(results).values() for name in curve[:-1]]
+    extremes = orthogonal(results)
     return {
         "gap to the law": [gap_to_law(results, name) for name in many],
+        "gap to the law, drawn": [e for name in random(results) for e in groups(results, name)],
         "gap to exact theory": [gap_to_exact(results, name) for name in compared(results)],
+        "fall of the variance kept, drawn": [
+            fall(results, *pair, variance_kept) for pair in extremes
+        ],
         "fall of the noise correlation": [fall(results, *s, noise_correlation) for s in steps],
         "fall of the variance kept": [fall(results, *s, variance_kept) for s in to_orthogonal],
     }
@@ -48,8 +55,26 @@ def averaged(results: Results) -> list[str]:
 
 
 def compared(results: Results) -> list[str]:
-    """Points of few queries, where exact theory is."""
+    """Populations of few keys, where exact theory is."""
     return [name for name in results.points if "exact" in results.orders(name)]
+
+
+def random(results: Results) -> list[str]:
+    """Populations of random frames and many keys, where the law is predicted."""
+    return [name for name in results.points if "each_law" in results.predictions[name]]
+
+
+def orthogonal(results: Results) -> list[tuple[str, str]]:
+    """Populations at an angle, each with that of orthogonal heads: all but the frames is common."""
+    places: dict[str, dict[float, str]] = {}
+    for name in results.points:
+        if results.coordinates[name]["population"] == "equal angles":
+            kernel = str(results.coordinates[name][KERNEL])
+            places.setdefault(kernel, {})[results.number(name, ANGLE)] = name
+    return [
+        (name, at[max(at)]) for at in places.values() for angle, name in at.items()
+        if angle < max(at)
+    ]  # fmt: skip
 
 
 def curves(results: Results) -> dict[tuple[str, float, int], list[str]]:
@@ -91,14 +116,54 @@ def gap_to_law(results: Results, point: str) -> Effect:
     return replace(effect, batches=theory.sizes["query"], points=(), fixed=True)
 
 
+def groups(results: Results, point: str) -> list[Effect]:
+    """Simulated correlation over the law's, less 1, for drawn frames of much and little overlap.
+
+    A head's noise variance has the same law whatever its frame, so the correlation that the law
+    states is the covariance, given the angles, over the variance of all.
+    """
+    theory, data = results.prediction(point), results.estimates[point]
+    pairs, variance = (data[part].values for part in CORRELATION)
+    law, overlap = theory["each_law"].values, theory["each_overlap"].values
+    at: dict[str, float | str] = {
+        "kernel": str(results.coordinates[point][KERNEL]),
+        "width": results.number(point, "heads.width"),
+    }
+    out = []
+    for low, high in pairwise(OVERLAPS):
+        own = (overlap > low) & (overlap <= high)
+        parts = {"pairs": pairs * own, "law": law * own, "variance": variance}
+        values = jackknife(parts, lambda t: t["pairs"] / (t["law"] * t["variance"])) - 1
+        label = f"{point}, mean cos² from {low:g} to {high:g}"
+        middle = float(overlap[own].mean())
+        out.append(of_batches(label, values, point, unit="problems", at={**at, "overlap": middle}))
+    return out
+
+
 def gap_to_exact(results: Results, point: str) -> Effect:
-    """Simulated correlation over that of exact theory at the same queries, less 1."""
-    theory = results.prediction(point, "exact")
-    parts = {part: theory[part].values for part in CORRELATION}
-    values = results.pseudovalues(point, noise_correlation) / noise_correlation(parts) - 1
-    bound = sum(float(theory[f"{part}_error"] / value) for part, value in parts.items())
-    kernel = str(results.coordinates[point][KERNEL])
-    return of_batches(point, values, point, bound=bound, at={"kernel": kernel})
+    """Simulated correlation over that of exact theory, less 1, paired problem by problem."""
+    theory, data = results.prediction(point, "exact"), results.estimates[point]
+    each = {f"exact {part}": theory[f"each_{part}"].values for part in CORRELATION}
+    values = jackknife(
+        {part: data[part].values for part in CORRELATION} | each,
+        lambda terms: (
+            noise_correlation(terms)
+            / noise_correlation({part: terms[f"exact {part}"] for part in CORRELATION})
+        ),
+    )
+    bound = sum(float(theory[f"{part}_error"] / theory[part]) for part in CORRELATION)
+    first, exact = (
+        noise_correlation(
+            {part: results.prediction(point, order)[part].values for part in CORRELATION}
+        )
+        for order in ("first", "exact")
+    )
+    at: dict[str, float | str] = {
+        "kernel": str(results.coordinates[point][KERNEL]),
+        "width": results.number(point, "heads.width"),
+        "first_order_gap": abs(float(first / exact) - 1),
+    }
+    return of_batches(point, values - 1, point, bound=bound, unit="problems", at=at)
 
 
 def fall(

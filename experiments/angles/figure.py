@@ -8,18 +8,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.effects import Effect
 from sims.estimates import Batches, mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
 from .effects import (
     ANGLE,
-    KERNEL,
     averaged,
-    compared,
     curves,
+    effects,
     noise_correlation,
     query_error,
+    random,
     variance_kept,
 )
 
@@ -27,12 +28,13 @@ from .effects import (
 def numbers(results: Results) -> dict[str, float]:
     """Numbers that the caption quotes."""
     many = averaged(results)
+    random_frames = random(results)
     found = [mean_and_error(results.pseudovalues(name, noise_correlation)) for name in many]
     first = [results.prediction(name) for name in many]
     return {
         "query_error": max(query_error(data) / float(data["law"]) for data in first),
         "mcse": max(error / value for value, error in found),
-        "few": results.problems[compared(results)[0]]["queries"]["count"],
+        "problems": min(results.batches(name) for name in random_frames),
         "queries": results.problems[many[0]]["queries"]["count"],
         "least_keys": min(float(data["n_eff"].mean()) for data in first),
     }
@@ -49,6 +51,15 @@ def table(
         at = (int(results.number(name, path)) for path in ("heads.width", ANGLE))
         rows.append((*at, *mean_and_error(results.pseudovalues(name, of)), predicted))
     return pd.DataFrame(rows, columns=["width", "angle", "simulation", "mcse", "theory"])
+
+
+def gaps(family: Sequence[Effect], x: str) -> pd.DataFrame:
+    """Relative gaps to theory, along a fact of theirs; d_k = 1 and 2 stand side by side."""
+    rows = [
+        (e.at["kernel"], float(e.at[x]) + 0.02 * (float(e.at["width"]) - 1.5), 1 + e.value, e.error)
+        for e in family
+    ]
+    return pd.DataFrame(rows, columns=["kernel", x, "simulation", "mcse"]).assign(theory=1.0)
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
@@ -75,15 +86,19 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         )  # fmt: skip
         at = f"$b$ = {bandwidth:g}" if kernel == "gaussian" else f"$s$ = {bandwidth**2:.2g}"
         ax.set_title(f"{kernel}, {at}")
-    for ax, kernel in zip(axes[1], ("gaussian", "softmax"), strict=False):
-        claim = claims[f"{kernel} kernel, exact"]
-        few = [name for name in compared(results) if results.coordinates[name][KERNEL] == kernel]
-        rows = table(results, few, "exact", noise_correlation)
-        rows["angle"] += 5 * (rows["width"] - 1.5)  # widths 1 and 2 stand side by side
+    families = effects(results)
+    for ax, family, x, regime in (
+        (axes[1, 0], "gap to the law, drawn", "overlap", "{} kernel, everything drawn"),
+        (axes[1, 1], "gap to exact theory", "width", "{} kernel, exact"),
+    ):
+        own = {kernel: claims[regime.format(kernel)] for kernel in ("gaussian", "softmax")}
         figures.gap(
-            ax, rows, "angle", hue="width", margin=claim.margin, verdict=claim, labels=None, log=""
-        )
-        ax.set_title(f"{kernel}, exact")
+            ax, gaps(families[family], x), x, hue="kernel", margin=own["gaussian"].margin,
+            verdict=own, log="", labels={"loc": "upper left"} if x == "overlap" else None,
+        )  # fmt: skip
+    axes[1, 0].set(title="random angles, law", xlabel="mean cos² of the principal angles")
+    axes[1, 1].set(title="few keys, exact", xlabel="head width $d_k$", xlim=(0.5, 2.5))
+    figures.ticks(axes[1, 1].xaxis, (1, 2))
     kept = table(results, chain(*next(iter(settings.values()))), "first", variance_kept)
     last = axes[1, 2]
     figures.curve(
@@ -93,10 +108,9 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     last.set_title("signal and noise")
     heads = results.problems[averaged(results)[0]]["heads"]["count"]
     figures.reference(last, 1 / heads, "1/$H$: independent heads")
-    for ax in axes.flat:
+    for ax in (*axes[0], last):
         ax.set(xlabel="principal angle θ (degrees)", xlim=(-5, 98))
         figures.ticks(ax.xaxis, range(0, 91, 30))
-    for ax in (*axes[0], last):
         ax.set_ylim(0, 1.08)
     figures.letters(axes.flat)
     return drawing

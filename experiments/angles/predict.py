@@ -1,43 +1,61 @@
 """First-order theory at the run's queries, and the angle law, an average over all queries.
 
-Exact theory beside first order where there are few queries.
+Exact theory beside first order where there are few keys.
 """
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
+from sims.runtime import in_threads
 from sims.study.experiment import Experiment, Point
+from sims.study.population import PROBLEM, members, predict_point
 from sims.study.roads import predict_terms
 from sims.study.schema import TheorySpec
 from sims.theory import noise_correlation_law
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """Every point's terms; with many queries ``law`` at its angles and ``law_curve`` at equal ones.
+    """Every point's terms, with ``law`` at its angles and ``law_curve`` at equal ones.
 
-    ``curve_angle`` is in degrees.
+    ``curve_angle`` is in degrees. Of a population there is ``each_law`` (problem) and
+    ``each_overlap`` (problem), the mean squared cosine of the principal angles of its two heads.
     """
-    most, settings = experiment.settings["exact_queries"], experiment.theory
-    return {
-        point.name: predict_terms(point.spec.build(), settings)
-        if point.spec.queries.count <= most
-        else _with_law(point, settings.model_copy(update={"order": "first"}))
-        for point in experiment.points
-    }
+    most, settings = experiment.settings["exact_keys"], experiment.theory
+    first = settings.model_copy(update={"order": "first"})
+    seed = experiment.simulation.seed
+
+    def terms(point: Point) -> xr.Dataset:
+        if point.population is None:
+            return _with_law(point, first)
+        few = point.spec.n <= most
+        own = predict_point(point, settings if few else first, seed)
+        return own if few or point.spec.heads.count > 2 else own.merge(_laws(point, seed))
+
+    points = experiment.points
+    return dict(zip([p.name for p in points], in_threads(terms, points), strict=True))
 
 
 def _with_law(point: Point, settings: TheorySpec) -> xr.Dataset:
     heads, curve = point.spec.heads, np.linspace(0, 90, 181)
     assert heads.frames is not None  # of this experiment's design
     own = np.broadcast_to(heads.frames.angle, heads.width)
-    law, along = (
-        np.asarray(
-            noise_correlation_law(
-                np.cos(np.deg2rad(angles)), heads.bandwidth, point.spec.queries.scale, heads.kernel
-            )
-        )
-        for angles in (own, np.repeat(curve[:, None], heads.width, axis=1))
-    )
+    along = np.repeat(curve[:, None], heads.width, axis=1)
+    law, line = (_law(point, np.cos(np.deg2rad(angles))) for angles in (own, along))
     return predict_terms(point.spec.build(), settings).assign(
-        law=law, law_curve=("curve_angle", along), curve_angle=curve
+        law=law, law_curve=("curve_angle", line), curve_angle=curve
     )
+
+
+def _laws(point: Point, seed: int) -> xr.Dataset:
+    """The law at the principal angles of the frames of every problem."""
+    frames = np.stack([np.asarray(problem.heads.frames) for problem in members(point, seed)])
+    cosines = np.linalg.svd(np.einsum("pdi,pdj->pij", frames[:, 0], frames[:, 1]), compute_uv=False)
+    overlap = (PROBLEM, (cosines**2).mean(1))
+    return xr.Dataset({"each_law": (PROBLEM, _law(point, cosines)), "each_overlap": overlap})
+
+
+def _law(point: Point, cosines: ArrayLike) -> np.ndarray:
+    heads = point.spec.heads
+    scale = point.spec.queries.scale
+    return np.asarray(noise_correlation_law(cosines, heads.bandwidth, scale, heads.kernel))

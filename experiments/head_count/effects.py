@@ -9,14 +9,15 @@ from sims.estimates import Batches, jackknife
 from sims.study.results import Results
 
 PARTS = ("ensemble_variance", "variance")
+POPULATION = "population"
 
 
 def effects(results: Results) -> Families:
     """Gaps of the ratio to 1 and to exact theory, and its paired steps in angle and in H."""
     names = grid(results)
     angles, counts = (sorted(set(axis)) for axis in zip(*names, strict=True))
-    spread = [names[angle, h] for angle in angles for h in counts if angle > 0 and h > 1]
     few, most = counts[-2:]
+    drawn = populations(results)
     before, after = (names[next(angle for angle in angles if angle > 0), h] for h in (few, most))
     return {
         # Heads of one subspace are one head: an identity of every draw, here of every batch.
@@ -25,22 +26,58 @@ def effects(results: Results) -> Families:
             for h in counts
             if h > 1
         ],
-        "gap to theory": [gap(results, name) for name in spread],
+        "gap to theory": [
+            gap(results, name) for name in results.points if "exact" in results.orders(name)
+        ],
         "step of the angle": [
             fall(results, names[angle, most], names[wider, most])
             for angle, wider in pairwise(angles)
         ],
         "last doubling": [fall(results, before, after).scaled(1 / ratio(results, before).value)],
+        "step of the angle, drawn": [
+            fall(
+                results, at[angle, max(h for _, h in at)], at[wider, max(h for _, h in at)], kernel
+            )
+            for kernel, at in drawn.items()
+            for angle, wider in pairwise(sorted({angle for angle, _ in at}))
+        ],
+        "last doubling, drawn": [doubling(results, at, kernel) for kernel, at in drawn.items()],
     }
 
 
-def grid(results: Results) -> dict[tuple[float, float], str]:
-    """(angle, H) to the name of the point."""
+Places = dict[tuple[float, float], str]
+"""(angle, H) to the name of the point."""
+
+
+def grid(results: Results) -> Places:
+    """The points of one fixed problem each."""
+    fixed = [p for p in results.points if results.coordinates[p].get(POPULATION) is None]
+    return placed(results, fixed)
+
+
+def populations(results: Results) -> dict[str, Places]:
+    """By kernel, the populations in which wider angles and more heads are compared."""
+    names: dict[str, list[str]] = {}
+    for point in results.points:
+        if results.coordinates[point].get(POPULATION) == "wider angle":
+            names.setdefault(str(results.coordinates[point]["heads.kernel"]), []).append(point)
+    return {kernel: placed(results, points) for kernel, points in names.items()}
+
+
+def placed(results: Results, points: list[str]) -> Places:
+    """The points by their angle and number of heads."""
     paths = ("heads.frames.angle", "heads.count")
     return {
-        (results.number(name, paths[0]), results.number(name, paths[1])): name
-        for name in results.points
+        (results.number(name, paths[0]), results.number(name, paths[1])): name for name in points
     }
+
+
+def doubling(results: Results, at: Places, kernel: str) -> Effect:
+    """Share of the variance that the last doubling removes, at the least angle above 0."""
+    least = min(angle for angle, _ in at if angle > 0)
+    few, most = sorted(h for angle, h in at if angle == least)[-2:]
+    first, second = at[least, few], at[least, most]
+    return fall(results, first, second, kernel).scaled(1 / ratio(results, first).value)
 
 
 def kept(terms: Batches) -> np.ndarray:
@@ -59,22 +96,31 @@ def ratio(results: Results, point: str) -> Effect:
     return of_batches(point, jackknife(batches(results, point), kept), point)
 
 
-def predicted(results: Results, point: str) -> tuple[float, float]:
-    """The ratio by exact theory, and a bound on its relative error."""
-    theory = results.prediction(point, "exact")
-    slack = sum(float(theory[f"{part}_error"] / theory[part]) for part in PARTS)
-    return float(theory[PARTS[0]] / theory[PARTS[1]]), slack
+def predicted(results: Results, point: str) -> float:
+    """The ratio by first-order theory."""
+    theory = results.prediction(point)
+    return float(theory[PARTS[0]] / theory[PARTS[1]])
 
 
 def gap(results: Results, point: str) -> Effect:
-    """Simulated over predicted ratio, less 1."""
-    theory, slack = predicted(results, point)
-    values = jackknife(batches(results, point), kept) / theory - 1
-    return of_batches(point, values, point, bound=slack)
+    """Simulated over exact ratio of a population, less 1, paired problem by problem."""
+    theory, data = results.prediction(point, "exact"), results.estimates[point]
+    each = {f"exact {part}": theory[f"each_{part}"].values for part in PARTS}
+    values = jackknife(
+        {part: data[part].values for part in PARTS} | each,
+        lambda terms: kept(terms) / kept({part: terms[f"exact {part}"] for part in PARTS}),
+    )
+    bound = sum(float(theory[f"{part}_error"] / theory[part]) for part in PARTS)
+    exact = float(theory[PARTS[0]] / theory[PARTS[1]])
+    at: dict[str, float | str] = {
+        "kernel": str(results.coordinates[point]["heads.kernel"]),
+        "first_order_gap": abs(predicted(results, point) / exact - 1),
+    }
+    return of_batches(point, values - 1, point, bound=bound, unit="problems", at=at)
 
 
-def fall(results: Results, first: str, second: str) -> Effect:
+def fall(results: Results, first: str, second: str, kernel: str = "gaussian") -> Effect:
     """Ratio at the first point less ratio at the second, over common draws."""
     count = min(results.batches(name) for name in (first, second))
     one, other = (jackknife(batches(results, name, count), kept) for name in (first, second))
-    return of_batches(f"{first} to {second}", one - other, (first, second))
+    return of_batches(f"{first} to {second}", one - other, (first, second), at={"kernel": kernel})

@@ -1,4 +1,4 @@
-"""Ensemble variance against the number of heads, at fixed angles, and its gap to exact theory."""
+"""Ensemble variance against the number of heads, at fixed angles, and with everything drawn."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from sims import figures
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import grid, predicted, ratio
+from .effects import grid, populations, predicted, ratio
 
 NAMES = {0: "aligned, 0°", 90: "orthogonal, 90°"}
 
 
 def ratios(results: Results) -> pd.DataFrame:
-    """The ratio at every point: simulated, with its MCSE, and by exact theory."""
+    """The ratio at every point: simulated, with its MCSE, and by first-order theory."""
     rows = []
     for (angle, count), point in sorted(grid(results).items()):
-        simulated, (theory, _) = ratio(results, point), predicted(results, point)
+        simulated, theory = ratio(results, point), predicted(results, point)
         name = NAMES.get(int(angle), f"{angle:g}°")
         rows.append((name, angle, count, simulated.value, simulated.error, theory))
     columns = ["heads", "angle", "count", "simulation", "mcse", "theory"]
@@ -42,18 +42,21 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     left.set_ylim(0.9 / counts[-1], 1.15)
     figures.reference(left, 1 / np.array(counts), "independent heads, 1/$H$", counts, at=0.8)
     left.set_title("wider angle, less variance")
-    # Aligned heads, and one head, are 1 by identity. Angles stand side by side.
-    spread = table[(table["angle"] > 0) & (table["count"] > 1)]
-    step = 1.06 ** (spread["angle"].rank(method="dense") - 2)
-    names = pd.Categorical(spread["heads"], table["heads"].unique())
-    claim = by_regime["any angle"]
-    figures.gap(
-        right, spread.assign(count=spread["count"] * step, heads=names), "count", hue="heads",
-        margin=claim.margin, verdict=claim, labels=None,
+    rows = [
+        (kernel, angle, value.value, value.error, predicted(results, point))
+        for kernel, at in populations(results).items()
+        for (angle, count), point in sorted(at.items())
+        if count == max(h for _, h in at)
+        for value in (ratio(results, point),)
+    ]
+    drawn = pd.DataFrame(rows, columns=["kernel", "angle", "simulation", "mcse", "theory"])
+    figures.curve(
+        right, drawn, None, "angle", "", hue="kernel", labels={"loc": "lower left"},
+        verdict={k: by_regime[f"wider angle, everything drawn, {k}"] for k in populations(results)},
     )  # fmt: skip
-    right.set_title("against exact theory")
-    for ax in (left, right):
-        figures.ticks(ax.xaxis, counts if ax is left else counts[1:])
-        ax.set_xlabel("number of heads $H$")
+    right.set(title="everything drawn", xlabel="principal angle θ (degrees)", ylim=(0, 1.08))
+    figures.ticks(right.xaxis, range(0, 91, 30))
+    figures.ticks(left.xaxis, counts)
+    left.set_xlabel("number of heads $H$")
     figures.letters(axes.flat)
     return drawing

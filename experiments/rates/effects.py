@@ -155,13 +155,17 @@ def simulated_change(results: Results) -> Effect:
 
 
 def compare(results: Results) -> list[Effect]:
-    """Theory over simulation less 1 at every simulated problem, with its n_eff."""
+    """Theory over simulation less 1 at every simulated problem, with n_eff and variance's share."""
     out = []
     for name in results.points:
         end = "_of_heads" if name == ENSEMBLE else ""
         batches = results.estimates[name][f"mse{end}"].values.astype(float)
-        theory, n_eff = (results.prediction(name)[f"{k}{end}"].values for k in ("mse", "n_eff"))
+        theory, n_eff, share = (
+            results.prediction(name)[f"{k}{end}"].transpose(..., "size").values
+            for k in ("mse", "n_eff", "variance_share")
+        )
         for at in np.ndindex(theory.shape):
             gap = ratio(np.full(len(batches), theory[at]), batches[:, *at]) - 1
-            out.append(of_batches(f"{name} {at}", gap, name, at={"n_eff": float(n_eff[at])}))
+            facts = {"n_eff": float(n_eff[at]), "variance_share": float(share[at])}
+            out.append(of_batches(f"{name} {at}", gap, name, at=facts))
     return out

@@ -28,9 +28,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     With ``MSE(n) = limit_bias + (cross_bias + variance)/n + ratio_bias/n²`` (means over queries and
     a group's targets), ``overlap`` the mean of r_hh, so that ``n_eff = n/overlap``, and
-    ``nuisance`` the r_hh of one coordinate with the query at 0. ``mse`` and ``n_eff`` (of the
-    ensemble: ``mse_of_heads``, ``n_eff_of_heads``) are those of the simulated problems, whose
-    targets are those of the first ``shared_groups`` groups.
+    ``nuisance`` the r_hh of one coordinate with the query at 0. ``mse``, the ``variance_share`` in
+    it and ``n_eff`` (of the ensemble: ``mse_of_heads``, …) are those of the simulated problems,
+    whose targets are those of the first ``shared_groups`` groups.
     """
     settings = experiment.settings
     simulated, betas, n = (settings[k] for k in ("simulated", "betas", "sizes"))
@@ -60,6 +60,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         laws[f"width {width}"] = law.assign_coords(bandwidth=dense, size=size).assign(
             nuisance=("bandwidth", nuisance(dense)),
             mse=error(own, size, 1, 1.0),
+            variance_share=variance(own, size, 1, 1.0) / error(own, size, 1, 1.0),
             n_eff=(size / own["overlap"]).transpose(..., "size"),
         ).assign_attrs(
             shared_groups=shared * settings["groups"] // settings["targets"],
@@ -76,6 +77,8 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
             together = xr.Dataset(
                 {
                     "mse_of_heads": error(pooled, size, heads, extra),
+                    "variance_share_of_heads": variance(pooled, size, heads, extra)
+                    / error(pooled, size, heads, extra),
                     "n_eff_of_heads": (size / (pooled["overlap"] * extra)).transpose(..., "size"),
                 }
             )
@@ -106,12 +109,15 @@ def error(
     The nuisance coordinates are independent of all else, so they multiply a head's overlap, and
     two heads' overlap, of independent nuisances, by 1.
     """
-    spread = own / heads + 1 - 1 / heads
-    return (
-        parts["limit_bias"]
-        + (own * parts["cross_bias"] + spread * parts["variance"]) / n
-        + own**2 * parts["ratio_bias"] / n**2
-    )
+    bias = parts["limit_bias"] + own * parts["cross_bias"] / n + own**2 * parts["ratio_bias"] / n**2
+    return bias + variance(parts, n, heads, own)
+
+
+def variance(
+    parts: Mapping[str, np.ndarray] | xr.Dataset, n: Numbers, heads: Numbers, own: Numbers
+) -> Numbers:
+    """What variance is of :func:`error`."""
+    return (own / heads + 1 - 1 / heads) * parts["variance"] / n
 
 
 def nuisance(bandwidth: float | np.ndarray) -> np.ndarray:

@@ -75,10 +75,13 @@ def look(strict: Experiment, results: Results) -> dict[str, int]:
     batches = {name: results.batches(name) for name in results.points}
     needs = _needs(verdicts, batches, limit)
     targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
+    # A population has the problems that it has: none is drawn for what the others said.
+    drawn = {point.name for point in strict.points if point.population is not None}
     if settings.decide == "equal":
         # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
-        targets = dict.fromkeys(batches, max([*targets.values(), *batches.values()]))
-    growing = {name: b for name, b in targets.items() if b > batches[name]}
+        least = [b for name, b in batches.items() if name not in drawn]
+        targets = dict.fromkeys(batches, max([*targets.values(), *least]))
+    growing = {k: b for k, b in targets.items() if b > batches[k] and k not in drawn}
     undecided = sum(v.verdict == "inconclusive" for v in verdicts)
     print(
         f"{strict.name}: {sum(batches.values())} batches at {len(batches)} points, "

@@ -28,7 +28,7 @@ _PROBLEM = (
 )  # fmt: skip
 _STUDY = (
     "study/schema.py", "kinds.py", "study/specification.py", "study/experiment.py",
-    "study/grid.py", "study/roads.py",
+    "study/grid.py", "study/roads.py", "study/population.py",
 )  # fmt: skip
 _ROOMS: dict[str, tuple[str, ...]] = {
     "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
@@ -86,6 +86,9 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
     keys = _PARTS.get(step, ())
     chosen: dict[str, Any] = {key: whole.get(key) for key in keys}
     chosen["fidelity"] = {k: v for k, v in changes.items() if k in keys}
+    if step == "predict":
+        # It decides which problems a population holds, and where learning starts.
+        chosen["seed"] = [(p.get("simulation") or {}).get("seed") for p in (whole, changes)]
     if step == "simulate" and decides(whole, changes):
         # Their margins, and how many there are of a paper, say when sampling may stop.
         chosen |= {"claims": _without_prose(whole), "paper": whole.get("paper")}

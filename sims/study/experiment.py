@@ -21,7 +21,13 @@ from sims.papers import PAPERS, claim_of, paper_of
 from sims.study.checking import check
 from sims.study.code import check_name
 from sims.study.grid import changed, combinations, coordinate, moved, without_labels
-from sims.study.schema import ClaimSpec, ExperimentSpec, SimulationSpec, TheorySpec
+from sims.study.schema import (
+    ClaimSpec,
+    ExperimentSpec,
+    PopulationSpec,
+    SimulationSpec,
+    TheorySpec,
+)
 from sims.study.stacking import Scalar
 from sims.validation import parse
 
@@ -29,10 +35,12 @@ if TYPE_CHECKING:
     from sims.study.specification import ProblemSpec
 
 EXPERIMENTS = Path("experiments")
+POPULATION = "population"
+"""The key of a grid block that draws problems in place of one; the rest is of that problem."""
 SEED_STRIDE = 1000
-"""What one step of a seed offset adds to the seed where heads learn, and to those of problems that
-are drawn anew: more than any experiment has batches or seeds side by side, since starts are drawn
-from the seed plus the batch and are not to be shared."""
+"""What one step of a seed offset adds to the seed where heads learn or problems are drawn, and to
+every seed of problems that are drawn anew: more than any experiment has batches or seeds side by
+side, since what is drawn from the seed plus the batch is not to be shared."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +51,21 @@ class Point:
         name: place in the grid, four digits.
         coordinates: every dotted path that the grid changes, to this point's value there, or to the
             label (else the kind) of what is no scalar; None where it has nothing.
-        spec: its whole problem.
+        spec: its whole problem; of a population, one with the seeds that the file gives.
+        population: what is drawn in its place, a problem a batch; None for just this problem.
     """
 
     name: str
     coordinates: dict[str, Scalar]
     spec: "ProblemSpec"
+    population: PopulationSpec | None = None
 
     @property
     def digest(self) -> str:
         """Hash of the whole problem: two points with the same problem share it."""
         text = json.dumps(self.spec.model_dump(), sort_keys=True)
+        if self.population is not None:
+            text += json.dumps(self.population.model_dump(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -102,7 +114,7 @@ class Experiment:
     def simulation(self) -> SimulationSpec:
         """Simulation settings at the fidelity, the seed moved by the offset."""
         run = self.spec.simulation_at(self.fidelity)
-        seed = run.seed + self.seed_offset * (SEED_STRIDE if self.learns else 1)
+        seed = run.seed + self.seed_offset * (SEED_STRIDE if self.redraws else 1)
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
         return run.model_copy(update={"seed": seed, "decide": self.decide or run.decide})
@@ -113,9 +125,14 @@ class Experiment:
         return self.spec.theory_at(self.fidelity)
 
     @property
-    def learns(self) -> bool:
-        """Whether both roads take heads that learn from the simulation's seed, a batch each."""
-        return "learning" in self.settings
+    def redraws(self) -> bool:
+        """Whether the simulation's seed decides what both roads take, a batch each.
+
+        These are heads that learn, or problems drawn from a population.
+        """
+        return "learning" in self.settings or any(
+            POPULATION in problem for _, problem in self.problems
+        )
 
     @cached_property
     def problems(self) -> list[tuple[dict[str, Scalar], dict[str, Any]]]:
@@ -142,10 +159,14 @@ class Experiment:
         """Every point of the grid, validated; empty without a base problem."""
         from sims.study.specification import ProblemSpec
 
-        return [
-            Point(f"{i:04d}", coordinates, parse(ProblemSpec, problem, f"grid point {i}"))
-            for i, (coordinates, problem) in enumerate(self.problems)
-        ]
+        points = []
+        for i, (coordinates, problem) in enumerate(self.problems):
+            own = {key: value for key, value in problem.items() if key != POPULATION}
+            spec, drawn = parse(ProblemSpec, own, f"grid point {i}"), None
+            if problem.get(POPULATION) is not None:
+                drawn = parse(PopulationSpec, problem[POPULATION], f"grid point {i}: {POPULATION}")
+            points.append(Point(f"{i:04d}", coordinates, spec, drawn))
+        return points
 
     def _reseeded(self, mapping: dict[str, Any]) -> dict[str, Any]:
         """A problem, or the settings, with the offset in their seeds if they are redrawn."""

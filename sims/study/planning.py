@@ -107,7 +107,11 @@ def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theor
             if "theory" in common:
                 check_covered(problem, experiment.theory)
             if "simulation" in common:
-                found.append(cost(point.spec, problem, experiment.simulation))
+                settings, drawn = experiment.simulation, point.population
+                if drawn is not None:
+                    sizes = {"batches": drawn.problems, "replicates_per_batch": drawn.replicates}
+                    settings = settings.model_copy(update=sizes)
+                found.append(cost(point.spec, problem, settings))
     check_fits(sum(each.results for each in found))
     return found
 

@@ -147,7 +147,7 @@ def _one(folder: Path, experiment: Experiment) -> None:
     for path in (done, mark, theory):  # not what an interrupted run has kept of its points
         path.unlink(missing_ok=True)
     home.mkdir(parents=True, exist_ok=True)
-    if experiment.learns or experiment.redrawn:
+    if experiment.redraws or experiment.redrawn:
         runner.predict(experiment, theory)
     else:
         os.symlink((folder / name / "theory.nc").resolve(strict=True), theory)

@@ -20,13 +20,17 @@ def estimate_terms(
     resume: xr.Dataset | None = None,
     progress: bool = False,
     checkpoint: Checkpoint | None = None,
+    stream: tuple[int, ...] = (),
 ) -> xr.Dataset:
-    """The terms by simulation; going on after the batches of ``resume``, if given."""
+    """The terms by simulation; going on after the batches of ``resume``, if given.
+
+    ``stream`` tells its draws from those of other problems with one seed.
+    """
     options = settings.model_dump(exclude={"seed", "max_batches", "decide"})
     if settings.rel_mcse is not None:
         options["max_batches"] = settings.max_batches or settings.batches
     options |= {"resume": resume, "checkpoint": checkpoint, "progress": progress}
-    return estimate(*problem, settings.seed, **options)
+    return estimate(*problem, settings.seed, stream=stream, **options)
 
 
 def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:

@@ -178,7 +178,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     from sims.montecarlo import store
     from sims.runtime import in_threads
     from sims.study.planning import costs, named
-    from sims.study.roads import predict_terms
+    from sims.study.population import predict_point
 
     own = experiment.module("predict")
     points = experiment.points
@@ -193,7 +193,9 @@ def predict(experiment: Experiment, output: Path) -> None:
     costs(experiment, ["theory"])
     folder = output.parent / ".points"
     settings = experiment.theory
-    made = digest(code.code("predict", experiment.folder), settings.model_dump())
+    seed = experiment.simulation.seed
+    drawn = seed if experiment.redraws else None
+    made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
     owner = digest(experiment.identity, experiment.seed_offset)[:8]
     done = itertools.count(1)
 
@@ -202,7 +204,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         kept = store.load(path)
         if kept is None:
             with named(point.name, point.coordinates):
-                kept = predict_terms(point.spec.build(), settings)
+                kept = predict_point(point, settings, seed)
             store.save(kept, path)
         _report(experiment, "theory", next(done), len(points))
         return kept
@@ -288,7 +290,7 @@ def _write(
         specification=experiment.spec.model_dump(mode="json"),
         fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
     )
-    seed = experiment.simulation.seed if experiment.learns else None
+    seed = experiment.simulation.seed if experiment.redraws else None
     problem = digest(experiment.settings, experiment.problems, seed)
     origin |= {"problem": problem, "contract": start} | provenance.replicates(data)
     whole = assembled(data, coordinates, experiment.problems_by_name, origin)

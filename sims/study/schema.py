@@ -105,6 +105,20 @@ def _given(spec: Strict, need: dict[str, str]) -> dict[str, str]:
     return {k: v for k, v in need.items() if k in given and getattr(spec, k) is not None}
 
 
+class PopulationSpec(Strict):
+    """Problems drawn in place of one, in a block of the grid: target, queries and frames anew."""
+
+    problems: int = Field(ge=2, le=1000, description="how many; each is a batch")
+    replicates: int = Field(ge=4, description="sets of keys of each problem, an even number")
+
+    @model_validator(mode="after")
+    def _halves(self) -> "PopulationSpec":
+        """Two batches of each problem make one."""
+        if self.replicates % 2:
+            raise InputError("replicates", self.replicates, "an even number")
+        return self
+
+
 class Range(Strict):
     """Bounds on a fact of an effect."""
 
@@ -182,7 +196,8 @@ class ExperimentSpec(Strict):
     doi:10.1002/sim.8086). ``grid`` is a list of blocks; a block maps dotted paths of the problem
     to a list (swept; the block is the product of its lists) or to a value (set). A value that is no
     scalar is a mapping with a ``label`` of its own, which is the point's coordinate; a list of
-    numbers is written ``{label: …, value: […]}``.
+    numbers is written ``{label: …, value: […]}``. The key ``population`` of a block
+    (:class:`PopulationSpec`, with a ``label``) draws problems in place of one.
     """
 
     title: str

@@ -69,7 +69,10 @@ class Load:
 
 
 def loads(experiment: Experiment, units: Mapping[str, Unit]) -> dict[str, Load]:
-    """What every point of an experiment takes; those of its own code count alike."""
+    """What every point of an experiment takes; those of its own code count alike.
+
+    Populations are left out: the run that gathers computes them.
+    """
     from sims.study.planning import costs
 
     batches = range(experiment.simulation.batches)
@@ -79,6 +82,7 @@ def loads(experiment: Experiment, units: Mapping[str, Unit]) -> dict[str, Load]:
     return {
         point.name: Load(batches, cost.shape, cost.work / len(batches))
         for point, cost in zip(experiment.points, found, strict=True)
+        if point.population is None
     }
 
 

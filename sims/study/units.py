@@ -43,7 +43,7 @@ class Unit(ABC):
 
 @dataclass(frozen=True)
 class GridUnit(Unit):
-    """The Nadaraya–Watson ensemble of a grid point."""
+    """The Nadaraya–Watson ensemble of a grid point, or a population of such."""
 
     point: Point
 
@@ -63,8 +63,11 @@ class GridUnit(Unit):
         progress: bool,
         checkpoint: Checkpoint | None = None,
     ) -> xr.Dataset:
+        from sims.study.population import estimate_population
         from sims.study.roads import estimate_terms
 
+        if self.point.population is not None:
+            return estimate_population(self.point, settings, checkpoint)
         return estimate_terms(self.point.spec.build(), settings, resume, progress, checkpoint)
 
 

@@ -81,7 +81,11 @@ def test_verdicts_can_fail(experiment, results):
     slightly = verdicts(experiment, changed(results, lambda at: at[WIDTH] == 16, 1.05))
     assert slightly["theory"] == "supported"
     # Diverse heads under the name of aligned ones.
-    names = {(at[COUNT], at[WIDTH], at[KIND]): name for name, at in results.coordinates.items()}
+    names = {
+        (at[COUNT], at[WIDTH], at[KIND]): name
+        for name, at in results.coordinates.items()
+        if at["population"] is None
+    }
     swapped = dict(results.estimates)
     a, b = names[16, 4, 0.0], names[16, 4, 1.0]
     swapped[a], swapped[b] = swapped[b], swapped[a]
@@ -111,3 +115,22 @@ def test_aligned_views_are_one_head():
 
 def test_figure_and_caption(experiment, results):
     assert "cost 16 times as much as one" in " ".join(check_figure(experiment, results).split())
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_rows_on_populations_can_fail_alone(experiment, results, kernel):
+    """Diverse heads of a population under the name of aligned ones, and the other way round."""
+    names = {
+        (at[COUNT], at[WIDTH], at[KIND]): name
+        for name, at in results.coordinates.items()
+        if at["population"] and at["heads.kernel"] == kernel
+    }
+    a, b = names[16, 4, 0.0], names[16, 4, 1.0]
+    own = results.estimates
+    before = verdicts(experiment, results)
+    after = verdicts(experiment, replace(results, estimates={**own, a: own[b], b: own[a]}))
+    assert {regime for regime in before if before[regime] != after[regime]} == {
+        f"growing D, everything drawn, {kernel}",
+        f"fixed D, everything drawn, {kernel}",
+    }
+    assert after[f"fixed D, everything drawn, {kernel}"] == "refuted"

@@ -5,13 +5,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims import terms
 from sims.study.experiment import load_experiment
 from tests.experiments.helpers import check_figure, results_of, verdicts
 
 BATCHES = 64
-EXACT, KERNEL = "gap to exact theory", "heads.kernel"
+EXACT, LAW, KERNEL = "gap to exact theory", "gap to the law, drawn", "heads.kernel"
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +36,51 @@ def simulated(theory, covariance=1.0):
     return terms.add_mcse(data).assign_attrs(replicates=99)
 
 
+def drawn(theory, kind, covariance=1.0):
+    """Batches around every problem's terms; where the law is compared, those that it states."""
+    data = {
+        str(name).removeprefix("each_"): values.values
+        for name, values in theory.items()
+        if str(name).startswith("each_")
+    }
+    law = data.pop("law", None)
+    data.pop("overlap", None)
+    if law is not None:
+        data["cross_noise_covariance"] = law * data["noise_variance"].mean()
+    data["cross_noise_covariance"] = covariance * data["cross_noise_covariance"]
+    if kind == "equal angles":
+        data["ensemble_variance"] = data["noise_variance"] / 4 + 3 * data["covariance"] / 4
+    repeats = -(-BATCHES // len(data["noise_variance"]))
+    shake = 1 + 1e-4 * np.random.default_rng(3).normal(size=BATCHES)
+    shaken = {
+        name: ("batch", np.tile(values, repeats)[:BATCHES] * shake)
+        for name, values in data.items()
+        if not name.endswith("_error")
+    }
+    return terms.add_mcse(xr.Dataset(shaken)).assign_attrs(replicates=99)
+
+
+def enough(theory):
+    """The prediction of a population with as many problems as there are made-up batches."""
+    repeats = -(-BATCHES // theory.sizes["problem"])
+    return theory.isel(problem=np.tile(np.arange(theory.sizes["problem"]), repeats)[:BATCHES])
+
+
 @pytest.fixture(scope="module")
 def results(experiment):
     predictions = experiment.module("predict").predict(experiment)
+    kinds = {point.name: point.coordinates["population"] for point in experiment.points}
     orders = {name: data["order"].values[-1] for name, data in predictions.items()}
-    assert sorted(orders.values()) == ["exact"] * 2 + ["first"] * 9
-    data = {name: simulated(theory.isel(order=-1)) for name, theory in predictions.items()}
+    assert [name for name, order in orders.items() if order == "exact"] == [
+        name for name, kind in kinds.items() if kind == "few keys"
+    ]
+    predictions = {k: enough(d) if kinds[k] else d for k, d in predictions.items()}
+    data = {
+        name: drawn(theory.isel(order=-1), kinds[name])
+        if kinds[name]
+        else simulated(theory.isel(order=-1))
+        for name, theory in predictions.items()
+    }
     return results_of(experiment, data, predictions)
 
 
@@ -49,25 +89,60 @@ def test_theory_itself_is_supported(experiment, results):
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-def test_exact_rows_can_fail(experiment, results, kernel):
-    """A correlation 2 % off at the points of few queries refutes their row and no other."""
+@pytest.mark.parametrize(
+    ("family", "factor", "regime"),
+    [(EXACT, 1.02, "{} kernel, exact"), (LAW, 1.1, "{} kernel, everything drawn")],
+)
+def test_rows_on_populations_can_fail(experiment, results, kernel, family, factor, regime):
+    """Correlations that are off at its populations refute a row and no other."""
     before = verdicts(experiment, results)
     data = dict(results.estimates)
-    for effect in experiment.module("effects").effects(results)[EXACT]:
+    for effect in experiment.module("effects").effects(results)[family]:
         (name,) = effect.points
         if results.coordinates[name][KERNEL] == kernel:
-            data[name] = simulated(results.prediction(name, "exact"), 1.02)
+            order = "exact" if family == EXACT else "first"
+            kind = results.coordinates[name]["population"]
+            data[name] = drawn(results.prediction(name, order), kind, factor)
     after = verdicts(experiment, replace(results, estimates=data))
     changed = {key for key in before if before[key] != after[key]}
-    assert changed == {("angles", f"{kernel} kernel, exact")}
-    assert after["angles", f"{kernel} kernel, exact"] == "refuted"
+    assert changed == {("angles", regime.format(kernel))}
+    assert after["angles", regime.format(kernel)] == "refuted"
+
+
+def test_a_law_of_one_correlation_for_all_angles_is_refuted(experiment, results):
+    """Groups of frames by their overlap: the mean alone would not tell."""
+    data = dict(results.estimates)
+    for effect in experiment.module("effects").effects(results)[LAW]:
+        (name,) = effect.points
+        theory = results.prediction(name)
+        flat = theory.assign(each_law=theory["each_law"] * 0 + theory["each_law"].mean())
+        data[name] = drawn(flat, "random angles")
+    verdict = verdicts(experiment, replace(results, estimates=data))
+    assert verdict["angles", "gaussian kernel, everything drawn"] == "refuted"
+
+
+def test_exact_theorys_bound_counts(experiment, results):
+    (name, *_) = [e.points[0] for e in experiment.module("effects").effects(results)[EXACT]]
+    loose = results.predictions[name].copy(deep=True)
+    loose["noise_variance_error"] = 0.02 * loose["noise_variance"]
+    changed = replace(results, predictions={**results.predictions, name: loose})
+    assert verdicts(experiment, changed)["angles", "gaussian kernel, exact"] == "inconclusive"
+
+
+def test_extremes_can_fail_over_what_is_drawn(experiment, results):
+    pair = experiment.module("effects").orthogonal(results)[0]
+    data = dict(results.estimates) | dict(
+        zip(pair, (results.estimates[p] for p in pair[::-1]), strict=True)
+    )
+    verdict = verdicts(experiment, replace(results, estimates=data))
+    assert verdict["extremes", "total variance, everything drawn"] == "refuted"
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 def test_laws_can_fail(experiment, results, kernel):
     data = dict(results.estimates)
     for name, at in results.coordinates.items():
-        if at[KERNEL] == kernel and results.orders(name) == ["first"]:
+        if at[KERNEL] == kernel and at["population"] is None:
             data[name] = simulated(results.prediction(name), 0.5)
     verdict = verdicts(experiment, replace(results, estimates=data))
     assert {regime for (_, regime), word in verdict.items() if word == "refuted"} == {

@@ -85,6 +85,8 @@ def test_moments_are_those_of_first_order_theory(width):
             )
             expected = library(task, Heads(np.eye(width)[None], "gaussian", bandwidth), n, queries)
             assert found[index] == pytest.approx(float(expected["mse"]), rel=1e-9)
+            own = predict.variance(parts, n, 1, 1.0)[0]
+            assert own[index] == pytest.approx(float(expected["ensemble_variance"]), rel=1e-9)
             overlap = float((n / expected["n_eff"]).mean())
             assert parts["overlap"][0, index] == pytest.approx(overlap, rel=1e-9)
 
@@ -208,13 +210,15 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
                 "nuisance": ("bandwidth", np.maximum(floor, 1 / b)),
                 "mse": (("beta", "size"), np.full((5, 3), 0.01)),
                 "n_eff": (("beta", "size"), np.full((5, 3), 80.0)),
+                "variance_share": (("beta", "size"), np.full((5, 3), 0.6)),
             },
             coords={"bandwidth": b, "beta": betas, "size": sizes},
             attrs={"shared_groups": 4, "targets": 256},
         )  # fmt: skip
     law["ensemble"] = xr.Dataset(
         {"mse_of_heads": (("heads", "size"), [[0.03, 0.02, 0.01]] * 2),
-         "n_eff_of_heads": (("heads", "size"), np.full((2, 3), 80.0))},
+         "n_eff_of_heads": (("heads", "size"), np.full((2, 3), 80.0)),
+         "variance_share_of_heads": (("heads", "size"), np.full((2, 3), 0.6))},
         coords={"heads": [1, 8], "size": sizes},
     )  # fmt: skip
     for name, data in law.items():
@@ -232,6 +236,17 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
 def verdicts(results, experiment):
     judged = of_claims(experiment, results)
     return {regime: verdict for (_, regime), verdict in judged.items()}
+
+
+def test_problems_of_little_variance_are_not_judged(experiment):
+    """Where the error is nearly all bias, theory may be off and the row does not say so."""
+    results = made(experiment, off=0.2)
+    biased = dict(results.predictions)
+    for name, data in biased.items():
+        share = "variance_share_of_heads" if name == "ensemble" else "variance_share"
+        biased[name] = data.assign({share: 0.5 * data[share]})
+    changed = replace(results, predictions=biased)
+    assert verdicts(changed, experiment)["theory against simulation"] == "inconclusive"
 
 
 def test_slope_of_a_power_law_is_its_exponent(experiment):

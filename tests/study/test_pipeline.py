@@ -52,7 +52,7 @@ YAML, EFFECTS = "experiments/angles/experiment.yaml", "experiments/angles/effect
         ("experiments/angles/caption.md", "", "x", {"plot"}),
         (YAML, "title: ", "title: New ", {"plot"}),
         (YAML, "margin: 0.05", "margin: 0.04", {"judge"}),
-        (YAML, "seed: 7", "seed: 8", {"simulate"}),
+        (YAML, "seed: 7", "seed: 8", {"simulate", "predict"}),  # problems drawn by it
         (YAML, "noise_sd: 1", "noise_sd: 2", {"simulate", "predict"}),
         (YAML, "replicates_per_batch: 4", "replicates_per_batch: 6", {"simulate"}),
         (YAML, "problem: {n: 4096", "problem: {n: 8192", set()),  # of another fidelity

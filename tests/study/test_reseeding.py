@@ -85,7 +85,7 @@ def run(tmp_path, monkeypatch):
 
     def load(name, fidelity, offset, *, redrawn):
         return SimpleNamespace(
-            name=name, folder=Path(name), fidelity=fidelity, seed_offset=offset, learns=False,
+            name=name, folder=Path(name), fidelity=fidelity, seed_offset=offset, redraws=False,
             redrawn=redrawn,
         )  # fmt: skip
 
@@ -169,10 +169,15 @@ def test_learned_heads_start_from_other_seeds():
         load_experiment("experiments/specialization", seed_offset=offset) for offset in (0, 2)
     )
     assert moved.simulation.seed == own.simulation.seed + 2000
-    assert own.learns
-    angles, other = (load_experiment("experiments/angles", seed_offset=k) for k in (0, 2))
-    assert not angles.learns
-    assert other.simulation.seed == angles.simulation.seed + 2
+    assert own.redraws
+    remainder, other = (load_experiment("experiments/remainder", seed_offset=k) for k in (0, 2))
+    assert not remainder.redraws
+    assert other.simulation.seed == remainder.simulation.seed + 2
+    # Seeds that follow one another draw the problems of a population: none may be in two offsets.
+    drawn, other = (load_experiment("experiments/decomposition", seed_offset=k) for k in (0, 1))
+    assert drawn.redraws
+    most = max(point.population.problems for point in drawn.points if point.population)
+    assert other.simulation.seed >= drawn.simulation.seed + most
 
 
 def test_every_seed_of_a_problem_is_moved():

@@ -1,0 +1,118 @@
+"""Populations: a problem a batch, the same problems on both roads, and none held fixed."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from sims import terms
+from sims.errors import InputError
+from sims.simulation import estimate
+from sims.study.adaptive import sample_until_decided
+from sims.study.experiment import Point, load_experiment
+from sims.study.population import estimate_population, members, predict_point
+from sims.study.schema import PopulationSpec, SimulationSpec, TheorySpec
+from sims.study.specification import ProblemSpec
+from sims.theory import predict
+from sims.validation import parse
+
+SPEC = {
+    "dimension": 4,
+    "design": {"kind": "decaying_spectrum", "power": 1.0, "rotation_seed": 3},
+    "target": {"kind": "rbf", "lengthscale": 2.0, "features": 4, "seed": 3},
+    "noise_sd": 0.5,
+    "heads": {
+        "count": 2,
+        "width": 1,
+        "frames": {"kind": "haar", "seed": 3},
+        "kernel": "softmax",
+        "bandwidth": 1.2,
+    },
+    "n": 16,
+    "queries": {"kind": "gaussian", "count": 2, "scale": 0.5, "seed": 3},
+}
+SETTINGS = SimulationSpec(seed=5, raw_labels=False, precision="float64")
+
+
+@pytest.fixture(scope="module")
+def point():
+    spec = parse(ProblemSpec, SPEC, "problem")
+    return Point("0000", {}, spec, PopulationSpec(problems=4, replicates=64))
+
+
+def test_every_part_of_a_problem_is_drawn_anew(point):
+    problems = members(point, 5)
+    for part in (
+        lambda p: p.task.design.covariance,
+        lambda p: p.task.target.frequency,
+        lambda p: p.heads.frames,
+        lambda p: p.queries,
+    ):
+        every = np.stack([np.asarray(part(problem)).ravel() for problem in problems])
+        assert len(np.unique(every.round(9), axis=0)) == len(problems)
+    later = members(point, 6)
+    np.testing.assert_array_equal(later[0].queries, problems[1].queries)
+
+
+def test_a_part_without_a_seed_stays(point):
+    heads = SPEC["heads"] | {"frames": {"kind": "equiangular", "cosine": 0.5, "seed": None}}
+    spec = parse(ProblemSpec, SPEC | {"heads": heads}, "problem")
+    one, other = (p.heads.frames for p in members(replace(point, spec=spec), 5)[:2])
+    np.testing.assert_array_equal(one, other)
+
+
+def test_both_roads_are_those_of_every_problem(point):
+    simulated = estimate_population(point, SETTINGS)
+    predicted = predict_point(point, TheorySpec(order="both"), 5)
+    for place, problem in enumerate(members(point, 5)):
+        own = estimate(
+            *problem, 5, stream=(place,), batches=2, replicates_per_batch=32, raw_labels=False,
+            precision="float64", keep_queries=False,
+        )  # fmt: skip
+        first, exact = predict(*problem), predict(*problem, order="exact")
+        for term in terms.SCALARS:
+            np.testing.assert_allclose(simulated[term][place], own[term].mean(), rtol=1e-12)
+            each = predicted[f"each_{term}"].isel(problem=place)
+            np.testing.assert_allclose(each, [first[term], exact[term]], rtol=1e-12)
+    np.testing.assert_allclose(predicted["mse"], predicted["each_mse"].mean("problem"))
+    assert simulated.attrs["replicates"] == 4 * 64
+    assert simulated.sizes["batch"] == simulated.attrs["batches"] == 4
+
+
+def test_the_roads_agree_over_the_population(point):
+    """Standardised differences of 128 problems: the false-alarm rate is about 1e-4 a term."""
+    drawn = replace(point, population=PopulationSpec(problems=128, replicates=32))
+    simulated = estimate_population(drawn, SETTINGS)
+    predicted = predict_point(drawn, TheorySpec(order="both"), 5).sel(order="exact")
+    for term in ("squared_bias", "signal_variance", "noise_variance", "cross_noise_covariance"):
+        gap = simulated[term].values - predicted[f"each_{term}"].values
+        assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(len(gap)), term
+
+
+def test_a_population_does_not_grow_for_an_open_claim(monkeypatch, point):
+    """Its problems are those that theory predicted: a claim about it stays as open as it is."""
+    from sims.study import adaptive
+
+    data = estimate_population(point, SETTINGS)
+    verdict = SimpleNamespace(verdict="inconclusive", needs={"0000": 8.0})
+    monkeypatch.setattr(adaptive, "judge", lambda *_: [verdict])
+    monkeypatch.setattr(adaptive, "effects_of", lambda *_: {})
+    experiment = load_experiment("decomposition", "standard")
+    own = SimpleNamespace(
+        points=[point], simulation=experiment.simulation, name="made", claims=[], spec=None
+    )
+    monkeypatch.setattr(adaptive, "among", lambda *_: own)
+    results = SimpleNamespace(estimates={"0000": data}, batches=lambda _: 4)
+    monkeypatch.setattr(adaptive, "replace", lambda *_, **__: results)
+    for decide in ("adaptive", "equal"):
+        own.simulation = experiment.simulation.model_copy(update={"decide": decide})
+        assert sample_until_decided(own, results, {}, {}, None) == {"0000": data}
+
+
+@pytest.mark.parametrize(
+    "given", [{"problems": 1, "replicates": 8}, {"problems": 8, "replicates": 5}]
+)
+def test_impossible_populations_are_refused(given):
+    with pytest.raises(InputError):
+        parse(PopulationSpec, given, "population")

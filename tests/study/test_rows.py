@@ -1,0 +1,54 @@
+"""What a row has to be able to do: come out otherwise. Read off every experiment file."""
+
+import pytest
+
+from sims.study.experiment import experiments, load_experiment
+from sims.study.schema import Range
+
+LEAST_MARGINS = 5
+"""By which first order has to miss where exact theory is on trial."""
+LEAST_SHARE = 0.5
+"""Of variance, where the mean squared error is."""
+EXACT = "#exact-at-every-n"
+APART = {
+    # Ratios of errors of pairs of lines, at 140 effective keys and more: either theory is right.
+    ("diversity", "counterexamples, by both roads"),
+}
+"""Rows by exact theory that do not claim to tell it from first order."""
+
+
+def rows():
+    for name in experiments():
+        for claim in load_experiment(name).claims:
+            yield pytest.param(name, claim, id=f"{name}: {claim.regime}")
+
+
+def least(claim, fact):
+    """The bound from below that a claim's ``where`` sets on a fact; 0 if it sets none."""
+    bound = claim.where.get(fact)
+    return (bound.at_least or 0.0) if isinstance(bound, Range) else 0.0
+
+
+@pytest.mark.parametrize(("name", "claim"), list(rows()))
+def test_exact_rows_tell_exact_theory_from_first_order(name, claim):
+    compares = claim.formula == EXACT and claim.kind == "both roads"
+    if compares and (name, claim.regime) not in APART:
+        assert least(claim, "first_order_gap") >= LEAST_MARGINS * claim.margin * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(("name", "claim"), list(rows()))
+def test_rows_on_the_error_by_theory_are_no_rows_on_the_bias(name, claim):
+    if "mean squared error" in claim.effects and claim.kind == "both roads":
+        assert least(claim, "variance_share") >= LEAST_SHARE
+
+
+def test_the_rules_can_fail():
+    """Planted: a row without ``where``, and one that asks for less."""
+    row = next(c for c in load_experiment("decomposition").claims if c.formula == EXACT)
+    bare, loose = (
+        row.model_copy(update={"where": where})
+        for where in ({}, {"first_order_gap": Range(at_least=4 * row.margin)})
+    )
+    for planted in (bare, loose):
+        with pytest.raises(AssertionError):
+            test_exact_rows_tell_exact_theory_from_first_order("decomposition", planted)
