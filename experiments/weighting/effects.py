@@ -41,8 +41,13 @@ def gain(results: Results, regime: str) -> Effect:
     name = regimes(results)[regime]
     return of_batches(
         regime, gains(results.estimates[name], "optimal"), name, replicates=draws(results),
-        at={"row_sums": "equal" if regime in EQUAL else "unequal"},
+        at=row_sums(regime),
     )  # fmt: skip
+
+
+def row_sums(regime: str) -> dict[str, float | str]:
+    """Whether a regime's risk matrix has equal row sums, where no weights gain by algebra."""
+    return {"row_sums": "equal" if regime in EQUAL else "unequal"}
 
 
 def gain_gap(results: Results, regime: str) -> Effect:
@@ -51,7 +56,9 @@ def gain_gap(results: Results, regime: str) -> Effect:
     theory = results.prediction(name, "exact")
     values = gains(results.estimates[name], "optimal") - predicted_gain(theory, "optimal")
     bound = gain_bound(theory)
-    return of_batches(regime, values, name, bound=bound, replicates=draws(results))
+    return of_batches(
+        regime, values, name, bound=bound, replicates=draws(results), at=row_sums(regime)
+    )
 
 
 def by_pairs(results: Results, values: xr.DataArray) -> list[Effect]:

@@ -19,6 +19,7 @@ LABELS = {
     "cluster": "4 of 6\nsimilar",
     "bandwidths": "unequal\nbandwidths",
     "widths": "unequal\nwidths",
+    "softmax": "unequal,\nsoftmax",
 }
 """Regime to its name on the axis, where that is not its own."""
 
@@ -66,7 +67,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         labels={"loc": "upper left", "title": "weights (dashes: theory)"},
         verdict={label: equal if k < alike else unequal for k, label in enumerate(places)},
     )  # fmt: skip
-    left.set(title="the best weights", ylim=(-0.05, 0.48))
+    left.set(title="the best weights", ylim=(-0.05, 0.68))
     figures.percent_axis(left.yaxis)
     figures.band(left, (-np.inf, equal.margin), over=(-0.5, alike - 0.5))
     figures.band(left, (unequal.margin, np.inf), over=(alike - 0.5, len(places) - 0.5))
