@@ -164,8 +164,10 @@ def hostile():
         given = {a.dest: "small" for a in parser._actions if a.dest == "experiment"}
         given = [given["experiment"]] if name not in ("seeds",) and given else []
         given += ["spec.yaml"] if name in ("decompose", "sweep") else []
+        given += ["1"] if name == "replay" else []
         yield [name, *given, "--bogus"], "unknown argument: got '--bogus'; allowed: "
-        yield [name, *given, "one", "more"], "unknown argument: got 'o" if name != "schema" else "o"
+        takes = name in ("schema", "verify", "replay")  # the first of the two
+        yield [name, *given, "one", "more"], "o" if takes else "unknown argument: got 'o"
         for action in parser._actions:
             if action.dest == "help" or action.nargs == 0:
                 continue
