@@ -1,13 +1,22 @@
 # One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
 # A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
 import json
+import os
 import sys
 from functools import cache
 from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
-from sims.study.code import accelerated, choose, files, needs_theory, part, shards
+from sims.study.code import (
+    FIDELITIES,
+    accelerated,
+    choose,
+    files,
+    needs_theory,
+    part,
+    shards,
+)
 from sims.study.workflow import begin
 
 
@@ -26,7 +35,18 @@ TURNS = range(2, 7)
 OUT = f"results/{FIDELITY}"
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
 EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
+if workflow.remote_exec:
+    # A job of a cluster: what it was allotted, not what its node has.
+    EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 GPU = int(accelerated() and FIDELITY != "smoke")
+
+# What a cluster is asked for, smoke, standard, paper; a local run does not look at it.
+MINUTES = {
+    "simulate": (20, 120, 1440),
+    "predict": (20, 60, 480),
+    "other": (20, 40, 120),
+}
+MEGABYTES = {"simulate": (4000, 8000, 32000), "other": (4000, 8000, 16000)}
 shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
 
 
@@ -48,6 +68,12 @@ def code(step):
 
 def settings(step):
     return lambda w: part(step, Path("experiments", w.name), FIDELITY)
+
+
+def ask(table, step="other"):
+    """Doubled at every attempt: a job that ran out of either goes on from what it saved."""
+    amount = table.get(step, table["other"])[FIDELITIES.index(FIDELITY)]
+    return lambda w, attempt: amount * 2 ** (attempt - 1)
 
 
 wildcard_constraints:
@@ -105,6 +131,8 @@ rule shard:
     threads: EACH
     resources:
         gpu=GPU,
+        mem_mb=ask(MEGABYTES, "simulate"),
+        runtime=ask(MINUTES, "simulate"),
     params:
         fidelity=FIDELITY,
         settings=settings("simulate"),
@@ -126,6 +154,9 @@ checkpoint plan:
     log:
         f"{OUT}/logs/{{name}}/plan-{{turn}}.log",
     priority: 3
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES),
     params:
         fidelity=FIDELITY,
         settings=settings("judge"),
@@ -147,6 +178,8 @@ rule shard_of_turn:
     threads: EACH
     resources:
         gpu=GPU,
+        mem_mb=ask(MEGABYTES, "simulate"),
+        runtime=ask(MINUTES, "simulate"),
     params:
         fidelity=FIDELITY,
         output=f"{OUT}/{{name}}/simulation.nc",
@@ -170,6 +203,8 @@ rule simulate:
     threads: EACH
     resources:
         gpu=GPU,
+        mem_mb=ask(MEGABYTES, "simulate"),
+        runtime=ask(MINUTES, "simulate"),
     params:
         fidelity=FIDELITY,
         settings=settings("simulate"),
@@ -186,6 +221,9 @@ rule predict:
     log:
         f"{OUT}/logs/{{name}}/predict.log",
     priority: 1
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES, "predict"),
     params:
         fidelity=FIDELITY,
         settings=settings("predict"),
@@ -203,6 +241,9 @@ rule judge:
         f"{OUT}/{{name}}/verdicts.json",
     log:
         f"{OUT}/logs/{{name}}/judge.log",
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES),
     params:
         fidelity=FIDELITY,
         settings=settings("judge"),
@@ -221,6 +262,9 @@ rule ledger:
         f"{OUT}/ledger.json",
     log:
         f"{OUT}/logs/ledger.log",
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES),
     params:
         fidelity=FIDELITY,
     shell:
@@ -243,6 +287,9 @@ rule plot:
         ],
     log:
         f"{OUT}/logs/{{name}}/plot.log",
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES),
     params:
         fidelity=FIDELITY,
         settings=settings("plot"),
@@ -259,6 +306,9 @@ rule audit:
     log:
         f"{OUT}/logs/audit.log",
     priority: 1
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES),
     params:
         fidelity=FIDELITY,
     shell:
@@ -279,6 +329,9 @@ rule report:
         f"{OUT}/report.html",
     log:
         f"{OUT}/logs/report.log",
+    resources:
+        mem_mb=ask(MEGABYTES),
+        runtime=ask(MINUTES),
     params:
         fidelity=FIDELITY,
     shell:

@@ -33,12 +33,27 @@ def host_devices() -> int:
     return int(text)
 
 
-def memory() -> int:
-    """Bytes of memory that this process may use: the machine's, or its control group's if less."""
+def memory(root: Path = Path("/")) -> int:
+    """Bytes of memory that this process may use: the machine's, or its control groups' if less.
+
+    A process may be in a group within others, as the step of a Slurm job is, each with a limit.
+
+    Args:
+        root: where ``proc`` and ``sys`` are.
+    """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("memory.max", "memory/memory.limit_in_bytes"):
+    groups = root / "sys/fs/cgroup"
+    places = [groups / "memory.max", groups / "memory/memory.limit_in_bytes"]
+    with contextlib.suppress(OSError, ValueError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            name = "memory" if "memory" in controllers.split(",") else ""
+            own = groups / name / path.strip("/")
+            file = "memory.limit_in_bytes" if name else "memory.max"
+            places += [folder / file for folder in (own, *own.parents)]
+    for place in places:
         with contextlib.suppress(OSError, ValueError):
-            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
+            limits.append(int(place.read_text()))
     return min(limits)
 
 

@@ -10,13 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STUB = f"""#!{sys.executable}
-import os, sys, time
+import json, os, sys, time
 from pathlib import Path
 from sims import files
 step, output = sys.argv[1], Path(sys.argv[-1])
 whose = f"{{output.parent.name}} at smoke" if output.parent.name != "smoke" else "smoke"
 if os.environ.get("WAIT") == step:
-    Path("begun").touch()
+    Path("begun.part").write_text(json.dumps(dict(os.environ) | {{"PID": os.getpid()}}))
+    os.replace("begun.part", "begun")
     while not Path("go").exists():
         time.sleep(0.02)
 more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("caption.md")]

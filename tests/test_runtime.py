@@ -5,7 +5,7 @@ import time
 import jax
 import pytest
 
-from sims.runtime import in_threads, lost_digits
+from sims.runtime import in_threads, lost_digits, memory
 
 
 def test_results_keep_their_order():
@@ -34,3 +34,24 @@ def test_lost_digits_are_named():
         assert "TF32" in lost_digits("gpu")[0]
     with jax.enable_x64(False):
         assert "64-bit arithmetic is off" in lost_digits("cpu")[0]
+
+
+@pytest.mark.parametrize(
+    ("own", "limits"),
+    [
+        ("0::/", {"memory.max": "3000"}),
+        ("0::/slurm/job_7/step_0", {"slurm/job_7/memory.max": "3000", "slurm/memory.max": "max"}),
+        ("0::/a/b", {"a/memory.max": "3000", "a/b/memory.max": "4000"}),
+        ("3:cpu,memory:/slurm/job_7\n0::/", {"memory/slurm/job_7/memory.limit_in_bytes": "3000"}),
+    ],
+    ids=["container", "job", "nested", "version 1"],
+)
+def test_memory_is_what_the_control_group_allows(tmp_path, own, limits):
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_text(own + "\n")
+    assert memory(tmp_path) > 1e6
+    for name, limit in limits.items():
+        path = tmp_path / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(limit + "\n")
+    assert memory(tmp_path) == 3000
