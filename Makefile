@@ -19,7 +19,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-faults mutants lint benchmark lock clean
+.PHONY: help setup reproduce publish test test-faults test-slurm mutants lint benchmark lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,9 @@ test: setup ## check the import rules and run the quick tests
 
 test-faults: setup ## damage files, kill runs, fill disks: a table of what is noticed (minutes)
 	pytest -q -s tests/faults -m "faults or not faults"
+
+test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
+	pytest -q tests/slurm -m "slurm or slow"
 
 mutants: setup ## make plausible mistakes, and see that tests catch them (ROOM=NAME: in one room)
 	python tests/mutants/run.py --workers $(WORKERS) $(if $(ROOM),--room $(ROOM))

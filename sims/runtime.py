@@ -20,14 +20,17 @@ Out = TypeVar("Out")
 
 
 def host_devices() -> int:
-    """How many cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on."""
+    """How many cores to use: ``SIMS_HOST_DEVICES``, or all that this process may run on.
+
+    A Slurm job may run on what it was allotted (``SLURM_CPUS_PER_TASK``), even where nothing keeps
+    it from the rest of its node.
+    """
     text = os.environ.get("SIMS_HOST_DEVICES")
     if text is None:
-        return (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
+        affinity = getattr(os, "sched_getaffinity", None)
+        cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+        allotted = os.environ.get("SLURM_CPUS_PER_TASK", "")
+        return min(cores, int(allotted)) if re.fullmatch("[1-9][0-9]*", allotted) else cores
     if not re.fullmatch("[1-9][0-9]{0,3}", text):
         raise InputError("SIMS_HOST_DEVICES", text, "a whole number, 1 to 9999")
     return int(text)

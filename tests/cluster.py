@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,9 +71,10 @@ class Cluster:
 
     def __init__(self, folder: Path, remembered: int = 300):
         self.folder = folder
+        paths = (folder / "bin", Path(sys.executable).parent, os.environ["PATH"], "/usr/sbin")
         self.environment = os.environ | {
             "SLURM_CONF": str(folder / "slurm.conf"),
-            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}:/usr/sbin",
+            "PATH": ":".join(map(str, paths)),
         }
         self.running: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("state", "spool", "bin"):

@@ -5,7 +5,7 @@ import time
 import jax
 import pytest
 
-from sims.runtime import in_threads, lost_digits, memory
+from sims.runtime import host_devices, in_threads, lost_digits, memory
 
 
 def test_results_keep_their_order():
@@ -25,6 +25,19 @@ def test_an_exception_stops_what_has_not_begun(monkeypatch):
     with pytest.raises(ValueError, match="one"):
         in_threads(work, range(200))
     assert len(seen) < 200
+
+
+@pytest.mark.parametrize(
+    ("ours", "slurms", "found"),
+    [(None, None, 6), (None, "4", 4), (None, "8", 6), (None, "", 6), ("2", "4", 2), ("8", "4", 8)],
+)
+def test_cores_are_those_allotted(monkeypatch, ours, slurms, found):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(6)))
+    for name, value in (("SIMS_HOST_DEVICES", ours), ("SLURM_CPUS_PER_TASK", slurms)):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert host_devices() == found
 
 
 def test_lost_digits_are_named():
