@@ -47,7 +47,10 @@ MINUTES = {
     "other": (20, 40, 120),
 }
 MEGABYTES = {"simulate": (4000, 8000, 32000), "other": (4000, 8000, 16000)}
-shell.prefix(f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; ")
+PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
+# A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
+# if it left by itself, Slurm would call it failed.
+shell.prefix(("trap 'sleep 600' TERM; " if workflow.remote_exec else "") + PATH)
 
 
 @cache

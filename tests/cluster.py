@@ -21,7 +21,7 @@ SlurmctldPort={controller}
 SlurmUser=root
 AuthType=auth/munge
 # A job that was preempted waits as long as a credential lives before it may begin again.
-AuthInfo=socket={folder}/munge.socket,cred_expire=3
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 MpiDefault=none
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none

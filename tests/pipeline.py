@@ -37,7 +37,7 @@ def copy(tmp_path):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
-    lines = ['shell.prefix("PATH=./bin:$PATH; ")' if x.startswith("shell.prefix") else x
+    lines = ['PATH = "PATH=./bin:$PATH; "' if x.startswith("PATH = ") else x
              for x in text.splitlines()]  # fmt: skip
     (tmp_path / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "bin").mkdir()

@@ -14,13 +14,14 @@ mkdir -p .snakemake/slurm_logs
 logs=.snakemake/slurm_logs/sweep
 common=(--parsable --ntasks 1 --requeue --open-mode append)
 
-# 75: stopped, the same command goes on. Steps are signalled, this script is not.
+# 75: stopped, the same command goes on. Steps are signalled, this script is not; where the job as a whole is not to end
+# (it was not cancelled, say), it asks for its place in the queue, since Slurm would call one that leaves by itself failed.
 read -r -d '' run <<END || true
 srun --ntasks 1 --cpus-per-task "\$SLURM_CPUS_PER_TASK" sims sweep $sweep --shard \$SLURM_ARRAY_TASK_ID/$shards
 code=\$?
-if [ \$code -eq 75 ]; then
-    scontrol requeue "\${SLURM_ARRAY_JOB_ID}_\$SLURM_ARRAY_TASK_ID"
-    sleep 60
+job=\${SLURM_ARRAY_JOB_ID}_\$SLURM_ARRAY_TASK_ID
+if [ \$code -eq 75 ] && [ "\$(squeue --noheader --jobs \$job --format %T)" = RUNNING ]; then
+    scontrol requeue \$job && sleep 600
 fi
 exit \$code
 END
