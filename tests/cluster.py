@@ -48,7 +48,7 @@ SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
 NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 Port={node} CPUs=8 RealMemory=64000 Gres=gpu:2
-PartitionName=low Nodes=node Default=YES MaxTime=120 PriorityTier=1 GraceTime=5
+PartitionName=low Nodes=node Default=YES MaxTime=120 PriorityTier=1 GraceTime=2
 PartitionName=high Nodes=node MaxTime=120 PriorityTier=10 PreemptMode=OFF
 """
 
@@ -66,7 +66,7 @@ def missing() -> str | None:
 class Cluster:
     """Munge, controller and one node of eight CPUs and two GPUs; ends with its ``with`` block.
 
-    Partition ``high`` preempts ``low``: its jobs get SIGTERM, 5 s, and a place in the queue again.
+    Partition ``high`` preempts ``low``: its jobs get SIGTERM, 2 s, and a place in the queue again.
     """
 
     def __init__(self, folder: Path, remembered: int = 300):
