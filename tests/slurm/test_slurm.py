@@ -39,8 +39,8 @@ problem:
     bandwidth: 0.7
   n: 256
   queries: {kind: gaussian, count: 4, scale: 0.5}
-simulation: {rel_mcse: 0.2}
-sweep: {grid: {heads.bandwidth: [0.5, 0.7, 1.0], noise_sd: [0.2, 0.5]}}
+simulation: {batches: 8, replicates_per_batch: 8}
+sweep: {grid: {heads.bandwidth: [0.5, 0.7, 1.0]}}
 """
 
 
