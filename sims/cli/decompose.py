@@ -17,11 +17,13 @@ from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
 from sims.study.sweepfile import DecomposeSpec, check, with_options
-from sims.terms import LABELS, SCALARS
+from sims.terms import HEAD, LABELS, QUERY, SCALARS
 from sims.validation import parse
 
 FEW_KEYS = 50
 """First-order theory is called rough where n_eff or n_third is below."""
+ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
+"""What a table's theory is, by ``theory.order``."""
 
 
 def decompose(options: Namespace) -> None:
@@ -44,7 +46,10 @@ def decompose(options: Namespace) -> None:
         with warnings.catch_warnings():
             # It names variables of the library; the outcome says the same in the file's words.
             warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-            prediction = predict_terms(problem, spec.theory).isel(order=0)
+            if spec.theory.order == "none":
+                prediction = _no_prediction()
+            else:
+                prediction = predict_terms(problem, spec.theory).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["settings"] = spec.model_dump(mode="json")
@@ -112,6 +117,12 @@ def compare(
     }
 
 
+def _no_prediction() -> xr.Dataset:
+    """A prediction that says nothing, where no theory is asked for."""
+    empty = xr.Dataset(dict.fromkeys(SCALARS, math.nan), attrs={"order": "none", "rounding": 0.0})
+    return empty.assign(n_eff=((QUERY, HEAD), np.full((1, 1), math.nan)))
+
+
 def _keys(values: np.ndarray) -> dict[str, Any]:
     return {
         "mean": _number(values.mean()),
@@ -123,7 +134,7 @@ def _keys(values: np.ndarray) -> dict[str, Any]:
 def _accuracy(prediction: xr.Dataset) -> dict[str, Any]:
     """Which theory it is; if exact, in how many entries (query, head, head2) rtol was missed."""
     order, rounding = prediction.attrs["order"], _number(prediction.attrs["rounding"])
-    if order == "first":
+    if order != "exact":
         return {"order": order, "rounding": rounding}
     converged, defect = prediction["converged"].values, prediction["defect"].values
     return {
@@ -194,8 +205,7 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
     lines = [
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: "
-        + ("first order in 1/n." if theory["order"] == "first" else "exact at this n.")
+        f"stopped at its {run['stopped']}. Theory: {ORDERS[theory['order']]}."
     ]
     if run["missed"]:
         lines.append(
@@ -212,9 +222,9 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
         f"Effective keys n_eff of a head: mean {_show(keys['mean'], '.1f')}, "
         f"least {_show(keys['least'], '.1f')}"
     )
-    if third is None:
+    if theory["order"] == "exact":
         lines += [f"{effective}.", *_bounds(outcome)]
-    else:
+    elif third is not None:
         lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
         if min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS:
             lines.append(
@@ -222,10 +232,10 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
                 "its relative error is of order 1/n_eff + 1/n_third. "
                 "`theory: {order: exact}` in the file has no such limit."
             )
-    lines.append(
-        f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')} (simulation), "
-        f"{_show(theory['rounding'], '.1g')} (theory)."
-    )
+    rounding = f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')}"
+    known = theory["order"] != "none"
+    of_theory = f" (simulation), {_show(theory['rounding'], '.1g')} (theory)" if known else ""
+    lines.append(f"{rounding}{of_theory}.")
     if run["empty_rate"] and (counted := theory.get("empty_probability")) is not None:
         lines.append(f"No key in reach, by theory: in {counted:.2g} of all cases.")
     lines += [f"Note: {caution}." for caution in run["cautions"]]

@@ -76,10 +76,11 @@ class Heads(eqx.Module):
     Args:
         frames: U, shape (H, d, d_k), which project queries; any frames, orthonormal or not.
         kernel: a name; a :class:`~sims.problem.kernels.Kernel` of one's own, for Nadaraya–Watson
-            weights ``K(U_hᵀx, V_hᵀX)/ΣK``; or a :class:`~sims.weights.WeightRule`. One's own is
-            evaluated at a few points to see that it is what it says.
-        bandwidth: b within :data:`BANDWIDTHS`, a scalar or one a head (H,). The softmax kernel's
-            temperature is b².
+            weights ``K(U_hᵀx, V_hᵀX)/ΣK``; or a :class:`~sims.weights.WeightRule`, such as those
+            that :data:`sims.weights.FACTORIES` make. One's own is evaluated at a few points to see
+            that it is what it says.
+        bandwidth: b within :data:`BANDWIDTHS`, a scalar or one a head (H,). The temperature of
+            the softmax kernel and of weight rules is b².
         key_frames: V, of the shape of U, which project keys; None is V = U.
     """
 
@@ -220,6 +221,8 @@ def check_compatible(task: Task, heads: Heads, n: int, queries: ArrayLike) -> Fl
     check_count("n", n)
     if n > MOST_KEYS:
         raise InputError("n", n, f"at most {MOST_KEYS}")
+    if isinstance(heads.rule, WeightRule) and heads.rule.least > n:
+        raise InputError("n", n, f"{heads.rule.least} or more, which {heads.rule.name} weighs")
     queries = as_floats("queries", queries)
     if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
         raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from sims.errors import InputError
-from sims.problem import Heads
+from sims.problem import Heads, check_compatible
 from sims.runtime import host_devices, memory
 from sims.simulation.plan import Shape, Tuning, make_plan
 from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
 from sims.theory import predict
+from sims.weights import WeightRule
 
 RATE = 1e9
 """Operations a second and core in float32, half as many in float64, on docs/performance.md's
@@ -48,7 +49,7 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
     It says so of one head at one query, at no cost; exact theory covers all that a file can hold.
     """
     task, heads, n, queries = problem
-    if theory.order != "exact":
+    if theory.order in ("first", "both"):
         frame, bandwidth, query = (
             np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries)
         )
@@ -68,11 +69,13 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
             be simulated so.
     """
     task, heads, n, points = problem
+    check_compatible(*problem)
     if simulation.control_variate and n < 2:
         raise InputError("simulation.control_variate", True, "false for a single key (n >= 2)")
     queries, cores = len(points), host_devices()
     terms, size = len(task.target.amplitude), np.dtype(simulation.precision).itemsize
-    shape = Shape(queries, heads.count, heads.dimension, heads.width, terms, n, size)
+    whole = isinstance(heads.rule, WeightRule)
+    shape = Shape(queries, heads.count, heads.dimension, heads.width, terms, n, size, whole)
     plan = make_plan(shape, simulation.replicates_per_batch, Tuning(), cores)
     replicates = simulation.replicates_per_batch * simulation.batches
     work = n * (queries * heads.count + 5 * heads.dimension + terms) * replicates * size / 4
@@ -101,6 +104,9 @@ def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theor
     asked = {"simulation": "simulate.py", "theory": "predict.py"}
     common = {r for r in roads if not (experiment.folder / asked[r]).is_file()}
     found = []
+    if "theory" in common and experiment.theory.order == "none":
+        allowed = "first, exact, both (an experiment without theory has a predict.py of its own)"
+        raise InputError("theory.order", "none", allowed)
     for point in experiment.points:
         with named(point.name, point.coordinates):
             problem = point.spec.build()

@@ -39,6 +39,7 @@ def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:
     Under ``both`` first order has every variable and exact theory its averages over queries with
     the bounds on their errors, where the heads are no wider than ``exact_width``.
     """
+    assert settings.order != "none"  # refused before: sims.study.planning
     if settings.order != "both":
         options: dict[str, Any] = {"rtol": settings.rtol} if settings.order == "exact" else {}
         terms = predict(*problem, order=settings.order, **options)

@@ -196,7 +196,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     seed = experiment.simulation.seed
     drawn = seed if experiment.redraws else None
     made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
-    owner = digest(experiment.identity, experiment.seed_offset)[:8]
+    owner = digest(experiment.identity, experiment.seed_offset, experiment.redrawn)[:8]
     done = itertools.count(1)
 
     def finish(point: Point) -> xr.Dataset:

@@ -76,8 +76,10 @@ class SimulationSpec(Strict):
 class TheorySpec(Strict):
     """Which theory to compute."""
 
-    order: Literal["first", "exact", "both"] = Field(
-        default="first", description="first order in 1/n, exact at every n, or one beside the other"
+    order: Literal["first", "exact", "both", "none"] = Field(
+        default="first",
+        description="first order in 1/n, exact at every n, one beside the other; none, in "
+        "`sims decompose`, where theory does not cover the heads' weight rule",
     )
     rtol: float | None = Field(
         default=None,
@@ -94,7 +96,7 @@ class TheorySpec(Strict):
     def ignored(self) -> dict[str, str]:
         """Fields that were given and change nothing, and what they need."""
         need = {} if self.order == "both" else {"exact_width": "order: both"}
-        if self.order == "first":
+        if self.order in ("first", "none"):
             need["rtol"] = "order: exact or both"
         return _given(self, need)
 

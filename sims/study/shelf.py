@@ -44,7 +44,8 @@ class Shelf:
         left_out = {"decide", "max_batches"} if adaptive else None
         settings = experiment.simulation.model_dump(exclude=left_out)
         made = digest(code.code("simulate", experiment.folder), settings)
-        name = digest(experiment.identity, experiment.seed_offset, experiment.decide)[:8]
+        own = (experiment.seed_offset, experiment.redrawn, experiment.decide)
+        name = digest(experiment.identity, *own)[:8]
         return cls(output.parent / ".points", name, made, contract(experiment))
 
     def finished(self, unit: Unit) -> Path:

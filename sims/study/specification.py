@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import AfterValidator, BaseModel, Field, create_model
+from pydantic import AfterValidator, BaseModel, Discriminator, Field, Tag, create_model
 
 from sims.errors import InputError
 from sims.problem import (
@@ -28,6 +28,7 @@ from sims.problem import (
 )
 from sims.runtime import memory
 from sims.validation import Strict
+from sims.weights import FACTORIES, WeightRule
 
 
 def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> Any:
@@ -82,6 +83,7 @@ if TYPE_CHECKING:  # the unions exist only at run time
     TargetChoice = Any
     FramesChoice = Any
     QueriesChoice = Any
+    KernelChoice = Any
 else:
     DesignChoice = _union(
         {**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",)
@@ -89,10 +91,15 @@ else:
     TargetChoice = _union(TARGETS, "Target", ("dimension",))
     FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
     QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
+    KernelChoice = Annotated[
+        Annotated[Literal[tuple(KERNELS)], Tag("kernel")]
+        | Annotated[_union(FACTORIES, "Rule", ()), Tag("rule")],
+        Discriminator(lambda v: "rule" if isinstance(v, Mapping | BaseModel) else "kernel"),
+    ]
 
 
 class HeadsSpec(Strict):
-    """The heads: H frames of width d_k, a kernel and a bandwidth (one, or one a head)."""
+    """The heads: H frames of width d_k, a kernel or weight rule, one bandwidth or one a head."""
 
     count: int = Field(ge=1, description="H, number of heads")
     width: int = Field(ge=1, description="d_k, dimension of a head")
@@ -100,8 +107,18 @@ class HeadsSpec(Strict):
         default=None,
         description="subspaces; left out only with design.kind redundant_views",
     )
-    kernel: Literal[tuple(KERNELS)] = "gaussian"  # type: ignore[valid-type]
-    bandwidth: float | list[float] = Field(description="b > 0; softmax: temperature b²")
+    kernel: KernelChoice = Field(
+        default="gaussian", description="a kernel's name, or a weight rule with its options"
+    )
+    bandwidth: float | list[float] = Field(
+        description="b > 0; softmax and weight rules: temperature b²"
+    )
+
+    def rule(self) -> str | WeightRule:
+        """The kernel's name, or the weight rule made."""
+        if isinstance(self.kernel, str):
+            return self.kernel
+        return FACTORIES[self.kernel.kind](**_arguments(self.kernel))
 
 
 def gibibytes(count: float) -> str:
@@ -209,7 +226,7 @@ class ProblemSpec(Strict):
             )
         return Problem(
             Task(law, series, self.noise_sd),
-            Heads(frames, heads.kernel, heads.bandwidth),
+            Heads(frames, heads.rule(), heads.bandwidth),
             self.n,
             queries,
         )

@@ -100,6 +100,8 @@ class Run:
         lines[0] += f" ({sizes})" if sizes else ""
         missing = len(self.uncovered)
         covered = f"{len(points) - missing} of {len(points)} points" if missing else "all points"
+        if settings.theory.order == "none":
+            covered = "not asked for"
         lines.append(f"theory       {settings.theory.order}: {covered}")
         for reason, count in Counter(self.uncovered.values()).items():
             lines.append(f"             not at {count}: {reason}")
@@ -121,7 +123,7 @@ class Run:
         Raises:
             InputError: the problem cannot be built.
         """
-        if point.name in self.uncovered:
+        if point.name in self.uncovered or self.sweep.spec.theory.order == "none":
             return None
         path = self._prediction(point)
         kept = store.load(path)

@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from sims.errors import InputError
-from sims.problem import Heads, Task
+from sims.problem import Heads, Kernel, Task
 from sims.theory.first_order.blocks import BlockTerms, block_terms, rescaled
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -28,6 +28,15 @@ from sims.theory.first_order.laws import (
 from sims.theory.first_order.views import ViewTerms, view_terms
 
 
+def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> xr.Dataset:
+    if isinstance(heads.rule, Kernel):
+        return first_order_terms(task, heads, *rest, **options)
+    # Imported late, like exact theory: SciPy's integration is slow to load.
+    from sims.theory.first_order.adaptive import adaptive_terms
+
+    return adaptive_terms(task, heads, *rest, **options)
+
+
 def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
     # Imported late: quadrature's libraries take as long to load as first order takes to compute.
     from sims.theory.exact import exact_terms
@@ -35,7 +44,7 @@ def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
     return exact_terms(*problem, **options)
 
 
-ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": first_order_terms, "exact": _exact_terms}
+ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": _first_order_terms, "exact": _exact_terms}
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
 
 
@@ -62,7 +71,8 @@ def predict(
 
     Raises:
         InputError: parts do not fit together, or this order does not cover the problem: theory
-            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel.
+            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel;
+            or, first order alone, α-entmax of distances with heads of width 1 or 2.
     """
     if order not in ORDERS:
         raise InputError("order", order, ", ".join(ORDERS))

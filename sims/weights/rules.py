@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from sims.errors import InputError
+from sims.weights.entmax import Entmax
 
 Scores = Callable[[Array, Array, ArrayLike], Array]
 """``(query (p, …), keys (p, …), bandwidth) -> (…)``: coordinates first, like a log-kernel."""
@@ -31,12 +32,15 @@ class WeightRule:
         scores: ``(query (p, …), keys (p, …), bandwidth) -> (…)`` of projected points; any
             ``log_value`` of a kernel will do. Finite, or −inf for a key that is out of reach.
         weights: ``(n,) -> (n,)``, traced by JAX. They need be neither positive nor of sum 1; a
-            query whose weights are all 0 has an empty neighbourhood: its estimate counts as 0.
+            query whose weights are all 0 has an empty neighbourhood: its estimate counts as 0. A
+            function, or one of this package's frozen dataclasses, by which theory knows it.
+        least: fewest keys that the rule can weigh.
     """
 
     name: str
     scores: Scores
     weights: Weights
+    least: int = 1
 
     def __call__(
         self, query: Float[Array, " p"], keys: Float[Array, "p n"], bandwidth: ArrayLike
@@ -50,20 +54,17 @@ def dot_product(query: Array, keys: Array, bandwidth: ArrayLike) -> Array:
     return jnp.sum((query / bandwidth) * (keys / bandwidth), axis=0)
 
 
-def simplex_projection(scores: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The point of the probability simplex nearest the scores: exactly 0 for the lowest of them.
-
-    Source: Martins & Astudillo (2016), arXiv 1602.02068.
-    """
-    from optax.projections import projection_simplex  # slow to import
-
-    return projection_simplex(scores)
+def distance(query: Array, keys: Array, bandwidth: ArrayLike) -> Array:
+    """``−‖q − k‖²/2s`` with temperature s = b², from differences: thresholds subtract scores."""
+    return -0.5 * jnp.sum(((query - keys) / bandwidth) ** 2, axis=0)
 
 
+SCORES: dict[str, Scores] = {"dot": dot_product, "distance": distance}
+"""Every score by its name."""
 RULES: dict[str, WeightRule] = {
-    "sparsemax": WeightRule("sparsemax", dot_product, simplex_projection),
+    "sparsemax": WeightRule("sparsemax", dot_product, Entmax(1.0)),
 }
-"""Every weight rule that is no kernel, by its name."""
+"""Weight rules without options that are no kernels, by name. With options: :mod:`.sparse`."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -78,18 +79,19 @@ def check_rule(rule: WeightRule, width: int) -> None:
         InputError: a function fails, has another shape, or gives no finite numbers.
     """
     field, rng = f"heads.kernel {rule.name!r}", np.random.default_rng(0)
-    query, keys = rng.normal(size=(width, 1)), rng.normal(size=(width, 7))
+    n = max(7, rule.least)
+    query, keys = rng.normal(size=(width, 1)), rng.normal(size=(width, n))
     with jax.ensure_compile_time_eval():
         for part, function, *points in (
             ("scores", rule.scores, query, keys, 0.8),
-            ("weights", rule.weights, np.linspace(-1.5, 2.0, 7)),
+            ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),
         ):
             try:
                 values = np.asarray(jax.jit(function)(*map(jnp.asarray, points)))
             except Exception as error:
                 allowed = f"{part} in jax.numpy (see WeightRule)"
                 raise InputError(f"{field}, {part}", type(error).__name__, allowed) from error
-            if values.shape != (7,):
-                raise InputError(f"{field}, {part}", f"shape {values.shape}", "(n,), here (7,)")
+            if values.shape != (n,):
+                raise InputError(f"{field}, {part}", f"shape {values.shape}", f"(n,), here ({n},)")
             if np.isnan(values).any() or np.isposinf(values).any():
                 raise InputError(f"{field}, {part}", "NaN or infinity", "finite numbers")

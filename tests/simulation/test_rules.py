@@ -13,7 +13,7 @@ from sims.problem.kernels import gaussian_log
 from sims.simulation import Tuning, estimate, nw_weights
 from sims.simulation.sums import streamed_sums
 from sims.theory import predict
-from sims.weights import RULES, WeightRule
+from sims.weights import FACTORIES, RULES, WeightRule
 from tests.simulation.conftest import frames
 from tests.simulation.reference import assert_close, reference
 
@@ -35,7 +35,21 @@ def simplex(z):
     return np.maximum(z - high, 0)
 
 
+def powers(z, nu):
+    """``(z/ν − τ)₊^ν`` likewise."""
+    low, high = z.max(-1, keepdims=True) / nu - 1, z.max(-1, keepdims=True) / nu
+    for _ in range(100):
+        middle = (low + high) / 2
+        over = (np.maximum(z / nu - middle, 0) ** nu).sum(-1, keepdims=True) > 1
+        low, high = np.where(over, middle, low), np.where(over, high, middle)
+    return np.maximum(z / nu - high, 0) ** nu
+
+
 CASES = {
+    "entmax": (
+        FACTORIES["entmax"](alpha=1.5, scores="distance"),
+        lambda q, k, b: powers(distance(q, k, b), 2),
+    ),
     "sparsemax": (SPARSEMAX, lambda q, k, b: simplex(distance(q, k, b))),
     # Negative weights, whose sum is not 1.
     "signed": (

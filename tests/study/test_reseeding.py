@@ -182,7 +182,7 @@ def test_learned_heads_start_from_other_seeds():
 
 def test_every_seed_of_a_problem_is_moved():
     """No two seeds of an experiment are the same where the file's are not, and none is left."""
-    for name in ("decomposition", "diversity"):
+    for name in ("remainder", "diversity"):
         own, same, moved = (
             load_experiment(f"experiments/{name}", "smoke", *offset, redrawn=redrawn)
             for offset, redrawn in (((), True), ((2,), False), ((2,), True))

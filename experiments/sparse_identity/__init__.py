@@ -1,0 +1,1 @@
+"""Sparse attention is compact kernel regression, under conditions."""

@@ -1,0 +1,120 @@
+"""What a row attends to, in the plane; gaps by claim; the way to softmax."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from sims import figures
+from sims.estimates import mean_and_error
+from sims.judgement import Verdict
+from sims.study.results import Results
+
+from .effects import batches, effects, part
+
+ANY, EQUAL = "scores −distance²/2s", "dot products, equal key norms"
+GAPS = {
+    "sparsemax, distance": ("sparsemax-epanechnikov", ANY),
+    "sparsemax, equal norms": ("sparsemax-epanechnikov", EQUAL),
+    "entmax, distance": ("entmax-family", ANY),
+    "entmax, equal norms": ("entmax-family", EQUAL),
+    "relu, equal norms": ("relu-epanechnikov", "equal key norms"),
+    "relu of the gap, equal norms": (
+        "relu-epanechnikov", "gap to the best key, equal key norms",
+    ),
+}  # fmt: skip
+"""Family of gaps to the claim and regime that it decides."""
+SHOWN = (3, 12)
+"""The row that is drawn has so many attended keys: of the first rows the first with as many."""
+
+
+def numbers(results: Results) -> dict[str, float]:
+    """Numbers that the caption quotes: shares of rows that pass over a nearer key."""
+    shares = {
+        rule: [float(batches(results, point, rule).mean()) for point in part(results, "literal")]
+        for rule in ("sparsemax", "relu")
+    }
+    empty = [abs(effect.value) for effect in effects(results)["empty rows"]]
+    return {
+        "sparsemax_least": min(shares["sparsemax"]), "sparsemax_most": max(shares["sparsemax"]),
+        "relu_least": min(shares["relu"]), "relu_most": max(shares["relu"]),
+        "empty_gap": max(empty),
+    }  # fmt: skip
+
+
+def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+    own = {label: claims[at] for label, at in GAPS.items()}
+    families = effects(results)
+    drawing, axes = figures.panels(
+        2, 2, height=5.2,
+        title="Sparsemax attends to a disc if keys have one norm, and to a half-plane if not",
+    )  # fmt: skip
+    attention(axes[0, 0], results, "disc")
+    attention(axes[0, 1], results, "half-plane")
+    gaps = [
+        (label, np.asarray(effect.values).max(), 0.0)
+        for label in GAPS for effect in families[label]
+    ]  # fmt: skip
+    figures.forest(
+        axes[1, 0], pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=False,
+        verdict=own, margin={label: (-np.inf, claim.margin) for label, claim in own.items()},
+    )  # fmt: skip
+    axes[1, 0].set(xlim=0, xlabel="largest gap (units of rounding)", title="rules against kernels")
+    rows = [
+        (
+            "α-entmax",
+            results.number(point, "power"),
+            *mean_and_error(batches(results, point, "gap")),
+        )
+        for point in part(results, "softmax")
+    ]
+    points = pd.DataFrame(rows, columns=["rule", "power", "simulation", "mcse"])
+    last = points.iloc[-1]
+    line = points.assign(theory=last["simulation"] * last["power"] / points["power"])
+    figures.curve(
+        axes[1, 1], points, line, "power", "largest difference of weights", hue="rule", log="xy",
+        labels="none", verdict=claims["softmax-limit", "fixed keys"],
+    )  # fmt: skip
+    axes[1, 1].set(xlabel="power ν", title="gap to softmax")
+    figures.letters(axes.flat)
+    return drawing
+
+
+def attention(ax: Axes, results: Results, name: str) -> None:
+    """Keys of one row, those attended to filled, with the edge of what is attended to."""
+    data = results.estimates[name].isel(batch=0)
+    counts = (data["weights"] > 0).sum("key").values
+    row = data.isel(replicate=int(np.argmax((counts >= SHOWN[0]) & (counts <= SHOWN[1]))))
+    keys, query, weights = (row[part].values for part in ("keys", "query", "weights"))
+    inside = weights > 0
+    # w = z − τ for every attended key.
+    threshold = float(np.mean((keys @ query - weights)[inside]))
+    ax.scatter(
+        keys[~inside, 0],
+        keys[~inside, 1],
+        s=14,
+        facecolors="white",
+        edgecolors=figures.GREY,
+        zorder=2,
+    )
+    ax.scatter(keys[inside, 0], keys[inside, 1], s=20, color=figures.PALETTE[0], zorder=3)
+    ax.scatter(query[0], query[1], marker="*", s=90, color=figures.PALETTE[1], zorder=4)
+    reach = 1.15 * max(np.abs(keys).max(), np.abs(query).max())
+    if name == "disc":
+        square = query @ query + keys[0] @ keys[0] - 2 * threshold
+        ax.add_patch(
+            Circle((query[0], query[1]), square**0.5, color=figures.PALETTE[0], alpha=0.15, lw=0)
+        )
+        reach = max(reach, 1.05 * (np.abs(query).max() + square**0.5))
+    else:
+        grid = np.linspace(-reach, reach, 400)
+        field = query[0] * grid[None] + query[1] * grid[:, None]
+        ax.contourf(
+            grid, grid, field, [threshold, np.inf], colors=[figures.PALETTE[0]], alpha=0.15
+        )  # fmt: skip
+    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
+    ax.set_title("keys of one norm: a disc" if name == "disc" else "any keys: a half-plane")

@@ -1,0 +1,312 @@
+"""First order in 1/n for α-entmax of distances: compact kernels whose radius the sample sets.
+
+The weights are ``(λ − D_i²)₊^ν/c`` with the constant ``c = (2sν)^ν`` and λ, the squared radius, the
+root of ``Σ_i (λ − D_i²)₊^ν = c``; D_i is the distance of the projected query and key. Derivation in
+``docs/theory.md``, "Adaptive radii to first order". Valid where many keys are attended to, n_eff ≫
+1, with relative remainder O(1/n_eff).
+
+Designs: Gaussian, any Σ ⪰ 0 that the heads see as positive definite. Targets: trigonometric series.
+Heads: d_k of 1 or 2, ν ≥ 1. All integrals run over a ball, or over the product of two, where their
+integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules take it as their weight.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import roots_jacobi
+
+from sims import terms
+from sims.errors import InputError
+from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
+from sims.problem.design_laws import GaussianDesign
+from sims.theory import rounding
+from sims.theory.first_order.closed_forms import Tilt, tilted_moments
+from sims.weights import SCORES, WeightRule
+from sims.weights.entmax import Entmax
+
+POWERS = (1.0, 50.0)
+"""Powers ν covered: below 1 the derivative of the kernel has no mean square."""
+RADIAL, ANGULAR = 24, 32
+"""Nodes of a rule by radius (squared, if d_k = 2) and by angle."""
+PAIRED = (12, 16)
+"""The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
+STEP = 1e-3
+"""Relative step of the derivative in λ; its error is the fourth power of that."""
+
+
+class Seen(NamedTuple):
+    """What heads see of a Gaussian design: ``t = VᵀX ~ N(0, S)``, and X given t.
+
+    Attributes:
+        precision: S⁻¹.
+        log_norm: −½ log det 2πS.
+        gain: ``ΣVS⁻¹``, by which ``E[X | t]`` follows t.
+        rest: the covariance of X given t.
+    """
+
+    precision: Float[np.ndarray, "k k"]
+    log_norm: float
+    gain: Float[np.ndarray, "d k"]
+    rest: Float[np.ndarray, "d d"]
+
+    @classmethod
+    def of(cls, sigma: Float[np.ndarray, "d d"], frame: Float[np.ndarray, "d k"]) -> "Seen":
+        """By conditioning of a Gaussian.
+
+        Raises:
+            InputError: S is singular to float64: heads are aligned, or the design is degenerate.
+        """
+        spread = sigma @ frame
+        seen = frame.T @ spread
+        if np.linalg.cond(seen) > 1e10:
+            allowed = "heads that see linearly independent parts of the design (adaptive radii)"
+            raise InputError("heads.frames", "a singular projection of the design", allowed)
+        gain = np.linalg.solve(seen, spread.T).T
+        log_norm = -0.5 * np.linalg.slogdet(2 * np.pi * seen)[1]
+        return cls(np.linalg.inv(seen), float(log_norm), gain, sigma - gain @ spread.T)
+
+    def moments(
+        self, target: TrigonometricSeries, t: Float[np.ndarray, "N k"]
+    ) -> Float[np.ndarray, "3 N"]:
+        """Density of t, times 1, E[m | t] and E[m² | t]."""
+        density = np.exp(self.log_norm - 0.5 * np.einsum("ni,ij,nj->n", t, self.precision, t))
+        mean, square = tilted_moments(target, Tilt(np.zeros(len(t)), t @ self.gain.T, self.rest))
+        return density * np.stack([np.ones(len(t)), mean, square])
+
+
+@lru_cache(maxsize=64)
+def ball_rule(
+    width: int, power: float, radial: int = RADIAL, angular: int = ANGULAR
+) -> tuple[Float[np.ndarray, "N k"], Float[np.ndarray, " N"]]:
+    """Nodes and weights of ``∫_{|u|<1} (1 − |u|²)^a f(u) du`` in one or two dimensions.
+
+    In two, r² runs over a Gauss–Jacobi rule: the mean of f over an angle is smooth in r².
+    """
+    if width == 1:
+        nodes, weights = roots_jacobi(radial, power, power)
+        return nodes[:, None], weights
+    nodes, weights = roots_jacobi(radial, power, 0.0)
+    radius = np.sqrt((nodes + 1) / 2)
+    angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
+    points = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    # dA = ½ dr² dφ, and (1 − r²)^a d(r²) is the rule's weight over 2^{a+1}.
+    each = weights / 2 ** (power + 1) * np.pi / angular
+    return points.reshape(-1, 2), np.repeat(each, angular)
+
+
+class Head(NamedTuple):
+    """One head at one query: what it sees, where it looks from, and its power."""
+
+    seen: Seen
+    query: Float[np.ndarray, " k"]
+    power: float
+    target: TrigonometricSeries
+
+    def integral(self, square: float, power: float) -> Float[np.ndarray, "3"]:
+        """``E (λ − D²)₊^a φ`` for φ = 1, m, m²."""
+        nodes, weights = ball_rule(len(self.query), power)
+        values = self.seen.moments(self.target, self.query + square**0.5 * nodes)
+        return square ** (power + len(self.query) / 2) * values @ weights
+
+    def radius(self, mean_kernel: float) -> float:
+        """λ*: the root of ``E (λ − D²)₊^ν = γ``, which rises in λ."""
+
+        def excess(log_square: float) -> float:
+            mass = self.integral(float(np.exp(log_square)), self.power)[0]
+            return float(np.log(max(mass, 1e-300)) - np.log(mean_kernel))
+
+        low = high = np.log(mean_kernel) / self.power
+        while excess(low) > 0:
+            low -= 1.0
+        while excess(high) < 0:
+            high += 1.0
+        return float(np.exp(brentq(excess, low, high, xtol=1e-13)))
+
+
+class Single(NamedTuple):
+    """First-order quantities of one head at one query; 1/n taken out where it is said.
+
+    Attributes:
+        square: λ*, the squared radius as n → ∞ at this γ = c/n.
+        limit: ``m* = E[Km]/γ``.
+        lower: ``m° = E[K'm]/E[K']``, K' = ∂K/∂λ: the mean under the power ν − 1.
+        bias: n times what is beside m* in ``E f̂``.
+        signal: n times the signal variance.
+        overlap: ``r = E K²/γ²``.
+        third: ``E K³/γ³``.
+        mass: ``P(D < h)``.
+        spread: √n sd(λ̂).
+    """
+
+    square: float
+    limit: float
+    lower: float
+    bias: float
+    signal: float
+    overlap: float
+    third: float
+    mass: float
+    spread: float
+
+
+def single(head: Head, mean_kernel: float) -> Single:
+    """A head by itself: docs/theory.md, "Adaptive radii to first order"."""
+    nu, gamma = head.power, mean_kernel
+    square = head.radius(gamma)
+
+    def lower_mean(at: float) -> float:
+        total, mean, _ = head.integral(at, nu - 1)
+        return float(mean / total)
+
+    limit = float(head.integral(square, nu)[1]) / gamma
+    slope, lower = nu * float(head.integral(square, nu - 1)[0]), lower_mean(square)
+    both = nu * head.integral(square, 2 * nu - 1)
+    twice = head.integral(square, 2 * nu) / gamma**2
+    overlap = float(twice[0])
+    near, far = (
+        lower_mean(square * (1 + k * STEP)) - lower_mean(square * (1 - k * STEP)) for k in (1, 2)
+    )
+    turn = (8 * near - far) / (12 * STEP * square)
+    return Single(
+        square,
+        limit,
+        lower,
+        float(-(both[1] - lower * both[0]) / (gamma * slope))
+        + 0.5 * gamma * (overlap - 1) / slope * turn,
+        float(twice[2] - 2 * lower * twice[1] + lower**2 * overlap) - (lower - limit) ** 2,
+        overlap,
+        float(head.integral(square, 3 * nu)[0]) / gamma**3,
+        float(head.integral(square, 0.0)[0]),
+        gamma * max(overlap - 1, 0.0) ** 0.5 / slope,
+    )
+
+
+def paired(
+    heads: tuple[Head, Head],
+    own: tuple[Single, Single],
+    both: Seen,
+    mean_kernels: tuple[float, float],
+) -> tuple[float, float]:
+    """``r_hg``, and n times the signal covariance of two heads at one query.
+
+    Args:
+        heads: h and g.
+        own: what each is by itself.
+        both: what the two see together, h's coordinates first.
+        mean_kernels: γ of each.
+    """
+    sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
+    rules = [ball_rule(len(head.query), head.power, *sizes) for head in heads]
+    places, factors = [], []
+    for head, one, (nodes, weights), gamma in zip(heads, own, rules, mean_kernels, strict=True):
+        places.append(head.query + one.square**0.5 * nodes)
+        scale = one.square ** (head.power + len(head.query) / 2) / gamma
+        factors.append(scale * weights)
+    count = [len(place) for place in places]
+    seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
+    weights = np.multiply.outer(*factors).ravel()
+    mass, mean, product = both.moments(heads[0].target, seen) @ weights
+    first, second = own
+    signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
+    shift = (first.lower - first.limit) * (second.lower - second.limit)
+    return float(mass), float(signal - shift)
+
+
+def adaptive_terms(
+    task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
+) -> xr.Dataset:
+    """The first-order prediction of α-entmax heads with distance scores, as a labelled result.
+
+    Args:
+        task: with a Gaussian design.
+        heads: d_k of 1 or 2, α-entmax (sparsemax included) of distances, ν from 1 to 50.
+        n: number of keys, ≥ 1.
+        queries: (Q, d).
+        weights: ensemble weights α (H,), sum 1; None is uniform.
+
+    Returns:
+        The dataset of :func:`~.closed_forms.first_order_terms`, with the radius as n → ∞ at this
+        temperature and n, its standard deviation ``radius_sd``, and the expected number of keys
+        within that radius, ``attended``, each (query, head).
+
+    Raises:
+        InputError: another weight rule, design or width; a singular projection; parts of the
+            problem do not fit together, or float64 cannot hold it.
+    """
+    points = np.asarray(check_compatible(task, heads, n, queries))
+    power = _power(task, heads)
+    task = rounding.without_constant(task)
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see _power
+    sigma = np.asarray(task.design.covariance)
+    target = jax.tree.map(np.asarray, task.target)
+    frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
+    gammas = (2 * np.asarray(heads.bandwidth) ** 2 * power) ** power / n
+    seen = [Seen.of(sigma, frame) for frame in of_keys]
+    pairs = [(h, g) for h in range(heads.count) for g in range(h)]
+    joint = {(h, g): Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]])) for h, g in pairs}
+    overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
+    singles = []
+    for q, x in enumerate(points):
+        at = [Head(seen[h], frames[h].T @ x, power, target) for h in range(heads.count)]
+        own = [single(head, gamma) for head, gamma in zip(at, gammas, strict=True)]
+        singles.append(own)
+        for h, one in enumerate(own):
+            overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
+        for h, g in pairs:
+            found = paired((at[h], at[g]), (own[h], own[g]), joint[h, g], (gammas[h], gammas[g]))
+            overlap[q, h, g], signal[q, h, g] = found
+            overlap[q, g, h], signal[q, g, h] = found
+
+    def of_heads(name: str) -> Float[np.ndarray, "Q H"]:
+        return np.array([[getattr(one, name) for one in own] for own in singles])
+
+    truth = np.asarray(target(points))
+    bias = of_heads("limit") - truth[:, None] + of_heads("bias") / n
+    own_signal, own_overlap = of_heads("signal") / n, of_heads("overlap")
+    noise = float(task.noise_sd) ** 2 * overlap / n
+    share = rounding.of_target(
+        target, points, bias**2 + own_signal, np.diagonal(noise, axis1=1, axis2=2), own_overlap / n
+    )
+    data = terms.assemble(
+        bias,
+        bias[:, :, None] * bias[:, None, :],
+        signal / n,
+        noise,
+        weights=weights,
+        attrs={"road": "theory", "order": "first", "n": n} | rounding.said("first", share),
+    )
+    square = of_heads("square")
+    facts = {
+        "n_eff": n / own_overlap,
+        "n_third": n * own_overlap / of_heads("third"),
+        "radius": square**0.5,
+        "radius_sd": of_heads("spread") / (2 * (square * n) ** 0.5),
+        "attended": n * of_heads("mass"),
+    }
+    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
+
+
+def _power(task: Task, heads: Heads) -> float:
+    """ν of the heads' rule, if first-order theory covers the problem."""
+    rule = heads.rule
+    assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
+    weights = rule.weights
+    if not isinstance(weights, Entmax) or rule.scores is not SCORES["distance"]:
+        allowed = "a kernel, or entmax or sparsemax with scores: distance (theory: {order: none})"
+        raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
+    if not POWERS[0] <= weights.nu <= POWERS[1]:
+        raise InputError(
+            "heads.kernel.nu", weights.nu, "{:g} to {:g} (first order)".format(*POWERS)
+        )
+    if heads.width > 2:
+        raise InputError("heads.width", heads.width, "1 or 2 (first order, adaptive radii)")
+    if not isinstance(task.design, GaussianDesign):
+        allowed = "GaussianDesign (first order, adaptive radii)"
+        raise InputError("design", type(task.design).__name__, allowed)
+    return float(weights.nu)

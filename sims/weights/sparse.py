@@ -1,0 +1,171 @@
+"""Sparse attention as weight rules with options: ReLU, α-entmax, top-k.
+
+Each class maps the scores z of all n keys to their weights, without a temperature of its own: that
+is in the scores (:data:`~sims.weights.rules.SCORES`), s = b². :data:`FACTORIES` makes whole rules.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from sims.checks import check_count, check_finite, check_positive
+from sims.errors import InputError, one_of
+from sims.weights.entmax import Entmax
+from sims.weights.rules import SCORES, Scores, WeightRule
+
+ScoreName = Literal["dot", "distance"]
+
+
+@dataclass(frozen=True)
+class Relu:
+    """``relu(z/γ + b)`` over its sum.
+
+    With keys of one norm R, dot products at temperature 1 and a query of norm a this is the
+    Epanechnikov kernel of radius² ``a² + R² + 2γb``.
+
+    Attributes:
+        gain: γ > 0.
+        offset: b.
+        empty: what a row without a positive entry is: ``zero``, all weights 0, so that the estimate
+            counts as 0 and the query as empty; or ``uniform``, all weights 1/n.
+    """
+
+    gain: float
+    offset: float
+    empty: Literal["zero", "uniform"]
+
+    def __post_init__(self) -> None:
+        check_positive("heads.kernel.gain", self.gain)
+        check_finite("heads.kernel.offset", self.offset)
+        if self.empty not in ("zero", "uniform"):
+            raise InputError("heads.kernel.empty", self.empty, one_of(("zero", "uniform"), ""))
+
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+        parts = jax.nn.relu(scores / self.gain + self.offset)
+        total = jnp.sum(parts)
+        nothing = 0.0 if self.empty == "zero" else 1 / len(scores)
+        return jnp.where(total > 0, parts / jnp.where(total > 0, total, 1.0), nothing)
+
+
+@dataclass(frozen=True)
+class ReluGap:
+    """``relu((z − max z)/γ + 1)`` over its sum: never empty.
+
+    In distances it is the Epanechnikov kernel of radius² ``d_(1)² + 2sγ``, d_(1) that of the
+    nearest key.
+
+    Attributes:
+        gain: γ > 0.
+    """
+
+    gain: float
+
+    def __post_init__(self) -> None:
+        check_positive("heads.kernel.gain", self.gain)
+
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+        top = jnp.max(scores)
+        parts = jax.nn.relu((scores - jnp.where(jnp.isfinite(top), top, 0.0)) / self.gain + 1)
+        return parts / jnp.maximum(jnp.sum(parts), 1.0)  # the best key's part is 1
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Weights of the k keys of highest score, 0 for all others; of equal scores the first counts.
+
+    A key out of reach (z = −∞) has weight 0 though it be among the k.
+
+    Attributes:
+        k: 1 to n.
+        weighting: ``uniform``, or ``softmax`` of the k scores.
+    """
+
+    k: int
+    weighting: Literal["uniform", "softmax"]
+
+    def __post_init__(self) -> None:
+        check_count("heads.kernel.k", self.k)
+
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+        if self.k > len(scores):
+            raise InputError("heads.kernel.k", self.k, f"1 to n = {len(scores)}")
+        best, places = lax.top_k(scores, self.k)
+        if self.weighting == "uniform":
+            parts = jnp.isfinite(best).astype(scores.dtype)
+        else:
+            shifted = best - lax.stop_gradient(jnp.where(jnp.isfinite(best[0]), best[0], 0.0))
+            parts = jnp.exp(shifted)
+        parts = parts / jnp.where(parts[0] > 0, jnp.sum(parts), 1.0)
+        return jnp.zeros_like(scores).at[places].set(parts)
+
+
+def _scores(name: str) -> Scores:
+    if name not in SCORES:
+        raise InputError("heads.kernel.scores", name, one_of(SCORES, name))
+    return SCORES[name]
+
+
+def relu(
+    gain: float = 1.0,
+    offset: float = 0.0,
+    empty: Literal["zero", "uniform"] = "zero",
+    scores: ScoreName = "dot",
+) -> WeightRule:
+    """Normalised ReLU attention, :class:`Relu`."""
+    return WeightRule(f"relu ({scores})", _scores(scores), Relu(gain, offset, empty))
+
+
+def relu_gap(gain: float = 1.0, scores: ScoreName = "dot") -> WeightRule:
+    """ReLU of the gap to the best key, :class:`ReluGap`."""
+    return WeightRule(f"relu_gap ({scores})", _scores(scores), ReluGap(gain))
+
+
+def sparsemax(scores: ScoreName = "dot") -> WeightRule:
+    """The projection of the scores on the probability simplex: :class:`.entmax.Entmax`, ν = 1."""
+    return WeightRule(f"sparsemax ({scores})", _scores(scores), Entmax(1.0))
+
+
+def entmax(
+    nu: float | None = None, alpha: float | None = None, scores: ScoreName = "dot"
+) -> WeightRule:
+    """α-entmax, :class:`.entmax.Entmax`, given by ν > 0 or by α = 1 + 1/ν > 1.
+
+    Raises:
+        InputError: both or neither are given, or one is out of its range.
+    """
+    if (nu is None) == (alpha is None):
+        got = "both" if nu is not None else "neither"
+        raise InputError("heads.kernel", got, "exactly one of nu, alpha")
+    if alpha is not None:
+        check_positive("heads.kernel.alpha", alpha)
+        if alpha <= 1:
+            raise InputError("heads.kernel.alpha", alpha, "> 1")
+        nu = 1 / (alpha - 1)
+    assert nu is not None  # for the type checker
+    return WeightRule(f"entmax ({scores})", _scores(scores), Entmax(nu))
+
+
+def top_k(k: int, scores: ScoreName = "dot") -> WeightRule:
+    """The k best keys alike, :class:`TopK`."""
+    return WeightRule(f"top_k ({scores})", _scores(scores), TopK(k, "uniform"), k)
+
+
+def top_k_softmax(k: int, scores: ScoreName = "dot") -> WeightRule:
+    """Softmax over the k best keys, :class:`TopK`."""
+    return WeightRule(f"top_k_softmax ({scores})", _scores(scores), TopK(k, "softmax"), k)
+
+
+FACTORIES: dict[str, Callable[..., WeightRule]] = {
+    "relu": relu,
+    "relu_gap": relu_gap,
+    "sparsemax": sparsemax,
+    "entmax": entmax,
+    "top_k": top_k,
+    "top_k_softmax": top_k_softmax,
+}
+"""Every weight rule that a file can name, by its ``kind``; the arguments are its options."""

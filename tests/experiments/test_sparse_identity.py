@@ -1,0 +1,137 @@
+"""The experiment `sparse_identity`: its verdicts that can fail, its law, and what it draws."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from sims.study.experiment import load_experiment
+from sims.study.units import units_of
+from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.runs import both_roads
+
+LITERAL = {
+    "sparsemax": ("sparsemax-epanechnikov", "dot products, unequal key norms"),
+    "relu": ("relu-epanechnikov", "unequal key norms"),
+}
+IDENTITIES = {
+    "distance ν=1 d_k=2": ("sparsemax-epanechnikov", "scores −distance²/2s"),
+    "equal ν=1 d_k=2": ("sparsemax-epanechnikov", "dot products, equal key norms"),
+    "distance ν=2 d_k=2": ("entmax-family", "scores −distance²/2s"),
+    "equal ν=2 d_k=2": ("entmax-family", "dot products, equal key norms"),
+    "relu d_k=2": ("relu-epanechnikov", "equal key norms"),
+    "gap d_k=2": ("relu-epanechnikov", "gap to the best key, equal key norms"),
+}
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    """At smaller sizes."""
+    whole = load_experiment("sparse_identity", "smoke")
+    run = {"batches": 64, "replicates_per_batch": 2}
+    settings = {
+        "width": [2],
+        "power": [1, 2],
+        "empty": {"n": 8, "rows": 512, "radius_squared": [0.4]},
+        "softmax": {"n": 16, "width": 2, "power": [100, 1000, 10000]},
+    }
+    smoke = whole.spec.at("smoke").model_copy(update={"settings": settings, "simulation": run})
+    fidelities = whole.spec.fidelities | {"smoke": smoke}
+    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+
+
+@pytest.fixture(scope="module")
+def results(experiment):
+    return both_roads(experiment, lambda point: point.startswith("empty"))
+
+
+def changed(results, point, change):
+    """Results with every variable of a point changed."""
+    return replace(
+        results, estimates=results.estimates | {point: results.estimates[point].map(change)}
+    )
+
+
+def test_verdicts(results, experiment):
+    """Identities hold, the literal readings do not; the rest holds at this size."""
+    found = verdicts(experiment, results)
+    assert set(found) == {(claim.id, claim.regime) for claim in experiment.claims}
+    for at in LITERAL.values():
+        assert found.pop(at) == "refuted"
+    assert set(found.values()) == {"supported"}
+
+
+@pytest.mark.parametrize("point", IDENTITIES)
+def test_each_identity_can_fail(results, experiment, point):
+    found = verdicts(experiment, changed(results, point, lambda values: values + 100))
+    assert found[IDENTITIES[point]] == "refuted"
+    assert list(found.values()).count("refuted") == 3
+
+
+def test_other_claims_can_come_out_otherwise(results, experiment):
+    found = verdicts(experiment, changed(results, "literal d_k=2", lambda values: 0.0 * values))
+    assert {found[at] for at in LITERAL.values()} <= {"supported", "inconclusive"}
+    empty = verdicts(experiment, changed(results, "empty h²=0.4", lambda values: values + 0.03))
+    assert empty["relu-epanechnikov", "empty rows"] == "refuted"
+    slow = verdicts(experiment, changed(results, "softmax ν=10000", lambda values: 2 * values))
+    assert slow["softmax-limit", "fixed keys"] == "refuted"
+
+
+@pytest.mark.theory
+def test_probability_of_an_empty_row_by_the_area_of_a_cap(experiment):
+    """A cap of angle θ about the query has the share (1 − cos θ)/2, by quadrature of sin θ."""
+    predicted = experiment.module("predict").predict(experiment)["empty h²=0.4"]["empty"]
+    angle = 2 * np.arcsin(np.sqrt(0.4) / 2)
+    grid = np.linspace(0, angle, 20001)
+    share = np.trapezoid(np.sin(grid) / 2, grid)
+    assert float(predicted) == pytest.approx((1 - share) ** 8, rel=1e-8)
+
+
+def test_rows_that_pass_over_a_nearer_key_by_plain_loops(experiment):
+    simulate = experiment.module("simulate")
+    key, seen = jax.random.key(5), set()
+    for draw in range(12):
+        own = jax.random.fold_in(key, draw)
+        query, keys, s = (np.asarray(part) for part in simulate.drawn(20, 2, own, equal=False))
+        scores, squares = keys @ query / s, ((keys - query) ** 2).sum(1)
+        order = np.sort(scores)[::-1]
+        sums = np.cumsum(order)
+        k = max(i for i in range(1, 21) if 1 + i * order[i - 1] > sums[i - 1])
+        inside = scores > (sums[k - 1] - 1) / k
+        expected = any(squares[i] > squares[j] for i in np.flatnonzero(inside)
+                       for j in np.flatnonzero(~inside))  # fmt: skip
+        assert float(simulate.literal_row(20, 2, own, None, None)["sparsemax"]) == expected
+        seen.add(expected)
+    assert seen == {True, False}
+
+
+def test_a_wrong_radius_is_seen(experiment, monkeypatch):
+    """Twice ReLU's offset in the squared radius, or a kernel of another power."""
+    simulate = experiment.module("simulate")
+    key, right = jax.random.key(2), simulate.compact
+
+    def largest():
+        rows = (
+            simulate.relu_row(20, 2, key, None, None),
+            simulate.gap_row(20, 2, key, None, None),
+            simulate.entmax_row(20, 2, 1, "equal", key, None, None),
+        )
+        return [float(row["weights"]) for row in rows]
+
+    assert max(largest()) < 16
+    monkeypatch.setattr(
+        simulate, "compact", lambda nu, square, *row: right(nu, square * (1 + 1e-10), *row)
+    )
+    assert min(largest()) > 16
+
+
+def test_figure_and_caption(results, experiment):
+    assert "refuted" in check_figure(experiment, results)
+
+
+@pytest.mark.parametrize("fidelity", ["smoke", "standard", "paper"])
+def test_empty_rows_are_predicted_at_every_fidelity(fidelity):
+    whole = load_experiment("sparse_identity", fidelity)
+    empty = [n for n, unit in units_of(whole).items() if unit.coordinates["part"] == "empty"]
+    assert empty == list(whole.module("predict").predict(whole))

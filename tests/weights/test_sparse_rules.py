@@ -1,0 +1,244 @@
+"""Sparse weight rules against root finding, sorting, libraries, differences and their limits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.test_util import check_grads
+from optax.projections import projection_simplex
+from scipy.optimize import brentq
+from sklearn.neighbors import KNeighborsRegressor
+
+from sims.errors import InputError
+from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
+from sims.simulation import estimate, nw_weights
+from sims.weights import FACTORIES, RULES
+from sims.weights.entmax import Entmax
+from sims.weights.sparse import Relu, ReluGap, TopK
+
+POWERS = [0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 7.3, 60.0]
+
+
+def by_root(z, nu):
+    """``(z/ν − τ)₊^ν`` with τ from SciPy's root finder on the defining equation."""
+    y = z / nu
+    excess = lambda tau: (np.maximum(y - tau, 0) ** nu).sum() - 1  # noqa: E731
+    low, high = y.max() - 1, y.max() - len(y) ** (-1 / nu)
+    tau = low if excess(low) <= 0 else brentq(excess, low, high, xtol=1e-15, rtol=1e-15)
+    return np.maximum(y - tau, 0) ** nu
+
+
+def by_sorting(z):
+    """1.5-entmax: of the sorted scores, the last k whose own threshold leaves the k-th inside."""
+    y = np.sort(z / 2)[::-1]
+    k = np.arange(1, len(y) + 1)
+    mean = np.cumsum(y) / k
+    variance = np.array([y[:j].var() for j in k])
+    tau = mean - np.sqrt(np.maximum(1 - k * variance, 0) / k)
+    return np.maximum(z / 2 - tau[np.flatnonzero(tau <= y)[-1]], 0) ** 2
+
+
+def scores(n, scale=1.0, seed=0):
+    return scale * np.random.default_rng(seed).normal(size=n)
+
+
+@pytest.mark.parametrize("nu", POWERS)
+@pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (2, 5.0), (40, 0.1), (40, 3.0), (900, 20.0)])
+def test_entmax_solves_its_defining_equation(nu, n, scale):
+    z = scores(n, scale, seed=n)
+    np.testing.assert_allclose(Entmax(nu)(z), by_root(z, nu), rtol=0, atol=2e-12)
+
+
+@pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
+def test_sparsemax_and_entmax15_by_projection_and_by_sorting(scale):
+    z = scores(300, scale)
+    np.testing.assert_allclose(Entmax(1.0)(z), projection_simplex(jnp.asarray(z)), atol=1e-13)
+    np.testing.assert_allclose(Entmax(2.0)(z), by_sorting(z), atol=1e-13)
+
+
+def test_published_vector():
+    z = jnp.array([-2.0, 0.0, 0.5])
+    np.testing.assert_allclose(Entmax(1.0)(z), [0, 0.25, 0.75], atol=1e-15)
+    one_and_a_half = FACTORIES["entmax"](alpha=1.5).weights(z)
+    np.testing.assert_allclose(one_and_a_half, [0, 0.32601, 0.67399], atol=5e-6)
+
+
+def test_entmax_tends_to_softmax():
+    """The gap falls like 1/ν, down to rounding."""
+    z = jnp.asarray(scores(50, 2.0))
+    gaps = [float(jnp.abs(Entmax(nu)(z) - jax.nn.softmax(z)).max()) for nu in (1e3, 1e4, 1e20)]
+    assert gaps[0] / gaps[1] == pytest.approx(10, rel=0.02)
+    assert gaps[2] < 1e-15
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("nu", [1e-20, 1e-3, 0.5, 1.0, 2.0, 2.5, 1e3, 1e20])
+def test_weights_are_weights_at_every_scale(dtype, nu):
+    z = scores(3000).astype(dtype)
+    order, weigh = np.argsort(z), jax.jit(Entmax(nu))
+    for scale in (1e-6, 1.0, 1e6):
+        w = np.asarray(weigh(dtype(scale) * z))
+        assert w.dtype == dtype
+        assert (w >= 0).all()
+        assert w.sum() == pytest.approx(1, abs=200 * float(np.finfo(dtype).eps))
+        assert (np.diff(w[order]) >= 0).all()
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.0, 2.0, 2.5])
+def test_single_precision_shifts_and_equal_scores(nu):
+    z = scores(4000)
+    double = np.asarray(Entmax(nu)(z))
+    single = np.asarray(Entmax(nu)(z.astype(np.float32)))
+    np.testing.assert_allclose(single, double, atol=3e-5 * double.max())
+    np.testing.assert_allclose(Entmax(nu)(z + 1e3), double, atol=1e-11)
+    np.testing.assert_allclose(Entmax(nu)(np.full(500, -7.0)), 1 / 500, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(Entmax(nu) for nu in (0.7, 1.0, 2.0, 3.5)),
+        Relu(1.0, 0.5, "zero"),
+        ReluGap(0.7),
+        TopK(4, "uniform"),
+        TopK(4, "softmax"),
+    ],
+)
+def test_keys_out_of_reach_and_batches(rule):
+    """A score of −∞ is a key that is not there; rows under vmap are rows alone."""
+    z = scores(30)
+    out = np.where(np.arange(30) % 3 == 0, -np.inf, z)
+    w = np.asarray(rule(jnp.asarray(out)))
+    assert (w[::3] == 0).all()
+    np.testing.assert_allclose(w[out > -np.inf], rule(jnp.asarray(out[out > -np.inf])), atol=1e-15)
+    assert not np.any(rule(jnp.full(6, -jnp.inf)))
+    rows = jnp.asarray(np.stack([z, 10 * z, out]))
+    alone = np.stack([rule(row) for row in rows])
+    np.testing.assert_allclose(jax.jit(jax.vmap(rule))(rows), alone, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(Entmax(nu) for nu in (0.7, 1.0, 2.0, 3.5)),
+        Relu(0.8, 0.3, "uniform"),
+        ReluGap(0.7),
+        TopK(4, "softmax"),
+    ],
+)
+def test_derivatives_by_finite_differences(rule):
+    """First and second ones, forwards and backwards."""
+    z = jnp.asarray(scores(7, 0.15, seed=3))
+    assert int((rule(z) > 0).sum()) > 2
+    check_grads(rule, (z,), order=2, atol=1e-6, rtol=1e-6, eps=1e-5)
+
+
+def test_derivative_does_not_see_keys_out_of_reach():
+    z = jnp.array([0.3, 0.1, -jnp.inf, -50.0])
+    slope = jax.jacobian(Entmax(2.0))(z)
+    assert np.isfinite(slope).all()
+    assert not slope[:, 2:].any()
+
+
+@pytest.mark.parametrize("empty", ["zero", "uniform"])
+def test_relu_by_its_formula(empty):
+    z = scores(20)
+    parts = np.maximum(z / 0.7 - 0.4, 0)
+    np.testing.assert_allclose(Relu(0.7, -0.4, empty)(z), parts / parts.sum(), rtol=1e-14)
+    np.testing.assert_array_equal(Relu(0.7, -90.0, empty)(z), 0 if empty == "zero" else 1 / 20)
+
+
+def test_relu_gap_by_its_formula():
+    z = scores(20)
+    parts = np.maximum((z - z.max()) / 0.7 + 1, 0)
+    np.testing.assert_allclose(ReluGap(0.7)(z), parts / parts.sum(), rtol=1e-14)
+
+
+def test_top_k_is_nearest_neighbour_regression():
+    rng = np.random.default_rng(1)
+    frame, keys, labels = (
+        rng.normal(size=(1, 4, 2)),
+        rng.normal(size=(200, 4)),
+        rng.normal(size=200),
+    )
+    x = rng.normal(size=(5, 4))
+    seen, at = keys @ frame[0], x @ frame[0]
+    near = KNeighborsRegressor(n_neighbors=9).fit(seen, labels)
+    uniform = Heads(frame, FACTORIES["top_k"](9, "distance"), 0.4)
+    ours = [float(nw_weights(uniform, query, keys)[0] @ labels) for query in x]
+    np.testing.assert_allclose(ours, near.predict(at), rtol=1e-12)
+    near.set_params(weights=lambda d: np.exp(-(d**2) / (2 * 0.4**2)))
+    softmax = Heads(frame, FACTORIES["top_k_softmax"](9, "distance"), 0.4)
+    ours = [float(nw_weights(softmax, query, keys)[0] @ labels) for query in x]
+    np.testing.assert_allclose(ours, near.predict(at), rtol=1e-11)
+
+
+def test_of_equal_scores_exactly_k_count():
+    w = np.asarray(TopK(3, "uniform")(jnp.zeros(8)))
+    np.testing.assert_allclose(w, [1 / 3] * 3 + [0] * 5)
+
+
+@pytest.mark.parametrize("name", ["dot", "distance"])
+def test_scores_and_temperature(name):
+    """Every rule sees ⟨q, k⟩/s or −‖q − k‖²/2s of the head's own projections, s = b²."""
+    rng = np.random.default_rng(2)
+    frame, x, keys = rng.normal(size=(1, 5, 2)), rng.normal(size=5), rng.normal(size=(11, 5))
+    q, k, s = x @ frame[0], keys @ frame[0], 1.3**2
+    z = k @ q / s if name == "dot" else -((k - q) ** 2).sum(1) / (2 * s)
+    for kind, options in {
+        "relu": {"gain": 0.5, "offset": 2.0},
+        "relu_gap": {"gain": 0.5},
+        "sparsemax": {},
+        "entmax": {"nu": 2.5},
+        "top_k": {"k": 4},
+        "top_k_softmax": {"k": 4},
+    }.items():
+        rule = FACTORIES[kind](**options, scores=name)
+        w = nw_weights(Heads(frame, rule, 1.3), x, keys)[0]
+        np.testing.assert_allclose(w, rule.weights(jnp.asarray(z)), atol=1e-13, err_msg=kind)
+
+
+def test_equal_options_are_one_rule():
+    """Rules are static arguments of compiled programs: equal ones share theirs."""
+    assert FACTORIES["entmax"](nu=2) == FACTORIES["entmax"](alpha=1.5)
+    assert FACTORIES["entmax"](nu=1).weights == RULES["sparsemax"].weights
+    assert FACTORIES["entmax"](nu=2) != FACTORIES["entmax"](nu=2.5)
+    assert FACTORIES["top_k"](3) != FACTORIES["top_k_softmax"](3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("entmax", {}, "heads.kernel: got 'neither'; allowed: exactly one of nu, alpha"),
+        ("entmax", {"nu": 1, "alpha": 2}, "heads.kernel: got 'both'; allowed: exactly one of"),
+        ("entmax", {"nu": 0}, "heads.kernel.nu: got 0; allowed: finite and > 0"),
+        ("entmax", {"nu": -1.5}, "heads.kernel.nu: got -1.5; allowed: finite and > 0"),
+        ("entmax", {"nu": np.inf}, "heads.kernel.nu: got inf; allowed: finite and > 0"),
+        ("entmax", {"nu": 1e21}, r"heads.kernel.nu: got 1e\+21; allowed: 1e-20 to 1e\+20"),
+        ("entmax", {"alpha": 1.0}, "heads.kernel.alpha: got 1.0; allowed: > 1"),
+        ("entmax", {"alpha": np.nan}, "heads.kernel.alpha: got nan; allowed: finite"),
+        ("sparsemax", {"scores": "cosine"}, "heads.kernel.scores: got 'cosine'; allowed: dot, dis"),
+        ("relu", {"gain": 0.0}, "heads.kernel.gain: got 0.0; allowed: finite and > 0"),
+        ("relu", {"offset": np.nan}, "heads.kernel.offset: got 'NaN or infinity'"),
+        ("relu", {"empty": "one"}, "heads.kernel.empty: got 'one'; allowed: zero, uniform"),
+        ("relu_gap", {"gain": -1}, "heads.kernel.gain: got -1; allowed: finite and > 0"),
+        ("top_k", {"k": 0}, "heads.kernel.k: got 0; allowed: an integer >= 1"),
+        ("top_k", {"k": 2.0}, "heads.kernel.k: got 2.0; allowed: an integer >= 1"),
+    ],
+)
+def test_bad_options_are_one_line(kind, options, words):
+    with pytest.raises(InputError, match=words) as caught:
+        FACTORIES[kind](**options)
+    assert "\n" not in str(caught.value)
+
+
+def test_more_keys_than_there_are():
+    rule = FACTORIES["top_k"](20)
+    heads = Heads(FRAMES["equiangular"](3, 1, 1, angle=0), rule, 0.5)
+    task = Task(DESIGNS["isotropic"](3), TARGETS["constant"](3), 1.0)
+    with pytest.raises(InputError, match=r"n: got 19; allowed: 20 or more, which top_k \(dot\)"):
+        estimate(task, heads, 19, np.zeros((1, 3)), 0, batches=2)
+    with pytest.raises(InputError, match=r"heads.kernel.k: got 20; allowed: 1 to n = 19"):
+        nw_weights(heads, np.zeros(3), np.zeros((19, 3)))
+    with pytest.raises(InputError, match=r"bandwidth: got 0.0"):
+        Heads(heads.frames, rule, 0.0)
