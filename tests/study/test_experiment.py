@@ -358,11 +358,11 @@ def test_claims_are_made_once_over_something_and_have_a_formula(tmp_path):
     text = (ROOT / "experiments" / "head_count" / "experiment.yaml").read_text(encoding="utf-8")
     for old, new, message in (
         ('"#the-angle-law"', '"#the-angle-lore"', "formula: got '#the-angle-lore'; allowed: #"),
-        ("regime: any angle", "regime: aligned heads", "claims: got .*once"),
+        ("regime: wider angle at fixed H", "regime: fixed head dimension", "claims: got .*once"),
         (
-            "kind: both roads\n    over: [seeds]",
-            "kind: both roads\n    over: []",
-            r"any angle\), over: got \[\]; allowed: each population once, at least 1 for kind both",
+            "kind: simulation\n    over: [seeds]",
+            "kind: simulation\n    over: []",
+            r"fixed H\), over: got \[\]; allowed: each population once, at least 1 for kind simul",
         ),
         ("over: [seeds]", "over: [seeds, seeds]", r"over: got \['seeds', 'seeds'\]"),
     ):

@@ -103,7 +103,7 @@ def test_a_population_does_not_grow_for_an_open_claim(monkeypatch, point):
         points=[point], simulation=experiment.simulation, name="made", claims=[], spec=None
     )
     monkeypatch.setattr(adaptive, "among", lambda *_: own)
-    results = SimpleNamespace(estimates={"0000": data}, batches=lambda _: 4)
+    results = SimpleNamespace(estimates={"0000": data}, points=["0000"], batches=lambda _: 4)
     monkeypatch.setattr(adaptive, "replace", lambda *_, **__: results)
     for decide in ("adaptive", "equal"):
         own.simulation = experiment.simulation.model_copy(update={"decide": decide})
