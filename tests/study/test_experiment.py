@@ -351,6 +351,7 @@ def test_every_experiment_is_valid_at_every_fidelity(folder):
         assert experiment.points or (folder / "simulate.py").is_file()
     rows = [(c.id, c.regime) for c in experiment.claims]
     assert len(set(rows)) == len(rows)
+    assert all(claim.rationale for claim in experiment.claims)
 
 
 def test_claims_are_made_once_over_something_and_have_a_formula(tmp_path):
@@ -358,7 +359,7 @@ def test_claims_are_made_once_over_something_and_have_a_formula(tmp_path):
     text = (ROOT / "experiments" / "head_count" / "experiment.yaml").read_text(encoding="utf-8")
     for old, new, message in (
         ('"#the-angle-law"', '"#the-angle-lore"', "formula: got '#the-angle-lore'; allowed: #"),
-        ("regime: wider angle at fixed H", "regime: fixed head dimension", "claims: got .*once"),
+        ("regime: wider angle at fixed H", "regime: aligned heads", "claims: got .*once"),
         (
             "kind: simulation\n    over: [seeds]",
             "kind: simulation\n    over: []",
