@@ -1,0 +1,89 @@
+"""Allocation's effects on errors made by hand, whose best widths are known beforehand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.study.experiment import load_experiment
+
+EXPERIMENT = load_experiment("allocation", "standard")
+SIZES, BUDGETS = [100, 1000], [16, 64]
+WIDTHS = np.array([1, 2, 3, 4, 6, 8])
+PER_ROAD = {"simulated": {100: 2.0, 1000: 3.5}, "theory": {100: 2.2, 1000: 3.2}}
+"""Best widths of either road at D = 16; at D = 64 a quarter more."""
+
+
+def best(road, n, budget):
+    return PER_ROAD[road][n] * (1.25 if budget == 64 else 1.0)
+
+
+class Splits:
+    """Errors ``exp((log d_k − log d_k*)²)`` of both roads, with other best widths each."""
+
+    point = "blocks"
+    theory = xr.Dataset(coords={"n": SIZES, "budget": BUDGETS, "family": ["smooth"]})
+
+    def candidates(self, case, temperature):
+        _, n, budget = case
+        assert temperature == "fixed"
+        simulated, theory = (
+            np.exp((np.log(WIDTHS) - np.log(best(road, n, budget))) ** 2)
+            for road in ("simulated", "theory")
+        )
+        return WIDTHS, np.tile(simulated, (8, 1)), theory
+
+
+def test_growth_of_the_simulated_width_beside_theorys():
+    families = EXPERIMENT.module("effects").movements(Splits())
+    for effect, budget in zip(families["growth"], BUDGETS, strict=True):
+        grown = {road: best(road, 1000, budget) - best(road, 100, budget) for road in PER_ROAD}
+        assert effect.value == pytest.approx(grown["simulated"] - grown["theory"], rel=1e-9)
+    for effect, budget in zip(families["growth, fixed"], BUDGETS, strict=True):
+        grown = best("simulated", 1000, budget) - best("simulated", 100, budget)
+        assert effect.value == pytest.approx(grown / np.log(10), rel=1e-9)
+    # d_k* ∝ D^p with p = log 1.25/log 4 makes H* = D/d_k* ∝ D^(1 − p).
+    for effect in families["heads, fixed"]:
+        assert effect.value == pytest.approx(-np.log(1.25) / np.log(4), rel=1e-9)
+
+
+def test_theorys_slope_of_heads_is_fitted_to_all_budgets():
+    """Widths that bend on log axes tell a fit to all budgets from one to the largest."""
+    curves = EXPERIMENT.module("curves")
+    least, sizes = curves.SLOPES["blocks"]
+    budgets = np.array([least // 2, least, 2 * least, 4 * least, 16 * least])
+    widths = 1 + np.log(budgets) ** 2
+    optimum = xr.DataArray(
+        np.broadcast_to(widths, (1, 1, len(sizes), len(budgets))),
+        {"family": ["smooth"], "temperature": ["fixed"], "dense_n": list(sizes),
+         "dense_budget": budgets},
+        ("family", "temperature", "dense_n", "dense_budget"),
+    )  # fmt: skip
+    fitted = np.polyfit(np.log(budgets[1:]), np.log(budgets[1:] / widths[1:]), 1)[0]
+    effects = curves.slopes(optimum, "blocks", "fixed")
+    assert [effect.value for effect in effects] == pytest.approx([fitted - 1] * len(sizes))
+
+
+def test_the_transformers_bandwidth_squared_grows_like_the_root_of_the_width():
+    predict = EXPERIMENT.module("predict")
+    settings = {"bandwidth": 0.7, "ladder": [0.5, 0.7, 1.0]}
+    ladder = predict.rungs(settings, np.array([1, 4, 16]))
+    assert ladder[:, :-1].tolist() == [[0.5, 0.7, 1.0]] * 3
+    assert ladder[:, -1] ** 2 == pytest.approx(0.49 * np.array([1.0, 2.0, 4.0]))
+
+
+def test_only_splits_with_room_are_compared():
+    """Of blocks, one head of the whole budget, or two and more: D = 6 has no room for two of 4."""
+    effects = EXPERIMENT.module("effects")
+    sizes = {"family": ["smooth"], "n": [100], "budget": [6], "width": [1, 3, 4, 6], "rung": [0]}
+    dims = ("family", "n", "budget", "width", "rung")
+    ones = xr.DataArray(np.ones([len(sizes[d]) for d in dims]), sizes, dims)
+    splits = SimpleNamespace(
+        theory=xr.Dataset({"mse": ones, "variance": ones, "n_eff": ones.isel(family=0, budget=0)}),
+        batches=xr.Dataset({"mse": ones.expand_dims(batch=8)}),
+        point="blocks",
+        widths=lambda budget: effects.Splits.widths(splits, budget),
+    )
+    compared = [effect.label for effect in effects.agreement(splits, "mse")]
+    assert [label.split("width ")[1] for label in compared] == ["1", "3", "6"]
