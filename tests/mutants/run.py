@@ -132,7 +132,7 @@ def main() -> int:
     """Run the mistakes that are asked for; 1 if one of them was not caught."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--room", help="those of one room")
-    parser.add_argument("--only", help="the one of that id")
+    parser.add_argument("--only", nargs="+", help="those of these ids")
     parser.add_argument(
         "--count", type=int, help="so many, drawn by the seed of those known to be caught"
     )
@@ -140,13 +140,17 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2, help="copies that work side by side")
     parser.add_argument("--record", action="store_true", help="write the outcomes to result.csv")
     asked = parser.parse_args()
-    chosen = [m for m in mutants() if asked.room in (None, m.room) and asked.only in (None, m.id)]
+    chosen = [
+        m
+        for m in mutants()
+        if asked.room in (None, m.room) and (asked.only is None or m.id in asked.only)
+    ]
     if asked.count is not None:
         known = recorded(RESULT)
         chosen = [mutant for mutant in chosen if known.get(mutant.id) == "caught"]
         chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))
     if not chosen:
-        sys.exit(f"no mutants: got room {asked.room}, id {asked.only}; see tests/mutants/*.yaml")
+        sys.exit(f"no mutants: got room {asked.room}, ids {asked.only}; see tests/mutants/*.yaml")
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         first, roots = Path(folder, "0"), Queue[Path]()
         copied(first)
