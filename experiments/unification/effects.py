@@ -35,6 +35,8 @@ def systems(results: Results) -> dict[str, str]:
     return {
         system["name"]: "ants, evaporating pheromone"
         if system.get("evaporation")
+        else "softmax heads"
+        if system.get("kernel") == "softmax"
         else KINDS[system["kind"]]
         for system in results.settings["systems"]
     }

@@ -30,6 +30,10 @@ def numbers(results: Results) -> dict[str, float]:
     }
 
 
+OMITTED = ("softmax heads at 30°",)
+"""Systems that are judged and not drawn: there are as many colours as other systems."""
+
+
 def pooled(results: Results, name: str) -> pd.DataFrame:
     """A system's pooled variances over the variance of one, and their gaps to the law."""
     data, moments = results.estimates[name], results.estimates[measured(name)]
@@ -43,7 +47,8 @@ def pooled(results: Results, name: str) -> pd.DataFrame:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    kinds, claims = systems(results), {verdict.regime: verdict for verdict in verdicts}
+    claims = {verdict.regime: verdict for verdict in verdicts}
+    kinds = {name: kind for name, kind in systems(results).items() if name not in OMITTED}
     own = {name: claims[REGIMES.get(kind, kind)] for name, kind in kinds.items()}
     fading = next(name for name, kind in kinds.items() if "evaporating" in kind)
     points = pd.concat([pooled(results, name) for name in kinds])

@@ -49,7 +49,10 @@ def heads(system: Settings, sizes: Settings) -> tuple[Bounded, Bounded]:
     task = Task(design, TARGETS["constant"](2 * width, value=0.0), 1.0)
     rules = [_hermite(count, 2 * width) for count in (NODES - 1, NODES)]
     points = sizes["scale"] * np.concatenate([points for points, _ in rules])
-    at = theory(task, Heads(frames, "gaussian", sizes["bandwidth"]), sizes["n"], points, "exact")
+    chosen = Heads(
+        frames, system.get("kernel", "gaussian"), system.get("bandwidth", sizes["bandwidth"])
+    )
+    at = theory(task, chosen, sizes["n"], points, "exact")
     coarse, fine = (weights for _, weights in rules)
     parts = (at["noise_covariance"].values, at["noise_covariance_error"].values)
 

@@ -122,7 +122,7 @@ def heads(
     frames = FRAMES["equiangular"](
         dimension, count, system["width"], seed=part, angle=system["angle"]
     )
-    chosen = Heads(frames, "gaussian", system["bandwidth"])
+    chosen = Heads(frames, system.get("kernel", "gaussian"), system["bandwidth"])
     return Replicates(
         partial(noise, n=system["n"], queries=system["queries"]),
         constants=(chosen, task, system["scale"], coefficients),
