@@ -82,7 +82,7 @@ def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
     assert other_seeds(tmp_path, "smoke", 5) is None
 
 
-OTHER = "2601.22766"
+OTHER = "2601.00001"
 """A paper whose file the working directory does not have."""
 
 
@@ -95,7 +95,7 @@ def test_verdicts_are_grouped_by_paper():
         replace(VERDICT, claim="angles", paper=OTHER, experiment="f"),
         replace(VERDICT, experiment="g"),
     ]
-    known = papers()
+    known = {MAIN: papers()[MAIN]}
     first, second = by_paper(ledger, known)
     assert (first.arxiv, first.about) == (MAIN, known[MAIN])
     assert [row.id for row in first.claims] == [claim.id for claim in known[MAIN].claims]
@@ -117,6 +117,8 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     ]
     write_verdicts(ledger, tmp_path / "ledger.json", "ledger.json of smoke")
     monkeypatch.setattr("sims.report.overview.experiments", list)
+    known = {MAIN: papers()[MAIN]}
+    monkeypatch.setattr("sims.report.overview.papers", lambda: known)
     write_overview(tmp_path, "smoke", tmp_path / "README.md")
     overview = (tmp_path / "README.md").read_text(encoding="utf-8")
     head, main, other = overview.split("## Claims of arXiv ")
@@ -133,7 +135,7 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     assert "edited" not in other
 
     text = environment(html=True).get_template("page.html.j2").render(
-        fidelity="smoke", entries=[], ledger=ledger, papers=by_paper(ledger, papers()),
+        fidelity="smoke", entries=[], ledger=ledger, papers=by_paper(ledger, known),
         kinds=by_kind(ledger), verdicts=VERDICTS, formulas={}, audit=None, seeds=None,
     )  # fmt: skip
     first, second = text.split('<section aria-labelledby="arxiv-')[1:]

@@ -87,9 +87,9 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
 def attention(ax: Axes, results: Results, name: str) -> None:
     """Keys of one row, those attended to filled, with the edge of what is attended to."""
     data = results.estimates[name].isel(batch=0)
-    counts = (data["weights"] > 0).sum("key").values
+    counts = (data["attended"] > 0).sum("key").values
     row = data.isel(replicate=int(np.argmax((counts >= SHOWN[0]) & (counts <= SHOWN[1]))))
-    keys, query, weights = (row[part].values for part in ("keys", "query", "weights"))
+    keys, query, weights = (row[part].values for part in ("keys", "query", "attended"))
     inside = weights > 0
     # w = z − τ for every attended key.
     threshold = float(np.mean((keys @ query - weights)[inside]))

@@ -25,7 +25,7 @@ KERNELS = {1: "epanechnikov", 2: "biweight", 3: "triweight"}
 """The kernel (1 − u²)₊^ν by ν."""
 SPREAD = 3.0
 """Temperatures are e^{−3} to e^3, uniform in the logarithm."""
-AXES = {"keys": ("key", "axis"), "weights": ("key",), "query": ("axis",)}
+AXES = {"keys": ("key", "axis"), "attended": ("key",), "query": ("axis",)}
 
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
@@ -202,5 +202,5 @@ def plane(n: int, equal: bool, key: Array, _: None, __: None) -> dict[str, Array
     return {
         "keys": keys,
         "query": query,
-        "weights": attended(FACTORIES["sparsemax"](), query, keys),
+        "attended": attended(FACTORIES["sparsemax"](), query, keys),
     }

@@ -215,7 +215,8 @@ def test_decompose_shows_one_order_of_theory(folder, capsys):
     assert run("decompose", "spec.yaml") == 2
     err = capsys.readouterr().err
     assert (
-        err == "sims decompose: theory.order: got 'both'; allowed: first, exact (one at a time)\n"
+        err
+        == "sims decompose: theory.order: got 'both'; allowed: first, exact, none (one at a time)\n"
     )
 
 

@@ -1,7 +1,6 @@
 """The experiment `angles`: verdicts that can fail, figure and caption, on made-up simulations."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,19 +181,6 @@ def test_the_queries_error_is_that_of_a_ratio():
     theory = terms.assemble(np.zeros((400, 2)), 0 * noise, 0 * noise, noise)
     expected = 0.1 / variance.mean() / 20
     assert effects.query_error(theory) == pytest.approx(expected, rel=0.1)
-
-
-def test_exact_theory_is_there_up_to_so_many_queries(experiment):
-    """As many as the settings allow are not too many."""
-    point = min(experiment.points, key=lambda point: point.spec.queries.count)
-    count = point.spec.queries.count
-    for most, orders in ((count, ["first", "exact"]), (count - 1, ["first"])):
-        part = SimpleNamespace(
-            points=[point], settings={"exact_queries": most}, theory=experiment.theory
-        )
-        (data,) = experiment.module("predict").predict(part).values()
-        assert data["order"].values.tolist() == orders
-        assert ("law" in data) == (orders == ["first"])
 
 
 def test_figure_and_caption(experiment, results):

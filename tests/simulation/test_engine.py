@@ -228,6 +228,7 @@ def test_never_imports_theory():
             allowed = (
                 "sims.checks",
                 "sims.errors",
+                "sims.identity",
                 "sims.montecarlo",
                 "sims.problem",
                 "sims.runtime",
