@@ -77,9 +77,10 @@ def test_claims_that_were_not_judged_count():
 
 
 def test_another_paper_changes_no_adjusted_p_value():
-    """The family is one paper's tested rows: of the published ledger, all there are."""
-    published = read_ledger("results/published/ledger.json")
-    assert {row.paper for row in published} == {MAIN}
+    """The family is one paper's tested rows: of the published ledger, all of its own."""
+    ledger = read_ledger("results/published/ledger.json")
+    published = [row for row in ledger if row.paper == MAIN]
+    assert 0 < len(published) < len(ledger)  # others beside it changed nothing either
     new = [
         replace(ROW, paper="2601.22766", p_value=p, verdict=kind)
         for p, kind in ((1e-9, "supported"), (0.01, "refuted"), (0.03, "supported"))
