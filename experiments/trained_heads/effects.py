@@ -21,9 +21,10 @@ class Layer(NamedTuple):
     heads: int
     width: int
 
-    def point(self, start: str = "random") -> str:
-        """The name of its point."""
-        return f"{self.stream}, {self.values}, {self.heads} of {self.width}, {start}"
+    @property
+    def point(self) -> str:
+        """The name of its point, where layers of all value paths and starts are trained alike."""
+        return f"{self.stream}, {self.heads} of {self.width}"
 
     @property
     def at(self) -> dict[str, str | float]:
@@ -42,7 +43,7 @@ def layers(results: Results) -> Iterator[Layer]:
 
 def matrices(results: Results, layer: Layer, name: str, start: str = "random") -> np.ndarray:
     """``errors``, ``covariance`` or ``subspaces`` at every step looked at, (B, R, C, H, H)."""
-    return results.estimates[layer.point(start)][name].values
+    return results.estimates[layer.point][name].sel(values=layer.values, start=start).values
 
 
 def off_diagonal(matrix: np.ndarray) -> np.ndarray:
@@ -147,7 +148,7 @@ def rise(results: Results, layer: Layer, index: str) -> np.ndarray:
 def above_random(results: Results, layer: Layer) -> np.ndarray:
     """The subspaces' index before training, less theory's for random ones."""
     start, _ = ends(INDICES["subspaces"](results, layer))
-    return start - float(results.prediction(layer.point())["subspaces_start"])
+    return start - float(results.prediction(layer.point)["subspaces_start"])
 
 
 def along_the_path(results: Results, layer: Layer, index: str) -> np.ndarray:
@@ -179,12 +180,12 @@ def effects(results: Results) -> Families:
     """Shares of the gain, rises of indices, and whether the error falls where an index rises."""
     every = list(layers(results))
 
-    def family(values: Callable[[Results, Layer], np.ndarray], *starts: str) -> list[Effect]:
+    def family(values: Callable[[Results, Layer], np.ndarray]) -> list[Effect]:
         return [
             of_batches(
                 f"{one.stream}, {one.values}, {one.heads} of {one.width}",
                 values(results, one),
-                [one.point(start) for start in ("random", *starts)],
+                one.point,
                 replicates=error(results, one)[..., 0].size,
                 unit="seeds of training",
                 at=one.at,
@@ -194,17 +195,15 @@ def effects(results: Results) -> Families:
 
     return {
         **{f"share of {name}": family(of) for name, of in READINGS.items()},
-        "share beyond identical heads": family(beyond_identical, "identical"),
-        "better than identical heads": family(better_than_identical, "identical"),
+        "share beyond identical heads": family(beyond_identical),
+        "better than identical heads": family(better_than_identical),
         **{f"rise of {name}": family(partial(rise, index=name)) for name in INDICES},
         **{
             f"falls with {name} along the path": family(partial(along_the_path, index=name))
             for name in ("subspaces", "errors")
         },
         **{
-            f"falls with {name} across seeds": family(
-                partial(across_seeds, index=name), "identical"
-            )
+            f"falls with {name} across seeds": family(partial(across_seeds, index=name))
             for name in ("subspaces", "errors")
         },
         "random start": family(above_random),

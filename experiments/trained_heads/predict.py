@@ -12,10 +12,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """
     settings = experiment.settings
     return {
-        f"{stream}, {values}, {heads} of {width}, random": xr.Dataset(
+        f"{stream}, {heads} of {width}": xr.Dataset(
             {"subspaces_start": 1 - width / settings["dimension"]}
         )
         for heads, width in settings["sizes"]
         for stream in settings["streams"]
-        for values in settings["values"]
     }

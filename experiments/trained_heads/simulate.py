@@ -1,7 +1,6 @@
 """Layers along their training: the heads' covariances and products of errors on held-out tasks."""
 
 from functools import partial
-from itertools import product
 from typing import Any, NamedTuple
 
 import jax
@@ -15,16 +14,14 @@ from sims.study.units import SampledUnit
 
 from .layer import Layer, attention, mixing, random_layer, responses, train
 
-MATRIX = ("step", "head", "head2")
-
 
 class Course(NamedTuple):
-    """What is traced of one point.
+    """What is traced of one point; all value paths and starts of a seed see the same tasks.
 
     Attributes:
         stream: of tasks.
-        free: whether W_V and W_O are trained, or heads are pooled.
-        identical: whether all heads start as the first, and so stay equal, or each by itself.
+        free: whether W_V and W_O are trained, or heads are pooled; (V,).
+        identical: whether all heads start as the first, and so stay equal, or each by itself; (S,).
         noise_sd: σ of the labels.
     """
 
@@ -35,11 +32,12 @@ class Course(NamedTuple):
 
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """A stream, value path, size (H, d_k) and start each; a replicate is a seed of training.
+    """A stream and size (H, d_k) each; a replicate is a seed of training.
 
-    All share their draws: contrasts of points are paired.
+    All share their draws: contrasts of points, value paths and starts are paired.
     """
     settings = experiment.settings
+    along = ("values", "start", "step", "head", "head2")
     points = {}
     for heads, width in settings["sizes"]:
         replicate = partial(
@@ -49,28 +47,28 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             held_out=tuple(settings["held_out"].items()),
             steps=tuple(settings["path"]),
         )  # fmt: skip
-        for stream, values, start in product(
-            settings["streams"], settings["values"], settings["starts"]
-        ):
+        for stream in settings["streams"]:
             course = Course(
                 STREAMS[stream](settings["dimension"]),
-                jnp.asarray(values == "free"),
-                jnp.asarray(start == "identical"),
+                jnp.asarray([values == "free" for values in settings["values"]]),
+                jnp.asarray([start == "identical" for start in settings["starts"]]),
                 jnp.asarray(settings["noise_sd"]),
             )
             sampler = Replicates(
                 replicate,
                 constants=course,
                 reduce="stack",
-                dims=dict.fromkeys(("errors", "covariance", "subspaces"), MATRIX)
-                | {"temperature": MATRIX[:2]},
-                coords={"step": settings["path"]},
+                dims=dict.fromkeys(("errors", "covariance", "subspaces"), along)
+                | {"temperature": along[:-1]},
+                coords={
+                    "values": settings["values"],
+                    "start": settings["starts"],
+                    "step": settings["path"],
+                },
             )
-            points[f"{stream}, {values}, {heads} of {width}, {start}"] = SampledUnit(
-                sampler,
-                {"stream": stream, "values": values, "heads": heads, "width": width,
-                 "start": start},
-            )  # fmt: skip
+            points[f"{stream}, {heads} of {width}"] = SampledUnit(
+                sampler, {"stream": stream, "heads": heads, "width": width}
+            )
     return points
 
 
@@ -79,27 +77,27 @@ def of_seed(
     n: int, training: tuple[tuple[str, Any], ...], held_out: tuple[tuple[str, int], ...],
     steps: tuple[int, ...],
 ) -> dict[str, Array]:  # fmt: skip
-    """Train one layer from a random start, and look at its heads at some steps.
+    """Train a layer of each value path and start, and look at its heads at some steps.
 
     Returns:
         For each of the steps ``errors`` and ``covariance``, see :func:`moments`; ``subspaces``, the
-        Gram matrix of the column spaces of W_K; and the ``temperature`` of each head.
+        Gram matrix of the column spaces of W_K; and the ``temperature`` of each head; (V, S, C, …).
     """
     for_rotation, for_start, for_training, for_tasks = jax.random.split(key, 4)
     rotation = jax.random.orthogonal(for_rotation, dimension, dtype=jnp.float64)
-    start = jax.tree.map(
-        lambda leaf: jnp.where(course.identical, leaf[:1], leaf),
-        random_layer(for_start, heads, width, dimension, outputs),
-    )
-    path = train(
-        course.stream, rotation, course.free, start, for_training,
-        n=n, noise_sd=course.noise_sd, **dict(training),
-    )  # fmt: skip
+    drawn = random_layer(for_start, heads, width, dimension, outputs)
 
-    def at_step(step: Array) -> dict[str, Array]:
-        layer = Layer(*(leaf[step].astype(jnp.float64) for leaf in path))
+    def path(free: Array, identical: Array) -> Layer:
+        start = jax.tree.map(lambda leaf: jnp.where(identical, leaf[:1], leaf), drawn)
+        return train(
+            course.stream, rotation, free, start, for_training,
+            n=n, noise_sd=course.noise_sd, **dict(training),
+        )  # fmt: skip
+
+    def of_layer(free: Array, at_step: Layer) -> dict[str, Array]:
+        layer = Layer(*(leaf.astype(jnp.float64) for leaf in at_step))
         errors, covariance = moments(
-            layer, course, rotation, for_tasks, n=n, outputs=outputs, **dict(held_out)
+            layer, free, course, rotation, for_tasks, n=n, outputs=outputs, **dict(held_out)
         )
         frames, _ = jnp.linalg.qr(layer.key)
         return {
@@ -109,11 +107,18 @@ def of_seed(
             "temperature": jnp.exp(layer.log_temperature),
         }
 
-    return jax.lax.map(at_step, jnp.asarray(steps))
+    # Mapped over layers alone, draws of tasks are made once for all of them.
+    paths = jax.vmap(jax.vmap(path, (None, 0)), (0, None))(course.free, course.identical)
+    each = jax.vmap(jax.vmap(of_layer, (None, 0)))
+    found = jax.lax.map(
+        lambda step: each(course.free, jax.tree.map(lambda leaf: leaf[:, :, step], paths)),
+        jnp.asarray(steps),
+    )
+    return jax.tree.map(lambda values: jnp.moveaxis(values, 0, 2), found)
 
 
 def moments(
-    layer: Layer, course: Course, rotation: Array, key: Array, *,
+    layer: Layer, free: Array, course: Course, rotation: Array, key: Array, *,
     n: int, outputs: int, tasks: int, queries: int, designs: int,
 ) -> tuple[Float[Array, "H H"], Float[Array, "H H"]]:  # fmt: skip
     """``M_hg = E⟨ê_h, ê_g⟩/p`` and ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``.
@@ -122,7 +127,7 @@ def moments(
     ``ê_h = f̂_h − m`` its error is the mean of M. Expectations are over held-out tasks and queries,
     for S given them, and over keys and labels; the labels' noise is integrated out. Unbiased.
     """
-    scaled = len(layer.query) * mixing(layer, course.free)
+    scaled = len(layer.query) * mixing(layer, free)
     per_noise = jnp.einsum("hop,gop->hg", scaled, scaled) / outputs
 
     def one_task(index: Array) -> tuple[Array, Array]:

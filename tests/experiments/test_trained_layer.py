@@ -91,9 +91,9 @@ def test_errors_and_covariances_by_drawn_labels(simulate):
     """
     layer, n, designs = a_layer(simulate, heads=2), 12, 4000
     stream, rotation, key = STREAMS["additive"](5), jnp.eye(5), jax.random.key(3)
-    course = simulate.Course(stream, jnp.asarray(True), jnp.asarray(False), jnp.asarray(0.7))
+    course = simulate.Course(stream, jnp.array([True]), jnp.array([False]), jnp.asarray(0.7))
     sizes = {"n": n, "outputs": 2, "tasks": 1, "queries": 3, "designs": designs}
-    found = jax.jit(lambda: simulate.moments(layer, course, rotation, key, **sizes))()
+    found = jax.jit(lambda: simulate.moments(layer, True, course, rotation, key, **sizes))()
     for_target, for_queries, _ = jax.random.split(jax.random.fold_in(key, 0), 3)
     at = np.asarray(jax.random.normal(for_queries, (3, 5)))
     components = [stream.target(rotation, k) for k in jax.random.split(for_target, 2)]
@@ -126,9 +126,9 @@ def test_moments_of_few_designs_by_loops(simulate):
     """M and S of pooled heads from the very draws, two tasks and three designs, to rounding."""
     layer, stream = a_layer(simulate, heads=2), STREAMS["isotropic"](5)
     rotation, key = jax.random.orthogonal(jax.random.key(5), 5), jax.random.key(4)
-    course = simulate.Course(stream, jnp.asarray(False), jnp.asarray(False), jnp.asarray(0.7))
+    course = simulate.Course(stream, jnp.array([False]), jnp.array([False]), jnp.asarray(0.7))
     sizes = {"n": 8, "outputs": 2, "tasks": 2, "queries": 3, "designs": 3}
-    found = simulate.moments(layer, course, rotation, key, **sizes)
+    found = simulate.moments(layer, False, course, rotation, key, **sizes)
     errors, covariance = np.zeros((2, 2)), np.zeros((2, 2))
     for task in range(2):
         for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, task), 3)
