@@ -80,6 +80,27 @@ def test_both_roads_are_those_of_every_problem(point):
     assert simulated.sizes["batch"] == simulated.attrs["batches"] == 4
 
 
+def test_effective_keys_are_a_harmonic_mean(point):
+    found = predict_point(point, TheorySpec(order="first"), 5)["n_eff"].values[0]
+    each = [predict(*problem)["n_eff"].values for problem in members(point, 5)]
+    np.testing.assert_allclose(found, 4 / sum(1 / keys for keys in each), rtol=1e-12)
+    assert (found < 0.999 * np.mean(each, axis=0)).all()
+
+
+def test_what_is_said_of_problems_names_the_first(monkeypatch, point):
+    """A phrase about several problems is said once, of the first; problems count from 0."""
+    from sims.study import population
+
+    def estimate_terms(*arguments, stream, **options):
+        data = estimate(*arguments[0], 5, batches=2, replicates_per_batch=4, precision="float64")
+        phrases = {0: ["both"], 1: ["both", "late"]}
+        return data.assign_attrs(cautions=phrases.get(stream[0], []))
+
+    monkeypatch.setattr(population, "estimate_terms", estimate_terms)
+    said = estimate_population(point, SETTINGS).attrs["cautions"]
+    assert said == ["problem 0: both", "problem 1: late"]
+
+
 def test_the_roads_agree_over_the_population(point):
     """Standardised differences of 128 problems: the false-alarm rate is about 1e-4 a term."""
     drawn = replace(point, population=PopulationSpec(problems=128, replicates=32))
