@@ -88,7 +88,8 @@ clean: ## remove .venv and caches; results stay
 # build.txt comes first: some requirements are source only, and are built with its setuptools rather
 # than with whatever version is newest today. A Python after 3.13 is the second choice: some requirements
 # have no wheels for it yet. Without uv and ensurepip, the host's pip fills .venv. Compiled once here, since
-# a host may forbid Python to keep bytecode, and every step of a run would then compile all it imports.
+# a host may forbid Python to keep bytecode, and every step of a run would then compile all it imports. The
+# project's folder is put on the path as it is (checkout.pth): Snakemake looks for plugins there, of which one is ours.
 $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	@set -e; PATH="$(HOST_PATH)"; \
 	if uv --version >/dev/null 2>&1; then uv=yes; else uv=; fi; \
@@ -116,5 +117,6 @@ $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	$$install --require-hashes -r requirements/build.txt; \
 	$$install --no-build-isolation --require-hashes -r $(LOCK); \
 	$$install --no-build-isolation --no-deps -e .; \
+	pwd > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/checkout.pth"; \
 	$(VENV)/bin/python -m sims.simulation.native; \
 	touch $@

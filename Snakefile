@@ -17,7 +17,7 @@ from sims.study.code import (
     part,
     shards,
 )
-from sims.study.workflow import begin
+from sims.study.workflow import begin, outcome
 
 
 def checked(function, argument):
@@ -33,6 +33,8 @@ SHARDS = checked(shards, config)
 TURNS = range(2, 7)
 
 OUT = f"results/{FIDELITY}"
+# The judgement is audited in a run of all experiments, not for one.
+AUDIT = [] if config.get("experiment") else [f"{OUT}/audit.json"]
 # Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
 EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
 if workflow.remote_exec:
@@ -91,9 +93,15 @@ def everything(w):
     figures = ("figure.pdf", "figure.png", "figure.svg")
     each = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", *figures)
     return [
-        *expand(f"{OUT}/{{file}}", file=("ledger.json", "audit.json", "report.html")),
+        f"{OUT}/ledger.json",
+        *AUDIT,
+        f"{OUT}/report.html",
         *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
     ]
+
+
+onsuccess:
+    print(*outcome(FIDELITY, NAMES), sep="\n", file=sys.stderr)
 
 
 # All results, since a file in the middle is not missed while what was made of it is there.
@@ -322,7 +330,7 @@ rule audit:
 rule report:
     input:
         ledger=f"{OUT}/ledger.json",
-        audit=f"{OUT}/audit.json",
+        audit=AUDIT,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=expand("experiments/{name}/experiment.yaml", name=NAMES),

@@ -24,7 +24,9 @@ more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("ca
 for path in (output, *(more if step == "plot" else ())):
     of = f"{{path.name}} of {{whose}}"
     write = files.write_json if path.suffix == ".json" else files.write
-    write({{"made": step}} if path.suffix == ".json" else step, path, of)
+    row = {{"made": step, "experiment": "angles", "verdict": "supported"}}
+    made = {{"ledger": [row]}}.get(step, row) if path.suffix == ".json" else step
+    write(made, path, of)
 if os.environ.get("WAIT") == step:
     Path("ended").touch()
 """

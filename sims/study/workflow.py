@@ -6,6 +6,8 @@ The Snakefile imports this module, so it needs nothing but the standard library.
 import fcntl
 import os
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from sims import files
@@ -61,3 +63,24 @@ def results(folder: Path) -> list[tuple[Path, str]]:
         for path in sorted(folder.glob(f"*/{name}"))
     }
     return list(of.items())
+
+
+def outcome(fidelity: str, names: Sequence[str]) -> list[str]:
+    """What a finished run found, for its last lines: verdicts and figure by experiment, the report.
+
+    Args:
+        fidelity: of the run.
+        names: of its experiments.
+    """
+    home = Path("results", fidelity)
+    rows = files.read_json(home / "ledger.json", f"ledger.json of {fidelity}")
+    found: dict[str, Counter[str]] = {name: Counter() for name in names}
+    for row in rows:
+        if row["experiment"] in found:
+            found[row["experiment"]][row["verdict"]] += 1
+    width = max(map(len, names))
+    lines = []
+    for name, counts in found.items():
+        said = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+        lines.append(f"{name:{width}}  {said or 'no claims'}; {home / name / 'figure.png'}")
+    return [*lines, f"{'report':{width}}  {home / 'report.html'}"]
