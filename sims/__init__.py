@@ -3,6 +3,77 @@
 A *problem* (:mod:`sims.problem`) goes down two independent roads, *theory* (:mod:`sims.theory`)
 and *simulation* (:mod:`sims.simulation`). Both end in the same labelled *terms*
 (:mod:`sims.terms`); *claims* compare them and return a verdict (:mod:`sims.judgement`).
+
+The names below are imported when they are first used, so that ``import sims`` costs nothing::
+
+    from sims import DESIGNS, FRAMES, TARGETS, Heads, Task, ball_queries, estimate, predict
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sims.problem import (
+        DESIGNS,
+        FRAMES,
+        KERNELS,
+        QUERIES,
+        TARGETS,
+        CustomDesign,
+        Design,
+        Heads,
+        Kernel,
+        Task,
+        TrigonometricSeries,
+        ball_queries,
+        gaussian_queries,
+        principal_angles,
+    )
+    from sims.simulation import draw, estimate, nw_estimates, nw_weights
+    from sims.study import load_experiment, run
+    from sims.theory import predict
+    from sims.weights import WeightRule
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "DESIGNS",
+    "FRAMES",
+    "KERNELS",
+    "QUERIES",
+    "TARGETS",
+    "CustomDesign",
+    "Design",
+    "Heads",
+    "Kernel",
+    "Task",
+    "TrigonometricSeries",
+    "WeightRule",
+    "ball_queries",
+    "draw",
+    "estimate",
+    "gaussian_queries",
+    "load_experiment",
+    "nw_estimates",
+    "nw_weights",
+    "predict",
+    "principal_angles",
+    "run",
+]
+
+_HOMES = {
+    "draw": "simulation", "estimate": "simulation", "nw_estimates": "simulation",
+    "nw_weights": "simulation", "predict": "theory", "load_experiment": "study", "run": "study",
+    "WeightRule": "weights",
+}  # fmt: skip
+"""Name to the room it lives in; all others live in ``problem``."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"sims.{_HOMES.get(name, 'problem')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

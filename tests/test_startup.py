@@ -49,3 +49,21 @@ def test_judgement_starts_without_jax():
         loaded.stderr
     )
     assert "sims.judgement.decide" in loaded.stdout
+
+
+def test_the_package_gives_its_names_when_they_are_used():
+    """``import sims`` loads none of them; each is the one of its room, and a wrong name is said."""
+    code = (
+        "import sys, sims; before = {'jax', 'numpy', 'xarray'} & set(sys.modules)\n"
+        "from sims import *\n"
+        "assert not before, before\n"
+        "assert Task is sims.problem.Task and estimate is sims.simulation.estimate\n"
+        "assert predict is sims.theory.predict and run is sims.study.run\n"
+        "assert all(callable(getattr(sims, name)) or name.isupper() for name in sims.__all__)\n"
+        "assert set(sims.__all__) <= set(dir(sims))\n"
+        "try: sims.estimates_\n"
+        "except AttributeError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "module 'sims' has no attribute 'estimates_'"
