@@ -93,6 +93,12 @@ def make_parser() -> Parser:
     )
     listed.add_argument("--json", action="store_true", help="print JSON, for programs")
 
+    made = _command(
+        commands, "new", "new:new", "begin an experiment of your own",
+        "Writes experiments/NAME/ with its four files: an example that runs as it is.",
+    )  # fmt: skip
+    made.add_argument("name", metavar="NAME", type=filled, help="of its folder, as of a module")
+
     claims = _command(
         commands,
         "claims",

@@ -2,10 +2,12 @@
 
 import sys
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 
 from sims.cli.options import writable
 from sims.errors import InputError
+from sims.judgement import read_ledger
 from sims.study import ledger as ledgers
 from sims.study import runner
 from sims.study.experiment import Experiment, folder_of, load_experiment
@@ -53,6 +55,7 @@ def simulate(options: Namespace) -> None:
     if options.turn != 1:
         raise InputError("--turn", options.turn, "nothing without --shard")
     runner.simulate(experiment, output, output.with_name("theory.nc"), sys.stderr.isatty())
+    _say(options, str(output))
 
 
 def gather(options: Namespace) -> None:
@@ -71,26 +74,35 @@ def plan(options: Namespace) -> None:
 
 def predict(options: Namespace) -> None:
     """``sims predict``: predict every point of an experiment."""
-    runner.predict(_experiment(options), _output(options, "theory.nc"))
+    output = _output(options, "theory.nc")
+    runner.predict(_experiment(options), output)
+    _say(options, str(output))
 
 
 def judge(options: Namespace) -> None:
     """``sims judge``: one verdict for every claim of the experiment file."""
     output = _output(options, "verdicts.json")
     simulation, theory = (output.with_name(f"{road}.nc") for road in ("simulation", "theory"))
-    runner.judge(_experiment(options), simulation, theory, output)
+    experiment = _experiment(options)
+    runner.judge(experiment, simulation, theory, output)
+    whose = f"verdicts.json of {experiment.name} at {experiment.fidelity}"
+    counts = Counter(verdict.verdict for verdict in read_ledger(output, whose))
+    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    _say(options, f"{experiment.name}: {found}; {output}")
 
 
 def plot(options: Namespace) -> None:
     """``sims plot``: the figure, and the caption with its numbers filled in."""
     output = _output(options, "figure.pdf")
     runner.plot(_experiment(options), output.parent, output)
+    _say(options, str(output))
 
 
 def ledger(options: Namespace) -> None:
     """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm."""
     output = _output(options, "ledger.json")
     ledgers.gather(output.parent, options.fidelity, output)
+    _say(options, str(output))
 
 
 def report(options: Namespace) -> None:
@@ -99,6 +111,13 @@ def report(options: Namespace) -> None:
 
     output = _output(options, "report.html")
     write_report(output.parent, options.fidelity, output)
+    _say(options, str(output))
+
+
+def _say(options: Namespace, line: str) -> None:
+    """What came out, unless the caller said where it goes and so knows."""
+    if not options.output:
+        print(line)
 
 
 def _experiment(options: Namespace) -> Experiment:
