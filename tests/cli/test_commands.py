@@ -1,6 +1,7 @@
 """The command line: help, one-line errors with exit code 2, JSON, nothing computed is lost."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.cli.small import EFFECTS, EXPERIMENT, run
 ROOT = Path(__file__).parents[2]
 COMMANDS = [
     "decompose", "experiments", "claims", "schema",
-    "simulate", "predict", "judge", "plot", "ledger", "report", "table", "diff", "open",
+    "simulate", "predict", "judge", "plot", "ledger", "report", "table", "diff", "open", "new",
 ]  # fmt: skip
 
 
@@ -93,6 +94,15 @@ def test_pipeline_steps(folder, capsys):
         assert run(step, "small", "--fidelity", "smoke") == 0, capsys.readouterr().err
     assert run("ledger", "--fidelity", "smoke") == 0
     assert run("report", "--fidelity", "smoke") == 0
+    said, home = capsys.readouterr().out.splitlines(), "results/smoke"
+    files = [f"{home}/small/{name}" for name in ("simulation.nc", "theory.nc", "figure.pdf")]
+    assert [*said[:2], *said[3:]] == [*files, f"{home}/ledger.json", f"{home}/report.html"]
+    assert re.fullmatch(
+        rf"small: 1 (supported|refuted|inconclusive); {home}/small/verdicts.json", said[2]
+    )
+    # Who says where it goes knows.
+    assert run("ledger", "--fidelity", "smoke", "--output", f"{home}/ledger.json") == 0
+    assert capsys.readouterr().out == ""
     out = folder / "results" / "smoke"
     ledger = json.loads((out / "ledger.json").read_text())
     assert [list(row) for row in ledger] == [
