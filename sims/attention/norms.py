@@ -1,16 +1,18 @@
 """Normalisation of tokens one by one: LayerNorm and RMSNorm, with their constant inside the root.
 
-Both act on the last dimension, the d features of a token, and leave all others alone.
+Both act on the last dimension, the d features of a token, and leave all others alone. Arrays are
+NumPy's or JAX's, and so are the results.
 """
 
-import jax.numpy as jnp
-from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
+from typing import Any
+
+Numbers = Any
+"""An array of floats of either library, or a number."""
 
 
 def layer_norm(
-    tokens: ArrayLike, scale: ArrayLike = 1.0, shift: ArrayLike = 0.0, epsilon: float = 0.0
-) -> Float[Array, "... d"]:
+    tokens: Numbers, scale: Numbers = 1.0, shift: Numbers = 0.0, epsilon: float = 0.0
+) -> Numbers:
     """``γ ⊙ (x − x̄)/√(var x + ε) + β``, with mean and variance over the token's own d features.
 
     Args:
@@ -19,15 +21,12 @@ def layer_norm(
         shift: β, a number or (d,).
         epsilon: ε ≥ 0. With 0 a token of equal features has no LayerNorm: it becomes NaN.
     """
-    x = jnp.asarray(tokens)
-    centred = x - jnp.mean(x, axis=-1, keepdims=True)
-    variance = jnp.mean(centred**2, axis=-1, keepdims=True)
-    return centred / jnp.sqrt(variance + epsilon) * jnp.asarray(scale) + jnp.asarray(shift)
+    centred = tokens - tokens.mean(-1, keepdims=True)
+    variance = (centred**2).mean(-1, keepdims=True)
+    return centred / (variance + epsilon) ** 0.5 * scale + shift
 
 
-def rms_norm(
-    tokens: ArrayLike, scale: ArrayLike = 1.0, epsilon: float = 0.0
-) -> Float[Array, "... d"]:
+def rms_norm(tokens: Numbers, scale: Numbers = 1.0, epsilon: float = 0.0) -> Numbers:
     """``γ ⊙ x/√(‖x‖²/d + ε)``: LayerNorm without its centring and its shift.
 
     Args:
@@ -35,6 +34,4 @@ def rms_norm(
         scale: γ, a number or (d,).
         epsilon: ε ≥ 0. With 0 a token of zeros becomes NaN.
     """
-    x = jnp.asarray(tokens)
-    square = jnp.mean(x**2, axis=-1, keepdims=True)
-    return x / jnp.sqrt(square + epsilon) * jnp.asarray(scale)
+    return tokens / ((tokens**2).mean(-1, keepdims=True) + epsilon) ** 0.5 * scale
