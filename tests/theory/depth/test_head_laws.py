@@ -54,12 +54,9 @@ def rank_of_map(function, *shapes):
     columns = []
     for unit in np.eye(sum(sizes)):
         parts = np.split(unit, np.cumsum(sizes)[:-1])
-        columns.append(
-            function(*(p.reshape(s) for p, s in zip(parts, shapes, strict=True))).ravel()
-        )
-    return sum(sizes) - np.linalg.matrix_rank(np.array(columns)), np.linalg.matrix_rank(
-        np.array(columns)
-    )
+        arrays = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
+        columns.append(function(*arrays).ravel())
+    return int(np.linalg.matrix_rank(np.array(columns)))
 
 
 def test_unknown_output_matrix_by_its_tangent_space():
@@ -96,12 +93,8 @@ def test_parametric_heads(attention, gated):
     for dimension in (2, 4):
         x = rng.normal(size=(N, dimension))
         one = rng.random((1, N, N))
-        weights = {
-            "generic": rng.random((heads, N, N)),
-            "equal": one,
-            "uniform": np.ones((1, N, N)),
-        }
-        a = np.broadcast_to(weights[attention], (heads, N, N))
+        many, even = rng.random((heads, N, N)), np.ones((1, N, N))
+        a = np.broadcast_to({"generic": many, "equal": one, "uniform": even}[attention], many.shape)
         gates = rng.random((N, heads)) if gated else np.ones((N, heads))
         seen = rank_of_map(
             lambda v, a=a, g=gates, x=x: np.einsum("nh,hnm,md,hdk->nk", g, a, x, v),
