@@ -32,14 +32,20 @@ class Rank(NamedTuple):
         return self.gap >= LEAST_GAP
 
 
-def rank_of(matrix: ArrayLike) -> Rank:
-    """The numerical rank of a matrix; 0, with gap ∞, of one without columns or of zeros."""
+def rank_of(matrix: ArrayLike, scale: float | None = None) -> Rank:
+    """The numerical rank of a matrix.
+
+    Args:
+        matrix: of any shape.
+        scale: that of the numbers it was computed from, whose rounding is no rank; None for its own
+            largest singular value.
+    """
     values = np.linalg.svd(np.atleast_2d(np.asarray(matrix, float)), compute_uv=False)
-    if not values.size or values[0] == 0:
-        return Rank(0, np.inf)
-    rank = int((values > NOISE * values[0]).sum())
+    size = scale or float(values[0])
+    rank = int((values > NOISE * size).sum())
     rest = values[rank] if rank < values.size else 0.0
-    return Rank(rank, float(values[rank - 1] / rest) if rest > 0 else np.inf)
+    least = values[rank - 1] if rank else size
+    return Rank(rank, float(least / rest) if rest > 0 else np.inf)
 
 
 def _contains(columns: np.ndarray, vector: np.ndarray) -> tuple[bool, bool]:
@@ -50,10 +56,18 @@ def _contains(columns: np.ndarray, vector: np.ndarray) -> tuple[bool, bool]:
 
 
 class NormRanks(NamedTuple):
-    """What a norm does to the affine rank of tokens, and whether numbers leave no doubt of it."""
+    """What a norm does to ranks of tokens, and whether numbers leave no doubt of it.
+
+    Attributes:
+        before: affine rank before.
+        after: affine rank after.
+        linear: rank of the matrix after; of LayerNorm ``rank X − [1_d ∈ row space of X]``.
+        clear: whether all of them have a gap.
+    """
 
     before: int
     after: int
+    linear: int
     clear: bool
 
 
@@ -84,9 +98,11 @@ def rms_norm_ranks(tokens: ArrayLike) -> NormRanks:
 
 
 def _norm_ranks(x: np.ndarray, divided: np.ndarray, size: np.ndarray) -> NormRanks:
-    before, linear = rank_of(x - x.mean(0)), rank_of(divided)
+    scale = float(np.linalg.norm(x))
+    before, linear = rank_of(x - x.mean(0), scale), rank_of(divided, scale)
     inside, clear = _contains(divided, size)
-    return NormRanks(before.rank, linear.rank - inside, before.clear and linear.clear and clear)
+    clear = clear and before.clear and linear.clear
+    return NormRanks(before.rank, linear.rank - inside, linear.rank, clear)
 
 
 def gained_direction(

@@ -65,11 +65,11 @@ def test_layer_norm_and_rms_norm_against_exact_fractions():
         mean = Fraction(sum(chosen[0]), len(chosen[0]))
         normed = [[g * (v - mean) for v in row] for row, g in zip(chosen, signs, strict=True)]
         found = layer_norm_ranks(x)
-        assert found == (affine(x), affine(normed), True)
+        assert found == (affine(x), affine(normed), exact_rank(normed), True)
         changes.add(found.after - found.before)
         x = [[f * v for v in row] for row, f in zip(chosen, factors, strict=True)]
         normed = [[g * v for v in row] for row, g in zip(chosen, signs, strict=True)]
-        assert rms_norm_ranks(x) == (affine(x), affine(normed), True)
+        assert rms_norm_ranks(x) == (affine(x), affine(normed), exact_rank(normed), True)
     assert changes == {-2, -1, 0}
 
 
@@ -78,7 +78,8 @@ def test_a_gained_dimension_against_exact_fractions():
     u, v = (1, -1, 0, 0), (0, 0, 1, -1)
     x = [[12 * a + t * b for a, b in zip(u, v, strict=True)] for t in (0, 9, 16)]
     normed = [[Fraction(a, s) for a in row] for row, s in zip(x, (12, 15, 20), strict=True)]
-    assert layer_norm_ranks(x) == (affine(x), affine(normed), True) == (1, 2, True)
+    assert (affine(x), affine(normed), exact_rank(normed)) == (1, 2, 2)
+    assert layer_norm_ranks(x) == (1, 2, 2, True)
 
 
 def test_a_change_of_minus_two():
@@ -91,6 +92,7 @@ def test_a_change_of_minus_two():
         np.linalg.matrix_rank(np.array(x) - np.mean(x, 0)),
         np.linalg.matrix_rank(normed - normed.mean(0)),
     )
+    assert loss.after - loss.before in (-2, -1)
     twins = layer_norm_ranks([[0, 1], [0, 2]])
     assert (twins.before, twins.after) == (1, 0)
 
