@@ -48,7 +48,7 @@ def smallest(results: Results) -> dict[str, np.ndarray]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.panels(
         1, 2, height=3.3,
-        title="Only scaled branches keep tokens apart; LayerNorm may change their rank",
+        title="Depth makes tokens alike unless branches shrink; LayerNorm may change their rank",
     )  # fmt: skip
     depth, ranks = axes[0]
     residuals(depth, results)
@@ -72,7 +72,7 @@ def residuals(ax: Axes, results: Results) -> None:
         law = line(results, name, mean)
         figures.theory(ax, at[len(mean) - len(law) :], np.maximum(law, LOWEST - 1), colour)
     ax.set(xlabel="layer", ylabel="log₁₀ ρ", ylim=(LOWEST, 0.5), title="distance of tokens")
-    ax.legend(fontsize=6, loc="lower left")
+    ax.legend(fontsize=6, loc="lower right")
 
 
 LOWEST = -13.0
@@ -111,7 +111,7 @@ def changes(ax: Axes, results: Results) -> None:
             ax.text(n, k, text, ha="center", va="center", fontsize=6.5,
                     color="white" if value else figures.GREY)  # fmt: skip
     ax.set(xlim=(1.4, MOST + 0.6), ylim=(0.4, FEATURES + 0.6), xlabel="tokens n",
-           ylabel="affine rank before", title=f"under LayerNorm, d = {FEATURES}")  # fmt: skip
+           ylabel="affine rank before", title=f"change by LayerNorm, d = {FEATURES}")  # fmt: skip
 
 
 def _cell(n: int, k: int, colour: str):  # type: ignore[no-untyped-def]

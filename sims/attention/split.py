@@ -71,7 +71,7 @@ def attend_split(
     share, which softmax does not see, and ``b_ij = t² r_i M r_j``. With p the softmax of a (and
     bias), ``A_ij − p_ij = t² p_ij (e_ij − z_i)/(1 + t² z_i)``, ``e_ij = expm1(b_ij)/t²`` and
     ``z_i = Σ_j p_ij e_ij``. Without a bias p is the same for all rows and its part of the output
-    belongs to the mean.
+    belongs to the mean. Scores of one row may differ by 700 at most, where ``expm1`` overflows.
 
     Args:
         tokens: X in parts.
