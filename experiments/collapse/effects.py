@@ -37,20 +37,23 @@ def norms(results: Results) -> Families:
         for norm, name in (
             ("LayerNorm", "layer"), ("RMSNorm", "rms"), ("matrix rank", "matrix_layer"),
         ):  # fmt: skip
-            gaps = own[name].values - law[name].values
+            gaps = np.asarray(own[name].values - law[name].values)
             families[f"{norm} less its formula"].append(Effect(regime, values=gaps))
         if regime in ("fewer tokens", "as many tokens", "many tokens"):
             which = "fewer tokens" if regime == "fewer tokens" else "as many tokens or more"
             gaps = (own["matrix_layer"] - own["matrix"]).values
             families[f"matrix rank, {which}"].append(Effect(regime, values=gaps))
     found, law = results.estimates["search"], results.prediction("search")
+    either = found["lost"].values, found["gained"].values
     families["search"] = [
-        Effect(f"{n} × {d}", values=np.maximum(found["lost"], found["gained"]).values[:, place])
+        Effect(f"{n} × {d}", values=np.maximum(*either)[:, place])
         for place, (n, d) in enumerate(results.settings["search"]["sizes"])
     ]
-    gaps = [found[name].max("batch").values - law[name].values for name in ("lost", "gained")]
-    small = np.isfinite(law["lost"].values)
-    families["search less the formula"] = [Effect("by size", values=np.array(gaps)[:, small])]
+    known = np.isfinite(law["lost"].values)
+    families["search less the formula"] = [
+        Effect(name, values=np.asarray(found[name].values.max(0) - law[name].values)[known])
+        for name in ("lost", "gained")
+    ]
     return families
 
 

@@ -36,12 +36,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     out |= {name: simplex(own, value) for name, value in own["values"].items()}
     for n, d in settings["tails"]["sizes"]:
         for name in ("residual", "attention alone"):
-            law = ranks.tail_exponent(n, d)
-            out[f"tail, {name}, n={n} d={d}"] = xr.Dataset({"exponent": float(law)})
+            exponent = float(ranks.tail_exponent(n, d))
+            out[f"tail, {name}, n={n} d={d}"] = xr.Dataset({"exponent": exponent})
     out["span"] = spans(settings["span"])
     spectra = settings["symmetry"]["spectra"]
-    law = [np.log(entropy.spectral_ratio(n, spectra["score_sd"])) for n in spectra["tokens"]]
-    return out | {"spectra": xr.Dataset({"log_ratio": ("tokens", law)})}
+    ratios = [np.log(entropy.spectral_ratio(n, spectra["score_sd"])) for n in spectra["tokens"]]
+    return out | {"spectra": xr.Dataset({"log_ratio": ("tokens", ratios)})}
 
 
 def norm_ranks(batches: list[list[np.ndarray]]) -> xr.Dataset:
@@ -60,9 +60,10 @@ def norm_ranks(batches: list[list[np.ndarray]]) -> xr.Dataset:
             [known(r, r.after) for r in layer], [known(r, r.after) for r in rms],
             [known(r, r.linear) for r in layer],
         ])  # fmt: skip
-    dims, names = ("drawn", "case"), ("layer", "rms", "matrix_layer")
+    parts = np.moveaxis(np.array(rows), 1, 0)
+    names = ("layer", "rms", "matrix_layer")
     return xr.Dataset({
-        name: (dims, values) for name, values in zip(names, np.moveaxis(rows, 1, 0), strict=True)
+        name: (("drawn", "case"), values) for name, values in zip(names, parts, strict=True)
     })  # fmt: skip
 
 
@@ -116,7 +117,10 @@ def simplex(p: dict, value: float | None) -> xr.Dataset:  # type: ignore[type-ar
 
 def spans(p: dict) -> xr.Dataset:  # type: ignore[type-arg]
     """Ranks after generic layers and MLPs, and the share of energy that leaves the row space."""
-    layer = [[ranks.attention_rank(*size, skip) for skip in (True, False)] for size in p["sizes"]]
+    layer = [
+        [ranks.attention_rank(n, d, few, heads, width, skip) for skip in (True, False)]
+        for n, d, few, heads, width in p["sizes"]
+    ]
     mlp = [ranks.mlp_rank(p["n"], p["d"], inner) for inner in p["inner"]]
     return xr.Dataset({
         "layer_rank": (("sizes", "stream"), np.array(layer, float)),

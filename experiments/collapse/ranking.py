@@ -1,6 +1,6 @@
 """Ranks of sets of tokens after norms, layers and MLPs, and the search for a changed rank."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -135,7 +135,7 @@ def spans(settings: Mapping[str, Any]) -> HostBatches:
 
 def _spans(settings: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mapping[str, Any]:
     rng = draw.rng()
-    layer = [[_layer_rank(rng, *size, skip) for skip in (1.0, 0.0)] for size in settings["sizes"]]
+    layer = [[_layer_rank(rng, size, skip) for skip in (1.0, 0.0)] for size in settings["sizes"]]
     n, d, few = settings["n"], settings["d"], settings["rank"]
     mlp, equal = [], []
     for inner in settings["inner"]:
@@ -160,10 +160,9 @@ def _spans(settings: dict[str, Any], draw: Draw, replicates: int, _: None) -> Ma
     }  # fmt: skip
 
 
-def _layer_rank(
-    rng: np.random.Generator, n: int, d: int, few: int, heads: int, width: int, skip: float
-) -> float:
-    """Rank of the output of generic heads at tokens of rank ``few``."""
+def _layer_rank(rng: np.random.Generator, size: Sequence[int], skip: float) -> float:
+    """Rank of the output of generic heads, by n, d, rank of the tokens, H and d_k."""
+    n, d, few, heads, width = size
     tokens = rng.normal(size=(n, few)) @ rng.normal(size=(few, d))
     shapes = [(heads, d, width)] * 3 + [(heads, width, d)]
     matrices = HeadMatrices(*(rng.normal(size=shape) / d**0.5 for shape in shapes))

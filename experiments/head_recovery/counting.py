@@ -122,7 +122,7 @@ def _recovery(p: dict[str, Any], kind: str, draw: Draw, _: int, __: None) -> dic
     unit = np.finfo(float).eps * values[0] / values[-1]
     moved = np.linalg.norm((side - found) @ whole) / np.linalg.norm(mixed)
     return {
-        "error": np.linalg.norm(found - side) / size / unit,
+        "recovered": np.linalg.norm(found - side) / size / unit,
         "moved": np.linalg.norm(found - side) / size, "mix": moved / unit,
     }  # fmt: skip
 

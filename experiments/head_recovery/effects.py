@@ -82,7 +82,7 @@ def recovery(results: Results) -> Families:
         results.estimates[f"recovery, {kind}"] for kind in ("full row rank", "plain sum")
     )
     families: Families = {
-        "recovered": [Effect("full row rank", values=full["error"].values)],
+        "recovered": [Effect("full row rank", values=full["recovered"].values)],
         "no twins, full row rank": [Effect("full row rank", values=without_twins(full))],
         "no twins, plain sum": [Effect("plain sum", values=without_twins(short))],
         "share over the formula": [],

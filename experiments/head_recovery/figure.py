@@ -21,14 +21,14 @@ def numbers(results: Results) -> dict[str, float]:
     return {
         "least": float(mean[0]), "most": float(mean[-1]),
         "kept": float(np.abs(error / error[:, :1] - 1).max()),
-        "condition": float(results.estimates["recovery, full row rank"]["error"].values.max()),
+        "condition": float(results.estimates["recovery, full row rank"]["recovered"].values.max()),
     }  # fmt: skip
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.panels(
         1, 2, height=3.2,
-        title="What a layer's sum leaves open of its heads, the diversity index counts",
+        title="One output has many sets of heads, and diversity indices tell them apart",
     )  # fmt: skip
     counts(axes[0, 0], results)
     along(axes[0, 1], results)
@@ -36,7 +36,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     return drawing
 
 
-REGIMES = {"rank d_k": "q = d_k", "other rank": "d_k < q < H d_k", "full row rank": "q = H d_k"}
+REGIMES = {"rank d_k": "q = d_k", "other rank": "other q", "full row rank": "q = H d_k"}
 
 
 def counts(ax: Axes, results: Results) -> None:
