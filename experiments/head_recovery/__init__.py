@@ -1,0 +1,1 @@
+"""What the mixed output of a layer leaves open of its heads."""

@@ -1,0 +1,153 @@
+"""Collapse and growth: against plain softmax, against an integral of Frullani's, and limits."""
+
+import numpy as np
+import pytest
+from scipy import integrate, special
+
+from sims.theory.depth.collapse import (
+    ORDER,
+    late_rate,
+    near_collapse,
+    simplex_factor,
+    simplex_lifetime,
+    simplex_ratios,
+    simplex_sizes,
+)
+from sims.theory.depth.entropy import (
+    effective_keys,
+    freezing,
+    row_entropy,
+    spectral_ratio,
+    stable_rank,
+)
+from sims.theory.depth.growth import growth, initial_variance, normed_growth, scaled_variance
+
+pytestmark = pytest.mark.theory
+
+
+def softmax(scores):
+    kernel = np.exp(scores - scores.max(-1, keepdims=True))
+    return kernel / kernel.sum(-1, keepdims=True)
+
+
+def test_map_near_collapse_against_plain_attention():
+    """Its error falls as ρ², with plain covariance as ρ; the residual itself as ρ³."""
+    rng = np.random.default_rng(0)
+    mean, r = rng.normal(size=4), rng.normal(size=(6, 4))
+    r = (r - r.mean(0)) / np.linalg.norm(r)
+    score, value = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
+    sizes, errors, lengths = (1e-1, 1e-2), [], []
+    for size in sizes:
+        x = mean + size * r
+        after = softmax(x @ score @ x.T) @ x @ value
+        after = after - after.mean(0)
+        lengths.append(np.linalg.norm(after))
+        for plain in (False, True):
+            law = near_collapse(mean, size * r, score, value, plain=plain)
+            errors.append(np.linalg.norm(after - law) / np.linalg.norm(law))
+    falls = -np.log10([errors[2] / errors[0], errors[3] / errors[1]])
+    np.testing.assert_allclose(falls, [2, 1], atol=0.15)
+    assert -np.log10(lengths[1] / lengths[0]) == pytest.approx(ORDER, abs=0.05)
+
+
+def simplex(n, m, a, extra=2):
+    return np.hstack([a * (np.eye(n) - 1 / n), np.full((n, 1), m), np.zeros((n, extra))])
+
+
+def test_simplex_tokens_against_plain_attention():
+    n, m, a, scale, w = 5, 1.3, 2.0, 0.7, 0.6
+    x = simplex(n, m, a)
+    after = softmax(scale * x @ x.T) @ x * w
+    expected = simplex(n, w * m, w * a * float(simplex_factor(a, scale, n)))
+    np.testing.assert_allclose(after, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("w", [0.5, -0.4])
+def test_simplex_ratios_against_normed_layers(w):
+    n, scale, layers = 4, 0.9, 6
+    x = simplex(n, 1.0, 0.8)
+    found = [0.8]
+    for _ in range(layers):
+        x = x / np.linalg.norm(x, axis=1, keepdims=True) * 1.5
+        x = x + softmax(scale * x @ x.T) @ x * w
+        found.append(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x.mean(0)) / (n - 1) ** 0.5)
+    law = simplex_ratios(0.8, scale, n, layers, w, size=1.5)
+    np.testing.assert_allclose(np.abs(found), np.abs(law), rtol=1e-12)
+
+
+def test_simplex_lifetime():
+    """Layers until βa² is below 1, within a fifth; it is an asymptotic law."""
+    n = 8
+    for exponent in (12.0, 14.0):
+        sizes = simplex_sizes(
+            exponent**0.5, 1.0, n, int(4 * simplex_lifetime(exponent**0.5, 1.0, n))
+        )
+        lived = np.argmax(sizes**2 < 1.0)
+        assert lived == pytest.approx(simplex_lifetime(exponent**0.5, 1.0, n), rel=0.2)
+
+
+def test_late_rate_by_powers():
+    """What is left of a vector after many layers; of a causal mask one half a layer."""
+    place = np.arange(9)
+    causal = np.tril(np.ones((9, 9))) / np.arange(1, 10)[:, None]
+    for attention in (softmax(-0.4 * np.abs(place[:, None] - place)), causal):
+        vector, lengths = np.random.default_rng(1).normal(size=9), []
+        for _ in range(80):
+            vector = attention @ (vector - vector.mean())
+            lengths.append(np.linalg.norm(vector - vector.mean()))
+        steps = np.diff(np.log(lengths[40:60]))
+        assert steps[-1] == pytest.approx(late_rate(attention), rel=2e-3)
+    assert late_rate(causal) == pytest.approx(-np.log(2), rel=1e-12)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 8, 32, 768])
+@pytest.mark.parametrize("variance", [0.05, 0.25, 1.0, 4.0])
+def test_growth_by_an_integral_of_the_laplace_transform(dimension, variance):
+    """``E log Y = ∫ (e^{−t} − E e^{−tY})/t dt`` of ``Y = (σ²/d) χ′²_d(d/σ²)``."""
+
+    def integrand(log_t):
+        t = np.exp(log_t)
+        u = variance / dimension * t
+        transform = (1 + 2 * u) ** (-dimension / 2) * np.exp(-t / (1 + 2 * u))
+        return np.exp(-t) - transform
+
+    expected = integrate.quad(integrand, -40, 80, limit=800, points=[-10, 0, 5, 10])[0]
+    assert growth(dimension, variance) == pytest.approx(expected, rel=1e-8, abs=1e-9)
+
+
+def test_limits_of_growth():
+    assert growth(10**5, 0.7) == pytest.approx(np.log(1.7), rel=1e-4)
+    assert growth(2, 0.3) == pytest.approx(special.exp1(1 / 0.3), rel=1e-9)
+    assert growth(8, 1e-3) == pytest.approx(1e-3 * (1 - 2 / 8), rel=2e-3)
+    assert growth(1, 1.0) < 0
+    assert growth(768, initial_variance(768, 0.02)) == pytest.approx(0.0900, abs=5e-5)
+    assert initial_variance(768, 0.02) == pytest.approx(0.0944, abs=5e-5)
+    assert scaled_variance(2.0, branch=0.5, skip=0.25) == 8
+    assert 24 * growth(64, scaled_variance(1.0, 24**-0.5)) == pytest.approx(1, rel=0.06)
+
+
+def test_norm_takes_the_part_along_the_new_mean():
+    """The mean share of a unit vector orthogonal to m that lies along m(I + W), by drawing both."""
+    rng, d, variance = np.random.default_rng(2), 6, 0.5
+    moved = rng.normal(size=(400_000, d)) * (variance / d) ** 0.5
+    moved[:, 0] += 1
+    share = np.mean(moved[:, 1] ** 2 / np.sum(moved**2, 1))
+    law = normed_growth(d, variance) - growth(d, variance)
+    assert law == pytest.approx(share, rel=0.12)
+
+
+def test_entropy_laws_of_iid_scores():
+    """Rows of 2048 keys, s = ½ and, for what rows alone decide, 1."""
+    rng, n = np.random.default_rng(3), 2048
+    for s, spectrum in ((0.5, True), (1.0, False)):
+        a = softmax(s * rng.normal(size=(n, n)))
+        entropy = -np.sum(a * np.log(a), 1).mean()
+        assert entropy == pytest.approx(row_entropy(n, s), abs=0.01)
+        assert 1 / np.sum(a**2, 1).mean() == pytest.approx(effective_keys(n, s), rel=0.02)
+        if spectrum:
+            first, second = np.linalg.svd(a[:1024, :1024] * 2, compute_uv=False)[:2]
+            assert second / first == pytest.approx(spectral_ratio(1024, s), rel=0.03)
+            assert np.sum((2 * a[:1024, :1024]) ** 2) / first**2 == pytest.approx(
+                stable_rank(s), rel=0.03
+            )
+    assert np.exp(freezing(n) ** 2 / 2) == pytest.approx(n)
