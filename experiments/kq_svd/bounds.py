@@ -45,6 +45,8 @@ def spectral_search(rng: np.random.Generator, length: int) -> Numbers:
         left, s, right = np.linalg.svd(u[:, None] * c)
         w = left @ right
         value, nu, nv = s.sum(), np.linalg.norm(u), np.linalg.norm(v)
+        if value == 0:  # a step so long that every row looks at one key
+            return np.inf, np.zeros_like(flat)
         g = u[:, None] * w
         total = (g * p).sum(1)
         dp = g * away - total[:, None] * v

@@ -8,6 +8,7 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import ratio
 from sims.study.results import Results
 
+Facts = dict[str, float | str]
 TERMS = ("squared_bias", "variance", "covariance", "mse")
 CHANGES = ("kq_any", "turned", "keys_scaled", "deficient", "centred", "balanced")
 ROWS = ("tanh", "euclidean", "frobenius", "attained")
@@ -38,7 +39,7 @@ def by_rank(results: Results, name: str) -> Iterator[tuple[str, int, int]]:
 
 
 def sure(label: str, values: np.ndarray) -> Effect:
-    """Gaps that are rounding."""
+    """Gaps of which every one has to be small, whatever was drawn."""
     return Effect(label, values=np.asarray(values))
 
 
@@ -54,11 +55,10 @@ def caches(results: Results) -> Families:
         if results.coordinates[point]["angle"] in ("0", "isotropic"):
             closed.append(sure(label, rival - best))
         else:
-            at = {"angle": str(results.coordinates[point]["angle"])}
-            positive.append(of_batches(label, rival / best - 1, point, at=at))
+            positive.append(Effect(label, float(theory["keys_only"]) / least - 1))
         solver = data["solver"].values[:, place]
-        below.append(of_batches(label, 1 - solver / least, point))
-        above.append(of_batches(label, solver / least - 1, point))
+        below.append(sure(label, np.maximum(1 - solver / least, 0)))
+        above.append(sure(label, np.maximum(solver / least - 1, 0)))
     example = [
         sure(p, results.estimates[p]["ratio"].values / float(results.prediction(p)["ratio"]) - 1)
         for p in part(results, "example")
@@ -104,9 +104,10 @@ def changes(results: Results) -> Families:
             for place, beta in enumerate(limits["balance"].values)
         ]
     groups = results.estimates["groups"]
-    families["groups, solver below"] = [of_batches("", -groups["together"].values, "groups")]
-    families["groups, solver above"] = [of_batches("", groups["together"].values, "groups")]
-    families["groups, price"] = [of_batches("", groups["apart"].values, "groups")]
+    found = groups["together"].values
+    families["groups, solver below"] = [sure("four heads", np.maximum(-found, 0))]
+    families["groups, solver above"] = [sure("four heads", np.maximum(found, 0))]
+    families["groups, price"] = [of_batches("four heads", groups["apart"].values, "groups")]
     return families
 
 
@@ -119,7 +120,9 @@ def calibration(results: Results) -> Families:
         best, law = float(theory["least"]), float(theory["excess"])
         over, rival = data["risk"].values - best, data["rival"].values - best
         n, angle = results.number(point, "n"), str(results.coordinates[point]["angle"])
-        at = {"n": n, "angle": angle, "gap_over_excess": float(theory["keys_gap"]) / law}
+        fewest = min(n, round(n / results.number(point, "ratio")))
+        at: Facts = {"n": n, "fewest": fewest, "angle": angle}
+        at["gap_over_excess"] = float(theory["keys_gap"]) / law
         excess.append(of_batches(point, over / law - 1, point, at=at))
         both = (data["risk"].values - data["loss"].values) / (2 * law) - 1
         twice.append(of_batches(point, both, point, at=at))
@@ -186,7 +189,8 @@ def bounds(results: Results) -> Families:
         ],
         "rows": [sure(name, np.maximum(rows[name].values - 1, 0)) for name in ROWS],
         "causal": [
-            of_batches(p, results.estimates[p]["removed"].values, p) for p in part(results, "masked")
+            of_batches(p, results.estimates[p]["removed"].values, p)
+            for p in part(results, "masked")
         ],
     }
 
@@ -201,7 +205,11 @@ def ensembles(results: Results) -> Families:
         for term in TERMS:
             values = results.estimates[point][term].values
             gap = values / float(results.prediction(point)[term]) - 1
-            at = {"regime": str(own["regime"]), "rank": results.number(point, "rank"), "term": term}
+            at: Facts = {
+                "regime": str(own["regime"]),
+                "rank": results.number(point, "rank"),
+                "term": term,
+            }
             terms.append(of_batches(f"{point}, {term}", gap, point, at=at))
     families["terms"] = terms
     for words, term in (("a head", "mean_head_mse"), ("the ensemble", "mse")):

@@ -73,7 +73,7 @@ def turned(ax: Axes, results: Results, claim: Verdict) -> None:
     figures.curve(
         ax, pd.DataFrame(rows, columns=["angle", "method", "simulation", "mcse"]),
         pd.DataFrame(lines, columns=["angle", "method", "theory"]), "angle",
-        "score error / least error", hue="method", log="y", verdict=claim,
+        "score error / least error", hue="method", verdict=claim,
         labels={"loc": "upper left"},
     )  # fmt: skip
     ax.set(xlabel="angle between axes of keys and queries (degrees)", title=f"r = {RANK} of 8")
@@ -113,8 +113,8 @@ def followed(ax: Axes, results: Results, claim: Verdict) -> None:
     figures.log_axes(ax, x=True, y=True)
     low, high = ax.get_xlim()
     bottom, top = ax.get_ylim()
-    for x, y in (((low, 1), (1, top)), ((1, high), (bottom, 1))):
-        ax.fill_between(x, *y, color=figures.BAND, lw=0, zorder=0)
+    for side, heights in (((low, 1), (1, top)), ((1, high), (bottom, 1))):
+        ax.fill_between(side, *heights, color=figures.BAND, lw=0, zorder=0)
     ends = np.array([max(low, bottom), min(high, top)])
     ax.plot(ends, ends, color=figures.GREY, lw=0.8)
     ax.set(

@@ -19,7 +19,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         found[name] = shares(moments(own["d"], decay, angle, seed), own["ranks"])
         if angle in own["neff"]["angles"]:
             gain = {
-                k: spectra.log_keys_gain(found[name][k], own["neff"]["cooling"] ** 0.5)
+                k: spectra.log_keys_gain(found[name][k].values, own["neff"]["cooling"] ** 0.5)
                 for k in ("optimum", "keys_only")
             }
             found[f"keys used {name}"] = found[name].assign(

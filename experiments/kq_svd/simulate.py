@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd
-from sims.montecarlo import Draw, HostReplicates
+from sims.montecarlo import Draw, HostBatches, HostReplicates
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import Tuning
 from sims.study.experiment import Experiment
@@ -35,14 +35,20 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         law = moments(own["d"], decay, angle, seed)
         dims = {"error": ("method", "rank"), "solver": ("rank",)}
         coords = {"method": list(METHODS), "rank": own["ranks"]}
-        at: dict[str, Scalar] = {"decay": decay, "angle": str(angle)}
         sampled[name] = unit(
-            cached_scores, "cache", (law, own), dims, coords, own["replicates"], **at
+            cached_scores,
+            "cache",
+            (law, own),
+            dims,
+            coords,
+            own["replicates"],
+            decay=decay,
+            angle=str(angle),
         )
         if angle in own["neff"]["angles"]:
             dims = {"gain": ("method", "rank")}
             sampled[f"keys used {name}"] = unit(
-                keys_used, "keys used", (law, own), dims, coords, **at
+                keys_used, "keys used", (law, own), dims, coords, decay=decay, angle=str(angle)
             )
     for q in settings["example"]:
         sampled[f"example q={q:g}"] = unit(example, "example", q, ratio=q)
@@ -59,10 +65,11 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         law = moments(calibration["d"], calibration["decay"], angle, seed)
         for n in calibration["sizes"]:
             for ratio in calibration["ratios"] if angle == "isotropic" else [1]:
-                sampled[f"calibration {angle} n={n} ratio={ratio:g}"] = unit(
-                    calibrated, "calibration", (law, calibration["rank"], n, round(n / ratio)),
-                    angle=str(angle), n=n, ratio=float(ratio),
-                    replicates=calibration["replicates"],
+                of = (law, calibration["rank"], n, round(n / ratio))
+                at = {"part": "calibration", "angle": str(angle), "n": n, "ratio": float(ratio)}
+                sampled[f"calibration {angle} n={n} ratio={ratio:g}"] = SampledUnit(
+                    HostBatches(calibrated, constants=of), dict.fromkeys(NAMES) | at,
+                    calibration["replicates"],
                 )  # fmt: skip
     for mean in settings["heads"]["means"]:
         sampled[f"random heads mean={mean:g}"] = unit(
@@ -158,13 +165,13 @@ def cached_scores(rng: np.random.Generator, shared: tuple[Moments, Mapping[str, 
 def keys_used(rng: np.random.Generator, shared: tuple[Moments, Mapping[str, Any]]) -> Numbers:
     """By how much the mean of log n_eff over a cache's queries rises, of softmax heads.
 
-    Keys are drawn from N(0, Σ_K), in pairs ±k; n_eff is ``(Σe^z)²/Σe^{2z}`` of the scores z at
-    temperature s with ``s² = neff.cooling · tr Σ_KΣ_Q``.
+    Keys are drawn from N(0, Σ_K), in pairs ±k and with that second moment exactly; n_eff is
+    ``(Σe^z)²/Σe^{2z}`` of the scores z at temperature s with ``s² = neff.cooling · tr Σ_KΣ_Q``.
     """
     law, own = shared
     keys, queries = (with_moment(rng, own["neff"]["length"], moment) for moment in law)
-    tokens = rng.standard_normal((own["neff"]["tokens"], len(law.keys)))
-    tokens = np.concatenate([tokens, -tokens]) @ root_of(law.keys)
+    tokens = with_moment(rng, own["neff"]["tokens"], law.keys)
+    tokens = np.concatenate([tokens, -tokens])
     temperature = np.sqrt(own["neff"]["cooling"] * np.trace(law.keys @ law.queries))
 
     def used(scores: np.ndarray) -> float:
@@ -293,39 +300,44 @@ def groups(rng: np.random.Generator, own: Mapping[str, Any]) -> Numbers:
     return {"together": solver / stacked - 1, "apart": 1 - apart / stacked}
 
 
-def calibrated(rng: np.random.Generator, shared: tuple[Moments, int, int, int]) -> Numbers:
-    """Risks over the optimum of KQ-SVD and K-SVD calibrated on n_K keys and n_Q queries.
+def calibrated(draw: Draw, replicates: int, shared: tuple[Moments, int, int, int]) -> Numbers:
+    """Risks of KQ-SVD and K-SVD calibrated on n_K keys and n_Q queries, a whole batch at once.
 
     ``risk`` and ``loss`` are on new and on the calibration's tokens, ``rival`` is K-SVD's risk;
-    ``worse`` says whether KQ-SVD's risk is the larger one.
+    ``worse`` says how often KQ-SVD's risk is the larger one. From the loss that of the factors
+    without calibration is taken off, of which the mean is known: their risk.
     """
-    law, rank, n_keys, n_queries = shared
-    samples = [
-        gaussian_triangle(rng, n, len(moment)) @ root_of(moment)
+    rng, (law, rank, n_keys, n_queries) = draw.rng(), shared
+    keys, queries = (
+        gaussian_triangle(rng, replicates, n, len(moment)) @ root_of(moment)
         for n, moment in zip((n_keys, n_queries), law, strict=True)
-    ]
-    best, rival = kq_svd(*samples, rank), k_svd(samples[0], rank)
-    left = [s.T @ s / n for s, n in zip(samples, (n_keys, n_queries), strict=True)]
+    )
+    with blas().limit(limits=1):
+        best, rival = kq_svd(keys, queries, rank), k_svd(keys, rank)
+    ideal = kq_svd(root_of(law.keys), root_of(law.queries), rank)
+    left = keys.swapaxes(1, 2) @ keys / n_keys, queries.swapaxes(1, 2) @ queries / n_queries
 
-    def risk(cache: LowRank, keys: np.ndarray, queries: np.ndarray) -> float:
-        change = cache.product - np.eye(len(keys))
-        return float(np.trace(keys @ change @ queries @ change.T))
+    def risk(cache: LowRank, keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
+        change = cache.product - np.eye(keys.shape[-1])
+        return np.asarray(((keys @ change) * (change @ queries)).sum((-1, -2)))
 
     risks = risk(best, *law), risk(rival, *law)
+    loss = risk(best, *left) - risk(ideal, *left) + risk(ideal, *law)
     return {
-        "risk": risks[0], "loss": risk(best, *left), "rival": risks[1],
-        "worse": float(risks[0] > risks[1]),
+        "risk": risks[0].mean(), "loss": loss.mean(), "rival": risks[1].mean(),
+        "worse": (risks[0] > risks[1]).mean(),
     }  # fmt: skip
 
 
-def gaussian_triangle(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
-    """The triangular factor (d, d) of n ≥ d normal rows: all that a factorisation sees of them.
+def gaussian_triangle(rng: np.random.Generator, draws: int, n: int, d: int) -> np.ndarray:
+    """Triangular factors (draws, d, d) of n ≥ d normal rows: what a factorisation sees of them.
 
     Bartlett's decomposition: normal above the diagonal, and on it roots of χ² of n, …, n − d + 1
     degrees of freedom.
     """
-    factor = np.triu(rng.standard_normal((d, d)), 1)
-    return factor + np.diag(np.sqrt(rng.chisquare(n - np.arange(d))))
+    factor = np.triu(rng.standard_normal((draws, d, d)), 1)
+    factor[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - np.arange(d), (draws, d)))
+    return factor
 
 
 def root_of(moment: np.ndarray) -> np.ndarray:

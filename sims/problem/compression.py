@@ -1,14 +1,16 @@
 """Softmax heads with low-rank scores: a problem like any other, for either road."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sims.attention.low_rank import joint_svd, k_svd, kq_svd
-from sims.checks import check_covariance
+from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd
+from sims.checks import as_floats, check_covariance
 from sims.errors import InputError, one_of
 from sims.problem.task import Heads
 
-METHODS = {
+METHODS: dict[str, Callable[[np.ndarray, np.ndarray, int], LowRank]] = {
     "kq": kq_svd,
     "keys": lambda keys, queries, rank: k_svd(keys, rank),
     "joint": joint_svd,
@@ -41,9 +43,9 @@ def compressed(
         raise InputError("method", method, one_of(METHODS, method))
     roots = []
     for field, moment in (("key_moment", key_moment), ("query_moment", query_moment)):
-        matrix = np.asarray(moment, float)
+        matrix = as_floats(field, moment)
         check_covariance(field, matrix)
-        values, vectors = np.linalg.eigh(matrix)
+        values, vectors = np.linalg.eigh(np.asarray(matrix))
         roots.append((vectors * np.sqrt(np.maximum(values, 0.0))).T)
     frames, key_frames = np.asarray(heads.frames), np.asarray(heads.of_keys)
     # Rows of these have the second moments of the projected keys and queries.
