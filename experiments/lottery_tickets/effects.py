@@ -13,9 +13,9 @@ PRINTED_SIZE, PRINTED_RATE = 0.8, 0.06
 """The fit of the paper's figure: error 0.8 exp(−0.06 n_K)."""
 FROM, TO = 8, 16
 """Items an entry over which rates are fitted."""
-NEEDED = 2.0**-8
+NEEDED = 2.0**-11
 """Tolerance at which items are counted by the number of entries."""
-TOLERANCES = 2.0 ** -np.arange(5.0, 10.0)
+TOLERANCES = 2.0 ** -np.arange(7.0, 12.0)
 """And those by which they are counted at :data:`SAME` entries."""
 SAME = 32
 
@@ -86,10 +86,9 @@ def curves(results: Results) -> Families:
             families.setdefault("rate over the printed one", []).append(fit)
         if own["target"] == "products":
             size, speed = fitted(results, point)
-            families["fit to products"] = [
-                of_batches("size", size / PRINTED_SIZE - 1, point),
-                of_batches("rate", speed / PRINTED_RATE - 1, point),
-            ]
+            gaps = {"size": size / PRINTED_SIZE - 1, "rate": speed / PRINTED_RATE - 1}
+            for name, gap in gaps.items():
+                families[f"fit to products, {name}"] = [of_batches(name, gap, point)]
     return families | {"rate": rates, "median entry": sizes, "rate of blocks": blocks}
 
 

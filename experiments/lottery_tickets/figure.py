@@ -27,7 +27,7 @@ from .effects import (
 )
 
 D = 2
-SHOWN = {"within": "norm 1", "products": "8 products"}
+SHOWN = {"within": "norm ≤ 1", "products": "8 products"}
 
 
 def numbers(results: Results) -> dict[str, float]:
@@ -41,7 +41,7 @@ def numbers(results: Results) -> dict[str, float]:
         "size": float(size.mean()),
         "speed": float(speed.mean()),
         "narrow": float(np.exp(max(e.value for e in widths if e.at["constant"] == "1/ln2"))),
-        "wide": float(np.exp(max(e.value for e in widths if e.at["constant"] == "3"))),
+        "wide": float(np.exp(max(e.value for e in widths if e.at["constant"] == "8"))),
     }
 
 
@@ -108,7 +108,7 @@ def by_count(ax: Axes, results: Results, claim: Verdict) -> None:
     slope = law[0] + np.log2(counts / counts[0])
     figures.reference(ax, slope, "slope 1", x=counts, at=0.8)
     figures.ticks(ax.xaxis, counts)
-    ax.set(xlabel="entries", title=f"error {NEEDED:.3g}")
+    ax.set(xlabel="entries", title=rf"largest error $2^{{{np.log2(NEEDED):.0f}}}$")
 
 
 def by_scale(ax: Axes, results: Results, claim: Verdict) -> None:

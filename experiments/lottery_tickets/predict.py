@@ -11,13 +11,15 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """Laws averaged over drawn items and entries, under the names of the points they are of."""
     settings = experiment.settings
     rng = np.random.default_rng(settings["theory"]["seed"])
-    draws, found = settings["theory"]["draws"], {}
+    draws, many = settings["theory"]["draws"], settings["theory"]["law_draws"]
+    found: dict[str, xr.Dataset] = {}
     own = settings["curves"]
     for d in own["d"]:
         for target in own["targets"] if d == own["block_d"] else ["within"]:
             goal = entries(rng, target, d, draws)
             medians = [
-                sums.median_error(sums.products(rng, draws, items), goal) for items in own["items"]
+                sums.median_error(sums.products(rng, len(goal), items), goal)
+                for items in own["items"]
             ]
             for blocks in own["blocks"] if target == "within" and d == own["block_d"] else [1]:
                 found[f"curve d={d} {target} B={blocks}"] = xr.Dataset(
@@ -26,19 +28,19 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
                 )
     own = settings["law"]
     for items in own["items"]:
-        pool = sums.products(rng, draws, items)
+        pool = sums.products(rng, many, items)
         for entry in own["entries"]:
-            eps = [multiple * 2.0**-items for multiple in own["multiples"]]
-            miss = [sums.failure_probability(pool, np.full(draws, entry), e) for e in eps]
+            eps = np.array(own["multiples"]) * 2.0**-items
+            miss = sums.failure_probability(pool, np.full(many, entry), eps)
             found[f"law n'={items} w={entry:g}"] = xr.Dataset(
                 {"missed": ("multiple", miss)}, {"multiple": own["multiples"]}
             )
     own = settings["many"]
     goal = rng.uniform(-own["reach"], own["reach"], draws)
     logs = [
-        [sums.log_error(pool, goal, count) for count in own["counts"]]
-        for items in own["items"] for pool in [sums.products(rng, draws, items)]
-    ]  # fmt: skip
+        sums.log_error(sums.products(rng, draws, items), goal, own["counts"])
+        for items in own["items"]
+    ]
     found["many"] = xr.Dataset(
         {"log_error": (("searched", "count"), np.array(logs))},
         {"searched": own["items"], "count": own["counts"]},
@@ -61,7 +63,13 @@ def entries(rng: np.random.Generator, target: str, d: int, draws: int) -> np.nda
     """
     if target == "products":
         return np.asarray(sums.products(rng, draws, 8).sum(-1))
-    point = rng.standard_normal((draws, d))
-    entry = point[:, 0] / np.linalg.norm(point, axis=1)
+    if target == "within":
+        first, second = rng.standard_normal((2, draws, d, d))
+        sizes = [np.linalg.svd(m, compute_uv=False)[:, 0] for m in (first, second)]
+        entry = (first[:, 0] * second[:, :, 0]).sum(-1) / (sizes[0] * sizes[1])
+        entry *= rng.uniform(0, 1, draws) * rng.uniform(0, 1, draws)
+    else:
+        point = rng.standard_normal((draws, d))
+        entry = point[:, 0] / np.linalg.norm(point, axis=1)
     entry[::2] /= np.sqrt(d)
     return np.asarray(entry / 100 if target == "tiny" else entry)

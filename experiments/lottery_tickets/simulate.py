@@ -101,18 +101,25 @@ def closest(items: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def targets(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Merged matrices (…, 2, d, d) of a target, W_QK and W_VO, in one of three classes.
+    """Merged matrices (…, 2, d, d) of a target, W_QK and W_VO, in one of four classes.
 
-    ``within``: rotations of norm 1, at the edge of the theorem's assumption, W_QK over √d;
+    ``edge``: rotations of norm 1, at the edge of the theorem's assumption, W_QK over √d;
+    ``within``: products of two normal matrices, each scaled to a norm that is uniform on [0, 1];
     ``products``: entries that are sums of 8 products of two U[−1, 1]; ``tiny``: a hundredth of the
     first.
     """
     d = shape[-1]
     if name == "products":
         return np.asarray((rng.uniform(-1, 1, (2, *shape, 8)).prod(0)).sum(-1))
-    turn = np.linalg.qr(rng.standard_normal(shape))[0]
-    turn[..., 0, :, :] /= np.sqrt(d)
-    return np.asarray(turn / 100 if name == "tiny" else turn)
+    if name == "within":
+        factors = rng.standard_normal((2, *shape))
+        norms = np.linalg.norm(factors, 2, axis=(-2, -1), keepdims=True)
+        factors *= rng.uniform(0, 1, norms.shape) / norms
+        merged = factors[0] @ factors[1]
+    else:
+        merged = np.linalg.qr(rng.standard_normal(shape))[0]
+    merged[..., 0, :, :] /= np.sqrt(d)
+    return np.asarray(merged / 100 if name == "tiny" else merged)
 
 
 def curve(
@@ -185,7 +192,7 @@ def failed(
     them could only be better with all.
     """
     own, d, heads, tolerance, constant = shared
-    goal = targets(rng, "within", (sources, heads, 2, d, d))
+    goal = targets(rng, "edge", (sources, heads, 2, d, d))
     pruned = []
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / tolerance)))
@@ -208,7 +215,7 @@ def failed(
 def lengths(rng: np.random.Generator, sources: int, own: Settings) -> Numbers:
     """Error of one query's mean of tokens by length, and its largest ratio to the bound by tanh."""
     d, bound = own["d"], np.sqrt(own["d"])
-    goal = targets(rng, "within", (sources, 1, 2, d, d))[:, 0, 0]
+    goal = targets(rng, "edge", (sources, 1, 2, d, d))[:, 0, 0]
     change = closest(products(rng, goal.shape, own["items"]), goal) - goal
     tokens = rng.standard_normal((sources, max(own["lengths"]), d))
     tokens *= bound / np.linalg.norm(tokens, axis=-1, keepdims=True)

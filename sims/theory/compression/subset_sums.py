@@ -6,7 +6,7 @@ docs/theory/subset_sums.md.
 """
 
 import numpy as np
-from scipy.optimize import brentq
+from numpy.typing import ArrayLike
 
 NEWTON = 60
 """Steps of the saddlepoint's equation; it is solved to rounding in ten, but near the reach."""
@@ -39,7 +39,11 @@ def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
         slope = (items**2 * p * (1 - p)).sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = t - value / slope
-        t = np.where((step > left) & (step < right), step, (left + right) / 2)
+        new = np.where((step > left) & (step < right), step, (left + right) / 2)
+        done = np.abs(new - t) <= 1e-13 * (np.abs(t) + scale)
+        t = new
+        if np.all(done | ~inside):
+            break
     return np.where(inside, t, np.copysign(np.inf, entry - (low + high) / 2))
 
 
@@ -55,19 +59,25 @@ def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
 
 
 def bulk_density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
-    """``2^{n'} φ((w − S/2)/s)/s`` with S = Σx, s = ½√Σx²: good in the middle, thin in the tails."""
+    """``2^{n'} φ((w − S/2)/s)/s``, S = Σx, s = ½√Σx²: good in the middle, too many in the tails."""
     spread = 0.5 * np.sqrt((items**2).sum(-1))
     z = (entry - items.sum(-1) / 2) / spread
     count = items.shape[-1] * np.log(2)
     return np.asarray(np.exp(count - z**2 / 2) / (np.sqrt(2 * np.pi) * spread))
 
 
-def miss_probability(items: np.ndarray, entry: np.ndarray, tolerance: float) -> np.ndarray:
-    """P(no subset sum within ε of w) given the items: ``e^{−2ελ}``, or by the distance to reach."""
+def miss_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
+    """P(no subset sum within ε of w) given the items: ``e^{−2ελ}``, or by the distance to reach.
+
+    Args:
+        items: (draws, n').
+        entry: w, (draws,).
+        tolerance: ε, any shape; it comes first in the result.
+    """
+    eps = np.asarray(tolerance, float)[..., None]
     low, high = reach(items)
     outside = np.maximum(np.maximum(low - entry, entry - high), 0.0)
-    local = np.exp(-2 * tolerance * density(items, entry))
-    return np.where(outside > 0, outside > tolerance, local)
+    return np.where(outside > 0, outside > eps, np.exp(-2 * eps * density(items, entry)))
 
 
 def products(rng: np.random.Generator, draws: int, count: int) -> np.ndarray:
@@ -75,37 +85,29 @@ def products(rng: np.random.Generator, draws: int, count: int) -> np.ndarray:
     return np.asarray(rng.uniform(-1, 1, (draws, count)) * rng.uniform(-1, 1, (draws, count)))
 
 
-def failure_probability(items: np.ndarray, entry: np.ndarray, tolerance: float) -> float:
-    """The mean of :func:`miss_probability` over drawn items (draws, n')."""
-    return float(miss_probability(items, entry, tolerance).mean())
+def failure_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
+    """The mean of :func:`miss_probability` over drawn items (draws, n'), a number for each ε."""
+    return np.asarray(miss_probability(items, entry, tolerance).mean(-1))
 
 
 def median_error(items: np.ndarray, entry: np.ndarray) -> float:
     """ε at which an entry is missed half of the time, over drawn items (draws, n')."""
-    low, high = reach(items)
-    outside = np.maximum(np.maximum(low - entry, entry - high), 0.0)
-    lam = density(items, entry)
-
-    def missed(log: float) -> float:
-        eps = np.exp(log)
-        return float(np.where(outside > 0, outside > eps, np.exp(-2 * eps * lam)).mean()) - 0.5
-
-    return float(np.exp(brentq(missed, -60.0, 10.0)))
+    log = np.linspace(-40.0, 5.0, 601)
+    miss = failure_probability(items, entry, np.exp(log))
+    return float(np.exp(np.interp(-0.5, -miss, log)))
 
 
-def log_error(items: np.ndarray, entry: np.ndarray, entries: int) -> float:
+def log_error(items: np.ndarray, entry: np.ndarray, entries: ArrayLike) -> np.ndarray:
     """E log of the largest error of N independent entries, over drawn items (draws, n').
 
-    With p(ε) the probability of a miss, ``P(largest ≤ ε) = (1 − p)^N``; integrated in log ε.
+    With p(ε) the probability of a miss, ``P(largest ≤ ε) = (1 − p)^N``; integrated in log ε. One
+    number for each N.
     """
-    low, high = reach(items)
-    outside = np.maximum(np.maximum(low - entry, entry - high), 0.0)
-    lam = density(items, entry)
-    log = np.linspace(-45.0, 5.0, 501)
-    eps = np.exp(log)[:, None]
-    miss = np.where(outside > 0, outside > eps, np.exp(-2 * eps * lam)).mean(-1)
-    above = -np.expm1(entries * np.log1p(-np.minimum(miss, 1 - 1e-16)))
-    return float(log[0] + np.trapezoid(above, log))
+    log = np.linspace(-40.0, 5.0, 301)
+    miss = failure_probability(items, entry, np.exp(log))
+    count = np.asarray(entries, float)[..., None]
+    above = -np.expm1(count * np.log1p(-np.minimum(miss, 1 - 1e-16)))
+    return np.asarray(log[0] + np.trapezoid(above, log, axis=-1))
 
 
 def decay_rate(dimension: int) -> float:
