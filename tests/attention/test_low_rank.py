@@ -91,6 +91,15 @@ def test_centred_keys_reach_the_tail(caches):
     assert ((plain - plain.mean(0) - centred) ** 2).sum() > 1.05 * tail
 
 
+def test_shifts_that_softmax_does_not_see(caches):
+    """What is stored is of the keys less the centre: all ranks but the shift come back."""
+    keys, queries = caches
+    centre = np.arange(6.0)
+    cache = kq_svd(keys, queries, 6, centre=centre)
+    expected = keys @ queries.T - queries @ centre
+    np.testing.assert_allclose(cache.scores(keys, queries), expected, atol=1e-9)
+
+
 def test_batches_are_compressed_one_by_one(caches):
     keys, queries = caches
     together = kq_svd(np.stack([keys, 2 * keys]), np.stack([queries, queries[::-1]]), 2)
