@@ -11,8 +11,8 @@ from sims.study.results import Results
 Facts = dict[str, float | str]
 PRINTED_SIZE, PRINTED_RATE = 0.8, 0.06
 """The fit of the paper's figure: error 0.8 exp(−0.06 n_K)."""
-FROM, TO = 8, 16
-"""Items an entry over which rates are fitted."""
+RANGES = {"rate": (8, 16), "rate, later": (12, 20)}
+"""Items an entry over which rates are fitted, by family."""
 NEEDED = 2.0**-11
 """Tolerance at which items are counted by the number of entries."""
 TOLERANCES = 2.0 ** -np.arange(7.0, 12.0)
@@ -36,11 +36,12 @@ def slope(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.asarray(values @ centred / (centred @ centred))
 
 
-def rate(results: Results, point: str) -> np.ndarray:
+def rate(results: Results, point: str, family: str = "rate") -> np.ndarray:
     """Decay of log error in n_K, one a batch, with the sign of a decay."""
+    first, last = RANGES[family]
     data = results.estimates[point]
     items = data["per_entry"].values
-    inside = (items >= FROM) & (items <= TO)
+    inside = (items >= first) & (items <= last)
     x = results.number(point, "d") * items[inside].astype(float)
     return -slope(np.log(data["median_output"].values[:, inside]), x)
 
@@ -71,6 +72,10 @@ def curves(results: Results) -> Families:
         if own["blocks"] == 1:
             law = float(theory["decay_rate"])
             rates.append(of_batches(point, decay / law - 1, point, at=at))
+            later = rate(results, point, "rate, later")
+            families.setdefault("rate, later", []).append(
+                of_batches(point, later / law - 1, point, at=at)
+            )
             for place, items in enumerate(data["per_entry"].values):
                 gap = np.log(
                     data["median_entry"].values[:, place] / theory["median_entry"].values[place]

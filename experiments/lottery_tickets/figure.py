@@ -13,11 +13,10 @@ from sims.judgement import Verdict
 from sims.study.results import Results
 
 from .effects import (
-    FROM,
     NEEDED,
     PRINTED_RATE,
     PRINTED_SIZE,
-    TO,
+    RANGES,
     by_entries,
     effects,
     fitted,
@@ -41,7 +40,7 @@ def numbers(results: Results) -> dict[str, float]:
         "size": float(size.mean()),
         "speed": float(speed.mean()),
         "narrow": float(np.exp(max(e.value for e in widths if e.at["constant"] == "1/ln2"))),
-        "wide": float(np.exp(max(e.value for e in widths if e.at["constant"] == "8"))),
+        "wide": float(np.exp(max(e.value for e in widths if e.at["constant"] == "10"))),
     }
 
 
@@ -87,7 +86,8 @@ def by_width(ax: Axes, results: Results, claim: Verdict) -> None:
     means, errors = np.transpose([mean_and_error(v) for v in data["mean_output"].values.T])
     figures.simulated(ax, x, means, errors, figures.PALETTE[1], "x")
     figures.note(ax, "×: mean error of the output, 8 products")
-    ax.axvspan(D * FROM, D * TO, color=figures.BAND, lw=0, zorder=0)
+    first, last = RANGES["rate"]
+    ax.axvspan(D * first, D * last, color=figures.BAND, lw=0, zorder=0)
     ax.set(xlabel="width of the source $n_K$", title=f"d = {D}")
 
 

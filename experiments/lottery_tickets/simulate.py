@@ -169,13 +169,14 @@ def missed(rng: np.random.Generator, draws: int, shared: tuple[Settings, int, fl
 
 
 def many(rng: np.random.Generator, sources: int, own: Settings) -> Numbers:
-    """Mean log of the largest error of N entries, by items and N: nested in both."""
+    """Mean log of the largest error of N entries, by items and N, of d × d matrices; nested."""
     count = max(own["counts"])
-    pool = products(rng, (sources, count // own["d"], own["d"]), max(own["items"]))
+    d = own["d"]
+    pool = products(rng, (sources, -(-count // d**2), d, d), max(own["items"]))
     goal = rng.uniform(-own["reach"], own["reach"], pool.shape[:-1])
     logs = []
     for items in own["items"]:
-        error = closest_subset(pool[..., :items], goal).error.reshape(sources, -1)
+        error = closest_subset(pool[..., :items], goal).error.reshape(sources, -1)[:, :count]
         logs.append([
             np.log(error.reshape(sources, -1, n).max(-1)).mean() for n in own["counts"]
         ])  # fmt: skip

@@ -41,7 +41,7 @@ def experiment():
     whole = load_experiment("kq_svd", "smoke")
     smoke = whole.spec.at("smoke")
     caches = whole.spec.settings["caches"] | {
-        "decays": [0.5], "angles": [0, 60, "random"], "ranks": [2], "steps": 60,
+        "decays": [0.5], "angles": [0, 60, "random"], "ranks": [1, 2], "steps": 100,
         "neff": {"angles": ["random"], "length": 16, "tokens": 1500, "cooling": 4},
     }  # fmt: skip
     changed = smoke.settings | {"caches": caches}
