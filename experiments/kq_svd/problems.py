@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sims.problem import TARGETS, GaussianDesign, Heads, Task, gaussian_queries
-from sims.problem.compression import compressed
+from sims.problem import TARGETS, GaussianDesign, Heads, Task, compressed, gaussian_queries
 from sims.study.experiment import Experiment
 
 

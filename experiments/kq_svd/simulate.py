@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd
+from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd, stacked
 from sims.montecarlo import Draw, HostBatches, HostReplicates
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import Tuning
@@ -117,9 +117,9 @@ def unit(
     return SampledUnit(sampler, dict.fromkeys(NAMES) | {"part": part} | at, replicates)
 
 
-def largest(stacked: Mapping[str, np.ndarray]) -> Numbers:
+def largest(kept: Mapping[str, np.ndarray]) -> Numbers:
     """The largest of a batch's replicates."""
-    return {name: values.max(0) for name, values in stacked.items()}
+    return {name: values.max(0) for name, values in kept.items()}
 
 
 def drawn(function: Any, draw: Draw, shared: Any, batch: None) -> Numbers:
@@ -277,10 +277,10 @@ def groups(rng: np.random.Generator, own: Mapping[str, Any]) -> Numbers:
     queries = rng.standard_normal((own["count"], own["length"], own["d"])) @ rng.standard_normal(
         (own["count"], own["d"], own["d"])
     )
-    rank, together = own["rank"], queries.reshape(-1, own["d"])
+    rank, together = own["rank"], stacked(queries)
     total = ((keys @ together.T) ** 2).sum()
     best = kq_svd(keys, together, rank)
-    stacked = error(best, keys, together)
+    shared = error(best, keys, together)
     apart = sum(
         error(kq_svd(keys, q, rank), keys, q) * ((keys @ q.T) ** 2).sum() for q in queries
     ) / total  # fmt: skip
@@ -297,7 +297,7 @@ def groups(rng: np.random.Generator, own: Mapping[str, Any]) -> Numbers:
         error(LowRank(a, b, np.zeros(own["d"])), keys, q) * ((keys @ q.T) ** 2).sum()
         for b, q in zip(maps, queries, strict=True)
     ) / total  # fmt: skip
-    return {"together": solver / stacked - 1, "apart": 1 - apart / stacked}
+    return {"together": solver / shared - 1, "apart": 1 - apart / shared}
 
 
 def calibrated(draw: Draw, replicates: int, shared: tuple[Moments, int, int, int]) -> Numbers:

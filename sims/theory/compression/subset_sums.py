@@ -129,7 +129,7 @@ def best_weight_scale(entry: float, dimension: int) -> float:
 
 
 def theorem_width(
-    dimension: int, heads: int, tolerance: float, constant: float, power: float = 1.5
+    dimension: int, heads: int, tolerance: float, constant: float = CONSTANT, power: float = 1.5
 ) -> float:
     """``d C log(8Hα³d^{3/2}/ε)`` with α = √d; power 1 is the sharper propagation's."""
     size = 8 * heads * dimension**1.5 * dimension**power / tolerance

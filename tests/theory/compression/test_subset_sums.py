@@ -114,3 +114,9 @@ def test_best_scale_by_the_exact_solver():
 
 def test_bound_of_outputs():
     assert laws.output_bound(np.array(0.2), 3.0) == pytest.approx(6 * np.tanh(0.1))
+
+
+def test_width_of_the_theorem():
+    """At d = 4, H = 2: α = 2 and α³d^{3/2} = 64; d for d^{3/2} by the sharper propagation."""
+    assert laws.theorem_width(4, 2, 0.1, 3.0) == pytest.approx(12 * np.log(8 * 2 * 64 / 0.1))
+    assert laws.theorem_width(4, 2, 0.1, power=1) == pytest.approx(4 * np.log2(8 * 2 * 32 / 0.1))
