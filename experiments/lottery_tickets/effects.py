@@ -15,7 +15,7 @@ RANGES = {"rate": (8, 16), "rate, later": (12, 20)}
 """Items an entry over which rates are fitted, by family."""
 NEEDED = 2.0**-11
 """Tolerance at which items are counted by the number of entries."""
-TOLERANCES = 2.0 ** -np.arange(7.0, 12.0)
+TOLERANCES = 2.0 ** -np.arange(9.0, 14.0)
 """And those by which they are counted at :data:`SAME` entries."""
 SAME = 32
 
@@ -183,9 +183,9 @@ def width(results: Results, point: str) -> float:
 
 
 def choice(results: Results, point: str, said: float) -> Effect:
-    """Median errors by scale, with the grid's scale that is nearest to the one said to be best."""
+    """Median errors by scale, with the place of the scale that is said to be best."""
     data = results.estimates[point]
-    best = int(np.argmin(abs(np.log(data["scale"].values / said))))
+    best = int(np.argmin(abs(np.log(data["scale"].values[0] / said))))
     return Effect(
         point, batches=len(data["error"]), points=(point,), values=data["error"].values, best=best
     )

@@ -40,7 +40,7 @@ def numbers(results: Results) -> dict[str, float]:
         "size": float(size.mean()),
         "speed": float(speed.mean()),
         "narrow": float(np.exp(max(e.value for e in widths if e.at["constant"] == "1/ln2"))),
-        "wide": float(np.exp(max(e.value for e in widths if e.at["constant"] == "10"))),
+        "wide": float(np.exp(max(e.value for e in widths if e.at["constant"] == "8"))),
     }
 
 
@@ -120,7 +120,7 @@ def by_scale(ax: Axes, results: Results, claim: Verdict) -> None:
         for point in own:
             data = results.estimates[point]
             best = int(data["error"].mean("batch").values.argmin())
-            found.append((results.number(point, "entry"), float(data["scale"].values[best])))
+            found.append((results.number(point, "entry"), float(data["scale"].values[0, best])))
         x, y = np.transpose(found)
         ax.plot(
             x * (1 + 0.06 * (place - 1)), y, ls="none", marker=figures.MARKERS[place],

@@ -63,8 +63,9 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for width in own["widths"]:
         for entry in own["entries"]:
             sampled[f"scale n_K={width} w={entry:g}"] = unit(
-                scaled, "scale", (own, width, entry), {"error": "scale"},
-                {"scale": scales(own)}, own["draws"], items=width // own["d"], entry=entry,
+                scaled, "scale", (own, width, entry),
+                dict.fromkeys(("error", "scale"), "candidate"), {}, own["draws"],
+                items=width // own["d"], entry=entry,
             )  # fmt: skip
     return sampled
 
@@ -98,6 +99,17 @@ def products(rng: np.random.Generator, entries: tuple[int, ...], items: int) -> 
 def closest(items: np.ndarray, target: np.ndarray) -> np.ndarray:
     """The best subset sums of items (…, n'), of targets (…); only the masks are the solver's."""
     return np.asarray(np.where(closest_subset(items, target).chosen, items, 0.0).sum(-1))
+
+
+def nearly_closest(items: np.ndarray, target: np.ndarray, most: int) -> np.ndarray:
+    """Good subset sums of many items: the largest are taken greedily, the last searched exactly."""
+    order = np.argsort(-np.abs(items), axis=-1)
+    ranked = np.take_along_axis(items, order, -1)
+    left = target.copy()
+    for place in range(max(items.shape[-1] - most, 0)):
+        item = ranked[..., place]
+        left -= np.where(np.abs(left - item) < np.abs(left), item, 0.0)
+    return np.asarray(target - left + closest(ranked[..., -most:], left))
 
 
 def targets(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -189,8 +201,8 @@ def failed(
     """Theorem 3's widths: log of the (1 − ε)-quantile of the H heads' error over ε, share missed.
 
     The error is the largest over drawn inputs of norm α = √d, with the printed widths for W_QK and
-    for W_VO. Of an entry's items the largest ``most`` in size are searched: what is found with
-    them could only be better with all.
+    for W_VO. The search is exact over ``most`` items alone (:func:`nearly_closest`), so that what
+    is found could only be better.
     """
     own, d, heads, tolerance, constant = shared
     goal = targets(rng, "edge", (sources, heads, 2, d, d))
@@ -198,8 +210,7 @@ def failed(
     for part, size in enumerate((8 * heads * d**3, 2 * heads * d**2)):
         items = int(np.ceil(constant * np.log(size / tolerance)))
         pool = products(rng, (*goal.shape[:2], d, d), items)
-        order = np.argsort(-np.abs(pool), axis=-1)[..., : own["most"]]
-        pruned.append(closest(np.take_along_axis(pool, order, -1), goal[:, :, part]))
+        pruned.append(nearly_closest(pool, goal[:, :, part], own["most"]))
     found = np.stack(pruned, axis=2)
     tokens = rng.standard_normal((sources, own["inputs"], own["length"], d))
     tokens *= np.sqrt(d) / np.linalg.norm(tokens, axis=-1, keepdims=True)
@@ -234,16 +245,14 @@ def lengths(rng: np.random.Generator, sources: int, own: Settings) -> Numbers:
     return {"error_by_length": np.array(errors), "over_bound": np.array(ratios)}
 
 
-def scales(own: Settings) -> list[float]:
-    """The weight scales tried, as bounds of the entries of W_Q and W_K."""
-    low, high = own["range"]
-    return [float(s) for s in np.geomspace(low, high, own["count"])]
-
-
 def scaled(rng: np.random.Generator, draws: int, shared: tuple[Settings, int, float]) -> Numbers:
-    """Median error of an entry by weight scale; products of weights over √n_K are the items."""
+    """Median error of an entry by weight scale; products of weights over √n_K are the items.
+
+    The first scales are those on trial, n_K^{1/4} and √(6|w|√d); the others are their rivals.
+    """
     own, width, entry = shared
     pool = products(rng, (draws, 1, 1), width // own["d"])[:, 0, 0]
     goal = np.full(draws, entry)
-    errors = [closest_subset(pool * s**2 / np.sqrt(width), goal).error for s in scales(own)]
-    return {"error": np.median(errors, axis=1)}
+    tried = np.array([width**0.25, np.sqrt(6 * abs(entry) * own["d"] ** 0.5), *own["rivals"]])
+    errors = [closest_subset(pool * s**2 / np.sqrt(width), goal).error for s in tried]
+    return {"error": np.median(errors, axis=1), "scale": tried}
