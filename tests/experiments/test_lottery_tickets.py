@@ -56,7 +56,8 @@ def test_rates_are_held_to_ln2_over_d(results, experiment):
         made = results
         for point, d in points.items():
             items = made.estimates[point]["per_entry"].values
-            values = np.exp(-rate(d) * d * items) * np.exp(1e-3 * rng.standard_normal((64, 1)))
+            noise = 1e-3 * rng.standard_normal((64, len(items)))
+            values = np.exp(-rate(d) * d * items + noise)
             made = changed(made, point, median_output=lambda v, own=values: 0 * v + own)
         return verdicts(experiment, made)["slt-rate", "targets within the assumption"]
 
