@@ -35,7 +35,7 @@ def numbers(results: Results) -> dict[str, float]:
     size, speed = fitted(results, own["products"])
     widths = effects(results)["widths"]
     return {
-        "rate": float(rate(results, own["within"]).mean()),
+        "rate": float(rate(results, own["within"], "rate, later").mean()),
         "law": float(np.log(2) / D),
         "size": float(size.mean()),
         "speed": float(speed.mean()),
@@ -58,7 +58,9 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         1, 3, height=2.9,
         title="Pruning halves the error with every item an entry, if targets are within reach",
     )  # fmt: skip
-    by_width(axes[0, 0], results, claims["slt-rate", "targets within the assumption"])
+    by_width(
+        axes[0, 0], results, claims["slt-rate", "targets within the assumption, 12 to 20 items"]
+    )
     by_count(axes[0, 1], results, claims["slt-entries", "slope"])
     by_scale(axes[0, 2], results, claims["slt-scale", "n_K^(1/4)"])
     figures.letters(axes.flat)
@@ -86,7 +88,7 @@ def by_width(ax: Axes, results: Results, claim: Verdict) -> None:
     means, errors = np.transpose([mean_and_error(v) for v in data["mean_output"].values.T])
     figures.simulated(ax, x, means, errors, figures.PALETTE[1], "x")
     figures.note(ax, "×: mean error of the output, 8 products")
-    first, last = RANGES["rate"]
+    first, last = RANGES["rate, later"]
     ax.axvspan(D * first, D * last, color=figures.BAND, lw=0, zorder=0)
     ax.set(xlabel="width of the source $n_K$", title=f"d = {D}")
 

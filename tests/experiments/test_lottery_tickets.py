@@ -94,7 +94,7 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     assert verdicts(experiment, low)["slt-width", "C = 1/ln 2"] == "supported"
     point = next(p for p in results.points if p.startswith("law"))
     off = changed(results, point, missed=lambda v: v + 0.1)
-    assert verdicts(experiment, off)["slt-law", "16 and 20 items"] == "refuted"
+    assert verdicts(experiment, off)["slt-law", "16 and 18 items"] == "refuted"
     longer = changed(results, "lengths", error_by_length=lambda v: v * v["length"] ** 0.5)
     assert verdicts(experiment, longer)["slt-length", "size"] == "refuted"
     over = changed(results, "lengths", over_bound=lambda v: v + 1)
