@@ -4,6 +4,7 @@ from sims.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
+from sims.problem.compression import compressed
 from sims.problem.design_laws import (
     CubeDesign,
     CustomDesign,
@@ -43,6 +44,7 @@ __all__ = [
     "TrigonometricSeries",
     "ball_queries",
     "check_compatible",
+    "compressed",
     "gaussian_queries",
     "principal_angles",
     "redundant_views",

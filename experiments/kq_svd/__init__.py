@@ -1,0 +1,1 @@
+"""KQ-SVD: is the best compression of scores the best of attention?"""

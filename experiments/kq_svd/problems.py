@@ -1,0 +1,98 @@
+"""What both roads take: second moments of keys and queries, and ensembles of compressed heads."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sims.problem import TARGETS, GaussianDesign, Heads, Task, compressed, gaussian_queries
+from sims.study.experiment import Experiment
+
+
+class Moments(NamedTuple):
+    """Second moments of keys and queries, (d, d) each."""
+
+    keys: np.ndarray
+    queries: np.ndarray
+
+
+def moments(d: int, decay: float, angle: float | str, seed: int) -> Moments:
+    """Keys with variances i^{−2·decay} along the axes, queries turned against them.
+
+    Args:
+        d: width.
+        decay: of the standard deviations of the keys; the queries' fall twice as fast.
+        angle: degrees by which the queries' principal axes i and d + 1 − i are turned into one
+            another: 0 keeps the keys' order, 90 reverses it. ``random`` is a random rotation,
+            ``isotropic`` gives queries no direction.
+        seed: of that rotation.
+    """
+    order = np.arange(1.0, d + 1)
+    keys = np.diag(order ** (-2 * decay))
+    if angle == "isotropic":
+        return Moments(keys, np.eye(d))
+    if angle == "random":
+        basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
+    else:
+        turn = np.radians(float(angle))
+        basis = (
+            np.cos(turn) * np.eye(d)
+            + np.sin(turn) * np.diag(np.where(order <= d / 2, 1.0, -1.0))[:, ::-1]
+        )
+    return Moments(keys, basis * order ** (-4 * decay) @ basis.T)
+
+
+def cache_points(experiment: Experiment) -> dict[str, tuple[float, float | str]]:
+    """Name of every cache's point to decay and angle."""
+    own = experiment.settings["caches"]
+    return {
+        f"cache decay={decay:g} {angle}": (decay, angle)
+        for decay in own["decays"] for angle in own["angles"]
+    }  # fmt: skip
+
+
+class Compressed(NamedTuple):
+    """An ensemble of compressed softmax heads, as both roads take it."""
+
+    task: Task
+    heads: Heads
+    n: int
+    queries: np.ndarray
+
+
+def ensembles(experiment: Experiment) -> dict[str, Compressed]:
+    """Softmax heads at every rank in every regime, by name of the point.
+
+    The tilt of head h at x has mean ``Σ^{1/2}R_hDR_hᵀΣ^{−1/2}x``, D falling like a power: a head
+    looks near x along its first directions, and at the middle of the keys along its last.
+    """
+    own = experiment.settings["ensemble"]
+    d, count, temperature = own["d"], own["heads"], float(np.sqrt(own["d"]))
+    rng = np.random.default_rng(own["seed"])
+    spread = np.arange(1.0, d + 1) ** -own["key_decay"]
+    gains = np.arange(1.0, d + 1) ** -own["gain_decay"]
+    turns = np.linalg.qr(rng.standard_normal((count, d, d)))[0]
+    frames = np.sqrt(temperature) / spread[:, None] * turns * np.sqrt(gains)
+    queries = np.asarray(gaussian_queries(d, own["queries"], own["scale"], own["seed"])) * spread
+    full = Heads(frames, "softmax", np.sqrt(temperature), key_frames=frames)
+    points = {}
+    for name, regime in own["regimes"].items():
+        task = task_of(own, regime, spread)
+        for rank in own["ranks"]:
+            heads = full
+            if rank < d:
+                seen = queries.T @ queries / len(queries)
+                heads = compressed(full, rank, np.diag(spread**2), seen, "kq")
+            points[ensemble_name(name, rank)] = Compressed(task, heads, regime["n"], queries)
+    return points
+
+
+def task_of(own: Mapping[str, Any], regime: Mapping[str, Any], spread: np.ndarray) -> Task:
+    """Keys N(0, Σ) and a squared-exponential target of that lengthscale."""
+    target = TARGETS["rbf"](own["d"], lengthscale=regime["lengthscale"], seed=own["seed"])
+    return Task(GaussianDesign(np.diag(spread**2)), target, noise_sd=regime["noise_sd"])
+
+
+def ensemble_name(regime: str, rank: int) -> str:
+    """The point of a regime and rank."""
+    return f"heads {regime} r={rank}"

@@ -1,0 +1,1 @@
+"""Strong lottery tickets: how wide has a random attention layer to be?"""

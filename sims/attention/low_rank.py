@@ -1,0 +1,119 @@
+"""Low-rank caches: keys (d) stored as r numbers, by factors calibrated on a sample of tokens.
+
+A score ``kᵀq`` becomes ``(Aᵀ(k − c))ᵀ(Bᵀq)`` with key map A and query map B, both (d, r), and a
+centre c that softmax does not see, since it shifts all scores of a query alike. Caches are stacks
+of rows, keys (…, T, d) and queries (…, T', d); the methods differ in what A and B are optimal for:
+
+=============== ==========================================================================
+:func:`kq_svd`  the score matrix KQᵀ: no rank-r factors have a smaller Frobenius error
+:func:`k_svd`   the keys alone: A = B = top right singular vectors of K
+:func:`joint_svd` keys and queries stacked ("Eigen"): A = B = top right ones of [K; Q]
+=============== ==========================================================================
+
+Values are compressed alike: ``VABᵀW_O`` for ``VW_O`` is :func:`kq_svd` of V and W_Oᵀ. Source: arXiv
+2512.05916.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sims.checks import check_count
+from sims.errors import InputError
+
+CUTOFF = 1e-12
+"""Singular values below this share of the largest one count as 0 in pseudo-inverses."""
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """A low-rank cache.
+
+    Attributes:
+        key_map: A, (…, d, r); what is stored of a key k is ``Aᵀ(k − c)``.
+        query_map: B, (…, d, r).
+        centre: c, (…, d).
+    """
+
+    key_map: np.ndarray
+    query_map: np.ndarray
+    centre: np.ndarray
+
+    def stored(self, keys: np.ndarray) -> np.ndarray:
+        """What the cache holds of keys (…, T, d): (…, T, r)."""
+        return np.asarray((keys - self.centre[..., None, :]) @ self.key_map)
+
+    def scores(self, keys: np.ndarray, queries: np.ndarray) -> np.ndarray:
+        """Scores (…, T, T') of keys (…, T, d) with queries (…, T', d)."""
+        return np.asarray(self.stored(keys) @ (queries @ self.query_map).swapaxes(-1, -2))
+
+    @property
+    def product(self) -> np.ndarray:
+        """ABᵀ, (…, d, d): of KQ-SVD an oblique projector."""
+        return np.asarray(self.key_map @ self.query_map.swapaxes(-1, -2))
+
+
+def kq_svd(
+    keys: np.ndarray, queries: np.ndarray, rank: int, centre: np.ndarray | None = None
+) -> LowRank:
+    """KQ-SVD: ``A = K⁺Û``, ``B = KᵀÛ`` with Û the top r left singular vectors of KQᵀ.
+
+    Keys and queries enter through the triangular factors of their QR decompositions, so that the
+    singular vectors are those of a d × d matrix. Where r exceeds the rank of KQᵀ the surplus
+    columns of Û meet zeros.
+
+    Args:
+        keys: of the calibration sample, (…, T, d).
+        queries: (…, T', d); those of several heads that share the keys are stacked
+            (:func:`stacked`).
+        rank: r, 1 to d.
+        centre: c, (…, d), taken off the keys; None takes nothing off.
+    """
+    d = _checked(keys, queries, rank)
+    c = np.zeros((*keys.shape[:-2], d)) if centre is None else np.asarray(centre, float)
+    of_keys, of_queries = _triangle(keys - c[..., None, :]), _triangle(queries)
+    left = np.linalg.svd(of_keys @ of_queries.swapaxes(-1, -2), full_matrices=True)[0][..., :rank]
+    inverse = np.linalg.pinv(of_keys, rcond=CUTOFF)
+    return LowRank(inverse @ left, of_keys.swapaxes(-1, -2) @ left, c)
+
+
+def k_svd(keys: np.ndarray, rank: int) -> LowRank:
+    """K-SVD: both maps are the top r right singular vectors of the keys."""
+    d = _checked(keys, keys, rank)
+    frame = np.linalg.svd(_triangle(keys))[2].swapaxes(-1, -2)[..., :rank]
+    return LowRank(frame, frame, np.zeros((*keys.shape[:-2], d)))
+
+
+def joint_svd(keys: np.ndarray, queries: np.ndarray, rank: int) -> LowRank:
+    """Eigen: both maps are the top r right singular vectors of keys and queries stacked."""
+    _checked(keys, queries, rank)
+    return k_svd(np.concatenate([keys, queries], axis=-2), rank)
+
+
+def stacked(queries: np.ndarray) -> np.ndarray:
+    """Queries (…, m, T, d) of m heads that share one key head, as (…, mT, d)."""
+    return np.asarray(queries.reshape(*queries.shape[:-3], -1, queries.shape[-1]))
+
+
+def best_query_map(keys: np.ndarray, key_map: np.ndarray) -> np.ndarray:
+    """The query map (…, d, r) that is best for a key map, ``Bᵀ = (KA)⁺K``, whatever the queries."""
+    inverse = np.linalg.pinv(keys @ key_map, rcond=CUTOFF)
+    return np.asarray((inverse @ keys).swapaxes(-1, -2))
+
+
+def _triangle(rows: np.ndarray) -> np.ndarray:
+    """R (d, d) of rows = (orthonormal)·R; fewer rows than d are filled up with zeros."""
+    missing = rows.shape[-1] - rows.shape[-2]
+    if missing >= 0:
+        return np.pad(rows, [(0, 0)] * (rows.ndim - 2) + [(0, missing), (0, 0)])
+    return np.asarray(np.linalg.qr(rows, mode="r"))
+
+
+def _checked(keys: np.ndarray, queries: np.ndarray, rank: int) -> int:
+    d = keys.shape[-1]
+    if queries.shape[-1] != d:
+        raise InputError("queries", queries.shape, f"shape (…, {d}), as keys have")
+    check_count("rank", rank)
+    if rank > d:
+        raise InputError("rank", rank, f"at most the head width {d}")
+    return d

@@ -1,0 +1,1 @@
+"""What compression does to attention: low-rank scores, pruned weights, merged keys."""

@@ -1,0 +1,145 @@
+"""Sums of subsets of random items: how far they reach, how dense they lie, how often one is missed.
+
+Items are products ``x_k = u_kv_k`` of two U[−1, 1], of density ``−½ ln|x|``, E x² = 1/9. A target
+entry w is missed by more than ε if no subset sums to within ε of it. Derivations:
+docs/theory/subset_sums.md.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+NEWTON = 60
+"""Steps of the saddlepoint's equation; it is solved to rounding in ten, but near the reach."""
+MEAN_REACH = 1 / 8
+"""E max(x, 0) of one item, a quarter of E|u| E|v| · 2."""
+CONSTANT = 1 / np.log(2)
+"""C = 1/ln 2: the smallest with which width d·C·log(1/ε) holds enough subsets."""
+
+
+def reach(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Least and largest subset sum of items (…, n')."""
+    return np.minimum(items, 0.0).sum(-1), np.maximum(items, 0.0).sum(-1)
+
+
+def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
+    """t of ``Σ x_k/(1 + e^{−t x_k}) = w``, (…,), for w inside the reach; ±∞ outside.
+
+    The left side rises in t. Newton's method between bounds that close in on the root.
+    """
+    entry = np.asarray(entry, float) * np.ones(items.shape[:-1])
+    low, high = reach(items)
+    inside = (entry > low) & (entry < high)
+    scale = 1 / np.maximum(np.abs(items).max(-1), 1e-300)
+    left, right = -1e4 * scale, 1e4 * scale
+    t = np.zeros_like(entry)
+    for _ in range(NEWTON):
+        p = _logistic(t[..., None] * items)
+        value = (items * p).sum(-1) - entry
+        left, right = np.where(value < 0, t, left), np.where(value < 0, right, t)
+        slope = (items**2 * p * (1 - p)).sum(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = t - value / slope
+        new = np.where((step > left) & (step < right), step, (left + right) / 2)
+        done = np.abs(new - t) <= 1e-13 * (np.abs(t) + scale)
+        t = new
+        if np.all(done | ~inside):
+            break
+    return np.where(inside, t, np.copysign(np.inf, entry - (low + high) / 2))
+
+
+def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
+    """How many subset sums a unit of length lie at w, by the saddlepoint; 0 outside the reach."""
+    t = tilt(items, entry)
+    inside = np.isfinite(t)
+    t = np.where(inside, t, 0.0)
+    p = _logistic(t[..., None] * items)
+    count = np.logaddexp(0.0, t[..., None] * items).sum(-1) - t * entry
+    spread = np.sqrt(2 * np.pi * (items**2 * p * (1 - p)).sum(-1))
+    return np.where(inside, np.exp(count) / spread, 0.0)
+
+
+def bulk_density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
+    """``2^{n'} φ((w − S/2)/s)/s``, S = Σx, s = ½√Σx²: good in the middle, too many in the tails."""
+    spread = 0.5 * np.sqrt((items**2).sum(-1))
+    z = (entry - items.sum(-1) / 2) / spread
+    count = items.shape[-1] * np.log(2)
+    return np.asarray(np.exp(count - z**2 / 2) / (np.sqrt(2 * np.pi) * spread))
+
+
+def miss_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
+    """P(no subset sum within ε of w) given the items: ``e^{−2ελ}``, or by the distance to reach.
+
+    Args:
+        items: (draws, n').
+        entry: w, (draws,).
+        tolerance: ε, any shape; it comes first in the result.
+    """
+    eps = np.asarray(tolerance, float)[..., None]
+    low, high = reach(items)
+    outside = np.maximum(np.maximum(low - entry, entry - high), 0.0)
+    return np.where(outside > 0, outside > eps, np.exp(-2 * eps * density(items, entry)))
+
+
+def products(rng: np.random.Generator, draws: int, count: int) -> np.ndarray:
+    """Items (draws, n') of a pruned source: products of two U[−1, 1]."""
+    return np.asarray(rng.uniform(-1, 1, (draws, count)) * rng.uniform(-1, 1, (draws, count)))
+
+
+def failure_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
+    """The mean of :func:`miss_probability` over drawn items (draws, n'), a number for each ε."""
+    return np.asarray(miss_probability(items, entry, tolerance).mean(-1))
+
+
+def median_error(items: np.ndarray, entry: np.ndarray) -> float:
+    """ε at which an entry is missed half of the time, over drawn items (draws, n')."""
+    log = np.linspace(-40.0, 5.0, 601)
+    miss = failure_probability(items, entry, np.exp(log))
+    return float(np.exp(np.interp(-0.5, -miss, log)))
+
+
+def log_error(items: np.ndarray, entry: np.ndarray, entries: ArrayLike) -> np.ndarray:
+    """E log of the largest error of N independent entries, over drawn items (draws, n').
+
+    With p(ε) the probability of a miss, ``P(largest ≤ ε) = (1 − p)^N``; integrated in log ε. One
+    number for each N.
+    """
+    log = np.linspace(-40.0, 5.0, 301)
+    miss = failure_probability(items, entry, np.exp(log))
+    count = np.asarray(entries, float)[..., None]
+    above = -np.expm1(count * np.log1p(-np.minimum(miss, 1 - 1e-16)))
+    return np.asarray(log[0] + np.trapezoid(above, log, axis=-1))
+
+
+def decay_rate(dimension: int) -> float:
+    """δ of errors ∝ e^{−δ n_K}: ln 2 an item, and an item takes d units of width."""
+    return float(np.log(2) / dimension)
+
+
+def best_item_scale(entry: float, count: int) -> float:
+    """The factor of the items with the least typical error, ``6|w|/√n'``.
+
+    The error is ∝ c·exp(w²/2c²s²), s² = n'/36.
+    """
+    return float(6 * abs(entry) / np.sqrt(count))
+
+
+def best_weight_scale(entry: float, dimension: int) -> float:
+    """The same as a bound of the entries of W_Q and W_K, ``√(6|w|√d)``: free of the width."""
+    return float(np.sqrt(6 * abs(entry) * np.sqrt(dimension)))
+
+
+def theorem_width(
+    dimension: int, heads: int, tolerance: float, constant: float = CONSTANT, power: float = 1.5
+) -> float:
+    """``d C log(8Hα³d^{3/2}/ε)`` with α = √d; power 1 is the sharper propagation's."""
+    size = 8 * heads * dimension**1.5 * dimension**power / tolerance
+    return float(dimension * constant * np.log(size))
+
+
+def output_bound(logit_error: np.ndarray, input_bound: float) -> np.ndarray:
+    """``‖Δ(pX)‖ ≤ 2α tanh(ε_m/2)`` for logit errors up to ε_m, at any length."""
+    return 2 * input_bound * np.tanh(np.asarray(logit_error) / 2)
+
+
+def _logistic(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(z / 2))
