@@ -1,0 +1,1 @@
+"""Theory of attention whose keys are fewer, or of lower rank, than the sequence has."""
