@@ -34,12 +34,12 @@ from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.theory import rounding
 from sims.theory.first_order.closed_forms import TILTS, Tilt, tilted_mean
 from sims.weights.merged import SlotScores
-from sims.weights.rules import distance, dot_product
+from sims.weights.rules import Scores, distance, dot_product
 
 FORGOTTEN = 1e-13
 """Correlations below count as none: lags beyond add nothing that float64 holds."""
 
-KERNEL_OF = {dot_product: SOFTMAX, distance: GAUSSIAN}
+KERNEL_OF: dict[Scores, Kernel] = {dot_product: SOFTMAX, distance: GAUSSIAN}
 """The kernel that softmax of a score is."""
 
 
