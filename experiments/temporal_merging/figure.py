@@ -94,9 +94,9 @@ def errors(ax: Axes, results: Results) -> None:
     frame = pd.DataFrame(rows, columns=["term", "design", "s", "simulation", "mcse", "theory"])
     width = len(designs) + 1
     for number, name in enumerate(TERMS.values()):
-        color, one = figures.PALETTE[number], frame[frame["term"] == name]
+        color, of_term = figures.PALETTE[number], frame[frame["term"] == name]
         for place, stride in enumerate(strides):
-            own = one[one["s"] == stride].set_index("design").loc[designs]
+            own = of_term[of_term["s"] == stride].set_index("design").loc[designs]
             at = place * width + np.arange(len(designs)) + 0.15 * (number - 1.5)
             ax.plot(at, own["theory"], color=color, lw=1.1, zorder=2)
             label = name if not place else None
