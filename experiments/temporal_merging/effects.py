@@ -170,12 +170,10 @@ def of_errors(results: Results) -> Families:
             if place[3] == b
         ],
         "inflation of noise": [
-            inflation(results, point, other)
-            for place, point, other, _ in same_limit
-            if place[3] != b and other == places["softmax", place[1], 1, b]
+            inflation(results, point, other) for _, point, other, _ in same_limit
         ],
-        "MSE over that at twice the temperature": [
-            ratio(results, point, other, "mse", {"bandwidth": place[3]})
+        "variance over that at twice the temperature": [
+            ratio(results, point, other, "ensemble_variance", {"bandwidth": place[3]})
             for place, point, other, _ in same_limit
             if place[1] == "iid"
         ],
@@ -227,4 +225,5 @@ def inflation(results: Results, point: str, other: str) -> Effect:
         {n: results.estimates[p]["noise_variance"].values for n, p in (("a", point), ("b", other))},
         lambda terms: terms["a"] / terms["b"],
     )
-    return of_batches(point, values / law - 1, (point, other))
+    facts = {"n_third": float(results.prediction(point)["n_third"].min())}
+    return of_batches(point, values / law - 1, (point, other), at=facts)

@@ -19,6 +19,8 @@ TERMS = {
     "squared_bias": "squared bias", "noise_variance": "noise",
     "signal_variance": "signal", "mse": "MSE",
 }  # fmt: skip
+DESIGNS = ("iid", "φ = 0.6", "φ = 0.9", "smooth")
+"""In order of how alike neighbours are."""
 READINGS = ("opening", "latent", "whole", "half")
 
 
@@ -67,7 +69,7 @@ def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
     places = np.arange(count + 1) + 0.5
     ax.pcolormesh(
         places, places, np.where(weights > 0, weights, np.nan), cmap="Blues",
-        norm=LogNorm(1e-2, 1), edgecolors="white", linewidth=0.4,
+        norm=LogNorm(5e-3, 1, clip=True), edgecolors="white", linewidth=0.4,
     )  # fmt: skip
     for end in range(stride, count, stride):
         ax.axvline(end + 0.5, color=figures.GREY, lw=0.5, ls=(0, (2, 2)))
@@ -80,7 +82,7 @@ def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
 def errors(ax: Axes, results: Results) -> None:
     """Each term over that of unmerged heads, softmax, by design and stride."""
     places, b, rows = grid(results), base(results, "softmax"), []
-    designs = list(dict.fromkeys(design for kernel, design, *_ in places if kernel == "softmax"))
+    designs = [d for d in DESIGNS if any(key[:2] == ("softmax", d) for key in places)]
     strides = sorted({key[2] for key in places if key[0] == "softmax"} - {1})
     for (kernel, design, stride, bandwidth), point in places.items():
         if kernel != "softmax" or stride == 1 or bandwidth != b:
@@ -96,13 +98,15 @@ def errors(ax: Axes, results: Results) -> None:
     for number, name in enumerate(TERMS.values()):
         color, of_term = figures.PALETTE[number], frame[frame["term"] == name]
         for place, stride in enumerate(strides):
-            own = of_term[of_term["s"] == stride].set_index("design").loc[designs]
-            at = place * width + np.arange(len(designs)) + 0.15 * (number - 1.5)
+            own = of_term[of_term["s"] == stride].set_index("design")
+            own = own.loc[[design for design in designs if design in own.index]]
+            order = np.array([designs.index(design) for design in own.index])
+            at = place * width + order + 0.15 * (number - 1.5)
             ax.plot(at, own["theory"], color=color, lw=1.1, zorder=2)
             label = name if not place else None
             figures.simulated(ax, at, own["simulation"], own["mcse"], color, label=label)
     figures.log_axes(ax, y=True, plain=True)
-    figures.ticks(ax.yaxis, (0.2, 0.5, 1, 2, 5))
+    figures.ticks(ax.yaxis, (0.7, 1, 1.5))
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
     short = {"iid": "iid", "smooth": "sm"}
     ticks = [place * width + i for place in range(len(strides)) for i in range(len(designs))]
@@ -120,21 +124,23 @@ def errors(ax: Axes, results: Results) -> None:
 
 
 def temperatures(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
-    """MSE on iid keys against the temperature of unmerged heads with the same limit."""
+    """Variance on iid keys against the temperature of unmerged heads with the same limit."""
     rows = []
     for (kernel, design, stride, bandwidth), point in grid(results).items():
         if (kernel, design) != ("softmax", "iid") or stride > 2:
             continue
         name = "unmerged, at τ" if stride == 1 else "s = 2, at τ/2"
-        mean, error = mean_and_error(results.estimates[point]["mse"].values)
-        theory = float(results.prediction(point)["mse"])
+        mean, error = mean_and_error(results.estimates[point]["ensemble_variance"].values)
+        theory = float(results.prediction(point)["ensemble_variance"])
         rows.append((name, stride * bandwidth**2, mean, error, theory))
     frame = pd.DataFrame(rows, columns=["heads", "temperature", "simulation", "mcse", "theory"])
     figures.curve(
-        ax, frame, None, "temperature", "MSE", hue="heads", labels={"loc": "upper left"},
+        ax, frame, None, "temperature", "variance of the average", hue="heads", log="y",
+        labels={"loc": "upper right", "bbox_to_anchor": (1, 0.92)},
         verdict=claims["merge-dominated", "softmax, iid keys"],
     )  # fmt: skip
-    ax.set(xlabel="temperature τ of equal limits", title="iid keys: a dearer temperature")
+    ax.set(xlabel="temperature τ of equal limits", title="iid keys, same limits")
+    figures.ticks(ax.yaxis, (0.002, 0.005, 0.01, 0.02))
 
 
 def savings(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:

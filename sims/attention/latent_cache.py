@@ -16,7 +16,7 @@ Tokens count from 1 in formulas and from 0 in arrays, as do sinusoids' places an
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Real
+from jaxtyping import Bool, Float, Real, Shaped
 
 from sims.checks import check_count
 
@@ -169,13 +169,13 @@ def opens_slot(
 
 
 def attend(
-    absorbed: Float[np.ndarray, "H Q r"],
-    rotary: Float[np.ndarray, "H Q d_R"],
-    slots: Float[np.ndarray, "J r"],
-    rotary_keys: Float[np.ndarray, "J d_R"],
+    absorbed: Shaped[np.ndarray, "H Q r"],
+    rotary: Shaped[np.ndarray, "H Q d_R"],
+    slots: Shaped[np.ndarray, "J r"],
+    rotary_keys: Shaped[np.ndarray, "J d_R"],
     scale: float,
     mask: Bool[np.ndarray, "Q J"] | None = None,
-) -> tuple[Float[np.ndarray, "H Q r"], Float[np.ndarray, "H Q J"]]:
+) -> tuple[Shaped[np.ndarray, "H Q r"], Shaped[np.ndarray, "H Q J"]]:
     """Mixed slots and attention weights, with W_K absorbed into the queries (``q_h W_K^hᵀ``).
 
     Args:
@@ -185,6 +185,8 @@ def attend(
         rotary_keys: rotated keys.
         scale: √(d_n + d_R).
         mask: True where a slot is seen; None sees all. Every row sees one.
+
+    Arrays may hold objects with products, sums, quotients and ``exp``, such as numbers that count.
     """
     scores = (absorbed @ slots.T + rotary @ rotary_keys.T) / scale
     if mask is not None:
