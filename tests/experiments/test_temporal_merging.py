@@ -92,8 +92,8 @@ def scaled(results, name, factor):
     ],
 )  # fmt: skip
 def test_terms_can_part(results, experiment, term, regime):
-    """Noise without s/n and other factors of two: refuted at any number of replicates."""
-    found = verdicts(experiment, scaled(results, term, 2.0))
+    """Without s/n, or with s² tokens a slot: so large a factor is seen with few replicates."""
+    found = verdicts(experiment, scaled(results, term, 4.0))
     assert found["merge-terms", regime] == "refuted"
 
 
@@ -164,3 +164,16 @@ def test_sizes_are_predicted_at_every_fidelity(fidelity):
     whole = load_experiment("temporal_merging", fidelity)
     assert "sizes" in units_of(whole)
     assert set(whole.settings["sizes"]["strides"]) >= {2, 3, 4}
+
+
+def test_whole_chunks_by_their_definition(experiment):
+    """A token sees its whole chunk, later tokens included: the first one of a chunk depends on
+    the last, and none on the next chunk."""
+    simulate = experiment.module("simulate")
+    layer, x = simulate.drawn(experiment.settings, 3, "printed", 6, np.random.default_rng(4))
+    before = simulate.whole_chunks_first(layer, x)
+    for token, moved in ((2, [0, 1, 2, 3, 4, 5]), (5, [3, 4, 5])):
+        other = x.copy()
+        other[token] += 1.0
+        gaps = np.abs(simulate.whole_chunks_first(layer, other) - before).max((1, 2))
+        assert np.flatnonzero(gaps > 1e-9).tolist() == moved
