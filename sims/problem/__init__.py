@@ -16,6 +16,7 @@ from sims.problem.design_laws import (
 from sims.problem.designs import DESIGNS, redundant_views
 from sims.problem.frames import FRAMES, principal_angles
 from sims.problem.kernels import KERNELS, Kernel
+from sims.problem.sequences import SEQUENCES, SequenceDesign
 from sims.problem.targets import TARGETS, TrigonometricSeries
 from sims.problem.task import (
     QUERIES,
@@ -31,6 +32,7 @@ __all__ = [
     "FRAMES",
     "KERNELS",
     "QUERIES",
+    "SEQUENCES",
     "TARGETS",
     "CubeDesign",
     "CustomDesign",
@@ -39,6 +41,7 @@ __all__ = [
     "Heads",
     "Kernel",
     "MixtureDesign",
+    "SequenceDesign",
     "SphereDesign",
     "Task",
     "TrigonometricSeries",

@@ -130,4 +130,5 @@ DESIGNS: dict[str, Callable[..., Design]] = {
     "cube": cube,
     "mixture": mixture,
 }
-"""Every design that can be described in a file: name to ``([dimension,] …) -> Design``."""
+"""Every law of iid keys that can be described in a file: name to ``([dimension,] …) -> Design``;
+dependent ones are in :data:`sims.problem.sequences.SEQUENCES`."""

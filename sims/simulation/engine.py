@@ -37,7 +37,8 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 from sims.montecarlo import Sampling, run
-from sims.problem import Heads, Kernel, Task, check_compatible
+from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible
+from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import Tuning
 from sims.simulation.result import examined
@@ -70,7 +71,8 @@ def estimate(
     Args:
         task: design, target m, noise level.
         heads: H heads.
-        n: number of keys, ≥ 1.
+        n: number of keys, ≥ 1; of dependent ones (:data:`~sims.problem.SEQUENCES`) at most
+            :data:`~.draws.DRAW_BLOCK`.
         queries: x, (Q, d).
         seed: an integer, or a Threefry key.
         precision: "float32" or "float64", of draws, kernels and sums within a block. Moments are
@@ -80,7 +82,7 @@ def estimate(
         control_variate: take most of the spread out of the signal covariance, unbiased and without
             theory (:class:`~.replicate.Control`), where about ten keys or more are attended to; the
             estimates need no longer be positive semidefinite. Costs a second set of pair sums, and
-            a pilot design of 16 n keys. For kernels alone.
+            a pilot design of 16 n keys. For kernels and iid keys alone.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         keep_queries: False drops everything with a query dimension, keeping integrals.
         tuning: devices, memory, blocks; None leaves them to the engine.
@@ -111,6 +113,11 @@ def estimate(
             raise InputError("control_variate", True, f"False for weight rule {heads.rule.name}")
         if tuning.kernel_sums is not None:
             raise InputError("kernel_sums", tuning.kernel_sums, "None for a weight rule")
+    if isinstance(task.design, SequenceDesign):
+        if control_variate:
+            raise InputError("control_variate", True, "False for dependent keys")
+        if n > DRAW_BLOCK:
+            raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
     if control_variate and n < 2:
         raise InputError("control_variate", control_variate, "False for a single key (n >= 2)")
     enough, shares = settled(task, heads, int(n), points, precision)

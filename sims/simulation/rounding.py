@@ -21,7 +21,15 @@ from jaxtyping import Array, Float
 from sims.checks import on_device
 from sims.errors import InputError
 from sims.identity import digest
-from sims.problem import KERNELS, CustomDesign, Heads, Kernel, Task, TrigonometricSeries
+from sims.problem import (
+    KERNELS,
+    CustomDesign,
+    Heads,
+    Kernel,
+    SequenceDesign,
+    Task,
+    TrigonometricSeries,
+)
 from sims.simulation.heads import UNIT
 from sims.weights import WeightRule
 
@@ -166,9 +174,9 @@ def rounding(
 
 
 def _draw(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:
-    """Keys of the design, drawn by NumPy; for a custom design by its own sampler."""
+    """Keys of the design, drawn by NumPy; for a custom or dependent one by its sampler."""
     design = task.design
-    if isinstance(design, CustomDesign):
+    if isinstance(design, CustomDesign | SequenceDesign):
         return np.asarray(design.sample(jax.random.key(0), count, jnp.float64))
     return design.from_normals(rng.normal(size=(count, design.dimension + design.EXTRA_NORMALS)))[0]
 

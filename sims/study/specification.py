@@ -20,7 +20,9 @@ from sims.problem import (
     FRAMES,
     KERNELS,
     QUERIES,
+    SEQUENCES,
     TARGETS,
+    Design,
     Heads,
     Task,
     TrigonometricSeries,
@@ -86,7 +88,7 @@ if TYPE_CHECKING:  # the unions exist only at run time
     KernelChoice = Any
 else:
     DesignChoice = _union(
-        {**DESIGNS, "redundant_views": _redundant_views}, "Design", ("dimension",)
+        {**DESIGNS, **SEQUENCES, "redundant_views": _redundant_views}, "Design", ("dimension",)
     )
     TargetChoice = _union(TARGETS, "Target", ("dimension",))
     FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
@@ -218,7 +220,8 @@ class ProblemSpec(Strict):
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
-            law = _called(DESIGNS[design.kind], design, dimension=self.dimension)
+            laws: Mapping[str, Callable[..., Design]] = {**DESIGNS, **SEQUENCES}
+            law = _called(laws[design.kind], design, dimension=self.dimension)
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = FRAMES[heads.frames.kind](

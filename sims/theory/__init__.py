@@ -7,7 +7,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from sims.errors import InputError
-from sims.problem import Heads, Kernel, Task
+from sims.problem import Heads, Kernel, SequenceDesign, Task
 from sims.theory.first_order.blocks import BlockTerms, block_terms, rescaled
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -26,9 +26,16 @@ from sims.theory.first_order.laws import (
     softmax_overlap,
 )
 from sims.theory.first_order.views import ViewTerms, view_terms
+from sims.weights import WeightRule
+from sims.weights.merged import SlotWeights
 
 
 def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> xr.Dataset:
+    merged = isinstance(heads.rule, WeightRule) and isinstance(heads.rule.weights, SlotWeights)
+    if merged or isinstance(task.design, SequenceDesign):
+        from sims.theory.compression.merging import merged_terms
+
+        return merged_terms(task, heads, *rest, **options)
     if isinstance(heads.rule, Kernel):
         return first_order_terms(task, heads, *rest, **options)
     # Imported late, like exact theory: SciPy's integration is slow to load.
@@ -72,7 +79,8 @@ def predict(
     Raises:
         InputError: parts do not fit together, or this order does not cover the problem: theory
             needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel;
-            or, first order alone, α-entmax of distances with heads of width 1 or 2.
+            or, first order alone, α-entmax of distances with heads of width 1 or 2, merged keys,
+            and keys that are a sequence.
     """
     if order not in ORDERS:
         raise InputError("order", order, ", ".join(ORDERS))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from sims.checks import check_count, check_finite, check_positive
 from sims.errors import InputError, one_of
 from sims.weights.entmax import Entmax
+from sims.weights.merged import merged
 from sims.weights.rules import SCORES, Scores, WeightRule
 
 ScoreName = Literal["dot", "distance"]
@@ -167,5 +168,6 @@ FACTORIES: dict[str, Callable[..., WeightRule]] = {
     "entmax": entmax,
     "top_k": top_k,
     "top_k_softmax": top_k_softmax,
+    "merged": merged,
 }
 """Every weight rule that a file can name, by its ``kind``; the arguments are its options."""

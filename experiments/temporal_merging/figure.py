@@ -1,0 +1,166 @@
+"""What a pass attends to, what merging does to each term, the temperature it is, what it saves."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.estimates import jackknife, mean_and_error
+from sims.judgement import Verdict
+from sims.study.results import Results
+
+from .effects import base, counted, effects, grid
+
+TERMS = {
+    "squared_bias": "squared bias", "noise_variance": "noise",
+    "signal_variance": "signal", "mse": "MSE",
+}  # fmt: skip
+DESIGNS = ("iid", "φ = 0.6", "φ = 0.9", "smooth")
+"""In order of how alike neighbours are."""
+READINGS = ("opening", "latent", "whole", "half")
+
+
+def numbers(results: Results) -> dict[str, float | str]:
+    """Numbers that the caption quotes: gaps in units of rounding, and the search's first cells."""
+    families = effects(results)
+    passes = families["parallel and step by step"]
+    worst = max(float(np.max(np.asarray(effect.values))) for effect in passes)
+    first = results.estimates["search"]["first"].values
+    cells = first.reshape(-1, *first.shape[-2:])
+    search = {
+        name: " or ".join(
+            sorted({f"T = {tokens:g}, s = {stride:g}" for tokens, stride in cells[:, place]})
+        )
+        for place, name in enumerate(READINGS)
+    }
+    dearer = families["products of a step over those of MHA"]
+    inside = [effect.value for effect in families["whole chunks first, inside"]]
+    return {
+        **search,
+        "parallel_gap": worst,
+        "inside_least": f"{min(inside):.2g}",
+        "inside_most": f"{max(inside):.2g}",
+        "dearer_until": max(e.at["stride"] for e in dearer if e.value > 0),
+    }
+
+
+def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+    drawing, axes = figures.panels(
+        2, 2, height=5.6,
+        title="Merging neighbours is a temperature: free where they are alike, dominated where not",
+    )  # fmt: skip
+    attention(axes[0, 0], results, claims)
+    errors(axes[0, 1], results)
+    temperatures(axes[1, 0], results, claims)
+    savings(axes[1, 1], results, claims)
+    figures.letters(axes.flat)
+    return drawing
+
+
+def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
+    """Attention of the parallel pass; what the mask closes is left white."""
+    weights = results.estimates["pattern"]["attention"].values[0, 0]
+    count, stride = len(weights), results.settings["pattern"]["stride"]
+    places = np.arange(count + 1) + 0.5
+    ax.pcolormesh(
+        places, places, np.where(weights > 0, weights, np.nan), cmap="Blues",
+        norm=LogNorm(5e-3, 1, clip=True), edgecolors="white", linewidth=0.4,
+    )  # fmt: skip
+    for end in range(stride, count, stride):
+        ax.axvline(end + 0.5, color=figures.GREY, lw=0.5, ls=(0, (2, 2)))
+    ax.set(xlabel="slot as it stood after token n", ylabel="token m", aspect="equal")
+    ax.invert_yaxis()
+    ax.set_title(f"parallel pass, s = {stride}")
+    figures.badge(ax, claims["mtla-parallel", "gates as printed"])
+
+
+def errors(ax: Axes, results: Results) -> None:
+    """Each term over that of unmerged heads, softmax, by design and stride."""
+    places, b, rows = grid(results), base(results, "softmax"), []
+    designs = [d for d in DESIGNS if any(key[:2] == ("softmax", d) for key in places)]
+    strides = sorted({key[2] for key in places if key[0] == "softmax"} - {1})
+    for (kernel, design, stride, bandwidth), point in places.items():
+        if kernel != "softmax" or stride == 1 or bandwidth != b:
+            continue
+        alone = places[kernel, design, 1, b]
+        for term, name in TERMS.items():
+            one, two = (results.estimates[p][term].values for p in (point, alone))
+            values = jackknife({"one": one, "two": two}, lambda t: t["one"] / t["two"])
+            law = results.prediction(point)[term] / results.prediction(alone)[term]
+            rows.append((name, design, stride, *mean_and_error(values), float(law)))
+    frame = pd.DataFrame(rows, columns=["term", "design", "s", "simulation", "mcse", "theory"])
+    width = len(designs) + 1
+    for number, name in enumerate(TERMS.values()):
+        color, of_term = figures.PALETTE[number], frame[frame["term"] == name]
+        for place, stride in enumerate(strides):
+            own = of_term[of_term["s"] == stride].set_index("design")
+            own = own.loc[[design for design in designs if design in own.index]]
+            order = np.array([designs.index(design) for design in own.index])
+            at = place * width + order + 0.15 * (number - 1.5)
+            ax.plot(at, own["theory"], color=color, lw=1.1, zorder=2)
+            label = name if not place else None
+            figures.simulated(ax, at, own["simulation"], own["mcse"], color, label=label)
+    figures.log_axes(ax, y=True, plain=True)
+    figures.ticks(ax.yaxis, (0.7, 1, 1.5, 2))
+    ax.set_ylim(0.55, 2.2)
+    ax.axhline(1, color=figures.GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
+    short = {"iid": "iid", "smooth": "sm"}
+    ticks = [place * width + i for place in range(len(strides)) for i in range(len(designs))]
+    labels = [short.get(d, d.removeprefix("φ = ")) for d in designs] * len(strides)
+    ax.set_xticks(ticks, labels, fontsize=6)
+    middle = (len(designs) - 1) / 2
+    for place, stride in enumerate(strides):
+        ax.annotate(
+            f"s = {stride}", (place * width + middle, 0.99), xycoords=("data", "axes fraction"),
+            ha="center", va="top", fontsize=7, color=figures.GREY,
+        )  # fmt: skip
+    ax.set(ylabel="over unmerged heads, same temperature", xlabel="keys: iid, φ of AR(1), smooth")
+    ax.set_title("terms of softmax heads")
+    ax.legend(loc="lower center", fontsize=6.5, ncols=4, columnspacing=1.0)
+
+
+def temperatures(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
+    """Variance on iid keys against the temperature of unmerged heads with the same limit."""
+    rows = []
+    for (kernel, design, stride, bandwidth), point in grid(results).items():
+        if (kernel, design) != ("softmax", "iid") or stride > 2:
+            continue
+        name = "unmerged, at τ" if stride == 1 else "s = 2, at τ/2"
+        mean, error = mean_and_error(results.estimates[point]["ensemble_variance"].values)
+        theory = float(results.prediction(point)["ensemble_variance"])
+        rows.append((name, stride * bandwidth**2, mean, error, theory))
+    frame = pd.DataFrame(rows, columns=["heads", "temperature", "simulation", "mcse", "theory"])
+    figures.curve(
+        ax, frame, None, "temperature", "variance of the average", hue="heads",
+        labels={"loc": "upper right", "bbox_to_anchor": (1, 0.92)},
+        verdict=claims["merge-dominated", "softmax, iid keys"],
+    )  # fmt: skip
+    ax.set(xlabel="temperature τ of equal limits", title="iid keys, same limits")
+
+
+def savings(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
+    """Cache and products of a decoding step, as shares of those of multi-head attention."""
+    strides, theory = results.settings["sizes"]["strides"], results.prediction("sizes")
+    names = {"elements": "cache", "products": "products of a step"}
+    for color, (name, words) in zip(figures.PALETTE, names.items(), strict=False):
+        counts, law = counted(results, name), theory[name].values
+        ax.plot(strides, law[:-1] / law[-1], color=color, lw=1.2, zorder=2)
+        ax.plot(strides, counts[:-1] / counts[-1], "o", color=color, ms=4, mfc="white", label=words)
+    reported = results.settings["reported"]
+    memory = {1: reported["mla"]} | {int(s): v for s, v in reported["merged"].items()}
+    ax.plot(
+        list(memory), [v / reported["mha"] for v in memory.values()], "x", color=figures.GREY,
+        ms=4, label="memory as reported",
+    )  # fmt: skip
+    figures.log_axes(ax, y=True, plain=True)
+    figures.ticks(ax.yaxis, (0.05, 0.1, 0.2, 0.5, 1, 2, 4))
+    figures.reference(ax, 1.0, "multi-head attention", at=0.98)
+    figures.ticks(ax.xaxis, strides)
+    ax.set(xlabel="stride s", ylabel="share of multi-head attention", title="what merging saves")
+    ax.legend(loc="lower left", fontsize=6.5)
+    figures.badge(ax, claims["mtla-flops", "against MHA, s ≤ 4"])

@@ -1,0 +1,282 @@
+"""Temporal latent attention: a cache of latents in which s neighbouring tokens share a slot.
+
+After arXiv 2505.13544. Token i has the latent ``c_i = LayerNorm(x_i W_r)`` and a gate in (0, 1),
+``w_i = σ(⟨A c_i + a, B pe_j + b⟩)``, that depends on its chunk j = ⌈i/s⌉ through a sinusoidal
+place. A chunk's slot is ``ĉ_j = Σ_i w_i c_i``, grown token by token, with the rotary key of its
+*latest* token. Head h scores a slot by ``(q_h·ĉW_K^h + q^R_h·k^R)/√(d_n + d_R)`` and reads
+``ĉW_V^h`` from it.
+
+The parallel pass is the same for all tokens at once: query m sees the slot of token n if n = m, or
+n < m and n ends a chunk (:func:`stride_mask`), each as it stood after token n (:func:`grown`).
+
+NumPy, float64: shapes change with every length and stride, and nothing would be compiled twice.
+Tokens count from 1 in formulas and from 0 in arrays, as do sinusoids' places and rotary positions.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Real, Shaped
+
+from sims.checks import check_count
+
+BASE = 1e4
+"""Of the wavelengths of sinusoids and rotations."""
+STEADY = 1e-5
+"""Added to a variance before it divides."""
+
+GateRule = Literal["printed", "ones", "normalised"]
+"""``printed``: gates as they come; ``ones``: all 1; ``normalised``: over the sum of their chunk's
+so far, so that a slot is a mean of its latents at every step."""
+
+
+class Gate(NamedTuple):
+    """What makes gates: two affine maps to k numbers, of a latent and of a place.
+
+    Attributes:
+        latent: A.
+        latent_offset: a.
+        place: B.
+        place_offset: b.
+    """
+
+    latent: Float[np.ndarray, "r k"]
+    latent_offset: Float[np.ndarray, " k"]
+    place: Float[np.ndarray, "r k"]
+    place_offset: Float[np.ndarray, " k"]
+
+
+class LatentLayer(NamedTuple):
+    """A layer's matrices and how it merges; H heads, inputs of dimension d, latents of r.
+
+    Attributes:
+        down: W_r.
+        gate: what makes gates.
+        query: W_Q, of every head.
+        rotary_query: of every head, to be rotated.
+        rotary_key: shared by the heads, to be rotated.
+        up_key: W_K, from a slot to a head's key.
+        up_value: W_V, from a slot to a head's value.
+        stride: s ≥ 1.
+        rule: what is done with gates.
+    """
+
+    down: Float[np.ndarray, "d r"]
+    gate: Gate
+    query: Float[np.ndarray, "H d d_n"]
+    rotary_query: Float[np.ndarray, "H d d_R"]
+    rotary_key: Float[np.ndarray, "d d_R"]
+    up_key: Float[np.ndarray, "H r d_n"]
+    up_value: Float[np.ndarray, "H r d_v"]
+    stride: int
+    rule: GateRule = "printed"
+
+
+class Cache(NamedTuple):
+    """What decoding keeps: J slots, the last of which may still grow.
+
+    Attributes:
+        slots: ĉ_1, …, ĉ_J.
+        rotary: the rotated key of every slot's latest token.
+        mass: the sum of the gates in the last slot.
+        length: tokens seen.
+    """
+
+    slots: Float[np.ndarray, "J r"]
+    rotary: Float[np.ndarray, "J d_R"]
+    mass: float
+    length: int
+
+    @property
+    def elements(self) -> int:
+        """Numbers that grow with the sequence."""
+        return self.slots.size + self.rotary.size
+
+
+def layer_norm(x: Float[np.ndarray, "*T r"]) -> Float[np.ndarray, "*T r"]:
+    """Rows less their mean, over their standard deviation."""
+    apart = x - x.mean(-1, keepdims=True)
+    return apart / np.sqrt((apart**2).mean(-1, keepdims=True) + STEADY)
+
+
+def sinusoid(places: Real[np.ndarray, " T"], width: int) -> Float[np.ndarray, "T width"]:
+    """``sin(p/BASE^{2i/width})`` at 2i, the cosine at 2i + 1."""
+    even = np.arange(width) // 2 * 2
+    angle = places[:, None] / BASE ** (even / width)
+    return np.where(np.arange(width) % 2, np.cos(angle), np.sin(angle))
+
+
+def rotated(
+    x: Float[np.ndarray, "*H T d_R"], positions: Real[np.ndarray, " T"]
+) -> Float[np.ndarray, "*H T d_R"]:
+    """Rotary embedding: coordinates 2i and 2i + 1 turned by ``position/BASE^{2i/d_R}``."""
+    angle = positions[:, None] / BASE ** (np.arange(0, x.shape[-1], 2) / x.shape[-1])
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = (
+        even * np.cos(angle) - odd * np.sin(angle),
+        even * np.sin(angle) + odd * np.cos(angle),
+    )
+    return np.stack(turned, axis=-1).reshape(x.shape)
+
+
+def gates_of(
+    layer: LatentLayer, latents: Float[np.ndarray, "T r"], first: int = 0
+) -> Float[np.ndarray, " T"]:
+    """``w_i`` of consecutive tokens, the first of which is number ``first`` from 0."""
+    if layer.rule == "ones":
+        return np.ones(len(latents))
+    places = (first + np.arange(len(latents))) // layer.stride
+    left = latents @ layer.gate.latent + layer.gate.latent_offset
+    right = sinusoid(places, latents.shape[1]) @ layer.gate.place + layer.gate.place_offset
+    return 1 / (1 + np.exp(-np.sum(left * right, axis=1)))
+
+
+def grown(
+    latents: Float[np.ndarray, "T r"], gates: Float[np.ndarray, " T"], stride: int, mean: bool
+) -> Float[np.ndarray, "T r"]:
+    """The slot of every token's chunk as it stands after that token.
+
+    Args:
+        latents: c.
+        gates: w.
+        stride: s.
+        mean: whether gates are divided by the sum of those so far.
+    """
+    check_count("stride", stride)
+    length = len(latents)
+    mixed = np.concatenate([latents * gates[:, None], gates[:, None]], axis=1)
+    padded = np.pad(mixed, [(0, -length % stride), (0, 0)])
+    sums = padded.reshape(-1, stride, mixed.shape[1]).cumsum(axis=1).reshape(len(padded), -1)
+    sums = sums[:length]
+    return sums[:, :-1] / sums[:, -1:] if mean else sums[:, :-1]
+
+
+def stride_mask(length: int, stride: int) -> Bool[np.ndarray, "T T"]:
+    """Row m sees column n if n = m, or n < m and n mod s = 0 (both from 1)."""
+    check_count("stride", stride)
+    m, n = np.arange(1, length + 1)[:, None], np.arange(1, length + 1)
+    return (n == m) | ((n < m) & (n % stride == 0))
+
+
+def opens_slot(
+    token: int, stride: int, rule: Literal["printed", "corrected"] = "corrected"
+) -> bool:
+    """Whether token i ≥ 1 opens a slot: ``(i − 1) mod s = 0``, printed as ``i mod s = 1``.
+
+    The printed rule never holds at s = 1.
+    """
+    return token % stride == 1 if rule == "printed" else (token - 1) % stride == 0
+
+
+def attend(
+    absorbed: Shaped[np.ndarray, "H Q r"],
+    rotary: Shaped[np.ndarray, "H Q d_R"],
+    slots: Shaped[np.ndarray, "J r"],
+    rotary_keys: Shaped[np.ndarray, "J d_R"],
+    scale: float,
+    mask: Bool[np.ndarray, "Q J"] | None = None,
+) -> tuple[Shaped[np.ndarray, "H Q r"], Shaped[np.ndarray, "H Q J"]]:
+    """Mixed slots and attention weights, with W_K absorbed into the queries (``q_h W_K^hᵀ``).
+
+    Args:
+        absorbed: queries in the space of latents.
+        rotary: rotated queries.
+        slots: keys and values at once.
+        rotary_keys: rotated keys.
+        scale: √(d_n + d_R).
+        mask: True where a slot is seen; None sees all. Every row sees one.
+
+    Arrays may hold objects with products, sums, quotients and ``exp``, such as numbers that count.
+    """
+    scores = (absorbed @ slots.T + rotary @ rotary_keys.T) / scale
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = weights / weights.sum(-1, keepdims=True)
+    return weights @ slots, weights
+
+
+class Pass(NamedTuple):
+    """A pass over T tokens."""
+
+    output: Float[np.ndarray, "T H d_v"]
+    weights: Float[np.ndarray, "H T T"]
+    """Attention of token m to the slot of token n."""
+    gates: Float[np.ndarray, " T"]
+
+
+def parallel(layer: LatentLayer, x: Float[np.ndarray, "T d"]) -> Pass:
+    """All tokens at once, T × T scores."""
+    positions, scale = np.arange(len(x)), _scale(layer)
+    latents = layer_norm(x @ layer.down)
+    gates = gates_of(layer, latents)
+    slots = grown(latents, gates, layer.stride, layer.rule == "normalised")
+    absorbed, rotary = _queries(layer, x, positions)
+    keys = rotated(x @ layer.rotary_key, positions)
+    mask = stride_mask(len(x), layer.stride)
+    mixed, weights = attend(absorbed, rotary, slots, keys, scale, mask)
+    return Pass(np.einsum("hqr,hrv->qhv", mixed, layer.up_value), weights, gates)
+
+
+def empty_cache(layer: LatentLayer) -> Cache:
+    """Before the first token."""
+    r, rotary = layer.down.shape[1], layer.rotary_key.shape[1]
+    return Cache(np.zeros((0, r)), np.zeros((0, rotary)), 0.0, 0)
+
+
+def step(
+    layer: LatentLayer,
+    cache: Cache,
+    x: Float[np.ndarray, " d"],
+    rule: Literal["printed", "corrected"] = "corrected",
+) -> tuple[Float[np.ndarray, "H d_v"], Cache]:
+    """One token of decoding: its slot is opened or grown, then all slots are attended to.
+
+    Args:
+        layer: the layer.
+        cache: after the tokens before.
+        x: the token.
+        rule: of :func:`opens_slot`; the first token opens a slot in any case.
+    """
+    position = np.array([cache.length])
+    latent = layer_norm(x[None] @ layer.down)
+    gate = float(gates_of(layer, latent, cache.length)[0])
+    key = rotated(x[None] @ layer.rotary_key, position)
+    if not cache.length or opens_slot(cache.length + 1, layer.stride, rule):
+        slots, keys, mass = np.vstack([cache.slots, gate * latent]), [cache.rotary, key], gate
+        if layer.rule == "normalised":
+            slots[-1] = latent[0]
+    else:
+        slots, keys, mass = cache.slots.copy(), [cache.rotary[:-1], key], cache.mass + gate
+        slots[-1] += gate * latent[0]
+        if layer.rule == "normalised":
+            slots[-1] = (cache.mass * cache.slots[-1] + gate * latent[0]) / mass
+    grown_cache = Cache(slots, np.vstack(keys), mass, cache.length + 1)
+    absorbed, rotary = _queries(layer, x[None], position)
+    mixed, _ = attend(absorbed, rotary, slots, grown_cache.rotary, _scale(layer))
+    return np.einsum("hqr,hrv->qhv", mixed, layer.up_value)[0], grown_cache
+
+
+def decode(
+    layer: LatentLayer,
+    x: Float[np.ndarray, "T d"],
+    rule: Literal["printed", "corrected"] = "corrected",
+) -> tuple[Float[np.ndarray, "T H d_v"], Cache]:
+    """All tokens, one after another; the cache after the last."""
+    cache, outputs = empty_cache(layer), []
+    for token in x:
+        output, cache = step(layer, cache, token, rule)
+        outputs.append(output)
+    return np.stack(outputs), cache
+
+
+def _queries(
+    layer: LatentLayer, x: Float[np.ndarray, "T d"], positions: Real[np.ndarray, " T"]
+) -> tuple[Float[np.ndarray, "H T r"], Float[np.ndarray, "H T d_R"]]:
+    """Absorbed and rotated queries of every head."""
+    absorbed = (x @ layer.query) @ layer.up_key.swapaxes(1, 2)
+    return absorbed, rotated(x @ layer.rotary_query, positions)
+
+
+def _scale(layer: LatentLayer) -> float:
+    return float(np.sqrt(layer.query.shape[2] + layer.rotary_key.shape[1]))

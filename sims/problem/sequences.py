@@ -1,0 +1,117 @@
+"""Keys in order: stationary Gaussian sequences, whose neighbours are alike."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+from scipy.signal import lfilter
+
+from sims.checks import as_floats, check_count, check_covariance, check_positive, is_concrete
+from sims.errors import InputError
+from sims.problem.design_laws import Design, GaussianDesign, WeightedPoints
+
+
+class SequenceDesign(Design):
+    """X_1, X_2, … ~ N(0, Σ) with ``Cov(X_t, X_{t+k}) = ρ_k Σ``: an autoregression of order 2.
+
+    ``X_t = (φ_1 + φ_2) X_{t−1} − φ_1φ_2 X_{t−2} + noise``, in its stationary law from the first key
+    on. One root alone is an AR(1), ρ_k = φ^|k|; with two equal ones ρ falls like a parabola at
+    first (:func:`smooth`); without roots the keys are iid. Roots are data: sequences of one length
+    share a compilation.
+
+    Args:
+        covariance: Σ, shape (d, d).
+        roots: φ_1 and φ_2, in (−1, 1).
+    """
+
+    covariance: Float[Array, "d d"]
+    factor: Float[Array, "d d"]
+    """Symmetric square root of Σ."""
+    roots: Float[Array, "2"]
+
+    def __init__(self, covariance: ArrayLike, roots: ArrayLike) -> None:
+        covariance = as_floats("design.covariance", covariance)
+        check_covariance("design.covariance", covariance)
+        self.covariance, self.factor = covariance, GaussianDesign(covariance).factor
+        self.roots = as_floats("design.roots", roots)
+        if self.roots.shape != (2,):
+            raise InputError("design.roots", self.roots.shape, "two numbers")
+        if is_concrete(self.roots) and not (np.abs(np.asarray(self.roots)) < 1).all():
+            raise InputError("design.roots", np.asarray(self.roots).tolist(), "within (-1, 1)")
+
+    @property
+    def dimension(self) -> int:
+        return self.covariance.shape[0]
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        """0."""
+        return jnp.zeros(self.dimension)
+
+    def autocorrelation(self, count: int) -> Float[np.ndarray, " count"]:
+        """ρ_0, …, ρ_{count−1}.
+
+        ``ρ_k = (φ_1 + φ_2) ρ_{k−1} − φ_1φ_2 ρ_{k−2}`` from ``ρ_1 = (φ_1 + φ_2)/(1 + φ_1φ_2)``
+        (Yule–Walker).
+        """
+        first, second = np.asarray(self.roots)
+        total, product = first + second, first * second
+        start = np.zeros(max(count, 2))
+        start[:2] = 1.0, total / (1 + product) - total
+        return lfilter([1.0], [1.0, -total, product], start)[:count]
+
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
+        first, second = (root.astype(dtype) for root in self.roots)
+        near = (first + second) / (1 + first * second)  # ρ_1
+        # Var X = 1 if the noise has the variance (1 − ρ_1²)(1 − φ_1²φ_2²) (Yule–Walker).
+        spread = jnp.sqrt((1 - near**2) * (1 - (first * second) ** 2))
+        normal = jax.random.normal(key, (n, self.dimension), dtype)
+        start = normal[:1]
+        after = near * start + jnp.sqrt(1 - near**2) * normal[1:2]
+        # Y_t = X_t − φ_2 X_{t−1} is an AR(1) in φ_1, and X is one in φ_2 with Y for its noise.
+        driven = cumulated(jnp.concatenate([after - second * start, spread * normal[2:]]), first)
+        whole = cumulated(jnp.concatenate([start, driven]), second)
+        return whole[:n] @ self.factor.astype(dtype)
+
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        raise InputError("design", type(self).__name__, "a design of iid keys (order exact)")
+
+
+def cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
+    """``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0, by doubling the reach log₂ n times."""
+    reach = 1
+    while reach < len(noise):
+        noise = noise.at[reach:].add(root * noise[:-reach])
+        root, reach = root**2, 2 * reach
+    return noise
+
+
+def autoregressive(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:
+    """Σ = scale²·I and ρ_k = persistence^|k|: a path that is rough at every scale."""
+    return _isotropic(dimension, scale, (persistence, 0.0))
+
+
+def smooth(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:
+    """Σ = scale²·I and both roots equal to φ = persistence.
+
+    ``ρ_k = φ^k (1 + k (1 − φ²)/(1 + φ²))``, near ``1 − k²η²/2`` for small k, η = −log φ: a
+    Matérn-3/2 path at whole times, but for terms of order η³.
+    """
+    return _isotropic(dimension, scale, (persistence, persistence))
+
+
+def _isotropic(dimension: int, scale: float, roots: tuple[float, float]) -> SequenceDesign:
+    check_count("dimension", dimension)
+    check_positive("design.scale", scale)
+    return SequenceDesign(scale**2 * np.eye(dimension), roots)
+
+
+SEQUENCES: dict[str, Callable[..., SequenceDesign]] = {
+    "autoregressive": autoregressive,
+    "smooth": smooth,
+}
+"""Every law of dependent keys that can be described in a file, beside those in ``DESIGNS``."""

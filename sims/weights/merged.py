@@ -1,0 +1,83 @@
+"""Merged keys: s neighbours in the sequence become one, the sum of theirs under fixed gates.
+
+A chunk of s tokens is one *slot* with the key ``Σ_i g_i k_i`` and the value ``Σ_i g_i Y_i``. Slots
+are weighed by softmax, of dot products or of squared distances, so that token i of a slot with the
+weight p has the weight ``g_i p``: a weight rule that sees the keys in their order. The last chunk
+may be a part of one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+from sims.checks import check_count, check_finite
+from sims.errors import InputError
+from sims.weights.rules import SCORES, Scores, WeightRule
+
+
+@dataclass(frozen=True)
+class SlotScores:
+    """The score of its slot for every token.
+
+    Attributes:
+        gates: g, (s,), one number for each place in a chunk.
+        score: of a slot's key, as of any key.
+    """
+
+    gates: tuple[float, ...]
+    score: Scores
+
+    def __call__(self, query: Array, keys: Array, bandwidth: ArrayLike) -> Array:
+        stride, n = len(self.gates), keys.shape[-1]
+        padded = jnp.pad(keys, [(0, 0)] * (keys.ndim - 1) + [(0, -n % stride)])
+        chunks = padded.reshape(*keys.shape[:-1], -1, stride)
+        slots = chunks @ jnp.asarray(self.gates, keys.dtype)
+        return jnp.repeat(self.score(query, slots, bandwidth), stride)[:n]
+
+
+@dataclass(frozen=True)
+class SlotWeights:
+    """``g_i`` times softmax over slots, from scores that all tokens of a slot share.
+
+    Attributes:
+        gates: g, (s,).
+    """
+
+    gates: tuple[float, ...]
+
+    def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
+        stride, n = len(self.gates), len(scores)
+        slots = jnp.repeat(jax.nn.softmax(scores[::stride]), stride)[:n]
+        return slots * jnp.tile(jnp.asarray(self.gates, scores.dtype), -(-n // stride))[:n]
+
+
+def merged(
+    stride: int, gates: Sequence[float] | None = None, scores: Literal["dot", "distance"] = "dot"
+) -> WeightRule:
+    """Merging of ``stride`` neighbouring keys, :class:`SlotScores` and :class:`SlotWeights`.
+
+    Args:
+        stride: s.
+        gates: g, (s,); None is the mean, 1/s each. Weights sum to ``Σ g``.
+        scores: ``dot``, softmax attention; or ``distance``, a gaussian kernel of slots.
+
+    Raises:
+        InputError: there are not s finite gates, or no such scores.
+    """
+    check_count("heads.kernel.stride", stride)
+    own = np.full(stride, 1 / stride) if gates is None else np.asarray(gates, float)
+    check_finite("heads.kernel.gates", own)
+    if own.shape != (stride,):
+        raise InputError("heads.kernel.gates", own.shape, f"shape ({stride},)")
+    if scores not in SCORES:
+        raise InputError("heads.kernel.scores", scores, ", ".join(SCORES))
+    places = tuple(own.tolist())
+    return WeightRule(
+        f"merged by {stride} ({scores})", SlotScores(places, SCORES[scores]), SlotWeights(places),
+        stride,
+    )  # fmt: skip

@@ -1,0 +1,179 @@
+"""The experiment `temporal_merging`: its verdicts that can fail, its counts, and its search."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.montecarlo.draws import Draws
+from sims.study.experiment import load_experiment
+from sims.study.units import units_of
+from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.runs import both_roads, small
+
+REFUTED = {
+    ("mtla-literal", "s = 1"), ("mtla-contains-mla", "s = 1, gates as printed"),
+    ("mtla-length", "as printed, 2.5 d_h per token"), ("mtla-flops", "against MHA, s ≤ 4"),
+    ("mtla-training", "all"), ("mtla-reported", "without merging"), ("merge-consistent", "waves"),
+    ("merge-nw", "mean gates, partial chunk"), ("merge-nw", "gates ½, s > 2"),
+    ("merge-nw", "gates as printed"),
+}  # fmt: skip
+"""Rows of algebra, counts and theory that do not hold, at every size."""
+IDENTITIES = {
+    "parallel printed": ("mtla-parallel", "gates as printed"),
+    "parallel normalised": ("mtla-parallel", "normalised gates"),
+    "opening": ("mtla-literal", "s ≥ 2"),
+    "at ends": ("mtla-downsample", "ends of chunks"),
+    "sum normalised": ("merge-nw", "normalised gates"),
+    "sum mean, whole": ("merge-nw", "mean gates, whole chunks"),
+    "sum half, whole": ("merge-nw", "gates ½, s = 2"),
+}
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return small("temporal_merging", batches=64, replicates_per_batch=2, seed=41)
+
+
+@pytest.fixture(scope="module")
+def results(experiment):
+    own = ("passes", "latent", "search", "pattern")
+    return both_roads(experiment, lambda point: not point.startswith(own))
+
+
+def changed(results, point, change):
+    """Results with the variables of a point changed."""
+    return replace(results, estimates=results.estimates | {point: change(results.estimates[point])})
+
+
+def test_verdicts(results, experiment):
+    found = verdicts(experiment, results)
+    assert set(found) == {(claim.id, claim.regime) for claim in experiment.claims}
+    decided = {claim.id: claim.kind for claim in experiment.claims}
+    for at, verdict in found.items():
+        if at in REFUTED:
+            assert verdict == "refuted", at
+        elif decided[at[0]] in ("program", "theory") and not at[0].startswith("merge-free"):
+            assert verdict == "supported", at
+    assert found["mtla-downsample", "inside chunks"] == "supported"
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_each_identity_can_fail(results, experiment, name):
+    worse = changed(results, "passes s=2", lambda data: data.assign({name: data[name] + 100}))
+    assert verdicts(experiment, worse)[IDENTITIES[name]] == "refuted"
+
+
+def test_counts_and_formulas_can_part(results, experiment):
+    """One slot more, and queries and keys of latents counted once."""
+    more = changed(results, "sizes", lambda data: data.assign(elements=data["elements"] + 288))
+    assert verdicts(experiment, more)["mtla-length", "all"] == "refuted"
+    once = changed(results, "sizes", lambda data: data.assign(products=data["products"] * 0.6))
+    assert verdicts(experiment, once)["mtla-flops", "all"] == "refuted"
+
+
+def scaled(results, name, factor):
+    """Results whose estimates of a term are scaled at every point of the grid."""
+    estimates = {
+        point: data.assign({name: factor * data[name]}) if name in data else data
+        for point, data in results.estimates.items()
+    }
+    return replace(results, estimates=estimates)
+
+
+@pytest.mark.parametrize(
+    ("term", "regime"),
+    [
+        ("squared_bias", "squared bias, softmax"), ("noise_variance", "noise variance, softmax"),
+        ("signal_variance", "signal variance, softmax"),
+        ("covariance", "covariance of heads, softmax"),
+        ("ensemble_variance", "ensemble variance, softmax"),
+    ],
+)  # fmt: skip
+def test_terms_can_part(results, experiment, term, regime):
+    """Without s/n, or with s² tokens a slot: so large a factor is seen with few replicates."""
+    found = verdicts(experiment, scaled(results, term, 4.0))
+    assert found["merge-terms", regime] == "refuted"
+
+
+def test_products_are_counted_one_by_one(experiment):
+    simulate = experiment.module("simulate")
+    assert simulate.products_of(2, 1, 5, 3, 2) == 2 * 5 * (3 + 2 + 3)
+    assert simulate.products_of_mha(3, 4, 7) == 3 * 2 * 7 * 4
+
+
+def test_latent_attention_by_loops(experiment):
+    """Scores of every head and pair of tokens written out."""
+    simulate = experiment.module("simulate")
+    layer, x = simulate.drawn(experiment.settings, 1, "ones", 4, np.random.default_rng(3))
+    cache = simulate.cache
+    latents, places = cache.layer_norm(x @ layer.down), np.arange(4)
+    found = simulate.latent_attention(layer, x)
+    for h in range(2):
+        for m in range(4):
+            q = x[m] @ layer.query[h]
+            turned = cache.rotated(x @ layer.rotary_query[h], places)[m]
+            keys = cache.rotated(x @ layer.rotary_key, places)
+            scores = [
+                (q @ (latents[n] @ layer.up_key[h]) + turned @ keys[n]) / np.sqrt(7)
+                for n in range(m + 1)
+            ]
+            w = np.exp(scores) / np.exp(scores).sum()
+            expected = w @ latents[: m + 1] @ layer.up_value[h]
+            np.testing.assert_allclose(found[m, h], expected, rtol=1e-12)
+
+
+def test_search_goes_in_order(experiment, monkeypatch):
+    """A reading that fails from three tokens and stride two on is found there; one that never
+    does is not."""
+    simulate = experiment.module("simulate")
+
+    def literal_gap(settings, reading, tokens, stride, rng):
+        return float(reading == "latent attention" and tokens >= 3 and stride >= 2)
+
+    monkeypatch.setattr(simulate, "literal_gap", literal_gap)
+    found = simulate.searched(experiment.settings, Draws.of(0, (), 2).draw(0, 0), None, None)[
+        "first"
+    ]
+    place = simulate.SEARCHED.index("latent attention")
+    assert found[place].tolist() == [3, 2]
+    assert np.isnan(np.delete(found, place, axis=0)).all()
+
+
+def test_figure_and_caption(results, experiment):
+    caption = check_figure(experiment, results)
+    assert "T = 2, s = 1" in caption
+
+
+def test_other_temperatures_have_other_limits(results, experiment):
+    """The row of limits fails if the unmerged heads are elsewhere."""
+    name = next(
+        point for point, problem in results.problems.items()
+        if np.isclose(problem["heads"]["bandwidth"], 1.4 * 2**0.5)
+    )  # fmt: skip
+    own = results.predictions[name]
+    moved = own.assign(limit=own["limit"] * (1 + 1e-9))
+    worse = replace(results, predictions=results.predictions | {name: moved})
+    assert verdicts(experiment, worse)["merge-temperature", "limit"] == "refuted"
+    assert isinstance(own, xr.Dataset)
+
+
+@pytest.mark.parametrize("fidelity", ["smoke", "standard", "paper"])
+def test_sizes_are_predicted_at_every_fidelity(fidelity):
+    whole = load_experiment("temporal_merging", fidelity)
+    assert "sizes" in units_of(whole)
+    assert set(whole.settings["sizes"]["strides"]) >= {2, 3, 4}
+
+
+def test_whole_chunks_by_their_definition(experiment):
+    """A token sees its whole chunk, later tokens included: the first one of a chunk depends on
+    the last, and none on the next chunk."""
+    simulate = experiment.module("simulate")
+    layer, x = simulate.drawn(experiment.settings, 3, "printed", 6, np.random.default_rng(4))
+    before = simulate.whole_chunks_first(layer, x)
+    for token, moved in ((2, [0, 1, 2, 3, 4, 5]), (5, [3, 4, 5])):
+        other = x.copy()
+        other[token] += 1.0
+        gaps = np.abs(simulate.whole_chunks_first(layer, other) - before).max((1, 2))
+        assert np.flatnonzero(gaps > 1e-9).tolist() == moved

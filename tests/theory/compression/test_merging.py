@@ -1,0 +1,283 @@
+"""First-order theory of merged heads: against quadrature, plain Monte Carlo and identities.
+
+Monte Carlo is in NumPy, with chunks drawn from the Cholesky factor of their covariance; tolerances
+are in its standard errors.
+"""
+
+import jax
+import numpy as np
+import pytest
+from scipy.linalg import toeplitz
+
+from sims.errors import InputError
+from sims.problem import (
+    DESIGNS,
+    FRAMES,
+    SEQUENCES,
+    TARGETS,
+    GaussianDesign,
+    Heads,
+    SequenceDesign,
+    Task,
+    TrigonometricSeries,
+    gaussian_queries,
+)
+from sims.theory import predict
+from sims.theory.compression import merging
+from sims.weights import FACTORIES
+
+pytestmark = pytest.mark.theory
+SIGMA = np.array([[1.2, 0.3, 0.0], [0.3, 0.8, -0.2], [0.0, -0.2, 1.0]])
+TARGET = TrigonometricSeries(
+    [1.0, 0.6, -0.4], [[0.9, 0.2, 0.0], [0.0, -1.1, 0.5], [0.3, 0.3, 1.2]], [0.3, 1.1, -0.4]
+)
+GATES = {"mean": [1 / 3] * 3, "unequal": [0.2, 0.5, 0.6]}
+X = np.array([[0.6, -0.5, 0.4], [-0.2, 0.3, 0.9]])
+TEMPERATURE = 1.3
+
+
+def values(x):
+    target = np.cos(x @ np.asarray(TARGET.frequency).T + np.asarray(TARGET.phase))
+    return target @ np.asarray(TARGET.amplitude)
+
+
+def heads(gates, scores, count=2):
+    frames = FRAMES["equiangular"](4, 2, 2, angle=50)
+    own = np.asarray(frames)[:count, :3]
+    rule = FACTORIES["merged"](len(gates), gates=list(gates), scores=scores)
+    return Heads(own, rule, TEMPERATURE**0.5)
+
+
+def log_kernels(h, slots, scores):
+    """log K of slots (…, d) at the queries: (Q, H, …)."""
+    u = np.asarray(h.frames)
+    k = np.einsum("...d,hdp->h...p", slots, u)
+    q = np.einsum("qd,hdp->qhp", X, u)
+    if scores == "dot":
+        return np.einsum("qhp,h...p->qh...", q, k) / TEMPERATURE
+    q = q.reshape(*q.shape[:2], *[1] * (slots.ndim - 1), -1)
+    return -((q - k[None]) ** 2).sum(-1) / (2 * TEMPERATURE)
+
+
+def chunks(rho, stride, count, draws, rng):
+    """Chunks (draws, count, s, d) of one stationary sequence, from its whole covariance."""
+    root = np.linalg.cholesky(toeplitz(rho[: stride * count]))
+    normal = rng.normal(size=(stride * count, draws * 3))
+    x = (root @ normal).reshape(count, stride, draws, 3) @ np.linalg.cholesky(SIGMA).T
+    return np.moveaxis(x, 2, 0)
+
+
+@pytest.mark.parametrize("scores", ["dot", "distance"])
+@pytest.mark.parametrize("gates", GATES)
+@pytest.mark.parametrize("roots", [(0.0, 0.0), (0.7, 0.0), (0.6, 0.6)])
+def test_limit_and_noise_by_monte_carlo(scores, gates, roots):
+    """One chunk, importance-weighted: 3 × 4 quantities, 5 standard errors, false alarms < 1e-5."""
+    g, rng = np.array(GATES[gates]), np.random.default_rng(5)
+    design = SequenceDesign(SIGMA, roots)
+    own = heads(g, scores)
+    x = chunks(design.autocorrelation(3), 3, 1, 200_000, rng)[:, 0]
+    kernels = np.exp(log_kernels(own, np.einsum("i,nid->nd", g, x), scores))
+    label = values(x) @ g
+    n = 3000
+    theory = predict(Task(design, TARGET, 0.7), own, n, X)
+    mean = kernels.mean(-1)
+    limit = (kernels * label).mean(-1) / mean
+    spread = ((kernels * (label - limit[..., None])).std(-1) / mean) / len(x) ** 0.5
+    assert (np.abs(limit - theory["limit"].values) < 5 * spread).all()
+    product = kernels[:, :, None] * kernels[:, None]
+    ratio = product.mean(-1) / (mean[:, :, None] * mean[:, None])
+    influence = (
+        product / product.mean(-1)[..., None]
+        - (kernels / mean[..., None])[:, :, None]
+        - (kernels / mean[..., None])[:, None]
+    )
+    error = ratio * influence.std(-1) / len(x) ** 0.5
+    simulated = 0.7**2 * (g @ g) * ratio / (n / 3)
+    gap = np.abs(simulated - theory["noise_covariance"].values)
+    assert (gap < 5 * error * simulated / ratio).all()
+
+
+@pytest.mark.parametrize("scores", ["dot", "distance"])
+@pytest.mark.parametrize("roots", [(0.7, 0.0), (0.6, 0.6)])
+def test_pairs_of_slots_by_monte_carlo(scores, roots):
+    """Two chunks, k apart: E K K' (G − m)(G' − m) by importance weights, 5 standard errors."""
+    g, rng = np.array(GATES["unequal"]), np.random.default_rng(8)
+    design = SequenceDesign(SIGMA, roots)
+    own, rho = heads(g, scores), design.autocorrelation(12)
+    x = chunks(rho, 3, 3, 150_000, rng)
+    kernels = np.exp(log_kernels(own, np.einsum("i,ncid->ncd", g, x), scores))
+    label = values(x) @ g
+    kernel = merging.KERNEL_OF[own.rule.scores.score]
+    numpy_heads = jax.tree.map(np.asarray, Heads(own.frames, kernel, TEMPERATURE**0.5))
+    slots = merging.Slots(numpy_heads, kernel, SIGMA, X)
+    alone = merging.chunk(g, rho)
+    for k in (1, 2):
+        between = merging.lag(g, rho, k)
+        covariance = np.array([[alone.variance, between.slots], [between.slots, alone.variance]])
+        rows = (
+            np.stack([alone.own, between.first], 1), np.stack([between.second, alone.own], 1)
+        )  # fmt: skip
+        tilt = slots.tilt(covariance, [0, 1], [0, 1])
+        found = merging.paired(
+            jax.tree.map(np.asarray, TARGET), SIGMA, g, between, (covariance, tilt), rows
+        )
+        both = kernels[:, 0, :, 0] * kernels[:, 1, :, k]
+        mass = np.exp(tilt.log_mass)
+        for value, theory in (
+            (both, mass),
+            (both * label[:, 0], mass * found.first),
+            (both * label[:, k], mass * found.second),
+            (both * label[:, 0] * label[:, k], mass * found.product),
+        ):
+            error = value.std(-1) / len(x) ** 0.5
+            assert (np.abs(value.mean(-1) - theory) < 5 * error).all()
+
+
+def test_limit_by_quadrature():
+    """A method of its own: Gauss–Hermite in the chunk's six normal coordinates, gaussian kernel."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(18)
+    grid = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), -1).reshape(-1, 4)
+    weight = np.prod(np.stack(np.meshgrid(*[weights] * 4, indexing="ij"), -1), -1).ravel()
+    sigma = np.array([[1.0, 0.4], [0.4, 0.7]])
+    root = np.kron(np.linalg.cholesky([[1, 0.6], [0.6, 1]]), np.linalg.cholesky(sigma))
+    x = (grid @ root.T).reshape(-1, 2, 2)
+    gates, query = np.array([0.3, 0.9]), np.array([[0.4, -0.3]])
+    target = TrigonometricSeries([1.0], [[0.8, -0.5]], [0.7])
+    slot = np.einsum("i,nid->nd", gates, x)
+    kernel = weight * np.exp(-((slot - query) ** 2).sum(1) / (2 * 1.5**2))
+    label = np.cos(x @ [0.8, -0.5] + 0.7) @ gates
+    rule = FACTORIES["merged"](2, gates=gates.tolist(), scores="distance")
+    task = Task(SequenceDesign(sigma, (0.6, 0.0)), target, 0.5)
+    theory = predict(task, Heads(np.eye(2)[None], rule, 1.5), 100, query)
+    expected = (kernel @ label) / kernel.sum()
+    np.testing.assert_allclose(theory["limit"].values, expected, rtol=1e-6)
+
+
+def test_signal_and_ratio_bias_by_exact_sums():
+    """The whole estimator, drawn: signal covariance and bias of n = 900 tokens, 5 MCSE.
+
+    Two heads and queries: eight numbers and four; with the remainder of first order, of 1/n_eff.
+    """
+    g, rng, n, draws = np.array(GATES["mean"]), np.random.default_rng(2), 900, 8_000
+    design = SequenceDesign(SIGMA, (0.7, 0.0))
+    own = heads(g, "dot")
+    theory = predict(Task(design, TARGET, 0.7), own, n, X)
+    out = []
+    for _ in range(8):
+        x = chunks(design.autocorrelation(n), 3, n // 3, draws // 8, rng)
+        kernels = np.exp(log_kernels(own, np.einsum("i,ncid->ncd", g, x), "dot"))
+        out.append(
+            np.einsum("qhnc,nc->nqh", kernels, values(x) @ g) / kernels.sum(-1).transpose(2, 0, 1)
+        )
+    found = np.concatenate(out)
+    truth = values(X)[:, None]
+    error = found.std(0) / draws**0.5
+    remainder = 0.05 * np.abs(theory["bias"].values - theory["limit"].values + truth)
+    gap = np.abs(found.mean(0) - truth - theory["bias"].values)
+    assert (gap < 5 * error + remainder).all()
+    # Of the ratio's bias itself there is enough to be seen.
+    assert (np.abs(theory["bias"] - theory["limit"] + truth).values > 4 * error).any()
+    apart = found - found.mean(0)
+    products = apart[:, :, :, None] * apart[:, :, None]
+    signal = theory["signal_covariance"].values
+    error = products.std(0) / draws**0.5
+    scale = np.sqrt(np.einsum("qhh,qgg->qhg", signal, signal))
+    assert (np.abs(products.mean(0) - signal) < 5 * error + 0.03 * scale).all()
+
+
+def plain(kernel, roots=(0.0, 0.0), temperature=TEMPERATURE):
+    frames = np.asarray(heads([1.0], "dot").frames)
+    return Task(SequenceDesign(SIGMA, roots), TARGET, 0.7), Heads(frames, kernel, temperature**0.5)
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
+def test_iid_keys_without_merging_are_first_order_theory(kernel):
+    task, own = plain(kernel)
+    merged = Heads(own.frames, FACTORIES["merged"](
+        1, scores="dot" if kernel == "softmax" else "distance"), own.bandwidth)  # fmt: skip
+    iid = Task(GaussianDesign(SIGMA), TARGET, 0.7)
+    expected = predict(iid, own, 500, X)
+    for found in (
+        predict(task, own, 500, X), predict(iid, merged, 500, X), predict(task, merged, 500, X)
+    ):  # fmt: skip
+        for name in ("bias", "signal_covariance", "noise_covariance", "n_eff", "n_third"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("roots", [(0.0, 0.0), (0.8, 0.0), (0.5, 0.5)])
+def test_two_merged_keys_are_a_temperature(roots):
+    """τ/v restores nothing but the limit, and noise at τv is inflated by r^{1/v − 1}."""
+    task, own = plain("softmax", roots)
+    rho = task.design.autocorrelation(2)
+    pair = np.array([0.5, 0.5])
+    v = merging.chunk(pair, rho).variance
+    assert v == pytest.approx((1 + rho[1]) / 2, rel=1e-15)
+    warm = merging.equivalent_temperature(TEMPERATURE, pair, rho)
+    merged = predict(task, heads(pair, "dot"), 400, X)
+    unmerged = predict(*plain("softmax", roots, warm), 400, X)
+    np.testing.assert_allclose(merged["limit"], unmerged["limit"], rtol=1e-13)
+    retuned = Heads(own.frames, FACTORIES["merged"](2), (TEMPERATURE * v) ** 0.5)
+    again, before = predict(task, retuned, 400, X), predict(task, own, 400, X)
+    np.testing.assert_allclose(again["limit"], before["limit"], rtol=1e-13)
+    for h in (0, 1):
+        overlap = 400 / before["n_eff"][:, h].values
+        ratio = (again["noise_covariance"] / before["noise_covariance"])[:, h, h]
+        expected = [merging.inflation(r, v) for r in overlap]
+        np.testing.assert_allclose(ratio, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("stride", [2, 3, 5])
+def test_spread_about_a_slot(stride):
+    """1 − v of smooth and of rough sequences, at a small roughness, within its second order."""
+    eta, gates = 1e-4, np.full(stride, 1 / stride)
+    rough = merging.chunk(gates, np.exp(-eta * np.arange(9)))
+    smooth = merging.chunk(gates, np.exp(-0.5 * (eta * np.arange(9)) ** 2))
+    assert 1 - rough.variance == pytest.approx(merging.spread(stride, eta, False), rel=1e-3)
+    assert 1 - smooth.variance == pytest.approx(merging.spread(stride, eta, True), rel=1e-3)
+
+
+def test_gaussian_heads_of_merged_iid_keys_never_sharpen():
+    """b → 0: E m(x + √(1 − 1/s) Σ^½ Z), a wave shrinks by exp(−ω²(1 − 1/s)/2)."""
+    target = TrigonometricSeries([1.0], [[1.4]], [0.0])
+    task = Task(GaussianDesign(np.eye(1)), target, 0.5)
+    query = np.array([[0.3]])
+    for stride in (2, 4):
+        rule = FACTORIES["merged"](stride, scores="distance")
+        limit = predict(task, Heads(np.ones((1, 1, 1)), rule, 1e-4), 4000, query)["limit"].values
+        shrunk = np.exp(-(1.4**2) * (1 - 1 / stride) / 2) * np.cos(1.4 * 0.3)
+        assert float(limit[0, 0]) == pytest.approx(shrunk, rel=1e-6)
+
+
+def test_gates_that_do_not_sum_to_one_scale_a_constant():
+    constant = TARGETS["constant"](3, value=2.0)
+    task = Task(SEQUENCES["smooth"](3, 0.5), constant, 0.5)
+    theory = predict(task, heads([0.5] * 3, "dot"), 300, X)
+    np.testing.assert_allclose(theory["limit"], 3.0, rtol=1e-13)
+    np.testing.assert_allclose(theory["signal_covariance"], 0, atol=1e-12)
+
+
+def test_what_theory_does_not_cover():
+    task, own = plain("laplace")
+    with pytest.raises(InputError, match=r"heads.kernel.*laplace"):
+        predict(task, own, 30, X)
+    with pytest.raises(InputError, match="multiple of the stride 3"):
+        predict(task, heads([0.5] * 3, "dot"), 31, X)
+    with pytest.raises(InputError, match="iid keys"):
+        predict(*plain("gaussian"), 30, X, order="exact")
+    cube = Task(DESIGNS["cube"](3), TARGET, 0.5)
+    with pytest.raises(InputError, match="design"):
+        predict(cube, heads([0.5] * 3, "dot"), 30, X)
+
+
+def test_queries_and_gates_are_used():
+    """Another query, or another order of unequal gates, is another problem."""
+    task, _ = plain("softmax", (0.8, 0.0))
+    one = predict(task, heads(GATES["unequal"], "dot"), 300, X)
+    other = predict(task, heads(GATES["unequal"][::-1], "dot"), 300, X)
+    # A sequence read backwards has the same law, and so does the mirrored chunk.
+    np.testing.assert_allclose(one["bias"], other["bias"], rtol=1e-10)
+    np.testing.assert_allclose(one["signal_covariance"], other["signal_covariance"], rtol=1e-9)
+    swapped = predict(task, heads([0.5, 0.2, 0.6], "dot"), 300, X)
+    assert np.abs(one["limit"] - swapped["limit"]).max() > 1e-4
+    assert not np.allclose(one["bias"], predict(task, heads(GATES["unequal"], "dot"), 300,
+                                                gaussian_queries(3, 2, 0.5))["bias"])  # fmt: skip

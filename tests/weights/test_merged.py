@@ -1,0 +1,68 @@
+"""Merging as a weight rule, against loops over chunks."""
+
+import numpy as np
+import pytest
+from jaxtyping import TypeCheckError
+
+from sims.errors import InputError
+from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, Task
+from sims.simulation import estimate, nw_weights
+from sims.weights import FACTORIES
+
+
+def by_loops(query, keys, gates, scores, temperature):
+    stride, slots = len(gates), []
+    chunks = [range(i, min(i + stride, len(keys))) for i in range(0, len(keys), stride)]
+    for chunk in chunks:
+        key = sum(gates[i % stride] * keys[i] for i in chunk)
+        distance = -((query - key) ** 2).sum() / 2
+        slots.append((query @ key if scores == "dot" else distance) / temperature)
+    p = np.exp(np.array(slots) - max(slots))
+    p /= p.sum()
+    return np.array([gates[i % stride] * p[i // stride] for i in range(len(keys))])
+
+
+@pytest.mark.parametrize("scores", ["dot", "distance"])
+@pytest.mark.parametrize("gates", [[1.0], [0.5, 0.5], [0.2, 0.9, 0.4]])
+@pytest.mark.parametrize("n", [6, 7])
+def test_weights_by_loops(scores, gates, n):
+    """The last chunk of 7 tokens is a part of one."""
+    rng = np.random.default_rng(n)
+    query, keys = rng.normal(size=3), rng.normal(size=(n, 3))
+    rule = FACTORIES["merged"](len(gates), gates=gates, scores=scores)
+    found = nw_weights(Heads(np.eye(3)[None], rule, 0.8), query, keys)[0]
+    np.testing.assert_allclose(found, by_loops(query, keys, gates, scores, 0.64), rtol=1e-12)
+
+
+def test_mean_gates_are_the_default():
+    one, other = FACTORIES["merged"](4), FACTORIES["merged"](4, gates=[0.25] * 4)
+    assert one == other
+    assert one != FACTORIES["merged"](4, scores="distance")
+
+
+def test_one_token_a_slot_is_the_kernel():
+    """By another program: kernels stream, rules do not."""
+    task = Task(SEQUENCES["autoregressive"](3, 0.6), TARGETS["rbf"](3, features=4), 0.5)
+    frames, queries = FRAMES["equiangular"](3, 2, 1, angle=40), np.array([[0.2, -0.4, 0.5]])
+    options = {"batches": 2, "replicates_per_batch": 4, "precision": "float64"}
+    for kernel, scores in (("softmax", "dot"), ("gaussian", "distance")):
+        found, expected = (
+            estimate(task, Heads(frames, rule, 0.9), 60, queries, 3, **options)
+            for rule in (FACTORIES["merged"](1, scores=scores), kernel)
+        )
+        for name in ("bias", "noise_covariance", "signal_covariance", "raw_bias"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"stride": 0}, "stride"),
+        ({"stride": 2, "gates": [0.5]}, "gates"),
+        ({"stride": 1, "gates": [np.inf]}, "gates"),
+        ({"stride": 2, "scores": "cosine"}, "scores"),
+    ],
+)
+def test_options_that_are_none(options, field):
+    with pytest.raises((InputError, TypeCheckError), match=field):
+        FACTORIES["merged"](**options)
