@@ -1,8 +1,8 @@
 // Sums of weights that depend on all keys at once, query by query: see __init__.py.
 //
-// Scores are made 256 at a time, and those within reach of the best so far are kept: no other key
-// can be attended. The threshold is found by Newton's method on these few, and all sums run over
-// the keys that some head attends to.
+// The threshold of the best keys of every 16 or 8, found by Newton's method on them alone, is below
+// that of all: so only keys above it can be attended. On these the method goes on, and sums run over
+// the keys that some head attends to. Where most keys are above it, they stay where they are.
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,10 @@
 #include <cstring>
 #include <limits>
 #include <vector>
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 #include "vectors.h"
 #include "xla/ffi/api/ffi.h"
@@ -21,6 +25,8 @@ namespace {
 constexpr int kRounds = 200;        // of a search at most: what bisection alone needs
 constexpr int64_t kExact = 4096;    // keys whose sums stay in the precision of the work
 
+constexpr int64_t kMany = 8;        // if more than 1/kMany of the keys may be attended, take all
+
 enum Rule { kEntmax = 0, kGap = 1, kRelu = 2 };
 
 struct Options {
@@ -31,65 +37,104 @@ struct Options {
 
 template <typename T> constexpr int kLanes = kBytes / int(sizeof(T));
 
-// The keys that may be attended, or are: their scores, later weights, and where they are.
+// The keys that may be attended, or are: their scores, later weights, and where they are; if
+// `dense`, all keys in their order.
 template <typename T> struct Few {
-  std::vector<T> values;
+  std::vector<typename Real<T>::V> values;
   std::vector<int32_t> places;
   int64_t count = 0;
+  bool dense = false;
 
-  // Room for a sub-block more, and for what fills the last vector.
-  void Reserve() {
-    const size_t need = count + kSubBlock + kLanes<T>;
-    if (values.size() < need) values.resize(2 * need), places.resize(2 * need);
+  T* Values() { return reinterpret_cast<T*>(values.data()); }
+  const T* Values() const { return reinterpret_cast<const T*>(values.data()); }
+
+  // Room for so many keys more than there are.
+  void Reserve(int64_t more) {
+    const size_t need = (count + more) / kLanes<T> + 2;
+    if (values.size() < need) values.resize(2 * need), places.resize(2 * need * kLanes<T>);
   }
 };
 
-// Appends the scores of a sub-block that lie less than `reach` below `top`.
-template <typename T>
-inline void Keep(const typename Real<T>::V* scores, int64_t vectors, T top, T reach, int64_t start,
-                 Few<T>& few) {
-  typedef int8_t Mask __attribute__((vector_size(kLanes<T>)));
-  constexpr int kWords = kLanes<T> / 8;
-  few.Reserve();
-  int64_t count = few.count;
-  for (int64_t i = 0; i < vectors; ++i) {
-    const Mask mask = __builtin_convertvector(scores[i] - top > -reach, Mask);
-    uint64_t words[kWords];
-    std::memcpy(words, &mask, sizeof words);
-    for (int w = 0; w < kWords; ++w)
-      for (uint64_t left = words[w] & 0x8080808080808080u; left; left &= left - 1) {
-        const int lane = 8 * w + (__builtin_ctzll(left) >> 3);
-        few.values[count] = reinterpret_cast<const T*>(scores + i)[lane];
-        few.places[count++] = int32_t(start + i * kLanes<T> + lane);
-      }
-  }
-  few.count = count;
+// Writes the lanes that are to be kept one after another, and their numbers from `first`; up to a
+// whole vector of each is overwritten. Returns how many.
+#ifdef __AVX512F__
+inline int64_t Compress(Real<float>::V value, Real<float>::I keep, int32_t first, float* to, int32_t* places) {
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __mmask16 mask = _mm512_test_epi32_mask((__m512i)keep, (__m512i)keep);
+  _mm512_storeu_ps(to, _mm512_maskz_compress_ps(mask, (__m512)value));
+  _mm512_storeu_si512(places, _mm512_add_epi32(_mm512_maskz_compress_epi32(mask, lanes), _mm512_set1_epi32(first)));
+  return __builtin_popcount(mask);
 }
 
-// The largest score; without `follows` it counts as 0, and `reach` is below that.
-template <typename T, int kind>
-T Candidates(const T* query, const T* keys, int64_t heads, int64_t padded, int64_t p, int64_t n,
-             T reach, bool follows, Few<T>& few) {
-  using V = typename Real<T>::V;
-  V scores[kSubBlock / kLanes<T>];
-  T top = follows ? -std::numeric_limits<T>::infinity() : T(0);
-  few.count = 0;
-  for (int64_t start = 0; start < n; start += kSubBlock) {
-    const int64_t left = n - start < kSubBlock ? n - start : kSubBlock;
-    const int64_t vectors = (left + kLanes<T> - 1) / kLanes<T>;
-    V largest = Exponents<T, kind>(query, query, heads, keys + start, heads * padded, p, vectors, scores);
-    if (left < vectors * kLanes<T>) {
-      for (int64_t i = left; i < vectors * kLanes<T>; ++i)
-        scores[i / kLanes<T>][i % kLanes<T>] = -std::numeric_limits<T>::infinity();
-      largest = scores[0];
-      for (int64_t i = 1; i < vectors; ++i) largest = scores[i] > largest ? scores[i] : largest;
-    }
-    const T now = LargestLane<T>(largest);
-    if (follows) top = now > top ? now : top;
-    if (now - top > -reach) Keep<T>(scores, vectors, top, reach, start, few);
-  }
-  return top;
+inline int64_t Compress(Real<double>::V value, Real<double>::I keep, int32_t first, double* to, int32_t* places) {
+  const __m512i lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+  const __mmask8 mask = _mm512_test_epi64_mask((__m512i)keep, (__m512i)keep);
+  _mm512_storeu_pd(to, _mm512_maskz_compress_pd(mask, (__m512d)value));
+  const __m512i kept = _mm512_add_epi64(_mm512_maskz_compress_epi64(mask, lanes), _mm512_set1_epi64(first));
+  _mm256_storeu_si256((__m256i*)places, _mm512_cvtepi64_epi32(kept));
+  return __builtin_popcount(mask);
 }
+#else
+template <typename V, typename I, typename T>
+inline int64_t Compress(V value, I keep, int32_t first, T* to, int32_t* places) {
+  int64_t count = 0;
+  for (int lane = 0; lane < kLanes<T>; ++lane) {
+    to[count] = value[lane];
+    places[count] = first + lane;
+    count += keep[lane] != 0;
+  }
+  return count;
+}
+#endif
+
+// Scores of all keys, and their maxima by lane, a vector for every sub-block.
+template <typename T> struct Scores {
+  using V = typename Real<T>::V;
+  std::vector<V> all, best, scaled;
+  int64_t n;
+
+  explicit Scores(int64_t n) : all((n + kLanes<T> - 1) / kLanes<T>), best((n + kSubBlock - 1) / kSubBlock), scaled(best.size()), n(n) {}
+
+  // Returns the largest.
+  template <int kind> T Fill(const T* query, const T* keys, int64_t heads, int64_t padded, int64_t p) {
+    const V lowest = V{} - std::numeric_limits<T>::infinity();
+    V largest = lowest;
+    for (int64_t start = 0, block = 0; start < n; start += kSubBlock, ++block) {
+      const int64_t left = n - start < kSubBlock ? n - start : kSubBlock;
+      const int64_t vectors = (left + kLanes<T> - 1) / kLanes<T>;
+      V* scores = &all[start / kLanes<T>];
+      best[block] = Exponents<T, kind>(query, query, heads, keys + start, heads * padded, p, vectors, scores);
+      if (left < vectors * kLanes<T>) {
+        for (int64_t i = left; i < vectors * kLanes<T>; ++i)
+          scores[i / kLanes<T>][i % kLanes<T>] = -std::numeric_limits<T>::infinity();
+        best[block] = lowest;
+        for (int64_t i = 0; i < vectors; ++i) best[block] = scores[i] > best[block] ? scores[i] : best[block];
+      }
+      largest = best[block] > largest ? best[block] : largest;
+    }
+    return LargestLane<T>(largest);
+  }
+
+  // Lists the keys whose scores lie less than `reach` below `top`, or takes all.
+  void Keep(T top, T reach, Few<T>& few) const {
+    few.count = 0;
+    few.dense = false;
+    const int64_t vectors = all.size();
+    for (int64_t i = 0; i < vectors; ++i) {
+      if (i % (kSubBlock / kLanes<T>) == 0) {
+        few.Reserve(kSubBlock + kLanes<T>);
+        if (few.count > n / kMany) break;
+      }
+      few.count += Compress(all[i], all[i] - top > -reach, int32_t(i * kLanes<T>),
+                            few.Values() + few.count, &few.places[few.count]);
+    }
+    if (few.count <= n / kMany) return;
+    few.dense = true;
+    few.count = n;
+    few.Reserve(0);
+    std::copy(all.begin(), all.end(), few.values.begin());
+  }
+};
 
 // (u + y)₊ to a small power, by products.
 template <typename V> inline V Power(V base, int power) {
@@ -98,27 +143,26 @@ template <typename V> inline V Power(V base, int power) {
   return out;
 }
 
-// The u ≤ 1 with Σ (u + y)₊^ν = 1, for y of which the largest is 0: Newton's method on
-// ‖(u + y)₊‖_ν − 1, which is convex and so falls to the root from 1.
-template <typename T, int nu> T Level(const T* y, int64_t vectors) {
+// The u with Σ (u + y)₊^ν = 1, for y of which the largest is 0, or somewhat more than u: Newton's
+// method on ‖(u + y)₊‖_ν − 1, which is convex and so falls to the root from above.
+template <typename T, int nu>
+T Level(const typename Real<T>::V* y, int64_t vectors, T u, double tolerance) {
   using V = typename Real<T>::V;
-  using Load = typename Real<T>::Load;
   const V zero = {}, one = zero + T(1);
-  T u = 1;
   for (int round = 0; round < kRounds; ++round) {
     V slopes = zero, sums = zero;
     for (int64_t i = 0; i < vectors; ++i) {
-      const V part = reinterpret_cast<const Load*>(y)[i] + u;
+      const V part = y[i] + u;
       const V in = part > zero ? part : zero;
       const V slope = nu == 1 ? (part > zero ? one : zero) : Power(in, nu - 1);
       slopes += slope;
       sums += nu == 1 ? in : slope * in;
     }
     const double sum = SumOfLanes<T>(sums);
-    const double norm = nu == 1 ? sum : nu == 2 ? std::sqrt(sum) : std::pow(sum, 1.0 / nu);
+    const double norm = nu == 1 ? sum : nu == 2 ? std::sqrt(sum) : std::cbrt(sum);
     const T next = T(u - (norm - 1) * (sum / norm) / SumOfLanes<T>(slopes));
     if (!(next < u)) break;
-    const bool near = u - next <= 2 * std::numeric_limits<T>::epsilon() * u;
+    const bool near = u - next <= tolerance * u;
     u = next;
     if (near) break;
   }
@@ -126,20 +170,23 @@ template <typename T, int nu> T Level(const T* y, int64_t vectors) {
 }
 
 // The same for any ν > 0, in powers of 1 + y/u, which keep their digits for every ν; a bracket is
-// kept, and halved where a step leaves it or shrinks too slowly.
-template <typename T> T AnyLevel(const T* y, int64_t count, double nu, int64_t n) {
-  const double eps = std::numeric_limits<T>::epsilon();
-  double u = 1, high = 1, moved = 2;
-  double low = std::max(0.999 * std::pow(double(n), -1 / nu), double(std::numeric_limits<T>::min()));
-  for (int round = 0; round < kRounds && moved > 2 * eps * u; ++round) {
-    double sum = 0, slope = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const double ratio = double(y[i]) / u;
-      if (!(ratio > -1)) continue;
-      const double part = std::exp((nu - 1) * std::log1p(ratio));
-      slope += part;
-      sum += part * (1 + ratio);
+// kept, and halved where a step leaves it or shrinks too slowly. `above` takes its upper end.
+template <typename T>
+T AnyLevel(const typename Real<T>::V* y, int64_t vectors, double nu, T from, double tolerance, bool above) {
+  using V = typename Real<T>::V;
+  const V zero = {};
+  const double keys = double(vectors) * kLanes<T>;
+  double low = std::max(0.999 * std::pow(keys, -1 / nu), double(std::numeric_limits<T>::min()));
+  double u = from, high = from, moved = 2;
+  for (int round = 0; round < kRounds && moved > tolerance * u; ++round) {
+    V slopes = zero, sums = zero;
+    for (int64_t i = 0; i < vectors; ++i) {
+      const V ratio = y[i] / T(u);
+      const V part = Exp<T>(T(nu - 1) * Log1p<T>(ratio > T(-1) ? ratio : zero));
+      slopes += ratio > T(-1) ? part : zero;
+      sums += ratio > T(-1) ? part * (ratio + T(1)) : zero;
     }
+    const double sum = SumOfLanes<T>(sums), slope = SumOfLanes<T>(slopes);
     const double logarithm = std::log(u) + std::log(sum) / nu;
     (logarithm < 0 ? low : high) = u;
     const double newton = u + std::expm1(-logarithm) * u * sum / slope;
@@ -148,63 +195,70 @@ template <typename T> T AnyLevel(const T* y, int64_t count, double nu, int64_t n
     moved = std::abs(next - u);
     u = next;
   }
-  return T(u);
+  return T(above ? high : u);
 }
 
-// From scores to weights, in place; keys of weight 0 leave the list.
+constexpr double kRough = 0.01;  // of a threshold that only shortens the list
+
+// Either of the two, from a level that is not below: near to rounding, or `rough` and not below.
 template <typename T>
-void Weigh(const Options& options, T top, double scale, int64_t n, Few<T>& few) {
+T LevelOf(double nu, const typename Real<T>::V* y, int64_t vectors, T from, bool rough) {
+  const double eps = std::numeric_limits<T>::epsilon();
+  // Beyond ν = 1 the error is squared by every step, and the next would be of rounding.
+  const double tolerance = rough ? kRough : nu == 2 || nu == 3 ? std::sqrt(eps) / 16 : 2 * eps;
+  return nu == 1   ? Level<T, 1>(y, vectors, from, tolerance)
+         : nu == 2 ? Level<T, 2>(y, vectors, from, tolerance)
+         : nu == 3 ? Level<T, 3>(y, vectors, from, tolerance)
+                   : AnyLevel<T>(y, vectors, nu, from, tolerance, rough);
+}
+
+// The weights of the keys, whose scores times `scale` are those of the rule, of a head at a query.
+template <typename T>
+void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Few<T>& few) {
   using V = typename Real<T>::V;
-  using Load = typename Real<T>::Load;
-  few.Reserve();
-  if (!std::isfinite(top)) few.count = 0;
-  T* y = few.values.data();
+  const V zero = {};
+  const double nu = options.nu;
+  const bool entmax = options.rule == kEntmax, ratios = entmax && nu != 1 && nu != 2 && nu != 3;
+  const T factor = T(scale / nu);
+  if (options.rule == kRelu) top = 0;
+  T u = options.rule == kRelu ? T(options.offset) : T(1);
+  if (entmax) {
+    for (size_t i = 0; i < scores.best.size(); ++i) scores.scaled[i] = (scores.best[i] - top) * factor;
+    u = LevelOf<T>(nu, scores.scaled.data(), scores.scaled.size(), u, true);
+  }
+  // A little more than to the threshold, which is rounded.
+  const double reach = u * nu / scale;
+  few.count = 0;
+  if (std::isfinite(top)) scores.Keep(top, T(reach + 8 * std::numeric_limits<T>::epsilon() * std::abs(reach)), few);
   const int64_t vectors = (few.count + kLanes<T> - 1) / kLanes<T>;
-  std::fill(y + few.count, y + vectors * kLanes<T>, -std::numeric_limits<T>::infinity());
-  const T factor = T(scale / options.nu);
-  Load* parts = reinterpret_cast<Load*>(y);
+  few.Reserve(kLanes<T>);
+  T* values = few.Values();
+  std::fill(values + few.count, values + vectors * kLanes<T>, -std::numeric_limits<T>::infinity());
+  V* parts = few.values.data();
   for (int64_t i = 0; i < vectors; ++i) parts[i] = (parts[i] - top) * factor;
-  const int power = options.rule != kEntmax ? 1 : options.nu == 1 || options.nu == 2 || options.nu == 3
-                        ? int(options.nu) : 0;
-  V sums = {};
-  if (few.count && power == 0) {
-    const T u = AnyLevel<T>(y, few.count, options.nu, n);
-    for (int64_t i = 0; i < few.count; ++i) {
-      const T ratio = y[i] / u;
-      y[i] = ratio > -1 ? std::exp(T(options.nu) * std::log1p(ratio)) : T(0);
-    }
-    std::fill(y + few.count, y + vectors * kLanes<T>, T(0));
-    for (int64_t i = 0; i < vectors; ++i) sums += parts[i];
-  } else if (few.count) {
-    const T u = options.rule == kGap    ? T(1)
-                : options.rule == kRelu ? T(options.offset)
-                : power == 1            ? Level<T, 1>(y, vectors)
-                : power == 2            ? Level<T, 2>(y, vectors)
-                                        : Level<T, 3>(y, vectors);
-    const V zero = {};
-    for (int64_t i = 0; i < vectors; ++i) {
+  V sums = zero;
+  if (entmax && few.count) u = LevelOf<T>(nu, parts, vectors, u, false);
+  for (int64_t i = 0; i < vectors; ++i) {
+    if (ratios) {
+      const V ratio = parts[i] / u, inside = ratio > T(-1) ? ratio : zero;
+      parts[i] = ratio > T(-1) ? Exp<T>(T(nu) * Log1p<T>(inside)) : zero;
+    } else {
       const V part = parts[i] + u;
-      const V in = part > zero ? part : zero;
-      parts[i] = Power(in, power);
-      sums += parts[i];
+      parts[i] = Power(part > zero ? part : zero, entmax ? int(nu) : 1);
     }
+    sums += parts[i];
   }
   const double total = SumOfLanes<T>(sums);
-  int64_t kept = 0;
-  const T inverse = T(1 / total);
-  for (int64_t i = 0; i < few.count; ++i) {
-    const T part = y[i];
-    y[kept] = part * inverse;
-    few.places[kept] = few.places[i];
-    kept += part > 0;
+  const T inverse = total > 0 ? T(1 / total) : T(0);
+  for (int64_t i = 0; i < vectors; ++i) parts[i] *= inverse;
+  if (total == 0 && options.rule == kRelu && options.uniform) {
+    few.count = 0;
+    few.Reserve(scores.n);
+    few.count = scores.n;
+    few.dense = true;
+    std::fill(few.Values(), few.Values() + few.count, T(1.0 / scores.n));
+    std::fill(few.Values() + few.count, few.Values() + (few.count + kLanes<T> - 1) / kLanes<T> * kLanes<T>, T(0));
   }
-  few.count = kept;
-  if (!kept && options.rule == kRelu && options.uniform)
-    for (; few.count < n; ++few.count) {
-      few.Reserve();
-      few.values[few.count] = T(1.0 / n);
-      few.places[few.count] = int32_t(few.count);
-    }
 }
 
 // Weights and columns at the keys that some head attends to, one beside the other.
@@ -214,21 +268,28 @@ template <typename T> class Attended {
 
   void Gather(const std::vector<Few<T>>& heads, const T* columns, int64_t width, int64_t padded) {
     places_.clear();
+    bool dense = false;
+    for (const Few<T>& few : heads) dense |= few.dense;
     for (const Few<T>& few : heads)
-      for (int64_t i = 0; i < few.count; ++i)
+      for (int64_t i = 0; !dense && i < few.count; ++i)
         if (slots_[few.places[i]] < 0) {
           slots_[few.places[i]] = int32_t(places_.size());
           places_.push_back(few.places[i]);
         }
-    vectors = (int64_t(places_.size()) + kLanes<T> - 1) / kLanes<T>;
-    rows_.assign((heads.size() + width) * vectors, V{});
+    const int64_t count = dense ? slots_.size() : places_.size();
+    vectors = (count + kLanes<T> - 1) / kLanes<T>;
+    rows_.resize((heads.size() + width) * vectors);
+    std::fill(rows_.begin(), rows_.end(), V{});
     T* row = reinterpret_cast<T*>(rows_.data());
     for (const Few<T>& few : heads) {
-      for (int64_t i = 0; i < few.count; ++i) row[slots_[few.places[i]]] = few.values[i];
+      const T* values = few.Values();
+      if (few.dense) std::copy(values, values + few.count, row);
+      for (int64_t i = 0; !few.dense && i < few.count; ++i)
+        row[dense ? few.places[i] : slots_[few.places[i]]] = values[i];
       row += vectors * kLanes<T>;
     }
     for (int64_t c = 0; c < width; ++c, row += vectors * kLanes<T>)
-      for (size_t i = 0; i < places_.size(); ++i) row[i] = columns[c * padded + places_[i]];
+      for (int64_t i = 0; i < count; ++i) row[i] = columns[c * padded + (dense ? i : places_[i])];
     for (const int32_t place : places_) slots_[place] = -1;
   }
 
@@ -284,18 +345,18 @@ ffi::Error Weighed(ffi::Buffer<type> queries, ffi::Buffer<type> keys, ffi::Buffe
   if (n > std::numeric_limits<int32_t>::max()) return ffi::Error::InvalidArgument("n: below 2^31");
   const int64_t p = q[1], heads = q[2], width = c[0], padded = c[1];
   const Options options{rule, nu, offset, uniform != 0};
-  const auto candidates = kind == kDot ? Candidates<T, kDot> : Candidates<T, kDistance>;
   const auto sum = heads % 4 == 0 ? Sum<T, 4> : heads % 2 == 0 ? Sum<T, 2> : Sum<T, 1>;
   std::vector<Few<T>> few(heads);
+  Scores<T> scores(n);
   Attended<T> attended(n);
   const T* query = queries.typed_data();
   for (int64_t x = 0; x < q[0]; ++x, query += p * heads) {
     for (int64_t h = 0; h < heads; ++h) {
       const double b = bandwidth.typed_data()[h], scale = (kind == kDot ? 1.0 : 0.5) / (b * b);
-      const double reach = (rule == kRelu ? nu * offset : nu) / scale;
-      const T top = candidates(query + h, keys.typed_data() + h * padded, heads, padded, p, n,
-                               T(reach), rule != kRelu, few[h]);
-      Weigh<T>(options, top, scale, n, few[h]);
+      const T* own = keys.typed_data() + h * padded;
+      const T top = kind == kDot ? scores.template Fill<kDot>(query + h, own, heads, padded, p)
+                                 : scores.template Fill<kDistance>(query + h, own, heads, padded, p);
+      Weigh<T>(options, top, scale, scores, few[h]);
     }
     attended.Gather(few, columns.typed_data(), width, padded);
     sum(attended, heads, width, linear->typed_data() + x * heads * (width + 1),

@@ -19,34 +19,6 @@ namespace {
 
 constexpr int kSlack = 20;  // exponents may exceed the shift by so much: no sum overflows
 
-// 1/k!: of Taylor's polynomial, on |r| <= log(2)/2 within 5e-9 (degree 7) and 2e-16 (degree 12).
-constexpr double kTaylor[] = {1.0,         1.0,          1.0 / 2,       1.0 / 6,        1.0 / 24,
-                              1.0 / 120,   1.0 / 720,    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,
-                              1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
-
-// exp(x) for x <= kSlack; below kLowest it stays at exp(kLowest), nothing beside the largest, 1.
-template <typename T>
-inline typename Real<T>::V Exp(typename Real<T>::V x) {
-  using R = Real<T>;
-  using V = typename R::V;
-  using I = typename R::I;
-  const V zero = {};
-  const V lowest = zero + R::kLowest;
-  x = x > lowest ? x : lowest;
-  // Adding the magic number leaves the nearest integer to x/log 2 in the lowest bits.
-  const V shifted = x * T(1.4426950408889634) + R::kMagic;
-  const V count = shifted - R::kMagic;
-  const V r = (x - count * R::kLog2High) - count * R::kLog2Low;
-  V poly = zero + T(kTaylor[R::kDegree]);
-  for (int i = R::kDegree - 1; i >= 0; --i) poly = poly * r + T(kTaylor[i]);
-  I bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits << R::kMantissa) + (R::kOffset << R::kMantissa);
-  V power;
-  std::memcpy(&power, &bits, sizeof power);
-  return poly * power;
-}
-
 // Exponentials in place of exponents less `top`, and their sums against the columns; with
 // `centred`, also the exponentials times (first column − centre).
 template <typename T, int width>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
 namespace {
@@ -33,6 +34,60 @@ template <> struct Real<double> {
   static constexpr double kLowest = -708.0, kMagic = 6755399441055744.0;  // 1.5·2^52
   static constexpr double kLog2High = 6.93147180369123816490e-1, kLog2Low = 1.90821492927058770002e-10;
 };
+
+// 1/k!: of Taylor's polynomial, on |r| <= log(2)/2 within 5e-9 (degree 7) and 2e-16 (degree 12).
+constexpr double kTaylor[] = {1.0,         1.0,          1.0 / 2,       1.0 / 6,        1.0 / 24,
+                              1.0 / 120,   1.0 / 720,    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,
+                              1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
+
+// exp(x) for x <= kSlack; below kLowest it stays at exp(kLowest), nothing beside the largest, 1.
+template <typename T>
+inline typename Real<T>::V Exp(typename Real<T>::V x) {
+  using R = Real<T>;
+  using V = typename R::V;
+  using I = typename R::I;
+  const V zero = {};
+  const V lowest = zero + R::kLowest;
+  x = x > lowest ? x : lowest;
+  // Adding the magic number leaves the nearest integer to x/log 2 in the lowest bits.
+  const V shifted = x * T(1.4426950408889634) + R::kMagic;
+  const V count = shifted - R::kMagic;
+  const V r = (x - count * R::kLog2High) - count * R::kLog2Low;
+  V poly = zero + T(kTaylor[R::kDegree]);
+  for (int i = R::kDegree - 1; i >= 0; --i) poly = poly * r + T(kTaylor[i]);
+  I bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits << R::kMantissa) + (R::kOffset << R::kMantissa);
+  V power;
+  std::memcpy(&power, &bits, sizeof power);
+  return poly * power;
+}
+
+// log(1 + x) for −1 < x ≤ 0: of the rounded 1 + x by the odd series in (m − 1)/(m + 1), which ends
+// within 1e-8 (5 terms) and 1e-17 (11), and what rounding took off.
+template <typename T>
+inline typename Real<T>::V Log1p(typename Real<T>::V x) {
+  using R = Real<T>;
+  using V = typename R::V;
+  using I = typename R::I;
+  constexpr int kTerms = sizeof(T) == 4 ? 5 : 11;
+  const V w = x + T(1);
+  I bits;
+  std::memcpy(&bits, &w, sizeof bits);
+  // 1 + x = 2^e m with m within √2 of 1: the bits of √½ begin the next power.
+  const T root = T(0.70710678118654752);
+  typename R::Int half;
+  std::memcpy(&half, &root, sizeof half);
+  const I exponent = (bits - half) >> R::kMantissa;
+  bits -= exponent << R::kMantissa;
+  V m;
+  std::memcpy(&m, &bits, sizeof m);
+  const V f = m - T(1), s = f / (m + T(1)), square = s * s;
+  V poly = V{} + T(1.0 / (2 * kTerms - 1));
+  for (int i = kTerms - 2; i >= 0; --i) poly = poly * square + T(1.0 / (2 * i + 1));
+  const V e = __builtin_convertvector(exponent, V);
+  return e * R::kLog2High + (T(2) * s * poly + (e * R::kLog2Low + (x - (w - T(1))) / w));
+}
 
 enum Kind { kGaussian = 0, kSoftmax = 1, kDot = 2, kDistance = 3 };
 
