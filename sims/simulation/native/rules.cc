@@ -198,7 +198,7 @@ T AnyLevel(const typename Real<T>::V* y, int64_t vectors, double nu, T from, dou
   return T(above ? high : u);
 }
 
-constexpr double kRough = 0.01;  // of a threshold that only shortens the list
+constexpr double kRough = 0.05;  // of a threshold that only shortens the list
 
 // Either of the two, from a level that is not below: near to rounding, or `rough` and not below.
 template <typename T>

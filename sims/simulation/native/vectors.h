@@ -162,14 +162,29 @@ T LargestLane(typename Real<T>::V v) {
   return largest;
 }
 
+// The sum of one half's lanes and the other's, in double precision.
+template <typename Half, typename V> inline Half Folded(V v) {
+  Half parts[2];
+  std::memcpy(parts, &v, sizeof parts);
+  return parts[0] + parts[1];
+}
+
 template <typename T>
 double SumOfLanes(typename Real<T>::V v) {
-  constexpr int kLanes = kBytes / sizeof(T);
-  double lanes[kLanes];
-  for (int i = 0; i < kLanes; ++i) lanes[i] = v[i];
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  return lanes[0];
+  typedef double D8 __attribute__((vector_size(64)));
+  typedef double D4 __attribute__((vector_size(32)));
+  typedef double D2 __attribute__((vector_size(16)));
+  D8 wide;
+  if constexpr (sizeof(T) == 4) {
+    typedef float F8 __attribute__((vector_size(32)));
+    F8 halves[2];
+    std::memcpy(halves, &v, sizeof halves);
+    wide = __builtin_convertvector(halves[0], D8) + __builtin_convertvector(halves[1], D8);
+  } else {
+    wide = v;
+  }
+  const D2 pair = Folded<D2>(Folded<D4>(wide));
+  return pair[0] + pair[1];
 }
 
 }  // namespace
