@@ -52,8 +52,11 @@ class EnsembleSampler:
         whole, kernel_sums = not isinstance(heads.rule, Kernel), self.tuning.kernel_sums
         if kernel_sums is None:
             work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
-            in_cpp = native_rule_sums if whole else native_sums
-            kernel_sums = in_cpp if usable(heads.rule, platform, work) else streamed_sums
+            kernel_sums = streamed_sums
+            if whole and usable(heads.rule, platform, work):
+                kernel_sums = native_rule_sums
+            elif usable(heads.rule, platform, work):
+                kernel_sums = native_sums
         shape = Shape(
             queries=len(self.queries),
             heads=heads.count,

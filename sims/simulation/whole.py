@@ -1,7 +1,7 @@
 """One replicate under a weight rule that sees all keys at once, in C++ or in plain JAX.
 
-Nothing streams: the n keys of a replicate are in memory together, and queries are weighed one after
-another.
+Nothing streams: the n keys of a replicate are in memory together, and queries are weighed a few at
+a time.
 """
 
 import jax
@@ -32,8 +32,11 @@ def weighed(settings: Settings, key: Array, shared: Shared, batch: None = None) 
     at = scaled_projection(heads, heads.frames, queries, jnp.float64).astype(dtype)
     at = at.transpose(2, 0, 1)
     columns = jnp.stack([target_values(task.target, x), *([unit] if settings.raw_labels else [])])
-    sums = native_rule_sums if native else rule_sums
-    linear, gram = sums(heads.rule, at, keys, columns, heads.bandwidth.astype(dtype))
+    arrays = (at, keys, columns, heads.bandwidth.astype(dtype))
+    if native:
+        linear, gram = native_rule_sums(heads.rule, *arrays)
+    else:
+        linear, gram = rule_sums(heads.rule, *arrays, query_block=settings.blocks.queries)
     mass = linear[..., -1]
     deviation = linear[..., 0] - task.target(queries)[:, None]
     if constant is not None:  # a rule's weights may have any sum
@@ -49,13 +52,17 @@ def rule_sums(
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
     bandwidth: Float[Array, " H"],
+    query_block: int = 1,
 ) -> tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]:
-    """:func:`~.native.native_rule_sums` of any rule, in plain JAX."""
+    """:func:`~.native.native_rule_sums` of any rule, in plain JAX, for so many queries at once."""
     by_head = jax.vmap(rule, in_axes=(1, 1, 0))
-    labels = jnp.stack([*columns, jnp.ones_like(columns[0])], axis=1).astype(jnp.float64)
+    labels = [*columns.astype(jnp.float64), jnp.ones(columns.shape[1])]
 
-    def sums(query: Float[Array, "p H"]) -> tuple[Array, Array]:
-        w = by_head(query, keys, bandwidth).astype(jnp.float64)
-        return w @ labels, w @ w.T
+    def sums(part: Float[Array, "q p H"]) -> tuple[Array, Array]:
+        w = jax.vmap(lambda query: by_head(query, keys, bandwidth))(part).astype(jnp.float64)
+        linear = jnp.stack([w @ column for column in labels], axis=-1)
+        return linear, jnp.einsum("qhn,qgn->qhg", w, w)
 
-    return lax.map(sums, queries)
+    parts = lax.map(sums, queries.reshape(-1, query_block, *queries.shape[1:]))
+    linear, gram = (x.reshape(-1, *x.shape[2:]) for x in parts)
+    return linear, gram

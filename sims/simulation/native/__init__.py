@@ -3,11 +3,12 @@
 XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
 ``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
 but for rounding. ``rules.cc`` has the weight rules that set a threshold: it looks for it among the
-keys within reach of the best alone, and sums over those attended to. ``threefry.cc`` makes the bits of JAX's own streams, equal bit for bit.
-``python -m sims.simulation.native`` compiles them (``make setup`` does), and so
-does the engine before long work; without a compiler XLA does the work. The library lies in a
-cache folder that is this user's alone, one for every host processor and source text, and is loaded
-only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it off.
+keys within reach of the best alone, and sums over those attended to. ``threefry.cc`` makes the bits
+of JAX's own streams, equal bit for bit. ``python -m sims.simulation.native`` compiles them (``make
+setup`` does), and so does the engine before long work; without a compiler XLA does the work. The
+library lies in a cache folder that is this user's alone, one for every host processor and source
+text, and is loaded only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it
+off.
 """
 
 import contextlib
