@@ -1,6 +1,6 @@
 """The heads' errors as a sampler of the Monte Carlo driver, over groups of queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -49,14 +49,12 @@ class EnsembleSampler:
         """Plan the work, and draw the pilot if there is a control variate."""
         (task, constant), heads = centred(self.task), self.heads
         platform = devices[0].platform
-        whole, kernel_sums = not isinstance(heads.rule, Kernel), self.tuning.kernel_sums
+        whole = not isinstance(heads.rule, Kernel)
+        kernel_sums: Callable[..., Any] | None = self.tuning.kernel_sums
         if kernel_sums is None:
             work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
-            kernel_sums = streamed_sums
-            if whole and usable(heads.rule, platform, work):
-                kernel_sums = native_rule_sums
-            elif usable(heads.rule, platform, work):
-                kernel_sums = native_sums
+            in_cpp: Callable[..., Any] = native_rule_sums if whole else native_sums
+            kernel_sums = in_cpp if usable(heads.rule, platform, work) else streamed_sums
         shape = Shape(
             queries=len(self.queries),
             heads=heads.count,

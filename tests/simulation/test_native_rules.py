@@ -17,8 +17,9 @@ from sims.weights.sparse import TopK
 from tests.simulation.conftest import frames
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
-"""Of the largest sum of its kind. In float32 scores of some 20 have lost 1e-6 to rounding, and weights
-below ν = 1 are a power ν of the distance to the threshold: there the tolerance is raised to it."""
+"""Of the largest sum of its kind. In float32 scores of some 20 have lost 1e-6 to rounding, and
+weights below ν = 1 are a power ν of the distance to the threshold: there the tolerance is raised
+to it."""
 SIZES = [(5, 8, 4, 1024), (3, 3, 1, 17), (2, 2, 7, 1)]
 RULES = {
     "sparsemax": ("sparsemax", {}),
