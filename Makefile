@@ -19,7 +19,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-faults test-slurm mutants lint benchmark lock clean
+.PHONY: help setup reproduce publish test test-faults test-slurm mutants lint benchmark peers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,11 @@ endef
 
 benchmark: setup ## the engine beside NumPy and jax.vmap, and its share of the machine's limit
 	python -m benchmarks
+
+peers: setup ## sparse weights beside those of the entmax package on PyTorch (installs both apart)
+	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
+	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check numpy torch entmax
+	$(VENV)/peers/bin/python benchmarks/reference.py
 
 # Extras are compiled against the base lock, so that every environment shares its versions.
 COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \

@@ -1,6 +1,7 @@
-"""``python -m benchmarks [peers | limit | efficiency | scale | theory]``: measure, print a table.
+"""``python -m benchmarks [peers | limit | sparse | efficiency | scale | theory]``: print a table.
 
-Without a name: the engine beside what needs no extra installation, and its share of the limit.
+Without a name: the engine beside what needs no extra installation, its share of the limit, and
+sparse rules beside softmax.
 All on one core, the last that the process may use: rates are those of a core.
 """
 
@@ -8,12 +9,12 @@ import argparse
 import os
 from pathlib import Path
 
-from benchmarks import efficiency, limit, peers, scale, theory
+from benchmarks import efficiency, limit, peers, scale, sparse, theory
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    names = ["peers", "limit", "efficiency", "scale", "theory"]
+    names = ["peers", "limit", "sparse", "efficiency", "scale", "theory"]
     parser.add_argument("which", nargs="?", choices=names)
     parser.add_argument("--repeats", type=int, default=5, help="timed runs of each (default 5)")
     parser.add_argument("--figure", type=Path, help="peers: also draw the table to this file")
@@ -24,6 +25,8 @@ def main() -> None:
         peers.main(options.repeats, options.which == "peers", options.figure)
     if options.which in (None, "limit"):
         limit.main(options.repeats)
+    if options.which in (None, "sparse"):
+        sparse.main(options.repeats)
     if options.which == "efficiency":
         efficiency.main(options.repeats)
     if options.which == "scale":

@@ -82,13 +82,24 @@ def agree(said: str) -> None:
 
 
 def test_nothing_registered(copy):
-    """A kernel and a design of one's own, then a weight rule, then a replicate function."""
-    by_both, by_rule, by_driver = python(copy, "-c", "\n".join(SCRIPTS[1:])).splitlines()
+    """A kernel and a design of one's own, weight rules, one in a file, a replicate function."""
+    said = python(copy, "-c", "\n".join(SCRIPTS[1:])).splitlines()
+    by_both, by_rule, by_file, by_driver = said
     agree(by_both)
-    for line in (by_rule, by_driver):
+    assert by_file.startswith("entmax (distance) ")
+    for line in (by_rule, by_file, by_driver):
         value, error = map(float, re.findall(r"\d+\.\d+", line))
         assert 0 < error < value
     assert by_driver.endswith("precision")
+
+
+def test_a_weight_rule_in_a_file(copy, capsys):
+    """The command of the text takes the file."""
+    from sims.cli import main
+
+    assert "`sims decompose sparse.yaml`" in TEXT
+    assert main(["decompose", str(copy / "sparse.yaml"), "--dry"]) == 0
+    assert capsys.readouterr().out
 
 
 def test_target_and_kernel(copy):

@@ -1,6 +1,6 @@
 """The heads' errors as a sampler of the Monte Carlo driver, over groups of queries."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from sims.checks import on_device
 from sims.montecarlo import Draws, Replicates, Rounds
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.moments import batch_estimates
-from sims.simulation.native import native_sums, usable
+from sims.simulation.native import native_rule_sums, native_sums, usable
 from sims.simulation.plan import Shape, Tuning, make_plan
 from sims.simulation.replicate import Settings, Shared, pilot, replicate
 from sims.simulation.result import batch_arrays, build, reached, unseen
@@ -49,11 +49,12 @@ class EnsembleSampler:
         """Plan the work, and draw the pilot if there is a control variate."""
         (task, constant), heads = centred(self.task), self.heads
         platform = devices[0].platform
-        whole, kernel_sums = not isinstance(heads.rule, Kernel), self.tuning.kernel_sums
+        whole = not isinstance(heads.rule, Kernel)
+        kernel_sums: Callable[..., Any] | None = self.tuning.kernel_sums
         if kernel_sums is None:
             work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
-            native = not whole and usable(heads.kernel, platform, work)
-            kernel_sums = native_sums if native else streamed_sums
+            in_cpp: Callable[..., Any] = native_rule_sums if whole else native_sums
+            kernel_sums = in_cpp if usable(heads.rule, platform, work) else streamed_sums
         shape = Shape(
             queries=len(self.queries),
             heads=heads.count,
@@ -87,11 +88,10 @@ class EnsembleSampler:
             ).start(draws, devices, batches)
             for group in groups.reshape(-1, plan.group, heads.dimension)
         ]
-        attrs = {
-            "n": self.n,
-            "precision": self.precision,
-            "kernel_sums": "none" if whole else getattr(kernel_sums, "func", kernel_sums).__name__,
-        }
+        name = getattr(kernel_sums, "func", kernel_sums).__name__
+        if whole and kernel_sums is streamed_sums:
+            name = "none"
+        attrs = {"n": self.n, "precision": self.precision, "kernel_sums": name}
         return Groups(rounds, len(self.queries), self.keep_queries, attrs)
 
     def label(self, arrays: Mapping[str, np.ndarray]) -> xr.Dataset:

@@ -31,11 +31,11 @@ class Tuning:
             The result itself is not counted.
         replicates_at_once: replicates computed side by side, lowered to a divisor of R.
         key_block: keys weighed together; a weight rule takes all.
-        query_block: queries weighed together; a weight rule takes one.
+        query_block: queries weighed together.
         query_group: queries in one call of the compiled program; more groups draw X again.
         kernel_sums: computes the sums over a block of keys (:data:`~.sums.KernelSums`); a plain
             function, since its identity selects a compilation. None is C++ on a CPU where it is
-            compiled and knows the kernel, else XLA.
+            compiled and knows the kernel or weight rule, else XLA.
 
     Raises:
         InputError: a size is no integer ≥ 1.
@@ -95,7 +95,7 @@ def working_set(shape: Shape, group: int, blocks: Blocks, at_once: int) -> int:
     keys = blocks.keys * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
     weights = 2 * blocks.queries * h * blocks.keys * item
     if shape.whole:
-        weights = shape.n * (h * (RULE_ARRAYS * item + 16) + 32)
+        weights = shape.n * (blocks.queries * h * (RULE_ARRAYS * item + 16) + 32)
     return at_once * (draws + keys + weights + group * each) + group * once
 
 
@@ -130,10 +130,10 @@ def make_plan(
     share = tuning.memory_budget // (devices if cpu else 1)
     keys = tuning.key_block or min(shape.n, 1024 if cpu and streamed else DRAW_BLOCK)
     keys = shape.n if shape.whole else min(keys, shape.n, DRAW_BLOCK)
-    if shape.whole:
-        queries = 1
-    elif tuning.query_block:
+    if tuning.query_block:
         queries = tuning.query_block
+    elif shape.whole:  # what a rule does between scores and weights takes as much again
+        queries = max(1, CACHE // (2 * shape.heads * keys * shape.itemsize)) if cpu else 1
     elif cpu:
         queries = max(1, CACHE // (shape.heads * keys * shape.itemsize))
     else:

@@ -80,7 +80,8 @@ class Settings:
     raw_labels: bool
     """Whether labels are drawn as well."""
     kernel_sums: KernelSums = streamed_sums
-    """Computes the sums over a block of keys; see :data:`~.sums.KernelSums`."""
+    """Computes the sums over a block of keys; see :data:`~.sums.KernelSums`. For a weight rule that
+    C++ takes :func:`~.native.native_rule_sums`."""
 
 
 class Linear(NamedTuple):

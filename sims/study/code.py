@@ -72,7 +72,7 @@ def files(step: str, experiment: Path | None = None) -> list[str]:
     paths: set[Path] = set()
     for room in _ROOMS[step]:
         path = PACKAGE / room
-        inside = (p for kind in ("*.py", "*.cc", "*.j2") for p in path.rglob(kind))
+        inside = (p for kind in ("*.py", "*.cc", "*.h", "*.j2") for p in path.rglob(kind))
         paths |= set(inside) if path.is_dir() else {path} if path.is_file() else set()
     if experiment is not None:
         paths |= {p for name in _OWN.get(step, ()) if (p := experiment / name).is_file()}

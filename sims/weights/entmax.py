@@ -6,7 +6,7 @@ Astudillo (2016), arXiv 1602.02068; Peters, Niculae & Martins (2019), arXiv 1905
 
 With the largest score at 0 and ``u = −τ``, which lies in [n^{−1/ν}, 1], the weights are
 ``u^ν (1 + z_i/νu)₊^ν``: a power of a ratio, which keeps its digits for every ν, and a first factor
-that division by the sum replaces. So an error of u enters the weights at second order only.
+that division by the sum replaces.
 """
 
 from dataclasses import dataclass
@@ -24,6 +24,8 @@ POWERS = (1e-20, 1e20)
 """Powers ν allowed: reciprocals are numbers in single precision, too."""
 ROUNDS = 200
 """Steps at most: bisection alone needs 150 in double precision from the widest bracket."""
+COARSE, ROUGH = 64, 0.05
+"""Keys of the first, rough search, and the relative length of its last step."""
 SLACK = 0.999
 """Of the bracket's lower end, which is the root where all scores are equal."""
 
@@ -74,13 +76,25 @@ def level(nu: float, shifted: Float[Array, " n"]) -> Float[Array, ""]:
     By Newton's method on ``‖(u + z/ν)₊‖_ν − 1``, which is convex in u for ν ≥ 1 and then falls to
     the root from u = 1; a bracket is kept and halved where a step leaves it or shrinks too slowly.
     """
-    y, n = shifted / nu, shifted.shape[0]
-    kind = jnp.finfo(shifted.dtype)
-    low = jnp.maximum(jnp.asarray(SLACK * n ** (-1 / nu), shifted.dtype), kind.tiny)
+    n = shifted.shape[0]
+    one = jnp.ones((), shifted.dtype)
+    y = shifted / nu
+    if n >= 8 * COARSE:
+        # Keys left out make the root larger: the maxima of the columns are few, and begin near it.
+        rows = jnp.pad(y, (0, -n % COARSE), constant_values=-2).reshape(-1, COARSE)
+        one = _search(nu, rows.max(0), one, ROUGH)[1]
+    return _search(nu, y, one, 2 * float(jnp.finfo(shifted.dtype).eps))[0]
+
+
+def _search(
+    nu: float, y: Float[Array, " n"], start: Float[Array, ""], tolerance: float
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The root from a point that is not below it, and the upper end of its bracket."""
+    low = jnp.maximum(SLACK * y.shape[0] ** (-1 / nu), jnp.finfo(y.dtype).tiny).astype(y.dtype)
 
     def step(state: State) -> State:
         u, low, high, moved, count = state
-        ratio = y / u
+        ratio = y * (1 / u)
         total = jnp.sum(power(ratio, nu))
         logarithm = jnp.log(u) + jnp.log(total) / nu
         low, high = jnp.where(logarithm < 0, u, low), jnp.where(logarithm < 0, high, u)
@@ -91,10 +105,11 @@ def level(nu: float, shifted: Float[Array, " n"]) -> Float[Array, ""]:
 
     def goes_on(state: State) -> Array:
         u, _, _, moved, count = state
-        return (moved > 2 * kind.eps * u) & (count < ROUNDS)
+        return (moved > tolerance * u) & (count < ROUNDS)
 
-    one = jnp.ones((), shifted.dtype)
-    return lax.while_loop(goes_on, step, (one, low, one, 2 * one, jnp.zeros((), int)))[0]
+    begin = (start, jnp.minimum(low, start), start, 2 * jnp.ones_like(start), jnp.zeros((), int))
+    u, _, high, _, _ = lax.while_loop(goes_on, step, begin)
+    return u, high
 
 
 @level.defjvp

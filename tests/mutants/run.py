@@ -86,7 +86,7 @@ def outcome_of(mutant: Mutant, root: Path) -> str:
     try:
         path.write_text(text, encoding="utf-8")
         # A library made of wrong sources is no cache for others.
-        home = {"XDG_CACHE_HOME": str(root / "cache")} if path.suffix == ".cc" else {}
+        home = {"XDG_CACHE_HOME": str(root / "cache")} if path.suffix in (".cc", ".h") else {}
         code = pytest_in(root, mutant.tests, home | {"PYTHONDONTWRITEBYTECODE": "1"})
     finally:
         kept.replace(path)  # with its old time, so that Python's own cache stays right

@@ -84,7 +84,7 @@ def test_weight_rules_obey_the_plan(make, kernel):
     for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**26, 1)):
         shape = Shape(n=n, whole=True, **sizes)
         plan = make_plan(shape, 4, Tuning(memory_budget=budget), 1)
-        assert (plan.blocks.keys, plan.blocks.queries) == (n, 1)
+        assert (plan.blocks.keys, plan.blocks.queries) == (n, at_once)  # few keys: 3 of either
         settings = Settings(n, plan.blocks, "float64", True)
         program = Program(partial(weighed, settings), batch_estimates(True), False, plan.at_once)
         assert (plan.at_once > 1) == (at_once > 1)

@@ -1,12 +1,14 @@
-"""The kernel sums and random bits in C++ for the CPU, compiled by the host's own compiler.
+"""The sums over keys and random bits in C++ for the CPU, compiled by the host's own compiler.
 
 XLA's CPU code makes several passes over the weights, which leave the first-level cache in between.
 ``sums.cc`` makes one. Same contract as :func:`~sims.simulation.sums.streamed_sums`, same numbers
-but for rounding. ``threefry.cc`` makes the bits of JAX's own streams, equal bit for bit.
-``python -m sims.simulation.native`` compiles both (``make setup`` does), and so
-does the engine before long work; without a compiler XLA does the work. The library lies in a
-cache folder that is this user's alone, one for every host processor and source text, and is loaded
-only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it off.
+but for rounding. ``rules.cc`` has the weight rules that set a threshold: it looks for it among the
+keys within reach of the best alone, and sums over those attended to. ``threefry.cc`` makes the bits
+of JAX's own streams, equal bit for bit. ``python -m sims.simulation.native`` compiles them (``make
+setup`` does), and so does the engine before long work; without a compiler XLA does the work. The
+library lies in a cache folder that is this user's alone, one for every host processor and source
+text, and is loaded only if it is whole; otherwise it is compiled again. ``SIMS_NATIVE=0`` turns it
+off.
 """
 
 import contextlib
@@ -19,7 +21,7 @@ import subprocess
 import tempfile
 from ctypes import cdll
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.extend
@@ -32,24 +34,60 @@ from sims.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.simulation.sums import Sums, anchors
+from sims.weights import SCORES, WeightRule
+from sims.weights.entmax import Entmax
+from sims.weights.sparse import Relu, ReluGap
 
 KINDS = {GAUSSIAN: 0, SOFTMAX: 1}
 """The kernels that ``sums.cc`` knows."""
-SOURCES = [Path(__file__).with_name(name) for name in ("sums.cc", "threefry.cc")]
+SCORE_KINDS = {SCORES["dot"]: 2, SCORES["distance"]: 3}
+"""The scores that ``rules.cc`` knows."""
+HEADERS = [Path(__file__).with_name("vectors.h")]
+SOURCES = [Path(__file__).with_name(name) for name in ("sums.cc", "rules.cc", "threefry.cc")]
+HANDLERS = [f"sims_{name}_float{width}" for name in ("sums", "rules") for width in (32, 64)]
 LANES = 64
 """Keys are padded to a multiple of this: whole vectors in either precision."""
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
 
 
-def usable(kernel: Kernel, platform: str, evaluations: float = 0.0) -> bool:
+class _Threshold(NamedTuple):
+    """A weight rule as ``rules.cc`` has it: attributes of its call."""
+
+    rule: int
+    nu: float
+    """Power of entmax, gain of ReLU."""
+    offset: float = 0.0
+    uniform: int = 0
+    """Whether a row without a positive entry is uniform."""
+
+
+def _threshold(rule: WeightRule) -> _Threshold | None:
+    """None for a rule that ``rules.cc`` does not know."""
+    weights = rule.weights if rule.scores in SCORE_KINDS else None
+    if isinstance(weights, Entmax):
+        return _Threshold(0, float(weights.nu))
+    if isinstance(weights, ReluGap):
+        return _Threshold(1, float(weights.gain))
+    if isinstance(weights, Relu):
+        uniform = weights.empty == "uniform"
+        return _Threshold(2, float(weights.gain), float(weights.offset), int(uniform))
+    return None
+
+
+def _known(rule: Kernel | WeightRule) -> bool:
+    return rule in KINDS if isinstance(rule, Kernel) else _threshold(rule) is not None
+
+
+def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:
     """Whether the C++ sums can do this work here.
 
     Args:
-        kernel: gaussian or softmax can be done.
+        rule: gaussian or softmax can be done; of weight rules with scores ``dot`` or ``distance``
+            α-entmax and both ReLU.
         platform: of the device; ``cpu`` can be done.
         evaluations: how many K_h(x, X_i); the library is compiled for work of 2e10 and more.
     """
-    if os.environ.get("SIMS_NATIVE") == "0" or kernel not in KINDS or platform != "cpu":
+    if os.environ.get("SIMS_NATIVE") == "0" or platform != "cpu" or not _known(rule):
         return False
     path = library()
     return (path.exists() or evaluations >= 2e10) and _loaded(path)
@@ -62,7 +100,7 @@ def _loaded(path: Path) -> bool:
         handlers = cdll.LoadLibrary(str(path))
     except (OSError, subprocess.CalledProcessError, InputError):
         return False
-    for name in ("sims_sums_float32", "sims_sums_float64", "sims_bits_32", "sims_bits_64"):
+    for name in (*HANDLERS, "sims_bits_32", "sims_bits_64"):
         handler = jax.ffi.pycapsule(getattr(handlers, name))
         jax.ffi.register_ffi_target(name, handler, platform="cpu")
     return True
@@ -80,10 +118,7 @@ def native_sums(
     """A :data:`~sims.simulation.sums.KernelSums`; kernel gaussian or softmax, on a CPU."""
     n = keys.shape[-1]
     near, offset = anchors(kernel, queries, keys)
-    padding = -n % LANES
-    if padding:
-        keys = jnp.pad(keys, [(0, 0), (0, 0), (0, padding)])
-        columns = jnp.pad(columns, [(0, 0), (0, padding)])
+    keys, columns = _padded(keys), _padded(columns)
     count, heads, width = len(queries), queries.shape[2], len(columns)
     pairs = (count, heads, heads)
     shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
@@ -98,6 +133,49 @@ def native_sums(
         queries, near, keys, columns, given, n=np.int64(n), kind=np.int64(kind)
     )
     return Sums(peak + offset, gram, linear, None if centres is None else centred)
+
+
+def native_rule_sums(
+    rule: WeightRule,
+    queries: Float[Array, "Q p H"],
+    keys: Float[Array, "p H n"],
+    columns: Float[Array, "c n"],
+    bandwidth: Float[Array, " H"],
+) -> tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]:
+    """Weighted sums under a rule of :func:`usable`, on a CPU, in float64.
+
+    Args:
+        rule: its weights w_hi are those of n keys at a query.
+        queries: projected, query first.
+        keys: projected.
+        columns: vectors to be summed against the weights.
+        bandwidth: of every head.
+
+    Returns:
+        ``Σ_i w_hi c_i`` for every column and then ``Σ_i w_hi``, 0 for a query that attends to no
+        key; and ``Σ_i w_hi w_gi``.
+    """
+    threshold = _threshold(rule)
+    assert threshold is not None  # for the type checker; see usable
+    (count, _, heads), (width, n) = queries.shape, columns.shape
+    shapes = [(count, heads, width + 1), (count, heads, heads)]
+    call = jax.ffi.ffi_call(
+        f"sims_rules_{keys.dtype.name}",
+        [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
+        vmap_method="sequential",
+    )
+    linear, gram = call(
+        queries, _padded(keys), _padded(columns), bandwidth,
+        n=np.int64(n), kind=np.int64(SCORE_KINDS[rule.scores]), rule=np.int64(threshold.rule),
+        nu=np.float64(threshold.nu), offset=np.float64(threshold.offset),
+        uniform=np.int64(threshold.uniform),
+    )  # fmt: skip
+    return linear, gram
+
+
+def _padded(x: Float[Array, "*lead n"]) -> Float[Array, "*lead m"]:
+    padding = -x.shape[-1] % LANES
+    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, padding)]) if padding else x
 
 
 def with_native_bits(key: Array) -> Array:
@@ -123,7 +201,7 @@ def _native_threefry() -> Any:
 
 def library() -> Path:
     """Where this host's library is, or would be once built."""
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in HEADERS + SOURCES))
     digest.update(repr((FLAGS, _compiler(), jax.__version__, _processor())).encode())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return files.private(home / "nw-attention-sims") / f"sums-{digest.hexdigest()[:16]}.so"

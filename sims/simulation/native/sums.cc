@@ -10,110 +10,14 @@
 #include <limits>
 #include <vector>
 
+#include "vectors.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
 
 namespace {
 
-constexpr int kBytes = 64;       // of a vector; compilers split it where the CPU's are shorter
-constexpr int kSlack = 20;       // exponents may exceed the shift by so much: no sum overflows
-constexpr int kSubBlock = 256;   // keys whose weights stay in the first-level cache
-
-template <typename T> struct Real;
-
-template <> struct Real<float> {
-  typedef float V __attribute__((vector_size(kBytes)));
-  typedef float Load __attribute__((vector_size(kBytes), aligned(4), may_alias));
-  typedef int32_t I __attribute__((vector_size(kBytes)));
-  typedef int32_t Int;
-  static constexpr Int kOffset = 127;
-  static constexpr int kMantissa = 23, kDegree = 7;
-  static constexpr float kLowest = -87.0f, kMagic = 12582912.0f;  // 1.5·2^23
-  static constexpr float kLog2High = 0.693145751953125f, kLog2Low = 1.42860682030941723e-6f;
-};
-
-template <> struct Real<double> {
-  typedef double V __attribute__((vector_size(kBytes)));
-  typedef double Load __attribute__((vector_size(kBytes), aligned(8), may_alias));
-  typedef int64_t I __attribute__((vector_size(kBytes)));
-  typedef int64_t Int;
-  static constexpr Int kOffset = 1023;
-  static constexpr int kMantissa = 52, kDegree = 12;
-  static constexpr double kLowest = -708.0, kMagic = 6755399441055744.0;  // 1.5·2^52
-  static constexpr double kLog2High = 6.93147180369123816490e-1, kLog2Low = 1.90821492927058770002e-10;
-};
-
-// 1/k!: of Taylor's polynomial, on |r| <= log(2)/2 within 5e-9 (degree 7) and 2e-16 (degree 12).
-constexpr double kTaylor[] = {1.0,         1.0,          1.0 / 2,       1.0 / 6,        1.0 / 24,
-                              1.0 / 120,   1.0 / 720,    1.0 / 5040,    1.0 / 40320,    1.0 / 362880,
-                              1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600};
-
-// exp(x) for x <= kSlack; below kLowest it stays at exp(kLowest), nothing beside the largest, 1.
-template <typename T>
-inline typename Real<T>::V Exp(typename Real<T>::V x) {
-  using R = Real<T>;
-  using V = typename R::V;
-  using I = typename R::I;
-  const V zero = {};
-  const V lowest = zero + R::kLowest;
-  x = x > lowest ? x : lowest;
-  // Adding the magic number leaves the nearest integer to x/log 2 in the lowest bits.
-  const V shifted = x * T(1.4426950408889634) + R::kMagic;
-  const V count = shifted - R::kMagic;
-  const V r = (x - count * R::kLog2High) - count * R::kLog2Low;
-  V poly = zero + T(kTaylor[R::kDegree]);
-  for (int i = R::kDegree - 1; i >= 0; --i) poly = poly * r + T(kTaylor[i]);
-  I bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits << R::kMantissa) + (R::kOffset << R::kMantissa);
-  V power;
-  std::memcpy(&power, &bits, sizeof power);
-  return poly * power;
-}
-
-enum Kind { kGaussian = 0, kSoftmax = 1 };
-
-// Exponents of one head at one query over `vectors` vectors of keys; returns the largest by lane.
-template <typename T, int kind>
-inline typename Real<T>::V Exponents(const T* q, const T* a, int64_t head_stride, const T* keys, int64_t key_stride,
-                      int64_t p, int64_t vectors, typename Real<T>::V* out) {
-  using V = typename Real<T>::V;
-  using Load = typename Real<T>::Load;
-  const V zero = {};
-  V largest = zero - std::numeric_limits<T>::infinity();
-  for (int64_t from = 0; from < p; from += 4) {
-    const int64_t many = p - from < 4 ? p - from : 4;
-    V near[4] = {}, slope[4] = {};
-    const T* row[4];
-    for (int64_t j = 0; j < 4; ++j) {
-      const int64_t at = from + (j < many ? j : 0);
-      row[j] = keys + at * key_stride;
-      const T x = q[at * head_stride], y = a[at * head_stride];
-      near[j] = zero + y;
-      slope[j] = zero + (kind == kGaussian ? x - y : x);
-    }
-    auto term = [&](int64_t i, int j) {
-      const V d = reinterpret_cast<const Load*>(row[j])[i] - near[j];
-      return kind == kGaussian ? d * (slope[j] - T(0.5) * d) : d * slope[j];
-    };
-    if (p == 4) {
-      for (int64_t i = 0; i < vectors; ++i) {
-        const V l = (term(i, 0) + term(i, 1)) + (term(i, 2) + term(i, 3));
-        largest = l > largest ? l : largest;
-        out[i] = l;
-      }
-      return largest;
-    }
-    for (int64_t i = 0; i < vectors; ++i) {
-      V l = from ? out[i] : zero;
-      for (int j = 0; j < many; ++j) l += term(i, j);
-      out[i] = l;
-    }
-  }
-  for (int64_t i = 0; i < vectors; ++i) largest = out[i] > largest ? out[i] : largest;
-  return largest;
-}
+constexpr int kSlack = 20;  // exponents may exceed the shift by so much: no sum overflows
 
 // Exponentials in place of exponents less `top`, and their sums against the columns; with
 // `centred`, also the exponentials times (first column − centre).
@@ -133,42 +37,6 @@ inline void Weigh(typename Real<T>::V* u, T top, const T* columns, int64_t strid
   if (centred)
     for (int64_t i = 0; i < vectors; ++i)
       centred[i] = u[i] * (reinterpret_cast<const Load*>(columns)[i] - centre);
-}
-
-// Adds the products of a tile of rows with another to the accumulators of the tile.
-template <typename T, int tile>
-inline void Products(const typename Real<T>::V* left, const typename Real<T>::V* right,
-                     int64_t stride, int64_t vectors, typename Real<T>::V* sums) {
-  using V = typename Real<T>::V;
-  V acc[tile][tile];
-  for (int h = 0; h < tile; ++h)
-    for (int g = 0; g < tile; ++g) acc[h][g] = sums[h * tile + g];
-  for (int64_t i = 0; i < vectors; ++i) {
-    V l[tile], r[tile];
-    for (int h = 0; h < tile; ++h) l[h] = left[h * stride + i];
-    for (int g = 0; g < tile; ++g) r[g] = right[g * stride + i];
-    for (int h = 0; h < tile; ++h)
-      for (int g = 0; g < tile; ++g) acc[h][g] += l[h] * r[g];
-  }
-  for (int h = 0; h < tile; ++h)
-    for (int g = 0; g < tile; ++g) sums[h * tile + g] = acc[h][g];
-}
-
-template <typename T>
-T LargestLane(typename Real<T>::V v) {
-  T largest = v[0];
-  for (int i = 1; i < int(kBytes / sizeof(T)); ++i) largest = v[i] > largest ? v[i] : largest;
-  return largest;
-}
-
-template <typename T>
-double SumOfLanes(typename Real<T>::V v) {
-  constexpr int kLanes = kBytes / sizeof(T);
-  double lanes[kLanes];
-  for (int i = 0; i < kLanes; ++i) lanes[i] = v[i];
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  return lanes[0];
 }
 
 template <typename T, int kind, int tile, int width>

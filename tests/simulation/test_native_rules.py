@@ -1,0 +1,149 @@
+"""Weight rules in C++: every number of plain JAX, at once and in the engine."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from sims.problem import Heads
+from sims.problem.kernels import gaussian_log
+from sims.simulation import estimate
+from sims.simulation.native import native_rule_sums, usable
+from sims.simulation.whole import rule_sums
+from sims.weights import FACTORIES, WeightRule
+from sims.weights.entmax import Entmax
+from sims.weights.sparse import TopK
+from tests.simulation.conftest import frames
+
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
+"""Of the largest sum of its kind. In float32 scores of some 20 have lost 1e-6 to rounding, and
+weights below ν = 1 are a power ν of the distance to the threshold: there the tolerance is raised
+to it."""
+SIZES = [(5, 8, 4, 1024), (3, 3, 1, 17), (2, 2, 7, 1)]
+RULES = {
+    "sparsemax": ("sparsemax", {}),
+    **{f"entmax {nu:g}": ("entmax", {"nu": nu}) for nu in (0.3, 1.7, 2.0, 3.0, 8.0, 1e3)},
+    "relu_gap": ("relu_gap", {"gain": 0.7}),
+    "relu": ("relu", {"gain": 0.7, "offset": 0.3}),
+    "relu, narrow": ("relu", {"gain": 0.7, "offset": -0.9}),
+    "relu, uniform": ("relu", {"gain": 0.7, "offset": -0.9, "empty": "uniform"}),
+}
+
+pytestmark = pytest.mark.skipif(
+    not usable(FACTORIES["sparsemax"](), "cpu", np.inf), reason="no C++ compiler"
+)
+
+
+def both(rule, size, bandwidth, precision, seed=0):
+    """Sums by C++ and by plain JAX of the same numbers."""
+    count, heads, width, n = size
+    rng = np.random.default_rng(seed)
+    shapes = [(count, width, heads), (width, heads, n), (2, n)]
+    queries, keys, columns = (jnp.asarray(rng.normal(size=s), precision) for s in shapes)
+    b = jnp.asarray(bandwidth * np.linspace(1, 1.5, heads), precision)
+    plain = jax.jit(rule_sums, static_argnums=0)
+    return [sums(rule, queries, keys, columns, b) for sums in (native_rule_sums, plain)]
+
+
+@pytest.mark.parametrize("score", ["distance", "dot"])
+@pytest.mark.parametrize("name", RULES)
+def test_every_sum_is_that_of_plain_jax(name, score):
+    """Few keys attended to and all, of whole and broken blocks, in both precisions."""
+    kind, options = RULES[name]
+    rule = FACTORIES[kind](**options, scores=score)
+    for precision, tolerance in TOLERANCE.items():
+        if precision == "float32":
+            tolerance = tolerance ** min(options.get("nu", 1.0), 1.0)
+        for size in SIZES:
+            for bandwidth in (0.25, 1.0, 20.0):
+                found, expected = both(rule, size, bandwidth, precision)
+                for value, wanted in zip(found, expected, strict=True):
+                    assert value.dtype == jnp.float64
+                    error = np.abs(value - wanted).max() / max(np.abs(wanted).max(), 1e-300)
+                    assert error <= tolerance, (precision, size, bandwidth)
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 30.0])
+def test_many_keys(bandwidth):
+    """More than stay in the precision of the work; all of them are attended to at 30."""
+    rule = FACTORIES["entmax"](nu=2.0, scores="distance")
+    for precision, tolerance in TOLERANCE.items():
+        found, expected = both(rule, (1, 6, 2, 9001), bandwidth, precision)
+        for value, wanted in zip(found, expected, strict=True):
+            assert np.abs(value - wanted).max() <= tolerance * np.abs(wanted).max()
+
+
+def test_rows_without_a_key_and_with_one():
+    """A row that attends to no key has sums of 0, one of a single key those of that key."""
+    narrow = FACTORIES["relu"](gain=0.1, offset=-20.0, scores="distance")
+    (linear, gram), _ = both(narrow, (4, 3, 2, 300), 1.0, "float64")
+    assert not linear.any()
+    assert not gram.any()
+    uniform = FACTORIES["relu"](gain=0.1, offset=-20.0, empty="uniform", scores="distance")
+    (linear, gram), _ = both(uniform, (4, 3, 2, 300), 1.0, "float64")
+    np.testing.assert_allclose(gram, 1 / 300, rtol=1e-13)
+    for kind in ("sparsemax", "relu_gap"):
+        (linear, gram), (expected, _) = both(
+            FACTORIES[kind](scores="distance"), (4, 3, 2, 300), 1e-4, "float64"
+        )
+        np.testing.assert_allclose(linear[..., -1], 1, rtol=1e-15)
+        np.testing.assert_allclose(np.diagonal(gram, axis1=1, axis2=2), 1, rtol=1e-15)
+        np.testing.assert_allclose(linear, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0])
+def test_noise_by_a_root_of_the_defining_equation(nu):
+    """Σ w² and Σ w m with the radius from ``Σ (h² − d²)₊^ν = (2sν)^ν`` by SciPy's bisection."""
+    rng, n, b = np.random.default_rng(3), 900, 0.8
+    query, keys = rng.normal(size=3), rng.normal(size=(3, n))
+    columns = rng.normal(size=(1, n))
+    square, constant = ((keys - query[:, None]) ** 2).sum(0), (2 * b**2 * nu) ** nu
+    high = square.min() + constant ** (1 / nu)
+    root = brentq(lambda h: (np.maximum(h - square, 0) ** nu).sum() - constant, 0, high, xtol=1e-15)
+    w = np.maximum(root - square, 0) ** nu / constant
+    rule = FACTORIES["entmax"](nu=nu, scores="distance")
+    linear, gram = native_rule_sums(
+        rule, jnp.asarray(query[None, :, None]), jnp.asarray(keys[:, None]), jnp.asarray(columns),
+        jnp.full(1, b),
+    )  # fmt: skip
+    assert 1 < (w > 0).sum() < n
+    np.testing.assert_allclose(gram[0, 0, 0], (w**2).sum(), rtol=1e-11)
+    np.testing.assert_allclose(linear[0, 0], [w @ columns[0], 1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("score", ["distance", "dot"])
+def test_the_engine_gives_the_same_numbers(make, monkeypatch, score):
+    """Draws included, with frames of the keys' own; the result says which it was."""
+    task, heads, queries = make()
+    rule = FACTORIES["entmax"](alpha=1.5, scores=score)
+    heads = Heads(heads.frames, rule, [0.5, 0.8, 1.1], frames(3, 4, 2, seed=8))
+    run = {"batches": 2, "replicates_per_batch": 4, "precision": "float64"}
+    native = estimate(task, heads, 300, queries, 11, **run)
+    monkeypatch.setenv("SIMS_NATIVE", "0")
+    plain = estimate(task, heads, 300, queries, 11, **run)
+    assert native.attrs["kernel_sums"] == "native_rule_sums"
+    assert plain.attrs["kernel_sums"] == "none"
+    assert native.attrs["empty_rate"] == plain.attrs["empty_rate"] == 0
+    for name in ("bias", "signal_covariance", "noise_covariance", "raw_mse"):
+        scale = float(np.abs(plain[name]).max())
+        np.testing.assert_allclose(native[name], plain[name], rtol=0, atol=1e-11 * scale)
+
+
+def test_what_is_left_to_plain_jax():
+    """Scores or weights of one's own, an accelerator, and no compiler."""
+    assert usable(FACTORIES["relu"](), "cpu", np.inf)
+    assert not usable(FACTORIES["relu"](), "gpu", np.inf)
+    assert not usable(FACTORIES["top_k"](3), "cpu", np.inf)
+    assert not usable(WeightRule("mine", gaussian_log, Entmax(1.0)), "cpu", np.inf)
+    assert not usable(WeightRule("mine", FACTORIES["relu"]().scores, TopK(2, "softmax")), "cpu")
+
+
+def test_without_a_compiler(make, monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", "false")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    task, heads, queries = make()
+    heads = Heads(heads.frames, "sparsemax", 0.7)
+    assert not usable(heads.rule, "cpu", np.inf)
+    result = estimate(task, heads, 20, queries, 0, batches=2, replicates_per_batch=2)
+    assert result.attrs["kernel_sums"] == "none"
