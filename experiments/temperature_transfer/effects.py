@@ -309,7 +309,7 @@ def sphere(results: Results) -> list[Effect]:
     out = []
     for width in results.settings["sphere"]:
         point = f"sphere d_k={width}"
-        data = results.estimates[point]["attended"].transpose("batch", "entmax", "size")
+        data = results.estimates[point]["attended_on_sphere"].transpose("batch", "entmax", "size")
         slopes = jackknife(
             {"N": data.values.astype(float)},
             lambda mean, n=data["size"].values: slope_of(np.log(mean["N"]), n),  # type: ignore[misc]

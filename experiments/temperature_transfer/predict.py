@@ -74,22 +74,16 @@ def unequal(settings: Settings, groups: int) -> xr.Dataset:
         drawn(settings, width, groups * settings["problems_per_batch"])[0].queries, axis=1
     )
     grids = parameters(settings, "dot", width)
-    # Through the mean over norms a smooth curve: a few norms, and a spline between them.
+    # A smooth curve of the norm: a few norms, and lines between them.
     places = np.geomspace(norms.min(), norms.max(), settings["norms"])
+
+    def attended(n: int, temperature: float, nu: float) -> np.ndarray:
+        law = [score_attended(n, place / temperature, nu) for place in places]
+        return np.interp(np.log(norms), np.log(places), law).reshape(groups, -1).mean(1)
+
     values = np.array(
-        [
-            [
-                [
-                    np.interp(
-                        np.log(norms), np.log(places), [score_attended(n, a / s, nu) for a in places]
-                    ).reshape(groups, -1).mean(1)
-                    for n in sizes
-                ]
-                for s in grids[rule]
-            ]
-            for rule, nu in ENTMAX.items()
-        ]
-    )  # fmt: skip
+        [[[attended(n, s, nu) for n in sizes] for s in grids[rule]] for rule, nu in ENTMAX.items()]
+    )
     return xr.Dataset(
         {"unequal": (("group", "entmax", "step", "near"), np.moveaxis(values, -1, 0))},
         {"entmax": list(ENTMAX), "near": np.array(sizes, float)},

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sims.problem import TARGETS
+from sims.problem import TARGETS, TrigonometricSeries
 
 Settings = Mapping[str, Any]
 """The experiment's own settings, as in its file."""
@@ -47,16 +47,16 @@ def drawn(settings: Settings, width: int, count: int) -> tuple[Drawn, Drawn]:
         for beta in (1.0, 2.0)
     ]
     smooth = [[TARGETS["rbf"](width, seed=seed, **analytic) for seed in seeds]]
-    return tuple(  # type: ignore[return-value]
-        Drawn(
-            np.array([[np.asarray(one.amplitude) for one in every] for every in family]),
-            *(
-                np.stack([np.asarray(getattr(o, k)) for o in family[0]])
-                for k in ("frequency", "phase")
-            ),
-            queries,
-        )
-        for family in (rough, smooth)
+    return collected(rough, queries), collected(smooth, queries)
+
+
+def collected(family: list[list[TrigonometricSeries]], queries: np.ndarray) -> Drawn:
+    """Targets by smoothness and problem, whose waves do not depend on the smoothness."""
+    return Drawn(
+        np.array([[np.asarray(one.amplitude) for one in every] for every in family]),
+        np.stack([np.asarray(one.frequency) for one in family[0]]),
+        np.stack([np.asarray(one.phase) for one in family[0]]),
+        queries,
     )
 
 

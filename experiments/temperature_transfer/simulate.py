@@ -75,7 +75,7 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for width, temperatures in settings["sphere"].items():
         sampler = Replicates(
             partial(on_sphere, width=width, temperatures=tuple(temperatures), sizes=sizes),
-            dims={"attended": ("entmax", "size")},
+            dims={"attended_on_sphere": ("entmax", "size")},
             coords={"entmax": list(ENTMAX), "size": list(sizes)},
         )
         made[f"sphere d_k={width}"] = SampledUnit(sampler, {"width": width, "scores": "dot"})
@@ -131,15 +131,13 @@ def errors(
 
     gaps = target(keys) - target(query[None])
     score = {"distance": distance, "dot": dot_product}[scores](query[:, None], keys.T, 1.0)
-    weighed = [
-        weights_of(score[:n], gaps[:, :n], shared.temperatures.astype(single)) for n in sizes
-    ]
+    temperatures, counts = jnp.asarray(shared.temperatures, single), jnp.asarray(shared.counts)
+    weighed = [weights_of(score[:n], gaps[:, :n], temperatures) for n in sizes]
     gap, squares, attended = (jnp.stack(part, axis=-1) for part in zip(*weighed, strict=True))
-    nearest = [means_of_best(score[:n], gaps[:, :n], shared.counts) for n in sizes]
+    nearest = [means_of_best(score[:n], gaps[:, :n], counts) for n in sizes]
     return {
         "mse": gap**2 + shared.noise_sd**2 * squares,
-        "mse_top_k": jnp.stack(nearest, axis=-1) ** 2
-        + (shared.noise_sd**2 / shared.counts)[None, :, None],
+        "mse_top_k": jnp.stack(nearest, axis=-1) ** 2 + shared.noise_sd**2 / counts[:, None],
         "attended": attended,
     }
 
@@ -183,4 +181,4 @@ def on_sphere(
         [jnp.sum(Entmax(nu)(score[:n] / s) > 0) for n in sizes]
         for nu, s in zip(ENTMAX.values(), temperatures, strict=True)
     ]
-    return {"attended": jnp.array(counts).astype(jnp.float32)}
+    return {"attended_on_sphere": jnp.array(counts).astype(jnp.float32)}

@@ -46,9 +46,9 @@ def kept(mse: np.ndarray, logs: np.ndarray, growth: np.ndarray | float = 0.0) ->
 def least(mse: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the error is least and how large it is there; (..., size).
 
-    Of a cubic of its logarithm, which is continuous in the errors, as the jackknife asks: a parabola
-    through the least three is not where the second and the third change places. NaN where the error
-    is least at an end of what there is of the grid.
+    Of a cubic of its logarithm, which is continuous in the errors, as the jackknife asks: a
+    parabola through the least three jumps where the second and the third change places. NaN where
+    the error is least at an end of what there is of the grid.
     """
     fine, weights = _fine(tuple(logs))
     absent = np.isnan(mse)

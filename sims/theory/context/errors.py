@@ -230,8 +230,14 @@ class Table(NamedTuple):
 
 
 class Errors(NamedTuple):
-    """First-order mean squared errors and their variances (B, P, *S), effective and attended keys
-    (P, *S); NaN where a table does not reach."""
+    """First-order errors; NaN where a table does not reach.
+
+    Attributes:
+        mse: mean squared errors, (B, P, *S).
+        variance: what variance is of them.
+        n_eff: effective keys, (P, *S).
+        attended: keys within the population's radius, (P, *S).
+    """
 
     mse: np.ndarray
     variance: np.ndarray
@@ -276,10 +282,12 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         )
 
     width_of = radii / TAIL
-    bells = [at.integrals(np.exp(-j * at.radius**2 / (2 * width_of[:, None] ** 2))) for j in (1, 2)]
+    bell = np.exp(-(at.radius**2) / (2 * width_of[:, None] ** 2))
     once, twice = ball(1.0), ball(2.0)
     made = {
-        "softmax": fixed("softmax", *bells, logs - np.log(TAIL), np.zeros_like),
+        "softmax": fixed(
+            "softmax", at.integrals(bell), at.integrals(bell**2), logs - np.log(TAIL), np.zeros_like
+        ),
         "relu gap": fixed(
             "relu gap",
             once,
