@@ -99,7 +99,7 @@ def test_limits_of_the_exponents_are_those_of_softmax():
 
 @pytest.mark.parametrize("x", [0.2, 0.7])
 def test_best_temperature_is_where_first_order_errors_are_least(x):
-    """At n = 10^9 keys, by the library's own adaptive theory; and no other n in between moves it."""
+    """At n = 10^9 keys, by the library's own adaptive theory."""
     task = Task(DESIGNS["isotropic"](1), TrigonometricSeries([1.0], [[1.3]], [0.4]), 0.8)
     slope, bend = -1.3 * np.sin(1.3 * x + 0.4), -(1.3**2) * np.cos(1.3 * x + 0.4)
     law = context.best_temperature(0.8, 0.5 * bend - x * slope, 1)
