@@ -205,18 +205,29 @@ def losses(theory: Road, *, matched: bool) -> list[Effect]:
 
 
 def compared(simulation: Road, theory: Road) -> list[Effect]:
-    """1 + simulated loss over 1 + theory's, less 1, on the same problems."""
+    """Error at the kept parameter over that at the best: simulation's ratio over theory's, less 1.
+
+    On the same problems; the parameters are theory's on both roads.
+    """
     out = []
     for case in cases(simulation):
-        keys = np.fmin.accumulate(effective(theory, case))
         count = len(simulation.sizes)
+        keys = np.fmin.accumulate(effective(theory, case))
+        chosen = first(theory, case, count)(theory.values(case)[..., :count].mean(0))
+        held_at = chosen.held + 0 * chosen.tuned
+
+        def quotient(
+            mean: np.ndarray, road: Road, case: Case = case, at: Kept = chosen,
+            held_at: np.ndarray = held_at,
+        ) -> np.ndarray:  # fmt: skip
+            logs = road.logs[case.width][case.source]
+            return between(mean, logs, held_at) / between(mean, logs, at.tuned)
+
         own = {"simulation": simulation.values(case), "theory": theory.values(case)[..., :count]}
         values = jackknife(
             own,
-            lambda mean, case=case, count=count: (  # type: ignore[misc]
-                (1 + simulation.kept(case)(mean["simulation"]).loss)
-                / (1 + first(theory, case, count)(mean["theory"]).loss)
-                - 1
+            lambda mean, q=quotient: (  # type: ignore[misc]
+                q(mean["simulation"], simulation) / q(mean["theory"], theory) - 1
             ),
         )
         out += [
@@ -341,9 +352,8 @@ def unequal_attended(results: Results) -> list[Effect]:
             {"own": simulated, "law": expected}, lambda mean: mean["own"] / mean["law"] - 1
         )
         for i, j in np.ndindex(expected.shape[1:]):
-            facts: dict[str, float | str] = {
-    "rule": rule, "keys": float(expected[:, i, j].mean()), "size": float(law["near"][j])
-            }  # fmt: skip
+            keys = float(expected[:, i, j].mean())
+            facts: dict[str, float | str] = {"keys": keys, "share": keys / float(law["near"][j])}
             out.append(of_batches(f"{rule}, {i}, {j}", values[:, i, j], point, at=facts))
     return out
 

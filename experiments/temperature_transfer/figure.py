@@ -14,6 +14,7 @@ from sims.study.results import Results
 
 from .effects import (
     LAST,
+    MATCHED,
     Case,
     Road,
     simulated_attended,
@@ -26,17 +27,17 @@ from .problems import ENTMAX
 WIDTH = 1
 """Head width that is drawn."""
 PANELS = {
-    "analytic": "smooth target, β counts as 2",
-    "β = 1": "rough target, β = 1",
+    "analytic": "smooth target (β = 2)",
+    "β = 1": "rough target (β = 1)",
 }
 SHOWN = {
-    "softmax": "softmax", "sparsemax": "sparsemax, ν = 1", "1.5-entmax": "1.5-entmax, ν = 2",
-    "4/3-entmax": "4/3-entmax, ν = 3", "relu gap": "ReLU of the gap",
+    "softmax": "softmax", "sparsemax": "sparsemax (ν = 1)", "1.5-entmax": "1.5-entmax (ν = 2)",
+    "4/3-entmax": "4/3-entmax (ν = 3)", "relu gap": "ReLU of the gap",
     "top-k, k fixed": "top-k, k fixed", "top-k, k ∝ n": "top-k, k ∝ n",
     "top-k, k ∝ n^(4/(4+d))": "top-k, $k ∝ n^{4/(4+d)}$",
 }  # fmt: skip
 """Rules as the figure names them."""
-COUNTED = {rule: f"{rule}, ν = {nu:g}" for rule, nu in ENTMAX.items()}
+COUNTED = {rule: f"{rule} (ν = {nu:g})" for rule, nu in ENTMAX.items()}
 
 
 def numbers(results: Results) -> dict[str, float]:
@@ -66,16 +67,17 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         title="When the context grows, α-entmax with ν = β keeps its error and its temperature",
     )  # fmt: skip
     for ax, (smoothness, title) in zip(axes[0], PANELS.items(), strict=False):
-        losses(ax, theory, simulation, smoothness)
-        figures.badge(ax, claims["competitive", f"ν = β kept, {smoothness}"], 0.02)
-        ax.set(title=title, ylabel="error at the kept temperature / at the best")
-    counts(axes[0, 2], theory, simulation)
-    figures.badge(axes[0, 2], claims["kept-temperature", "attended keys, exponent"], 0.02)
+        losses(
+            ax, theory, simulation, smoothness, claims["competitive", f"ν = β kept, {smoothness}"]
+        )
+        ax.set_title(title)
+    axes[0, 0].set_ylabel("error at the kept temperature / at the best")
+    counts(axes[0, 2], theory, simulation, claims["kept-temperature", "attended keys, exponent"])
     figures.letters(axes.flat)
     return drawing
 
 
-def losses(ax: Axes, theory: Road, simulation: Road, smoothness: str) -> None:
+def losses(ax: Axes, theory: Road, simulation: Road, smoothness: str, verdict: Verdict) -> None:
     """One line a rule: error at the kept parameter over that at the best."""
     points, lines = [], []
     for rule, name in SHOWN.items():
@@ -84,16 +86,17 @@ def losses(ax: Axes, theory: Road, simulation: Road, smoothness: str) -> None:
         lines.append(frame(name, theory.sizes[:-1], 1 + made.loss[:-1]))
         values = simulation.pseudovalues(lambda k: 1 + k.loss, case)[:, 1:]
         points.append(frame(name, simulation.sizes[1:], values.mean(0), mcse(values)))
-    both = pd.concat(lines)
+    ax.set(yscale="log", xscale="log", ylim=(0.8, 1500))
     figures.curve(
-        ax, pd.concat(points), both[np.isfinite(both["loss"])], "n", "loss",
-        hue="rule", log="xy", labels="ends",
+        ax, pd.concat(points), pd.concat(lines).dropna(), "n", "loss", hue="rule", log="xy",
+        labels="ends", verdict={SHOWN[MATCHED[smoothness]]: verdict},
     )  # fmt: skip
-    ax.set(xlabel="number of keys $n$ (tuned at 256)", ylim=(0.9, 70))
-    figures.ticks(ax.yaxis, (1, 2, 5, 10, 20, 50))
+    figures.log_axes(ax, x=True, y=True)
+    ax.set(xlabel="number of keys $n$ (tuned at 256)", ylabel="")
+    figures.ticks(ax.yaxis, (1, 2, 5, 10, 100, 1000))
 
 
-def counts(ax: Axes, theory: Road, simulation: Road) -> None:
+def counts(ax: Axes, theory: Road, simulation: Road, verdict: Verdict) -> None:
     """Attended keys of α-entmax at the kept temperature, and the slopes of the law."""
     points, lines = [], []
     for rule, name in COUNTED.items():
@@ -104,14 +107,15 @@ def counts(ax: Axes, theory: Road, simulation: Road) -> None:
         lines.append(frame(name, sizes, law))
         own = simulated_attended(simulation, theory, case)
         points.append(frame(name, simulation.sizes, own.mean(0), mcse(own)))
-        slope = law[-1] * (sizes / sizes[-1]) ** (2 * nu / (2 * nu + WIDTH))
+        slope = 0.6 * law[-1] * (sizes / sizes[-1]) ** (2 * nu / (2 * nu + WIDTH))
         figures.theory(ax, sizes, slope, ls=":", lw=0.8, zorder=1)
     figures.curve(
-        ax, pd.concat(points), pd.concat(lines), "n", "loss", hue="rule", log="xy", labels="ends"
-    )
+        ax, pd.concat(points), pd.concat(lines), "n", "loss", hue="rule", log="xy", labels="ends",
+        verdict=dict.fromkeys(COUNTED.values(), verdict),
+    )  # fmt: skip
     figures.log_axes(ax, x=True, y=True)
-    ax.set(xlabel="number of keys $n$", ylabel="attended keys", title="attended keys")
-    figures.note(ax, "dotted: $n^{2ν/(2ν+d)}$")
+    ax.set(xlabel="number of keys $n$", ylabel="", title="attended keys")
+    figures.note(ax, "dotted, shifted: $n^{2ν/(2ν+d)}$")
 
 
 def frame(
