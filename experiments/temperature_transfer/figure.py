@@ -27,7 +27,7 @@ from .problems import ENTMAX
 WIDTH = 1
 """Head width that is drawn."""
 PANELS = {
-    "analytic": "smooth target (β = 2)",
+    "analytic": "smooth target (analytic)",
     "β = 1": "rough target (β = 1)",
 }
 SHOWN = {

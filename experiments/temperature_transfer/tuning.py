@@ -58,7 +58,8 @@ def least(mse: np.ndarray, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     at = np.clip(curve.argmin(axis=-2), 1, len(fine) - 2)[..., None, :]
     low, mid, high = (np.take_along_axis(curve, at + k, axis=-2)[..., 0, :] for k in (-1, 0, 1))
     inside = np.isfinite(low) & np.isfinite(high) & (mid <= low) & (mid <= high)
-    bend = np.where(inside, low - 2 * mid + high, 1.0)
+    low, mid, high = (np.where(inside, part, 0.0) for part in (low, mid, high))
+    bend = low - 2 * mid + high
     shift = np.where(inside, 0.5 * (low - high) / np.where(bend > 0, bend, 1.0), np.nan)
     place = fine[at[..., 0, :]]
     step = fine[np.minimum(at[..., 0, :] + 1, len(fine) - 1)] - place
