@@ -1,0 +1,1 @@
+"""Which attention rule keeps its error when the context grows while its temperature stays?"""

@@ -1,0 +1,327 @@
+"""First-order errors of attention rules at many queries, numbers of keys and temperatures at once.
+
+Keys X ~ N(0, I) in one or two dimensions, which one head sees whole; distance scores. For a kernel
+of the distance r everything is a radial integral of the *shells* ``∫ f(x + ru) φ(x + ru) du`` over
+the unit sphere, φ = 1, m, m². A rule's quantities depend on its radius alone, so that one table of
+radii serves every n and every temperature. Derivations: docs/theory/context_length.md. Valid where
+n_eff ≫ 1, with relative remainder O(1/n_eff).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+from scipy.special import gamma
+
+from sims.checks import check_positive
+from sims.errors import InputError
+from sims.theory.context.laws import kernel_volume
+
+RULES: dict[str, float] = {
+    "softmax": np.inf, "relu gap": 0.0, "sparsemax": 1.0, "1.5-entmax": 2.0, "4/3-entmax": 3.0,
+    "top-k": 0.0,
+}  # fmt: skip
+"""Rules by name, with the power ν of those that are α-entmax. Softmax of distances has the Gaussian
+kernel of variance s; ``relu gap`` is ReLU of the gap to the best key, at gain 1."""
+ENTMAX = tuple(name for name, nu in RULES.items() if 0 < nu < np.inf)
+TAIL = 5.0
+"""Standard deviations of the Gaussian kernel that have to lie within the largest radius."""
+NODES = 6
+"""Gauss nodes between neighbouring radii, beside those that the shortest wave asks for."""
+SHORT = 60.0
+"""In the plane a wave with more radians than that in a shell's radius has the mean 0 and the mean
+square of half its squared amplitude there; the true mean is J_0(60) = −0.09 of it at most."""
+NORMAL = hermegauss(5)
+"""Nodes and weights of a mean over the fluctuation of the radius of the k nearest keys."""
+
+
+class Problems(NamedTuple):
+    """P problems, a target and a query each; B amplitudes of every target's waves.
+
+    Attributes:
+        amplitude: (B, P, J).
+        frequency: (P, J, d).
+        phase: (P, J).
+        queries: (P, d).
+    """
+
+    amplitude: Float[np.ndarray, "B P J"]
+    frequency: Float[np.ndarray, "P J d"]
+    phase: Float[np.ndarray, "P J"]
+    queries: Float[np.ndarray, "P d"]
+
+    def truth(self) -> Float[np.ndarray, "B P"]:
+        """The targets at the queries."""
+        angle = np.einsum("pjd,pd->pj", self.frequency, self.queries) + self.phase
+        return np.einsum("bpj,pj->bp", self.amplitude, np.cos(angle))
+
+
+class Shells(NamedTuple):
+    """Radial nodes with their weights, and the shells there.
+
+    Attributes:
+        radius: (N,).
+        weight: (N,), of an integral over R^d.
+        density: shells of φ = 1, (P, N).
+        mean: of φ = m, (B, P, N).
+        square: of φ = m².
+    """
+
+    radius: Float[np.ndarray, " N"]
+    weight: Float[np.ndarray, " N"]
+    density: Float[np.ndarray, "P N"]
+    mean: Float[np.ndarray, "B P N"]
+    square: Float[np.ndarray, "B P N"]
+
+    def integrals(self, kernel: Float[np.ndarray, "H N"]) -> "Moments":
+        """``E Kφ`` of kernels given at the nodes."""
+        weighted = (kernel * self.weight).T
+        return Moments(self.density @ weighted, self.mean @ weighted, self.square @ weighted)
+
+
+class Moments(NamedTuple):
+    """``E K``, ``E Km`` and ``E Km²`` of kernels: (P, H), (B, P, H) twice."""
+
+    total: Float[np.ndarray, "P H"]
+    mean: Float[np.ndarray, "B P H"]
+    square: Float[np.ndarray, "B P H"]
+
+    def about(self, centre: Float[np.ndarray, "B P H"]) -> Float[np.ndarray, "B P H"]:
+        """``E K(m − centre)²``."""
+        return self.square - 2 * centre * self.mean + centre**2 * self.total
+
+
+def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
+    """Shells at Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave."""
+    width = problems.queries.shape[1]
+    if width not in (1, 2):
+        raise InputError("dimension", width, "1 or 2 (errors of rules over contexts)")
+    start = np.einsum("pjd,pd->pj", problems.frequency, problems.queries) + problems.phase
+    lengths = np.linalg.norm(problems.frequency, axis=2).max(axis=0)
+    parts = []
+    for low, high in zip(np.concatenate([[0.0], radii[:-1]]), radii, strict=True):
+        long = lengths * high < SHORT if width == 2 else np.full(len(lengths), True)
+        highest = float(lengths[long].max(initial=0.0))
+        nodes, weights = leggauss(NODES + int(np.ceil(0.7 * highest * (high - low))))
+        radius = low + (high - low) * (nodes + 1) / 2
+        weight = weights * (high - low) / 2 * radius ** (width - 1)
+        around, each = _sphere(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
+        along = np.einsum("pjd,ad->pja", problems.frequency[:, long], around)
+        toward = problems.queries @ around.T
+        squared = np.sum(problems.queries**2, axis=1)[:, None]
+        rest = 0.5 * np.sum(problems.amplitude[:, :, ~long] ** 2, axis=2)
+        values = []
+        for r in radius:
+            density = np.exp(-0.5 * (squared + 2 * r * toward + r**2))
+            density *= each / (2 * np.pi) ** (width / 2)
+            waves = np.cos(start[:, long, None] + r * along)
+            m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
+            whole = density.sum(axis=1)
+            mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
+            values.append((whole, mean, square + rest * whole))
+        shell = (np.stack(part, axis=-1) for part in zip(*values, strict=True))
+        parts.append((radius, weight, *shell))
+    return Shells(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+
+
+def _sphere(width: int, count: int) -> tuple[Float[np.ndarray, "A d"], float]:
+    """Directions and the weight of each: two, or the trapezoid rule of a circle."""
+    if width == 1:
+        return np.array([[1.0], [-1.0]]), 1.0
+    angle = 2 * np.pi * (np.arange(count) + 0.5) / count
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / count
+
+
+class Table(NamedTuple):
+    """A rule's quantities over radii, by what sets the radius.
+
+    Attributes:
+        level: increasing, (P, H): ``log E K`` of α-entmax, the logarithm of the radius or of the
+            Gaussian's width of fixed kernels, ``log P(D < h)`` of top-k.
+        limit: m* − m(x), (B, P, H).
+        ratio: n times the rest of the bias.
+        signal: n times the signal variance.
+        slope: dm*/dλ of ReLU of the gap, whose radius exceeds the fixed one by d_(1); 0 elsewhere.
+        overlap: r = n/n_eff, (P, H).
+        mass: P(D < h); 1 for the Gaussian kernel.
+        of: the rule.
+        nearest: ``E d_(1)²`` times ``n^{2/d}``, d_(1) the distance of the nearest key, (P,).
+        width: d.
+    """
+
+    level: Float[np.ndarray, "P H"]
+    limit: Float[np.ndarray, "B P H"]
+    ratio: Float[np.ndarray, "B P H"]
+    signal: Float[np.ndarray, "B P H"]
+    slope: Float[np.ndarray, "B P H"]
+    overlap: Float[np.ndarray, "P H"]
+    mass: Float[np.ndarray, "P H"]
+    of: str
+    nearest: Float[np.ndarray, " P"]
+    width: int
+
+    def errors(self, n: ArrayLike, parameter: ArrayLike, noise_sd: float) -> "Errors":
+        """Squared errors at any n and parameter, which are broadcast: their shape is S below.
+
+        Args:
+            n: numbers of keys.
+            parameter: the temperature s, or of top-k the number k.
+            noise_sd: σ.
+
+        Raises:
+            InputError: a parameter is not positive, or k is not from 1 to n.
+        """
+        n, parameter = np.broadcast_arrays(np.asarray(n, float), np.asarray(parameter, float))
+        topk = self.of == "top-k"
+        check_positive("k" if topk else "temperature", parameter)
+        if topk and ((parameter < 1) | (parameter > n)).any():
+            bad = parameter[(parameter < 1) | (parameter > n)].flat[0]
+            raise InputError("k", float(bad), "1 to n")
+        return (self._nearest_keys if topk else self._of_radius)(n, parameter, noise_sd)
+
+    def _of_radius(self, n: np.ndarray, s: np.ndarray, noise_sd: float) -> "Errors":
+        nu = RULES[self.of]
+        if self.of in ENTMAX:
+            level = nu * np.log(2 * s * nu) - np.log(n)
+        else:
+            level = 0.5 * np.log(s if self.of == "softmax" else 2 * s)
+        limit, ratio, signal, slope, overlap, mass = self._at(level)
+        shape = (-1, *[1] * n.ndim)
+        shift = slope * self.nearest.reshape(shape) * n ** (-2 / self.width)
+        bias = limit + ratio / n + shift
+        noise = noise_sd**2 * overlap / n
+        variance = signal / n + noise
+        return Errors(bias**2 + variance, variance, n / overlap, n * mass)
+
+    def _nearest_keys(self, n: np.ndarray, k: np.ndarray, noise_sd: float) -> "Errors":
+        """Given the distance of the (k+1)-th key the k nearest are iid within it."""
+        share = (k + 1) / (n + 1)
+        spread = np.sqrt(share * (1 - share) / (n + 2))
+        nodes, weights = NORMAL
+        share, k, n = share[..., None], k[..., None], n[..., None]
+        level = np.log(np.clip(share + spread[..., None] * nodes, 0.1 * share, 1.0))
+        mean, _, within, _, _, _ = self._at(level)
+        weights = weights / weights.sum()
+        bias = mean @ weights
+        signal = (within / k + mean**2) @ weights - bias**2
+        noise = noise_sd**2 / k[..., 0]
+        count = np.broadcast_to(k[..., 0], bias.shape[1:])
+        return Errors(bias**2 + signal + noise, signal + noise, count, count)
+
+    def _at(self, level: np.ndarray) -> list[np.ndarray]:
+        """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
+        many = [self.limit, self.ratio, self.signal, self.slope]
+        few = np.log(np.stack([self.overlap, self.mass]))
+        count = len(self.limit)
+        columns = np.concatenate([*many, few]).transpose(1, 2, 0)
+        found = np.stack(
+            [
+                CubicSpline(own, rows, extrapolate=False)(level)
+                for own, rows in zip(self.level, columns, strict=True)
+            ]
+        )
+        found = np.moveaxis(found, -1, 0)
+        return [*(found[i * count : (i + 1) * count] for i in range(4)), *np.exp(found[-2:])]
+
+
+class Errors(NamedTuple):
+    """First-order errors; NaN where a table does not reach.
+
+    Attributes:
+        mse: mean squared errors, (B, P, *S).
+        variance: what variance is of them.
+        n_eff: effective keys, (P, *S).
+        attended: keys within the population's radius, (P, *S).
+    """
+
+    mse: np.ndarray
+    variance: np.ndarray
+    n_eff: np.ndarray
+    attended: np.ndarray
+
+
+def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
+    """A table of every rule.
+
+    Args:
+        problems: targets and queries.
+        radii: increasing, (H,); those of the Gaussian kernel's width are a :data:`TAIL`-th.
+    """
+    radii = np.asarray(radii, float)
+    at, truth = shells(problems, radii), problems.truth()[..., None]
+    width = problems.queries.shape[1]
+    density = np.exp(-0.5 * np.sum(problems.queries**2, axis=1)) / (2 * np.pi) ** (width / 2)
+    nearest = gamma(1 + 2 / width) * (kernel_volume(width, 0) * density) ** (-2 / width)
+    gap, inside = radii[:, None] ** 2 - at.radius**2, at.radius < radii[:, None]
+
+    def ball(power: float) -> Moments:
+        return at.integrals(np.where(inside, gap, 0.0) ** power * inside)
+
+    flat = ball(0.0)
+    logs = np.log(np.broadcast_to(radii, flat.total.shape))
+    none = np.zeros_like(flat.mean)
+
+    def fixed(
+        name: str,
+        once: Moments,
+        twice: Moments,
+        level: np.ndarray,
+        slope: Callable[..., np.ndarray],
+    ) -> Table:
+        limit, overlap = once.mean / once.total, twice.total / once.total**2
+        ratio = -(twice.mean - limit * twice.total) / once.total**2
+        signal = twice.about(limit) / once.total**2
+        mass = np.ones_like(flat.total) if name == "softmax" else flat.total
+        return Table(
+            level, limit - truth, ratio, signal, slope(limit), overlap, mass, name, nearest, width
+        )
+
+    width_of = radii / TAIL
+    bell = np.exp(-(at.radius**2) / (2 * width_of[:, None] ** 2))
+    once, twice = ball(1.0), ball(2.0)
+    made = {
+        "softmax": fixed(
+            "softmax", at.integrals(bell), at.integrals(bell**2), logs - np.log(TAIL), np.zeros_like
+        ),
+        "relu gap": fixed(
+            "relu gap",
+            once,
+            twice,
+            logs,
+            lambda limit: (flat.mean - limit * flat.total) / once.total,
+        ),
+    }
+    for name in ENTMAX:
+        made[name] = _adaptive(name, ball, radii, truth, nearest, width)
+    mean = flat.mean / flat.total
+    made["top-k"] = Table(
+        np.log(flat.total), mean - truth, none, flat.about(mean) / flat.total, none,
+        1 / flat.total, flat.total, "top-k", nearest, width,
+    )  # fmt: skip
+    return made
+
+
+def _adaptive(
+    name: str, ball: Callable[[float], Moments], radii: np.ndarray, truth: np.ndarray,
+    nearest: np.ndarray, width: int,
+) -> Table:  # fmt: skip
+    """α-entmax: docs/theory.md, "Adaptive radii to first order"."""
+    nu = RULES[name]
+    whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
+    mean = whole.mean / whole.total
+    low = lower.mean / lower.total
+    slope, overlap = nu * lower.total, twice.total / whole.total**2
+    # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
+    turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
+    ratio = -nu * (both.mean - low * both.total) / (whole.total * slope)
+    ratio = ratio + 0.5 * whole.total * (overlap - 1) / slope * turn
+    signal = twice.about(low) / whole.total**2 - (low - mean) ** 2
+    return Table(
+        np.log(whole.total), mean - truth, ratio, signal, np.zeros_like(mean), overlap,
+        ball(0.0).total, name, nearest, width,
+    )  # fmt: skip
