@@ -17,7 +17,10 @@ KINDS = dict.fromkeys(COMPACT, "fixed") | dict.fromkeys(POWERS, "adaptive")
 def effects(results: Results) -> Families:
     """Gaps to the series, rises, differences from the gaussian curve, products and floors."""
     predicted = [name for name in results.points if group(results, name) != "few"]
-    apart = [name for name in predicted if rule(results, name) != "gaussian"]
+    apart = [
+        name for name in predicted
+        if rule(results, name) != "gaussian" and group(results, name) != "mild"
+    ]  # fmt: skip
     plane = [name for name in predicted if width(results, name) == 2 and "many" in name]
     few = [name for name in results.points if group(results, name) == "few"]
     return {

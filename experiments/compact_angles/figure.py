@@ -26,9 +26,9 @@ def numbers(results: Results) -> dict[str, float]:
 
     theory = [results.prediction(name) for name in results.predictions]
     return {
-        "gap": largest("gap to the series"),
+        "gap": largest("gap to the series", group="many"),
         "apart": largest("difference from the gaussian curve", group="many"),
-        "product": largest("gap of the product, theory", compact=1.0),
+        "product": largest("gap of the product, theory", compact=1.0, angle=20.0),
         "error": max(float(data["law_error"].isel(angle=slice(1, None)).max()) for data in theory),
     }
 
@@ -89,11 +89,10 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             verdict=verdict,
         )  # fmt: skip
         figures.band(below, verdict.margin, percent=False)
-        below.set(xlabel="angle between heads (degrees)")
         for ax in (top, below):
+            ax.set(xlabel="angle between heads (degrees)", xlim=(-3, 93))
             figures.ticks(ax.xaxis, range(0, 91, 30))
-    top_limit = max(np.abs(ax.get_ylim()).max() for ax in axes[1])
-    for ax in axes[1]:
-        ax.set_ylim(-top_limit, top_limit)
+        limit = 1.1 * max(0.02, *np.abs(frame["simulation"]) + 2 * frame["mcse"])
+        below.set_ylim(-limit, limit)
     figures.letters(axes.flat)
     return drawing

@@ -10,7 +10,9 @@ from sims.theory.first_order.angle_series import angle_series
 from .rules import Point, points, rule_of
 
 CURVE = np.linspace(5, 90, 171)
-"""Angles of the lines, in degrees: series cut in d_k = 2 say less of smaller ones."""
+"""Angles of the lines, in degrees."""
+FINE = 2e-3
+"""Lines end where the bound on their error is above this: near alignment, in d_k = 2."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
@@ -30,10 +32,11 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
             np.repeat(np.cos(np.deg2rad(a))[:, None], point.width, axis=1) for a in (angles, CURVE)
         )
         law, error = series.correlation(cosines)
+        line, coarse = series.correlation(along)
         data = {
             "law": ("angle", law),
             "law_error": ("angle", error),
-            "line": ("line_angle", series.correlation(along)[0]),
+            "line": ("line_angle", np.where(coarse < FINE, line, np.nan)),
             "aligned": series.aligned,
         }
         if point.width == 2:

@@ -19,7 +19,8 @@ class Point(NamedTuple):
     """One rule at one size.
 
     Attributes:
-        group: ``many`` keys and ``few``, at one n_eff/n; ``flat``, at a larger one, with softmax.
+        group: ``many`` keys and ``few``, at one n_eff/n; ``flat``, at a larger one, with softmax;
+            ``mild``, softmax alone, at a still larger one.
         rule: its name.
         width: d_k.
         n: number of keys.
@@ -41,8 +42,9 @@ class Point(NamedTuple):
 def points(settings: Mapping[str, Any]) -> Iterator[Point]:
     """Every point of the experiment."""
     many = settings["n"]
-    for group, n in (("many", many), ("few", settings["few"]), ("flat", many)):
-        for width, rules in settings["flat" if group == "flat" else "matched"].items():
+    for group in ("many", "few", "flat", "mild"):
+        n = settings["few"] if group == "few" else many
+        for width, rules in settings["many" if group == "few" else group].items():
             for rule, bandwidth in rules.items():
                 # A kept c/n = (2b²ν)^ν/n keeps the radius of the population.
                 scale = (n / many) ** (0.5 / POWERS[rule]) if rule in POWERS else 1.0

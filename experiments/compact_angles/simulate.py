@@ -37,7 +37,9 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         sampled[point.name] = SampledUnit(
             sampler,
             {"group": point.group, "rule": point.rule, "width": point.width, "n": point.n},
-            settings["few_replicates"] if point.group == "few" else None,
+            settings["few_replicates" if point.group == "few" else "flat_replicates"]
+            if point.group != "many"
+            else None,
             stream=(point.width, point.n),
         )
     return sampled
