@@ -56,7 +56,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     regimes = ("compact kernels, d_k = 1", "compact kernels, d_k = 2", "softmax")
     drawing, axes = figures.panels(
         2, 3, height=4.4,
-        title="At one effective number of keys all kernels have nearly one angle law",
+        title="At one effective number of keys sparse attention has the gaussian angle law, nearly",
     )  # fmt: skip
     for (kind, size), regime, (top, below) in zip(columns, regimes, axes.T, strict=True):
         names = [
@@ -88,11 +88,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             below, frame, less, "angle", "less the gaussian curve", hue="rule", labels=None,
             verdict=verdict,
         )  # fmt: skip
+        limit = 1.1 * max(0.02, *np.abs(frame["simulation"]) + 2 * frame["mcse"])
+        below.set_ylim(-limit, limit)
         figures.band(below, verdict.margin, percent=False)
         for ax in (top, below):
             ax.set(xlabel="angle between heads (degrees)", xlim=(-3, 93))
             figures.ticks(ax.xaxis, range(0, 91, 30))
-        limit = 1.1 * max(0.02, *np.abs(frame["simulation"]) + 2 * frame["mcse"])
-        below.set_ylim(-limit, limit)
     figures.letters(axes.flat)
     return drawing

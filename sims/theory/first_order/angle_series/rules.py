@@ -62,7 +62,7 @@ class Seer(NamedTuple):
     closed: bool = False
 
 
-def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: float | None) -> Seer:
+def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: int | None) -> Seer:
     """How a rule of weights sees its keys.
 
     Args:
@@ -103,18 +103,18 @@ def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: float
     )
 
 
-def _adaptive(rule: WeightRule, bandwidth: float, width: int, n: float | None) -> Seer:
+def _adaptive(rule: WeightRule, bandwidth: float, width: int, n: int | None) -> Seer:
     """Rules whose radius the sample sets, at the radius of the population."""
     if n is None:
         raise InputError("n", None, f"a number of keys, for the radius of {rule.name}")
-    check_positive("n", n)
+    check_count("n", n)
     if rule.scores is SCORES["distance"] and isinstance(rule.weights, Entmax):
         power = rule.weights.nu
         level = np.log(2 * bandwidth**2 * power) * power - np.log(n)
     elif rule.scores is SCORES["distance"] and isinstance(rule.weights, TopK):
         if rule.weights.weighting != "uniform":
             raise InputError("heads.kernel", rule.name, "top_k with uniform weights (angle series)")
-        check_count("n", n, least=rule.weights.k + 1)
+        check_count("n", n, least=rule.weights.k + 1)  # all keys would have no edge
         power, level = 0.0, float(np.log(rule.weights.k / n))
     else:
         allowed = "a radial kernel, or entmax, sparsemax or top_k with scores: distance"

@@ -79,11 +79,10 @@ class AngleSeries(NamedTuple):
         if not (np.abs(c) <= 1 + 1e-12).all():
             raise InputError("cosines", float(np.abs(c).max()), "-1 to 1")
         squares, order = np.minimum(c**2, 1.0), len(self.coefficients) - 1
-        values = (
-            np.polynomial.polynomial.polyval(squares[..., 0], self.coefficients)
-            if self.width == 1
-            else np.polynomial.polynomial.polyval2d(*np.moveaxis(squares, -1, 0), self.coefficients)
-        )
+        powers = squares[..., None] ** np.arange(order + 1)
+        values = powers[..., 0, :] @ self.coefficients
+        if self.width == 2:
+            values = np.sum(values * powers[..., 1, :], axis=-1)
         aligned = (squares == 1).all(-1)
         values = np.where(aligned, self.aligned, values)
         left_out = np.where(aligned, 0.0, squares.max(-1) ** (order + 1) * self.missing)
@@ -102,7 +101,7 @@ def angle_series(
     query_scale: float,
     *,
     width: int = 1,
-    n: float | None = None,
+    n: int | None = None,
     degree: int | None = None,
 ) -> AngleSeries:
     """The series of one rule of weights.
@@ -136,7 +135,7 @@ def aligned_overlap(
     query_scale: float,
     *,
     width: int = 1,
-    n: float | None = None,
+    n: int | None = None,
 ) -> float:
     """ρ(1) alone: n over the harmonic mean of n_eff. Arguments as in :func:`angle_series`."""
     own, queries = _seen(rule, bandwidth, query_scale, width, n, 2)
@@ -149,7 +148,7 @@ def overlap_at(
     places: ArrayLike,
     cosine: float,
     *,
-    n: float | None = None,
+    n: int | None = None,
     degree: int = DEGREES[1],
 ) -> tuple[float, float]:
     """``r_hg = Σ_j c^j a_j(u)a_j(v)/(a_0(u)a_0(v))`` at one query, d_k = 1, and its error's bound.
@@ -193,7 +192,7 @@ def _seen(
     bandwidth: float,
     query_scale: float,
     width: int,
-    n: float | None,
+    n: int | None,
     degree: int,
 ) -> tuple[Seer, Queries]:
     own = seer(rule, bandwidth, width, n)
@@ -245,7 +244,7 @@ def _hermite(
 
 
 def _kernel_terms(
-    nodes: Nodes, side: ArrayLike, scale: Float[np.ndarray, " R"], degree: int
+    nodes: Nodes, side: Float[np.ndarray, "#R #N"], scale: Float[np.ndarray, " R"], degree: int
 ) -> Float[np.ndarray, "j R"]:
     """``scale·a_j/a_0`` of queries on that side of the origin, j = 0 … degree."""
     start = np.broadcast_to(scale[:, None], nodes.first.shape)
@@ -256,7 +255,7 @@ def _kernel_terms(
 def _line(nodes: Nodes, queries: Queries, degree: int) -> Float[np.ndarray, " terms"]:
     """``A_p = Σ_{j+l=2p} β_jl²`` with ``β_jl = E[(a_j/a_0)(κz) He_l(z)]/√l!``, both in d_k = 1."""
     root = np.exp(queries.log_weight / 2)
-    kernel = _kernel_terms(nodes, 1.0, root, degree)
+    kernel = _kernel_terms(nodes, np.ones((1, 1)), root, degree)
     if len(root) == 1:  # at the origin alone: only l = 0
         return kernel[::2, 0] ** 2
     query = np.array(_hermite(queries.distance, root, degree))
