@@ -1,5 +1,8 @@
 """Errors at learned temperatures: against the best, rule against rule, road against road."""
 
+from collections.abc import Callable, Iterable
+from itertools import pairwise, product
+
 import numpy as np
 
 from sims.effects import Effect, Families, of_batches
@@ -20,27 +23,28 @@ EXPONENTS = {
 
 def effects(results: Results) -> Families:
     """Losses against the best, ratios of errors at the longest context, gaps to theory."""
-    every = list(results.points)
-    streams = list(results.settings["best"])
+    every, streams = list(results.points), results.settings["best"]
+
+    def compared(pairs: Callable[[str], Iterable[tuple[str, str]]]) -> list[Effect]:
+        return [
+            behind(results, stream, rule, other)
+            for stream, rules in streams.items() for rule, other in pairs(stream)
+            if rule in rules and other in rules
+        ]  # fmt: skip
+
+    sparse = (*POWERS, "relu gap")
     return {
         "loss": [loss(results, p, i) for p in every for i in range(1, len(lengths(results)))],
         "loss where it was learned": [loss(results, p, 0) for p in every],
-        "behind the matched rule": [
-            behind(results, stream, rule, MATCHED[stream])
-            for stream in streams for rule in RULES if rule != MATCHED[stream]
-        ],
-        "ordering by exponents": [
-            behind(results, stream, slow, fast)
-            for stream in streams
-            for fast, slow in zip(EXPONENTS[stream], EXPONENTS[stream][1:], strict=False)
-        ],
-        "behind sparse rules": [
-            behind(results, stream, other, rule)
-            for stream in streams for other in ("softmax", "top-k softmax")
-            for rule in (*POWERS, "relu gap")
-        ],
+        "behind the matched rule": compared(
+            lambda stream: [(r, MATCHED[stream]) for r in RULES if r != MATCHED[stream]]
+        ),
+        "ordering by exponents": compared(
+            lambda stream: [(slow, fast) for fast, slow in pairwise(EXPONENTS[stream])]
+        ),
+        "behind sparse rules": compared(lambda _: product(("softmax", "top-k softmax"), sparse)),
         "gap to theory": [gap(results, point) for point in results.predictions],
-    }  # fmt: skip
+    }
 
 
 def lengths(results: Results) -> np.ndarray:
@@ -59,7 +63,11 @@ def best(results: Results, stream: str) -> np.ndarray:
     Chosen by the mean over seeds.
     """
     tuned = np.concatenate(
-        [results.estimates[f"{stream}, {rule}"]["tuned"].values for rule in RULES], axis=-1
+        [
+            results.estimates[f"{stream}, {rule}"]["tuned"].values
+            for rule in results.settings["best"][stream]
+        ],
+        axis=-1,
     )
     chosen = tuned.mean(0).argmin(-1)
     return tuned[:, np.arange(tuned.shape[1]), chosen]

@@ -25,14 +25,14 @@ def numbers(results: Results) -> dict[str, object]:
                 ratio(kept(results, f"{stream}, {rule}")[:, last], best(results, stream)[:, last])
                 .mean()
             )
-            for rule in RULES
+            for rule in rules
         }
-        for stream in results.settings["best"]
+        for stream, rules in results.settings["best"].items()
     }  # fmt: skip
     return {
         "seeds": min(results.batches(point) for point in results.points),
         "factors": factors,
-        "matched": max(factors[stream][rule] for stream, rule in MATCHED.items()) - 1,
+        "matched": max(own[MATCHED[stream]] for stream, own in factors.items()) - 1,
         "gap": max(abs(effect.value) for effect in effects(results)["gap to theory"]),
         "spread": max(
             float(data["log_temperature"].std(ddof=1)) for data in results.estimates.values()
@@ -43,21 +43,22 @@ def numbers(results: Results) -> dict[str, object]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        1, 2, height=2.9, sharey=True,
+        1, len(results.settings["best"]), height=2.9, sharey=True,
         title="A learned temperature lasts where the rule's power is the target's smoothness",
     )  # fmt: skip
-    for ax, stream in zip(axes.flat, results.settings["best"], strict=True):
+    for ax, (stream, rules) in zip(axes.flat, results.settings["best"].items(), strict=True):
         verdict = claims[f"learned temperature, {stream} targets, {MATCHED[stream]}"]
-        rows, theory = [], []
-        for rule in RULES:
+        found, theory = [], []
+        for rule in rules:
             point = f"{stream}, {rule}"
             for i, length in enumerate(lengths(results)):
                 values = ratio(kept(results, point)[:, i], best(results, stream)[:, i])
-                rows.append((rule, length, *mean_and_error(values)))
+                found.append((rule, length, *mean_and_error(values)))
             if point in results.predictions:
                 mean = results.prediction(point)["each_mse"].values.mean()
                 theory.append((rule, mean / best(results, stream)[:, -1].mean()))
-        points = pd.DataFrame(rows, columns=["rule", "length", "simulation", "mcse"])
+        points = pd.DataFrame(found, columns=["rule", "length", "simulation", "mcse"])
+        points["rule"] = pd.Categorical(points["rule"], RULES)
         figures.curve(
             ax, points, points.assign(theory=points["simulation"]), "length",
             "error over the best there is", hue="rule", log="xy",

@@ -25,7 +25,8 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
                 for batch in range(run.batches)
             ])
         })
-        for stream in settings["best"] for rule in ("softmax", *POWERS)
+        for stream, rules in settings["best"].items()
+        for rule in rules if rule == "softmax" or rule in POWERS
     }  # fmt: skip
 
 

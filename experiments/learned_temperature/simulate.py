@@ -11,7 +11,7 @@ from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
-from .learning import RULES, Course, Stream, attention, held_out_task, keys_of, learned
+from .learning import Course, Stream, attention, held_out_task, keys_of, learned
 
 LENGTH, PLACE = "length", "place"
 
@@ -23,8 +23,8 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     lengths = tuple(factor * settings["n"] for factor in settings["lengths"])
     sampled = {}
     for stream, best in settings["best"].items():
-        for rule in RULES:
-            around = np.add.outer(best[rule], settings["around"])
+        for rule, places in best.items():
+            around = np.add.outer(places, settings["around"])
             sampled[f"{stream}, {rule}"] = SampledUnit(
                 HostBatches(
                     of_seed,

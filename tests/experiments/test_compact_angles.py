@@ -134,12 +134,9 @@ def test_shared_noise_by_plain_loops(experiment, rule):
 def test_frames_have_their_angles(experiment):
     frames = experiment.module("simulate").frames_at([0, 30, 90], 2, 1)
     for angle, frame in zip((0, 30, 90), frames, strict=True):
-        gram = frames[0, :, :].T @ frame
         expected = np.diag([np.cos(np.deg2rad(angle)), 0.0])
         np.testing.assert_allclose(frame.T @ frame, np.eye(2), atol=1e-12)
-        if angle:
-            np.testing.assert_allclose(frame[:2], expected, atol=1e-12)
-        assert gram.shape == (2, 2)
+        np.testing.assert_allclose(frame[:2], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("fidelity", ["smoke", "standard"])
@@ -158,6 +155,18 @@ def test_bandwidths_match(fidelity):
             rules.rule_of(point.rule), point.bandwidth, 0.5, width=point.width, n=point.n
         )
         assert found * share == pytest.approx(1, rel=2e-3)
+
+
+def test_few_keys_keep_the_radius():
+    """c/n is that of many keys, so that the population's radius is: c = (2b²ν)^ν."""
+    whole = load_experiment("compact_angles")
+    units_of(whole)
+    rules = whole.module("predict")
+    found = {point.name: point for point in rules.points(whole.settings)}
+    for rule, nu in (("sparsemax", 1.0), ("1.5-entmax", 2.0)):
+        few, many = (found[f"{group}, {rule}, d_k=2"] for group in ("few", "many"))
+        means = [(2 * p.bandwidth**2 * nu) ** nu / p.n for p in (few, many)]
+        assert means[0] == pytest.approx(means[1], rel=1e-12)
 
 
 def test_figure_and_caption(results, experiment):
