@@ -157,6 +157,13 @@ def test_bandwidths_match(fidelity):
         assert found * share == pytest.approx(1, rel=2e-3)
 
 
+def test_theory_says_that_the_gaussian_kernel_is_a_product(drawn):
+    theory = drawn.prediction("many, gaussian, d_k=2")
+    assert (abs(theory["product"]) <= theory["product_error"] + 1e-12).all()
+    assert float(theory["product_error"].sel(angle=45)) < 0.01
+    assert float(drawn.prediction("many, biweight, d_k=2")["product"].sel(angle=45)) < -1e-4
+
+
 def test_few_keys_keep_the_radius():
     """c/n is that of many keys, so that the population's radius is: c = (2b²ν)^ν."""
     whole = load_experiment("compact_angles")

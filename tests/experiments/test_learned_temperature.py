@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.units import units_of
-from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.helpers import check_figure, results_of, verdicts
 from tests.experiments.runs import both_roads
 
 BATCHES = 64
@@ -54,8 +54,8 @@ def made_up(kept=None):
     for stream, rules in kept.items():
         for rule, last in rules.items():
             growth = last ** (np.log(lengths) / np.log(lengths[-1]))
-            noise = 1 + 1e-3 * rng.standard_normal((BATCHES, 1))
-            tuned = np.tile(noise[:, :, None], (1, len(lengths), 5)) * [1.3, 1.1, 1.0, 1.1, 1.3]
+            noise, other, third = 1 + 1e-3 * rng.standard_normal((3, BATCHES, 1))
+            tuned = np.tile(other[:, :, None], (1, len(lengths), 5)) * [1.3, 1.1, 1.0, 1.1, 1.3]
             name = f"{stream}, {rule}"
             estimates[name] = xr.Dataset(
                 {"kept": (("batch", "length"), noise * growth),
@@ -64,9 +64,7 @@ def made_up(kept=None):
                 {"length": lengths}, attrs={"replicates": 2},
             )  # fmt: skip
             if rule in THEORY:
-                predictions[name] = xr.Dataset({"each_mse": ("seed", noise[:, 0] * last)})
-    from tests.experiments.helpers import results_of
-
+                predictions[name] = xr.Dataset({"each_mse": ("seed", third[:, 0] * last)})
     return whole, results_of(whole, estimates, predictions)
 
 
@@ -127,7 +125,7 @@ def test_held_out_error_by_plain_loops(experiment, rule):
     total = []
     for index in range(4):
         target, at = simulate.held_out_task(course.stream(), key, index // 2, 3, 0.5)
-        x = np.asarray(jax.random.normal(jax.random.fold_in(key, ~index), (n,), np.float32))
+        x = np.asarray(jax.random.normal(jax.random.fold_in(key, 2**32 - 1 - index), (n,), np.float32))
         values, truth = (np.asarray(target(np.asarray(p, float)[:, None])) for p in (x, at))
         for q, m in zip(np.asarray(at), truth, strict=True):
             scores = -((q - x) ** 2) / (2 * np.exp(log_s))
