@@ -1,0 +1,180 @@
+"""The experiment `compact_angles`: what it draws, and verdicts that can come out either way."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.study.experiment import load_experiment
+from sims.study.units import units_of
+from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.runs import both_roads
+
+BATCHES = 64
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    whole = load_experiment("compact_angles", "smoke")
+    smoke = whole.spec.at("smoke").model_copy(
+        update={"simulation": {"batches": 2, "replicates_per_batch": 2}}
+    )
+    fidelities = whole.spec.fidelities | {"smoke": smoke}
+    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+
+
+@pytest.fixture(scope="module")
+def drawn(experiment):
+    return both_roads(experiment, lambda point: not point.startswith("few"))
+
+
+@pytest.fixture(scope="module")
+def results(drawn):
+    """The truth is that of the series everywhere, the floor exact; one curve and a product."""
+    rng, estimates = np.random.default_rng(1), {}
+    curve = {}
+    for name in drawn.points:
+        n, width = drawn.number(name, "n"), int(drawn.number(name, "width"))
+        group = str(drawn.coordinates[name]["group"])
+        theory = drawn.prediction(name if group != "few" else name.replace("few", "many"))
+        law, aligned = theory["law"].values, float(theory["aligned"])
+        # the gaussian curve for all, so that the claims of one curve hold
+        law = curve.setdefault((group, width), law)
+        noise = 1 + 1e-4 * rng.standard_normal((2, BATCHES))
+        data = {
+            "pair": (("batch", "angle"), noise[0][:, None] * law * aligned / n),
+            "own": ("batch", noise[1] * aligned / n),
+        }
+        data["pair"][1][:, -1] = noise[0] / n
+        if width == 2:
+            mixed = np.sqrt(noise[0][:, None] * law * aligned) / n
+            data["mixed"] = (("batch", "angle"), mixed)
+        estimates[name] = xr.Dataset(data, {"angle": theory["angle"].values})
+        estimates[name].attrs["replicates"] = 99
+    return replace(drawn, estimates=estimates)
+
+
+def changed(results, change, part="pair", choose=lambda name: True):
+    """Results with one variable changed at some points."""
+    estimates = {
+        name: data.assign({part: change(data[part])}) if choose(name) and part in data else data
+        for name, data in results.estimates.items()
+    }
+    return replace(results, estimates=estimates)
+
+
+def test_each_claim_can_come_out_either_way(results, experiment):
+    found = verdicts(experiment, results)
+    assert set(found) == {(claim.id, claim.regime) for claim in experiment.claims}
+    assert set(found.values()) == {"supported"}
+
+    def refuted(planted):
+        other = verdicts(experiment, planted)
+        return {at for at, verdict in other.items() if verdict == "refuted"}
+
+    adaptive = changed(results, lambda p: p * xr.where(p["angle"] == 45, 1.2, 1.0),
+                       choose=lambda name: "many, 1.5-entmax" in name)  # fmt: skip
+    assert refuted(adaptive) == {
+        ("angle-series", "adaptive radii"), ("angle-one-curve", "compact kernels, d_k = 1"),
+    }  # fmt: skip
+    falls = changed(results, lambda p: p * xr.where(p["angle"] == 20, 0.3, 1.0),
+                    choose=lambda name: "few, biweight" in name)  # fmt: skip
+    assert refuted(falls) == {("angle-rises", "few keys")}
+    assert ("angle-product", "angles of 10° and 20°") in refuted(
+        changed(results, lambda mixed: 1.01 * mixed, "mixed")
+    )
+    floors = changed(results, lambda p: p * xr.where(p["angle"] == 90, 0.9, 1.0),
+                     choose=lambda name: "few, gaussian" in name)  # fmt: skip
+    assert refuted(floors) == {("angle-floor", "few keys")}
+
+
+@pytest.mark.parametrize("rule", ["biweight", "1.5-entmax", "softmax"])
+def test_shared_noise_by_plain_loops(experiment, rule):
+    units = units_of(experiment)
+    name = next(name for name in units if f"{rule}, d_k=1" in name and "few" not in name)
+    sampler, n = units[name].sampler, 6
+    simulate = experiment.module("simulate")
+    key = jax.random.key(4)
+    found = simulate.shared_noise(
+        key, sampler.constants, None, parts=("pair",), n=n, queries=2
+    )  # fmt: skip
+    heads, scale = sampler.constants
+    for_keys, for_queries = jax.random.split(key)
+    keys = np.asarray(jax.random.normal(for_keys, (n, 2), np.float64))
+    queries = float(scale) * np.asarray(jax.random.normal(for_queries, (2, 2), np.float64))
+    b = float(heads.bandwidth[0])
+
+    def weights(frame, query):
+        q, k = query @ frame, keys @ frame
+        if rule == "softmax":
+            parts = np.exp((k @ q) / b**2)
+        else:
+            square = ((q - k) ** 2).sum(1)
+            h2 = b**2
+            if rule == "1.5-entmax":
+                low, high = 0.0, 1e3
+                for _ in range(200):
+                    h2 = (low + high) / 2
+                    total = (np.maximum(h2 - square, 0) ** 2).sum()
+                    low, high = (h2, high) if total < (4 * b**2) ** 2 else (low, h2)
+            parts = np.maximum(h2 - square, 0) ** 2
+        return parts / parts.sum() if parts.sum() > 0 else 0 * parts
+
+    angles = np.deg2rad(experiment.settings["angles"])
+    pair = np.zeros((2, len(angles)))
+    for i, query in enumerate(queries):
+        first = weights(np.array([[1.0], [0.0]]), query)
+        for j, angle in enumerate(angles):
+            pair[i, j] = first @ weights(np.array([[np.cos(angle)], [np.sin(angle)]]), query)
+    np.testing.assert_allclose(found["pair"], pair.mean(0), rtol=1e-9, atol=1e-12)
+
+
+def test_frames_have_their_angles(experiment):
+    frames = experiment.module("simulate").frames_at([0, 30, 90], 2, 1)
+    for angle, frame in zip((0, 30, 90), frames, strict=True):
+        expected = np.diag([np.cos(np.deg2rad(angle)), 0.0])
+        np.testing.assert_allclose(frame.T @ frame, np.eye(2), atol=1e-12)
+        np.testing.assert_allclose(frame[:2], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("fidelity", ["smoke", "standard"])
+def test_bandwidths_match(fidelity):
+    """All rules of a group and width have one n_eff/n, to the digits given."""
+    from sims.theory.first_order.angle_series import aligned_overlap
+
+    whole = load_experiment("compact_angles", fidelity)
+    units_of(whole)
+    rules = whole.module("predict")
+    for point in rules.points(whole.settings):
+        if point.group == "few" or (point.width == 2 and point.rule in ("sparsemax", "1.5-entmax")):
+            continue
+        share = {"many": 0.2, "flat": 0.6, "mild": 0.85}[point.group]
+        found = aligned_overlap(
+            rules.rule_of(point.rule), point.bandwidth, 0.5, width=point.width, n=point.n
+        )
+        assert found * share == pytest.approx(1, rel=2e-3)
+
+
+def test_theory_says_that_the_gaussian_kernel_is_a_product(drawn):
+    theory = drawn.prediction("many, gaussian, d_k=2")
+    assert (abs(theory["product"]) <= theory["product_error"] + 1e-12).all()
+    assert float(theory["product_error"].sel(angle=45)) < 0.01
+    assert float(drawn.prediction("many, biweight, d_k=2")["product"].sel(angle=45)) < -1e-4
+
+
+def test_few_keys_keep_the_radius():
+    """c/n is that of many keys, so that the population's radius is: c = (2b²ν)^ν."""
+    whole = load_experiment("compact_angles")
+    units_of(whole)
+    rules = whole.module("predict")
+    found = {point.name: point for point in rules.points(whole.settings)}
+    for rule, nu in (("sparsemax", 1.0), ("1.5-entmax", 2.0)):
+        few, many = (found[f"{group}, {rule}, d_k=2"] for group in ("few", "many"))
+        means = [(2 * p.bandwidth**2 * nu) ** nu / p.n for p in (few, many)]
+        assert means[0] == pytest.approx(means[1], rel=1e-12)
+
+
+def test_figure_and_caption(results, experiment):
+    assert "supported" in check_figure(experiment, results)

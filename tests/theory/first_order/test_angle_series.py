@@ -1,0 +1,253 @@
+"""The angle series against closed forms, quadrature of the joint law, and Price's theorem."""
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.polynomial.legendre import leggauss
+
+from sims.errors import InputError
+from sims.problem import DESIGNS, TARGETS, Heads, Task
+from sims.theory import gaussian_overlap, predict, softmax_overlap
+from sims.theory.first_order.angle_series import aligned_overlap, angle_series, overlap_at
+from sims.weights import FACTORIES
+
+pytestmark = pytest.mark.theory
+
+POWERS = {"epanechnikov": 1, "biweight": 2, "triweight": 3}
+COSINES = np.array([0.0, 0.3, -0.6, 0.85, 0.95])
+
+
+def entmax(nu):
+    return FACTORIES["entmax"](nu=nu, scores="distance")
+
+
+def ball(nodes, width):
+    """Gauss–Legendre points and weights of the unit interval or, by polar coordinates, disc."""
+    points, weights = leggauss(nodes)
+    if width == 1:
+        return points[:, None], weights
+    angle = 2 * np.pi * np.arange(2 * nodes) / (2 * nodes)
+    radius, each = (points + 1) / 2, weights / 2
+    place = np.stack([np.outer(radius, np.cos(angle)), np.outer(radius, np.sin(angle))], -1)
+    return place.reshape(-1, 2), np.repeat(each * radius, len(angle)) * np.pi / nodes
+
+
+def by_quadrature(u, v, cosines, log_kernel, radius, nodes=40):
+    """r_hg at one pair of projected queries, from the joint normal law of both projections."""
+    c, width = np.atleast_1d(cosines), len(u)
+    place, weight = ball(nodes, width)
+    value = weight * np.exp(log_kernel(np.linalg.norm(place, axis=1)))
+    s, t = u + radius * place, v + radius * place
+    one = [value @ np.exp(-(z**2).sum(1) / 2) for z in (s, t)]
+    # φ₂(s, t) over φ(s)φ(t), coordinate by coordinate
+    rest = -np.add.outer(
+        (c**2 / (1 - c**2) / 2 * s**2).sum(1), (c**2 / (1 - c**2) / 2 * t**2).sum(1)
+    )
+    joint = np.exp(rest + (s * c / (1 - c**2)) @ t.T) / np.prod(np.sqrt(1 - c**2))
+    weights = [value * np.exp(-(z**2).sum(1) / 2) for z in (s, t)]
+    return weights[0] @ joint @ weights[1] / (one[0] * one[1])
+
+
+def polynomial(nu):
+    return lambda u: nu * np.log(np.maximum(1 - u**2, 1e-300))
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize(
+    ("kernel", "bandwidth", "scale", "law"),
+    [("gaussian", 0.7, 0.8, gaussian_overlap), ("softmax", 1.2, 0.6, softmax_overlap)],
+)
+def test_closed_forms(kernel, bandwidth, scale, law, width):
+    series = angle_series(kernel, bandwidth, scale, width=width)
+    at = np.append(COSINES, 1.0)[:, None] * [1.0, 0.4][:width]
+    value, bound = series.overlap(at)
+    expected = np.prod(np.asarray(law(at, bandwidth, scale)), axis=-1)
+    assert (np.abs(value - expected) <= bound).all()
+    assert bound[:-1].max() < 2e-7
+    assert series.aligned == pytest.approx(float(law(1.0, bandwidth, scale)) ** width, rel=1e-12)
+
+
+@pytest.mark.parametrize("kernel", POWERS)
+@pytest.mark.parametrize("cosine", [0.3, -0.6, 0.85])
+def test_compact_kernels_at_a_query(kernel, cosine):
+    found, bound = overlap_at(kernel, 0.8, [0.6, -0.4], cosine)
+    expected = by_quadrature(
+        np.array([0.6]), np.array([-0.4]), [cosine], polynomial(POWERS[kernel]), 0.8
+    )
+    assert bound < 1e-8
+    assert found == pytest.approx(expected, abs=bound + 1e-11)
+
+
+@pytest.mark.parametrize("kernel", ["laplace", "student"])
+def test_other_radial_kernels_at_a_query(kernel):
+    """The cusp of the Laplace kernel is an end of both intervals of a rule of ninths of 2 · 60."""
+    log = {"laplace": lambda u: -u / 0.5, "student": lambda u: -2 * np.log1p((u / 0.5) ** 2 / 3)}
+    points, weights = leggauss(60)
+    place = np.concatenate([5 * (points - 1), 5 * (points + 1)])
+    weight, c, u, v = np.tile(5 * weights, 2), 0.6, 0.5, -0.3
+    value = weight * np.exp(log[kernel](np.abs(place)))
+    s, t = u + place, v + place
+    rows, columns = value * np.exp(-(s**2) / 2), value * np.exp(-(t**2) / 2)
+    exponent = (2 * c * np.outer(s, t) - c**2 * np.add.outer(s**2, t**2)) / (2 * (1 - c**2))
+    expected = rows @ np.exp(exponent) @ columns / (1 - c**2) ** 0.5 / rows.sum() / columns.sum()
+    found, bound = overlap_at(kernel, 0.5, [u, v], c)
+    assert found == pytest.approx(expected, abs=bound + 1e-9)
+
+
+@pytest.mark.parametrize("kernel", POWERS)
+def test_average_over_queries(kernel):
+    """Gauss–Hermite over the two query coordinates of quadrature at each."""
+    nodes, weights = hermegauss(30)
+    weights = weights / weights.sum()
+    c, scale, h = 0.7, 0.5, 1.1
+    total = 0.0
+    for a, wa in zip(nodes, weights, strict=True):
+        for b, wb in zip(nodes, weights, strict=True):
+            if wa * wb < 1e-16:
+                continue
+            u, v = scale * a, scale * (c * a + (1 - c**2) ** 0.5 * b)
+            total += wa * wb * by_quadrature(
+                np.array([u]), np.array([v]), [c], polynomial(POWERS[kernel]), h, 20
+            )  # fmt: skip
+    value, bound = angle_series(kernel, h, scale).overlap([c])
+    assert float(bound) < 1e-9
+    assert float(value) == pytest.approx(total, rel=1e-7)
+
+
+def test_average_over_queries_in_the_plane():
+    """Two different angles, by a product rule over all four query coordinates."""
+    nodes, weights = hermegauss(7)
+    weights = weights / weights.sum()
+    c, scale, h = np.array([0.7, 0.4]), 0.3, 1.5
+    z = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), -1).reshape(-1, 4)
+    mass = np.prod(np.stack(np.meshgrid(*[weights] * 4, indexing="ij"), -1), -1).ravel()
+    total = sum(
+        w * by_quadrature(scale * p[:2], scale * (c * p[:2] + (1 - c**2) ** 0.5 * p[2:]), c,
+                          polynomial(2), h, 8)
+        for p, w in zip(z, mass, strict=True) if w > 1e-9
+    )  # fmt: skip
+    value, bound = angle_series("biweight", h, scale, width=2).overlap(c)
+    assert float(bound) < 1e-8
+    assert float(value) == pytest.approx(total, rel=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("nu", [1.0, 2.0, 3.0])
+def test_adaptive_radii_at_the_origin(width, nu):
+    """The noise covariance of first-order theory by its own quadrature over two balls."""
+    cosines, n, temperature = np.array([0.6, 0.3])[:width], 200, 4.0 if width == 1 else 8.0
+    frames = np.zeros((2, 2 * width, width))
+    for i, c in enumerate(cosines):
+        frames[0, i, i], frames[1, i, i] = 1.0, c
+        frames[1, width + i, i] = (1 - c**2) ** 0.5
+    task = Task(DESIGNS["isotropic"](2 * width), TARGETS["constant"](2 * width), 1.0)
+    heads = Heads(frames, entmax(nu), temperature**0.5)
+    theory = predict(task, heads, n, np.zeros((1, 2 * width)))
+    noise = n * theory["noise_covariance"].values[0]
+    series = angle_series(entmax(nu), temperature**0.5, 0.0, width=width, n=n)
+    value, bound = series.overlap(cosines)
+    assert float(value) == pytest.approx(noise[0, 1], abs=float(bound) + 1e-8)
+    assert series.aligned == pytest.approx(noise[0, 0], rel=1e-9)
+    assert series.floor * n == pytest.approx(float(theory["n_eff"][0, 0]), rel=1e-9)
+
+
+def test_uniform_top_k_is_a_ball_of_a_share_of_the_keys():
+    """``r_hh = n/k``, and off alignment the normal probability of two intervals over the square."""
+    from scipy.stats import multivariate_normal, norm
+
+    n, k, c = 200, 20, 0.7
+    series = angle_series(FACTORIES["top_k"](k, scores="distance"), 1.0, 0.0, n=n)
+    assert series.aligned == pytest.approx(n / k, rel=1e-9)
+    h = norm.ppf((1 + k / n) / 2)
+    joint = multivariate_normal(cov=[[1, c], [c, 1]]).cdf([h, h], lower_limit=[-h, -h])
+    value, bound = series.overlap([c])
+    assert float(value) == pytest.approx(joint * (n / k) ** 2, abs=float(bound) + 1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["biweight", "triweight"])
+def test_prices_theorem(kernel):
+    """``dr/dc = E[K_h' K_g']/(p_h p_g)``, K' along the key: no polynomial and no series."""
+    nu, h, c, step = POWERS[kernel], 0.9, 0.6, 1e-4
+    above, below = (overlap_at(kernel, h, [0.5, 0.2], c + e)[0] for e in (step, -step))
+    z, w = leggauss(60)
+    s, t = 0.5 + h * z, 0.2 + h * z
+    slope = -2 * nu * z / h * (1 - z**2) ** (nu - 1)
+    one = [w * (1 - z**2) ** nu @ np.exp(-(p**2) / 2) for p in (s, t)]
+    square = np.add.outer(s**2, t**2) - 2 * c * np.outer(s, t)
+    joint = np.exp(-square / (2 * (1 - c**2))) / (1 - c**2) ** 0.5
+    expected = (w * slope) @ joint @ (w * slope) / (one[0] * one[1])
+    assert (above - below) / (2 * step) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize(
+    "rule", [*POWERS, "gaussian", "softmax", "laplace", "student", entmax(2.0)]
+)
+def test_coefficients_are_those_of_a_law(rule, width):
+    """A_0 = 1, none negative, and their sum comes up to ρ(1) from below."""
+    degrees = (60, 120) if width == 1 else (12, 24)
+    found = [
+        angle_series(rule, 1.6, 0.4, width=width, n=300, degree=degree) for degree in degrees
+    ]  # fmt: skip
+    for series in found:
+        assert series.coefficients.flat[0] == pytest.approx(1.0, abs=1e-12)
+        assert (series.coefficients >= 0).all()
+        assert series.coefficients.sum() <= series.aligned * (1 + 1e-12)
+    assert found[1].missing <= found[0].missing + 1e-12
+    assert found[1].missing < 0.2 * (found[1].aligned - 1)
+
+
+def test_two_angles_exchange_and_one_right_angle_leaves_the_other():
+    series = angle_series("epanechnikov", 1.0, 0.5, width=2)
+    np.testing.assert_allclose(series.coefficients, series.coefficients.T, atol=1e-12)
+    line = angle_series("gaussian", 0.7, 0.5)
+    plane = angle_series("gaussian", 0.7, 0.5, width=2)
+    assert float(plane.overlap([0.6, 0.0])[0]) == pytest.approx(float(line.overlap([0.6])[0]))
+
+
+def test_bound_holds_where_the_series_is_cut_early():
+    whole, short = (angle_series("epanechnikov", 0.8, 0.5, degree=d) for d in (800, 20))
+    for c in (0.5, 0.8, 0.95, 1.0):
+        (value, rest), (less, bound) = whole.overlap([c]), short.overlap([c])
+        assert -float(rest) <= float(value - less) <= float(bound) + float(rest)
+
+
+def test_near_alignment_the_kernels_autocorrelation():
+    """κ = 0, small h, θ = th: the correlation is ``E R(tw)/R(0)``, with Epanechnikov's own R."""
+    h, t = 0.02, 1.0
+    w, mass = hermegauss(80)
+    s = np.minimum(np.abs(t * w), 2.0)
+    expected = mass @ ((2 - s) ** 3 * (s**2 + 6 * s + 4) / 32) / mass.sum()
+    found = by_quadrature(np.zeros(1), np.zeros(1), [np.cos(t * h)], polynomial(1), h, 200)
+    aligned = aligned_overlap("epanechnikov", h, 0.0)
+    assert found / aligned == pytest.approx(expected, rel=3e-3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: angle_series("epanechnikov", 0.8, 1.01), "query_scale: got 1.01; allowed: <= 1"),
+        (lambda: angle_series("gaussian", 0.5, 1.19), "query_scale"),
+        (lambda: angle_series("softmax", 1.0, 0.8), "query_scale: got 0.8; allowed: < 0.707"),
+        (lambda: angle_series("gaussian", 0.5, 0.5, width=3), "width: got 3"),
+        (lambda: angle_series("cosine", 0.5, 0.5), "heads.kernel: got 'cosine'"),
+        (lambda: angle_series(entmax(2.0), 1.0, 0.5), "n: got None"),
+        (lambda: angle_series(FACTORIES["entmax"](nu=2), 1.0, 0.5, n=9), "heads.kernel"),
+        (lambda: angle_series("gaussian", 0.0, 0.5), "bandwidth"),
+        (lambda: angle_series("gaussian", 0.5, 0.5, degree=7), "degree: got 7"),
+        (lambda: angle_series("gaussian", 0.5, 0.5).overlap([1.1]), "cosines"),
+        (lambda: angle_series("gaussian", 0.5, 0.5).overlap([0.5, 0.5]), "cosines"),
+    ],
+)  # fmt: skip
+def test_out_of_range_is_one_line(call, words):
+    with pytest.raises(InputError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+def test_at_the_edge_of_the_range_the_average_exists():
+    """κ = 1 for compact kernels: parts fall like e^{−hz} only, and still add up."""
+    series = angle_series("epanechnikov", 1.0, 1.0)
+    near = angle_series("epanechnikov", 1.0, 0.999)
+    assert series.aligned == pytest.approx(near.aligned, rel=0.02)
+    assert series.aligned > near.aligned
