@@ -221,6 +221,23 @@ def single(head: Head, mean_kernel: float) -> Single:
     )
 
 
+def held(head: Head, one: Single, mean_kernel: float) -> Single:
+    """The same head with its radius held at √λ*, as a fixed compact kernel has it.
+
+    Its weights are ``K/ΣK``; to first order m* takes the place of m°, and nothing is shared by way
+    of the radius.
+    """
+    _, mean, square = head.integral(one.square, 2 * head.power) / mean_kernel**2
+    limit, overlap = one.limit, one.overlap
+    return one._replace(
+        lower=limit,
+        bias=float(limit * overlap - mean),
+        signal=float(square - 2 * limit * mean + limit**2 * overlap),
+        spread=0.0,
+        constant=0.0,
+    )
+
+
 def paired(
     heads: tuple[Head, Head],
     own: tuple[Single, Single],
@@ -253,7 +270,13 @@ def paired(
 
 
 def adaptive_terms(
-    task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    hold: bool = False,
 ) -> xr.Dataset:
     """The first-order prediction of α-entmax heads with distance scores, as a labelled result.
 
@@ -263,12 +286,13 @@ def adaptive_terms(
         n: number of keys, ≥ 1.
         queries: (Q, d).
         weights: ensemble weights α (H,), sum 1; None is uniform.
+        hold: hold every radius at its limit, :func:`held`.
 
     Returns:
-        The dataset of :func:`~.closed_forms.first_order_terms`, with the radius as n → ∞ at this
-        temperature and n, its standard deviation ``radius_sd``, the expected number of keys
-        within that radius, ``attended``, and within the sample's own, ``expected_attended``, each
-        (query, head).
+        The dataset of :func:`~.closed_forms.first_order_terms`, with m* (``limit``) and the radius
+        as n → ∞ at this temperature and n, its standard deviation ``radius_sd``, the expected
+        number of keys within that radius, ``attended``, and within the sample's own,
+        ``expected_attended``, each (query, head).
 
     Raises:
         InputError: another weight rule, design or width; a singular projection; parts of the
@@ -292,6 +316,8 @@ def adaptive_terms(
     for q, x in enumerate(points):
         at = [Head(seen[h], frames[h].T @ x, power, target) for h in range(heads.count)]
         own = [single(head, gamma) for head, gamma in zip(at, gammas, strict=True)]
+        if hold:
+            own = [held(*part) for part in zip(at, own, gammas, strict=True)]
         singles.append(own)
         for h, one in enumerate(own):
             overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
@@ -337,6 +363,7 @@ def labelled(
     facts = {
         "n_eff": n / own_overlap,
         "n_third": n * own_overlap / of_heads("third"),
+        "limit": of_heads("limit"),
         "radius": square**0.5,
         "radius_sd": of_heads("spread") / (2 * (square * n) ** 0.5),
         "attended": n * of_heads("mass"),
