@@ -4,7 +4,7 @@ import numpy as np
 
 from sims.effects import Effect, Families, of_batches
 from sims.study.results import Results
-from sims.terms import HEAD, QUERY
+from sims.terms import HEAD, HEAD2
 
 SIGNAL = {"signal variance": "signal_variance", "signal covariance": "cross_signal_covariance"}
 NOISE = {"noise variance": "noise_variance", "noise covariance": "cross_noise_covariance"}
@@ -61,23 +61,22 @@ def gap(results: Results, point: str, order: str, name: str) -> Effect:
     return of_batches(f"{name}, {point}", values, point, bound=bound, at=facts(results, point))
 
 
-def parts(results: Results, point: str, order: str) -> tuple[np.ndarray, float]:
-    """The bias's 1/n part along exact theory's over queries and heads: simulated and predicted.
-
-    Both as shares of exact theory's own.
-    """
+def part(results: Results, point: str, order: str) -> float:
+    """The predicted part of the heads' mean squared bias that vanishes with n."""
     limit = results.prediction(point)["limit"]
-    along = results.prediction(point, "exact")["bias"] - limit
-    size = float((along**2).sum())
-    found = ((results.estimates[point]["bias"] - limit) * along).sum((QUERY, HEAD)) / size
-    own = results.prediction(point, order)["bias"] - limit
-    return found.values, float((own * along).sum()) / size
+    return float((results.prediction(point, order)["bias"] ** 2 - limit**2).mean())
 
 
 def bias(results: Results, point: str, order: str) -> Effect:
     """Simulated less predicted part, as a share of exact theory's."""
-    found, own = parts(results, point, order)
-    return of_batches(f"bias, {point}", found - own, point, at=facts(results, point))
+    limit, exact = results.prediction(point)["limit"], results.prediction(point, "exact")
+    products = results.estimates[point]["integrated_bias_product"]
+    heads = products.sizes[HEAD]
+    squares = sum(products.isel({HEAD: h, HEAD2: h}).values for h in range(heads)) / heads
+    own = part(results, point, "exact")
+    bound = float((2 * abs(exact["bias"]) * exact["bias_error"]).mean() / abs(own))
+    values = (squares - float((limit**2).mean()) - part(results, point, order)) / own
+    return of_batches(f"bias, {point}", values, point, bound=bound, at=facts(results, point))
 
 
 def remainder(results: Results, point: str, name: str) -> list[Effect]:
@@ -89,6 +88,9 @@ def remainder(results: Results, point: str, name: str) -> list[Effect]:
     gaps = abs(line.sel(road="first") / line.sel(road="exact") - 1)
     kernel = str(results.coordinates[point]["heads.kernel"])
     return [
-        Effect(f"{kernel}, {name}, n = {n}", float(value), kernel, x=float(n), replicates=0)
+        Effect(
+            f"{kernel}, {name}, n = {n}", float(value), x=float(n), replicates=0,
+            at={"kernel": kernel},
+        )
         for n, value in zip(line["size"].values.tolist(), gaps.values, strict=True)
-    ]
+    ]  # fmt: skip

@@ -64,9 +64,8 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     for style, words in (("-", "signal variance"), ("--", "noise variance")):
         lines: dict[str, list[tuple[float, float]]] = {}
         for effect in families[f"remainder, {words}"]:
-            lines.setdefault(
-                effect.points[0] if effect.points else effect.label.split(",")[0], []
-            ).append((float(effect.x or np.nan), effect.value))
+            kernel = str(effect.at["kernel"])
+            lines.setdefault(kernel, []).append((float(effect.x or np.nan), effect.value))
         for colour, (kernel, line) in zip(figures.PALETTE, lines.items(), strict=False):
             n, gap = np.transpose(line)
             label = f"{kernel}, {words.split()[0]}"

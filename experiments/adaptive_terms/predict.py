@@ -43,14 +43,14 @@ def three(problem: Problem, rtol: float | None, least: float) -> xr.Dataset:
     """Terms and bias by each theory, with the bounds on the errors of exact theory."""
     first = theory(*problem)
     fixed = adaptive_terms(*problem, hold=True)
-    names = [*TERMS, "bias", *(f"{name}_error" for name in TERMS)]
+    names = [name for term in (*TERMS, "bias") for name in (term, f"{term}_error")]
     exact = xr.Dataset()
     if float(first["attended"].min()) >= least:
         exact = theory(*problem, order="exact", rtol=rtol)
 
     def row(data: xr.Dataset) -> xr.Dataset:
         missing = {
-            name: xr.full_like(first["bias" if name == "bias" else TERMS[0]], np.nan)
+            name: xr.full_like(first["bias" if name.startswith("bias") else TERMS[0]], np.nan)
             for name in names
         }
         return xr.Dataset({name: data.get(name, missing[name]) for name in names})

@@ -11,18 +11,18 @@ from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
 from sims.weights import FACTORIES
 
-D = 3
+D = 4
 FRAMES = np.linalg.qr(np.random.default_rng(4).normal(size=(D, D)))[0]
-WAVES = np.array([[1.6, 0.4, 0.2], [0.8, -1.1, 0.3]]) @ FRAMES.T
+WAVES = np.array([[1.6, 0.4, 0.2, 0.1], [0.8, -1.1, 0.3, 0.2]]) @ FRAMES.T
 AMPLITUDE, PHASE = np.array([1.0, 0.6]), np.array([0.4, 1.2])
-QUERY = (FRAMES @ [0.7, 0.2, -0.3])[None]
+QUERY = (FRAMES @ [0.7, 0.2, -0.3, 0.1])[None]
 TASK = Task(DESIGNS["isotropic"](D), TrigonometricSeries(AMPLITUDE, WAVES, PHASE), 1.0)
 CASES = [(1, 15, None, 50), (1, 15, 0.1, 50), (2, 12, 0.3, 60), (2, 20, None, 60), (1, 1, 0.2, 12)]
 """d_k, k, temperature (None: uniform weights), n."""
 
 
 def heads_of(width, k, temperature, count=1):
-    turned = 0.6 * FRAMES[:, :width] + 0.8 * FRAMES[:, [2, 0][:width]]
+    turned = 0.6 * FRAMES[:, :width] + 0.8 * FRAMES[:, 2 : 2 + width]
     name = "top_k" if temperature is None else "top_k_softmax"
     frames = np.stack([FRAMES[:, :width], turned])[:count]
     return Heads(frames, FACTORIES[name](k, scores="distance"), (temperature or 1.0) ** 0.5)

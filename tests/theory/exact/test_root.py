@@ -14,16 +14,16 @@ from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
 from sims.weights import FACTORIES
 
-D = 3
+D = 4
 FRAMES = np.linalg.qr(np.random.default_rng(4).normal(size=(D, D)))[0]
-WAVES = np.array([[1.6, 0.4, 0.2], [0.8, -1.1, 0.3]]) @ FRAMES.T
+WAVES = np.array([[1.6, 0.4, 0.2, 0.1], [0.8, -1.1, 0.3, 0.2]]) @ FRAMES.T
 AMPLITUDE, PHASE = np.array([1.0, 0.6]), np.array([0.4, 1.2])
-QUERY = (FRAMES @ [0.7, 0.2, -0.3])[None]
+QUERY = (FRAMES @ [0.7, 0.2, -0.3, 0.1])[None]
 TASK = Task(DESIGNS["isotropic"](D), TrigonometricSeries(AMPLITUDE, WAVES, PHASE), 1.0)
 
 
 def heads_of(width, nu, temperature, count=1, angle=0.6):
-    turned = angle * FRAMES[:, :width] + (1 - angle**2) ** 0.5 * FRAMES[:, [2, 0][:width]]
+    turned = angle * FRAMES[:, :width] + (1 - angle**2) ** 0.5 * FRAMES[:, 2 : 2 + width]
     frames = np.stack([FRAMES[:, :width], turned])[:count]
     return Heads(frames, FACTORIES["entmax"](nu=nu, scores="distance"), temperature**0.5)
 
@@ -56,7 +56,7 @@ def left_out(n, nu, temperature, steps=1500, cells=2**13):
     lam = np.linspace(1e-3, 8.0, steps)
     fine = norm.cdf(q + np.linspace(-5, 5, 40001))
     place = (np.linspace(-5, 5, 40001)[1:] - 5 / 40000) ** 2
-    survival = np.zeros((len(lam), len(t)))
+    survival, tilt = np.zeros((len(lam), len(t))), np.exp(-18.0 * np.arange(cells) / (cells // 2))
     for row, level in enumerate(lam):
         # The law of K over a lattice up to c, linearly split between neighbours; and n − 1 of it.
         kernel = np.maximum(level - place, 0.0) ** nu
@@ -66,11 +66,13 @@ def left_out(n, nu, temperature, steps=1500, cells=2**13):
         law = np.bincount(low, np.diff(fine) * (1 - share), cells)
         law += np.bincount(low + 1, np.diff(fine) * share, cells)
         law[0] += 1 - law.sum()
-        total = np.cumsum(np.fft.irfft(np.fft.rfft(law) ** (n - 1), cells))
+        # Tilted, so that sums beyond the lattice vanish instead of coming round again.
+        both = np.fft.irfft(np.fft.rfft(law * tilt) ** (n - 1), cells) / tilt
+        total = np.cumsum(both[: cells // 2 + 1])
         own = np.maximum(level - (t - q) ** 2, 0.0) ** nu
         # λ̂ > λ given this key: the others' sum stays below c less its own part.
         left = (1 - own / c) * (cells // 2) - 0.5
-        value = np.interp(left, np.arange(cells), total)
+        value = np.interp(left, np.arange(cells // 2 + 1), total)
         survival[row] = np.where(own < c, value, 0.0)
     gap = np.maximum(lam[:, None] - (t - q) ** 2, 0.0)
     step = lam[1] - lam[0]
@@ -189,7 +191,12 @@ def test_errors_are_bounds():
         (heads_of(1, 1.0, 9.0), 20, {}, r"keys expected within the radius.*at least 30"),
         (heads_of(1, 1.0, 9.0), 60, {"exchangeable": True}, "exchangeable"),
         (heads_of(1, 0.5, 9.0), 60, {}, "heads.kernel.nu"),
-        (Heads(FRAMES[None], FACTORIES["sparsemax"]("distance"), 1.0), 60, {}, "heads.width"),
+        (
+            Heads(FRAMES[None, :, :3], FACTORIES["sparsemax"]("distance"), 1.0),
+            60,
+            {},
+            "heads.width",
+        ),
         (Heads(FRAMES[None, :, :1], FACTORIES["sparsemax"]("dot"), 1.0), 60, {}, "weight rule"),
     ],
 )
