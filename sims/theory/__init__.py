@@ -28,6 +28,7 @@ from sims.theory.first_order.laws import (
 from sims.theory.first_order.views import ViewTerms, view_terms
 from sims.weights import WeightRule
 from sims.weights.merged import SlotWeights
+from sims.weights.sparse import TopK
 
 
 def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> xr.Dataset:
@@ -40,8 +41,10 @@ def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> 
         return first_order_terms(task, heads, *rest, **options)
     # Imported late, like exact theory: SciPy's integration is slow to load.
     from sims.theory.first_order.adaptive import adaptive_terms
+    from sims.theory.first_order.nearest import nearest_terms
 
-    return adaptive_terms(task, heads, *rest, **options)
+    terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
+    return terms(task, heads, *rest, **options)
 
 
 def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
@@ -78,9 +81,10 @@ def predict(
 
     Raises:
         InputError: parts do not fit together, or this order does not cover the problem: theory
-            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel;
-            or, first order alone, α-entmax of distances with heads of width 1 or 2, merged keys,
-            and keys that are a sequence.
+            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel; or
+            α-entmax or top-k of distances, a Gaussian design and heads of width 1 or 2. Of these,
+            exact theory needs 30 attended keys (α-entmax) or a single head (top-k). First order
+            alone covers merged keys, and keys that are a sequence.
     """
     if order not in ORDERS:
         raise InputError("order", order, ", ".join(ORDERS))

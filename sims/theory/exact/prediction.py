@@ -16,10 +16,14 @@ from sims import terms
 from sims.errors import InputError
 from sims.problem import GaussianDesign, Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
+from sims.theory.exact.adaptive import solve_adaptive
 from sims.theory.exact.ambient import solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
+from sims.theory.exact.nearest import solve_nearest
 from sims.theory.exact.refinement import solve
-from sims.theory.exact.solution import Solution
+from sims.theory.exact.solution import Facts, Solution
+from sims.theory.first_order.adaptive import covered
+from sims.weights.entmax import Entmax
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
 """Relative accuracy where none is given: for Gaussian designs, and for the others, whose error
@@ -46,7 +50,8 @@ def exact_terms(
             heads see is integrated in closed form; or a sphere, cube, mixture, or custom design
             with a ``log_density``, by randomised quasi-Monte Carlo over R^d.
         heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
-            keys.
+            keys. Or, with a Gaussian design and d_k of 1 or 2, α-entmax of distances (ν from 1 to
+            50, 30 attended keys or more), or one head that attends to its k nearest keys.
         n: number of keys, ≥ 1.
         queries: (Q, d).
         rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
@@ -74,13 +79,16 @@ def exact_terms(
         - ``converged`` (query, head, head2): whether rtol was met;
         - ``empty_probability`` (query, head): P(K_h = 0)^n, with f̂ = 0 there; 0 for
           kernels that never vanish. The defect is then relative to P(not empty);
+        - of adaptive radii, too, those of first-order theory (:func:`.adaptive.adaptive_terms`):
+          ``radius`` and ``attended`` as n → ∞, ``radius_sd`` and ``expected_attended`` exact;
 
         and the attributes ``rounding``, what rounding of m may be of the heads' bias² + signal
         variance, and ``faults`` where that is too much.
 
     Raises:
-        InputError: parts do not fit together, the weights are no kernel's, the design has no
-            density, the kernel vanishes without a ``support``, or float64 cannot hold the problem.
+        InputError: parts do not fit together, the weights are no kernel's and of no rule
+            that is covered, too few keys are attended to, the design has no density, the kernel
+            vanishes without a ``support``, or float64 cannot hold the problem.
     """
     design = task.design
     if rtol is None:
@@ -88,11 +96,18 @@ def exact_terms(
     if not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
-    if isinstance(heads.rule, Kernel) and heads.rule.support is None:
+    if not isinstance(heads.rule, Kernel) or heads.rule.support is None:
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries, truth = np.asarray(points), np.asarray(task.target(points))
-    if isinstance(design, GaussianDesign):
+    facts: Facts = {}
+    if not isinstance(heads.rule, Kernel):
+        weights_of = covered(task, heads)
+        if exchangeable:
+            raise InputError("exchangeable", heads.rule.name, "a kernel")
+        solve_rule = solve_adaptive if isinstance(weights_of, Entmax) else solve_nearest
+        solution, facts = solve_rule(task, heads, n, queries, truth, rtol)
+    elif isinstance(design, GaussianDesign):
         if exchangeable:
             check_exchangeable(np.asarray(design.covariance), heads)
         law = GaussianLaw(design, task.target)
@@ -140,7 +155,7 @@ def exact_terms(
         defect=(pair, solution.defect),
         converged=(pair, solution.converged),
         empty_probability=(single, solution.empty),
-    )
+    ).assign({name: (single, values) for name, values in facts.items()})
     _warn(solution, rtol)
     return data
 

@@ -11,6 +11,8 @@ from sims.theory.exact.pairs import Pair, Terms
 
 ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
+Facts = dict[str, Float[np.ndarray, "Q H"]]
+"""What else is known of every head at every query, by the name it has in the result."""
 
 
 @dataclass
@@ -71,6 +73,19 @@ class Solution:
         self.converged[q, h, g] = bool(
             error.signal <= rtol * scale + ERROR_FLOOR and error.noise <= rtol * value.noise
         )
+
+    def put_numbers(
+        self,
+        place: tuple[int, int, int],
+        value: tuple[float, float, float],
+        error: tuple[float, float],
+        rtol: float,
+        scale: float,
+    ) -> None:
+        """Enter signal, noise and defect at (query, head, head2), as :meth:`put_values` does."""
+        signal, noise, defect = map(np.asarray, value)
+        errors = Pair(np.asarray(error[0]), np.asarray(error[1]), np.zeros(()))
+        self.put_values(*place, Pair(signal, noise, defect), errors, rtol, scale)
 
     def put_unknown(self, q: int) -> None:
         """Enter that this query has no value: its range of log s is out of reach."""

@@ -10,6 +10,7 @@ Heads: d_k of 1 or 2, ν ≥ 1. All integrals run over a ball, or over the produ
 integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules take it as their weight.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from sims.theory import rounding
 from sims.theory.first_order.closed_forms import Tilt, tilted_moments
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
+from sims.weights.sparse import TopK
 
 POWERS = (1.0, 50.0)
 """Powers ν covered: below 1 the derivative of the kernel has no mean square."""
@@ -71,11 +73,15 @@ class Seen(NamedTuple):
         log_norm = -0.5 * np.linalg.slogdet(2 * np.pi * seen)[1]
         return cls(np.linalg.inv(seen), float(log_norm), gain, sigma - gain @ spread.T)
 
+    def density(self, t: Float[np.ndarray, "N k"]) -> Float[np.ndarray, " N"]:
+        """Of what the heads see."""
+        return np.exp(self.log_norm - 0.5 * np.einsum("ni,ij,nj->n", t, self.precision, t))
+
     def moments(
         self, target: TrigonometricSeries, t: Float[np.ndarray, "N k"]
     ) -> Float[np.ndarray, "3 N"]:
         """Density of t, times 1, E[m | t] and E[m² | t]."""
-        density = np.exp(self.log_norm - 0.5 * np.einsum("ni,ij,nj->n", t, self.precision, t))
+        density = self.density(t)
         mean, square = tilted_moments(target, Tilt(np.zeros(len(t)), t @ self.gain.T, self.rest))
         return density * np.stack([np.ones(len(t)), mean, square])
 
@@ -98,6 +104,29 @@ def ball_rule(
     # dA = ½ dr² dφ, and (1 − r²)^a d(r²) is the rule's weight over 2^{a+1}.
     each = weights / 2 ** (power + 1) * np.pi / angular
     return points.reshape(-1, 2), np.repeat(each, angular)
+
+
+def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
+    """Directions in one or two dimensions, and the weight of each."""
+    if width == 1:
+        return np.array([[1.0], [-1.0]]), 1.0
+    angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / angular
+
+
+def shell(
+    seen: Seen, query: Float[np.ndarray, " k"], target: TrigonometricSeries, square: float
+) -> Float[np.ndarray, "3"]:
+    """The density of D² at λ, times 1, and the means of m and m² on the sphere D² = λ."""
+    around, weight = circle(len(query), 2 * ANGULAR)
+    values = seen.moments(target, query + square**0.5 * around).sum(axis=1)
+    return weight * square ** (len(query) / 2 - 1) / 2 * values
+
+
+def slope_of(function: Callable[[float], float], at: float) -> float:
+    """The derivative at a positive place, by central differences of fourth order."""
+    near, far = (function(at * (1 + k * STEP)) - function(at * (1 - k * STEP)) for k in (1, 2))
+    return (8 * near - far) / (12 * STEP * at)
 
 
 class Head(NamedTuple):
@@ -142,6 +171,7 @@ class Single(NamedTuple):
         third: ``E K³/γ³``.
         mass: ``P(D < h)``.
         spread: √n sd(λ̂).
+        constant: what the expected number of attended keys is beside ``n P(D < h)``.
     """
 
     square: float
@@ -153,6 +183,7 @@ class Single(NamedTuple):
     third: float
     mass: float
     spread: float
+    constant: float
 
 
 def single(head: Head, mean_kernel: float) -> Single:
@@ -169,21 +200,41 @@ def single(head: Head, mean_kernel: float) -> Single:
     both = nu * head.integral(square, 2 * nu - 1)
     twice = head.integral(square, 2 * nu) / gamma**2
     overlap = float(twice[0])
-    near, far = (
-        lower_mean(square * (1 + k * STEP)) - lower_mean(square * (1 - k * STEP)) for k in (1, 2)
-    )
-    turn = (8 * near - far) / (12 * STEP * square)
+
+    def edge(at: float) -> float:
+        slopes = nu * head.integral(at, nu - 1)[0]
+        return float(shell(head.seen, head.query, head.target, at)[0] / slopes)
+
+    turn, variance = slope_of(lower_mean, square), gamma**2 * (overlap - 1)
     return Single(
         square,
         limit,
         lower,
         float(-(both[1] - lower * both[0]) / (gamma * slope))
-        + 0.5 * gamma * (overlap - 1) / slope * turn,
+        + 0.5 * variance / (gamma * slope) * turn,
         float(twice[2] - 2 * lower * twice[1] + lower**2 * overlap) - (lower - limit) ** 2,
         overlap,
         float(head.integral(square, 3 * nu)[0]) / gamma**3,
         float(head.integral(square, 0.0)[0]),
-        gamma * max(overlap - 1, 0.0) ** 0.5 / slope,
+        max(variance, 0.0) ** 0.5 / slope,
+        float(edge(square) * both[0] + 0.5 * variance * slope_of(edge, square)) / slope,
+    )
+
+
+def held(head: Head, one: Single, mean_kernel: float) -> Single:
+    """The same head with its radius held at √λ*, as a fixed compact kernel has it.
+
+    Its weights are ``K/ΣK``; to first order m* takes the place of m°, and nothing is shared by way
+    of the radius.
+    """
+    _, mean, square = head.integral(one.square, 2 * head.power) / mean_kernel**2
+    limit, overlap = one.limit, one.overlap
+    return one._replace(
+        lower=limit,
+        bias=float(limit * overlap - mean),
+        signal=float(square - 2 * limit * mean + limit**2 * overlap),
+        spread=0.0,
+        constant=0.0,
     )
 
 
@@ -219,7 +270,13 @@ def paired(
 
 
 def adaptive_terms(
-    task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    hold: bool = False,
 ) -> xr.Dataset:
     """The first-order prediction of α-entmax heads with distance scores, as a labelled result.
 
@@ -229,20 +286,24 @@ def adaptive_terms(
         n: number of keys, ≥ 1.
         queries: (Q, d).
         weights: ensemble weights α (H,), sum 1; None is uniform.
+        hold: hold every radius at its limit, :func:`held`.
 
     Returns:
-        The dataset of :func:`~.closed_forms.first_order_terms`, with the radius as n → ∞ at this
-        temperature and n, its standard deviation ``radius_sd``, and the expected number of keys
-        within that radius, ``attended``, each (query, head).
+        The dataset of :func:`~.closed_forms.first_order_terms`, with m* (``limit``) and the radius
+        as n → ∞ at this temperature and n, its standard deviation ``radius_sd``, the expected
+        number of keys within that radius, ``attended``, and within the sample's own,
+        ``expected_attended``, each (query, head).
 
     Raises:
         InputError: another weight rule, design or width; a singular projection; parts of the
             problem do not fit together, or float64 cannot hold it.
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
-    power = _power(task, heads)
+    rule = covered(task, heads)
+    assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
+    power = float(rule.nu)
     task = rounding.without_constant(task)
-    assert isinstance(task.design, GaussianDesign)  # for the type checker; see _power
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
     sigma = np.asarray(task.design.covariance)
     target = jax.tree.map(np.asarray, task.target)
     frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
@@ -255,6 +316,8 @@ def adaptive_terms(
     for q, x in enumerate(points):
         at = [Head(seen[h], frames[h].T @ x, power, target) for h in range(heads.count)]
         own = [single(head, gamma) for head, gamma in zip(at, gammas, strict=True)]
+        if hold:
+            own = [held(*part) for part in zip(at, own, gammas, strict=True)]
         singles.append(own)
         for h, one in enumerate(own):
             overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
@@ -263,9 +326,24 @@ def adaptive_terms(
             overlap[q, h, g], signal[q, h, g] = found
             overlap[q, g, h], signal[q, g, h] = found
 
+    return labelled(task, points, n, singles, signal, overlap, weights)
+
+
+def labelled(
+    task: Task,
+    points: Float[np.ndarray, "Q d"],
+    n: int,
+    singles: list[list[Single]],
+    signal: Float[np.ndarray, "Q H H"],
+    overlap: Float[np.ndarray, "Q H H"],
+    weights: ArrayLike | None,
+) -> xr.Dataset:
+    """The terms from what heads are by themselves and n times the covariances of pairs."""
+
     def of_heads(name: str) -> Float[np.ndarray, "Q H"]:
         return np.array([[getattr(one, name) for one in own] for own in singles])
 
+    target = jax.tree.map(np.asarray, task.target)
     truth = np.asarray(target(points))
     bias = of_heads("limit") - truth[:, None] + of_heads("bias") / n
     own_signal, own_overlap = of_heads("signal") / n, of_heads("overlap")
@@ -285,28 +363,36 @@ def adaptive_terms(
     facts = {
         "n_eff": n / own_overlap,
         "n_third": n * own_overlap / of_heads("third"),
+        "limit": of_heads("limit"),
         "radius": square**0.5,
         "radius_sd": of_heads("spread") / (2 * (square * n) ** 0.5),
         "attended": n * of_heads("mass"),
+        "expected_attended": n * of_heads("mass") + of_heads("constant"),
     }
     return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
 
 
-def _power(task: Task, heads: Heads) -> float:
-    """ν of the heads' rule, if first-order theory covers the problem."""
+def covered(task: Task, heads: Heads) -> Entmax | TopK:
+    """The heads' weights, if theory covers the problem.
+
+    Raises:
+        InputError: another weight rule, design or width.
+    """
     rule = heads.rule
     assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
     weights = rule.weights
-    if not isinstance(weights, Entmax) or rule.scores is not SCORES["distance"]:
-        allowed = "a kernel, or entmax or sparsemax with scores: distance (theory: {order: none})"
-        raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
-    if not POWERS[0] <= weights.nu <= POWERS[1]:
-        raise InputError(
-            "heads.kernel.nu", weights.nu, "{:g} to {:g} (first order)".format(*POWERS)
+    known = isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]
+    if not known or not isinstance(weights, Entmax | TopK):  # twice for the type checker
+        allowed = (
+            "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance "
+            "(theory: {order: none})"
         )
+        raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
+    if isinstance(weights, Entmax) and not POWERS[0] <= weights.nu <= POWERS[1]:
+        raise InputError("heads.kernel.nu", weights.nu, "{:g} to {:g} (theory)".format(*POWERS))
     if heads.width > 2:
-        raise InputError("heads.width", heads.width, "1 or 2 (first order, adaptive radii)")
+        raise InputError("heads.width", heads.width, "1 or 2 (theory of adaptive radii)")
     if not isinstance(task.design, GaussianDesign):
-        allowed = "GaussianDesign (first order, adaptive radii)"
+        allowed = "GaussianDesign (theory of adaptive radii)"
         raise InputError("design", type(task.design).__name__, allowed)
-    return float(weights.nu)
+    return weights

@@ -188,7 +188,7 @@ def test_a_constant_target_has_no_bias_and_no_signal():
             "heads.frames: got 'a singular projection",
         ),
         (
-            lambda: Heads(FRAMES[None, :, :1], FACTORIES["top_k"](5, "distance"), 1.0),
+            lambda: Heads(FRAMES[None, :, :1], FACTORIES["top_k"](5, "dot"), 1.0),
             "heads.kernel",
         ),
     ],

@@ -1,0 +1,76 @@
+"""Gaps of simulation to three theories, and the gap of first-order to exact theory."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.judgement import Verdict
+from sims.study.results import Results
+
+from .effects import effects
+
+OWN, FIXED = "adaptive-radius", "fixed-radius-enough"
+TERMS = {
+    "adaptive, first order": ("first order", OWN, "first order, 30 effective keys and more"),
+    "adaptive, exact": ("exact", OWN, "exact"),
+    "fixed radius, signal": ("fixed radius, signal", FIXED, "signal"),
+    "fixed radius, noise": ("fixed radius, noise", FIXED, "noise"),
+}
+"""Row of panel a to its family of effects, claim and regime."""
+BIAS = {
+    "adaptive, exact": ("bias, exact", OWN, "exact, the bias's 1/n part"),
+    "fixed radius": ("bias, fixed radius", FIXED, "the bias's 1/n part"),
+}
+"""The same of panel b."""
+
+
+def numbers(results: Results) -> dict[str, float]:
+    """Numbers that the caption quotes: how far a fixed radius is off."""
+    families = effects(results)
+    signal, noise, bias = (
+        [abs(effect.value) for effect in families[f"{name}"]]
+        for name in ("fixed radius, signal", "fixed radius, noise", "bias, fixed radius")
+    )
+    return {
+        "signal_gap": max(signal), "noise_gap": max(noise),
+        "bias_least": min(bias), "bias_most": max(bias),
+    }  # fmt: skip
+
+
+def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+    families = effects(results)
+    drawing, axes = figures.panels(
+        1, 3, height=2.7,
+        title="A radius that the sample sets changes bias and signal, and leaves the noise",
+    )  # fmt: skip
+    for ax, rows, label in (
+        (axes[0, 0], TERMS, "simulation / theory − 1"),
+        (axes[0, 1], BIAS, "gap of the bias's 1/n part"),
+    ):
+        own = {row: claims[claim, regime] for row, (_, claim, regime) in rows.items()}
+        gaps = [
+            (row, effect.value, effect.error)
+            for row, (family, _, _) in rows.items() for effect in families[family]
+        ]  # fmt: skip
+        figures.forest(
+            ax, pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=True,
+            verdict=own, margin={row: claim.margin for row, claim in own.items()},
+        )  # fmt: skip
+        ax.set(xlabel=label)
+    for style, words in (("-", "signal variance"), ("--", "noise variance")):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        for effect in families[f"remainder, {words}"]:
+            kernel = str(effect.at["kernel"])
+            lines.setdefault(kernel, []).append((float(effect.x or np.nan), effect.value))
+        for colour, (kernel, line) in zip(figures.PALETTE, lines.items(), strict=False):
+            n, gap = np.transpose(line)
+            label = f"{kernel}, {words.split()[0]}"
+            axes[0, 2].loglog(n, gap, style, color=colour, marker="o", ms=3, label=label)
+    axes[0, 2].set(xlabel="number of keys $n$", ylabel="|first order / exact − 1|")
+    axes[0, 2].legend(fontsize=6)
+    figures.letters(axes.flat)
+    return drawing

@@ -1,0 +1,86 @@
+"""Three theories of every point, and the gap of two of them along a line of sizes.
+
+``first`` and ``exact`` are theory of adaptive radii; ``fixed`` is first order with every radius
+held at its limit. Where too few keys are attended to, exact theory is NaN.
+"""
+
+import numpy as np
+import xarray as xr
+
+from sims.problem import Heads
+from sims.runtime import in_threads
+from sims.study.experiment import Experiment, Point
+from sims.study.results import ORDER
+from sims.study.specification import Problem
+from sims.terms import HEAD, QUERY
+from sims.theory import predict as theory
+from sims.theory.first_order.adaptive import adaptive_terms
+
+TERMS = ("signal_variance", "cross_signal_covariance", "noise_variance", "cross_noise_covariance")
+CURVE = ("signal_variance", "noise_variance")
+ACCURATE = 1e-6
+"""Of exact theory along the line of sizes, whose gap to first order is what counts there."""
+
+
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """Every point's terms; the first point of each ν carries ``curve_<term>`` (order, size)."""
+    points, settings = experiment.points, experiment.settings
+    carriers: dict[str, str] = {}
+    for point in points:
+        carriers.setdefault(str(point.coordinates["heads.kernel"]), point.name)
+
+    def terms(point: Point) -> xr.Dataset:
+        problem = point.spec.build()
+        data = three(problem, experiment.theory.rtol, settings["least_attended"])
+        if point.name in carriers.values():
+            data = data.merge(curve(problem, settings["sizes"]))
+        return data
+
+    return dict(zip([p.name for p in points], in_threads(terms, points), strict=True))
+
+
+def three(problem: Problem, rtol: float | None, least: float) -> xr.Dataset:
+    """Terms and bias by each theory, with the bounds on the errors of exact theory."""
+    first = theory(*problem)
+    fixed = adaptive_terms(*problem, hold=True)
+    names = [name for term in (*TERMS, "bias") for name in (term, f"{term}_error")]
+    exact = xr.Dataset()
+    if float(first["attended"].min()) >= least:
+        exact = theory(*problem, order="exact", rtol=rtol)
+
+    def row(data: xr.Dataset) -> xr.Dataset:
+        missing = {
+            name: xr.full_like(first["bias" if name.startswith("bias") else TERMS[0]], np.nan)
+            for name in names
+        }
+        return xr.Dataset({name: data.get(name, missing[name]) for name in names})
+
+    rows = xr.concat([row(data) for data in (first, exact, fixed)], ORDER)
+    return rows.assign_coords({ORDER: ["first", "exact", "fixed"]}).assign(
+        limit=((QUERY, HEAD), (first["limit"] - truth(problem)).values),
+        n_eff=1 / (1 / first["n_eff"]).mean(),
+        attended=first["attended"].min(),
+    )
+
+
+def truth(problem: Problem) -> xr.DataArray:
+    """m at the queries."""
+    return xr.DataArray(np.asarray(problem.task.target(problem.queries)), dims=QUERY)
+
+
+def curve(problem: Problem, sizes: list[int]) -> xr.Dataset:
+    """First-order and exact terms of one head at one mean kernel, for these numbers of keys."""
+    heads = problem.heads
+    nu = float(heads.rule.weights.nu)
+    rows = []
+    for size in sizes:
+        # The mean kernel is (2sν)^ν/n: it stays if s goes with n^{1/ν}.
+        bandwidth = float(heads.bandwidth[0]) * (size / problem.n) ** (0.5 / nu)
+        one = Heads(heads.frames[:1], heads.rule, bandwidth)
+        both = [
+            theory(problem.task, one, size, problem.queries),
+            theory(problem.task, one, size, problem.queries, order="exact", rtol=ACCURATE),
+        ]
+        rows.append(xr.concat([data[list(CURVE)] for data in both], "road"))
+    lines = xr.concat(rows, "size").assign_coords(size=sizes, road=["first", "exact"])
+    return lines.rename({name: f"curve_{name}" for name in CURVE})

@@ -1,0 +1,160 @@
+"""Exact theory of one head that attends to its k nearest keys: one integral over its radius.
+
+Given the squared distance λ of the (k+1)-th nearest key, the k nearest are iid from the ball
+D² < λ, and ``P(D² < λ̂) ~ Beta(k+1, n−k)``. With uniform weights the estimate is then a mean of k.
+With weights e/Σe, ``e = exp(−D²/2s)``, it is a Nadaraya–Watson estimate from k keys, whose terms
+follow from ``1/Σe = ∫ e^{−tΣe} dt`` and ``1/(Σe)² = ∫ t e^{−tΣe} dt``. No condition on k or n.
+Derivation: docs/theory/adaptive_kernels.md, "The k nearest keys".
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainccinv, betaincinv, betaln
+
+from sims.errors import InputError
+from sims.problem import Heads, Task
+from sims.theory import rounding
+from sims.theory.exact.solution import ERROR_FLOOR, Facts, Solution
+from sims.theory.first_order.adaptive import ball_rule, shell
+from sims.theory.first_order.nearest import Near, alone, placed
+
+TAIL = 1e-16
+"""Probability left out at either end of the radius's law, and of t."""
+
+
+class Fineness(NamedTuple):
+    """How fine the integrals are: points in log λ, nodes of the ball, steps in log t."""
+
+    radii: int
+    radial: int
+    angular: int
+    step: float
+
+
+LEVELS = (Fineness(48, 24, 32, 0.3), Fineness(72, 40, 48, 0.22), Fineness(108, 64, 64, 0.16))
+
+
+class Found(NamedTuple):
+    """Expectations; m is about its limit m*.
+
+    Attributes:
+        total: of ``(Σ_i w_i)²``, which is 1 but for the defect.
+        mean: ``E Σ_i w_i m_i``.
+        square: of ``(Σ_i w_i m_i)²``.
+        noise: ``E Σ_i w_i²``.
+        root: ``E λ̂^½``.
+        root_square: ``E λ̂``.
+    """
+
+    total: float
+    mean: float
+    square: float
+    noise: float
+    root: float
+    root_square: float
+
+
+def solve_nearest(
+    task: Task, heads: Heads, n: int, queries: np.ndarray, truth: np.ndarray, rtol: float
+) -> tuple[Solution, Facts]:
+    """All terms of one top-k head at all queries, and its radius.
+
+    Raises:
+        InputError: theory does not cover the problem; more than one head.
+    """
+    k, _, near = placed(task, heads, n, queries)
+    if heads.count > 1:
+        allowed = "1 (order exact, top-k); order: first for more"
+        raise InputError("heads.count", heads.count, allowed)
+    solution = Solution.blank(len(queries), 1)
+    solution.methods.add("radius of the k nearest")
+    names = ("radius", "radius_sd", "attended", "expected_attended")
+    facts = {name: np.zeros((len(queries), 1)) for name in names}
+    for q, (head,) in enumerate(near):
+        one = alone(head, n, k)
+        value = averaged(head, n, k, one.limit, LEVELS[0])
+        for level in LEVELS[1:]:
+            last, value = value, averaged(head, n, k, one.limit, level)
+            mean_error, square_error, noise_error = (
+                abs(getattr(value, name) - getattr(last, name))
+                for name in ("mean", "square", "noise")
+            )
+            variance, defect = value.square - value.mean**2, abs(value.total - 1)
+            spread = max(variance, 0.0) ** 0.5
+            scale = float(np.hypot(one.limit + value.mean - truth[q], spread))
+            solution.mean[q, 0] = one.limit + value.mean
+            solution.mean_error[q, 0] = mean_error + defect * spread
+            solution.put_numbers(
+                (q, 0, 0),
+                (variance, value.noise, defect),
+                (
+                    square_error + 2 * abs(value.mean) * mean_error + defect * variance,
+                    noise_error + defect * value.noise,
+                ),
+                rtol,
+                variance,
+            )
+            solution.converged[q, 0, 0] &= mean_error <= rtol * scale + ERROR_FLOOR
+            if solution.converged[q, 0, 0]:
+                break
+        solution.effective_keys[q, 0] = n / one.overlap
+        facts["radius"][q, 0] = one.square**0.5
+        facts["radius_sd"][q, 0] = max(value.root_square - value.root**2, 0.0) ** 0.5
+        facts["attended"][q, 0] = facts["expected_attended"][q, 0] = k
+    return solution, facts
+
+
+def averaged(head: Near, n: int, k: int, centre: float, level: Fineness) -> Found:
+    """Expectations over the radius's law, at one level."""
+    shares = betaincinv(k + 1, n - k, TAIL), betainccinv(k + 1, n - k, TAIL)
+    low, high = (np.log(head.radius(min(float(share), 1 - 1e3 * rounding.EPS))) for share in shares)
+    grid = np.exp(np.linspace(low, high, level.radii))
+    dlog = float(np.log(grid[1] / grid[0]))
+    total = np.zeros(6)
+    for square in map(float, grid):
+        mass = float(head.ball(square, 0, (level.radial, level.angular))[0])
+        density = float(shell(head.seen, head.query, head.target, square)[0])
+        log_beta = k * np.log(mass) + (n - k - 1) * np.log1p(-mass) - betaln(k + 1, n - k)
+        weight = dlog * square * density * float(np.exp(log_beta))
+        inside = within(head, square, k, centre, level)
+        total += weight * np.array([*inside, square**0.5, square])
+    return Found(*map(float, total))
+
+
+def within(
+    head: Near, square: float, k: int, centre: float, level: Fineness
+) -> tuple[float, float, float, float]:
+    """The first four expectations of :class:`Found` for k iid keys in the ball D² < λ."""
+    nodes, weights = ball_rule(len(head.query), 0.0, level.radial, level.angular)
+    mass, mean, second = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
+    mean, second = mean - centre * mass, second - 2 * centre * mean + centre**2 * mass
+    if head.sharpness == 0:
+        of_one, of_square = mean.sum() / mass.sum(), second.sum() / mass.sum()
+        both = of_square / k + (1 - 1 / k) * of_one**2
+        return 1.0, float(of_one), float(both), 1 / k
+    if len(head.query) == 2:  # e is the same in all directions
+        mass, mean, second = (v.reshape(level.radial, -1).sum(1) for v in (mass, mean, second))
+        nodes = nodes[:: level.angular]
+    total = mass.sum()
+    share = np.exp(-0.5 * head.sharpness * square * (nodes**2).sum(axis=1))
+    # t from where tΣe is TAIL to where it is −log TAIL, however small e is.
+    low = np.log(TAIL / k)
+    high = np.log(-np.log(TAIL) / k) + 0.5 * head.sharpness * square
+    t = np.exp(np.linspace(low, high, int(np.ceil((high - low) / level.step)) + 1))
+    dt = t * float(np.log(t[1] / t[0]))
+    decay = np.exp(-np.multiply.outer(t, share))
+    log = np.log(np.maximum(decay @ mass / total, 1e-300))
+    once, twice = k * np.exp((k - 1) * log), k * (k - 1) * np.exp((k - 2) * log)
+
+    def of(values: np.ndarray, power: int) -> np.ndarray:
+        return decay @ (share**power * values) / total
+
+    one, first = of(mass, 1), of(mean, 1)
+    weight = of(mass, 2)
+    return (
+        float((dt * t) @ (once * weight + twice * one**2)),
+        float(dt @ (once * first)),
+        float((dt * t) @ (once * of(second, 2) + twice * first**2)),
+        float((dt * t) @ (once * weight)),
+    )

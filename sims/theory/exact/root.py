@@ -1,0 +1,360 @@
+"""Expectations at the root of a random sum: exact integrals for α-entmax of distances.
+
+λ̂ is the only root of the rising sum ``Σ_i K_i(λ) = c``, ``K = (λ − D²)₊^ν``. For any H
+
+    E H(λ̂) = ∫ dλ E[ Σ_i K_i'(λ) δ(Σ_i K_i(λ) − c) H(λ) ],     δ(y) = ∫ e^{iωy} dω/2π
+
+(Kac–Rice, without a modulus since the slope is positive), and for given λ and ω keys are
+independent. A product of sums over keys splits into set partitions: keys of one block coincide, so
+b blocks count ``n(n−1)…(n−b+1)`` times the blocks' means times ``φ^{n−b}``, ``φ = E e^{iωK}``. Two
+heads have two λ and two ω. H = 1 has to give 1: the *defect*.
+
+Everything is scaled by λ^ν, so that ``κ = (1 − v)^ν`` with ``v = D²/λ``, and λ runs in its
+logarithm. Derivation: docs/theory/adaptive_kernels.md, "Exact at every n".
+"""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Complex, Float
+from scipy.optimize import brentq
+from scipy.special import erfc
+
+from sims.theory.exact.tables import COARSE, FARTHEST, TAPER, Level, Table
+from sims.theory.first_order.adaptive import Head, Seen, Single, circle
+
+
+class Side(NamedTuple):
+    """One head's part of the integrals at one λ: nodes in v times frequencies.
+
+    Attributes:
+        places: v·λ, the squared distances of the nodes.
+        power: λ^ν.
+        frequency: ω in units of λ^{−ν}, with
+        measure: its weights, over 2π and times ``e^{−iωc}``, and dλ's.
+        parts: the nodes' weights times ``e^{iωκ} − 1``, and times e^{iωκ} and 1, κ', κ,
+            κ², κκ' (``both``) or κ²κ'.
+    """
+
+    places: Float[np.ndarray, " R"]
+    power: float
+    frequency: Float[np.ndarray, " W"]
+    measure: Complex[np.ndarray, " W"]
+    parts: dict[str, Complex[np.ndarray, "W R"]]
+
+
+class Root(NamedTuple):
+    """A head with what first order says of it, and the number of keys.
+
+    Attributes:
+        head: where it looks from, and its power.
+        first: its first-order quantities, around which integrals are arranged.
+        mean_kernel: γ = c/n.
+        n: number of keys.
+    """
+
+    head: Head
+    first: Single
+    mean_kernel: float
+    n: int
+
+    @property
+    def constant(self) -> float:
+        """c, the denominator of the estimate."""
+        return self.n * self.mean_kernel
+
+    def grid(self, level: Level) -> Float[np.ndarray, " L"]:
+        """λ at which the integral's trapezoid rule is taken, equidistant in the logarithm.
+
+        Beyond its ends λ̂ lies with probability below ``exp(−½ reach²)``.
+        """
+        centre = float(np.log(self.first.square))
+        ends: list[float] = []
+        for sign in (-1.0, 1.0):
+
+            def beyond(log_square: float, sign: float = sign) -> float:
+                return sign * self._out(log_square) - level.reach
+
+            far = centre + sign
+            while beyond(far) < 0:
+                far += sign
+            ends.append(float(brentq(beyond, centre, far, rtol=1e-3)))
+        width = level.step * self.first.spread / (self.first.square * self.n**0.5)
+        return np.exp(np.linspace(ends[0], ends[1], int(np.ceil((ends[1] - ends[0]) / width)) + 1))
+
+    def nodes(self, square: float, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """cos θ and sin θ of the nodes at radii ``√λ sin θ``, and their weights in the ball.
+
+        Half-integer powers of ``1 − v = cos²θ`` are smooth in θ, too.
+        """
+        width = len(self.head.query)
+        nodes, weights = np.polynomial.legendre.leggauss(count)
+        theta = np.pi / 4 * (nodes + 1)
+        sine, cosine = np.sin(theta), np.cos(theta)
+        return (
+            cosine,
+            sine,
+            np.pi / 4 * weights * square ** (width / 2) * sine ** (width - 1) * cosine,
+        )
+
+    def _out(self, log_square: float) -> float:
+        """How far c is out of the law of Σ_i K_i(λ): below 0 where it is too large for this λ.
+
+        By Chernoff's bound a tail is below ``exp(−½ of its square)``.
+        """
+        square = float(np.exp(log_square))
+        cosine, sine, each = self.nodes(square, COARSE.radial)
+        directions, weight = circle(len(self.head.query), COARSE.angular)
+        at = self.head.query + square**0.5 * sine[:, None, None] * directions
+        density = self.head.seen.density(at.reshape(-1, at.shape[-1])).reshape(at.shape[:2])
+        mass, kappa = weight * each * density.sum(1), cosine ** (2 * self.head.power)
+        sought = self.constant / square**self.head.power / self.n
+        if sought >= 1:  # κ ≤ 1
+            return -np.inf
+
+        def slope(t: float) -> float:
+            tilted = mass * np.exp(t * kappa)
+            return sought - float(tilted @ kappa) / (1 + float(mass @ np.expm1(t * kappa)))
+
+        sign = -1.0 if slope(0.0) < 0 else 1.0
+        far = sign
+        while slope(far) * sign > 0 and abs(far) < FARTHEST:
+            far *= 2
+        if abs(far) >= FARTHEST:
+            return -sign * np.inf
+        t = brentq(slope, 0.0, far)
+        rate = self.n * (t * sought - np.log1p(float(mass @ np.expm1(t * kappa))))
+        return -sign * (2 * max(rate, 0.0)) ** 0.5
+
+    def side(self, square: float, dlog: float, level: Level, half: bool) -> Side:
+        """Nodes and frequencies at λ = ``square``; ω ≥ 0 alone if ``half``."""
+        head = self.head
+        cosine, sine, each = self.nodes(square, level.radial)
+        kappa = cosine ** (2 * head.power)
+        slope = head.power * cosine ** (2 * head.power - 2)
+        power, reach = square**head.power, level.reach
+        mean, variance = (
+            self.n * float(head.integral(square, k * head.power)[0]) / power**k for k in (1, 2)
+        )
+        # Steps in ω repeat the law of the sum: c must not be met again on either side of it.
+        above = reach**2 / 6 + (reach**4 / 36 + reach**2 * variance) ** 0.5
+        gap = self.constant / power - mean
+        period = max(min(1.1 * self.constant / power, gap + reach * variance**0.5), above - gap)
+        step = 2 * np.pi / period
+        count = int(np.ceil(level.cut / variance**0.5 / step))
+        frequency = step * np.arange(0 if half else -count, count + 1)
+        phase = np.exp(-1j * frequency * self.constant / power)
+        taper = 0.5 * erfc((np.abs(frequency) / (level.cut * variance**-0.5) - TAPER[0]) * TAPER[1])
+        measure = step / (2 * np.pi) * dlog * taper * phase
+        if half:  # the other half is the complex conjugate
+            measure[1:] *= 2
+        angle = 1j * frequency[:, None] * kappa
+        wave = each * np.exp(angle)
+        return Side(
+            square * sine**2,
+            power,
+            frequency,
+            measure,
+            {
+                "rest": each * np.expm1(angle),
+                "one": wave,
+                "slope": wave * slope,
+                "kernel": wave * kappa,
+                "square": wave * kappa**2,
+                "both": wave * (slope * kappa),
+                "both kernel": wave * (slope * kappa**2),
+            },
+        )
+
+
+class Falling:
+    """``n(n−1)…(n−b+1) φ^{n−b}`` times the measure, for b blocks of keys that coincide."""
+
+    def __init__(
+        self, n: int, phi: Complex[np.ndarray, "..."], measure: Complex[np.ndarray, "..."]
+    ) -> None:
+        self.n, self.measure = n, measure
+        size = np.maximum(np.abs(phi), 1e-300)
+        self.log = np.log(size) + 1j * np.angle(phi)
+
+    @cached_property
+    def _powers(self) -> dict[int, Complex[np.ndarray, "..."]]:
+        return {}
+
+    def __getitem__(self, blocks: int) -> Complex[np.ndarray, "..."]:
+        if blocks not in self._powers:
+            count = float(np.prod(self.n - np.arange(blocks, dtype=float)))
+            self._powers[blocks] = count * self.measure * np.exp((self.n - blocks) * self.log)
+        return self._powers[blocks]
+
+
+class One(NamedTuple):
+    """Expectations for one head; m is about its limit m*.
+
+    Attributes:
+        total: of 1, which is 1 but for the defect.
+        mean: ``E Σ_i w_i m_i``.
+        square: of ``(Σ_i w_i m_i)²``.
+        noise: ``E Σ_i w_i²``.
+        attended: expected number of keys attended to.
+        root: ``E λ̂^½``.
+        root_square: ``E λ̂``.
+    """
+
+    total: float
+    mean: float
+    square: float
+    noise: float
+    attended: float
+    root: float
+    root_square: float
+
+
+def one_head(root: Root, level: Level) -> One:
+    """All expectations of one head, at one level."""
+    head, n = root.head, root.n
+    grid = root.grid(level)
+    table = Table.of(head.seen, [head], [root.first.limit], (float(grid[-1]),), level)
+    dlog = float(np.log(grid[1] / grid[0]))
+    total = np.zeros(7)
+    for square in grid:
+        side = root.side(float(square), dlog, level, half=True)
+        values = table.basis(0, side.places) @ table.series
+        at = {name: part @ values for name, part in side.parts.items()}
+        falling = Falling(n, 1 + at["rest"][:, 0], side.measure)
+        a, c, e = at["slope"][:, 0], at["kernel"][:, 1], at["square"]
+        ac, ae = at["both"][:, 1], at["both kernel"]
+        scale = side.power / root.constant
+        once = float(np.sum(falling[1] * a).real)
+        sums = (
+            falling[1] * ac + falling[2] * a * c,
+            falling[1] * ae[:, 2] + falling[2] * (a * e[:, 2] + 2 * ac * c) + falling[3] * a * c**2,
+            falling[1] * ae[:, 0] + falling[2] * a * e[:, 0],
+            falling[1] * a + falling[2] * a * at["one"][:, 0],
+        )
+        mean, second, noise, attended = (float(np.sum(part).real) for part in sums)
+        total += (
+            once, scale * mean, scale**2 * second, scale**2 * noise, attended,
+            once * square**0.5, once * square,
+        )  # fmt: skip
+    return One(*map(float, total))
+
+
+class Two(NamedTuple):
+    """Expectations for two heads, each with m about its own limit.
+
+    Attributes:
+        total: of 1, which is 1 but for the defect.
+        product: ``E Σ_i w_hi m_i Σ_j w_gj m_j``.
+        noise: ``E Σ_i w_hi w_gi``.
+    """
+
+    total: float
+    product: float
+    noise: float
+
+
+def two_heads(roots: tuple[Root, Root], both: Seen, level: Level) -> Two:
+    """All expectations of a pair, at one level; ``both``: what they see, h's coordinates first."""
+    n = roots[0].n
+    grids = [root.grid(level) for root in roots]
+    limits = [float(grid[-1]) for grid in grids]
+    centres = [root.first.limit for root in roots]
+    own = [
+        Table.of(root.head.seen, [root.head], [centre], (limit,), level)
+        for root, centre, limit in zip(roots, centres, limits, strict=True)
+    ]
+    heads = [root.head for root in roots]
+    joint = Table.of(both, heads, centres, (limits[0], limits[1]), level)
+    sides: list[list[Side]] = []
+    alone: list[list[dict[str, Complex[np.ndarray, "W F"]]]] = []
+    for root, grid, table, half in zip(roots, grids, own, (True, False), strict=True):
+        dlog = float(np.log(grid[1] / grid[0]))
+        sides.append([root.side(float(s), dlog, level, half) for s in grid])
+        alone.append(
+            [
+                {
+                    k: part @ (table.basis(0, at.places) @ table.series)
+                    for k, part in at.parts.items()
+                }
+                for at in sides[-1]
+            ]
+        )
+    bases = [[joint.basis(k, side.places) for side in sides[k]] for k in (0, 1)]
+    total = np.zeros(3)
+    for first, ours, left in zip(sides[0], alone[0], bases[0], strict=True):
+        near = np.einsum("rm,mkf->rkf", left, joint.series)
+        for second, theirs, right in zip(sides[1], alone[1], bases[1], strict=True):
+            blocks = _blocks(first, second, np.einsum("rkf,sk->frs", near, right))
+            total += _pair_at(n, roots, (first, second), (ours, theirs), blocks)
+    return Two(*map(float, total))
+
+
+BLOCKS = (
+    "rest rest", "slope rest", "rest slope", "slope slope", "kernel kernel", "both kernel",
+    "kernel both", "both both",
+), (
+    "kernel rest", "both rest", "kernel slope", "both slope",
+), (
+    "rest kernel", "rest both", "slope kernel", "slope both",
+), (
+    "kernel kernel", "both kernel", "kernel both", "both both",
+)  # fmt: skip
+"""Parts of h and of g whose joint means pairs need, with 1, with m_h, with m_g, with m_hm_g."""
+Blocks = dict[tuple[str, str, int], Complex[np.ndarray, "W V"]]
+
+
+def _blocks(first: Side, second: Side, values: Float[np.ndarray, "F R S"]) -> Blocks:
+    """``⟨a b m⟩`` over both balls, by names of a and b and the number of the function m."""
+    found: Blocks = {}
+    for f, (value, names) in enumerate(zip(values, BLOCKS, strict=True)):
+        # One small product after another: larger ones BLAS would spread over threads.
+        left = {a: first.parts[a] @ value for a in dict.fromkeys(n.split()[0] for n in names)}
+        for name in names:
+            a, b = name.split()
+            found[a, b, f] = left[a] @ second.parts[b].T
+    return found
+
+
+def _pair_at(
+    n: int,
+    roots: tuple[Root, Root],
+    sides: tuple[Side, Side],
+    alone: tuple[dict[str, np.ndarray], dict[str, np.ndarray]],
+    blocks: Blocks,
+) -> Float[np.ndarray, "3"]:
+    """The integrand at one pair (λ_h, λ_g), summed over frequencies.
+
+    A and B are κ' of h and g, C and D their κm, E is κ_hκ_g.
+    """
+    first, second = sides
+    ours, theirs = ({name: part[..., :2] for name, part in side.items()} for side in alone)
+
+    def of_h(name: str, f: int) -> np.ndarray:
+        return ours[name][:, None, f] + blocks[name, "rest", f]
+
+    def of_g(name: str, f: int) -> np.ndarray:
+        return theirs[name][None, :, f] + blocks["rest", name, 2 * f]
+
+    phi = 1 + ours["rest"][:, None, 0] + theirs["rest"][None, :, 0] + blocks["rest", "rest", 0]
+    falling = Falling(n, phi, first.measure[:, None] * second.measure)
+    a, c, ac = of_h("slope", 0), of_h("kernel", 1), of_h("both", 1)
+    b, d, bd = of_g("slope", 0), of_g("kernel", 1), of_g("both", 1)
+    ab, ad = blocks["slope", "slope", 0], blocks["slope", "kernel", 2]
+    bc, cd = blocks["kernel", "slope", 1], blocks["kernel", "kernel", 3]
+    abc, abd = blocks["both", "slope", 1], blocks["slope", "both", 2]
+    acd, bcd = blocks["both", "kernel", 3], blocks["kernel", "both", 3]
+    e, abe = blocks["kernel", "kernel", 0], blocks["both", "both", 0]
+    ae, be = blocks["both", "kernel", 0], blocks["kernel", "both", 0]
+    once = falling[1] * ab + falling[2] * a * b
+    product = (
+        falling[1] * blocks["both", "both", 3]
+        + falling[2] * (abc * d + abd * c + acd * b + bcd * a + ab * cd + ac * bd + ad * bc)
+        + falling[3] * (ab * c * d + ac * b * d + ad * b * c + bc * a * d + bd * a * c + cd * a * b)
+        + falling[4] * a * b * c * d
+    )
+    noise = falling[1] * abe + falling[2] * (ab * e + ae * b + be * a) + falling[3] * a * b * e
+    scale = first.power * second.power / (roots[0].constant * roots[1].constant)
+    sums = (once, scale * product, scale * noise)
+    return np.array([float(np.sum(part).real) for part in sums])

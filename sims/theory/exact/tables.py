@@ -1,0 +1,107 @@
+"""Tables of what heads see, and how fine the integrals of adaptive rules over it are."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.polynomial.chebyshev import chebvander
+
+from sims.theory.first_order.adaptive import Head, Seen, circle
+
+
+class Level(NamedTuple):
+    """How fine the integrals are; :data:`LEVELS` names those that are tried.
+
+    Attributes:
+        reach: λ goes to where λ̂ lies beyond with probability below ``exp(−½ reach²)``,
+        step: in steps of so many standard deviations of log λ̂.
+        cut: ω goes so far, in units of the reciprocal standard deviation of Σ_i K_i(λ).
+        radial: Gauss–Legendre nodes along a radius.
+        table: Chebyshev nodes in D², at which densities and moments are tabulated.
+        angular: nodes on the circle, for d_k = 2.
+    """
+
+    reach: float
+    step: float
+    cut: float
+    radial: int
+    table: int
+    angular: int
+
+
+LEVELS = (
+    Level(4.8, 0.65, 7.0, 16, 18, 14),
+    Level(6.0, 0.55, 10.0, 22, 24, 18),
+    Level(7.5, 0.45, 15.0, 30, 32, 26),
+    Level(9.0, 0.38, 22.0, 42, 42, 36),
+    Level(10.5, 0.33, 32.0, 60, 56, 48),
+)
+"""From errors of 1e-3 and less, to 1e-10 and less."""
+COARSE = Level(0.0, 0.0, 0.0, 32, 0, 24)
+"""Nodes by which it is found how far the integrals have to go."""
+FARTHEST = 512.0
+"""Largest exponential tilt: beyond, a sum is out of reach."""
+TAPER = (0.7, 13.0)
+"""The cut in ω is smooth: ½ erfc of (share of the cut less the first) times the second number.
+Where few keys are attended to, |φ|^n levels off at the probability of none, whose atom at 0 a
+sharp cut would smear over all sums."""
+
+
+class Table(NamedTuple):
+    """Functions of one D² or of two, summed over directions, as Chebyshev series.
+
+    Attributes:
+        limits: largest D² of each head.
+        series: coefficients; the last axis is that of the functions.
+    """
+
+    limits: tuple[float, ...]
+    series: Float[np.ndarray, "*m F"]
+
+    @classmethod
+    def of(
+        cls,
+        seen: Seen,
+        heads: Sequence[Head],
+        centres: Sequence[float],
+        limits: tuple[float, ...],
+        level: Level,
+    ) -> "Table":
+        """Tabulate density, and conditional moments of ``m − centre`` times it.
+
+        One head: 1, m, m². Two: 1, m_h, m_g, m_hm_g, each about its own centre.
+        """
+        unit, directions = np.cos(np.pi * (np.arange(level.table) + 0.5) / level.table), []
+        offsets = []
+        for head, limit in zip(heads, limits, strict=True):
+            around, weight = circle(len(head.query), level.angular)
+            radius = np.sqrt(limit * (unit + 1) / 2)
+            points = head.query + radius[:, None, None] * around
+            offsets.append(points.reshape(-1, len(head.query)))
+            directions.append((len(around), weight))
+        if len(heads) == 2:
+            first, second = offsets
+            seen_at = np.hstack(
+                [np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))]
+            )
+        else:
+            (seen_at,) = offsets
+        mass, mean, square = seen.moments(heads[0].target, seen_at)
+        a, b = centres[0], centres[-1]
+        rows = [mass, mean - a * mass]
+        if len(heads) == 2:
+            rows.append(mean - b * mass)
+        rows.append(square - (a + b) * mean + a * b * mass)
+        values = np.stack(rows, axis=-1).reshape(
+            *(size for count, _ in directions for size in (level.table, count)), len(rows)
+        )
+        inverse = np.linalg.inv(chebvander(unit, level.table - 1))
+        for axis, (_, weight) in enumerate(directions):
+            values = weight * values.sum(axis=axis + 1)
+            values = np.moveaxis(np.tensordot(inverse, values, axes=(1, axis)), 0, axis)
+        return cls(limits, values)
+
+    def basis(self, axis: int, places: Float[np.ndarray, " R"]) -> Float[np.ndarray, "R m"]:
+        """Chebyshev polynomials of that head at these D²."""
+        return chebvander(2 * places / self.limits[axis] - 1, self.series.shape[axis] - 1)

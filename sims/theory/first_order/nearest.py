@@ -1,0 +1,217 @@
+"""First order in 1/n for heads that attend to their k nearest keys, alike or by a softmax.
+
+The squared radius λ̂ is that of the (k+1)-th nearest key, of which ``P(D² < λ̂) ~ Beta(k+1, n−k)``;
+given it the k keys within are iid from the ball, with weights ``e = exp(−D²/2s)`` (1 for uniform
+ones) over their sum. Valid where k is large: the relative remainder is O(1/n_eff). Derivation:
+docs/theory/adaptive_kernels.md, "The k nearest keys".
+"""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import xarray as xr
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from sims.errors import InputError
+from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
+from sims.problem.design_laws import GaussianDesign
+from sims.theory import rounding
+from sims.theory.first_order.adaptive import (
+    ANGULAR,
+    PAIRED,
+    RADIAL,
+    Seen,
+    Single,
+    ball_rule,
+    covered,
+    labelled,
+    shell,
+    slope_of,
+)
+from sims.weights.sparse import TopK
+
+DEEP = 72.0
+"""Squared radius in units of the temperature s beyond which ``exp(−D²/2s)`` is below 1e-15."""
+
+
+class Near(NamedTuple):
+    """One head at one query: what it sees, where it looks from, and how it weighs the k keys.
+
+    Attributes:
+        seen: the law of what it sees.
+        query: of d_k coordinates.
+        sharpness: 1/s, by which ``e = exp(−D²/2s)``; 0 for uniform weights.
+        target: m.
+    """
+
+    seen: Seen
+    query: Float[np.ndarray, " k"]
+    sharpness: float
+    target: TrigonometricSeries
+
+    def ball(
+        self, square: float, power: int, sizes: tuple[int, int] = (RADIAL, ANGULAR)
+    ) -> Float[np.ndarray, "3"]:
+        """``E e^a φ`` over the ball D² < λ, for φ = 1, m, m²."""
+        scale = power * self.sharpness
+        square = min(square, DEEP / scale) if scale else square
+        nodes, weights = ball_rule(len(self.query), 0.0, *sizes)
+        values = self.seen.moments(self.target, self.query + square**0.5 * nodes)
+        each = weights * np.exp(-0.5 * scale * square * (nodes**2).sum(axis=1))
+        return square ** (len(self.query) / 2) * values @ each
+
+    def radius(self, mass: float) -> float:
+        """λ with ``P(D² < λ)`` as given."""
+
+        def excess(log_square: float) -> float:
+            return float(np.log(self.ball(float(np.exp(log_square)), 0)[0] / mass))
+
+        low = high = 0.0
+        while excess(low) > 0:
+            low -= 1.0
+        while excess(high) < 0 and high < 10:
+            high += 1.0
+        return float(np.exp(brentq(excess, low, high, xtol=1e-13)))
+
+    def limit(self, square: float) -> float:
+        """``E[em]/E[e]`` in the ball D² < λ."""
+        total, mean, _ = self.ball(square, 1)
+        return float(mean / total)
+
+    def turn(self, square: float) -> float:
+        """The derivative of :meth:`limit` in ``P = P(D² < λ)``: ``(e/E[e])(m° − m*)``."""
+        total, mean, _ = self.ball(square, 1)
+        density, edge, _ = shell(self.seen, self.query, self.target, square)
+        here = np.exp(-0.5 * self.sharpness * square)
+        return float(here / total * (edge / density - mean / total))
+
+
+def alone(head: Near, n: int, k: int) -> Single:
+    """A head by itself: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
+    mass = k / n
+    square = head.radius(mass)
+    total, limit, turn = float(head.ball(square, 1)[0]), head.limit(square), head.turn(square)
+    density, edge, _ = shell(head.seen, head.query, head.target, square)
+    twice = head.ball(square, 2) / total**2
+    overlap, drift = float(twice[0]), mass * (1 - mass)
+    bend = slope_of(head.turn, square) / float(density)
+    inside = float(twice[2] - 2 * limit * twice[1] + limit**2 * overlap)
+    return Single(
+        square,
+        limit,
+        float(edge / density),
+        (1 - mass) * turn + 0.5 * drift * bend - float(twice[1] - limit * overlap),
+        inside + drift * turn**2,
+        overlap,
+        float(head.ball(square, 3)[0]) / total**3,
+        mass,
+        drift**0.5 / float(density),
+        0.0,
+    )
+
+
+def together(
+    heads: tuple[Near, Near], own: tuple[Single, Single], both: Seen
+) -> tuple[float, float]:
+    """``r_hg``, and n times the signal covariance of two heads at one query.
+
+    Args:
+        heads: h and g.
+        own: what each is by itself.
+        both: what the two see together, h's coordinates first.
+    """
+    sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
+    places, inside, weighed, turns = [], [], [], []
+    for head, one in zip(heads, own, strict=True):
+        nodes, weights = ball_rule(len(head.query), 0.0, *sizes)
+        places.append(head.query + one.square**0.5 * nodes)
+        inside.append(one.square ** (len(head.query) / 2) * weights)
+        share = np.exp(-0.5 * head.sharpness * one.square * (nodes**2).sum(axis=1))
+        weighed.append(inside[-1] * share / float(head.ball(one.square, 1)[0]))
+        turns.append(head.turn(one.square))
+    count = [len(place) for place in places]
+    seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
+    mass, mean, square = both.moments(heads[0].target, seen).reshape(3, *count)
+    a, b = own[0].limit, own[1].limit
+    overlap = weighed[0] @ mass @ weighed[1]
+    product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
+    # λ̂ moves with the keys within it, by which either head sees the other's.
+    first = weighed[0] @ (mean - a * mass) @ inside[1]
+    second = inside[0] @ (mean - b * mass) @ weighed[1]
+    drift = inside[0] @ mass @ inside[1] - own[0].mass * own[1].mass
+    signal = product - turns[1] * first - turns[0] * second + turns[0] * turns[1] * drift
+    return float(overlap), float(signal)
+
+
+def nearest_terms(
+    task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
+) -> xr.Dataset:
+    """The first-order prediction of top-k heads with distance scores, as a labelled result.
+
+    Args:
+        task: with a Gaussian design.
+        heads: d_k of 1 or 2, ``top_k`` or ``top_k_softmax`` of distances, k below n.
+        n: number of keys.
+        queries: (Q, d).
+        weights: ensemble weights α (H,), sum 1; None is uniform.
+
+    Returns:
+        The dataset of :func:`~.adaptive.adaptive_terms`.
+
+    Raises:
+        InputError: another weight rule, design or width; k = n; a singular projection; parts of the
+            problem do not fit together, or float64 cannot hold it.
+    """
+    points = np.asarray(check_compatible(task, heads, n, queries))
+    task = rounding.without_constant(task)
+    k, views, at = placed(task, heads, n, points)
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
+    sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
+    signal, overlap = np.zeros((2, len(points), heads.count, heads.count))
+    singles = []
+    for q, near in enumerate(at):
+        own = [alone(head, n, k) for head in near]
+        singles.append(own)
+        for h, one in enumerate(own):
+            overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
+    for h in range(len(views)):
+        for g in range(h):
+            both = Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]]))
+            for q, near in enumerate(at):
+                pair = together((near[h], near[g]), (singles[q][h], singles[q][g]), both)
+                overlap[q, h, g], signal[q, h, g] = pair
+                overlap[q, g, h], signal[q, g, h] = pair
+    return labelled(task, points, n, singles, signal, overlap, weights)
+
+
+def placed(
+    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
+) -> tuple[int, list[Seen], list[list[Near]]]:
+    """k, what each head sees, and the heads at every query.
+
+    Raises:
+        InputError: theory does not cover the problem.
+    """
+    rule = covered(task, heads)
+    assert isinstance(rule, TopK)  # for the type checker, as the next line
+    assert isinstance(task.design, GaussianDesign)
+    if rule.k >= n:
+        raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
+    views = [
+        Seen.of(np.asarray(task.design.covariance), frame) for frame in np.asarray(heads.of_keys)
+    ]
+    target, frames = jax.tree.map(np.asarray, task.target), np.asarray(heads.frames)
+    scale = np.zeros(heads.count)
+    if rule.weighting == "softmax":
+        scale = np.asarray(heads.bandwidth, float) ** -2.0
+    near = [
+        [
+            Near(view, frame.T @ x, float(sharp), target)
+            for view, frame, sharp in zip(views, frames, scale, strict=True)
+        ]
+        for x in points
+    ]
+    return rule.k, views, near
