@@ -42,6 +42,7 @@ def numbers(results: Results) -> dict[str, float | str]:
     return {
         **search,
         "parallel_gap": worst,
+        "drawn": results.estimates[next(iter(results.problems))].attrs["replicates"],
         "inside_least": f"{min(inside):.2g}",
         "inside_most": f"{max(inside):.2g}",
         "dearer_until": max(e.at["stride"] for e in dearer if e.value > 0),
