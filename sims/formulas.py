@@ -2,18 +2,35 @@
 
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 THEORY = Path("docs/theory.md")
 """The main text; further chapters stand in the folder of the same name without its suffix."""
 
 
-def sections() -> dict[str, tuple[str, str]]:
-    """Anchor (without #) to heading and Markdown text; empty where there is no such file."""
-    chapters = [THEORY, *sorted(THEORY.with_suffix("").glob("*.md"))]
-    texts = [path.read_text(encoding="utf-8") for path in chapters if path.is_file()]
-    parts = [re.split(r"^#{2,3} (.+)$", text, flags=re.MULTILINE) for text in texts]
-    pairs = [pair for part in parts for pair in zip(part[1::2], part[2::2], strict=True)]
-    return {_slug(heading): (heading, body) for heading, body in pairs}
+class Section(NamedTuple):
+    """A section of the theory.
+
+    Attributes:
+        path: of its chapter.
+        heading: its heading.
+        body: its Markdown text.
+    """
+
+    path: Path
+    heading: str
+    body: str
+
+
+def sections() -> dict[str, Section]:
+    """Anchor (without #) to section, of all chapters that are there."""
+    found = {}
+    for path in [THEORY, *sorted(THEORY.with_suffix("").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        parts = re.split(r"^#{2,3} (.+)$", text, flags=re.MULTILINE)
+        for heading, body in zip(parts[1::2], parts[2::2], strict=True):
+            found[_slug(heading)] = Section(path, heading, body)
+    return found
 
 
 def _slug(heading: str) -> str:

@@ -66,6 +66,7 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
         kinds=by_kind(ledger),
         verdicts=VERDICTS,
         formulas={(n, c.id, c.regime): c.formula for n, s in specs.items() for c in s.claims},
+        chapters={f"#{anchor}": section.path for anchor, section in sections().items()},
         audit=files.read_json(audit, f"audit.json of {fidelity}") if audit.exists() else None,
         seeds=other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger)),
     )  # fmt: skip
@@ -93,7 +94,7 @@ def _formulas(anchors: Iterable[str]) -> list[tuple[str, str]]:
     """Heading and text, as HTML, of the sections of docs/theory.md that the anchors name."""
     known = sections()
     chosen = [known[a.lstrip("#")] for a in anchors if a.lstrip("#") in known]
-    return [(heading, MARKDOWN.render(body)) for heading, body in chosen]
+    return [(section.heading, MARKDOWN.render(section.body)) for section in chosen]
 
 
 def _rows(origin: Mapping[str, object]) -> list[tuple[str, str]]:
