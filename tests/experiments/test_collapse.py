@@ -33,7 +33,12 @@ def experiment():
     tails = smoke.settings["tails"] | {"replicates": 256}
     symmetry = whole.spec.settings["symmetry"]
     spectra = symmetry["spectra"] | {"tokens": [24, 96]}
-    settings = smoke.settings | {"tails": tails, "symmetry": symmetry | {"spectra": spectra}}
+    depths = {
+        name: {key: value for key, value in own.items() if key != "replicates"}
+        for name, own in whole.spec.settings["depths"].items()
+    }
+    symmetry = symmetry | {"spectra": spectra}
+    settings = smoke.settings | {"tails": tails, "symmetry": symmetry, "depths": depths}
     run = {"batches": 64, "replicates_per_batch": 2}
     smoke = smoke.model_copy(update={"settings": settings, "simulation": run})
     fidelities = whole.spec.fidelities | {"smoke": smoke}
@@ -68,7 +73,6 @@ def test_verdicts(results, experiment):
         ("uniform σ²=2 d=8", "growth", ("residual-depth", "growth")),
         ("span", "layer_rank", ("attention-span", "any W, rank")),
         ("span", "mlp", ("mlp-span", "distinct tokens, rank")),
-        ("spectra", "log_ratio", ("symmetry", "width, the law")),
     ],
 )
 def test_rows_of_both_roads_turn_with_another_law(results, experiment, point, name, at):
