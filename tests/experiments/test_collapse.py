@@ -1,0 +1,114 @@
+"""The experiment `collapse`: its verdicts and how they turn, ranks by hand, figure and caption."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sims.study.experiment import load_experiment
+from sims.study.units import units_of
+from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.runs import both_roads
+
+REFUTED = {
+    ("layernorm-rank", regime)
+    for regime in (
+        "low rank", "many tokens", "two features", "structured", "search", "matrix rank, n ≥ d",
+    )
+} | {
+    ("collapse-order", "mask or score bias"), ("collapse-order", "soon, β = 4"),
+    ("residual-generic", "no residual, narrow W"), ("residual-depth", "residual stream"),
+    ("attention-span", "any W"), ("mlp-span", "equal tokens"),
+    ("symmetry", "depth"), ("symmetry", "head channels"),
+}  # fmt: skip
+SILENT = ("plain", "positions", "kept", "gauges", "channels", "entropies")
+"""Beginnings of the names of units on which theory says nothing."""
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    """At smaller sizes."""
+    whole = load_experiment("collapse", "smoke")
+    smoke = whole.spec.at("smoke")
+    tails = smoke.settings["tails"] | {"replicates": 256}
+    symmetry = whole.spec.settings["symmetry"]
+    spectra = symmetry["spectra"] | {"tokens": [24, 96]}
+    depths = {
+        name: {key: value for key, value in own.items() if key != "replicates"}
+        for name, own in whole.spec.settings["depths"].items()
+    }
+    symmetry = symmetry | {"spectra": spectra}
+    settings = smoke.settings | {"tails": tails, "symmetry": symmetry, "depths": depths}
+    run = {"batches": 64, "replicates_per_batch": 2}
+    smoke = smoke.model_copy(update={"settings": settings, "simulation": run})
+    fidelities = whole.spec.fidelities | {"smoke": smoke}
+    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+
+
+@pytest.fixture(scope="module")
+def results(experiment):
+    return both_roads(experiment, lambda point: not point.startswith(SILENT))
+
+
+def test_verdicts(results, experiment):
+    """None turns at this size; some sampled ones are open."""
+    found = verdicts(experiment, results)
+    assert {at for at, verdict in found.items() if verdict == "refuted"} == REFUTED
+    assert found["collapse-order", "attention alone"] == "supported"
+    assert found["layernorm-rank-corrected", "LayerNorm"] == "supported"
+    assert list(found.values()).count("supported") >= 25
+
+
+@pytest.mark.parametrize(
+    ("point", "name", "at"),
+    [
+        ("norm, low rank", "layer", ("layernorm-rank-corrected", "LayerNorm")),
+        ("norm, low rank", "rms", ("layernorm-rank-corrected", "RMSNorm")),
+        ("norm, structured", "matrix_layer", ("layernorm-rank-corrected", "matrix rank")),
+        ("search", "gained", ("layernorm-rank-corrected", "smallest cases")),
+        ("one layer", "after", ("collapse-order", "one layer, order")),
+        ("simplex", "ratio", ("collapse-order", "simplex tokens")),
+        ("simplex w=0.5", "ratio", ("residual-depth", "simplex tokens")),
+        ("causal", "rate", ("collapse-order", "mask or score bias, rate")),
+        ("uniform σ²=2 d=8", "growth", ("residual-depth", "growth")),
+        ("span", "layer_rank", ("attention-span", "any W, rank")),
+        ("span", "mlp", ("mlp-span", "distinct tokens, rank")),
+    ],
+)
+def test_rows_of_both_roads_turn_with_another_law(results, experiment, point, name, at):
+    own = results.predictions[point]
+    other = own.assign({name: own[name] * 0.5 + 1.0})
+    changed = replace(results, predictions=results.predictions | {point: other})
+    assert verdicts(experiment, changed)[at] == "refuted"
+
+
+def test_an_open_rank_decides_nothing(results, experiment):
+    own = results.estimates["norm, fewer tokens"]
+    other = own.assign(layer=own["layer"].where(own["layer"] > 2))
+    changed = replace(results, estimates=results.estimates | {"norm, fewer tokens": other})
+    found = verdicts(experiment, changed)
+    assert found["layernorm-rank", "fewer tokens"] == "inconclusive"
+    assert found["layernorm-rank-corrected", "LayerNorm"] == "inconclusive"
+
+
+def test_ranks_need_a_gap(experiment):
+    """Of one set and of many: 2 of integers, none of rounding, open without a gap."""
+    ranking = experiment.module("ranking")
+    tokens = np.array([[1.0, 0, 2], [2, 1, 2], [4, 3, 2], [3, 2, 2]])
+    assert ranking.affine_rank(tokens) == 1
+    assert ranking.affine_rank(np.tile(np.pi * tokens[:1], (3, 1))) == 0
+    near = np.diag([1.0, 1.5e-9, 0.9e-9])
+    assert np.isnan(ranking.rank(near, 1.0))
+    many = np.random.default_rng(0).integers(-2, 3, size=(50, 3, 3)).astype(float)
+    expected = [np.linalg.matrix_rank(each - each.mean(0)) for each in many]
+    np.testing.assert_array_equal(ranking._many_ranks(many), expected)
+
+
+@pytest.mark.parametrize("name", ["collapse", "head_recovery"])
+def test_units_have_draws_of_their_own(name):
+    streams = [unit.stream for unit in units_of(load_experiment(name, "smoke")).values()]
+    assert len(set(streams)) == len(streams)
+
+
+def test_figure_and_caption(results, experiment):
+    assert "2 × 2 and the first gain\nat 3 × 3" in check_figure(experiment, results)
