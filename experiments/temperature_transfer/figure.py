@@ -12,17 +12,9 @@ from sims.estimates import mcse
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import (
-    LAST,
-    MATCHED,
-    Case,
-    Road,
-    simulated_attended,
-    simulation_of,
-    theory_attended,
-    theory_of,
-)
+from .effects import LAST, simulated_attended, theory_attended
 from .problems import ENTMAX
+from .roads import MATCHED, Case, Road, simulation_of, theory_of
 
 WIDTH = 1
 """Head width that is drawn."""
