@@ -12,17 +12,9 @@ from sims.estimates import mcse
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import (
-    LAST,
-    MATCHED,
-    Case,
-    Road,
-    simulated_attended,
-    simulation_of,
-    theory_attended,
-    theory_of,
-)
+from .effects import LAST, simulated_attended, theory_attended
 from .problems import ENTMAX
+from .roads import MATCHED, Case, Road, simulation_of, theory_of
 
 WIDTH = 1
 """Head width that is drawn."""
@@ -107,7 +99,7 @@ def counts(ax: Axes, theory: Road, simulation: Road, verdict: Verdict) -> None:
         lines.append(frame(name, sizes, law))
         own = simulated_attended(simulation, theory, case)
         points.append(frame(name, simulation.sizes, own.mean(0), mcse(own)))
-        slope = 0.6 * law[-1] * (sizes / sizes[-1]) ** (2 * nu / (2 * nu + WIDTH))
+        slope = law[-1] * (sizes / sizes[-1]) ** (2 * nu / (2 * nu + WIDTH))
         figures.theory(ax, sizes, slope, ls=":", lw=0.8, zorder=1)
     figures.curve(
         ax, pd.concat(points), pd.concat(lines), "n", "loss", hue="rule", log="xy", labels="ends",
@@ -115,7 +107,7 @@ def counts(ax: Axes, theory: Road, simulation: Road, verdict: Verdict) -> None:
     )  # fmt: skip
     figures.log_axes(ax, x=True, y=True)
     ax.set(xlabel="number of keys $n$", ylabel="", title="attended keys")
-    figures.note(ax, "dotted, shifted: $n^{2ν/(2ν+d)}$")
+    figures.note(ax, "dotted, under the lines: $n^{2ν/(2ν+d)}$")
 
 
 def frame(

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.theory.context import Problems, tables
 from sims.weights import FACTORIES
 from tests.experiments.helpers import check_figure
 from tests.experiments.runs import both_roads, small
@@ -84,6 +85,30 @@ def test_simulated_errors_are_those_of_the_rules(width):
             error = (gaps @ w) ** 2 + shared.noise_sd**2 / k
             np.testing.assert_allclose(found["mse_top_k"][:, step, i], error, rtol=2e-3)
     assert np.isnan(found["mse_top_k"][:, -1]).all()  # more than all keys
+
+
+def test_predictions_are_means_over_groups_of_problems():
+    """Two groups of two problems, against the table of each problem by itself."""
+    steps = {rule: {"theory": [1.0, 4.0, 5]} for rule in problems.WEIGHED[1:]}
+    steps |= {"softmax": {"theory": [0.01, 0.1, 5]}, "top-k": {"theory": [30, 150, 5]}}
+    changed = {"radii": {1: [0.02, 4.0, 90]}, "reach": [200, 800], "parameters": {1: steps}}
+    settings = {**small("temperature_transfer").settings, **changed, "problems_per_batch": 2}
+    data = predict.errors(settings, 1, 2)
+    family = problems.drawn(settings, 1, 4)[0]
+    table = tables(Problems(*family), np.geomspace(0.02, 4.0, 90))
+    for rule, end in (("1.5-entmax", ""), ("top-k", "_top_k")):
+        grid = problems.parameters(settings, "theory", 1)[rule]
+        found = table[rule].errors(200, grid[2], settings["noise_sd"])
+        own = {"mse": data[f"mse{end}"].sel(size=200), "keys": data[f"keys{end}"].sel(size=200)}
+        own = {k: v if end else v.sel(weighed=rule) for k, v in own.items()}
+        at = {k: v.isel({"count" if end else "step": 2}) for k, v in own.items()}
+        for b, smoothness in enumerate(("β = 1", "β = 2")):
+            expected = found.mse[b].reshape(2, 2).mean(1)
+            own_mse = at["mse"].sel(smoothness=smoothness).values
+            np.testing.assert_allclose(own_mse, expected, rtol=1e-10)
+        for kind, values in (("1/n_eff", 1 / found.n_eff), ("attended", found.attended)):
+            expected = values.reshape(2, 2).mean(1)
+            np.testing.assert_allclose(at["keys"].sel(of=kind).values, expected, rtol=1e-10)
 
 
 def test_exponents_and_losses_by_hand():

@@ -133,6 +133,18 @@ def test_derivatives_by_finite_differences(rule):
     check_grads(rule, (z,), order=2, atol=1e-6, rtol=1e-6, eps=1e-5)
 
 
+@pytest.mark.parametrize("rule", [*(Entmax(nu) for nu in (1.0, 2.0, 2.5)), ReluGap(0.7)])
+def test_derivatives_with_thousands_of_keys(rule):
+    """Along a random direction, forwards and backwards, against a central difference."""
+    z, direction, weights = (jnp.asarray(scores(3000, seed=seed)) for seed in range(3))
+    value = jax.jit(lambda at: rule(at) @ weights)
+    step = 1e-6
+    expected = float(value(z + step * direction) - value(z - step * direction)) / (2 * step)
+    assert int((rule(z) > 0).sum()) > 2
+    assert jax.jvp(value, (z,), (direction,))[1] == pytest.approx(expected, rel=1e-6)
+    assert jax.grad(value)(z) @ direction == pytest.approx(expected, rel=1e-6)
+
+
 def test_derivative_does_not_see_keys_out_of_reach():
     z = jnp.array([0.3, 0.1, -jnp.inf, -50.0])
     slope = jax.jacobian(Entmax(2.0))(z)
