@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from sims.study.experiment import load_experiment
 from tests.experiments.by_hand import families, is_mean_of
+from tests.experiments.helpers import batches_of, check_figure, results_of, verdicts
 
 TERMS = ("signal_variance", "cross_signal_covariance", "noise_variance", "cross_noise_covariance")
 
@@ -49,3 +51,17 @@ def test_gaps_are_to_the_theory_they_name():
     assert [effect.value for effect in gaps] == pytest.approx([0.02, 0.01])
     assert [effect.x for effect in gaps] == [100, 200]
     assert gaps[0].at == {"kernel": "ν = 2"}
+
+
+def test_verdicts_and_figure_on_made_up_results():
+    """Exact theory right, first order off by 10%, a fixed radius by 50%: verdicts say so."""
+    experiment = load_experiment("adaptive_terms", "standard")
+    names = [point.name for point in experiment.points]
+    estimates = {name: batches_of(dict.fromkeys(TERMS, 2.0), i) for i, name in enumerate(names)}
+    results = results_of(experiment, estimates, {name: theory(2.0) for name in names})
+    found = verdicts(experiment, results)
+    assert found["adaptive-radius", "exact"] == "supported"
+    assert found["adaptive-radius", "first order, 100 effective keys and more"] == "refuted"
+    assert found["fixed-radius-enough", "signal"] == "refuted"
+    assert found["remainder-order", "signal variance, ν = 1"] == "supported"
+    check_figure(experiment, results)
