@@ -4,7 +4,6 @@ import numpy as np
 
 from sims.effects import Effect, Families, of_batches
 from sims.study.results import Results
-from sims.terms import HEAD, HEAD2
 
 SIGNAL = {"signal variance": "signal_variance", "signal covariance": "cross_signal_covariance"}
 NOISE = {"noise variance": "noise_variance", "noise covariance": "cross_noise_covariance"}
@@ -25,7 +24,7 @@ def effects(results: Results) -> Families:
             ("fixed radius, noise", "fixed", NOISE),
         )
     }  # fmt: skip
-    for words, order in (("exact", "exact"), ("fixed radius", "fixed")):
+    for words, order in (("first order", "first"), ("fixed radius", "fixed")):
         families[f"bias, {words}"] = [
             bias(results, point, order) for point in results.points
             if known(results, point, "exact")
@@ -61,22 +60,13 @@ def gap(results: Results, point: str, order: str, name: str) -> Effect:
     return of_batches(f"{name}, {point}", values, point, bound=bound, at=facts(results, point))
 
 
-def part(results: Results, point: str, order: str) -> float:
-    """The predicted part of the heads' mean squared bias that vanishes with n."""
-    limit = results.prediction(point)["limit"]
-    return float((results.prediction(point, order)["bias"] ** 2 - limit**2).mean())
-
-
 def bias(results: Results, point: str, order: str) -> Effect:
-    """Simulated less predicted part, as a share of exact theory's."""
-    limit, exact = results.prediction(point)["limit"], results.prediction(point, "exact")
-    products = results.estimates[point]["integrated_bias_product"]
-    heads = products.sizes[HEAD]
-    squares = sum(products.isel({HEAD: h, HEAD2: h}).values for h in range(heads)) / heads
-    own = part(results, point, "exact")
-    bound = float((2 * abs(exact["bias"]) * exact["bias_error"]).mean() / abs(own))
-    values = (squares - float((limit**2).mean()) - part(results, point, order)) / own
-    return of_batches(f"bias, {point}", values, point, bound=bound, at=facts(results, point))
+    """The bias's 1/n part along exact theory's over queries and heads, as a share of it, less 1."""
+    limit = results.prediction(point)["limit"]
+    along = results.prediction(point, "exact")["bias"] - limit
+    own = results.prediction(point, order)["bias"] - limit
+    share = float((own * along).sum() / (along**2).sum())
+    return Effect(f"bias, {point}", share - 1, replicates=0, at=facts(results, point))
 
 
 def remainder(results: Results, point: str, name: str) -> list[Effect]:

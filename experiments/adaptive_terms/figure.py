@@ -21,7 +21,7 @@ TERMS = {
 }
 """Row of panel a to its family of effects, claim and regime."""
 BIAS = {
-    "adaptive, exact": ("bias, exact", OWN, "exact, the bias's 1/n part"),
+    "adaptive, first order": ("bias, first order", OWN, "the bias's 1/n part"),
     "fixed radius": ("bias, fixed radius", FIXED, "the bias's 1/n part"),
 }
 """The same of panel b."""
@@ -45,11 +45,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     families = effects(results)
     drawing, axes = figures.panels(
         1, 3, height=2.7,
-        title="A radius that the sample sets changes bias and signal, and leaves the noise",
+        title="Radii that the sample sets, term by term, beside fixed ones",
     )  # fmt: skip
     for ax, rows, label in (
         (axes[0, 0], TERMS, "simulation / theory − 1"),
-        (axes[0, 1], BIAS, "gap of the bias's 1/n part"),
+        (axes[0, 1], BIAS, "bias's 1/n part / exact − 1"),
     ):
         own = {row: claims[claim, regime] for row, (_, claim, regime) in rows.items()}
         gaps = [
@@ -71,6 +71,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             label = f"{kernel}, {words.split()[0]}"
             axes[0, 2].loglog(n, gap, style, color=colour, marker="o", ms=3, label=label)
     axes[0, 2].set(xlabel="number of keys $n$", ylabel="|first order / exact − 1|")
-    axes[0, 2].legend(fontsize=6)
+    figures.ticks(axes[0, 2].xaxis, results.settings["sizes"])
+    axes[0, 2].legend(fontsize=6, handlelength=3)
     figures.letters(axes.flat)
     return drawing

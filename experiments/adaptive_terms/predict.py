@@ -15,6 +15,8 @@ from sims.study.specification import Problem
 from sims.terms import HEAD, QUERY
 from sims.theory import predict as theory
 from sims.theory.first_order.adaptive import adaptive_terms
+from sims.weights import WeightRule
+from sims.weights.entmax import Entmax
 
 TERMS = ("signal_variance", "cross_signal_covariance", "noise_variance", "cross_noise_covariance")
 CURVE = ("signal_variance", "noise_variance")
@@ -71,12 +73,15 @@ def truth(problem: Problem) -> xr.DataArray:
 def curve(problem: Problem, sizes: list[int]) -> xr.Dataset:
     """First-order and exact terms of one head at one mean kernel, for these numbers of keys."""
     heads = problem.heads
-    nu = float(heads.rule.weights.nu)
+    rule = heads.rule
+    assert isinstance(rule, WeightRule)  # for the type checker, as the next line
+    assert isinstance(rule.weights, Entmax)
+    nu = rule.weights.nu
     rows = []
     for size in sizes:
         # The mean kernel is (2sν)^ν/n: it stays if s goes with n^{1/ν}.
         bandwidth = float(heads.bandwidth[0]) * (size / problem.n) ** (0.5 / nu)
-        one = Heads(heads.frames[:1], heads.rule, bandwidth)
+        one = Heads(heads.frames[:1], rule, bandwidth)
         both = [
             theory(problem.task, one, size, problem.queries),
             theory(problem.task, one, size, problem.queries, order="exact", rtol=ACCURATE),

@@ -1,0 +1,67 @@
+"""Effects of ``adaptive_terms`` on results made by hand."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.study.experiment import load_experiment
+from tests.experiments.by_hand import families, is_mean_of
+from tests.experiments.helpers import batches_of, check_figure, results_of, verdicts
+
+TERMS = ("signal_variance", "cross_signal_covariance", "noise_variance", "cross_noise_covariance")
+
+
+def theory(scale):
+    """Three theories of a point whose first-order and fixed terms are off by known shares."""
+    order = ["first", "exact", "fixed"]
+    data = {name: ("order", scale * np.array([1.1, 1.0, 1.5])) for name in TERMS}
+    data |= {f"{name}_error": ("order", [np.nan, 0.01 * scale, np.nan]) for name in TERMS}
+    limit = np.array([[0.3, -0.2]])
+    part = np.array([[0.02, -0.01]])
+    bias = limit + np.array([0.9, 1.0, 0.4])[:, None, None] * part
+    curve = ("road", "size"), [[1.02, 1.01], [1.0, 1.0]]
+    return xr.Dataset(
+        data
+        | {"bias": (("order", "query", "head"), bias), "limit": (("query", "head"), limit)}
+        | {"n_eff": 120.0, "attended": 150.0}
+        | {f"curve_{name}": curve for name in ("signal_variance", "noise_variance")},
+        coords={"order": order, "road": ["first", "exact"], "size": [100, 200]},
+    )
+
+
+def test_gaps_are_to_the_theory_they_name():
+    rng = np.random.default_rng(0)
+    values = {name: 2.0 * (1 + 0.01 * rng.standard_normal(64)) for name in TERMS}
+    estimate = xr.Dataset({name: ("batch", v) for name, v in values.items()})
+    at = {"n": 200, "heads.kernel": "ν = 2"}
+    found = families("adaptive_terms", {"a": estimate}, {"a": theory(2.0)}, {"a": at})
+    first, exact, signal, noise = (
+        found[name]
+        for name in ("first order", "exact", "fixed radius, signal", "fixed radius, noise")
+    )
+    assert [len(part) for part in (first, exact, signal, noise)] == [4, 4, 2, 2]
+    is_mean_of(first[0], values["signal_variance"] / 2.2 - 1)
+    is_mean_of(exact[0], values["signal_variance"] / 2.0 - 1, bound=0.01)
+    is_mean_of(signal[1], values["cross_signal_covariance"] / 3.0 - 1)
+    is_mean_of(noise[0], values["noise_variance"] / 3.0 - 1)
+    assert first[0].at == {"n": 200, "n_eff": 120.0, "attended": 150.0}
+    assert found["bias, first order"][0].value == pytest.approx(-0.1)
+    assert found["bias, fixed radius"][0].value == pytest.approx(-0.6)
+    gaps = found["remainder, signal variance"]
+    assert [effect.value for effect in gaps] == pytest.approx([0.02, 0.01])
+    assert [effect.x for effect in gaps] == [100, 200]
+    assert gaps[0].at == {"kernel": "ν = 2"}
+
+
+def test_verdicts_and_figure_on_made_up_results():
+    """Exact theory right, first order off by 10%, a fixed radius by 50%: verdicts say so."""
+    experiment = load_experiment("adaptive_terms", "standard")
+    names = [point.name for point in experiment.points]
+    estimates = {name: batches_of(dict.fromkeys(TERMS, 2.0), i) for i, name in enumerate(names)}
+    results = results_of(experiment, estimates, {name: theory(2.0) for name in names})
+    found = verdicts(experiment, results)
+    assert found["adaptive-radius", "exact"] == "supported"
+    assert found["adaptive-radius", "first order, 100 effective keys and more"] == "refuted"
+    assert found["fixed-radius-enough", "signal"] == "refuted"
+    assert found["remainder-order", "signal variance, ν = 1"] == "supported"
+    check_figure(experiment, results)
