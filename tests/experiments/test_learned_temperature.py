@@ -125,7 +125,8 @@ def test_held_out_error_by_plain_loops(experiment, rule):
     total = []
     for index in range(4):
         target, at = simulate.held_out_task(course.stream(), key, index // 2, 3, 0.5)
-        x = np.asarray(jax.random.normal(jax.random.fold_in(key, 2**32 - 1 - index), (n,), np.float32))
+        of_keys = jax.random.fold_in(key, 2**32 - 1 - index)
+        x = np.asarray(jax.random.normal(of_keys, (n,), np.float32))
         values, truth = (np.asarray(target(np.asarray(p, float)[:, None])) for p in (x, at))
         for q, m in zip(np.asarray(at), truth, strict=True):
             scores = -((q - x) ** 2) / (2 * np.exp(log_s))
