@@ -96,6 +96,12 @@ def test_each_claim_can_come_out_either_way():
     assert verdicts(whole, late)[at] == "refuted"
 
 
+def test_the_best_is_the_least_error_at_every_length():
+    whole, results = made_up()
+    found = whole.module("effects").best(results, "smooth")
+    np.testing.assert_allclose(found.mean(0), 1.0, rtol=1e-3)
+
+
 def test_a_temperature_is_learned(drawn):
     """From starts about 1, where all rules but sparsemax smooth too much, to near the best."""
     for name in drawn.points:
