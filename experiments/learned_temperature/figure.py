@@ -68,7 +68,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         for rule, value in theory:
             color = figures.PALETTE[RULES.index(rule)]
             ax.hlines(value, 70, 110, color=color, lw=1.6)
-        figures.band(ax, (1.0, 1 + verdict.margin), percent=False)
+        ax.axhspan(1.0, 1 + verdict.margin, color=figures.BAND, lw=0, zorder=0)
         ax.set(xlabel="context over that of learning", title=TITLES[stream])
         figures.ticks(ax.xaxis, [int(length) for length in lengths(results)])
     figures.letters(axes.flat)

@@ -96,6 +96,12 @@ def test_each_claim_can_come_out_either_way():
     assert verdicts(whole, late)[at] == "refuted"
 
 
+def test_the_best_is_the_least_error_at_every_length():
+    whole, results = made_up()
+    found = whole.module("effects").best(results, "smooth")
+    np.testing.assert_allclose(found.mean(0), 1.0, rtol=1e-3)
+
+
 def test_a_temperature_is_learned(drawn):
     """From starts about 1, where all rules but sparsemax smooth too much, to near the best."""
     for name in drawn.points:
@@ -125,7 +131,8 @@ def test_held_out_error_by_plain_loops(experiment, rule):
     total = []
     for index in range(4):
         target, at = simulate.held_out_task(course.stream(), key, index // 2, 3, 0.5)
-        x = np.asarray(jax.random.normal(jax.random.fold_in(key, 2**32 - 1 - index), (n,), np.float32))
+        of_keys = jax.random.fold_in(key, 2**32 - 1 - index)
+        x = np.asarray(jax.random.normal(of_keys, (n,), np.float32))
         values, truth = (np.asarray(target(np.asarray(p, float)[:, None])) for p in (x, at))
         for q, m in zip(np.asarray(at), truth, strict=True):
             scores = -((q - x) ** 2) / (2 * np.exp(log_s))

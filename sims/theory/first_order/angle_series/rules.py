@@ -167,7 +167,9 @@ def _ball(r: np.ndarray, h: np.ndarray, power: float, width: int, degree: int) -
 def _radii(r: np.ndarray, power: float, level: float, width: int) -> np.ndarray:
     """h with ``log E (h² − D²)₊^ν = level`` at every distance, by halving a bracket in log h."""
     low = np.full_like(r, -30.0)
-    high = np.full_like(r, np.log(r.max() + REACH + np.exp(max(level, 0.0) / max(2 * power, 1))))
+    # Beyond all keys by γ^{1/2ν}, the kernel is at least γ.
+    beyond = np.exp(level / (2 * power)) if power else 0.0
+    high = np.full_like(r, np.log(r.max() + REACH + beyond))
     rule = _disc(power, width, *_sizes(float(r.max()) + REACH, width, 64))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
