@@ -31,7 +31,7 @@ _STUDY = (
     "study/grid.py", "study/roads.py", "study/population.py",
 )  # fmt: skip
 _ROOMS: dict[str, tuple[str, ...]] = {
-    "simulate": (*_PROBLEM, *_STUDY, "montecarlo", "simulation", "study/units.py",
+    "simulate": (*_PROBLEM, *_STUDY, "attention", "montecarlo", "simulation", "study/units.py",
                  "study/stacking.py"),
     "predict": (*_PROBLEM, *_STUDY, "theory"),
     "judge": ("judgement", "kinds.py", "runtime.py", "effects.py", "estimates.py", "terms.py",
