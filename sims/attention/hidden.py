@@ -18,7 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 Start = Literal["zero", "copy"]
-Tokens = Float[Array, "*batch n d"]
+Values = Array | np.ndarray
+"""NumPy's or JAX's."""
+Tokens = Float[Values, "*batch n d"]
 
 
 def first_share(memory: Any, start: Start) -> Any:
@@ -27,7 +29,7 @@ def first_share(memory: Any, start: Start) -> Any:
 
 
 def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
-    """Weights w_k of the scores of layers 0, …, l = layers − 1 in the hidden scores h_l, (l + 1)."""
+    """Weights w_k of the scores of layers 0, …, l = layers − 1 in h_l, (l + 1)."""
     shares = np.array([(1 - memory) * memory ** (layers - 1 - k) for k in range(layers)])
     if start == "copy":
         shares[0] = memory ** (layers - 1)
@@ -35,8 +37,8 @@ def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
 
 
 def accumulate(
-    scores: Float[Array, "layers *batch n n"], memory: float, start: Start
-) -> Float[Array, "layers *batch n n"]:
+    scores: Float[Values, "layers *batch n n"], memory: float, start: Start
+) -> Float[Values, "layers *batch n n"]:
     """Hidden scores of every layer, by the recursion."""
     xp = scores.__array_namespace__()
     hidden = [first_share(memory, start) * scores[0]]
@@ -46,8 +48,8 @@ def accumulate(
 
 
 def concatenated(
-    features: Float[Array, "layers *batch n d_k"], memory: float, start: Start
-) -> Float[Array, "*batch n layers*d_k"]:
+    features: Float[Values, "layers *batch n d_k"], memory: float, start: Start
+) -> Float[Values, "*batch n wide"]:
     """Queries or keys whose dot products are the last layer's hidden scores.
 
     Those of layer k are scaled by √w_k and stand beside one another.
@@ -57,7 +59,7 @@ def concatenated(
     return xp.concatenate([w * part for w, part in zip(roots, features, strict=True)], axis=-1)
 
 
-def softmax(scores: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
+def softmax(scores: Float[Values, "*batch n"]) -> Float[Values, "*batch n"]:
     """Weights of every row, ``e^S`` over its sum."""
     xp = scores.__array_namespace__()
     raised = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
@@ -66,13 +68,13 @@ def softmax(scores: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
 
 def layer(
     tokens: Tokens,
-    hidden: Float[Array, "*batch n n"],
-    bilinear: Float[Array, "*batch d d"],
-    value: Float[Array, "*batch d d"],
+    hidden: Float[Values, "*batch n n"],
+    bilinear: Float[Values, "*batch d d"],
+    value: Float[Values, "*batch d d"],
     memory: Any,
     skip: Any,
     share: Any,
-) -> tuple[Tokens, Float[Array, "*batch n n"]]:
+) -> tuple[Tokens, Float[Values, "*batch n n"]]:
     """One layer: the next tokens and the new hidden scores, which it attends with.
 
     Args:

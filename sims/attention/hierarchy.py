@@ -10,14 +10,12 @@ All functions take NumPy's arrays or JAX's, and any leading axes before the toke
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from sims.attention.hidden import softmax
-
-Tokens = Float[Array, "*batch n d"]
+from sims.attention.hidden import Tokens, Values, softmax
 
 
-def strided_taps(tokens: Tokens, taps: Float[Array, " k"]) -> Tokens:
+def strided_taps(tokens: Tokens, taps: Any) -> Float[Values, "*batch fewer d"]:
     """The next coarser copy: ``Σ_k c_k x_{2t−k}``, ⌈n/2⌉ tokens. Nothing later than 2t enters."""
     xp = tokens.__array_namespace__()
     n, width = tokens.shape[-2], len(taps)
@@ -27,7 +25,7 @@ def strided_taps(tokens: Tokens, taps: Float[Array, " k"]) -> Tokens:
     return sum(parts[1:], parts[0])
 
 
-def block_means(tokens: Tokens, taps: object = None) -> Tokens:
+def block_means(tokens: Tokens, taps: object = None) -> Float[Values, "*batch fewer d"]:
     """A coarser copy that is *not* causal: means of pairs; a last token without partner stays."""
     xp = tokens.__array_namespace__()
     n = tokens.shape[-2]
@@ -37,7 +35,7 @@ def block_means(tokens: Tokens, taps: object = None) -> Tokens:
 
 def levels(
     tokens: Tokens, taps: Any, count: int, coarsen: Callable[..., Any] = strided_taps
-) -> list[Tokens]:
+) -> list[Any]:
     """X^(0), …, X^(count − 1), each of half as many tokens as the one before, rounded up."""
     out = [tokens]
     for _ in range(count - 1):
@@ -45,15 +43,15 @@ def levels(
     return out
 
 
-def repeated(coarse: Tokens, level: int, n: int) -> Tokens:
+def repeated(coarse: Tokens, level: int, n: int) -> Float[Values, "*batch more d"]:
     """Z_l: every token of a level 2^l times, cut at n."""
     xp = coarse.__array_namespace__()
     return xp.repeat(coarse, 2**level, axis=-2)[..., :n, :]
 
 
 def level_scores(
-    coarse: Sequence[Tokens], pairs: Sequence[tuple[Any, Any]], n: int
-) -> list[Float[Array, "*batch n n"]]:
+    coarse: Sequence[Any], pairs: Sequence[tuple[Any, Any]], n: int
+) -> list[Float[Values, "*batch n n"]]:
     """Scores of every level, computed between its own few tokens and then repeated.
 
     Args:
@@ -71,8 +69,8 @@ def level_scores(
 
 
 def mixed(
-    parts: Sequence[Float[Array, "*batch n n"]], weights: Sequence[Any]
-) -> Float[Array, "*batch n n"]:
+    parts: Sequence[Float[Values, "*batch n n"]], weights: Sequence[Any]
+) -> Float[Values, "*batch n n"]:
     """``Σ_l λ_l S_l``."""
     whole = weights[0] * parts[0]
     for weight, part in zip(weights[1:], parts[1:], strict=True):
@@ -80,7 +78,7 @@ def mixed(
     return whole
 
 
-def causal_softmax(scores: Float[Array, "*batch n n"]) -> Float[Array, "*batch n n"]:
+def causal_softmax(scores: Float[Values, "*batch n n"]) -> Float[Values, "*batch n n"]:
     """Weights of row i over keys j ≤ i."""
     xp = scores.__array_namespace__()
     n = scores.shape[-1]

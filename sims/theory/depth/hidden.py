@@ -66,9 +66,7 @@ def effective_keys(n: int, variance: float) -> float:
     return float(n * np.exp(-variance))
 
 
-def score_rank(
-    n: int, layer: int, head_width: int, width: int | None = None
-) -> int:
+def score_rank(n: int, layer: int, head_width: int, width: int | None = None) -> int:
     """Rank of h_l for generic weights: ``min(n, (l + 1)d_k)``.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.special import betainc, roots_legendre
+from scipy.special import beta, betainc, roots_legendre
 
 NODES = 200
 """Of the quadrature behind :func:`psd_probability`."""
@@ -24,13 +24,13 @@ def relative_cost(levels: int) -> float:
 
 def relative_cost_rounded(tokens: int, levels: int) -> float:
     """The same for any number of tokens T: ``Σ_l ⌈T/2^l⌉²/T²``."""
-    return sum(-(-tokens // 2**level) ** 2 for level in range(levels)) / tokens**2
+    return sum((1 + (tokens - 1) // 2**level) ** 2 for level in range(levels)) / tokens**2
 
 
 def relative_layer_cost(ratio: float, levels: int, dense_taps: bool = False) -> float:
     """Cost of a whole layer over that of plain attention, at T = ratio·d.
 
-    ``(T(1 + s) + 4d + 2pd)/(2T + 4d)`` with s = Σ_{l<L} 4^{−l}, p = Σ_{1≤l<L} 2^{−l}: projections of
+    ``(T(1 + s) + 4d + 2pd)/(2T + 4d)``, s = Σ_{l<L} 4^{−l}, p = Σ_{1≤l<L} 2^{−l}: projections of
     queries, keys, values and outputs (4Td²), scores (sT²d), averages (T²d) and the projections of
     the coarser queries and keys (2pTd²). Down-sampling by two dense taps adds another 2pTd².
     """
@@ -54,8 +54,8 @@ def psd_probability(width: int, head_width: int, levels: int = 1) -> float:
 
     0 for d_k < d. Else U and N are independent, and ``(UUᵀ + NNᵀ)^{−½}UUᵀ(…)^{−½}`` is a matrix
     Beta(d_k/2, d_k/2), whose eigenvalues all have to be at least ½. Their joint density is
-    proportional to ``Π(x_i(1 − x_i))^{(d_k − d − 1)/2} Π|x_i − x_j|``; its integral over the ordered
-    region is a Pfaffian (de Bruijn 1955).
+    proportional to ``Π(x_i(1 − x_i))^{(d_k − d − 1)/2} Π|x_i − x_j|``; the integral over the
+    ordered region is a Pfaffian (de Bruijn 1955).
     """
     if head_width < width:
         return 0.0
@@ -78,11 +78,12 @@ def _ordered(size: int, exponent: float, low: float) -> float:
     powers = np.arange(size)
     values = x ** powers[:, None]
 
-    def below(at: ArrayLike) -> Float[np.ndarray, "size nodes"]:
-        own = [betainc(exponent + k, exponent, at) * _beta(exponent + k, exponent) for k in powers]
-        return np.array(own) - np.array(
-            [betainc(exponent + k, exponent, low) * _beta(exponent + k, exponent) for k in powers]
-        ).reshape(-1, *[1] * np.ndim(at))
+    def below(at: ArrayLike) -> np.ndarray:
+        sizes = [beta(exponent + k, exponent) for k in powers]
+        return np.array(
+            [(betainc(exponent + k, exponent, at) - betainc(exponent + k, exponent, low)) * one
+             for k, one in zip(powers, sizes, strict=True)]
+        )  # fmt: skip
 
     whole = below(1.0)
     skew = np.einsum("in,jn,n->ij", 2 * below(x) - whole[:, None], values, measure)
@@ -90,12 +91,6 @@ def _ordered(size: int, exponent: float, low: float) -> float:
     if size % 2:
         skew = np.block([[skew, whole[:, None]], [-whole[None], np.zeros((1, 1))]])
     return float(np.sqrt(np.abs(np.linalg.det(skew))))
-
-
-def _beta(a: float, b: float) -> float:
-    from scipy.special import beta
-
-    return float(beta(a, b))
 
 
 def pair_count(width: int, levels: int) -> tuple[int, int, int]:
@@ -124,9 +119,7 @@ def truncation_bound(weights: ArrayLike, kept: int, sizes: ArrayLike) -> float:
     return 2 * tail_weight(weights, kept) * float(np.max(sizes))
 
 
-def block_logarithm(
-    query: ArrayLike, keys: Float[np.ndarray, "m d"], order: int
-) -> float:
+def block_logarithm(query: ArrayLike, keys: Float[np.ndarray, "m d"], order: int) -> float:
     """``log mean_j e^{q·k_j}`` over a block of keys by its cumulants up to an order, at most 4.
 
     Order 1 is the block mean, 2 adds the Gaussian summand ½qᵀΣq, 3 and 4 the non-Gaussian ones.
@@ -143,10 +136,10 @@ def score_mixture_bandwidth(weights: ArrayLike, bandwidths: ArrayLike) -> float:
     return float(np.sum(np.asarray(weights) / np.asarray(bandwidths) ** 2) ** -0.5)
 
 
-def noise_correlation(first: ArrayLike, second: ArrayLike, width: int) -> Float[np.ndarray, "*b"]:
+def noise_correlation(first: ArrayLike, second: ArrayLike, width: int) -> np.ndarray:
     """``(2hh′/(h² + h′²))^{d_k/2}``: of two NW estimators with common keys, to first order."""
     a, b = np.asarray(first, float), np.asarray(second, float)
-    return (2 * a * b / (a**2 + b**2)) ** (width / 2)
+    return np.asarray((2 * a * b / (a**2 + b**2)) ** (width / 2))
 
 
 def output_mixture(
