@@ -15,12 +15,10 @@ part that all rows have in common, and the part that depends on the row.
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 Start = Literal["zero", "copy"]
-Values = Array | np.ndarray
-"""NumPy's or JAX's."""
-Tokens = Float[Values, "*batch n d"]
+Tokens = Float[Any, "*batch n d"]
 
 
 def first_share(memory: Any, start: Start) -> Any:
@@ -37,8 +35,8 @@ def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
 
 
 def accumulate(
-    scores: Float[Values, "layers *batch n n"], memory: float, start: Start
-) -> Float[Values, "layers *batch n n"]:
+    scores: Float[Any, "layers *batch n n"], memory: float, start: Start
+) -> Float[Any, "layers *batch n n"]:
     """Hidden scores of every layer, by the recursion."""
     xp = scores.__array_namespace__()
     hidden = [first_share(memory, start) * scores[0]]
@@ -48,8 +46,8 @@ def accumulate(
 
 
 def concatenated(
-    features: Float[Values, "layers *batch n d_k"], memory: float, start: Start
-) -> Float[Values, "*batch n wide"]:
+    features: Float[Any, "layers *batch n d_k"], memory: float, start: Start
+) -> Float[Any, "*batch n wide"]:
     """Queries or keys whose dot products are the last layer's hidden scores.
 
     Those of layer k are scaled by √w_k and stand beside one another.
@@ -59,7 +57,7 @@ def concatenated(
     return xp.concatenate([w * part for w, part in zip(roots, features, strict=True)], axis=-1)
 
 
-def softmax(scores: Float[Values, "*batch n"]) -> Float[Values, "*batch n"]:
+def softmax(scores: Float[Any, "*batch n"]) -> Float[Any, "*batch n"]:
     """Weights of every row, ``e^S`` over its sum."""
     xp = scores.__array_namespace__()
     raised = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
@@ -68,13 +66,13 @@ def softmax(scores: Float[Values, "*batch n"]) -> Float[Values, "*batch n"]:
 
 def layer(
     tokens: Tokens,
-    hidden: Float[Values, "*batch n n"],
-    bilinear: Float[Values, "*batch d d"],
-    value: Float[Values, "*batch d d"],
+    hidden: Float[Any, "*batch n n"],
+    bilinear: Float[Any, "*batch d d"],
+    value: Float[Any, "*batch d d"],
     memory: Any,
     skip: Any,
     share: Any,
-) -> tuple[Tokens, Float[Values, "*batch n n"]]:
+) -> tuple[Tokens, Float[Any, "*batch n n"]]:
     """One layer: the next tokens and the new hidden scores, which it attends with.
 
     Args:

@@ -10,12 +10,13 @@ All functions take NumPy's arrays or JAX's, and any leading axes before the toke
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from jaxtyping import Float
 
-from sims.attention.hidden import Tokens, Values, softmax
+from sims.attention.hidden import Tokens, softmax
 
 
-def strided_taps(tokens: Tokens, taps: Any) -> Float[Values, "*batch fewer d"]:
+def strided_taps(tokens: Tokens, taps: Any) -> Float[Any, "*batch fewer d"]:
     """The next coarser copy: ``Σ_k c_k x_{2t−k}``, ⌈n/2⌉ tokens. Nothing later than 2t enters."""
     xp = tokens.__array_namespace__()
     n, width = tokens.shape[-2], len(taps)
@@ -25,7 +26,7 @@ def strided_taps(tokens: Tokens, taps: Any) -> Float[Values, "*batch fewer d"]:
     return sum(parts[1:], parts[0])
 
 
-def block_means(tokens: Tokens, taps: object = None) -> Float[Values, "*batch fewer d"]:
+def block_means(tokens: Tokens, taps: object = None) -> Float[Any, "*batch fewer d"]:
     """A coarser copy that is *not* causal: means of pairs; a last token without partner stays."""
     xp = tokens.__array_namespace__()
     n = tokens.shape[-2]
@@ -43,15 +44,14 @@ def levels(
     return out
 
 
-def repeated(coarse: Tokens, level: int, n: int) -> Float[Values, "*batch more d"]:
+def repeated(coarse: Tokens, level: int, n: int) -> Float[Any, "*batch more d"]:
     """Z_l: every token of a level 2^l times, cut at n."""
-    xp = coarse.__array_namespace__()
-    return xp.repeat(coarse, 2**level, axis=-2)[..., :n, :]
+    return coarse[..., np.arange(n) // 2**level, :]
 
 
 def level_scores(
     coarse: Sequence[Any], pairs: Sequence[tuple[Any, Any]], n: int
-) -> list[Float[Values, "*batch n n"]]:
+) -> list[Float[Any, "*batch n n"]]:
     """Scores of every level, computed between its own few tokens and then repeated.
 
     Args:
@@ -68,9 +68,7 @@ def level_scores(
     return out
 
 
-def mixed(
-    parts: Sequence[Float[Values, "*batch n n"]], weights: Sequence[Any]
-) -> Float[Values, "*batch n n"]:
+def mixed(parts: Sequence[Float[Any, "*batch n n"]], weights: Any) -> Float[Any, "*batch n n"]:
     """``Σ_l λ_l S_l``."""
     whole = weights[0] * parts[0]
     for weight, part in zip(weights[1:], parts[1:], strict=True):
@@ -78,7 +76,7 @@ def mixed(
     return whole
 
 
-def causal_softmax(scores: Float[Values, "*batch n n"]) -> Float[Values, "*batch n n"]:
+def causal_softmax(scores: Float[Any, "*batch n n"]) -> Float[Any, "*batch n n"]:
     """Weights of row i over keys j ≤ i."""
     xp = scores.__array_namespace__()
     n = scores.shape[-1]
@@ -89,7 +87,7 @@ def attend(
     tokens: Tokens,
     taps: Any,
     pairs: Sequence[tuple[Any, Any]],
-    weights: Sequence[Any],
+    weights: Any,
     value: Any,
     coarsen: Callable[..., Any] = strided_taps,
 ) -> Tokens:

@@ -118,7 +118,7 @@ def test_tails_and_their_bound():
 
 
 def test_block_by_derivatives_of_the_generating_function():
-    """Cumulants as derivatives of log mean e^{tq·k} at 0, by the exact polynomial through points."""
+    """Cumulants as derivatives of log mean e^{tq·k} at 0, by a polynomial through points."""
     rng = np.random.default_rng(5)
     keys, query = rng.exponential(size=(6, 3)), rng.normal(size=3)
 
