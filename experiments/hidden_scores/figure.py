@@ -90,17 +90,19 @@ def uniformity(ax: Axes, results: Results) -> None:
     rows = []
     for point in part(results, "normed"):
         own = results.coordinates[point]
-        if results.number(point, "score_scale") != 1:
+        if results.number(point, "score_scale") != 1 or own["weights"] != "tied":
             continue
         data = results.estimates[point]["log_odds"].isel(layer=-1)
         for start in ("zero", "copy"):
             plain = data.sel(start=start).isel(memory=0)
             for memory in data["memory"].values[1:]:
                 gain = (plain - data.sel(start=start, memory=memory)).values
-                name = f"{start}, {own['weights']} {own['matrix']}"
+                name = f"{start}, {own['matrix']}"
                 error = gain.std(ddof=1) / len(gain) ** 0.5
                 rows.append((name, float(memory), gain.mean(), error))
     frame = pd.DataFrame(rows, columns=["stack", "α′", "ω saved", "mcse"])
-    figures.curve(ax, frame, None, "α′", "ω saved", error="mcse", hue="stack", labels="key")
-    ax.set(title="skip ½ and norm, after 24 layers, β = 1")
+    figures.curve(
+        ax, frame, None, "α′", "ω saved", error="mcse", hue="stack", labels={"loc": "lower left"}
+    )
+    ax.set(title="skip ½, norm, tied weights, 24 layers, β = 1")
     ax.axhline(0, color=figures.GREY, lw=0.8, zorder=1)

@@ -66,7 +66,8 @@ def costs(results: Results) -> Families:
             "cost": data["score_cost"].values - float(law["score_cost"]),
             "cost, any number of tokens": data["score_cost"].values - float(law["rounded"]),
             "cost of a layer": data["layer_cost"].values - float(law["layer_cost"]),
-            "cost of a layer over that of scores": data["layer_cost"].values - float(law["score_cost"]),
+            "cost of a layer over that of scores": data["layer_cost"].values
+            - float(law["score_cost"]),
         }
         for name, gap in gaps.items():
             families[name].append(Effect(point, values=gap, at=at))

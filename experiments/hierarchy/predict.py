@@ -33,7 +33,8 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
                 laws[f"cost T={tokens} L={levels} T/d={ratio}"] = xr.Dataset(
                     {"score_cost": hierarchy.relative_cost(levels),
                      "rounded": hierarchy.relative_cost_rounded(tokens, levels),
-                     "layer_cost": hierarchy.relative_layer_cost(tokens / int(tokens / ratio), levels)}
+                     "layer_cost": hierarchy.relative_layer_cost(
+                         tokens / int(tokens / ratio), levels)}
                 )  # fmt: skip
     for width, head_width in settings["semidefinite"]["sizes"]:
         laws[f"semidefinite d={width} d_k={head_width}"] = xr.Dataset(
