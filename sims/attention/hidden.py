@@ -35,8 +35,8 @@ def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
 
 
 def accumulate(
-    scores: Float[Any, "layers *batch n n"], memory: float, start: Start
-) -> Float[Any, "layers *batch n n"]:
+    scores: Float[Any, "layers *scores"], memory: float, start: Start
+) -> Float[Any, "layers *scores"]:
     """Hidden scores of every layer, by the recursion."""
     xp = scores.__array_namespace__()
     hidden = [first_share(memory, start) * scores[0]]

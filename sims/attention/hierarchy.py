@@ -68,7 +68,7 @@ def level_scores(
     return out
 
 
-def mixed(parts: Sequence[Float[Any, "*batch n n"]], weights: Any) -> Float[Any, "*batch n n"]:
+def mixed(parts: Sequence[Any], weights: Any) -> Any:
     """``Σ_l λ_l S_l``."""
     whole = weights[0] * parts[0]
     for weight, part in zip(weights[1:], parts[1:], strict=True):
