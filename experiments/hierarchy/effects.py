@@ -108,7 +108,8 @@ def truncation(results: Results) -> Families:
         data, name = results.estimates[point], str(results.coordinates[point]["spectrum"])
         families["truncation identity"].append(Effect(name, values=data["identity"].values))
         families["softmax bound"].append(Effect(name, values=np.maximum(data["bound"].values, 0.0)))
-        log = np.log(data["error"].values)
+        with np.errstate(divide="ignore"):  # a single scale ends
+            log = np.log(data["error"].values)
         families[f"error, {name}"] = [
             of_batches(
                 f"{name}, L = {kept}", data["error"].sel(kept=kept).values, point,
