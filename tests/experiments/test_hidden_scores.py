@@ -39,9 +39,7 @@ def changed(results, point, change, name):
 
 def test_rows_without_sampling(results, experiment):
     found = verdicts(experiment, results)
-    program = {
-        (c.id, c.regime) for c in experiment.claims if c.kind in ("program", "theory")
-    }
+    program = {(c.id, c.regime) for c in experiment.claims if c.kind in ("program", "theory")}
     assert {at for at in program if found[at] == "refuted"} == REFUTED
     assert {found[at] for at in program - REFUTED} == {"supported"}
 
@@ -78,7 +76,10 @@ def test_sampled_effects_are_near_what_they_should_be(results, experiment):
     families = experiment.module("effects").effects(results)
     for name in ("score variance", "second layer over theory", "late slope over plain"):
         for effect in families[name]:
-            assert abs(effect.value) <= 8 * effect.error + effect.bound + 0.005, (name, effect.label)
+            assert abs(effect.value) <= 8 * effect.error + effect.bound + 0.005, (
+                name,
+                effect.label,
+            )
 
 
 def test_effects_of_collapse_by_hand(results, experiment):

@@ -38,9 +38,7 @@ def results(experiment):
 
 def test_rows_without_sampling(results, experiment):
     found = verdicts(experiment, results)
-    program = {
-        (c.id, c.regime) for c in experiment.claims if c.kind in ("program", "theory")
-    }
+    program = {(c.id, c.regime) for c in experiment.claims if c.kind in ("program", "theory")}
     assert {at for at in program if found[at] == "refuted"} == REFUTED
     assert {found[at] for at in program - REFUTED} == {"supported"}
 
@@ -101,9 +99,7 @@ def test_predictions_by_hand(experiment):
     assert float(laws["T=16 d=3 L=3"]["pairs"]) == 27
     assert float(laws["cost T=20 L=4 T/d=1"]["rounded"]) == (400 + 100 + 25 + 9) / 400
     assert float(laws["semidefinite d=2 d_k=3"]["two"]) == pytest.approx(1 / 64)
-    np.testing.assert_allclose(
-        laws["truncation, single scale"]["tail"], [1, 1, 1, 1, 0, 0, 0, 0]
-    )
+    np.testing.assert_allclose(laws["truncation, single scale"]["tail"], [1, 1, 1, 1, 0, 0, 0, 0])
     far = laws["mixture, far scales"]
     np.testing.assert_allclose(far["correlation"], [0.6, 0.6, 0.36 / 1.64], rtol=1e-12)
     assert float(far["convex"].max()) <= 1e-12 < 0.5 < float(far["signed"].min())
