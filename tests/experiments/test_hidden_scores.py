@@ -1,4 +1,4 @@
-"""The experiment `hidden_scores`: its rows can turn, its searches end, its pieces are what they say."""
+"""The experiment `hidden_scores`: its rows can turn, its searches end at the smallest case."""
 
 from dataclasses import replace
 
