@@ -52,7 +52,7 @@ _OWN = {
     "judge": ("effects.py",),
     "plot": ("effects.py", "figure.py", "caption.md"),
 }
-"""Step to the files of an experiment's folder that it runs or fills in."""
+"""Step to the files of an experiment's folder that it runs or fills in, beside ``<step>_*.py``."""
 _PARTS: dict[str, tuple[str, ...]] = {
     "simulate": ("problem", "grid", "simulation", "settings"),
     "predict": ("problem", "grid", "theory", "settings"),
@@ -76,6 +76,7 @@ def files(step: str, experiment: Path | None = None) -> list[str]:
         paths |= set(inside) if path.is_dir() else {path} if path.is_file() else set()
     if experiment is not None:
         paths |= {p for name in _OWN.get(step, ()) if (p := experiment / name).is_file()}
+        paths |= set(experiment.glob(f"{step}_*.py"))
     here = Path.cwd()
     return sorted(str(p.relative_to(here)) if p.is_relative_to(here) else str(p) for p in paths)
 

@@ -1,0 +1,1 @@
+"""Hidden scores: what a running mean of scores over layers does, and what it does not."""

@@ -1,0 +1,191 @@
+"""Effects of hierarchical scores: gaps, counts, smallest counterexamples, rates, contrasts."""
+
+import numpy as np
+
+from sims.effects import Effect, Families, of_batches
+from sims.study.results import Results
+
+VIOLATED = 1e-9
+"""A violation is a counterexample above this."""
+GAPS = {
+    "scores", "split", "definite", "schur", "chain", "cycle", "reversible", "symmetric attention",
+    "causal", "containment",
+}  # fmt: skip
+COUNTS = ("pairs", "symmetric pairs", "antisymmetric pairs")
+
+
+def effects(results: Results) -> Families:
+    """All families by the names that claims use."""
+    return (
+        identities(results) | costs(results) | definiteness(results) | truncation(results)
+        | convolutions(results) | mixtures(results)
+        | {f"search, {kind}": [smallest(results, kind)]
+           for kind in ("strict", "leak", "needless", "needless, long", "dear")}
+        | {"search, full rank": [smallest(results, "needless, long", "full rank")]}
+    )  # fmt: skip
+
+
+def part(results: Results, name: str) -> list[str]:
+    """Points of one part of the experiment."""
+    return [point for point in results.points if results.coordinates[point]["part"] == name]
+
+
+def identities(results: Results) -> Families:
+    """Gaps of drawn instances, and dimensions counted less those stated."""
+    families: Families = {name: [] for name in (*GAPS, *COUNTS)}
+    for point in part(results, "checks"):
+        data, law = results.estimates[point], results.prediction(point)
+        tokens, width, levels = (results.number(point, k) for k in ("tokens", "width", "levels"))
+        # A level needs as many tokens as features, and all levels together distinct blocks.
+        full = data["columns"].values.min() >= levels * width
+        at: dict[str, float | str] = {
+            "levels": levels, "tokens": tokens, "full": "yes" if full else "no",
+            "coarsest": tokens / 2 ** (levels - 1) / width,
+        }  # fmt: skip
+        for name in GAPS:
+            families[name].append(Effect(point, values=data[name].values, at=at))
+        for name in COUNTS:
+            counted = data[name].values.astype(float)
+            gap = np.where(counted < 0, np.nan, counted - float(law[name]))
+            families[name].append(Effect(point, values=gap, at=at))
+    return families
+
+
+def costs(results: Results) -> Families:
+    """Multiply–adds counted in the program, over those of one level, less what is stated."""
+    families: Families = {"cost": [], "cost, any number of tokens": [], "cost of a layer": [],
+                          "cost of a layer over that of scores": []}  # fmt: skip
+    for point in part(results, "cost"):
+        data, law = results.estimates[point], results.prediction(point)
+        tokens, levels = results.number(point, "tokens"), int(results.number(point, "levels"))
+        at: dict[str, float | str] = {
+            "levels": levels, "divides": "yes" if tokens % 2 ** (levels - 1) == 0 else "no",
+            "ratio": results.number(point, "ratio"),
+        }  # fmt: skip
+        gaps = {
+            "cost": data["score_cost"].values - float(law["score_cost"]),
+            "cost, any number of tokens": data["score_cost"].values - float(law["rounded"]),
+            "cost of a layer": data["layer_cost"].values - float(law["layer_cost"]),
+            "cost of a layer over that of scores": data["layer_cost"].values
+            - float(law["score_cost"]),
+        }
+        for name, gap in gaps.items():
+            families[name].append(Effect(point, values=gap, at=at))
+    return families
+
+
+def definiteness(results: Results) -> Families:
+    """Shares of drawn M^s that are positive semidefinite less theory's; numbers of signs."""
+    shares, signs, needed = [], [], []
+    for point in part(results, "semidefinite"):
+        data, law = results.estimates[point], results.prediction(point)
+        width, head = (results.number(point, k) for k in ("width", "head_width"))
+        at: dict[str, float | str] = {"wide": "yes" if head >= width else "no"}
+        for name in ("one", "two"):
+            gap = data[name].values - float(law[name])
+            shares.append(of_batches(f"{point}, {name}", gap, point, at=at))
+        needed.append(of_batches(point, 0.5 - data["one"].values, point, at=at))
+        if 2 * head <= width:
+            values = np.maximum(data["positive"].values, data["negative"].values)
+            signs.append(Effect(point, values=values, at=at))
+    return {"share semidefinite": shares, "shortfall of one half": needed, "signature": signs}
+
+
+def smallest(results: Results, kind: str, name: str = "violation") -> Effect:
+    """The largest violation at the first size that has one, sizes being in order; else over all."""
+    points = part(results, kind)
+    found = [float(results.estimates[point][name].values.max()) for point in points]
+    for point, value in zip(points, found, strict=True):
+        if value > VIOLATED:
+            return Effect(f"smallest: {point}", values=np.array([value]))
+    return Effect(f"none at {len(found)} sizes", values=np.array(found))
+
+
+def truncation(results: Results) -> Families:
+    """Errors by the number of levels, x = e^L; their ratios; remainders of blocks by ‖q‖."""
+    families: Families = {"truncation identity": [], "softmax bound": [], "step of the error": []}
+    for point in part(results, "truncation"):
+        data, name = results.estimates[point], str(results.coordinates[point]["spectrum"])
+        families["truncation identity"].append(Effect(name, values=data["identity"].values))
+        families["softmax bound"].append(Effect(name, values=np.maximum(data["bound"].values, 0.0)))
+        with np.errstate(divide="ignore"):  # a single scale ends
+            log = np.log(data["error"].values)
+        families[f"error, {name}"] = [
+            of_batches(
+                f"{name}, L = {kept}", data["error"].sel(kept=kept).values, point,
+                x=float(np.exp(kept)), at={"kept": float(kept)},
+            )
+            for kept in data["kept"].values
+        ]  # fmt: skip
+        families["step of the error"] += [
+            of_batches(
+                f"{name}, L = {kept} to {kept + 1}", np.exp(log[:, kept] - log[:, kept - 1]), point,
+                at={"spectrum": name, "kept": float(kept)},
+            )
+            for kept in range(1, log.shape[1])
+            if np.isfinite(log[:, kept]).all() and data["error"].values[:, kept].min() > VIOLATED
+        ]  # fmt: skip
+    for point in part(results, "blocks"):
+        remainder = results.estimates[point]["remainder"]
+        families[point] = [
+            of_batches(
+                f"{point}, ‖q‖ = {scale}", remainder.sel(scale=scale).values, point, x=float(scale)
+            )
+            for scale in remainder["scale"].values
+        ]  # fmt: skip
+    return families
+
+
+def convolutions(results: Results) -> Families:
+    """Misfits to causal convolutions."""
+    families = {
+        f"misfit, {results.coordinates[point]['spectrum']}": [
+            Effect(point, values=results.estimates[point]["misfit"].values)
+        ]
+        for point in part(results, "convolution")
+    }
+    (point,) = part(results, "small inputs")
+    return families | {
+        "misfit, every input": [Effect(point, values=results.estimates[point]["misfit"].values)]
+    }
+
+
+def mixtures(results: Results) -> Families:
+    """Arms against exact theory, correlations against the law, and one bandwidth against levels."""
+    families: Families = {"mixture over theory": [], "level correlation": [], "loss of outputs": [],
+                          "gain over scores": []}  # fmt: skip
+    for point in part(results, "mixture"):
+        data, law = results.estimates[point], results.prediction(point)
+        at: dict[str, float | str] = {"mixture": str(results.coordinates[point]["mixture"])}
+        gaps = data["correlation"].values / law["correlation"].values - 1
+        families["level correlation"] += [
+            of_batches(f"{point}, pair {pair}", gaps[:, pair], point, at=at)
+            for pair in range(gaps.shape[1])
+        ]
+        if "mse" in law:
+            for arm in data["arm"].values:
+                here, expected = data.sel(arm=arm), law.sel(arm=arm)
+                scale = float(expected["mse"])
+                families["mixture over theory"] += [
+                    of_batches(
+                        f"{point}, {arm}, {name}",
+                        (here[name].values - float(expected[name])) / scale, point, at=at,
+                    )
+                    for name in ("squared_bias", "variance")
+                ]  # fmt: skip
+        error = {str(arm): data["mse"].sel(arm=arm).values for arm in data["arm"].values}
+        size = error["outputs"].mean()
+        for name, other in (("loss of outputs", "single"), ("gain over scores", "scores")):
+            families[name].append(
+                of_batches(point, (error[other] - error["outputs"]) / size, point, at=at)
+            )
+    first = part(results, "mixture")[0]
+    for name in ("convex", "signed"):
+        values = results.prediction(first)[name].values
+        families[f"shortfall, {name}"] = [
+            Effect(f"{levels} levels", float(value))
+            for levels, value in zip(
+                results.settings["mixture"]["search"]["levels"], values, strict=True
+            )
+        ]
+    return families

@@ -1,0 +1,107 @@
+"""Error by number of levels, dimensions counted, cost of a layer, and mixtures of scales."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from sims import figures
+from sims.effects import Effect
+from sims.judgement import Verdict
+from sims.study.results import Results
+
+from .effects import effects, part
+
+WORDS = {"scores": "in scores: one estimator", "outputs": "in outputs: an ensemble",
+         "single": "one bandwidth of the same h̄"}  # fmt: skip
+"""Arms of the mixtures, in words."""
+LEAST = 1e-8
+"""Errors below are not drawn."""
+
+
+def numbers(results: Results) -> dict[str, float | str]:
+    """Numbers and cases that the caption quotes."""
+    families = effects(results)
+    loss = {str(e.at["mixture"]): e.value for e in families["loss of outputs"]}
+    return {
+        "near": loss["near scales"], "far": loss["far scales"],
+        "strict": case(families["search, strict"][0]), "leak": case(families["search, leak"][0]),
+        "needless": case(families["search, needless"][0]),
+        "crowded": case(families["search, needless, long"][0]),
+        "dear": case(families["search, dear"][0]),
+    }  # fmt: skip
+
+
+def case(effect: Effect) -> str:
+    """The case that a search ended at."""
+    return effect.label[effect.label.index("T=") :] if "T=" in effect.label else effect.label
+
+
+def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+    drawing, axes = figures.panels(
+        2, 2, height=5.6,
+        title="The error falls as the levels left out weigh; scores on scales are one estimator",
+    )  # fmt: skip
+    rows, lines = [], []
+    for point in part(results, "truncation"):
+        data, law = results.estimates[point], results.prediction(point)
+        name = str(results.coordinates[point]["spectrum"])
+        mean = data["error"].mean("batch").values
+        # The tail's weight, through the error of four levels.
+        scale = mean[3] / float(law["tail"][3])
+        for place, kept in enumerate(data["kept"].values):
+            if mean[place] > LEAST:
+                rows.append((name, kept, mean[place], float(data["error_mcse"][place])))
+            if float(law["tail"][place]) > LEAST:
+                lines.append((name, kept, scale * float(law["tail"][place])))
+    points = pd.DataFrame(rows, columns=["target", "levels", "relative error", "mcse"])
+    tails = pd.DataFrame(lines, columns=["target", "levels", "theory"])
+    figures.curve(
+        axes[0, 0], points, tails, "levels", "relative error", error="mcse", hue="target", log="y",
+        labels="key",
+    )  # fmt: skip
+    axes[0, 0].set_title("error of the first levels")
+    counted = [
+        (f"d = {results.number(point, 'width'):.0f}", results.number(point, "tokens"),
+         float(results.estimates[point]["pairs"].mean()), 0.0,
+         float(results.prediction(point)["pairs"]))
+        for point in part(results, "checks") if results.number(point, "levels") == 3
+    ]  # fmt: skip
+    frame = pd.DataFrame(counted, columns=["width", "tokens", "dimension", "mcse", "theory"])
+    figures.curve(
+        axes[0, 1], frame, frame.drop(columns="dimension"), "tokens", "dimension", error="mcse",
+        hue="width", log="x", labels="key", verdict=claims["scale-pairs", "any number of tokens"],
+    )  # fmt: skip
+    axes[0, 1].set_title("span of three levels' scores")
+    cost = [
+        ("whole layer", results.number(point, "ratio"),
+         float(results.estimates[point]["layer_cost"].mean()), 0.0,
+         float(results.prediction(point)["layer_cost"]))
+        for point in part(results, "cost")
+        if results.number(point, "levels") == 3 and results.number(point, "tokens") == 64
+    ]  # fmt: skip
+    frame = pd.DataFrame(cost, columns=["cost", "T/d", "cost over plain", "mcse", "theory"])
+    figures.curve(
+        axes[1, 0], frame, frame.drop(columns="cost over plain"), "T/d", "cost over plain",
+        error="mcse", log="x", labels=None,
+        verdict=claims["scale-cost-layer", "1.3125 of a layer"],
+    )  # fmt: skip
+    axes[1, 0].axhline(1.3125, color=figures.GREY, lw=0.8)
+    axes[1, 0].set_title("cost at L = 3 (grey: scores alone)")
+    mixed = [
+        (WORDS[str(arm)], name, float(data["mse"].sel(arm=arm).mean()),
+         float(data["mse_mcse"].sel(arm=arm)), float(law["mse"].sel(arm=arm)))
+        for name in ("near scales", "far scales")
+        for data, law in ((results.estimates[f"mixture, {name}"],
+                           results.prediction(f"mixture, {name}")),)
+        for arm in data["arm"].values
+    ]  # fmt: skip
+    frame = pd.DataFrame(mixed, columns=["mixture", "scales", "mse", "mcse", "theory"])
+    figures.curve(
+        axes[1, 1], frame, frame.drop(columns="mse"), "scales", "mse", error="mcse", hue="mixture",
+        log="y", labels="key",
+    )  # fmt: skip
+    axes[1, 1].set(title="three scales mixed", ylabel="mean squared error")
+    figures.letters(axes.flat)
+    return drawing

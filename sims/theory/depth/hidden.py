@@ -1,0 +1,180 @@
+"""Hidden scores: a running mean of scores over layers, and what it does to attention.
+
+``h_l = α′h_{l−1} + (1 − α′)S_l`` with memory α′ and one of two starts, ``zero`` (h_{−1} = 0) and
+``copy`` (h_0 = S_0). Derived in ``docs/theory/hidden_scores.md``.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import ArrayLike
+from scipy.special import digamma
+from scipy.stats import poisson
+
+from sims.errors import InputError, one_of
+
+Start = Literal["zero", "copy"]
+
+
+def shares(layer: int, memory: float, start: Start = "zero") -> Float[np.ndarray, " l"]:
+    """``w_k = (1 − α′)α′^{l−k}``, the weights of S_0, …, S_l in h_l; with a copy w_0 = α′^l."""
+    if start not in ("zero", "copy"):
+        raise InputError("start", start, one_of(("zero", "copy"), start))
+    if not 0 <= memory < 1:
+        raise InputError("memory", memory, "0 <= memory < 1")
+    w = (1 - memory) * float(memory) ** np.arange(layer, -1, -1)
+    if start == "copy":
+        w[0] = float(memory) ** layer
+    return w
+
+
+def inverse_temperature(layer: int, memory: float, start: Start = "zero") -> float:
+    """β_l of frozen scores, h_l = β_l S: ``1 − α′^{l+1}``, and 1 with a copy."""
+    return 1.0 if start == "copy" else 1 - float(memory) ** (layer + 1)
+
+
+def squared_bandwidths(
+    bandwidth: float, layer: int, memory: float, start: Start = "zero"
+) -> Float[np.ndarray, " l"]:
+    """``b²/w_k``: squared bandwidths, layer by layer, of the product kernel of hidden scores.
+
+    They are of heads that see, in every layer, d_k coordinates of their own at bandwidth b. A layer
+    without a share has an infinite one.
+    """
+    with np.errstate(divide="ignore"):
+        return bandwidth**2 / shares(layer, memory, start)
+
+
+def score_variance(
+    layer: int, memory: float, start: Start = "zero", correlation: float = 0.0
+) -> float:
+    """Var h_l of scores of variance 1 whose correlation at a lag of k layers is r^k: ``wᵀΓw``."""
+    w = shares(layer, memory, start)
+    lags = np.abs(np.subtract.outer(np.arange(len(w)), np.arange(len(w))))
+    return float(w @ np.power(float(correlation), lags) @ w)
+
+
+def limiting_variance(memory: float, correlation: float = 0.0) -> float:
+    """Its limit in depth, ``(1 − α′)/(1 + α′) · (1 + α′r)/(1 − α′r)``, of either start."""
+    both = memory * correlation
+    return (1 - memory) / (1 + memory) * (1 + both) / (1 - both)
+
+
+def effective_keys(n: int, variance: float) -> float:
+    """``n e^{−Var h}``: keys attended to, where scores of a row are normal and n is large."""
+    return float(n * np.exp(-variance))
+
+
+def score_rank(n: int, layer: int, head_width: int, width: int | None = None) -> int:
+    """Rank of h_l for generic weights: ``min(n, (l + 1)d_k)``.
+
+    Args:
+        n: tokens.
+        layer: l, from 0.
+        head_width: d_k.
+        width: d, if all layers see the same tokens (n, d): then it is at most d, too.
+    """
+    return min(n, (layer + 1) * head_width, n if width is None else width)
+
+
+class Simplex(NamedTuple):
+    """Tokens ``m + a(e_i − 1/n)``, m orthogonal to all e_i − 1/n; M = βI, W = wI.
+
+    Attributes:
+        n: tokens, as many as directions.
+        size: a of the first layer.
+        score_scale: β.
+        value_scale: w.
+    """
+
+    n: int
+    size: float
+    score_scale: float
+    value_scale: float
+
+
+def simplex_sizes(
+    tokens: Simplex, layers: int, memory: float, start: Start = "zero", skip: float = 0.0
+) -> Float[np.ndarray, " layers"]:
+    """a_0, …, a_layers: ``a_{l+1} = a_l(α + (1 − α)w f(b_l))``.
+
+    ``b_l = α′b_{l−1} + (1 − α′)βa_l²`` with the start, ``f(b) = (e^b − 1)/(e^b − 1 + n)``: exact at
+    every n and scale.
+    """
+    n, size, beta, w = tokens
+    sizes, score = [float(size)], 0.0
+    for layer in range(layers):
+        share = 1.0 if layer == 0 and start == "copy" else 1 - memory
+        score = memory * score + share * beta * sizes[-1] ** 2
+        raised = np.expm1(score)
+        sizes.append(sizes[-1] * (skip + (1 - skip) * w * float(raised / (raised + n))))
+    return np.array(sizes)
+
+
+def second_difference(memory: float) -> float:
+    """log α′, to which second differences of log ρ_l tend without skip, 0 < α′ < 1.
+
+    So ``log ρ_l = (l²/2) log α′ + O(l)``, where plain attention has ``log ρ_l ~ −c·3^l``.
+    """
+    return float(np.log(memory))
+
+
+def summed_rate(n: int, score: float, value_scale: float = 1.0) -> float:
+    """Late factor a_{l+1}/a_l of simplex tokens under *sums* of scores: ``w f(b)``, geometric.
+
+    Args:
+        n: tokens.
+        score: b, what the sums tend to.
+        value_scale: w.
+    """
+    raised = float(np.expm1(score))
+    return value_scale * raised / (raised + n)
+
+
+def growth(width: int, branch_variance: float) -> float:
+    """``g(d, σ²) = log(2σ²/d) + E ψ(d/2 + J)``, J ~ Poisson(d/(2σ²)).
+
+    The mean of ``log(‖m(I + W)‖²/‖m‖²)``, W of independent N(0, σ²/d) entries, for any m.
+    """
+    mean = width / (2 * branch_variance)
+    spread = 12 * np.sqrt(mean) + 40
+    j = np.arange(max(0, int(mean - spread)), int(mean + spread) + 1)
+    expected = np.sum(poisson.pmf(j, mean) * digamma(width / 2 + j))
+    return float(np.log(2 * branch_variance / width) + expected)
+
+
+def late_rate(width: int, branch_variance: float, skip: float) -> float:
+    """Late mean increment of the log-odds ω a layer: ``g(d, ((1 − α)/α)²σ²)``, whatever α′.
+
+    For layers ``X ↦ αX + (1 − α)softmax(h)XW`` with W independent over layers, 0 < α < 1.
+    """
+    return growth(width, ((1 - skip) / skip) ** 2 * branch_variance)
+
+
+def normed_rate(width: int, branch_variance: float, skip: float) -> float:
+    """The same where every token is divided by its RMS after a layer, to first order in 1/d.
+
+    The norm takes off what R has along m: once a layer, ``s/((1 + s)d)``, s = ((1 − α)/α)²σ².
+    """
+    effective = ((1 - skip) / skip) ** 2 * branch_variance
+    return growth(width, effective) + effective / ((1 + effective) * width)
+
+
+def tied_rate(value: Float[np.ndarray, "d d"], skip: float) -> float:
+    """The same with one W in all layers: ``2 log(max|α + (1 − α)λ(W)|/α)``."""
+    moduli = np.abs(skip + (1 - skip) * np.linalg.eigvals(value))
+    return float(2 * np.log(moduli.max() / skip))
+
+
+def energy_slope(
+    hidden: ArrayLike, state: ArrayLike, memories: ArrayLike
+) -> Float[np.ndarray, " n"]:
+    """∂E/∂h = ``Cov_f(h − Kx)``: (diag f − ffᵀ)(h − Kx), f = softmax(h).
+
+    Along the step towards Kx it is −Var_f(h − Kx) times what is left of the way: E falls.
+    """
+    h, gap = np.asarray(hidden), np.asarray(hidden) - np.asarray(memories) @ np.asarray(state)
+    f = np.exp(h - h.max())
+    f /= f.sum()
+    return f * (gap - f @ gap)

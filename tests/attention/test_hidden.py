@@ -1,0 +1,141 @@
+"""Hidden scores: layers against plain loops, the split representation, the energy."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.attention import hidden
+
+
+def reference(tokens, bilinear, value, memory, skip, start):
+    """Stack of layers by plain loops over rows, scores unrolled as sums over layers."""
+    n, kept = len(tokens), []
+    for layer, (m, w) in enumerate(zip(bilinear, value, strict=True)):
+        kept.append([[tokens[i] @ m @ tokens[j] for j in range(n)] for i in range(n)])
+        h = np.zeros((n, n))
+        for k, scores in enumerate(kept):
+            share = (1 - memory) * memory ** (layer - k)
+            if k == 0 and start == "copy":
+                share = memory**layer
+            h += share * np.array(scores)
+        new = []
+        for i in range(n):
+            weights = [np.exp(h[i, j] - max(h[i])) for j in range(n)]
+            mean = sum(a * tokens[j] for j, a in enumerate(weights)) / sum(weights)
+            new.append(skip * tokens[i] + (1 - skip) * mean @ w)
+        tokens = np.array(new)
+    return tokens
+
+
+def drawn(layers=4, n=5, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), *(rng.normal(size=(layers, d, d)) for _ in range(2))
+
+
+@pytest.mark.parametrize("start", ["zero", "copy"])
+@pytest.mark.parametrize(("memory", "skip"), [(0.0, 0.3), (0.6, 0.0), (0.6, 0.5)])
+def test_stack_by_loops(start, memory, skip):
+    tokens, bilinear, value = drawn()
+    x, h = tokens, np.zeros((5, 5))
+    stream = hidden.split(tokens)
+    for layer in range(4):
+        share = hidden.first_share(memory, start) if layer == 0 else 1 - memory
+        x, h = hidden.layer(x, h, bilinear[layer], value[layer], memory, skip, share)
+        stream = hidden.split_layer(stream, bilinear[layer], value[layer], memory, skip, share)
+    expected = reference(tokens, bilinear, value, memory, skip, start)
+    np.testing.assert_allclose(x, expected, rtol=1e-11)
+    np.testing.assert_allclose(stream.mean + stream.residual, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_same_in_jax():
+    tokens, bilinear, value = drawn()
+    both = []
+    for array in (np.asarray, jnp.asarray):
+        stream = hidden.split(array(tokens))
+        for layer in range(3):
+            stream = hidden.split_layer(
+                stream, array(0.1 * bilinear[layer]), array(value[layer]), 0.5, 0.5, 0.5
+            )
+            stream = hidden.split_rms_norm(stream)
+        both.append(stream)
+    for ours, theirs in zip(*both, strict=True):
+        np.testing.assert_allclose(ours, np.asarray(theirs), rtol=1e-12, atol=1e-15)
+
+
+def test_a_memory_for_each_stack():
+    """Arms along a leading axis are arms one by one."""
+    tokens, bilinear, value = drawn()
+    memory = np.array([0.0, 0.4, 0.9])
+    whole = hidden.split(np.broadcast_to(tokens, (3, 5, 3)))
+    whole = hidden.split_layer(whole, bilinear[0], value[0], memory, 0.2, 1 - memory)
+    for arm, one in enumerate(memory):
+        own = hidden.split_layer(hidden.split(tokens), bilinear[0], value[0], one, 0.2, 1 - one)
+        np.testing.assert_allclose(whole.residual[arm], own.residual, rtol=1e-12)
+        np.testing.assert_allclose(whole.rows[arm], own.rows, rtol=1e-12)
+
+
+def test_far_below_rounding_residuals_scale():
+    """Plain attention near collapse: a residual ε times as large gives one ε³ times as large."""
+    tokens, bilinear, value = drawn()
+    stream = hidden.split(tokens)
+    sizes = []
+    for size in (1e-20, 1e-30):
+        own = stream._replace(residual=size * stream.residual)
+        own = hidden.split_layer(own, bilinear[0], value[0], 0.0, 0.0, 1.0)
+        sizes.append(np.linalg.norm(own.residual))
+    assert sizes[1] / sizes[0] == pytest.approx(1e-30, rel=1e-6)
+
+
+def test_rms_norm_far_below_rounding():
+    """To first order a residual is divided by the mean's RMS, less what it has along the mean."""
+    tokens, _, _ = drawn()
+    stream = hidden.split(tokens)
+    small = stream._replace(residual=1e-25 * stream.residual)
+    normed = hidden.split_rms_norm(small)
+    m = stream.mean
+    off = stream.residual - np.outer(stream.residual @ m / (m @ m), m)
+    size = np.sqrt(np.mean(m**2))
+    np.testing.assert_allclose(normed.residual, 1e-25 * off / size, rtol=1e-9, atol=1e-38)
+    whole = hidden.split_rms_norm(stream)
+    expected = tokens / np.sqrt(np.mean(tokens**2, axis=1, keepdims=True))
+    np.testing.assert_allclose(whole.mean + whole.residual, expected, rtol=1e-12)
+
+
+def test_measures():
+    tokens, _, _ = drawn()
+    stream = hidden.split(tokens)
+    rho = np.linalg.norm(stream.residual) / np.linalg.norm(tokens)
+    assert hidden.log_residual(stream) == pytest.approx(np.log(rho))
+    assert hidden.log_odds(stream) == pytest.approx(np.log(1 / rho**2 - 1))
+    tiny = stream._replace(residual=1e-200 * stream.residual)
+    odds = hidden.log_odds(stream) + 400 * np.log(10)
+    assert hidden.log_odds(tiny) == pytest.approx(odds)
+
+
+@pytest.mark.parametrize("start", ["zero", "copy"])
+def test_concatenated_features(start):
+    rng = np.random.default_rng(3)
+    query, key = rng.normal(size=(2, 4, 6, 2))
+    scores = query @ np.swapaxes(key, -1, -2)
+    last = hidden.accumulate(scores, 0.7, start)[-1]
+    wide = [hidden.concatenated(part, 0.7, start) for part in (query, key)]
+    assert wide[0].shape == (6, 8)
+    np.testing.assert_allclose(wide[0] @ wide[1].T, last, rtol=1e-12)
+    assert hidden.layer_shares(4, 0.7, start).sum() == pytest.approx(
+        1.0 if start == "copy" else 1 - 0.7**4
+    )
+
+
+def test_energy_by_loops_and_its_steps():
+    rng = np.random.default_rng(4)
+    state, scores, keys = rng.normal(size=3), rng.normal(size=5), rng.normal(size=(5, 3))
+    weights = np.exp(scores) / np.exp(scores).sum()
+    expected = 0.5 * state @ state + scores @ weights - np.log(np.exp(scores).sum())
+    expected -= sum(weights[i] * keys[i] @ state for i in range(5))
+    assert hidden.energy(state, scores, keys) == pytest.approx(expected)
+    new, renewed = hidden.retrieve(state, scores, keys, keys, 0.3, 0.6)
+    np.testing.assert_allclose(renewed, 0.3 * scores + 0.7 * keys @ state)
+    share = np.exp(renewed) / np.exp(renewed).sum()
+    np.testing.assert_allclose(new, 0.6 * state + 0.4 * keys.T @ share)
+    old, _ = hidden.retrieve(state, scores, keys, keys, 0.3, 0.6, old=True)
+    np.testing.assert_allclose(old, 0.6 * state + 0.4 * keys.T @ weights)

@@ -1,0 +1,76 @@
+"""Hierarchical scores against plain loops."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.attention import hierarchy
+
+
+def drawn(n, d=3, levels=3, seed=0):
+    rng = np.random.default_rng(seed)
+    pairs = [(q, k) for q, k in rng.normal(size=(levels, 2, d, d))]
+    return rng.normal(size=(n, d)), rng.normal(size=2), pairs, rng.dirichlet(np.ones(levels))
+
+
+def coarse(tokens, taps):
+    """The next level, token by token."""
+    out = []
+    for t in range((len(tokens) + 1) // 2):
+        total = np.zeros(tokens.shape[1])
+        for k, tap in enumerate(taps):
+            if 2 * t - k >= 0:
+                total += tap * tokens[2 * t - k]
+        out.append(total)
+    return np.array(out)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 8, 11])
+def test_one_head_by_loops(n):
+    tokens, taps, pairs, weights = drawn(n)
+    value = np.random.default_rng(1).normal(size=(3, 3))
+    scores, level_tokens = np.zeros((n, n)), tokens
+    for level, ((query, key), weight) in enumerate(zip(pairs, weights, strict=True)):
+        for i in range(n):
+            for j in range(n):
+                a, b = level_tokens[i // 2**level], level_tokens[j // 2**level]
+                scores[i, j] += weight * a @ query @ key.T @ b
+        level_tokens = coarse(level_tokens, taps)
+    out = []
+    for i in range(n):
+        raised = np.exp(scores[i, : i + 1] - scores[i, : i + 1].max())
+        out.append(raised @ tokens[: i + 1] @ value / raised.sum())
+    found = hierarchy.attend(tokens, taps, pairs, weights, value)
+    np.testing.assert_allclose(found, out, rtol=1e-10, atol=1e-12)
+    own = hierarchy.attend(jnp.asarray(tokens), taps, pairs, weights, value)
+    np.testing.assert_allclose(np.asarray(own), found, rtol=1e-10, atol=1e-12)
+
+
+def test_lengths_of_levels():
+    tokens, taps, _, _ = drawn(11)
+    assert [len(part) for part in hierarchy.levels(tokens, taps, 5)] == [11, 6, 3, 2, 1]
+
+
+def test_leading_axes():
+    tokens, taps, pairs, weights = drawn(6)
+    whole = hierarchy.attend(np.stack([tokens, 2 * tokens]), taps, pairs, weights, np.eye(3))
+    np.testing.assert_allclose(
+        whole[1], hierarchy.attend(2 * tokens, taps, pairs, weights, np.eye(3)), rtol=1e-12
+    )
+
+
+def test_block_means():
+    tokens = np.arange(10.0).reshape(5, 2)
+    expected = [(tokens[0] + tokens[1]) / 2, (tokens[2] + tokens[3]) / 2, tokens[4]]
+    np.testing.assert_allclose(hierarchy.block_means(tokens), expected)
+    np.testing.assert_allclose(hierarchy.block_means(tokens[:4]), expected[:2])
+
+
+@pytest.mark.parametrize(("coarsen", "moves"), [("strided_taps", False), ("block_means", True)])
+def test_who_looks_ahead(coarsen, moves):
+    tokens, taps, pairs, weights = drawn(4)
+    other = tokens.copy()
+    other[-1] += 1.0
+    rule = getattr(hierarchy, coarsen)
+    both = [hierarchy.attend(x, taps, pairs, weights, np.eye(3), rule) for x in (tokens, other)]
+    assert (np.abs(both[0] - both[1])[:-1].max() > 1e-6) == moves

@@ -1,0 +1,109 @@
+"""The experiment `hierarchy`: its rows can turn, its searches end, its counts count."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.runs import both_roads, small
+
+WITH_THEORY = ("T=", "cost", "semidefinite", "truncation", "mixture")
+REFUTED = {
+    ("scale-cost", "any length, as stated"),
+    ("scale-cost", "below 4/3, search"),
+    ("scale-cost-layer", "1.3125 of a layer"),
+    ("scale-psd-necessary", "any tokens, search"),
+    ("scale-psd-necessary", "as many tokens as Ld, search"),
+    ("scale-pairs", "any number of tokens"),
+    ("scale-direction", "reciprocal weights"),
+    ("scale-causal", "block means, search"),
+    ("scale-contains-convolution", "difference, one input"),
+    ("scale-contains-convolution", "averaging, small inputs"),
+    ("scale-strict", "without positions, search"),
+    ("scale-mixture", "bound, weights of any sign"),
+}
+"""Of the rows without sampling."""
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return small("hierarchy", batches=8, replicates_per_batch=2)
+
+
+@pytest.fixture(scope="module")
+def results(experiment):
+    return both_roads(experiment, lambda point: point.startswith(WITH_THEORY))
+
+
+def test_rows_without_sampling(results, experiment):
+    found = verdicts(experiment, results)
+    program = {(c.id, c.regime) for c in experiment.claims if c.kind in ("program", "theory")}
+    assert {at for at in program if found[at] == "refuted"} == REFUTED
+    assert {found[at] for at in program - REFUTED} == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("point", "name", "regime"),
+    [
+        ("T=16 d=2 L=3", "split", "all"),
+        ("T=16 d=2 L=3", "definite", "scores"),
+        ("T=16 d=2 L=3", "chain", "normalised rows"),
+        ("T=16 d=2 L=3", "pairs", "enough coarse tokens"),
+        ("T=16 d=2 L=3", "cycle", "cycles"),
+        ("T=16 d=2 L=3", "causal", "strided taps"),
+        ("cost T=16 L=3 T/d=1", "score_cost", "lengths that divide"),
+        ("cost T=16 L=3 T/d=1", "layer_cost", "whole layer"),
+        ("convolution, averaging", "misfit", "averaging, one input"),
+        ("truncation, power law", "identity", "truncation"),
+        ("truncation, power law", "bound", "attention"),
+    ],
+)
+def test_each_identity_can_fail(results, experiment, point, name, regime):
+    data = results.estimates[point]
+    estimates = results.estimates | {point: data.assign({name: data[name] + 1e9})}
+    found = verdicts(experiment, replace(results, estimates=estimates))
+    assert "refuted" in {found[at] for at in found if at[1] == regime}
+
+
+def test_searches_end_at_the_smallest_case(results, experiment):
+    families = experiment.module("effects").effects(results)
+    found = {name: families[f"search, {name}"][0].label for name in
+             ("strict", "leak", "needless", "needless, long", "dear", "full rank")}  # fmt: skip
+    assert found == {
+        "strict": "smallest: strict T=3 d=1 L=2",
+        "leak": "smallest: leak T=4 d=1 L=2",
+        "needless": "smallest: needless T=1 d=1 L=2",
+        "needless, long": "smallest: needless, long T=6 d=2 L=3",
+        "dear": "smallest: dear T=2 d=1 L=3",
+        "full rank": "none at 7 sizes",
+    }
+
+
+def test_multiplications_of_known_products(experiment):
+    simulate = experiment.module("simulate")
+    a, b = np.ones((2, 3)), np.ones((3, 5))
+    assert simulate.multiplications(lambda x, y: x @ y, a, b) == 30
+    assert simulate.multiplications(lambda x, y: (x @ y) @ y.T, a, b) == 60
+
+
+def test_sampled_effects_are_near_what_they_should_be(results, experiment):
+    families = experiment.module("effects").effects(results)
+    for name in ("share semidefinite", "mixture over theory"):
+        for effect in families[name]:
+            assert abs(effect.value) <= 8 * effect.error + 0.005, (name, effect.label)
+
+
+def test_predictions_by_hand(experiment):
+    laws = experiment.module("predict").predict(experiment)
+    assert float(laws["T=16 d=3 L=3"]["pairs"]) == 27
+    assert float(laws["cost T=20 L=4 T/d=1"]["rounded"]) == (400 + 100 + 25 + 9) / 400
+    assert float(laws["semidefinite d=2 d_k=3"]["two"]) == pytest.approx(1 / 64)
+    np.testing.assert_allclose(laws["truncation, single scale"]["tail"], [1, 1, 1, 1, 0, 0, 0, 0])
+    far = laws["mixture, far scales"]
+    np.testing.assert_allclose(far["correlation"], [0.6, 0.6, 0.36 / 1.64], rtol=1e-12)
+    assert float(far["convex"].max()) <= 1e-12 < 0.5 < float(far["signed"].min())
+
+
+def test_figure_and_caption(results, experiment):
+    assert "refuted" in check_figure(experiment, results)

@@ -1,0 +1,199 @@
+"""Laws of hidden scores by ways of their own: recursions, spectra, quadrature, other arithmetic."""
+
+from decimal import Decimal, getcontext
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import exp1
+from scipy.stats import ncx2
+
+from sims.errors import InputError
+from sims.theory.depth import hidden
+
+pytestmark = pytest.mark.theory
+STARTS = ("zero", "copy")
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_shares_by_running_the_recursion(start):
+    """Unit vectors for scores: the hidden scores are the shares."""
+    h = np.eye(6)[0] * (1.0 if start == "copy" else 0.4)
+    for layer in range(1, 6):
+        h = 0.6 * h + 0.4 * np.eye(6)[layer]
+    np.testing.assert_allclose(hidden.shares(5, 0.6, start), h, rtol=1e-14)
+    assert hidden.inverse_temperature(5, 0.6, start) == pytest.approx(h.sum())
+    np.testing.assert_allclose(hidden.squared_bandwidths(0.3, 5, 0.6, start) * h, 0.09)
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="start: got 'one'"):
+        hidden.shares(2, 0.5, "one")
+    with pytest.raises(InputError, match="memory: got 1"):
+        hidden.shares(2, 1.0)
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("correlation", [0.0, 0.7])
+def test_variance_by_a_recursion_of_moments(start, correlation):
+    """Var h_l and Cov(h_l, S_l), layer by layer."""
+    a = 0.6
+    first = 1.0 if start == "copy" else 1 - a
+    variance, covariance = first**2, first
+    for _layer in range(4):
+        covariance *= correlation  # of h_{l−1} with the next layer's scores
+        variance = a**2 * variance + 2 * a * (1 - a) * covariance + (1 - a) ** 2
+        covariance = a * covariance + 1 - a
+    assert hidden.score_variance(4, a, start, correlation) == pytest.approx(variance)
+
+
+def test_limit_of_the_variance_by_spectral_density():
+    """∫ of the running mean's transfer function times the density of the autoregression."""
+    a, r = 0.7, 0.5
+
+    def density(w):
+        transfer = (1 - a) ** 2 / abs(1 - a * np.exp(-1j * w)) ** 2
+        return transfer * (1 - r**2) / abs(1 - r * np.exp(-1j * w)) ** 2 / (2 * np.pi)
+
+    expected = quad(density, -np.pi, np.pi)[0]
+    assert hidden.limiting_variance(a, r) == pytest.approx(expected)
+    assert hidden.score_variance(200, a, "copy", r) == pytest.approx(expected)
+
+
+def test_effective_keys_of_many_normal_scores():
+    scores = 0.6 * np.random.default_rng(0).normal(size=400_000)
+    weights = np.exp(scores) / np.exp(scores).sum()
+    assert 1 / (weights**2).sum() == pytest.approx(hidden.effective_keys(400_000, 0.36), rel=0.02)
+
+
+def test_ranks_by_elimination():
+    """Over whole numbers modulo a prime, where there is no rounding."""
+    prime, rng = 1_000_003, np.random.default_rng(1)
+
+    def rank(matrix):
+        matrix, found = matrix.copy() % prime, 0
+        for column in range(matrix.shape[1]):
+            rows = np.flatnonzero(matrix[found:, column]) + found
+            if not rows.size:
+                continue
+            matrix[[found, rows[0]]] = matrix[[rows[0], found]]
+            matrix[found] = matrix[found] * pow(int(matrix[found, column]), -1, prime) % prime
+            for row in range(found + 1, len(matrix)):
+                matrix[row] = (matrix[row] - matrix[row, column] * matrix[found]) % prime
+            found += 1
+            if found == len(matrix):
+                break
+        return found
+
+    n, d, width = 9, 5, 2
+    fixed = rng.integers(prime, size=(n, d), dtype=np.int64)
+    for same in (False, True):
+        total = np.zeros((n, n), dtype=np.int64)
+        for layer in range(5):
+            tokens = fixed if same else rng.integers(prime, size=(n, d), dtype=np.int64)
+            form = rng.integers(prime, size=(d, width), dtype=np.int64)
+            form = form @ (rng.integers(1000, size=(width, d), dtype=np.int64)) % prime
+            total = (total + tokens @ form % prime @ tokens.T) % prime
+            expected = hidden.score_rank(n, layer, width, d if same else None)
+            assert rank(total) == expected
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_simplex_recursion_by_decimal_arithmetic(start):
+    """Attention of explicit simplex tokens in 60 digits, row by row."""
+    getcontext().prec = 60
+    n, beta, w, alpha, memory = 3, Decimal("1.3"), Decimal("0.8"), Decimal("0.1"), Decimal("0.6")
+    # e_i − 1/n, and m along one more direction
+    size = Decimal("0.9")
+    basis = [[Decimal(i == j) - 1 / Decimal(n) for j in range(n)] for i in range(n)]
+    tokens = [[size * v for v in row] + [Decimal(1)] for row in basis]
+    h = [[Decimal(0)] * n for _ in range(n)]
+    law = hidden.simplex_sizes(
+        hidden.Simplex(n, 0.9, 1.3, 0.8), 6, 0.6, start, 0.1
+    )  # fmt: skip
+    for layer in range(6):
+        share = Decimal(1) if layer == 0 and start == "copy" else 1 - memory
+        dot = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in tokens] for x in tokens]
+        h = [[memory * h[i][j] + share * beta * dot[i][j] for j in range(n)] for i in range(n)]
+        new = []
+        for i in range(n):
+            e = [v.exp() for v in h[i]]
+            mean = [sum(a * x[c] for a, x in zip(e, tokens, strict=True)) / sum(e)
+                    for c in range(n + 1)]  # fmt: skip
+            new.append([alpha * tokens[i][c] + (1 - alpha) * w * mean[c] for c in range(n + 1)])
+        tokens = new
+        found = float(tokens[0][0] - tokens[1][0])
+        assert found == pytest.approx(law[layer + 1], rel=1e-10)
+
+
+def test_second_difference_and_sums():
+    sizes = np.log(hidden.simplex_sizes(hidden.Simplex(8, 1.0, 1.0, 1.0), 40, 0.5, "zero"))
+    assert np.diff(sizes, n=2)[-1] == pytest.approx(hidden.second_difference(0.5), rel=0.01)
+    # Sums: b = Σβa², a ← a f(b), by hand to the end.
+    size, total, steps = 1.0, 0.0, []
+    for _layer in range(30):
+        total += size**2
+        factor = np.expm1(total) / (np.expm1(total) + 8)
+        size *= factor
+        steps.append(factor)
+    assert steps[-1] == pytest.approx(hidden.summed_rate(8, total))
+
+
+@pytest.mark.parametrize(("width", "variance"), [(3, 0.4), (32, 1.0), (5, 4.0)])
+def test_growth_by_quadrature(width, variance):
+    """‖m(I + W)‖²d/σ² is noncentral χ²_d with noncentrality d/σ²."""
+    law = ncx2(width, width / variance)
+    expected = quad(lambda x: law.pdf(x) * np.log(x * variance / width), 0, np.inf, limit=400)[0]
+    assert hidden.growth(width, variance) == pytest.approx(expected, abs=1e-7)
+
+
+def test_growth_in_known_cases():
+    assert hidden.growth(2, 0.7) == pytest.approx(exp1(1 / 0.7))
+    assert hidden.growth(768, 768**2 * 0.02**4) == pytest.approx(0.0900, abs=5e-5)
+    assert hidden.growth(10_000, 1.0) == pytest.approx(np.log(2), abs=1e-3)
+    assert hidden.growth(50, 1e-3) == pytest.approx(1e-3 * (1 - 2 / 50), rel=0.01)
+
+
+def test_late_rates_by_simulation():
+    """Uniform attention, mean token alone; with norm the part of R along the new mean goes, too."""
+    rng, d, skip, draws = np.random.default_rng(5), 16, 0.4, 4000
+    c = (1 - skip) / skip
+    m = np.zeros((draws, d))
+    m[:, 0] = 1.0
+    r = rng.normal(size=(draws, d))
+    r /= np.linalg.norm(r, axis=1, keepdims=True)
+    new = m + c * rng.normal(size=(draws, d)) / d**0.5
+    growth = np.log((new**2).sum(1))
+    error = growth.std() / draws**0.5
+    assert growth.mean() == pytest.approx(hidden.late_rate(d, 1.0, skip), abs=4 * error)
+    # R is orthogonal to the old mean after its norm.
+    r[:, 0] = 0
+    r /= np.linalg.norm(r, axis=1, keepdims=True)
+    along = (r * new).sum(1) ** 2 / (new**2).sum(1)
+    whole = growth - np.log1p(-along)
+    found, error = whole.mean(), whole.std() / draws**0.5
+    assert found == pytest.approx(hidden.normed_rate(d, 1.0, skip), abs=4 * error + 0.01)
+
+
+def test_tied_rate_by_powers():
+    value = np.diag([0.9, 0.3, -0.2]) + np.triu(np.ones((3, 3)), 1)
+    step = 0.5 * np.eye(3) + 0.5 * value
+    m = np.ones(3)
+    sizes = []
+    for _layer in range(60):
+        m = m @ step
+        sizes.append(np.log(m @ m) - 2 * (_layer + 1) * np.log(0.5))
+    assert sizes[-1] - sizes[-2] == pytest.approx(hidden.tied_rate(value, 0.5), rel=1e-6)
+
+
+def test_energy_slope_by_differences():
+    rng = np.random.default_rng(6)
+    h, x, k = rng.normal(size=4), rng.normal(size=2), rng.normal(size=(4, 2))
+
+    def energy(h):
+        f = np.exp(h) / np.exp(h).sum()
+        return 0.5 * x @ x + h @ f - np.log(np.exp(h).sum()) - f @ k @ x
+
+    slope = [(energy(h + 1e-6 * e) - energy(h - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
+    np.testing.assert_allclose(hidden.energy_slope(h, x, k), slope, atol=1e-8)
+    assert hidden.energy_slope(h, x, k) @ (k @ x - h) < 0
