@@ -19,7 +19,6 @@ def effects(results: Results) -> Families:
         ]
         for words, order, kind in (
             ("first order", "first", SIGNAL | NOISE),
-            ("exact", "exact", SIGNAL | NOISE),
             ("fixed radius, signal", "fixed", SIGNAL),
             ("fixed radius, noise", "fixed", NOISE),
         )
@@ -54,10 +53,8 @@ def facts(results: Results, point: str) -> dict[str, float]:
 def gap(results: Results, point: str, order: str, name: str) -> Effect:
     """Simulated over predicted value less 1."""
     theory = results.prediction(point, order)
-    value, bound = float(theory[name]), float(theory[f"{name}_error"])
-    values = results.estimates[point][name].values / value - 1
-    bound = bound / abs(value) if order == "exact" else 0.0
-    return of_batches(f"{name}, {point}", values, point, bound=bound, at=facts(results, point))
+    values = results.estimates[point][name].values / float(theory[name]) - 1
+    return of_batches(f"{name}, {point}", values, point, at=facts(results, point))
 
 
 def bias(results: Results, point: str, order: str) -> Effect:

@@ -15,7 +15,6 @@ from .effects import effects
 OWN, FIXED = "adaptive-radius", "fixed-radius-enough"
 TERMS = {
     "adaptive, first order": ("first order", OWN, "first order, 30 effective keys and more"),
-    "adaptive, exact": ("exact", OWN, "exact"),
     "fixed radius, signal": ("fixed radius, signal", FIXED, "signal"),
     "fixed radius, noise": ("fixed radius, noise", FIXED, "noise"),
 }

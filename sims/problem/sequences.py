@@ -8,7 +8,6 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
-from scipy.signal import lfilter
 
 from sims.checks import as_floats, check_count, check_covariance, check_positive, is_concrete
 from sims.errors import InputError
@@ -62,6 +61,9 @@ class SequenceDesign(Design):
         total, product = first + second, first * second
         start = np.zeros(max(count, 2))
         start[:2] = 1.0, total / (1 + product) - total
+        # Imported late: SciPy's signals load its statistics.
+        from scipy.signal import lfilter
+
         return lfilter([1.0], [1.0, -total, product], start)[:count]
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
