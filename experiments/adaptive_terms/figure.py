@@ -71,6 +71,6 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             axes[0, 2].loglog(n, gap, style, color=colour, marker="o", ms=3, label=label)
     axes[0, 2].set(xlabel="number of keys $n$", ylabel="|first order / exact − 1|")
     figures.ticks(axes[0, 2].xaxis, results.settings["sizes"])
-    axes[0, 2].legend(fontsize=6, handlelength=3)
+    axes[0, 2].legend(fontsize=6, handlelength=2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figures.letters(axes.flat)
     return drawing

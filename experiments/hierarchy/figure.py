@@ -62,6 +62,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         labels="key",
     )  # fmt: skip
     axes[0, 0].set_title("error of the first levels")
+    figures.ticks(axes[0, 0].yaxis, [1, 0.1, 0.01, 1e-3, 1e-4])
     counted = [
         (f"d = {results.number(point, 'width'):.0f}", results.number(point, "tokens"),
          float(results.estimates[point]["pairs"].mean()), 0.0,
