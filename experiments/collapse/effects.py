@@ -13,6 +13,8 @@ from .cases import REGIMES
 SMALL = np.log(0.03)
 """log ρ below which a step counts as one near collapse."""
 CUBIC = 3.0
+DOUBTFUL = 0.005
+"""Share of sets up to which a rank may be in doubt; beyond, the row is open."""
 COLLAPSED_BY = 6
 """Layers after which tokens are asked to have collapsed."""
 
@@ -20,6 +22,12 @@ COLLAPSED_BY = 6
 def effects(results: Results) -> Families:
     """All families: ranks, depth, residual stream, span, symmetries."""
     return {**norms(results), **depths(results), **streams(results), **symmetries(results)}
+
+
+def certain(gaps: np.ndarray) -> np.ndarray:
+    """Gaps of ranks without the sets whose numbers leave doubt, if these are few."""
+    doubtful = np.isnan(gaps)
+    return gaps if doubtful.mean() > DOUBTFUL else gaps[~doubtful]
 
 
 def norms(results: Results) -> Families:
@@ -33,16 +41,16 @@ def norms(results: Results) -> Families:
         point = f"norm, {regime}"
         own, law = results.estimates[point], results.prediction(point)
         change = (own["layer"] - own["before"]).values
-        families[f"affine rank, {regime}"] = [Effect(regime, values=change)]
+        families[f"affine rank, {regime}"] = [Effect(regime, values=certain(change))]
         for norm, name in (
             ("LayerNorm", "layer"), ("RMSNorm", "rms"), ("matrix rank", "matrix_layer"),
         ):  # fmt: skip
             gaps = np.asarray(own[name].values - law[name].values)
-            families[f"{norm} less its formula"].append(Effect(regime, values=gaps))
+            families[f"{norm} less its formula"].append(Effect(regime, values=certain(gaps)))
         if regime in ("fewer tokens", "as many tokens", "many tokens"):
             which = "fewer tokens" if regime == "fewer tokens" else "as many tokens or more"
             gaps = (own["matrix_layer"] - own["matrix"]).values
-            families[f"matrix rank, {which}"].append(Effect(regime, values=gaps))
+            families[f"matrix rank, {which}"].append(Effect(regime, values=certain(gaps)))
     found, law = results.estimates["search"], results.prediction("search")
     either = found["lost"].values, found["gained"].values
     families["search"] = [

@@ -112,3 +112,13 @@ def test_units_have_draws_of_their_own(name):
 
 def test_figure_and_caption(results, experiment):
     assert "2 × 2 and the first gain\nat 3 × 3" in check_figure(experiment, results)
+
+
+def test_single_sets_in_doubt_are_left_out_and_many_are_not(experiment):
+    """One of 400 goes; three of 400 leave the row open, since what is not known is not judged."""
+    certain = experiment.module("effects").certain
+    gaps = np.zeros((20, 20))
+    gaps[3, 7] = np.nan
+    assert certain(gaps).shape == (399,)
+    gaps[4, :2] = np.nan
+    assert np.isnan(certain(gaps)).sum() == 3
