@@ -123,15 +123,15 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     overview = (tmp_path / "README.md").read_text(encoding="utf-8")
     head, main, other = overview.split("## Claims of arXiv ")
     assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 0 | 0 |" in head
-    assert "| both roads over queries, seeds | supported |" in main
+    assert "| `angles` | e | 1 | 0 | 0 |  |" in main
     paper = papers()[MAIN]
     assert main.startswith(f"{MAIN}\n")
     assert paper.title in main
     assert main.index("| `angles`") < main.index("Our own claims") < main.index("| `rates`")
-    assert "supported, edited after the simulation began" in main.split("Our own claims")[1]
+    assert "(supported, edited after the simulation began)" in main.split("Our own claims")[1]
     assert "Not covered: `identity`, " in main
     assert other.startswith(f"{OTHER}\n")
-    assert "`angles`" in other
+    assert "| `angles` | e | 0 | 0 | 1 | all (open) |" in other
     assert "edited" not in other
 
     text = environment(html=True).get_template("page.html.j2").render(

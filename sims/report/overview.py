@@ -1,5 +1,6 @@
-"""The overview: ledger, figures and captions as Markdown, for readers on a code host."""
+"""The overview: what became of every claim, on one page of Markdown, for readers on a code host."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,15 +9,16 @@ from sims.judgement import VERDICTS, Verdict, read_ledger
 from sims.judgement.grouping import ClaimRows, PaperRows, by_kind, by_paper
 from sims.kinds import is_tested
 from sims.papers import papers
-from sims.report.captions import caption
 from sims.report.seeds import other_seeds
-from sims.report.text import significant
 from sims.study.experiment import experiments
 from sims.study.results import provenance
 
+NAMED = 6
+"""Regimes of a claim that are named at most."""
+
 
 def write_overview(folder: Path, fidelity: str, output: Path) -> None:
-    """Write ledger, figures and captions as Markdown.
+    """Write a row a claim and the list of figures as Markdown; single rows are the report's.
 
     Args:
         folder: results of one fidelity, as for :func:`sims.report.write_report`.
@@ -34,19 +36,19 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         f"{o['cores']} cores, {o.get('device', 'cpu')}, jax {o['versions']['jax']}" for o in origins
     }
     lines = [
-        "# Ledger, figures and captions",
+        "# What became of every claim",
         "",
         f"Made by `make reproduce FIDELITY={fidelity} && make publish FIDELITY={fidelity}` "
-        f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts. With designs, formulas "
-        "and provenance: [report.html](report.html); for programs: [ledger.json](ledger.json).",
+        f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts. Each with its statement, effect, "
+        "interval, margin, formula and provenance: [report.html](report.html), which shows the "
+        "figures with their captions; for programs: [ledger.json](ledger.json).",
         *_table_of_kinds(ledger),
         *(("", f"{seeds[0]}.") if seeds else ()),
     ]
     for paper in by_paper(ledger, papers()):
         lines += _of_paper(paper)
-    for name in names:
-        text = caption(folder / name, f"{name} at {fidelity}").strip()
-        lines += ["", f"## {name}", "", f"![{name}]({name}.png)", "", text]
+    figures = [f"[{name}]({name}.png)" for name in names]
+    lines += ["", "## Figures", "", f"{', '.join(figures)}."]
     write("\n".join(lines) + "\n", output, f"README.md of {fidelity}")
 
 
@@ -77,15 +79,22 @@ def _of_paper(paper: PaperRows) -> list[str]:
 
 
 def _table(claims: Sequence[ClaimRows]) -> list[str]:
-    rows = [_row(v) for claim in claims for vs in claim.by_experiment().values() for v in vs]
-    head = "| claim | experiment | regime | kind, over | verdict | effect | interval | margin |"
-    return ["", head, "|---|---|---|---|---|---|---|---|", *rows] if rows else []
+    rows = [_row(claim) for claim in claims if claim.verdicts]
+    head = f"| claim | experiments | {' | '.join(VERDICTS)} | regimes refuted or open |"
+    return ["", head, "|---|---|---|---|---|---|", *rows] if rows else []
 
 
-def _row(v: Verdict) -> str:
-    interval = "" if v.interval is None else ", ".join(map(significant, v.interval))
-    verdict = f"{v.verdict}, edited after the simulation began" if v.edited else v.verdict
+def _row(claim: ClaimRows) -> str:
+    """What became of a claim, and the first few of the regimes in which it is not supported."""
+    counts = Counter(v.verdict for v in claim.verdicts)
+    known = [_regime(v) for v in claim.verdicts if v.verdict != "supported" or v.edited]
+    shown = known[:NAMED] + ([f"and {len(known) - NAMED} more"] if len(known) > NAMED else [])
     return (
-        f"| `{v.claim}` | [{v.experiment}](#{v.experiment}) | {v.regime} | {v.worth} | {verdict} | "
-        f"{significant(v.effect)} | {interval} | {significant(v.margin)} |"
+        f"| `{claim.id}` | {', '.join(claim.by_experiment())} | "
+        f"{' | '.join(str(counts[verdict]) for verdict in VERDICTS)} | {'; '.join(shown)} |"
     )
+
+
+def _regime(v: Verdict) -> str:
+    edited = ", edited after the simulation began" if v.edited else ""
+    return f"{v.regime} ({'open' if v.verdict == 'inconclusive' else v.verdict}{edited})"

@@ -129,8 +129,7 @@ def test_pipeline_steps(folder, capsys):
     }  # fmt: skip
     assert 'src="small.png"' in (published / "report.html").read_text()
     overview = (published / "README.md").read_text()
-    assert "![small](small.png)" in overview
-    assert "**Seen** 2 points;" in overview
+    assert "[small](small.png)" in overview
     assert run("publish", "--fidelity", "paper") == 2
     assert "no finished run" in capsys.readouterr().err
 
