@@ -68,8 +68,8 @@ def _of_paper(paper: PaperRows) -> list[str]:
     if paper.about is None:
         lines.append(f"{link}.")
     else:
-        title = f"{paper.about.authors} ({paper.about.year}): *{paper.about.title}*"
-        lines.append(f"{title}, {link}. {paper.about.read}")
+        about = f"*{paper.about.title}* ({paper.about.year}; authors: {paper.about.authors})"
+        lines.append(f"{about}, {link}. {paper.about.read}")
     lines += _table(paper.claims)
     if any(row.verdicts for row in paper.ours):
         lines += ["", "Our own claims beside the paper's:", *_table(paper.ours)]
