@@ -101,7 +101,8 @@ def everything(w):
 
 
 onsuccess:
-    print(*outcome(FIDELITY, NAMES), sep="\n", file=sys.stderr)
+    for line in outcome(FIDELITY, NAMES):
+        print(line, file=sys.stderr)
 
 
 # All results, since a file in the middle is not missed while what was made of it is there.

@@ -68,12 +68,17 @@ def results(folder: Path) -> list[tuple[Path, str]]:
 def outcome(fidelity: str, names: Sequence[str]) -> list[str]:
     """What a finished run found, for its last lines: verdicts and figure by experiment, the report.
 
+    Nothing, where the run was asked for single files and there is no ledger that can be believed.
+
     Args:
         fidelity: of the run.
         names: of its experiments.
     """
     home = Path("results", fidelity)
-    rows = files.read_json(home / "ledger.json", f"ledger.json of {fidelity}")
+    try:
+        rows = files.read_json(home / "ledger.json", f"ledger.json of {fidelity}")
+    except InputError:
+        return []
     found: dict[str, Counter[str]] = {name: Counter() for name in names}
     for row in rows:
         if row["experiment"] in found:

@@ -128,6 +128,19 @@ def test_shards_are_jobs_of_their_own(copy):
     assert shards == {f"would shard angles {i} 3" for i in (1, 2, 3)}
 
 
+def test_a_run_ends_with_what_it_found(copy):
+    """Verdicts and paths of all that it was asked for; nothing after a single file."""
+    run_of = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke", "experiment=angles")
+    one = run(copy, *run_of[:4], "results/smoke/angles/verdicts.json", *run_of[4:])
+    assert one.returncode == 0, one.stderr
+    assert "supported" not in one.stderr
+    whole = run(copy, *run_of)
+    assert whole.returncode == 0, whole.stderr
+    assert "angles  1 supported; results/smoke/angles/figure.png" in whole.stderr
+    assert "report  results/smoke/report.html" in whole.stderr
+    assert not (copy / "results/smoke/audit.json").exists()
+
+
 @pytest.mark.parametrize(
     ("config", "words"),
     [
