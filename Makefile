@@ -19,7 +19,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-faults test-slurm mutants lint benchmark peers lock clean
+.PHONY: help setup reproduce publish test test-faults test-slurm mutants lint docs benchmark peers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -39,7 +39,7 @@ publish: setup ## copy ledger, report and figures of FIDELITY to results/publish
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
-	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not faults and not slurm and not gpu"
+	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not faults and not slurm and not gpu and not site"
 
 test-faults: setup ## damage files, kill runs, fill disks: a table of what is noticed (minutes)
 	pytest -q -s tests/faults -m "faults or not faults"
@@ -67,6 +67,19 @@ report=$$(snakemake --lint 2>&1) || \
 	esac; echo "snakemake --lint: ok"
 endef
 
+docs: $(VENV)/.installed-docs ## build the site in build/docs: offline, notebooks executed, no warning let pass
+	rm -rf build/docs
+	python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
+	pytest -q tests/test_site.py
+	@echo build/docs/index.html
+
+# Apart from the other requirements, which most users of .venv can do without.
+$(VENV)/.installed-docs: requirements/docs.txt | setup
+	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
+	else install="$(VENV)/bin/python -m pip install --quiet --quiet --disable-pip-version-check"; fi; \
+	echo "docs: installing requirements/docs.txt into $(VENV)"; \
+	$$install --no-build-isolation --require-hashes -r requirements/docs.txt; touch $@
+
 benchmark: setup ## the engine beside NumPy and jax.vmap, and its share of the machine's limit
 	python -m benchmarks
 
@@ -84,6 +97,7 @@ lock: ## renew requirements/ from pyproject.toml (needs uv; UPGRADE=--upgrade fo
 	$(PROJECT) -o requirements/lock.txt
 	$(PROJECT) --extra cuda -c requirements/lock.txt -o requirements/cuda.txt
 	$(PROJECT) --extra tpu -c requirements/lock.txt -o requirements/tpu.txt
+	$(PROJECT) --extra docs -c requirements/lock.txt -o requirements/docs.txt
 	printf 'pip\nsetuptools\n' | $(COMPILE) - -c requirements/lock.txt -o requirements/build.txt
 
 clean: ## remove .venv and caches; results stay

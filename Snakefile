@@ -8,7 +8,9 @@ from pathlib import Path
 from shlex import quote
 
 from sims.errors import InputError
+from sims.places import place
 from sims.study.code import (
+    EXPERIMENTS,
     FIDELITIES,
     accelerated,
     choose,
@@ -31,6 +33,9 @@ def checked(function, argument):
 FIDELITY, NAMES = checked(choose, config)
 SHARDS = checked(shards, config)
 TURNS = range(2, 7)
+HOME = place(EXPERIMENTS)
+# What formulas in the report are read from, where it is there.
+THEORY = [str(path) for path in (place("docs/theory.md"),) if path.is_file()]
 
 OUT = f"results/{FIDELITY}"
 # The judgement is audited in a run of all experiments, not for one.
@@ -66,13 +71,13 @@ def prepare():
 def code(step):
     def of(w):
         prepare()
-        return files(step, Path("experiments", w.name) if "name" in w.keys() else None)
+        return files(step, HOME / w.name if "name" in w.keys() else None)
 
     return of
 
 
 def settings(step):
-    return lambda w: part(step, Path("experiments", w.name), FIDELITY)
+    return lambda w: part(step, HOME / w.name, FIDELITY)
 
 
 def ask(table, step="other"):
@@ -268,7 +273,7 @@ rule ledger:
     input:
         verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
         # Holm's family are all claims that the files make, judged or not.
-        claims=expand("experiments/{name}/experiment.yaml", name=NAMES),
+        claims=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
         code=code("ledger"),
     output:
         f"{OUT}/ledger.json",
@@ -334,8 +339,9 @@ rule report:
         audit=AUDIT,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
-        files=expand("experiments/{name}/experiment.yaml", name=NAMES),
-        papers=sorted(map(str, Path("papers").glob("*.yaml"))),
+        files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
+        papers=sorted(map(str, place("papers").glob("*.yaml"))),
+        theory=sorted(map(str, place("docs").glob("theory*/*.md"))) + THEORY,
         code=code("report"),
     output:
         f"{OUT}/report.html",

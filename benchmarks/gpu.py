@@ -26,6 +26,7 @@ from jax import lax
 from benchmarks.pieces import GO_ON, OutOfTime, Pieces
 from benchmarks.problem import Work
 from sims import files
+from sims.places import place
 from sims.problem import KERNELS, Heads
 from sims.provenance import versions
 from sims.simulation import Tuning, estimate
@@ -226,7 +227,7 @@ def measure(pieces: Pieces, options: argparse.Namespace) -> None:
         pieces(f"engine/{name}", partial(engine_rate, sums, work))
     for name, sums in engines.items():
         pieces(f"sweep/{name}", partial(sweep, sums, work))
-    for path in sorted(EXPERIMENTS.glob("*/experiment.yaml")):
+    for path in sorted(place(EXPERIMENTS).glob("*/experiment.yaml")):
         name = path.parent.name
         pieces(f"paper/{name}", partial(at_paper, pieces, name, options.output))
 
@@ -285,7 +286,7 @@ def main() -> int:
     conditions = {
         "device": device.device_kind,
         "jax": versions()["jax"],
-        "code": code("simulate", EXPERIMENTS / "angles"),
+        "code": code("simulate", place(EXPERIMENTS) / "angles"),
         "size": f"H = {HEADS}, d_k = {WIDTH}, Q = {options.queries}, n = {options.n}, "
         f"{options.replicates} replicates",
     }

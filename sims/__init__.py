@@ -9,10 +9,12 @@ The names below are imported when they are first used, so that ``import sims`` c
     from sims import DESIGNS, FRAMES, TARGETS, Heads, Task, ball_queries, estimate, predict
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sims.montecarlo import Sampling
     from sims.problem import (
         DESIGNS,
         FRAMES,
@@ -20,21 +22,24 @@ if TYPE_CHECKING:
         QUERIES,
         TARGETS,
         CustomDesign,
+        CustomTarget,
         Design,
+        EmpiricalDesign,
         Heads,
         Kernel,
+        StudentDesign,
         Task,
         TrigonometricSeries,
         ball_queries,
         gaussian_queries,
         principal_angles,
     )
-    from sims.simulation import draw, estimate, nw_estimates, nw_weights
+    from sims.simulation import Method, Tuning, draw, estimate, nw_estimates, nw_weights
     from sims.study import load_experiment, run
     from sims.theory import predict
     from sims.weights import WeightRule
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DESIGNS",
@@ -43,11 +48,17 @@ __all__ = [
     "QUERIES",
     "TARGETS",
     "CustomDesign",
+    "CustomTarget",
     "Design",
+    "EmpiricalDesign",
     "Heads",
     "Kernel",
+    "Method",
+    "Sampling",
+    "StudentDesign",
     "Task",
     "TrigonometricSeries",
+    "Tuning",
     "WeightRule",
     "ball_queries",
     "draw",
@@ -62,16 +73,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "draw": "simulation", "estimate": "simulation", "nw_estimates": "simulation",
-    "nw_weights": "simulation", "predict": "theory", "load_experiment": "study", "run": "study",
-    "WeightRule": "weights",
+    "Method": "simulation", "Sampling": "montecarlo", "Tuning": "simulation", "draw": "simulation",
+    "estimate": "simulation", "nw_estimates": "simulation", "nw_weights": "simulation",
+    "predict": "theory", "load_experiment": "study", "run": "study", "WeightRule": "weights",
 }  # fmt: skip
 """Name to the room it lives in; all others live in ``problem``."""
 
 
 def __getattr__(name: str) -> object:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # With name and object, Python says which name may have been meant.
+        missing = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(missing, name=name, obj=sys.modules[__name__])
     return getattr(import_module(f"sims.{_HOMES.get(name, 'problem')}"), name)
 
 

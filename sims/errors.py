@@ -19,6 +19,10 @@ class InputError(ValueError):
         super().__init__(f"{where}: got {shown}; allowed: {one_line(allowed)}")
 
 
+class Uncovered(InputError):
+    """A problem that the theory asked for says nothing about; the other road may."""
+
+
 def one_line(text: str) -> str:
     """The text on one line: white space as single blanks, what cannot be printed as escapes."""
     line = " ".join(text.split())
@@ -28,5 +32,6 @@ def one_line(text: str) -> str:
 def one_of(names: Iterable[object], value: object) -> str:
     """The names allowed, for an :class:`InputError`, and which of them may have been meant."""
     known = [str(name) for name in names]
-    near = get_close_matches(str(value)[:100], known, 1)
-    return ", ".join(known) + (f" (did you mean {near[0]}?)" if near else "")
+    plain = {name.casefold(): name for name in reversed(known)}
+    near = get_close_matches(str(value)[:100].casefold(), plain, 1)
+    return ", ".join(known) + (f" (did you mean {plain[near[0]]}?)" if near else "")

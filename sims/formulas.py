@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from sims.places import place
+
 THEORY = Path("docs/theory.md")
 """The main text; further chapters stand in the folder of the same name without its suffix."""
 
@@ -12,7 +14,7 @@ class Section(NamedTuple):
     """A section of the theory.
 
     Attributes:
-        path: of its chapter.
+        path: of its chapter, from the top level of a checkout.
         heading: its heading.
         body: its Markdown text.
     """
@@ -24,12 +26,13 @@ class Section(NamedTuple):
 
 def sections() -> dict[str, Section]:
     """Anchor (without #) to section, of all chapters that are there."""
-    found = {}
-    for path in [THEORY, *sorted(THEORY.with_suffix("").glob("*.md"))]:
+    found, main = {}, place(THEORY)
+    for path in [main, *sorted(main.with_suffix("").glob("*.md"))]:
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         parts = re.split(r"^#{2,3} (.+)$", text, flags=re.MULTILINE)
         for heading, body in zip(parts[1::2], parts[2::2], strict=True):
-            found[_slug(heading)] = Section(path, heading, body)
+            chapter = THEORY.parent / path.relative_to(main.parent)
+            found[_slug(heading)] = Section(chapter, heading, body)
     return found
 
 

@@ -10,6 +10,7 @@ object of a compiled extension, say) is refused in one line wherever the identit
 import dataclasses
 import functools
 import hashlib
+import os
 import sys
 import sysconfig
 import types
@@ -19,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from sims.errors import InputError
+from sims.places import CARRIED
 
 _PLAIN = bool | int | float | complex | str | bytes | np.dtype
 _OWN = str(Path(__file__).parent.resolve())
@@ -30,6 +32,8 @@ _INSTALLED = tuple(
     )
 )
 """Folders whose code is known by name: this package's, the interpreter's and installed ones'."""
+_EXPERIMENTS = f"{CARRIED.resolve() / 'experiments'}{os.sep}"
+"""Not so experiments, which other processes cannot import by name, though a wheel carries them."""
 
 
 def digest(*values: object) -> str:
@@ -149,8 +153,13 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def known_by_name(file: str | None) -> bool:
-    """Whether a file is the interpreter's, this package's or another one's; None is built in."""
-    return file is None or file.startswith(("<frozen", *_INSTALLED))
+    """Whether a file is the interpreter's, this package's or another one's, but no experiment's.
+
+    None is built in.
+    """
+    if file is None:
+        return True
+    return file.startswith(("<frozen", *_INSTALLED)) and not file.startswith(_EXPERIMENTS)
 
 
 def _installed_object(value: object) -> bool:

@@ -12,10 +12,11 @@ from pydantic import Field
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
+from sims.places import place
 from sims.validation import Strict, parse
 
-PAPERS = Path("papers")
-"""The folder of the papers' files, in the working directory."""
+PAPERS = "papers"
+"""The folder of the papers' files: see :mod:`sims.places`."""
 MAIN = "2605.20271"
 """arXiv id of the paper that an experiment is about unless it names another one."""
 
@@ -54,16 +55,16 @@ class Paper(Strict):
 
 
 def papers() -> dict[str, Paper]:
-    """Every paper of the working directory by arXiv id, the main one first.
+    """Every paper that is here by arXiv id, the main one first.
 
     Returns:
-        Nothing where there is no folder :data:`PAPERS`.
+        Nothing where a folder of experiments has no papers.
 
     Raises:
         InputError: a file does not fit the schema, is not named by its arXiv id, or lists a claim
             twice.
     """
-    loaded = {path.stem: _load(path) for path in PAPERS.glob("*.yaml")}
+    loaded = {path.stem: _load(path) for path in place(PAPERS).glob("*.yaml")}
     return {id: loaded[id] for id in sorted(loaded, key=lambda id: (id != MAIN, id))}
 
 
@@ -71,11 +72,11 @@ def paper_of(id: str) -> Paper:
     """The paper with that arXiv id.
 
     Raises:
-        InputError: the working directory has no file of that name, or one that is not valid.
+        InputError: there is no file of that name, or it is not valid.
     """
-    path = PAPERS / f"{id}.yaml"
+    path = place(PAPERS) / f"{id}.yaml"
     if not path.is_file():
-        known = one_of(sorted(file.stem for file in PAPERS.glob("*.yaml")), id)
+        known = one_of(sorted(file.stem for file in path.parent.glob("*.yaml")), id)
         raise InputError("paper", id, known or f"a paper with a file {path}")
     return _load(path)
 

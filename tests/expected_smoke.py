@@ -1,4 +1,4 @@
-"""The smoke run's verdicts and effects, held against those of a committed file.
+"""The smoke run's verdicts and effects, held against those of a committed file; its words.
 
 ``python -m tests.expected_smoke`` compares, ``python -m tests.expected_smoke --renew`` writes the
 file anew, after ``make reproduce FIDELITY=smoke``.
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from sims.judgement import read_ledger
-from sims.study.experiment import experiments, load_experiment
+from sims.study.describing import FIELDS, read_variables, words
+from sims.study.experiment import EXPERIMENTS, experiments, load_experiment
 from sims.study.judging import chosen, effects_of
 from sims.study.results import Results
 
@@ -76,13 +78,27 @@ def differences(old: dict[str, dict[str, Any]], new: dict[str, dict[str, Any]]) 
     return lines
 
 
+def unsaid() -> list[str]:
+    """A line for every variable or coordinate of the results of which nobody says what it is."""
+    lines = []
+    for name in experiments():
+        own = read_variables(Path(EXPERIMENTS) / name)
+        for road in ("simulation", "theory"):
+            with xr.open_dataset(FOLDER / name / f"{road}.nc") as data:
+                for key, values in data.variables.items():
+                    path = str(values.attrs.get("path", key))
+                    if path not in FIELDS and words(path, own) is None:
+                        lines.append(f"{name}: {road}, {path}: not in variables.yaml")
+    return lines
+
+
 def main(arguments: list[str]) -> int:
     """Compare, or renew the file; 1 if something differs."""
     rows = found()
     if arguments == ["--renew"]:
         FILE.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return 0
-    lines = differences(json.loads(FILE.read_text(encoding="utf-8")), rows)
+    lines = differences(json.loads(FILE.read_text(encoding="utf-8")), rows) + unsaid()
     print(*lines, f"smoke run: {len(rows)} rows, {len(lines)} differences", sep="\n")
     return bool(lines)
 

@@ -1,4 +1,4 @@
-"""The worked examples of CONTRIBUTING.md, executed in a copy of the repository.
+"""The worked examples of docs/extending.md, executed in a copy of the repository.
 
 A block's info string says what a reader does with it: ``insert=FILE before="LINE"`` (or ``after``,
 or ``end``), ``file=PATH``, ``run``, ``commands``.
@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
+RULES = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
@@ -102,6 +103,16 @@ def test_a_weight_rule_in_a_file(copy, capsys):
     assert capsys.readouterr().out
 
 
+def test_parts_of_a_file(copy, capsys):
+    """Target and kernel of my.py, by both roads; 6 Monte Carlo errors as above."""
+    from sims.cli import main
+
+    assert "`sims decompose own.yaml`" in TEXT
+    assert main(["decompose", str(copy / "own.yaml"), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["terms"]["mse"]
+    agree(f"{row['theory']:.9f} {row['simulation']:.9f} {row['mcse']:.9f}")
+
+
 def test_target_and_kernel(copy):
     """The contract tests pick both up; the schema lists them; the script runs."""
     names = "plane_wave or tricube"
@@ -149,10 +160,12 @@ def test_the_table_counts_the_lines_of_the_blocks():
         assert f"| {name} | {count} |" in TEXT
 
 
-def test_commands_of_the_guide_exist():
-    """Targets of make, and files and folders that the text names."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in set(re.findall(r"(?:^|`)make (\w+)", TEXT, re.MULTILINE)):
+def test_what_both_pages_name_exists():
+    """Targets of make, and files and folders, in blocks, code and links."""
+    makefile, both = (ROOT / "Makefile").read_text(encoding="utf-8"), RULES + TEXT
+    for target in set(re.findall(r"(?:^|`)make ([\w-]+)", both, re.MULTILINE)):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-    for path in re.findall(r"`((?:sims|tests|docs|experiments)/[\w/.]+)`", TEXT):
+    paths = re.findall(r"`((?:sims|tests|docs|experiments|papers)/[\w/.]+)`", both)
+    for path in [*paths, *re.findall(r"\]\(([^)#]+)\)", RULES)]:
         assert (ROOT / path).exists(), path
+    assert "docs/extending.md" in RULES

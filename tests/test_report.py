@@ -1,21 +1,28 @@
 """Captions, numbers for people, and formulas."""
 
 import hashlib
+import io
+import re
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 import xarray as xr
+from PIL import Image
 
 from sims import formulas
 from sims.errors import InputError
 from sims.files import write, write_json
-from sims.judgement import VERDICTS, Verdict, write_verdicts
-from sims.judgement.grouping import by_kind, by_paper
-from sims.papers import MAIN, PaperClaim, papers
+from sims.judgement import Verdict, write_verdicts
+from sims.judgement.grouping import by_paper
+from sims.papers import MAIN, papers
 from sims.report import page, render_caption, write_overview
+from sims.report.findings import sentence
+from sims.report.pictures import interval
 from sims.report.seeds import other_seeds
-from sims.report.text import environment, significant
+from sims.report.text import significant
+from sims.report.theory import chapters
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 
@@ -35,7 +42,7 @@ def test_caption_is_filled_in(tmp_path):
     assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "1 8 smoke 3 1.2 % supported\n"
 
 
-@pytest.mark.parametrize("text", ["{{ nothing }}", '{{ verdict("x") }}', "{{ open"])
+@pytest.mark.parametrize("text", ["{{ nothing }}", '{{ verdict("x") }}', "{{ open", r"$\no$"])
 def test_bad_caption_is_an_input_error(tmp_path, text):
     with pytest.raises(InputError, match=r"c\.md"):
         _caption(tmp_path / "c.md", text)
@@ -49,13 +56,21 @@ def test_numbers_for_people(value, text):
     assert significant(value) == text
 
 
-def test_formulas_are_found_by_anchor(tmp_path, monkeypatch):
+def test_sections_of_the_theory_link_within_the_page(tmp_path, monkeypatch):
+    """Formulas in both notations; a link leads to a section that is there, or is words."""
     path = tmp_path / "theory.md"
-    path.write_text("# T\n\n## First order in 1/n\n\n`a` < b\n\n### Next one\n\nc\n")
+    path.write_text(
+        "# T\n\n## First order in 1/n\n\n`a` < $b_1$, [here](#next-one), [gone](#gone), "
+        "[code](../sims/x.py), ![p](p.png)\n\n### Next one\n\n[back](theory.md#first-order-in-1n)\n"
+    )
     monkeypatch.setattr(formulas, "THEORY", path)
-    assert page._formulas(["#first-order-in-1n", "#gone"]) == [
-        ("First order in 1/n", "<p><code>a</code> &lt; b</p>\n")
-    ]
+    (chapter,) = chapters(["first-order-in-1n", "next-one", "gone"])
+    assert chapter.sections == [
+        ("theory-first-order-in-1n", "First order in 1/n",
+         "<p><code>a</code> &lt; <math><msub><mi>b</mi><mn>1</mn></msub></math>, "
+         '<a href="#theory-next-one">here</a>, gone, code, p</p>\n'),
+        ("theory-next-one", "Next one", '<p><a href="#theory-first-order-in-1n">back</a></p>\n'),
+    ]  # fmt: skip
 
 
 def test_other_seeds_are_shown_beside_their_own_ledger(tmp_path):
@@ -109,7 +124,7 @@ def test_verdicts_are_grouped_by_paper():
     assert [row.verdicts for row in second.claims] == [[ledger[3]]]
 
 
-def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
+def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     ledger = [
         replace(VERDICT, kind="both roads", over=["queries", "seeds"]),
         replace(VERDICT, claim="rates", edited=True, kind="program", over=[]),
@@ -121,57 +136,115 @@ def test_page_and_overview_have_a_section_for_each_paper(tmp_path, monkeypatch):
     monkeypatch.setattr("sims.report.overview.papers", lambda: known)
     write_overview(tmp_path, "smoke", tmp_path / "README.md")
     overview = (tmp_path / "README.md").read_text(encoding="utf-8")
-    head, main, other = overview.split("## Claims of arXiv ")
-    assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 0 | 0 |" in head
-    assert "| `angles` | e | 1 | 0 | 0 |  |" in main
-    paper = papers()[MAIN]
-    assert main.startswith(f"{MAIN}\n")
-    assert paper.title in main
-    assert main.index("| `angles`") < main.index("Our own claims") < main.index("| `rates`")
-    assert "(supported, edited after the simulation began)" in main.split("Our own claims")[1]
-    assert "Not covered: `identity`, " in main
-    assert other.startswith(f"{OTHER}\n")
-    assert "| `angles` | e | 0 | 0 | 1 | all (open) |" in other
-    assert "edited" not in other
+    assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 0 | 0 |" in overview
+    main, other = [line for line in overview.splitlines() if "arxiv.org" in line]
+    assert main.startswith(f"| *{papers()[MAIN].title}*, ")
+    assert "`identity` not covered; " in main
+    assert main.index("`angles` 1 ✓") < main.index("*rates* 1 ✓")
+    assert other == f"| [{OTHER}](https://arxiv.org/abs/{OTHER}) | `angles` 1 ? |"
+    assert "1 of them were edited after the simulation began." in overview
 
-    text = environment(html=True).get_template("page.html.j2").render(
-        fidelity="smoke", entries=[], ledger=ledger, papers=by_paper(ledger, known),
-        kinds=by_kind(ledger), verdicts=VERDICTS, formulas={}, audit=None, seeds=None,
-    )  # fmt: skip
-    first, second = text.split('<section aria-labelledby="arxiv-')[1:]
-    assert first.index(">angles<") < first.index("Our own claims") < first.index(">rates<")
-    assert first.count('class="row"') == 2
-    assert second.count('class="row"') == 1
-    assert text.count("edited after the simulation began") == 1
-    angles = next(claim for claim in paper.claims if claim.id == "angles")
-    assert isinstance(angles, PaperClaim)
-    assert f"The paper (abstract): {angles.statement}" in first
-    assert angles.reconstruction in unescape(first)
-    assert "13 of 15 claims of papers not covered" in text
-    assert "both roads: 1 supported; theory: 1 inconclusive; program: 1 supported" in text
-    assert "<dd>both roads over queries, seeds</dd>" in first
+
+def test_sentences_say_how_many_where_not_and_how_sure():
+    tested = replace(VERDICT, kind="simulation", adjusted=0.012)
+    no = [replace(VERDICT, regime=name, verdict="refuted") for name in "abcd"]
+    assert sentence([tested]) == (
+        "Supported in the one regime tried. Draws could have turned 1 of these verdicts: the least "
+        "sure has p\xa0=\xa00.012 among all tested claims of its paper."
+    )
+    assert sentence(
+        [replace(VERDICT, kind="program"), *(replace(v, kind="theory") for v in no)]
+    ) == ("Supported in 1, refuted in 4 of 5 regimes tried. Refuted: a; b; c and 1 more.")
+    open_row = replace(VERDICT, kind="theory", verdict="inconclusive", regime="x")
+    assert sentence([open_row]) == "Open in the one regime tried."
+    assert sentence([]) == "No verdict yet."
+
+
+@pytest.mark.parametrize(
+    ("test", "band", "named"),
+    [("equivalence", "x=22 width=216", 130), ("bound", "x=0 width=238", 130),
+     ("ordering", "x=238 width=22", 238)],
+)  # fmt: skip
+def test_an_interval_is_drawn_over_what_its_claim_allows(test, band, named):
+    """From −1 to 1, at a margin of 1, on 260 pixels with a tenth of the range beside it."""
+    claim = SimpleNamespace(test=test, margin=1.0, expected=None)
+    row = replace(VERDICT, kind="simulation", effect=0.0, interval=(-1.0, 1.0), margin=1.0)
+    picture = interval(row, claim)
+    assert f"<rect {band} " in picture
+    assert 'd="M22 11H238"' in picture
+    assert "<circle cx=130 " in picture
+    assert f'd="M{named} 0v22"' in picture
+    assert interval(replace(row, kind="program"), claim) == ""
+    assert "class=i" not in interval(replace(row, interval=(0.0, 0.0)), claim)
+
+
+def _results(folder, monkeypatch, name="decomposition", rows=(), caption="**Seen** $x_1$"):
+    """Results of one experiment, as far as the page reads them."""
+    whose = f"{name} at smoke"
+    write(caption, folder / name / "caption.md", f"caption.md of {whose}")
+    image = io.BytesIO()
+    Image.new("RGB", (1200, 600), "white").save(image, "PNG")
+    write(image.getvalue(), folder / name / "figure.png", f"figure.png of {whose}")
+    origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
+    monkeypatch.setattr("sims.report.origins.provenance", lambda *_: origin)
+    row = replace(VERDICT, claim="decomposition", experiment=name, kind="simulation")
+    write_verdicts(rows or [row], folder / "ledger.json", "ledger.json of smoke")
 
 
 def test_page_shows_an_experiment_with_its_design(tmp_path, monkeypatch):
-    """Title, design, caption without its HTML, provenance without the experiment file."""
-    home = tmp_path / "decomposition"
-    home.mkdir()
-    whose = "decomposition at smoke"
-    write("**Seen** <script>x</script>", home / "caption.md", f"caption.md of {whose}")
-    write(b"png", home / "figure.png", f"figure.png of {whose}")
-    origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
-    monkeypatch.setattr(page, "provenance", lambda *_: origin)
-    row = replace(VERDICT, claim="decomposition", experiment="decomposition")
-    write_verdicts([row], tmp_path / "ledger.json", "ledger.json of smoke")
+    """Title, design, caption without its HTML and table, provenance without the experiment file."""
+    caption = (
+        "**Seen** <script>x</script> <b>y</b>\n\n| claim | where | verdict | effect | margin |\n"
+        "|---|---|---|---|---|\n| `decomposition` | nowhere | supported | 1 | 2 |\n"
+    )
+    (tmp_path / "decomposition").mkdir()
+    _results(tmp_path, monkeypatch, caption=caption)
     monkeypatch.setattr(page, "experiments", list)
     with pytest.raises(InputError, match="nothing to report"):
         page.write_report(tmp_path, "smoke", tmp_path / "report.html")
     monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
-    page.write_report(tmp_path, "smoke", tmp_path / "report.html", linked=True)
-    text = unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    raw = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<b>y" not in raw
+    assert raw.count("<script>") == 1
+    text = unescape(raw)
     spec = load_experiment("decomposition").spec
-    for words in (spec.title, spec.aim, spec.estimands, "<strong>Seen</strong>", "jax 1"):
+    for words in (spec.aim, spec.estimands, ">Seen</h2>", "jax 1", spec.claims[0].rationale):
         assert words in text
-    assert 'src="decomposition.png"' in text
+    assert "nowhere" not in text
+    assert 'src="data:image/' in text
     assert "<dt>xla flags</dt><dd>none</dd>" in text
-    assert "where" not in text.split("Provenance")[-1]
+    assert "where" not in text.split('id="the-provenance"')[-1].split("<script>")[0]
+
+
+def test_exact_checks_have_neither_interval_nor_p_value(tmp_path, monkeypatch):
+    row = replace(VERDICT, claim="decomposition", experiment="decomposition", p_value=0.01234)
+    rows = [
+        replace(row, kind="program", reason="largest gap of 3"),
+        replace(row, kind="simulation"),
+    ]
+    (tmp_path / "decomposition").mkdir()
+    _results(tmp_path, monkeypatch, rows=rows)
+    monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    _, exact, tested = text.split("<tbody>")[1].split("<tr class=")
+    assert "Exact check: largest gap of 3." in exact
+    assert not {word for word in ("0.012", "[0, 0.2]", "<svg", "p =") if word in exact}
+    assert all(word in tested for word in ("p = 0.012", "[0, 0.2]", "margin 0.3"))
+
+
+def test_a_page_links_to_nothing_beside_it(tmp_path, monkeypatch):
+    """Every link leads to an element of the page or to the paper; every element's id is its own."""
+    (tmp_path / "decomposition").mkdir()
+    caption = "**Seen** [theory](../../docs/theory.md#the-decomposition), [file](x.md)"
+    _results(tmp_path, monkeypatch, caption=caption)
+    monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    ids = re.findall(r' id="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}
+    assert "#theory-the-decomposition" in targets
+    outside = {target for target in targets if target.removeprefix("#") not in ids}
+    assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside

@@ -42,13 +42,13 @@ def numbers(results: Results) -> dict[str, float]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     families = effects(results)
-    drawing, axes = figures.panels(
-        1, 3, height=2.7,
+    drawing, axes = figures.mosaic(
+        ("ac", "bc"), height=3.3, heights=(1.3, 1.0),
         title="Radii that the sample sets, term by term, beside fixed ones",
     )  # fmt: skip
     for ax, rows, label in (
-        (axes[0, 0], TERMS, "simulation / theory − 1"),
-        (axes[0, 1], BIAS, "bias's 1/n part / exact − 1"),
+        (axes["a"], TERMS, "simulation / theory − 1 (%)"),
+        (axes["b"], BIAS, "1/n part of the bias / exact − 1 (%)"),
     ):
         own = {row: claims[claim, regime] for row, (_, claim, regime) in rows.items()}
         gaps = [
@@ -68,9 +68,10 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         for colour, (kernel, line) in zip(figures.PALETTE, lines.items(), strict=False):
             n, gap = np.transpose(line)
             label = f"{kernel}, {words.split()[0]}"
-            axes[0, 2].loglog(n, gap, style, color=colour, marker="o", ms=3, label=label)
-    axes[0, 2].set(xlabel="number of keys $n$", ylabel="|first order / exact − 1|")
-    figures.ticks(axes[0, 2].xaxis, results.settings["sizes"])
-    axes[0, 2].legend(fontsize=6, handlelength=2, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figures.letters(axes.flat)
+            axes["c"].loglog(n, gap, style, color=colour, marker="o", ms=3, label=label)
+    axes["c"].set(xlabel="number of keys $n$", ylabel="|first order / exact − 1|")
+    figures.ticks(axes["c"].xaxis, results.settings["sizes"])
+    axes["c"].set_ylim(bottom=5e-6)
+    axes["c"].legend(handlelength=2.6, loc="lower left", ncols=2)
+    figures.letters(axes[letter] for letter in sorted(axes))
     return drawing

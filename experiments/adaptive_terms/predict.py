@@ -1,7 +1,7 @@
 """Three theories of every point, and the gap of two of them along a line of sizes.
 
 ``first`` and ``exact`` are theory of adaptive radii; ``fixed`` is first order with every radius
-held at its limit. Where too few keys are attended to, exact theory is NaN.
+held at its limit. Where too few keys are attended to, or there are too many, exact theory is NaN.
 """
 
 import numpy as np
@@ -33,7 +33,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     def terms(point: Point) -> xr.Dataset:
         problem = point.spec.build()
-        data = three(problem, experiment.theory.rtol, settings["least_attended"])
+        data = three(
+            problem, experiment.theory.rtol, settings["least_attended"], settings["most_exact"]
+        )
         if point.name in carriers.values():
             data = data.merge(curve(problem, settings["sizes"]))
         return data
@@ -41,13 +43,16 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     return dict(zip([p.name for p in points], in_threads(terms, points), strict=True))
 
 
-def three(problem: Problem, rtol: float | None, least: float) -> xr.Dataset:
-    """Terms and bias by each theory, with the bounds on the errors of exact theory."""
+def three(problem: Problem, rtol: float | None, least: float, most: int) -> xr.Dataset:
+    """Terms and bias by each theory, with the bounds on the errors of exact theory.
+
+    Exact theory is asked where ``least`` keys are attended to and n is ``most`` or below.
+    """
     first = theory(*problem)
     fixed = adaptive_terms(*problem, hold=True)
     names = [name for term in (*TERMS, "bias") for name in (term, f"{term}_error")]
     exact = xr.Dataset()
-    if float(first["attended"].min()) >= least:
+    if problem.n <= most and float(first["attended"].min()) >= least:
         exact = theory(*problem, order="exact", rtol=rtol)
 
     def row(data: xr.Dataset) -> xr.Dataset:

@@ -10,7 +10,7 @@ from sims.effects import Effect, Families
 from sims.judgement.curves import deviation
 from sims.study.results import Results
 
-from .regimes import checked, labelled
+from .regimes import SOFTMAX, checked, labelled
 
 TEMPERATURES = ("fixed", "transformer", "tuned")
 """The bandwidth is fixed, has b² in proportion to √d_k, or is re-tuned at every n."""
@@ -29,23 +29,32 @@ FEWEST = 7
 
 
 def families_of_theory(results: Results) -> Families:
-    """Families of effects without sampling, each for its geometry and temperature."""
-    settings = checked(results.settings)
-    views, blocks = (labelled(results.prediction(k), settings[k]) for k in ("views", "blocks"))
-    families: Families = {"late growth, transformer": [late_growth(views["optimum"])]}
-    for name in TEMPERATURES:
-        families[f"depth, {name}"] = depths(views["surface"].sel(temperature=name))
-        families[f"split, blocks, {name}"] = splittings(blocks, "surface", name)
-        families[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
-        for geometry, data in (("views", views), ("blocks", blocks)):
-            families[f"slope, {geometry}, {name}"] = slopes(data["optimum"], geometry, name)
-        for family in views["family"].values.tolist():
-            widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
-            families[f"widths, {name}, {family}"] = curve(widths)
-        families[f"map, {name}"] = regimes(views, name)
-    for family in blocks["family"].values.tolist():
-        widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
-        families[f"widths, blocks, {family}"] = curve(widths)
+    """Families of effects without sampling, each for its geometry and temperature.
+
+    Those of the other kernel have "softmax" before their names; the map is of the gaussian one.
+    """
+    settings, families = checked(results.settings), Families()
+    for kernel in ("", SOFTMAX):
+        views, blocks = (
+            labelled(results.prediction(kernel + k), settings[kernel + k])
+            for k in ("views", "blocks")
+        )
+        own: Families = {"late growth, transformer": [late_growth(views["optimum"])]}
+        for name in TEMPERATURES:
+            own[f"depth, {name}"] = depths(views["surface"].sel(temperature=name))
+            own[f"split, blocks, {name}"] = splittings(blocks, "surface", name)
+            own[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
+            for geometry, data in (("views", views), ("blocks", blocks)):
+                own[f"slope, {geometry}, {name}"] = slopes(data["optimum"], geometry, name)
+            for family in views["family"].values.tolist():
+                widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
+                own[f"widths, {name}, {family}"] = curve(widths)
+            if not kernel:
+                own[f"map, {name}"] = regimes(views, name)
+        for family in blocks["family"].values.tolist():
+            widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
+            own[f"widths, blocks, {family}"] = curve(widths)
+        families |= {kernel + name: effects for name, effects in own.items()}
     return families
 
 

@@ -13,7 +13,6 @@ from sims.study.results import Results
 from .curves import TEMPERATURES, families_of_theory
 from .regimes import checked, labelled, pooled_heads
 
-GEOMETRIES = ("views", "blocks")
 Case = tuple[str, int, int]
 """Family of targets, n, budget."""
 Candidates = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -21,31 +20,34 @@ Candidates = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def effects(results: Results) -> Families:
-    """Families of effects, each for the geometry and the temperature (and targets) in its name."""
+    """Families of effects, each for the point and the temperature (and targets) in its name.
+
+    A point is a geometry, views or blocks: under the gaussian kernel or, after "softmax", that.
+    """
     families = families_of_theory(results)
-    for geometry in GEOMETRIES:
-        splits = Splits(results, geometry)
-        families[f"error, {geometry}"] = agreement(splits, "mse")
-        families[f"noise, {geometry}"] = agreement(splits, "noise")
+    for point in checked(results.settings):
+        splits = Splits(results, point)
+        families[f"error, {point}"] = agreement(splits, "mse")
+        families[f"noise, {point}"] = agreement(splits, "noise")
         for name in TEMPERATURES:
-            at = f"{geometry}, {name}"
+            at = f"{point}, {name}"
             families[f"simulated depth, {at}"] = simulated_depths(splits, name)
             families[f"choice, {at}"] = choices(splits, name)
-        families |= {f"{k}, {geometry}": v for k, v in movements(splits).items()}
+        families |= {f"{k}, {point}": v for k, v in movements(splits).items()}
     return families
 
 
 class Splits:
     """The simulated grid: candidates of every case, their batches, and what theory says."""
 
-    def __init__(self, results: Results, geometry: str) -> None:
-        self.point = geometry
-        self.settings = checked(results.settings)[geometry]
-        self.theory = labelled(results.prediction(geometry), self.settings)
+    def __init__(self, results: Results, point: str) -> None:
+        self.point = point
+        self.settings = checked(results.settings)[point]
+        self.theory = labelled(results.prediction(point), self.settings)
         self._candidates: dict[tuple[Case, str], Candidates] = {}
         noise_sd = self.settings["noise_sd"]
         # Pseudo-values are differences of large numbers: not in the float32 of the simulation.
-        data = labelled(results.estimates[geometry], self.settings).astype(float)
+        data = labelled(results.estimates[point], self.settings).astype(float)
         self.batches = xr.Dataset(
             {
                 "mse": self._whole(
@@ -88,13 +90,14 @@ class Splits:
     def widths(self, budget: int) -> np.ndarray:
         """Those of the grid that leave room for a pair of heads, or for one head that sees all."""
         widths = self.theory["width"].values
-        room = 2 * widths <= budget if self.point == "blocks" else widths < budget
+        blocks = self.settings["geometry"] == "blocks"
+        room = 2 * widths <= budget if blocks else widths < budget
         return np.asarray(widths[room | (widths == budget)])
 
     def candidates(self, case: Case, temperature: str) -> Candidates:
         """Widths (k,), simulated errors (batch, k) and theory's (k,), a candidate a width and rung.
 
-        Theory's error is infinite where n_eff is too small for it.
+        Theory's error is infinite where n_eff, or softmax's n_third, is too small for it.
         """
         if (case, temperature) not in self._candidates:
             self._candidates[case, temperature] = self._of_case(case, temperature)
@@ -105,7 +108,7 @@ class Splits:
         chosen = {"n": n, "width": self.widths(budget)}
         error, of_case = {"family": family, "budget": budget}, {"rung": self.rungs(temperature)}
         law = self.theory.sel(chosen).isel(of_case)
-        known = law["n_eff"] >= self.theory.attrs["least_n_eff"]
+        known = law.get("n_third", law["n_eff"]) >= self.theory.attrs["least_n_eff"]
         predicted = law["mse"].sel(error).where(known, np.inf).transpose("width", "rung").values
         values = self.batches["mse"].sel(chosen | error).isel(of_case)
         values = values.transpose("batch", "width", "rung")
@@ -182,9 +185,9 @@ def movements(splits: Splits) -> Families:
     sizes, budgets = (splits.theory[k].values.tolist() for k in ("n", "budget"))
     families: Families = {"growth": [], "slower": []}
     # At the other temperatures the best block takes half the budget or all: nothing inside moves.
-    temperatures = TEMPERATURES if splits.point == "views" else TEMPERATURES[:1]
+    temperatures = TEMPERATURES if splits.settings["geometry"] == "views" else TEMPERATURES[:1]
     for name in temperatures:
-        families[f"growth, {name}"], families[f"heads, {name}"] = [], []
+        families |= {f"{kind}, {name}": [] for kind in ("growth", "heads", "counts")}
     for family in splits.theory["family"].values.tolist():
         grown: dict[tuple[str, int], np.ndarray] = {}
         for name in temperatures:
@@ -204,12 +207,22 @@ def movements(splits: Splits) -> Families:
                     of_batches(f"{family}, n = {n}", heads_slope(values, budgets) - 1,
                                splits.point, at={"family": family, "n": n})
                 )  # fmt: skip
+                families[f"counts, {name}"] += [
+                    of_batches(label((family, n, d)), heads_at(best[n, d][0], d), splits.point,
+                               x=d, at={"family": family, "n": n})
+                    for d in budgets
+                ]  # fmt: skip
         families["slower"] += [
             of_batches(f"{name}, {family}, {d}", grown["fixed", d] - grown[name, d], splits.point)
             for name in temperatures[1:]
             for d in budgets
         ]
     return families
+
+
+def heads_at(widths: np.ndarray, budget: int) -> np.ndarray:
+    """Pseudo-values of ``H* = D/d_k*`` from those of d_k*."""
+    return jackknife({"width": widths}, lambda means: budget / means["width"])
 
 
 def heads_slope(widths: np.ndarray, budgets: list[int]) -> np.ndarray:
@@ -227,6 +240,8 @@ def heads_slope(widths: np.ndarray, budgets: list[int]) -> np.ndarray:
 def agreement(splits: Splits, term: str) -> list[Effect]:
     """Simulation over theory, less 1, at every split, with its n_eff and the variance's share.
 
+    And n_third, for softmax.
+
     Which splits these are is theory's to say: where the simulation has no number, this is NaN.
     """
     # The part of the labels' noise has no target: it is taken once.
@@ -234,7 +249,10 @@ def agreement(splits: Splits, term: str) -> list[Effect]:
     theory = splits.theory.isel(family=kept)
     law, share = theory[term], (theory["variance"] / theory["mse"]).values
     gaps = (splits.batches[term] / law - 1).transpose(*law.dims, "batch").values
-    n_eff = theory["n_eff"].transpose("n", "width", "rung").values
+    seen = {
+        key: theory[key].transpose("n", "width", "rung").values
+        for key in ("n_eff", "n_third") if key in theory
+    }  # fmt: skip
     out = []
     for place in np.ndindex(gaps.shape[:-1]):
         i, j, budget_at, k, rung = place
@@ -242,7 +260,8 @@ def agreement(splits: Splits, term: str) -> list[Effect]:
             ("family", "n", "budget"), (i, j, budget_at), strict=True))  # fmt: skip
         width = theory["width"].values[k].item()
         if width in splits.widths(budget):
-            own = {"n_eff": float(n_eff[j, k, rung]), "share": float(share[place])}
+            own = {key: float(size[j, k, rung]) for key, size in seen.items()}
+            own["share"] = float(share[place])
             name = f"{label((family, n, budget))}, width {width}"
             out.append(of_batches(name, gaps[place], splits.point, at=own))
     return out

@@ -20,9 +20,9 @@ MAP_BUDGET = 24
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """A geometry: errors on the simulation's grid, and dense in n, D and d_k with their minima.
+    """A geometry and kernel: errors on the simulation's grid, and dense in n, D and d_k.
 
-    Redundant views have the map's curves d_k*(n), too.
+    The dense ones with their minima. Redundant views have the map's curves d_k*(n), too.
     """
     geometries = checked(experiment.settings)
     out = {name: xr.merge([points(s), dense(s)]) for name, s in geometries.items()}
@@ -48,14 +48,25 @@ def terms(
         return view_terms(
             widths[:, None], bandwidths, noise=settings["noise"],
             relevance=decay / family["lengthscale"] ** 2, query_scale=scale, nu=family["nu"],
+            kernel=settings["kernel"],
         )  # fmt: skip
     spread = budget if family["interactions"] == "all" else 1
     # Widths above the budget are no splits, and counted as no heads below.
     return block_terms(
         np.minimum(widths, budget)[:, None], bandwidths, dimension=budget, query_scale=scale,
         relevance=family["relevance"] / spread, interactions=family["interactions"],
-        nu=family["nu"],
+        nu=family["nu"], kernel=settings["kernel"],
     )  # fmt: skip
+
+
+def sizes_seen(settings: Settings, own: Terms, n: np.ndarray) -> dict[str, np.ndarray]:
+    """``n_eff``, and for softmax ``n_third = n_eff²/n``, which its remainder is governed by.
+
+    n over the mean over queries of r_hh, or over its square.
+    """
+    n_eff = n / np.asarray(own.noise_variance)
+    third = {"n_third": n_eff**2 / n} if settings["kernel"] == "softmax" else {}
+    return {"n_eff": n_eff, **third}
 
 
 def by_budget(
@@ -96,10 +107,11 @@ def points(settings: Settings) -> xr.Dataset:
         value["noise"].append(np.stack([own.noise(n, h) for own, h in cases], 1))
     dims = ("family", "n", "budget", "width", "rung")
     # What a head attends to does not depend on the target, nor on the budget where it has room.
-    n_eff = n / np.asarray(every[-1].noise_variance)
+    seen = sizes_seen(settings, every[-1], n)
     return xr.Dataset(
         {name: (dims, np.stack(rows)) for name, rows in value.items()}
-        | {"n_eff": (("n", "width", "rung"), n_eff), "bandwidth": (("width", "rung"), ladder)},
+        | {name: (("n", "width", "rung"), size) for name, size in seen.items()}
+        | {"bandwidth": (("width", "rung"), ladder)},
         coords={"family": list(families), "n": grid["n"], "budget": grid["budgets"],
                 "width": widths},
         attrs={"fixed": settings["ladder"].index(settings["bandwidth"]),
@@ -108,7 +120,8 @@ def points(settings: Settings) -> xr.Dataset:
 
 
 def dense(settings: Settings) -> xr.Dataset:
-    """Errors of every width at each temperature (``surface``), NaN where n_eff is too small.
+    """Errors of every width at each temperature (``surface``), NaN where n_eff or n_third is too
+    small.
 
     Their minima are at ``optimum`` if it is inside, with admissible widths, and bandwidths, to both
     sides; else that is NaN. For blocks ``scaled_surface`` is of the average times its best factor.
@@ -146,7 +159,8 @@ def curves(
 ) -> dict[str, np.ndarray]:
     """Of one family and budget, as :func:`dense` names them: (temperature, n, width)."""
     size = n[:, None, None]
-    known = size / np.asarray(own.noise_variance) >= settings["least_n_eff"]
+    seen = sizes_seen(settings, own, size)
+    known = seen.get("n_third", seen["n_eff"]) >= settings["least_n_eff"]
     error = np.asarray(own.error(size, heads, settings["noise_sd"]))
     values = {"surface": error}
     if isinstance(own, BlockTerms):

@@ -29,9 +29,9 @@ class Even(Strict):
 
 
 class Queries(Strict):
-    """Queries N(0, scale² I), so many a replicate."""
+    """Queries N(0, scale² I), so many a replicate; how large a scale may be is theory's to say."""
 
-    scale: float = Field(ge=0, lt=0.5**0.5)
+    scale: float = Field(ge=0)
     count: PositiveInt
 
 
@@ -63,6 +63,7 @@ class Simulated(Strict):
 class Geometry(Strict):
     """What both geometries have; ``noise_sd`` is that of the labels."""
 
+    kernel: Literal["gaussian", "softmax"]
     noise_sd: float = Field(ge=0)
     queries: Queries
     waves: PositiveInt
@@ -98,39 +99,51 @@ class Varied(Strict):
     noise_sd: list[float] = Field(min_length=1)
 
 
-class _Grids(Strict):
-    views: Simulated
-    blocks: Simulated
+SOFTMAX = "softmax "
+"""Before a geometry's name: its point under that kernel."""
 
 
-class _File(Strict):
+class _Geometries(Strict):
     views: Views
     blocks: Blocks
-    simulated: _Grids
+
+
+class _File(_Geometries):
+    softmax: _Geometries
+    simulated: dict[Literal["views", "blocks", "softmax views", "softmax blocks"], Simulated]
     map: Varied
 
 
 def checked(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Settings of both geometries, by name, each with its name as ``geometry``.
+    """Settings of both geometries under both kernels, by name of the point.
+
+    Each has the name of its geometry as ``geometry``, views or blocks; the points of softmax are
+    those names after "softmax".
 
     Raises:
         InputError: a setting is missing, unknown or outside its range.
     """
     file = parse(_File, dict(settings), "settings")
-    out = {}
-    for name in ("views", "blocks"):
-        geometry, grid = getattr(file, name), getattr(file.simulated, name)
-        if geometry.bandwidth not in geometry.ladder:
-            raise InputError(
-                f"settings.{name}.ladder", geometry.ladder, "the fixed bandwidth in it"
-            )
-        if max(grid.widths) > geometry.widest:
-            raise InputError(
-                f"settings.simulated.{name}.widths", max(grid.widths), "at most `widest`"
-            )
-        out[name] = {"geometry": name, "simulated": grid.model_dump(), **geometry.model_dump()}
-    if file.views.widest > file.views.latent:
-        raise InputError("settings.views.widest", file.views.widest, "at most `latent`")
+    out: dict[str, dict[str, Any]] = {}
+    for part, prefix, field in ((file, "", ""), (file.softmax, SOFTMAX, "softmax.")):
+        for name in ("views", "blocks"):
+            point, geometry = prefix + name, getattr(part, name)
+            if point not in file.simulated:
+                raise InputError("settings.simulated", list(file.simulated), f"`{point}`, too")
+            grid = file.simulated[point]
+            if geometry.bandwidth not in geometry.ladder:
+                raise InputError(
+                    f"settings.{field}{name}.ladder", geometry.ladder, "the fixed bandwidth in it"
+                )
+            if max(grid.widths) > geometry.widest:
+                raise InputError(
+                    f"settings.simulated.{point}.widths", max(grid.widths), "at most `widest`"
+                )
+            out[point] = {
+                "geometry": name, "simulated": grid.model_dump(), **geometry.model_dump()
+            }  # fmt: skip
+        if part.views.widest > part.views.latent:
+            raise InputError(f"settings.{field}views.widest", part.views.widest, "at most `latent`")
     return out
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from scipy.stats import gamma, norm, qmc
 
 from sims.montecarlo import Draw, Replicates
-from sims.problem import GaussianDesign, Task, TrigonometricSeries, redundant_views
+from sims.problem import GaussianDesign, Task, TrigonometricSeries
 from sims.simulation import draw as training_set
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
@@ -23,24 +23,28 @@ Settings = Mapping[str, Any]
 
 
 class Splits(NamedTuple):
-    """Every split, padded to one size: coordinates (the largest head's), heads (as many as pooled).
+    """Every split, padded to one size: as many heads as are pooled, of the largest width.
 
     Attributes:
-        frames: the heads' frames beside each other, (width, d, heads × coordinates of a head).
-        members: 1 where a coordinate is one of the head's, (width, heads, columns of frames).
+        seen: which coordinate of the keys a head sees in a place, (width, head, place).
+        own: which one is the noise of its view, (width, head, place).
+        noise: that noise's standard deviation, (width,); 0 for blocks.
+        members: 1 where a head has such a place, (width, head, place).
         pool: weights of the heads in the pool of a group of targets, (width, group, heads); NaN
             where the width allows neither a pair of heads nor one that sees all.
         bandwidths: (width, rung).
     """
 
-    frames: np.ndarray
+    seen: np.ndarray
+    own: np.ndarray
+    noise: np.ndarray
     members: np.ndarray
     pool: np.ndarray
     bandwidths: np.ndarray
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """A unit a geometry: squared errors by width, bandwidth, family of targets, n and group.
+    """A unit a geometry and kernel: squared errors by width, rung, family of targets, n and group.
 
     A group is the budgets that share their targets: all of them for redundant views, each by itself
     for blocks, whose targets depend on all D coordinates. ``head`` is of one head, ``pool`` of the
@@ -53,7 +57,10 @@ def units(experiment: Experiment) -> dict[str, Unit]:
         grid, dims = settings["simulated"], ("width", "rung", "family", "n", "group")
         short = ("width", "rung", "n", "group")
         sampler = Replicates(
-            partial(split_errors, n=tuple(grid["n"]), families=len(settings["families"])),
+            partial(
+                split_errors, n=tuple(grid["n"]), families=len(settings["families"]),
+                dot=settings["kernel"] == "softmax",
+            ),
             per_batch=partial(drawn, settings=settings),
             rows=True,
             constants=arranged(settings),
@@ -64,34 +71,35 @@ def units(experiment: Experiment) -> dict[str, Unit]:
 
 
 def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:
-    """The law of the keys, which all splits share, and the splits."""
+    """The law of the keys, which all splits share, and the splits.
+
+    The keys of redundant views are latent coordinates, then the noise of the first head's
+    coordinates, of the second's and so on, as in :func:`sims.problem.redundant_views`.
+    """
     grid, rows = settings["simulated"], []
     widths, largest, most = grid["widths"], max(grid["budgets"]), grid["heads"]
-    columns = max(width * min(most, largest // width) for width in widths)
     blocks = settings["geometry"] == "blocks"
-    size = largest if blocks else settings["latent"] + columns
+    columns = max(width * min(most, largest // width) for width in widths)
+    head, place = np.arange(most)[:, None], np.arange(max(widths))
     for width in widths:
-        count = min(most, largest // width)
-        if blocks:
-            frames = np.eye(size)[:, : count * width]
-        else:
-            views = redundant_views(settings["latent"], count, width, settings["noise"])[1]
-            frames = np.hstack(list(np.asarray(views)))
-        members = np.arange(columns) // width == np.arange(most)[:, None]
+        members = (head < min(most, largest // width)) & (place < width)
+        column = np.where(members, head * width + place, 0)
         pool = np.zeros((len(groups(settings)), most))
-        for place, budget in enumerate(groups(settings)):
+        for row, budget in enumerate(groups(settings)):
             pooled = pooled_heads(budget, width, most)
-            pool[place] = (np.arange(most) < pooled) / pooled if pooled else np.nan
+            pool[row] = (np.arange(most) < pooled) / pooled if pooled else np.nan
         rows.append(
             Splits(
-                np.pad(frames, [(0, size - len(frames)), (0, columns - frames.shape[1])]),
-                members & (np.arange(most)[:, None] < count),
-                pool,
-                np.array([*settings["ladder"], settings["bandwidth"] * width**0.25]),
+                column if blocks else place * members,
+                0 * column if blocks else settings["latent"] + column,
+                np.asarray(0 if blocks else settings["noise"], np.float32),
+                members.astype(np.float32),
+                pool.astype(np.float32),
+                np.array([*settings["ladder"], settings["bandwidth"] * width**0.25], np.float32),
             )
         )
-    law = GaussianDesign(np.eye(size))
-    return law, Splits(*(np.stack(part).astype(np.float32) for part in zip(*rows, strict=True)))
+    law = GaussianDesign(np.eye(largest if blocks else settings["latent"] + columns))
+    return law, Splits(*(np.stack(part) for part in zip(*rows, strict=True)))
 
 
 def drawn(draw: Draw, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
@@ -156,6 +164,7 @@ def split_errors(
     *,
     n: tuple[int, ...],
     families: int,
+    dot: bool,
 ) -> dict[str, Array]:
     """Squared errors (width, rung, family, n, group) of one replicate, and Σw² without family.
 
@@ -168,6 +177,7 @@ def split_errors(
         drawn: queries (Q, r) and frequencies (Q, group, family × wave, r).
         n: numbers of keys; fewer are the first of the most.
         families: number of families of targets.
+        dot: whether scores are dot products (softmax) or distances (gaussian kernel).
     """
     (law, splits), (at, waves) = shared, drawn
     latent = at.shape[1]
@@ -179,17 +189,20 @@ def split_errors(
     truths = jnp.concatenate([jnp.cos(there), jnp.sin(there)], axis=2)
 
     def of_split(split: Splits) -> dict[str, Array]:
-        seen, queries = split.frames.T @ x.T, at @ split.frames[:latent]
+        coordinates = x.T[split.seen] + split.noise * x.T[split.own]
 
         def of_query(item: tuple[Array, Array, Array]) -> dict[str, Array]:
             query, value, truth = item
-            distance = split.members @ (seen - query[:, None]) ** 2
+            here = query[split.seen][..., None]
+            # Scores at b = 1: a bandwidth divides them by b².
+            parts = coordinates * here if dot else -0.5 * (coordinates - here) ** 2
+            scores = jnp.sum(split.members[..., None] * parts, axis=1)
 
             def of_rung(bandwidth: Array) -> dict[str, Array]:
                 out: dict[str, list[Array]] = {}
                 for count in n:
-                    near = distance[:, :count]
-                    weights = jnp.exp((near.min(1, keepdims=True) - near) / (2 * bandwidth**2))
+                    near = scores[:, :count]
+                    weights = jnp.exp((near - near.max(1, keepdims=True)) / bandwidth**2)
                     weights = weights / weights.sum(1, keepdims=True)
                     pooled = split.pool @ weights
                     # Rows of every group: the first head, and the pool.
@@ -205,9 +218,10 @@ def split_errors(
                     for name, rows in out.items()
                 }
 
-            return jax.lax.map(of_rung, split.bandwidths)
+            # Side by side, so that the targets' values are read once for all bandwidths.
+            return jax.vmap(of_rung)(jnp.asarray(split.bandwidths))
 
-        by_query = jax.lax.map(of_query, (queries, values, truths))
+        by_query = jax.lax.map(of_query, (at, values, truths))
         return {name: value.mean(0) for name, value in by_query.items()}
 
     return dict(jax.lax.map(of_split, splits))

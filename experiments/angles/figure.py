@@ -107,7 +107,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     )  # fmt: skip
     last.set_title("signal and noise")
     heads = results.problems[averaged(results)[0]]["heads"]["count"]
-    figures.reference(last, 1 / heads, "1/$H$: independent heads")
+    figures.reference(last, 1 / heads, "independent: 1/$H$")
     for ax in (*axes[0], last):
         ax.set(xlabel="principal angle θ (degrees)", xlim=(-5, 98))
         figures.ticks(ax.xaxis, range(0, 91, 30))

@@ -1,6 +1,7 @@
 """Changed ranks, steps of log-residuals, growth of log-odds, tails, and what symmetries do."""
 
 import itertools
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -106,6 +107,13 @@ def depths(results: Results) -> Families:
             Effect(name, values=share, at={"scale": names[name]["scale"]})
             for name, share in shares.items()
         ],
+        "log₁₀ ρ over −6": [
+            of_batches(
+                name, logs(results, name)[:, COLLAPSED_BY] / np.log(10) + 6, name,
+                at={"scale": names[name]["scale"]},
+            )
+            for name in plain
+        ],
         "late rate": [
             of_batches(name, late(results, name) / rate - 1, name, at={"regime": name})
             for name, rate in fixed.items()
@@ -173,13 +181,18 @@ def streams(results: Results) -> Families:
 
 
 def tail(results: Results, point: str) -> Effect:
-    """The exponent of P(σ_min < t) between two values of t, less the law's."""
+    """The exponent of P(σ_min < t) between two values of t, less the law's.
+
+    NaN, an open row, where so few draws were made that none but those of one batch is below.
+    """
     shares = results.estimates[point]["share"]
     low, high = shares["below"].values
-    values = jackknife(
-        {"low": shares.values[:, 0], "high": shares.values[:, 1]},
-        lambda m: np.log(m["high"] / m["low"]) / np.log(high / low),
-    )
+
+    def exponent(means: Mapping[str, np.ndarray]) -> np.ndarray:
+        seen = np.where(means["low"] > 0, means["low"], np.nan)
+        return np.log(means["high"] / seen) / np.log(high / low)
+
+    values = jackknife({"low": shares.values[:, 0], "high": shares.values[:, 1]}, exponent)
     return of_batches(point, values - float(results.prediction(point)["exponent"]), point)
 
 

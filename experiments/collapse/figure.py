@@ -15,10 +15,15 @@ from .cases import GENERIC, MOST, sizes
 from .effects import logs
 
 LINES = {
-    "plain β=1": "attention alone", "causal": "causal mask", "bias": "score bias",
-    "residual L=48": "residual stream", "residual/√L L=48": "residual stream, branches/√48",
+    "plain β=1": ("attention alone", "collapse-order", "attention alone"),
+    "causal": ("causal mask", "collapse-order", "mask or score bias, rate"),
+    "bias": ("score bias", "collapse-order", "mask or score bias, rate"),
+    "residual L=48": ("residual stream", "residual-depth", "growth, softmax and a norm"),
+    "residual/√L L=48": (
+        "residual stream, branches/√48", "residual-depth", "branches scaled by 1/√L",
+    ),
 }  # fmt: skip
-"""Unit to the name of its curve."""
+"""Unit to the name of its curve, and to the claim and regime of the law that it follows."""
 SHOWN = 24
 """Layers that are drawn."""
 FEATURES = 8
@@ -46,33 +51,43 @@ def smallest(results: Results) -> dict[str, np.ndarray]:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.panels(
         1, 2, height=3.3,
         title="Depth makes tokens alike unless branches shrink; LayerNorm may change their rank",
     )  # fmt: skip
     depth, ranks = axes[0]
-    residuals(depth, results)
+    residuals(depth, results, claims)
     changes(ranks, results)
+    figures.badge(ranks, claims["layernorm-rank-corrected", "LayerNorm"])
+    figures.note(ranks, "verdicts: of a, the laws; of b, the formula of every change")
     figures.letters(axes.flat)
     return drawing
 
 
-def residuals(ax: Axes, results: Results) -> None:
+def residuals(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
     """Points of simulation, and lines of theory through the layer from which each law holds."""
-    for (name, label), colour, marker in zip(
+    own = {words: claims[claim, regime] for words, claim, regime in LINES.values()}
+    for (name, (label, *_)), colour, marker in zip(
         LINES.items(), figures.PALETTE, figures.MARKERS, strict=False
     ):
-        own = logs(results, name)[:, : SHOWN + 1] / np.log(10)
-        rows = [mean_and_error(own[:, layer]) for layer in range(own.shape[1])]
+        found = logs(results, name)[:, : SHOWN + 1] / np.log(10)
+        rows = [mean_and_error(found[:, layer]) for layer in range(found.shape[1])]
         mean, error = np.transpose(rows)
         # Points below the axis would be drawn over its label.
         seen = mean > LOWEST
         at = np.arange(len(mean))
-        figures.simulated(ax, at[seen], mean[seen], error[seen], colour, marker=marker, label=label)
+        figures.simulated(
+            ax, at[seen], mean[seen], error[seen], colour, marker=marker,
+            label=figures.signed(label, own),
+        )  # fmt: skip
         law = line(results, name, mean)
         figures.theory(ax, at[len(mean) - len(law) :], np.maximum(law, LOWEST - 1), colour)
-    ax.set(xlabel="layer", ylabel="log₁₀ ρ", ylim=(LOWEST, 0.5), title="distance of tokens")
-    ax.legend(fontsize=6, loc="lower right")
+    ax.set(xlabel="layer", ylabel="log₁₀ of the relative residual ρ", ylim=(LOWEST, 0.5),
+           title="distance of tokens, with laws")  # fmt: skip
+    ax.legend(loc="lower right")
+    figures.explain(ax, own)
+    figures.bars_note(ax)
 
 
 LOWEST = -13.0
@@ -103,15 +118,16 @@ def changes(ax: Axes, results: Results) -> None:
         for size, value in zip(sizes(regime), change, strict=True):
             if size.d == FEATURES:
                 image[size.k, size.n] = value
-    colours = {-1.0: figures.PALETTE[1], 0.0: figures.BAND, 1.0: figures.PALETTE[0]}
+    colours = {-1.0: figures.PALETTE[6], 0.0: figures.BAND, 1.0: figures.PALETTE[0]}
     for (k, n), value in np.ndenumerate(image):
         if np.isfinite(value):
             ax.add_patch(_cell(n, k, colours.get(value, "white")))
             text = f"{value:+.0f}".replace("-", "−") if value else "0"
-            ax.text(n, k, text, ha="center", va="center", fontsize=6.5,
+            ax.text(n, k, text, ha="center", va="center", fontsize=figures.SMALL,
                     color="white" if value else figures.GREY)  # fmt: skip
     ax.set(xlim=(1.4, MOST + 0.6), ylim=(0.4, FEATURES + 0.6), xlabel="tokens n",
-           ylabel="affine rank before", title=f"change by LayerNorm, d = {FEATURES}")  # fmt: skip
+           ylabel="affine rank before",
+           title=f"change by LayerNorm, $d$ = {FEATURES}")  # fmt: skip
 
 
 def _cell(n: int, k: int, colour: str):  # type: ignore[no-untyped-def]

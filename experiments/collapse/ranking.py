@@ -140,7 +140,10 @@ def _spans(settings: dict[str, Any], draw: Draw, replicates: int, _: None) -> Ma
     mlp, equal = [], []
     for inner in settings["inner"]:
         tokens = rng.normal(size=(n, few)) @ rng.normal(size=(few, d))
-        weights = rng.normal(size=(d, inner)), rng.normal(size=inner), rng.normal(size=(inner, d))
+        # Of the usual scale: at unit variance a unit's tanh may be 1 to rounding at all tokens, and
+        # a numerical rank is lost that the formula has.
+        first = rng.normal(size=(d, inner)) / d**0.5
+        weights = first, rng.normal(size=inner), rng.normal(size=(inner, d))
         after = token_mlp(tokens, *weights)
         mlp.append(rank(after, float(np.linalg.norm(after))))
         twins = token_mlp(np.repeat(tokens[:1], n, axis=0), *weights)

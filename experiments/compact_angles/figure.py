@@ -66,11 +66,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         points, lines = curves(results, names)
         figures.curve(
             top, points, lines, "angle", "noise correlation", hue="rule",
-            labels={"fontsize": 6} if size == 1 else None,
+            labels={} if size == 1 else None,
         )  # fmt: skip
         share = 1 / float(results.prediction(names[0])["aligned"])
-        top.set(ylim=(0, 1.08), title=f"$d_k$ = {size}, $n_{{eff}}/n$ = {share:.1f}")
-        figures.reference(top, share, "$n_{eff}/n$")
+        top.set(ylim=(0, 1.08), title=f"$d_k$ = {size}, $n_\\mathrm{{eff}}/n$ = {share:.1f}")
+        figures.reference(top, share, r"$n_\mathrm{eff}/n$")
         apart = [
             (rule(results, name), e.at["angle"], e.value, e.error)
             for name in names if rule(results, name) != "gaussian"

@@ -17,6 +17,13 @@ MSE = "mean squared error"
 LEAST_KEYS, LEAST_SHARE = 50, 0.5
 """Effective keys from which on first-order theory is held to its claims, and the share of variance
 from which on the mean squared error is."""
+FIXED = "first order, {}"
+GROUPS = {
+    "first order, fixed problems": (FIXED, "{}"),
+    "first order, all drawn": ("drawn, first order, {}", "{}, everything drawn"),
+    "exact theory, all drawn, few keys": ("drawn, exact, {}", "exact, {}"),
+}
+"""Groups of lines to what their families and the regimes of their claims are called."""
 LEAST_GAP = 5
 """Margins by which first order has to be off where exact theory is held to its claims."""
 
@@ -50,31 +57,27 @@ def numbers(results: Results) -> dict[str, float]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     families = effects(results)
+    rows: list[tuple[str, str, float, float, float]] = []
+    own: dict[tuple[str, str], Verdict] = {}
+    for group, (family, regime) in GROUPS.items():
+        lines = {label: (families[family.format(label)], regime.format(label)) for label in TERMS}
+        if family == FIXED:
+            lines[LABELS] = families["drawn labels"], LABELS
+        for label, (members, claim) in lines.items():
+            own[group, label] = by_regime[claim]
+            least_gap = LEAST_GAP * by_regime[claim].margin
+            rows += [
+                (group, label, effect.value, effect.error, effect.bound)
+                for effect in members
+                if (float(effect.at["first_order_gap"]) >= least_gap if "exact" in family
+                    else float(effect.at.get("n_eff", np.inf)) >= LEAST_KEYS)
+                and (label != MSE or float(effect.at["variance_share"]) >= LEAST_SHARE)
+            ]  # fmt: skip
     drawing, axes = figures.panels(
-        1, 3, height=2.6, sharey=True, title="Both theories agree with simulation, term by term"
+        height=4.7, title="Both theories agree with simulation, term by term"
     )
-    for ax, family, regime, title in (
-        (axes[0, 0], "first order, {}", "{}", "first order, fixed problems"),
-        (axes[0, 1], "drawn, first order, {}", "{}, everything drawn", "first order, all drawn"),
-        (axes[0, 2], "drawn, exact, {}", "exact, {}", "exact, all drawn, few keys"),
-    ):
-        own = {label: by_regime[regime.format(label)] for label in TERMS}
-        lines = {label: families[family.format(label)] for label in TERMS}
-        if ax is axes[0, 0]:
-            own[LABELS], lines[LABELS] = by_regime[LABELS], families["drawn labels"]
-        exact = ax is axes[0, 2]
-        rows = [
-            (label, effect.value, effect.error, effect.bound)
-            for label, members in lines.items()
-            for effect in members
-            if (float(effect.at["first_order_gap"]) >= LEAST_GAP * own[label].margin if exact
-                else float(effect.at.get("n_eff", np.inf)) >= LEAST_KEYS)
-            and (label != MSE or float(effect.at["variance_share"]) >= LEAST_SHARE)
-        ]  # fmt: skip
-        frame = pd.DataFrame(rows, columns=["label", "value", "error", "bound"])
-        # The panels have the same lines, though only one says anything of drawn labels.
-        frame["label"] = pd.Categorical(frame["label"], [*TERMS, LABELS])
-        figures.forest(ax, frame, verdict=own, numbers=True, margin=own[MSE].margin)
-        ax.set_title(title)
-    figures.letters(axes.flat)
+    figures.forest(
+        axes[0, 0], pd.DataFrame(rows, columns=["group", "label", "value", "error", "bound"]),
+        verdict=own, numbers=True, margin={line: claim.margin for line, claim in own.items()},
+    )  # fmt: skip
     return drawing

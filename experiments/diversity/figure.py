@@ -1,12 +1,11 @@
 """Which index the error falls with, in which regime, and the smallest cases where it rises."""
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 
 from sims import figures
 from sims.estimates import jackknife, mcse, mean_and_error
@@ -30,6 +29,18 @@ PANELS = {
     ("mean", "total"): "mean, of correlations",
     ("mean", "geometric"): "mean, of subspaces",
 }
+VERSIONS = {
+    "geometric": "subspaces", "noise": "noise", "total": "correlations", "errors": "errors", "": "",
+}  # fmt: skip
+"""The matrices that indices are taken of, in words."""
+DEFINITIONS = (
+    "mean", "top", "entropy", "participation", "inverse", "determinant", "majorized",
+)  # fmt: skip
+"""Columns of the map, of each matrix."""
+SIZES = {"up to ½ %": 0.005, "5 %": 0.05, "50 %": 0.5, "× 6 and more": 5.0}
+"""Rises that the key of the map shows."""
+STEP, ROW = 6.0, 7.5
+"""From one counterexample to the next, and to the next row, in half lengths of lines."""
 
 
 def numbers(results: Results) -> dict[str, float]:
@@ -45,67 +56,68 @@ def numbers(results: Results) -> dict[str, float]:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    examples = counterexamples(results)
-    drawing, axes = figures.panels(1, 1, width=figures.PAGE, height=7.6)
-    axes[0, 0].remove()
-    upper, middle, lower = cast(
-        Sequence[SubFigure], drawing.subfigures(3, 1, height_ratios=(4.0, 2.1, 1.2))
-    )
-    top = upper.subplots()
-    figures.grid_map(
-        top, cells(results, verdicts), "index", "regime", verdict="verdict", text="text"
-    )
-    top.set(
-        title="largest rise of the MSE from a less to a more diverse configuration",
-        xlabel="",
-        ylabel="",
-    )
-    below = middle.subplots(1, len(PANELS), sharey=True)
-    for ax, (key, label) in zip(below, PANELS.items(), strict=True):
+    claims = {verdict.regime: verdict for verdict in verdicts if verdict.claim == "hdi-monotone"}
+    drawing, axes = figures.mosaic(
+        ("abc", "ddd", "eee"), height=6.2, heights=(2.1, 2.9, 1.3), stacked={"d": 4.6, "e": 3.0},
+        title="The error falls with the diversity of heads' errors, less surely with other indices",
+    )  # fmt: skip
+    for ax, (key, label) in zip((axes[k] for k in "abc"), PANELS.items(), strict=True):
         points, lines = errors(results, key)
         figures.curve(
-            ax,
-            points,
-            lines,
-            label,
-            "error",
-            hue="heads",
-            labels=None if ax is not below[0] else {"loc": "lower left"},
-        )
+            ax, points, lines, label, "error", hue="heads",
+            verdict=claims.get(f"{SHOWN}, {', '.join(key)}"),
+            labels={"loc": "upper right"} if ax is axes["c"] else None,
+        )  # fmt: skip
         ax.set(xlabel=f"index ({label})", ylabel="")
-    below[0].set_ylabel("MSE / mean MSE of a head")
-    last = lower.subplots(1, max(len(examples), 1), squeeze=False)[0]
-    for ax, (name, pair) in zip(last, examples.items(), strict=False):
-        draw_example(ax, results, name, *pair)
-    figures.letters([top, *below, last[0]])
+    axes["a"].set_ylabel("MSE / mean MSE of a head")
+    ax = axes["d"]
+    down, across = ("index", "regime") if figures.narrow(ax) else ("regime", "index")
+    figures.dot_map(
+        ax, cells(verdicts, results), down, across, verdict="verdict", size="size",
+        key={words: size(rise) for words, rise in SIZES.items()},
+    )  # fmt: skip
+    ax.set_title("largest rise of the MSE")
+    ax.tick_params(axis="x", rotation=45)
+    for tick in ax.get_xticklabels():
+        tick.set(ha="left", rotation_mode="anchor")
+    draw_examples(axes["e"], results)
+    figures.letters(axes[letter] for letter in sorted(axes))
     return drawing
 
 
-def cells(results: Results, verdicts: Sequence[Verdict]) -> pd.DataFrame:
+def size(rise: float) -> float:
+    """Size of a rise's dot: its logarithm, from half a per cent to six-fold."""
+    low, high = np.log([0.005, 5.0])
+    return float(np.clip((np.log(max(rise, 1e-9)) - low) / (high - low), 0, 1))
+
+
+def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
     """A row for every claim about an index: its verdict and the effect that decided it."""
     regimes = sorted(results.settings["regimes"], key=len, reverse=True)
-    rows: list[tuple[str, str, str | None, str]] = []
+    rows: list[tuple[str, str, str | None, float]] = []
     for verdict in verdicts:
         if verdict.claim != "hdi-monotone":
             continue
         regime = next(name for name in regimes if verdict.regime.startswith(name))
         index = verdict.regime.removeprefix(f"{regime}, ")
-        if index in ("equal heads", "top is tight"):
-            continue
-        text = "" if verdict.effect is None else percent(verdict.effect)
-        rows.append((index, regime.replace(", ", ",\n"), verdict.verdict, text))
+        if index not in ("equal heads", "top is tight"):
+            rows.append((index, regime, verdict.verdict, verdict.effect or 0.0))
     # Where heads are equally good the index `mean` of errors orders them by algebra.
     shown = {(index, regime) for index, regime, *_ in rows}
-    for name, regime in results.settings["regimes"].items():
-        cell = ("mean, errors", name.replace(", ", ",\n"))
-        if regime.get("equal_heads") and cell not in shown:
-            rows.append((*cell, None, "algebra"))
-    return pd.DataFrame(rows, columns=["index", "regime", "verdict", "text"])
-
-
-def percent(value: float) -> str:
-    """With sign; a factor where it more than doubles."""
-    return f"× {1 + value:.2g}" if value > 1 else f"{100 * value:+.1f} %".replace("-", "−")
+    rows += [
+        ("mean, errors", name, None, 0.0)
+        for name, regime in results.settings["regimes"].items()
+        if regime.get("equal_heads") and ("mean, errors", name) not in shown
+    ]
+    frame = pd.DataFrame(rows, columns=["index", "regime", "verdict", "rise"])
+    keys = [(v, d) for d, _, v in (index.partition(", ") for index in frame["index"])]
+    words = {(v, d): f"{d} of {VERSIONS[v]}" if v else d for v, d in keys}
+    order = sorted(words, key=lambda key: [list(VERSIONS).index(key[0]), DEFINITIONS.index(key[1])])
+    return frame.assign(
+        index=pd.Categorical([words[key] for key in keys], [words[key] for key in order]),
+        size=[size(rise) for rise in frame["rise"]],
+        regime=pd.Categorical(frame["regime"], list(results.settings["regimes"])),
+    )  # fmt: skip
 
 
 def errors(results: Results, key: tuple[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -129,24 +141,32 @@ def errors(results: Results, key: tuple[str, str]) -> tuple[pd.DataFrame, pd.Dat
     return pd.DataFrame(columns), pd.DataFrame(lines)
 
 
-def draw_example(ax: Axes, results: Results, name: str, less: str, more: str) -> None:
-    """Both sets of lines of a counterexample, and the ratio of their errors by both roads."""
-    for place, point in enumerate((less, more)):
-        angles = np.deg2rad(results.problems[point]["heads"]["frames"]["angles"])
-        for angle in np.unique(angles):
-            x, y = np.cos(angle), np.sin(angle)
-            ax.plot(
-                [3 * place - x, 3 * place + x], [-y, y], color=figures.PALETTE[place],
-                # As many lines as lie on one another.
-                lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
-            )  # fmt: skip
-    ax.text(1.5, 0, "→", ha="center", va="center")
-    value, error = mean_and_error(error_ratio(results, less, more))
-    law = float(results.prediction(more)["mse"] / results.prediction(less)["mse"])
-    digits = 3 if law < 10 else 1
-    words = name.replace(", ", ",\n") if ", " in name else "all sixteen,\none wave"
-    ax.text(1.5, 1.4, words, ha="center", va="bottom", fontsize=6.5)
-    ratios = f"× {law:.{digits}f}\n× {value:.{digits}f} ± {2 * error:.{digits}f}"
-    ax.text(1.5, -1.3, ratios, ha="center", va="top", fontsize=6)
-    ax.set(xlim=(-1.1, 4.1), ylim=(-2.7, 2.9), aspect="equal")
+def draw_examples(ax: Axes, results: Results) -> None:
+    """Both sets of lines of each counterexample, and the ratio of their errors by both roads."""
+    examples = counterexamples(results)
+    across = -(-len(examples) // 2) if figures.narrow(ax) else len(examples)
+    for place, (name, (less, more)) in enumerate(examples.items()):
+        middle, down = STEP * (place % across), -ROW * (place // across)
+        for side, point in zip((-1, 1), (less, more), strict=True):
+            angles = np.deg2rad(results.problems[point]["heads"]["frames"]["angles"])
+            for angle in np.unique(angles):
+                x, y = np.cos(angle), np.sin(angle)
+                ax.plot(
+                    [middle + 1.5 * side - x, middle + 1.5 * side + x], [down - y, down + y],
+                    color=figures.PALETTE[0 if side < 0 else 1],
+                    # As many lines as lie on one another.
+                    lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
+                )  # fmt: skip
+        ax.text(middle, down, "→", ha="center", va="center")
+        value, error = mean_and_error(error_ratio(results, less, more))
+        law = float(results.prediction(more)["mse"] / results.prediction(less)["mse"])
+        digits = 3 if law < 10 else 1
+        definition, _, version = name.partition(", ")
+        words = f"{definition}\nof {VERSIONS[version]}" if version else "all sixteen,\none wave"
+        ax.text(middle, down + 1.3, words, ha="center", va="bottom", fontsize=figures.SMALL)
+        ratios = f"{law:.{digits}f}\n{value:.{digits}f}\n± {2 * error:.{digits}f}"
+        ax.text(middle, down - 1.3, ratios, ha="center", va="top", fontsize=figures.SMALL)
+    lowest = -3.9 - ROW * ((len(examples) - 1) // across)
+    ax.set(xlim=(-STEP / 2, STEP * (across - 0.5)), ylim=(lowest, 3.2), aspect="equal")
+    ax.set_title("counterexamples: ratio of errors by theory, simulation")
     ax.axis("off")

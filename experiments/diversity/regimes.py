@@ -72,6 +72,7 @@ def regime(
         labels.append(label)
         frames.append(first.frames)
         covariances.append(task.design.covariance)
+    assert isinstance(task.target, TrigonometricSeries)  # for the type checker
     return Regime(
         tuple(labels), jnp.stack(frames), jnp.stack(covariances), first.kernel, first.bandwidth,
         task.target, base["target"]["lengthscale"] if own.get("drawn") else None,

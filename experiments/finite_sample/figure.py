@@ -60,10 +60,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     own = {kernel: by_regime[f"first order, {kernel}"] for kernel in by_kernel(results)}
     margin = next(iter(own.values())).margin
-    drawing, axes = figures.panels(
-        2, 2, height=5, sharex=True, title="Where first-order theory of attention stops being true"
-    )
-    for ax, label in zip(axes.flat, DRAWN, strict=False):
+    drawing, axes = figures.mosaic(
+        ("ab", "cd"), height=5,
+        title="Where first-order theory of attention stops being true",
+    )  # fmt: skip
+    for ax, label in zip((axes[letter] for letter in "abc"), DRAWN, strict=True):
         figures.gap(
             ax, first[first["term"] == label], "keys", hue="kernel", verdict=own,
             lines=lines(results, TERMS[label]), linear=0.01, over=(LEAST_KEYS, np.inf),
@@ -73,19 +74,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         )  # fmt: skip
         ax.set_ylim(-1.6, 0.2)
         figures.ticks(ax.yaxis, (-1, -0.1, -0.01, 0, 0.01, 0.1), percent=True)
-        ax.set_title(label)
-        ax.set_ylabel("simulation / first order − 1 (%)")
-    ax = axes[1, 1]
-    # The six terms of a point stand side by side.
-    shift = 1.08 ** (exact["term"].map(list(TERMS).index) - 2.5)
-    every = by_regime["every term"]
-    figures.gap(
-        ax, exact.assign(keys=exact["keys"] * shift), "keys", hue="kernel", margin=every.margin,
-        verdict=every, labels=None,
+        ax.set(
+            title=label, xlabel=r"effective keys $n_\mathrm{eff}$",
+            ylabel="simulation / first order − 1 (%)",
+        )  # fmt: skip
+    value, error = figures.relative_gap(exact["simulation"], exact["mcse"], exact["theory"])
+    figures.forest(
+        axes["d"], pd.DataFrame({"label": exact["term"], "value": value, "error": error}),
+        margin=by_regime["every term"].margin, verdict=by_regime["every term"],
     )  # fmt: skip
-    ax.set_title("all terms")
-    ax.set_ylabel("simulation / exact − 1 (%)")
-    for ax in axes.flat:
-        ax.set_xlabel(r"effective keys $n_\mathrm{eff}$" if ax in axes[1] else "")
-    figures.letters(axes.flat)
+    axes["d"].set(title="all terms, exact theory", xlabel="simulation / exact − 1 (%)")
+    figures.letters(axes[letter] for letter in sorted(axes))
     return drawing

@@ -30,16 +30,19 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         1, 2, height=3.2,
         title="One output has many sets of heads, and diversity indices tell them apart",
     )  # fmt: skip
-    counts(axes[0, 0], results)
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+    counts(axes[0, 0], results, {k: claims["head-freedom", k] for k in REGIMES})
     along(axes[0, 1], results)
+    figures.badge(axes[0, 1], claims["hdi-monotone", "gauge orbit, the error"])
     figures.letters(axes.flat)
     return drawing
 
 
-REGIMES = {"rank d_k": "q = d_k", "other rank": "other q", "full row rank": "q = H d_k"}
+REGIMES = {"rank d_k": "$q = d_k$", "other rank": "other $q$", "full row rank": "$q = H d_k$"}
+"""Regime of the literal claim, n(H − 1)d_k, to the rank q of W_O."""
 
 
-def counts(ax: Axes, results: Results) -> None:
+def counts(ax: Axes, results: Results, own: dict[str, Verdict]) -> None:
     """Counted open directions of all heads over those of the claim, by the rank of W_O."""
     layers = list(free_layers(results.settings).values())
     counted = results.estimates["free"]["joint"].values[0]
@@ -53,12 +56,14 @@ def counts(ax: Axes, results: Results) -> None:
         ]  # fmt: skip
         claims = [claimed(layers[place]) for place in chosen]
         ax.plot(claims, law[chosen], "_", color=colour, markersize=9, zorder=2)
-        ax.plot(claims, counted[chosen], marker, color=colour, markerfacecolor="white", label=label)
+        ax.plot(claims, counted[chosen], marker, color=colour, markerfacecolor="white",
+                label=figures.signed(label, {label: own[kind]}))  # fmt: skip
     top = ax.get_xlim()[1]
     ax.plot([0, top], [0, top], color=figures.GREY, lw=0.8, ls="--", zorder=1)
-    ax.set(xlabel="claimed: n(H − 1)d_k", ylabel="counted", title="open directions, all heads")
-    ax.legend(title="rank q of W_O", loc="upper left")
-    figures.note(ax, "dashes: formula n(H d_k − q); dashed line: the claim")
+    ax.set(xlabel="claimed: $n(H − 1)d_k$", ylabel="counted", title="open directions, all heads")
+    ax.legend(title="rank $q$ of $W_O$, and the claim", loc="upper left")
+    figures.explain(ax, own)
+    figures.note(ax, "dashes: formula $n(H d_k − q)$; dashed line: the claim")
 
 
 def along(ax: Axes, results: Results) -> None:
@@ -71,8 +76,10 @@ def along(ax: Axes, results: Results) -> None:
     pooled = variance[0] / heads + (1 - 1 / heads) * covariance[0]
     ends = np.array([variance.min(), variance.max()])
     figures.theory(ax, ends, (pooled - ends / heads) / (1 - 1 / heads), figures.GREY)
-    dots = ax.scatter(variance, covariance, c=index, cmap="viridis", s=26, zorder=3)
-    ax.figure.colorbar(dots, ax=ax, label="index (mean of correlations)")
+    ax.plot(variance, covariance, "o", color=figures.PALETTE[0], zorder=3)
+    for x, y, value in zip(variance, covariance, index, strict=True):
+        ax.annotate(f"{value:.2f}", (x, y), xytext=(5, 3), textcoords="offset points",
+                    fontsize=figures.SMALL, color=figures.PALETTE[0])  # fmt: skip
     ax.set(xlabel="mean variance of a head", ylabel="mean covariance of two",
-           title="one ensemble, one error")  # fmt: skip
-    figures.note(ax, "line: v/H + (1 − 1/H)c constant")
+           title="one error; at the dots: index")  # fmt: skip
+    figures.note(ax, "line: error $v/H + (1 − 1/H)c$ constant")

@@ -9,17 +9,41 @@ from matplotlib.figure import Figure
 
 from sims import figures
 from sims.effects import Effect
+from sims.estimates import mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import effects, part
+from .effects import effects
 
-SHOWN = ("pure, Gaussian β=1", "pure, semidefinite β=4")
-"""Stacks whose collapse is drawn."""
+HIGHER = "hidden-collapse"
+SHOWN = {
+    "pure, Gaussian β=1": (
+        "no skip, Gaussian scores, β = 1",
+        {
+            "zero": (HIGHER, "zero start, Gaussian scores"),
+            "copy": (HIGHER, "copy, Gaussian scores"),
+        },
+    ),
+    "pure, semidefinite β=4": (
+        "no skip, semidefinite scores, β = 4",
+        {"zero": (HIGHER, "zero start, semidefinite scores")},
+    ),
+}
+"""Stacks whose collapse is drawn: title, and the claims by start, "a larger residual than plain
+attention after 6 and 12 layers", that are about this stack."""
+STARTS = {"zero": "from zero", "copy": "by copying"}
+"""How the memory starts."""
+NONE = "no memory (plain)"
+LEVELS_OFF = "normed, independent Gaussian β=4"
+"""The stack whose uniformity is drawn: of those with new weights a layer, the one most moved."""
 LEAST = -340.0
 """log ρ down to which it is drawn."""
-DRAWN = (0.0, 0.5, 0.9)
-"""Memories of the left panels."""
+ARMS = [(NONE, "zero", 0.0)] + [
+    (f"α′ = {memory}, {words}", start, memory)
+    for memory in (0.5, 0.9)
+    for start, words in STARTS.items()
+]
+"""Label, start and memory of the curves by layer, in the same colours everywhere."""
 
 
 def numbers(results: Results) -> dict[str, float | str]:
@@ -45,35 +69,26 @@ def case(effect: Effect) -> str:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    del verdicts  # they are too many to be told apart in the panels: the caption has them
-    drawing, axes = figures.panels(
-        2, 2, height=5.6,
+    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+    drawing, axes = figures.mosaic(
+        ("ab", "cd"), height=5.4,
         title="Memory slows collapse in depth; whether it keeps tokens apart hangs on its start",
     )  # fmt: skip
-    for ax, point in zip(axes[0], SHOWN, strict=True):
-        collapse(ax, results, point)
-    axes[0, 0].set_title("no skip, Gaussian scores, β = 1")
-    axes[0, 1].set_title("no skip, semidefinite scores, β = 4")
-    uniformity(axes[1, 0], results)
-    rows = [
-        (f"{e.label.split(', ')[0]}, {e.label.split(', ')[1]}, {e.label.split(', ')[2]}",
-         e.value, e.error)
-        for e in effects(results)["error saved"]
-        if not (e.at["view"] == "same view" and e.at["start"] == "copy")
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["label", "value", "error"])
-    figures.forest(axes[1, 1], frame, percent=True, margin=(0.005, np.inf))
-    axes[1, 1].set(xlabel="error saved (%)", title="heads of a second layer")
-    figures.letters(axes.flat)
+    for letter, (point, (title, judged)) in zip("ab", SHOWN.items(), strict=True):
+        collapse(axes[letter], results, point, {k: claims[at] for k, at in judged.items()})
+        axes[letter].set_title(title)
+    uniformity(axes["c"], results)
+    saved(axes["d"], results, claims)
+    figures.letters(axes[letter] for letter in sorted(axes))
     return drawing
 
 
-def collapse(ax: Axes, results: Results, point: str) -> None:
-    """log ρ by layer for some memories and both starts."""
+def collapse(ax: Axes, results: Results, point: str, judged: dict[str, Verdict]) -> None:
+    """log ρ by layer for some memories and both starts; a sign where the start was judged."""
     data = results.estimates[point]
     rows = [
-        ("plain" if memory == 0 else f"α′ = {memory}, {start}", layer + 1, value, error)
-        for memory in DRAWN for start in ("zero", "copy") if memory > 0 or start == "zero"
+        (name, layer + 1, value, error)
+        for name, start, memory in ARMS
         for layer, (value, error) in enumerate(zip(
             data["log_residual"].sel(start=start, memory=memory).mean("batch").values / np.log(10),
             data["log_residual_mcse"].sel(start=start, memory=memory).values / np.log(10),
@@ -81,28 +96,52 @@ def collapse(ax: Axes, results: Results, point: str) -> None:
         ))
         if value * np.log(10) > LEAST
     ]  # fmt: skip
-    frame = pd.DataFrame(rows, columns=["arm", "layer", "log10 ρ", "mcse"])
-    figures.curve(ax, frame, None, "layer", "log10 ρ", error="mcse", hue="arm", labels="key")
+    frame = pd.DataFrame(rows, columns=["arm", "layer", "log ρ", "mcse"])
+    own = {
+        arm: judged[start] for arm in frame["arm"].unique()
+        for start, words in STARTS.items() if start in judged and arm.endswith(words)
+    }  # fmt: skip
+    figures.curve(
+        ax, frame, None, "layer", "log ρ", error="mcse", hue="arm", verdict=own,
+        labels="ends",
+    )  # fmt: skip
+    ax.set_ylabel("log₁₀ of the relative residual ρ")
 
 
 def uniformity(ax: Axes, results: Results) -> None:
-    """ω of plain attention less that with memory, after 24 layers, by memory."""
+    """ω of plain attention less that with memory, by layer, for some memories and both starts."""
+    data = results.estimates[LEVELS_OFF]["log_odds"]
     rows = []
-    for point in part(results, "normed"):
-        own = results.coordinates[point]
-        if results.number(point, "score_scale") != 1 or own["weights"] != "tied":
+    for name, start, memory in ARMS:
+        own = data.sel(start=start)
+        gain = (own.sel(memory=0.0) - own.sel(memory=memory)).values
+        for layer, values in enumerate(gain.T):
+            rows.append((name, layer + 1, *mean_and_error(values)))
+    frame = pd.DataFrame(rows, columns=["arm", "layer", "ω saved", "mcse"])
+    figures.curve(ax, frame, None, "layer", "ω saved", error="mcse", hue="arm", labels=None)
+    ax.set(title="skip ½, norm, new Gaussian weights a layer, β = 4",
+           ylabel="log-odds ω without memory − with it")  # fmt: skip
+
+
+def saved(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
+    """Share of the second layer's error that memory saves, a line a kernel and start."""
+    rows: list[tuple[str, str, float, float]] = []
+    own: dict[str | tuple[str, str], Verdict] = {}
+    for effect in effects(results)["error saved"]:
+        view, kernel, start = (str(effect.at[k]) for k in ("view", "kernel", "start"))
+        if view == "same view" and start == "copy":
             continue
-        data = results.estimates[point]["log_odds"].isel(layer=-1)
-        for start in ("zero", "copy"):
-            plain = data.sel(start=start).isel(memory=0)
-            for memory in data["memory"].values[1:]:
-                gain = (plain - data.sel(start=start, memory=memory)).values
-                name = f"{start}, {own['matrix']}"
-                error = gain.std(ddof=1) / len(gain) ** 0.5
-                rows.append((name, float(memory), gain.mean(), error))
-    frame = pd.DataFrame(rows, columns=["stack", "α′", "ω saved", "mcse"])
-    figures.curve(
-        ax, frame, None, "α′", "ω saved", error="mcse", hue="stack", labels={"loc": "lower left"}
-    )
-    ax.set(title="skip ½, norm, tied weights, 24 layers, β = 1")
-    ax.axhline(0, color=figures.GREY, lw=0.8, zorder=1)
+        group, line = f"first layer: {view}", f"{kernel}, {STARTS[start]}"
+        rows.append((group, line, effect.value, effect.error))
+        # One claim for the whole view, or one for each kernel.
+        if ("hidden-regression", view) in claims:
+            own[group] = claims["hidden-regression", view]
+        else:
+            own[group, line] = claims["hidden-regression", f"{view}, {kernel}"]
+    margin = next(iter(own.values())).margin
+    frame = pd.DataFrame(rows, columns=["group", "label", "value", "error"])
+    figures.forest(
+        ax, frame, verdict=own,
+        margin=dict.fromkeys(zip(frame["group"], frame["label"], strict=True), (margin, np.inf)),
+    )  # fmt: skip
+    ax.set(xlabel="error that memory saves (%)", title="heads of a second layer")

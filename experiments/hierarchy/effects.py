@@ -18,7 +18,7 @@ def effects(results: Results) -> Families:
     """All families by the names that claims use."""
     return (
         identities(results) | costs(results) | definiteness(results) | truncation(results)
-        | convolutions(results) | mixtures(results)
+        | ranks(results) | convolutions(results) | mixtures(results)
         | {f"search, {kind}": [smallest(results, kind)]
            for kind in ("strict", "leak", "needless", "needless, long", "dear")}
         | {"search, full rank": [smallest(results, "needless, long", "full rank")]}
@@ -133,6 +133,21 @@ def truncation(results: Results) -> Families:
             )
             for scale in remainder["scale"].values
         ]  # fmt: skip
+    return families
+
+
+def ranks(results: Results) -> Families:
+    """Errors of narrow heads over their parts and over the least, and their mean square."""
+    families: Families = {"both parts": [], "least of a rank": [], "gain of the best forms": [],
+                          "mean square of ranks": []}  # fmt: skip
+    for point in part(results, "ranks"):
+        data, law = results.estimates[point], results.prediction(point)
+        excess = np.maximum(data["excess"].values, 0.0)
+        families["both parts"].append(Effect(point, values=excess))
+        families["least of a rank"].append(Effect(point, values=data["least"].values))
+        families["gain of the best forms"].append(Effect(point, values=data["gain"].values))
+        gap = data["squared"].values / float(law["squared"]) - 1
+        families["mean square of ranks"].append(of_batches(point, gap, point))
     return families
 
 

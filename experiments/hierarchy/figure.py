@@ -13,8 +13,15 @@ from sims.study.results import Results
 from .effects import effects, part
 
 WORDS = {"scores": "in scores: one estimator", "outputs": "in outputs: an ensemble",
-         "single": "one bandwidth of the same h̄"}  # fmt: skip
+         "single": "one bandwidth, same mean square"}  # fmt: skip
 """Arms of the mixtures, in words."""
+DECAY = {
+    "geometric ¼": "geometric target, ¼", "geometric ½": "geometric target, ½",
+    "geometric ¾": "geometric target, ¾", "power law": "every target",
+}  # fmt: skip
+"""Targets to the claims that their error falls geometrically."""
+SCORES = 1.3125
+"""What scores of three levels cost over those of one."""
 LEAST = 1e-8
 """Errors below are not drawn."""
 
@@ -59,7 +66,8 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     tails = pd.DataFrame(lines, columns=["target", "levels", "theory"])
     figures.curve(
         axes[0, 0], points, tails, "levels", "relative error", error="mcse", hue="target", log="y",
-        labels="key",
+        labels={"loc": "lower left"},
+        verdict={name: claims["scale-decay", regime] for name, regime in DECAY.items()},
     )  # fmt: skip
     axes[0, 0].set_title("error of the first levels")
     figures.ticks(axes[0, 0].yaxis, [1, 0.1, 0.01, 1e-3, 1e-4])
@@ -74,7 +82,8 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         axes[0, 1], frame, frame.drop(columns="dimension"), "tokens", "dimension", error="mcse",
         hue="width", log="x", labels="key", verdict=claims["scale-pairs", "any number of tokens"],
     )  # fmt: skip
-    axes[0, 1].set_title("span of three levels' scores")
+    figures.ticks(axes[0, 1].xaxis, sorted(set(frame["tokens"])))
+    axes[0, 1].set(title="span of three levels' scores", ylim=(0, 30))
     cost = [
         ("whole layer", results.number(point, "ratio"),
          float(results.estimates[point]["layer_cost"].mean()), 0.0,
@@ -88,8 +97,10 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         error="mcse", log="x", labels=None,
         verdict=claims["scale-cost-layer", "1.3125 of a layer"],
     )  # fmt: skip
-    axes[1, 0].axhline(1.3125, color=figures.GREY, lw=0.8)
-    axes[1, 0].set_title("cost at L = 3 (grey: scores alone)")
+    figures.ticks(axes[1, 0].xaxis, sorted(frame["T/d"]))
+    claim = claims["scale-cost-layer", "1.3125 of a layer"]
+    figures.band(axes[1, 0], (SCORES - claim.margin, SCORES + claim.margin), percent=False)
+    axes[1, 0].set(title="cost of a layer at L = 3", xlabel="tokens / features, T/d")
     mixed = [
         (WORDS[str(arm)], name, float(data["mse"].sel(arm=arm).mean()),
          float(data["mse_mcse"].sel(arm=arm)), float(law["mse"].sel(arm=arm)))
@@ -101,8 +112,13 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     frame = pd.DataFrame(mixed, columns=["mixture", "scales", "mse", "mcse", "theory"])
     figures.curve(
         axes[1, 1], frame, frame.drop(columns="mse"), "scales", "mse", error="mcse", hue="mixture",
-        log="y", labels="key",
+        log="y", labels={"loc": "upper left"},
+        verdict={
+            name: claims["scale-mixture", f"one bandwidth against outputs, {name}"]
+            for name in ("near scales", "far scales")
+        },
     )  # fmt: skip
+    figures.ticks(axes[1, 1].yaxis, (0.05, 0.1, 0.2))
     axes[1, 1].set(title="three scales mixed", ylabel="mean squared error")
     figures.letters(axes.flat)
     return drawing

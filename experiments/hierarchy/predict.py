@@ -46,6 +46,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     for name, spectrum in truncation["spectra"].items():
         tails = [hierarchy.tail_weight(spectrum, int(one)) for one in kept]
         laws[f"truncation, {name}"] = xr.Dataset({"tail": ("kept", tails)}, {"kept": kept})
+    own = settings["ranks"]
+    moments = hierarchy.token_moments(own["taps"], own["tokens"], len(own["weights"]))
+    sizes = own["decay"] ** np.arange(own["width"])
+    for rank in own["kept"]:
+        law = hierarchy.rank_error(own["weights"], sizes, rank, moments)
+        laws[f"ranks, d_k={rank}"] = xr.Dataset({"squared": law})
     shortfall = bounds(settings["mixture"])
     for name, regime in settings["mixture"]["regimes"].items():
         laws[f"mixture, {name}"] = mixture(settings["mixture"] | regime).assign(shortfall)

@@ -14,6 +14,7 @@ from sims.montecarlo import Draw, HostBatches, HostReplicates
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
+from .simulate_ranks import narrowed
 from .simulate_searches import EPS, SEARCHES, copies, drawn, rank
 
 Settings = Mapping[str, Any]
@@ -63,6 +64,11 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             partial(blocks, settings["blocks"], order), "blocks",
             dims={"remainder": ("scale",)}, coords={"scale": settings["blocks"]["scale"]},
             levels=order,
+        )  # fmt: skip
+    for kept in settings["ranks"]["kept"]:
+        sampled[f"ranks, d_k={kept}"] = batches(
+            partial(narrowed, settings["ranks"], kept), "ranks",
+            dims=dict.fromkeys(("excess", "least", "gain"), ("draw",)), head_width=kept,
         )  # fmt: skip
     for name, taps in settings["convolution"]["taps"].items():
         sampled[f"convolution, {name}"] = replicates(

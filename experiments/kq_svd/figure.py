@@ -80,7 +80,7 @@ def turned(ax: Axes, results: Results, claim: Verdict) -> None:
         "score error / least error", hue="method", verdict=claim,
         labels={"loc": "upper left"},
     )  # fmt: skip
-    ax.set(xlabel="angle between axes of keys and queries (degrees)", title=f"r = {RANK} of 8")
+    ax.set(xlabel="angle between axes of keys and queries (degrees)", title=f"rank {RANK} of 8")
     figures.ticks(ax.xaxis, (0, 30, 60, 90))
 
 
@@ -111,7 +111,7 @@ def followed(ax: Axes, results: Results, claim: Verdict) -> None:
             np.ravel(data[f"{of}_k"].values / data[f"{of}_kq"].values) for of in ("score", "output")
         )
         ax.scatter(
-            x, y, s=5, lw=0, alpha=0.6, color=figures.PALETTE[place],
+            x, y, s=3, lw=0, marker="os^"[place], color=figures.PALETTE[place],
             label=f"key mean {results.number(point, 'mean'):g}",
         )  # fmt: skip
     figures.log_axes(ax, x=True, y=True)

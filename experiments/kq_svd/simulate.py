@@ -12,8 +12,8 @@ from threadpoolctl import ThreadpoolController
 
 from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd, stacked
 from sims.montecarlo import Draw, HostBatches, HostReplicates
+from sims.simulation import Method, Tuning
 from sims.simulation.ensemble import EnsembleSampler
-from sims.simulation.plan import Tuning
 from sims.study.experiment import Experiment
 from sims.study.stacking import Scalar
 from sims.study.units import SampledUnit
@@ -89,9 +89,8 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         )
     for name, (task, heads, n, queries) in ensembles(experiment).items():
         _, regime, rank = name.split()
-        sampler = EnsembleSampler(
-            task, heads, n, queries, "float32", False, False, False, None, Tuning()
-        )
+        method = Method(raw_labels=False, keep_queries=False)
+        sampler = EnsembleSampler(task, heads, n, queries, method, None, Tuning())
         at = {"part": "heads", "regime": regime, "rank": int(rank[2:]), "n": n}
         sampled[name] = SampledUnit(
             sampler, dict.fromkeys(NAMES) | at, settings["ensemble"]["replicates"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -62,13 +63,17 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         figures.curve(
             ax, points, points.assign(theory=points["simulation"]), "length",
             "error over the best there is", hue="rule", log="xy",
-            labels={"fontsize": 6, "loc": "upper left"} if stream == "smooth" else None,
+            labels={"loc": "upper left"} if stream == "smooth" else None,
             verdict=verdict,
         )  # fmt: skip
         for rule, value in theory:
             color = figures.PALETTE[RULES.index(rule)]
             ax.hlines(value, 70, 110, color=color, lw=1.6)
-        ax.axhspan(1.0, 1 + verdict.margin, color=figures.BAND, lw=0, zorder=0)
+        ax.set_ylim(0.9, 15)
+        figures.ticks(ax.yaxis, (1, 2, 5, 10))
+        figures.band(ax, (-np.inf, 1 + verdict.margin), at=None)
+        figures.note(ax, f"grey: margin, below {1 + verdict.margin:g}")
+        figures.note(ax, "dashes at the right: theory")
         ax.set(xlabel="context over that of learning", title=TITLES[stream])
         figures.ticks(ax.xaxis, [int(length) for length in lengths(results)])
     figures.letters(axes.flat)

@@ -4,9 +4,9 @@ The temperatures are what both roads start from, like learned frames elsewhere: 
 to neither. Deterministic in seed and batch.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,9 +16,8 @@ import optax
 from jaxtyping import Array, Float
 
 from sims.problem import TrigonometricSeries
-from sims.weights.entmax import Entmax
+from sims.weights import FACTORIES, WeightRule
 from sims.weights.rules import distance
-from sims.weights.sparse import ReluGap, TopK
 
 POWERS = {"sparsemax": 1.0, "1.5-entmax": 2.0, "4/3-entmax": 3.0}
 """α-entmax, by ν."""
@@ -62,21 +61,15 @@ def stream_of(name: str, waves: int, frequency: float) -> Stream:
     return Stream(1 / octaves, octaves, jnp.zeros(waves))
 
 
-def weights_of(rule: str, k: int) -> Callable[[Float[Array, " n"]], Float[Array, " n"]]:
-    """The rule's map from scores to weights; k keys for top-k."""
-    if rule == "softmax":
-        return jax.nn.softmax
-    if rule in POWERS:
-        return Entmax(POWERS[rule])
-    return ReluGap(1.0) if rule == "relu gap" else TopK(k, "softmax")
-
-
-def attention(
-    rule: str, k: int, log_s: Array, queries: Float[Array, " q"], keys: Float[Array, " n"]
-) -> Float[Array, "q n"]:
-    """Weights of the keys at every query, on the line, at temperature s."""
-    weigh = weights_of(rule, k)
-    return jax.vmap(lambda x: weigh(distance(x[None], keys[None], jnp.exp(log_s / 2))))(queries)
+def rule_of(name: str, k: int) -> WeightRule:
+    """The rule of distances by its name; k keys for top-k."""
+    if name == "softmax":
+        return WeightRule(name, distance, jax.nn.softmax)
+    if name in POWERS:
+        return FACTORIES["entmax"](nu=POWERS[name], scores="distance")
+    if name == "relu gap":
+        return FACTORIES["relu_gap"](scores="distance")
+    return FACTORIES["top_k_softmax"](k, scores="distance")
 
 
 @dataclass(frozen=True)
@@ -124,38 +117,56 @@ class Course:
         return stream_of(self.tasks_of, self.waves, self.frequency)
 
 
-def learn(stream: Stream, key: Array, course: Course) -> Float[Array, ""]:
-    """log s by Adam on ``(label − Σ_i w_i Y_i)²`` at queries with noisy labels.
+class Lessons(NamedTuple):
+    """What one seed learns from: log s at the start, and the points of all tasks.
 
-    Fresh tasks at every step, starts are drawn, too.
+    The last ones of a task are its queries, with noisy labels like the keys.
     """
-    optimiser = optax.adam(optax.cosine_decay_schedule(course.rate, course.steps))
+
+    start: Float[Array, ""]
+    x: Float[Array, "steps tasks points"]
+    y: Float[Array, "steps tasks points"]
+
+
+def lessons(stream: Stream, key: Array, course: Course) -> Lessons:
+    """The same for every rule: fresh tasks at every step, starts are drawn, too."""
     for_start, for_steps = jax.random.split(key)
 
-    def loss(log_s: Array, key: Array) -> Array:
-        def one(key: Array) -> Array:
-            for_target, for_points, for_noise = jax.random.split(key, 3)
-            count = course.n + course.queries
-            x = jax.random.normal(for_points, (count,), jnp.float32)
-            x = x.at[course.n :].multiply(course.query_scale)
-            y = stream.target(for_target)(x[:, None]).astype(jnp.float32)
-            y = y + course.noise_sd * jax.random.normal(for_noise, (count,), jnp.float32)
-            w = attention(course.rule, course.k, log_s, x[course.n :], x[: course.n])
-            return jnp.mean((y[course.n :] - w @ y[: course.n]) ** 2)
+    def one(key: Array) -> tuple[Array, Array]:
+        for_target, for_points, for_noise = jax.random.split(key, 3)
+        count = course.n + course.queries
+        x = jax.random.normal(for_points, (count,), jnp.float32)
+        x = x.at[course.n :].multiply(course.query_scale)
+        y = stream.target(for_target)(x[:, None]).astype(jnp.float32)
+        return x, y + course.noise_sd * jax.random.normal(for_noise, (count,), jnp.float32)
 
-        return jnp.mean(jax.vmap(one)(jax.random.split(key, course.tasks)))
+    steps = jax.random.split(for_steps, course.steps)
+    x, y = jax.lax.map(lambda key: jax.vmap(one)(jax.random.split(key, course.tasks)), steps)
+    return Lessons(course.spread * jax.random.normal(for_start, (), jnp.float32), x, y)
 
-    def step(carry: tuple[Array, optax.OptState], key: Array) -> tuple[tuple, None]:
+
+def learn(of_seed: Lessons, course: Course) -> Float[Array, ""]:
+    """log s by Adam on ``(label − Σ_i w_i Y_i)²`` at the queries of one step's tasks."""
+    optimiser = optax.adam(optax.cosine_decay_schedule(course.rate, course.steps))
+    rule = rule_of(course.rule, course.k)
+
+    def loss(log_s: Array, x: Array, y: Array) -> Array:
+        keys, bandwidth = x[None, : course.n], jnp.exp(log_s / 2)
+        w = jax.vmap(lambda query: rule(query[None], keys, bandwidth))(x[course.n :])
+        return jnp.mean((y[course.n :] - w @ y[: course.n]) ** 2)
+
+    def step(carry: tuple[Array, optax.OptState], tasks: tuple[Array, Array]) -> tuple[tuple, None]:
         log_s, state = carry
-        change, state = optimiser.update(jax.grad(loss)(log_s, key), state)
+        slope = jax.grad(lambda at: jnp.mean(jax.vmap(partial(loss, at))(*tasks)))(log_s)
+        change, state = optimiser.update(slope, state)
         return (log_s + change, state), None
 
-    start = course.spread * jax.random.normal(for_start, (), jnp.float32)
-    steps = jax.random.split(for_steps, course.steps)
-    return jax.lax.scan(step, (start, optimiser.init(start)), steps)[0][0]
+    begin = (of_seed.start, optimiser.init(of_seed.start))
+    return jax.lax.scan(step, begin, (of_seed.x, of_seed.y))[0][0]
 
 
-_learn = jax.jit(jax.vmap(learn, in_axes=(None, 0, None)), static_argnames="course")
+_lessons = jax.jit(jax.vmap(lessons, in_axes=(None, 0, None)), static_argnames="course")
+_learn = jax.jit(jax.vmap(learn, in_axes=(0, None)), static_argnames="course")
 
 
 def keys_of(seed: int, batches: range) -> Array:
@@ -165,11 +176,19 @@ def keys_of(seed: int, batches: range) -> Array:
 
 
 @cache
-def _block(course: Course, seed: int, block: int) -> np.ndarray:
+def _lessons_of(course: Course, seed: int, block: int) -> Lessons:
     batches = range(block * BLOCK, (block + 1) * BLOCK)
     # The stream is data: one program serves both.
     program = replace(course, tasks_of="")
-    return np.asarray(_learn(course.stream(), keys_of(seed, batches)[:, 0], program))
+    return _lessons(course.stream(), keys_of(seed, batches)[:, 0], program)
+
+
+@cache
+def _block(course: Course, seed: int, block: int) -> np.ndarray:
+    """log s of the seeds that learn together; rules share their lessons."""
+    return np.asarray(
+        _learn(_lessons_of(replace(course, rule=""), seed, block), replace(course, tasks_of=""))
+    )
 
 
 def learned(course: Course, seed: int, batch: int) -> float:

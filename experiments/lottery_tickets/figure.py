@@ -88,9 +88,10 @@ def by_width(ax: Axes, results: Results, claim: Verdict) -> None:
     means, errors = np.transpose([mean_and_error(v) for v in data["mean_output"].values.T])
     figures.simulated(ax, x, means, errors, figures.PALETTE[1], "x")
     figures.note(ax, "×: mean error of the output, 8 products")
+    figures.note(ax, "grey: where the rate is judged")
     first, last = RANGES["rate, later"]
     ax.axvspan(D * first, D * last, color=figures.BAND, lw=0, zorder=0)
-    ax.set(xlabel="width of the source $n_K$", title=f"d = {D}")
+    ax.set(xlabel="width of the source $n_K$", title=f"$d$ = {D}")
 
 
 def by_count(ax: Axes, results: Results, claim: Verdict) -> None:
@@ -135,7 +136,7 @@ def by_scale(ax: Axes, results: Results, claim: Verdict) -> None:
     figures.log_axes(ax, x=True, y=True, plain=True)
     figures.ticks(ax.xaxis, entries)
     figures.ticks(ax.yaxis, (0.5, 1, 2, 4))
-    ax.set(xlabel="entry |w|", ylabel="best bound of weights", title="scale", ylim=(0.45, 4.4))
+    ax.set(xlabel="entry |w|", ylabel="best bound of weights", title="scale", ylim=(0.45, 6.5))
     ax.legend(loc="upper left")
     figures.badge(ax, claim)
     figures.note(ax, r"dashed: $n_K^{1/4}$")

@@ -27,12 +27,12 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """Errors by width, failure probabilities, many entries, widths, lengths, scales, blocks."""
     settings, sampled = experiment.settings, {}
     own = settings["curves"]
-    for d in own["d"]:
+    for d, sources in zip(own["d"], own["sources"], strict=True):
         for target in own["targets"] if d == own["block_d"] else ["within"]:
             for blocks in own["blocks"] if target == "within" and d == own["block_d"] else [1]:
                 sampled[f"curve d={d} {target} B={blocks}"] = unit(
                     curve, "curve", (own, d, target, blocks), dict.fromkeys(CURVES, "per_entry"),
-                    {"per_entry": own["items"]}, own["sources"], d=d, target=target, blocks=blocks,
+                    {"per_entry": own["items"]}, sources, d=d, target=target, blocks=blocks,
                 )  # fmt: skip
     own = settings["law"]
     for items in own["items"]:
@@ -150,11 +150,12 @@ def curve(
     tokens *= np.sqrt(d) if own["bound"] else 1.0
     true, outputs, entries, means = passed(tokens, goal), [], [], []
     for items in own["items"]:
-        pruned = closest(pool[..., :items], goal)
-        gap = np.linalg.norm(passed(tokens, pruned) - true, axis=-1).max(axis=(1, 2))
+        some = slice(own["widest"] if items == max(own["items"]) else None)
+        pruned = closest(pool[some, ..., :items], goal[some])
+        gap = np.linalg.norm(passed(tokens[some], pruned) - true[some], axis=-1).max(axis=(1, 2))
         outputs.append(np.median(gap))
         means.append(gap.mean())
-        entries.append(np.median(np.abs(pruned - goal)))
+        entries.append(np.median(np.abs(pruned - goal[some])))
     return dict(zip(CURVES, map(np.array, (outputs, entries, means)), strict=True))
 
 

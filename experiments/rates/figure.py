@@ -44,13 +44,11 @@ def numbers(results: Results) -> dict[str, float]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims, data = {verdict.regime: verdict for verdict in verdicts}, widths(results)
-    drawing, axes = figures.panels(
-        2, 2, height=4.6,
+    drawing, axes = figures.mosaic(
+        ("ab", "ac"), height=4.6,
         title="Averaging heads improves the constant; the exponent only on the way there",
     )  # fmt: skip
-    for ax in axes[:, 0]:
-        ax.remove()
-    slope, (level, gap) = drawing.add_subplot(axes[0, 0].get_gridspec()[:, 0]), axes[:, 1]
+    slope, level, gap = (axes[letter] for letter in "abc")
     draw_slopes(slope, data, claims)
     draw_averaged(level, data[1], results.estimates[ENSEMBLE]["mse_of_heads"], claims)
     claim = claims["theory against simulation"]
@@ -111,4 +109,4 @@ def draw_averaged(
     ax.set(xlabel="number of keys $n$", title="averaged heads: $d_k$ = 2, β = 1", ylim=(0.18, 1.6))
     for sizes, regime in RANGES:
         ax.axvspan(sizes[0], sizes[-1], color=figures.BAND, zorder=0, lw=0)
-        ax.text(sizes[0], 1.35, figures.signed("level", {"level": claims[regime]}))
+        ax.text(sizes[0], 1.33, figures.signed(" level?", {" level?": claims[regime]}))

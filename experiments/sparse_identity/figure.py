@@ -27,6 +27,8 @@ GAPS = {
     ),
 }  # fmt: skip
 """Family of gaps to the claim and regime that it decides."""
+TINT = "#dbe8f3"
+"""Of the region whose keys are attended to."""
 SHOWN = (3, 12)
 """The row that is drawn has so many attended keys: of the first rows the first with as many."""
 
@@ -49,21 +51,21 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     own = {label: claims[at] for label, at in GAPS.items()}
     families = effects(results)
-    drawing, axes = figures.panels(
-        2, 2, height=5.2,
+    drawing, axes = figures.mosaic(
+        ("abc", "ddd"), height=4.3, heights=(2.2, 1.6),
         title="Sparsemax attends to a disc if keys have one norm, and to a half-plane if not",
     )  # fmt: skip
-    attention(axes[0, 0], results, "disc")
-    attention(axes[0, 1], results, "half-plane")
+    attention(axes["a"], results, "disc")
+    attention(axes["b"], results, "half-plane")
     gaps = [
         (label, np.asarray(effect.values).max(), 0.0)
         for label in GAPS for effect in families[label]
     ]  # fmt: skip
     figures.forest(
-        axes[1, 0], pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=False,
+        axes["d"], pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=False,
         verdict=own, margin={label: (-np.inf, claim.margin) for label, claim in own.items()},
     )  # fmt: skip
-    axes[1, 0].set(xlim=0, xlabel="largest gap (units of rounding)", title="rules against kernels")
+    axes["d"].set(xlim=0, xlabel="largest gap (units of rounding)", title="rules against kernels")
     rows = [
         (
             "α-entmax",
@@ -76,11 +78,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     last = points.iloc[-1]
     line = points.assign(theory=last["simulation"] * last["power"] / points["power"])
     figures.curve(
-        axes[1, 1], points, line, "power", "largest difference of weights", hue="rule", log="xy",
+        axes["c"], points, line, "power", "largest difference of weights", hue="rule", log="xy",
         labels="none", verdict=claims["softmax-limit", "fixed keys"],
     )  # fmt: skip
-    axes[1, 1].set(xlabel="power ν", title="gap to softmax")
-    figures.letters(axes.flat)
+    axes["c"].set(xlabel="power ν", title="the way to softmax")
+    figures.letters(axes[letter] for letter in sorted(axes))
     return drawing
 
 
@@ -107,14 +109,18 @@ def attention(ax: Axes, results: Results, name: str) -> None:
     if name == "disc":
         square = query @ query + keys[0] @ keys[0] - 2 * threshold
         ax.add_patch(
-            Circle((query[0], query[1]), square**0.5, color=figures.PALETTE[0], alpha=0.15, lw=0)
+            Circle((query[0], query[1]), square**0.5, facecolor=TINT, edgecolor=figures.PALETTE[0])
         )
         reach = max(reach, 1.05 * (np.abs(query).max() + square**0.5))
     else:
         grid = np.linspace(-reach, reach, 400)
         field = query[0] * grid[None] + query[1] * grid[:, None]
-        ax.contourf(
-            grid, grid, field, [threshold, np.inf], colors=[figures.PALETTE[0]], alpha=0.15
+        ax.contourf(grid, grid, field, [threshold, np.inf], colors=[TINT])
+        ax.contour(
+            grid, grid, field, [threshold], colors=[figures.PALETTE[0]], linewidths=1
         )  # fmt: skip
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
+    ax.spines[:].set_visible(True)
+    figures.note(ax, "star: query")
+    figures.note(ax, "filled keys: attended to, as all in the blue region")
     ax.set_title("keys of one norm: a disc" if name == "disc" else "any keys: a half-plane")

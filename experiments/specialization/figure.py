@@ -1,6 +1,6 @@
 """Rise of diversity, its share of the gain and what a penalty does, a line a stream."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,20 +13,25 @@ from sims.study.results import Results
 
 from .effects import READINGS, Road, fall, predicted, rise, share, simulated, streams
 
-PANELS: tuple[tuple[str, str, Callable[[Results, str], np.ndarray]], ...] = (
-    ("diversity rises", "rise of the\ndiversity index", lambda r, s: rise(r, f"{s}, plain")),
-    *(
-        (regime, f"share of the gain:\n{reading}",
-         lambda r, s, part=READINGS[reading]: share(r, f"{s}, plain", part, simulated))
-        for regime, reading in (
-            ("decorrelation explains the gain", "covariance"),
-            ("decorrelation of errors explains the gain", "error covariance"),
-            ("ambiguity explains the gain", "ambiguity"),
-        )
-    ),
-    ("a penalty helps", "fall of the error\nby a penalty", fall),
-)  # fmt: skip
-"""Regime of the claims (of one for each stream, or for all), axis, and values of a stream."""
+GROUPS = {
+    "rise of the diversity index": "diversity rises",
+    "share of the gain: covariance of outputs": "decorrelation explains the gain",
+    "share of the gain: products of errors": "decorrelation of errors explains the gain",
+    "share of the gain: ambiguity": "ambiguity explains the gain",
+    "fall of the error by a penalty": "a penalty helps",
+}
+"""Groups of lines to the regime of their claims, of one for each stream or of one for all."""
+SHARES = {
+    "decorrelation explains the gain": "covariance",
+    "decorrelation of errors explains the gain": "error covariance",
+    "ambiguity explains the gain": "ambiguity",
+}
+"""Regime of the claims of a reading of decorrelation to the reading."""
+STREAMS = {
+    "noise": "nothing but noise", "single": "single direction", "additive": "additive",
+    "isotropic": "isotropic",
+}  # fmt: skip
+"""Streams of tasks by what their targets hold."""
 
 
 def numbers(results: Results) -> dict[str, object]:
@@ -55,25 +60,39 @@ def numbers(results: Results) -> dict[str, object]:
     }
 
 
+def values(results: Results, regime: str, stream: str) -> np.ndarray:
+    """What the claims of a regime are about, one a seed of the stream."""
+    if regime == "a penalty helps":
+        return fall(results, stream)
+    point = f"{stream}, plain"
+    if regime in SHARES:
+        return share(results, point, READINGS[SHARES[regime]], simulated)
+    return rise(results, point)
+
+
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts}
+    rows: list[tuple[str, str, float, float]] = []
+    own: dict[object, Verdict] = {}
+    margins: dict[tuple[str, str], tuple[float, float]] = {}
+    for group, regime in GROUPS.items():
+        if regime in claims:
+            own[group] = claims[regime]
+        for stream in streams(results):
+            line, whole = (group, STREAMS[stream]), f"{regime}, {stream}"
+            rows.append((*line, *mean_and_error(values(results, regime, stream))))
+            if whole in claims:
+                own[line] = claims[whole]
+            if claim := claims.get(whole, claims.get(regime)):
+                margins[line] = (claim.margin, np.inf)
     drawing, axes = figures.panels(
-        2, 3, width=figures.PAGE, height=4.2, sharey=True,
+        height=5.0,
         title="Heads become diverse by themselves, and it is their errors that decorrelate",
+    )
+    ax = axes[0, 0]
+    figures.forest(
+        ax, pd.DataFrame(rows, columns=["group", "label", "value", "error"]), percent=False,
+        numbers=True, margin=margins, verdict=own,
     )  # fmt: skip
-    for ax, (regime, axis, values) in zip(axes.flat, PANELS, strict=False):
-        rows = [(name, *mean_and_error(values(results, name))) for name in streams(results)]
-        own = {
-            stream: claims.get(f"{regime}, {stream}", claims.get(regime))
-            for stream in streams(results)
-        }
-        known = {stream: claim for stream, claim in own.items() if claim is not None}
-        figures.forest(
-            ax, pd.DataFrame(rows, columns=["label", "value", "error"]), percent=False,
-            margin={stream: (claim.margin, np.inf) for stream, claim in known.items()},
-            verdict=claims.get(regime, known),
-        )  # fmt: skip
-        ax.set_xlabel(axis)
-    axes[1, 2].remove()
-    figures.letters(axes.flat[: len(PANELS)])
+    ax.set_xlabel("rise of the index, share of the gain, relative fall of the error")
     return drawing

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -56,7 +57,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         title="Merging neighbours is a temperature: free where they are alike, dominated where not",
     )  # fmt: skip
     attention(axes[0, 0], results, claims)
-    errors(axes[0, 1], results)
+    errors(axes[0, 1], results, claims)
     temperatures(axes[1, 0], results, claims)
     savings(axes[1, 1], results, claims)
     figures.letters(axes.flat)
@@ -68,10 +69,16 @@ def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
     weights = results.estimates["pattern"]["attention"].values[0, 0]
     count, stride = len(weights), results.settings["pattern"]["stride"]
     places = np.arange(count + 1) + 0.5
-    ax.pcolormesh(
-        places, places, np.where(weights > 0, weights, np.nan), cmap="Blues",
+    # From where it stands out from the white of what is closed.
+    shades = ListedColormap(colormaps["Blues"](np.linspace(0.45, 1, 64)))
+    image = ax.pcolormesh(
+        places, places, np.where(weights > 0, weights, np.nan), cmap=shades,
         norm=LogNorm(5e-3, 1, clip=True), edgecolors="white", linewidth=0.4,
     )  # fmt: skip
+    bar = ax.figure.colorbar(image, ax=ax, ticks=[0.01, 0.1, 1], aspect=30, pad=0.02)
+    bar.ax.set_yticklabels(["0.01", "0.1", "1"])
+    bar.set_label("weight")
+    bar.outline.set_visible(False)
     for end in range(stride, count, stride):
         ax.axvline(end + 0.5, color=figures.GREY, lw=0.5, ls=(0, (2, 2)))
     ax.set(xlabel="slot as it stood after token n", ylabel="token m", aspect="equal")
@@ -80,7 +87,7 @@ def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
     figures.badge(ax, claims["mtla-parallel", "gates as printed"])
 
 
-def errors(ax: Axes, results: Results) -> None:
+def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
     """Each term over that of unmerged heads, softmax, by design and stride."""
     places, b, rows = grid(results), base(results, "softmax"), []
     designs = [d for d in DESIGNS if any(key[:2] == ("softmax", d) for key in places)]
@@ -110,19 +117,33 @@ def errors(ax: Axes, results: Results) -> None:
     figures.ticks(ax.yaxis, (0.7, 1, 1.5, 2))
     ax.set_ylim(0.55, 2.2)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=(0, (4, 3)), zorder=1)
-    short = {"iid": "iid", "smooth": "sm"}
-    ticks = [place * width + i for place in range(len(strides)) for i in range(len(designs))]
-    labels = [short.get(d, d.removeprefix("φ = ")) for d in designs] * len(strides)
-    ax.set_xticks(ticks, labels, fontsize=6)
+    short = {"iid": "iid", "smooth": "sm."}
+    words = {"iid": "iid keys", "smooth": "smooth keys"}
+    verdicts = {
+        (d, s): claim for d in designs for s in strides
+        if (claim := claims.get(("merge-free", f"softmax, {words.get(d, d)}, s = {s}")))
+    }  # fmt: skip
+    ticks = {}
+    for place, stride in enumerate(strides):
+        for i, design in enumerate(designs):
+            name = short.get(design, design.removeprefix("φ = "))
+            judged = {name: verdicts[design, stride]} if (design, stride) in verdicts else {}
+            ticks[place * width + i] = figures.signed(name, judged, "\n")
+    ax.set_xticks(list(ticks), list(ticks.values()))
+    figures.explain(ax, verdicts)
+    figures.bars_note(ax)
+    margin = next(iter(verdicts.values())).margin
+    figures.band(ax, (-np.inf, 1 + margin), at=None)
+    figures.note(ax, f"b, grey: margin of the MSE, below {1 + margin:g}")
     middle = (len(designs) - 1) / 2
     for place, stride in enumerate(strides):
         ax.annotate(
             f"s = {stride}", (place * width + middle, 0.99), xycoords=("data", "axes fraction"),
-            ha="center", va="top", fontsize=7, color=figures.GREY,
+            ha="center", va="top", fontsize=figures.SMALL, color=figures.GREY,
         )  # fmt: skip
-    ax.set(ylabel="over unmerged heads, same temperature", xlabel="keys: iid, φ of AR(1), smooth")
-    ax.set_title("terms of softmax heads")
-    ax.legend(loc="lower center", fontsize=6.5, ncols=4, columnspacing=1.0)
+    ax.set(ylabel="merged / unmerged heads", title="terms of softmax heads, same temperature",
+           xlabel="keys: iid, φ of AR(1), smooth (sm.); ✓, ✗: MSE")  # fmt: skip
+    ax.legend(loc="lower center", ncols=2, columnspacing=1.0)
 
 
 def temperatures(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
@@ -132,12 +153,12 @@ def temperatures(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdi
         if (kernel, design) != ("softmax", "iid") or stride > 2:
             continue
         name = "unmerged, at τ" if stride == 1 else "s = 2, at τ/2"
-        mean, error = mean_and_error(results.estimates[point]["ensemble_variance"].values)
-        theory = float(results.prediction(point)["ensemble_variance"])
+        mean, error = mean_and_error(1e4 * results.estimates[point]["ensemble_variance"].values)
+        theory = 1e4 * float(results.prediction(point)["ensemble_variance"])
         rows.append((name, stride * bandwidth**2, mean, error, theory))
     frame = pd.DataFrame(rows, columns=["heads", "temperature", "simulation", "mcse", "theory"])
     figures.curve(
-        ax, frame, None, "temperature", "variance of the average", hue="heads",
+        ax, frame, None, "temperature", "variance of the average (10⁻⁴)", hue="heads",
         labels={"loc": "upper right", "bbox_to_anchor": (1, 0.92)},
         verdict=claims["merge-dominated", "softmax, iid keys"],
     )  # fmt: skip
@@ -160,8 +181,9 @@ def savings(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) 
     )  # fmt: skip
     figures.log_axes(ax, y=True, plain=True)
     figures.ticks(ax.yaxis, (0.05, 0.1, 0.2, 0.5, 1, 2, 4))
+    ax.set_ylim(bottom=0.015)
     figures.reference(ax, 1.0, "multi-head attention", at=0.98)
     figures.ticks(ax.xaxis, strides)
     ax.set(xlabel="stride s", ylabel="share of multi-head attention", title="what merging saves")
-    ax.legend(loc="lower left", fontsize=6.5)
+    ax.legend(loc="lower left")
     figures.badge(ax, claims["mtla-flops", "against MHA, s ≤ 4"])

@@ -121,9 +121,14 @@ def passes(
 
 def summed(stride: int, gate: float, tokens: int, rng: np.random.Generator) -> float:
     """The sum of a merged head's weights at one query."""
-    rule = FACTORIES["merged"](stride, gates=[gate] * stride)
     query, keys = rng.normal(size=2), rng.normal(size=(tokens, 2))
-    return float(np.asarray(nw_weights(Heads(np.eye(2)[None], rule, 1.0), query, keys)).sum())
+    return float(np.asarray(nw_weights(merged_head(stride, gate), query, keys)).sum())
+
+
+@lru_cache
+def merged_head(stride: int, gate: float) -> Heads:
+    """One softmax head in the plane over slots with equal gates."""
+    return Heads(np.eye(2)[None], FACTORIES["merged"](stride, gates=[gate] * stride), 1.0)
 
 
 def whole_chunks_first(

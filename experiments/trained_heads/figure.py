@@ -1,12 +1,11 @@
 """Error against index along the path of training, and what the gain is made of."""
 
 from collections.abc import Callable, Sequence
-from typing import cast
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 
 from sims import figures
 from sims.effects import Effect
@@ -48,8 +47,8 @@ ACROSS = {
 }
 
 
-Row = tuple[str, str, str, dict[str, str | int]]
-"""Regime of a claim, its line's name, its family of effects and what selects them."""
+Row = tuple[str, str, str, str, dict[str, str | int]]
+"""Regime of a claim, its line's group and name, its family of effects and what selects them."""
 
 
 def numbers(results: Results) -> dict[str, object]:
@@ -77,48 +76,46 @@ def numbers(results: Results) -> dict[str, object]:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    drawing, axes = figures.panels(
-        width=figures.PAGE, height=8.4,
+    drawing, axes = figures.mosaic(
+        ("abcd", "eeff", "eegg", "eehh"), height=7.9, heights=(2.1, 2.5, 1.6, 1.6),
+        stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
     )  # fmt: skip
-    axes[0, 0].remove()
-    upper, lower = cast(Sequence[SubFigure], drawing.subfigures(2, 1, height_ratios=(1.0, 2.6)))
-    top = upper.subplots(1, 4, sharey="row")
-    panels = [(index, values) for index in ("subspaces", "errors") for values in VALUES.values()]
-    for ax, (index, values) in zip(top, panels, strict=True):
+    paths = [(index, values) for index in ("subspaces", "errors") for values in VALUES.values()]
+    for ax, (index, values) in zip((axes[k] for k in "abcd"), paths, strict=True):
+        if ax is not axes["a"]:
+            ax.sharey(axes["a"])
         path(ax, results, index, values)
         ax.set(
-            xlabel=f"index of {index}",
-            ylabel="",
+            xlabel=f"index of {index}", ylabel="",
             title="pooled heads" if values == "pool" else "free heads",
-        )
-    top[0].set_ylabel("error / error at the start")
-    below = lower.subplots(2, 2, height_ratios=(2.2, 1.0))
+        )  # fmt: skip
+    axes["a"].set_ylabel("error / error at the start")
     shares: list[Row] = [
-        (f"{regime}, {number} {value} heads", f"{name}, {count} {value}", f"share of {name}",
+        (f"{regime}, {number} {value} heads", name, f"{number} {value} heads", f"share of {name}",
          {"values": trained, "heads": count})
         for regime, name in SHARES.items()
         for value, trained in VALUES.items()
         for number, count in NUMBERS.items()
     ]  # fmt: skip
-    beyond = ("beyond identical", "share beyond identical heads")
+    beyond = ("beyond identical heads", "share beyond identical heads")
     shares += by_values({"gain beyond identical heads": beyond})
-    for ax, rows, axis in (
-        (below[0, 0], shares, "share of the gain"),
-        (below[0, 1], by_values(RISES), "rise of the index, or fall of the error\nby parting"),
-        (below[1, 0], by_values(PATHS), "−rank correlation of error and index\nalong the path"),
-        (below[1, 1], by_values(ACROSS), "−correlation of error and index\nacross trained layers"),
+    for letter, rows, axis in (
+        ("e", shares, "share of the gain"),
+        ("f", by_values(RISES), "rise of the index, fall of the error by parting"),
+        ("g", by_values(PATHS), "−rank correlation of error and index along the path"),
+        ("h", by_values(ACROSS), "−correlation of error and index across trained layers"),
     ):
-        forest(ax, results, verdicts, rows)
-        ax.set_xlabel(axis)
-    figures.letters([*top, *below.flat])
+        forest(axes[letter], results, verdicts, rows)
+        axes[letter].set_xlabel(axis)
+    figures.letters(axes[letter] for letter in sorted(axes))
     return drawing
 
 
 def by_values(table: dict[str, tuple[str, str]]) -> list[Row]:
     """Rows of claims that are made once for each value path."""
     return [
-        (f"{regime}, {value}", f"{name}, {value}", family, {"values": trained})
+        (f"{regime}, {value}", name, f"{value} heads", family, {"values": trained})
         for regime, (name, family) in table.items()
         for value, trained in VALUES.items()
     ]
@@ -133,14 +130,16 @@ def forest(ax: Axes, results: Results, verdicts: Sequence[Verdict], rows: Sequen
         return [e for e in families[family] if all(e.at[k] == v for k, v in at.items())]
 
     frame = pd.DataFrame(
-        [(name, e.value, e.error) for _, name, family, at in rows for e in chosen(family, at)],
-        columns=["label", "value", "error"],
-    )
-    frame["label"] = pd.Categorical(frame["label"], [name for _, name, _, _ in rows])
-    known = {name: found[regime] for regime, name, _, _ in rows if regime in found}
+        [
+            (group, name, e.value, e.error)
+            for _, group, name, family, at in rows for e in chosen(family, at)
+        ],
+        columns=["group", "label", "value", "error"],
+    )  # fmt: skip
+    known = {(group, name): found[regime] for regime, group, name, *_ in rows if regime in found}
     figures.forest(
         ax, frame, percent=False, verdict=known,
-        margin={name: (verdict.margin, np.inf) for name, verdict in known.items()},
+        margin={line: (verdict.margin, np.inf) for line, verdict in known.items()},
     )  # fmt: skip
 
 
@@ -149,11 +148,11 @@ def path(ax: Axes, results: Results, index: str, values: str) -> None:
     own = [one for one in layers(results) if (one.stream, one.values) == ("additive", values)]
     for one, color, marker in zip(own, figures.PALETTE, figures.MARKERS, strict=False):
         x, relative = INDICES[index](results, one).mean((0, 1)), along(results, one)
-        ax.plot(x, relative.mean(0), color=color, lw=0.7)
+        ax.plot(x, relative.mean(0), color=color, lw=0.9)
         figures.simulated(ax, x, relative.mean(0), mcse(relative), color, marker,
-                          label=f"{one.heads} of {one.width}")  # fmt: skip
+                          label=f"{one.heads} heads, $d_k$ = {one.width}")  # fmt: skip
     if values == "pool" and index == "subspaces":
-        ax.legend(frameon=False, fontsize=6, title="H of d_k", title_fontsize=6)
+        ax.legend()
 
 
 def along(results: Results, layer: Layer) -> np.ndarray:

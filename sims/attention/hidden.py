@@ -91,29 +91,54 @@ def layer(
 
 
 class Stream(NamedTuple):
-    """Tokens and hidden scores, split so that collapse can be followed far below rounding.
+    """Tokens and hidden scores, split so that collapse can be followed below any number.
+
+    Tokens are ``1 mᵀ + R``, R = e^{log_scale}·``centred``; of the hidden scores softmax sees
+    ``a_j + b_ij``, b = e^{log_apart}·``apart``.
 
     Attributes:
         mean: m (…, d), the mean token.
-        residual: R (…, n, d), tokens less their mean; its columns sum to 0.
+        centred: (…, n, d), of Frobenius norm 1 unless it is 0; its columns sum to 0.
+        log_scale: (…).
         common: a (…, n), hidden scores that all rows have in common.
-        rows: b (…, n, n), hidden scores that depend on the row; constants of a row are dropped.
+        apart: (…, n, n), what depends on the row; constants of a row are dropped.
+        log_apart: (…), −∞ before the first layer.
     """
 
     mean: Any
-    residual: Any
+    centred: Any
+    log_scale: Any
     common: Any
-    rows: Any
+    apart: Any
+    log_apart: Any
+
+    @property
+    def residual(self) -> Any:
+        """R, as far as numbers go."""
+        return np.e ** self.log_scale[..., None, None] * self.centred
+
+    @property
+    def rows(self) -> Any:
+        """b, as far as numbers go."""
+        return np.e ** self.log_apart[..., None, None] * self.apart
 
 
 def split(tokens: Tokens) -> Stream:
     """Tokens before the first layer."""
     xp = tokens.__array_namespace__()
-    mean = xp.mean(tokens, axis=-2)
-    residual = tokens - mean[..., None, :]
-    n = tokens.shape[-2]
-    zeros = xp.zeros(tokens.shape[:-1])
-    return Stream(mean, residual, zeros, xp.zeros((*tokens.shape[:-1], n)))
+    mean, n = xp.mean(tokens, axis=-2), tokens.shape[-2]
+    none = xp.zeros(tokens.shape[:-2])
+    scores = xp.zeros(tokens.shape[:-1]), xp.zeros((*tokens.shape[:-1], n)), none - np.inf
+    return Stream(mean, *_sized(tokens - mean[..., None, :], none), *scores)
+
+
+def _sized(residual: Any, log_scale: Any) -> tuple[Any, Any]:
+    """A residual, centred and of norm 1, and the logarithm of its scale."""
+    xp = residual.__array_namespace__()
+    part = residual - xp.mean(residual, axis=-2, keepdims=True)
+    size = xp.sqrt(xp.sum(part**2, axis=(-2, -1)))
+    size = xp.where(size > 0, size, 1.0)
+    return part / size[..., None, None], log_scale + xp.log(size)
 
 
 def split_layer(
@@ -125,47 +150,67 @@ def split_layer(
     ``e_ij = expm1(b_ij)``, ``z_i = Σ_j p_j e_ij``: the difference from p is not one of numbers that
     are nearly equal. Where b is not small it is a plain difference, since e^b may overflow.
     """
-    mean, residual, common, rows = stream
-    xp = residual.__array_namespace__()
-    memory, skip, share = (xp.asarray(part)[..., None] for part in (memory, skip, share))
-    turned = bilinear @ xp.swapaxes(residual, -1, -2)
-    common = memory * common + share * (mean[..., None, :] @ turned)[..., 0, :]
-    rows = memory[..., None] * rows + share[..., None] * (residual @ turned)
+    mean, centred, log_scale, common, apart, log_apart = stream
+    xp = centred.__array_namespace__()
+    memory, skip, share = (xp.asarray(part) for part in (memory, skip, share))
+    scale = xp.exp(log_scale)[..., None]
+    turned = bilinear @ xp.swapaxes(centred, -1, -2)
+    seen = scale * (mean[..., None, :] @ turned)[..., 0, :]
+    common = memory[..., None] * common + share[..., None] * seen
+    with np.errstate(divide="ignore"):
+        logs = xp.log(memory) + log_apart, xp.log(share) + 2 * log_scale
+    log_apart = xp.maximum(*logs)
+    old, new = (xp.exp(part - log_apart)[..., None, None] for part in logs)
+    apart = old * apart + new * (centred @ turned)
+    size = xp.exp(log_apart)[..., None, None]
     p = softmax(common)[..., None, :]
-    near = xp.max(xp.abs(rows), axis=(-2, -1), keepdims=True) < 1.0
-    e = xp.expm1(xp.where(near, rows, 0.0))
+    near = xp.max(xp.abs(size * apart), axis=(-2, -1), keepdims=True) < 1.0
+    e = apart * _expm1_ratio(xp.where(near, size * apart, 0.0))
     z = xp.sum(p * e, axis=-1, keepdims=True)
-    apart = softmax(common[..., None, :] + rows) - p
-    moved = xp.where(near, p * (e - z) / (1 + z), apart) @ residual
+    far = softmax(common[..., None, :] + size * apart) - p
+    moved = xp.where(near, p * (e - z) / (1 + size * z), far) @ centred
     shift = xp.mean(moved, axis=-2)
-    pulled = mean + (p @ residual)[..., 0, :] + shift
-    new = centred((moved - shift[..., None, :]) @ value)
+    # Of the new residual: what attention moves is smaller by e^{unit} than what the skip keeps.
+    unit = xp.where(near[..., 0, 0], log_apart, 0.0)
+    pulled = mean + scale * ((p @ centred)[..., 0, :] + xp.exp(unit)[..., None] * shift)
+    moved = (moved - shift[..., None, :]) @ value
+    taken = xp.where(skip == 0, unit, 0.0)
+    branch = ((1 - skip) * xp.exp(unit - taken))[..., None, None]
+    residual = skip[..., None, None] * centred + branch * moved
+    kept = skip[..., None]
     return Stream(
-        skip * mean + (1 - skip) * (pulled[..., None, :] @ value)[..., 0, :],
-        skip[..., None] * residual + (1 - skip[..., None]) * new,
-        common,
-        rows,
-    )
+        kept * mean + (1 - kept) * (pulled[..., None, :] @ value)[..., 0, :],
+        *_sized(residual, log_scale + taken), common, apart, log_apart,
+    )  # fmt: skip
 
 
-def centred(residual: Tokens) -> Tokens:
-    """Tokens less their mean."""
-    xp = residual.__array_namespace__()
-    return residual - xp.mean(residual, axis=-2, keepdims=True)
+def _expm1_ratio(x: Any) -> Any:
+    """``expm1(x)/x``, 1 at 0."""
+    xp = x.__array_namespace__()
+    return xp.where(x == 0, 1.0, xp.expm1(x) / xp.where(x == 0, 1.0, x))
 
 
 def split_rms_norm(stream: Stream) -> Stream:
-    """Every token divided by its root mean square, on the split representation."""
-    mean, residual = stream.mean[..., None, :], stream.residual
-    xp = residual.__array_namespace__()
+    """Every token divided by its root mean square, on the split representation.
+
+    With ``s_i² = s²(1 + t u_i)``, s that of m, a token's factor is ``(1 + g_i)/s`` with
+    ``g_i = expm1(−½ log1p(t u_i))``, and g/t tends to −u/2.
+    """
+    mean, centred = stream.mean[..., None, :], stream.centred
+    xp = centred.__array_namespace__()
+    scale = xp.exp(stream.log_scale)[..., None, None]
     square = xp.sum(mean**2, axis=-1, keepdims=True)
-    excess = xp.sum(residual * (2 * mean + residual), axis=-1, keepdims=True) / square
-    scaled = xp.expm1(-0.5 * xp.log1p(excess))
-    moved = residual + scaled * (mean + residual)
+    u = xp.sum(centred * (2 * mean + scale * centred), axis=-1, keepdims=True) / square
+    excess = scale * u
+    none = excess == 0
+    log_ratio = xp.where(none, 1.0, xp.log1p(excess) / xp.where(none, 1.0, excess))
+    ratio = -0.5 * u * log_ratio * _expm1_ratio(-0.5 * xp.log1p(excess))
+    moved = centred + ratio * (mean + scale * centred)
     shift = xp.mean(moved, axis=-2, keepdims=True)
-    size = xp.sqrt(square / residual.shape[-1])
+    size = xp.sqrt(square / centred.shape[-1])
+    residual, log_scale = _sized((moved - shift) / size, stream.log_scale)
     return stream._replace(
-        mean=((mean + shift) / size)[..., 0, :], residual=centred((moved - shift) / size)
+        mean=((mean + scale * shift) / size)[..., 0, :], centred=residual, log_scale=log_scale
     )
 
 
@@ -177,16 +222,11 @@ def log_residual(stream: Stream) -> Any:
 def log_odds(stream: Stream) -> Any:
     """``ω = log(n‖m‖²/‖R‖²) = log(1/ρ² − 1)``; ∞ where tokens are equal."""
     with np.errstate(divide="ignore"):
-        sizes = [_log_norm(part, axes) for part, axes in ((stream.mean, 1), (stream.residual, 2))]
-    return np.log(stream.residual.shape[-2]) + 2 * (sizes[0] - sizes[1])
-
-
-def _log_norm(values: Any, axes: int) -> Any:
-    """Logarithm of the Frobenius norm over the last axes, without squares that underflow."""
-    over = tuple(range(-axes, 0))
-    largest = np.max(np.abs(values), axis=over, keepdims=True)
-    scaled = np.sum((values / np.where(largest > 0, largest, 1.0)) ** 2, axis=over)
-    return np.log(np.squeeze(largest, over)) + 0.5 * np.log(np.maximum(scaled, 1e-300))
+        sizes = [
+            np.log(np.sum(part**2, axis=axes))
+            for part, axes in ((stream.mean, -1), (stream.centred, (-2, -1)))
+        ]
+    return np.log(stream.centred.shape[-2]) + sizes[0] - sizes[1] - 2 * stream.log_scale
 
 
 def energy(state: Any, hidden: Any, memories: Any) -> Any:

@@ -4,11 +4,11 @@ A score ``kᵀq`` becomes ``(Aᵀ(k − c))ᵀ(Bᵀq)`` with key map A and query
 centre c that softmax does not see, since it shifts all scores of a query alike. Caches are stacks
 of rows, keys (…, T, d) and queries (…, T', d); the methods differ in what A and B are optimal for:
 
-=============== ==========================================================================
-:func:`kq_svd`  the score matrix KQᵀ: no rank-r factors have a smaller Frobenius error
-:func:`k_svd`   the keys alone: A = B = top right singular vectors of K
+================= ========================================================================
+:func:`kq_svd`    the score matrix KQᵀ: no rank-r factors have a smaller Frobenius error
+:func:`k_svd`     the keys alone: A = B = top right singular vectors of K
 :func:`joint_svd` keys and queries stacked ("Eigen"): A = B = top right ones of [K; Q]
-=============== ==========================================================================
+================= ========================================================================
 
 Values are compressed alike: ``VABᵀW_O`` for ``VW_O`` is :func:`kq_svd` of V and W_Oᵀ. Source: arXiv
 2512.05916.

@@ -20,7 +20,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     It is 2, with one line on stderr, for bad input, and 75 after a ``SIGTERM``: the same command
     goes on from what was saved.
     """
-    options, unknown = make_parser().parse_known_args(arguments)
+    parser = make_parser()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what could stand here
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    options, unknown = parser.parse_known_args(arguments)
     if unknown:
         options.parser.unknown(unknown)
     _keep_compilations()

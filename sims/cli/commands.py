@@ -3,8 +3,8 @@
 import argparse
 
 from sims import __version__
+from sims.cli.arguments import command, dry, experiment, fidelity
 from sims.cli.options import Parser, filled, positive, whole_number
-from sims.study.code import FIDELITIES
 
 OFFSETS = 10**12
 """Largest offset of a seed."""
@@ -21,7 +21,7 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"sims {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    one = _command(
+    one = command(
         commands,
         "decompose",
         "decompose:decompose",
@@ -47,9 +47,12 @@ def make_parser() -> Parser:
         help="seed of the simulation, in place of the file's",
     )
     one.add_argument("--json", action="store_true", help="print JSON, for programs")
-    _dry(one)
+    one.add_argument(
+        "--output", metavar="FILE.nc", type=filled, help="write the table as netCDF, too"
+    )
+    dry(one)
 
-    many = _command(
+    many = command(
         commands,
         "sweep",
         "sweep:sweep",
@@ -86,55 +89,56 @@ def make_parser() -> Parser:
         "--shards", metavar="N", type=whole_number(1000, 1), default=1,
         help="compute N parts side by side, in processes of their own, and gather them",
     )  # fmt: skip
-    _dry(many)
+    dry(many)
 
-    listed = _command(
-        commands, "experiments", "listing:experiments", "list the experiments of this folder"
-    )
+    listed = command(
+        commands, "experiments", "listing:experiments", "list the experiments",
+        "Those of this folder, or where it has none those that came with sims.",
+    )  # fmt: skip
     listed.add_argument("--json", action="store_true", help="print JSON, for programs")
 
-    made = _command(
+    made = command(
         commands, "new", "new:new", "begin an experiment of your own",
         "Writes experiments/NAME/ with its four files: an example that runs as it is.",
     )  # fmt: skip
     made.add_argument("name", metavar="NAME", type=filled, help="of its folder, as of a module")
 
-    claims = _command(
+    claims = command(
         commands,
         "claims",
         "listing:claims",
         "list the papers' claims and the latest verdicts on them",
-        "Claims come from papers/*.yaml of this folder, verdicts from "
-        "results/FIDELITY/ledger.json if there is one, otherwise from "
+        "Claims come from papers/*.yaml (of this folder, if it has experiments of its own), "
+        "verdicts from results/FIDELITY/ledger.json if there is one, otherwise from "
         "results/published/ledger.json.",
     )
-    _fidelity(claims)
+    fidelity(claims)
     claims.add_argument(
         "--paper", metavar="ID", type=filled, help="arXiv id: only the claims of this paper"
     )
     claims.add_argument("--json", action="store_true", help="print JSON, for programs")
 
-    schema = _command(
+    schema = command(
         commands, "schema", "listing:schema", "print the JSON schema of a file that users write"
     )
     schema.add_argument(
         "what",
         nargs="?",
         default="experiment",
-        choices=["experiment", "problem", "decompose", "sweep", "paper"],
+        choices=["experiment", "problem", "decompose", "sweep", "paper", "variables"],
         help="which file (default: experiment)",
     )
 
-    whole = _command(
+    whole = command(
         commands,
         "run",
         "steps:run",
         "run one experiment: both roads, verdicts and figure",
         "What `sims.study.run` does from Python. Finished points are kept.",
     )
-    _experiment(whole)
-    _dry(whole)
-    _fidelity(whole)
+    experiment(whole)
+    dry(whole)
+    fidelity(whole)
     whole.add_argument(
         "--seed-offset",
         type=whole_number(OFFSETS),
@@ -142,6 +146,17 @@ def make_parser() -> Parser:
         metavar="K",
         help="add K to the experiment's seeds",
     )
+
+    every = command(
+        commands,
+        "reproduce",
+        "reproduce:reproduce",
+        "run all experiments, or one, through to ledger and report",
+        "Plain `snakemake` does the same in a checkout. Results lie in results/FIDELITY; what is "
+        "done is kept, and the same command goes on.",
+    )
+    every.add_argument("experiment", nargs="?", metavar="EXPERIMENT", type=filled, help="only this")
+    fidelity(every)
 
     for name, help_, default in (
         ("simulate", "pipeline: estimate every point of an experiment", "simulation.nc"),
@@ -157,11 +172,16 @@ def make_parser() -> Parser:
         ),
         ("predict", "pipeline: predict every point of an experiment", "theory.nc"),
         ("judge", "pipeline: turn both roads into verdicts", "verdicts.json"),
-        ("plot", "pipeline: draw the figure (PDF and PNG) and write its caption", "figure.pdf"),
+        (
+            "plot",
+            "pipeline: draw the figure (PDF, PNG and SVG) and write its caption; with --format or "
+            "--width that figure alone",
+            "figure.pdf",
+        ),
     ):
-        step = _command(commands, name, f"steps:{name}", help_)
-        _experiment(step)
-        _fidelity(step)
+        step = command(commands, name, f"steps:{name}", help_)
+        experiment(step)
+        fidelity(step)
         step.add_argument(
             "--output",
             metavar="FILE",
@@ -169,6 +189,13 @@ def make_parser() -> Parser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
+        if name == "plot":
+            step.add_argument("--format", choices=["pdf", "png", "svg"], help="default: all three")
+            step.add_argument(
+                "--width",
+                choices=["one-column", "two-column"],
+                help="89 mm, panels one below another (figure-one-column.*), or 183 mm",
+            )
         if name in ("simulate", "gather", "plan", "predict"):
             step.add_argument(
                 "--seed-offset",
@@ -195,7 +222,7 @@ def make_parser() -> Parser:
                 help="compute the i-th of N parts of about equal work and keep its batches; the "
                 "same command without it, or `sims gather`, makes the file of all",
             )
-    again = _command(
+    again = command(
         commands,
         "verify",
         "verify:verify",
@@ -208,7 +235,7 @@ def make_parser() -> Parser:
         help="results (default), results/FIDELITY, results/published or results/sweeps",
     )  # fmt: skip
 
-    once_more = _command(
+    once_more = command(
         commands,
         "replay",
         "verify:replay",
@@ -226,9 +253,9 @@ def make_parser() -> Parser:
         help="largest difference, as a share of the number (default: 1e-9; another processor or "
         "version may round otherwise)",
     )  # fmt: skip
-    _fidelity(once_more)
+    fidelity(once_more)
 
-    seeds = _command(
+    seeds = command(
         commands,
         "seeds",
         "seeds:seeds",
@@ -237,7 +264,7 @@ def make_parser() -> Parser:
         "and learning too, judges them, and says which verdicts turned. Needs a finished run; what "
         "is done is kept if interrupted.",
     )
-    _fidelity(seeds)
+    fidelity(seeds)
     seeds.add_argument(
         "--count",
         type=whole_number(10_000, 1),
@@ -261,7 +288,7 @@ def make_parser() -> Parser:
 
     _views(commands)
 
-    audit = _command(
+    audit = command(
         commands,
         "audit",
         "audit:audit",
@@ -270,7 +297,7 @@ def make_parser() -> Parser:
         "claims over hundreds of runs, which must hardly ever be refuted; and counts how often "
         "intervals cover.",
     )
-    _fidelity(audit)
+    fidelity(audit)
     audit.add_argument("--json", action="store_true", help="print JSON, for programs")
     audit.add_argument(
         "--output",
@@ -283,27 +310,27 @@ def make_parser() -> Parser:
         ("ledger", "pipeline: gather the verdicts of all experiments", "ledger.json"),
         ("report", "pipeline: write the report, one self-contained page", "report.html"),
     ):
-        step = _command(commands, name, f"steps:{name}", help_)
-        _fidelity(step)
+        step = command(commands, name, f"steps:{name}", help_)
+        fidelity(step)
         step.add_argument(
             "--output",
             metavar="FILE",
             type=filled,
             help=f"default: results/FIDELITY/{default}",
         )
-    published = _command(
+    published = command(
         commands,
         "publish",
         "publish:publish",
         "copy ledger, report and figures of a run to results/published",
     )
-    _fidelity(published)
+    fidelity(published)
     return parser
 
 
 def _views(commands: "argparse._SubParsersAction[Parser]") -> None:
     """The commands that look at results and make none."""
-    table = _command(
+    table = command(
         commands,
         "table",
         "tables:table",
@@ -311,8 +338,8 @@ def _views(commands: "argparse._SubParsersAction[Parser]") -> None:
         "One row a point: its coordinates, and of every scalar the simulated mean, its Monte Carlo "
         "standard error (<term>_mcse) and theory's value (<term>_theory). Needs a finished run.",
     )
-    _experiment(table)
-    _fidelity(table)
+    experiment(table)
+    fidelity(table)
     table.add_argument(
         "--format", choices=["csv", "md", "latex", "parquet"], default="csv", help="default: csv"
     )
@@ -321,53 +348,17 @@ def _views(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     table.add_argument("--output", metavar="FILE", type=filled, help="default: standard output")
 
-    diff = _command(
+    diff = command(
         commands,
         "diff",
         "tables:diff",
         "compare two runs: verdicts that turned, estimates that moved",
-        "Compares ledgers, and where both are folders of runs their estimates too, in joint Monte "
-        "Carlo standard errors.",
+        "Compares ledgers, and where both are folders of runs their estimates and effects too, in "
+        "joint Monte Carlo standard errors.",
     )
     for name in ("one", "other"):
         diff.add_argument(name, metavar="RUN", type=filled, help="a run's folder, or a ledger.json")
 
-    show = _command(commands, "open", "tables:show", "open the report, or an experiment's figure")
-    show.add_argument("experiment", nargs="?", metavar="EXPERIMENT", type=filled)
-    _fidelity(show)
-
-
-def _command(
-    commands: "argparse._SubParsersAction[Parser]",
-    name: str,
-    run: str,
-    help: str,
-    description: str | None = None,
-) -> argparse.ArgumentParser:
-    whole = help[0].upper() + help[1:] + "." + (f" {description}" if description else "")
-    parser = commands.add_parser(name, help=help, description=whole, allow_abbrev=False)
-    parser.set_defaults(run=run, parser=parser)
-    return parser
-
-
-def _experiment(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "experiment", metavar="EXPERIMENT", type=filled, help="its name, or its folder"
-    )
-
-
-def _dry(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dry",
-        action="store_true",
-        help="only say what would be done, in about what time and memory, and what is impossible",
-    )
-
-
-def _fidelity(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--fidelity",
-        default="standard",
-        choices=FIDELITIES,
-        help="smoke: a minute or two; standard: minutes on 4 cores (default); paper: a cluster",
-    )
+    show = command(commands, "open", "tables:show", "open the report, or an experiment's figure")
+    experiment(show, nargs="?")
+    fidelity(show)

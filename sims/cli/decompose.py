@@ -6,17 +6,26 @@ import sys
 import warnings
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from sims.cli.options import netcdf
 from sims.documents import read_yaml
+from sims.errors import Uncovered
+from sims.montecarlo.progress import Progress
 from sims.provenance import machine, versions
-from sims.study.planning import check_covered, cost, described
+from sims.study import sweeping
+from sims.study.describing import described
+from sims.study.planning import check_covered, cost
+from sims.study.planning import described as lines_of
+from sims.study.results import write
 from sims.study.roads import estimate_terms, predict_terms
-from sims.study.schema import SimulationSpec
-from sims.study.sweepfile import DecomposeSpec, check, with_options
+from sims.study.schema import SimulationSpec, TheorySpec
+from sims.study.specification import Problem
+from sims.study.sweepfile import DecomposeSpec, check, with_files, with_options
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
 from sims.validation import parse
 
@@ -27,18 +36,21 @@ ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "no
 
 
 def decompose(options: Namespace) -> None:
-    """Run both roads on the problem of a file and print them."""
+    """Run both roads on the problem of a file, print them, and write them if asked to."""
+    output = None if options.output is None else netcdf(options.output)
     data = with_options(read_yaml(options.spec), options.rel_mcse, options.seed)
-    spec = parse(DecomposeSpec, data, options.spec)
+    spec = parse(DecomposeSpec, with_files(data, Path(options.spec).parent), options.spec)
     check(spec)
     problem = spec.problem.build()
-    check_covered(problem, spec.theory)
+    order, reason = spec.theory.order, uncovered(problem, spec.theory)
     load = cost(spec.problem, problem, spec.simulation)
     if options.dry:
         print(f"{options.spec}: nothing is run or written")
-        print(*described([load], spec.simulation), sep="\n")
-        print(f"theory       {spec.theory.order}; not estimated")
+        print(*lines_of([load], spec.simulation), sep="\n")
+        print(f"theory       {order}; {reason or 'not estimated'}")
         return
+    if reason is not None:
+        print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
     # The first batches beside theory, so that the two compile side by side; they are kept.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
     with ThreadPoolExecutor(1) as beside:
@@ -46,18 +58,39 @@ def decompose(options: Namespace) -> None:
         with warnings.catch_warnings():
             # It names variables of the library; the outcome says the same in the file's words.
             warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-            if spec.theory.order == "none":
+            if order == "none" or reason is not None:
                 prediction = _no_prediction()
             else:
-                prediction = predict_terms(problem, spec.theory).isel(order=0)
+                show = sys.stderr.isatty() and spec.theory.order == "exact"
+                with Progress(1, show=show, what="exact theory") as bar:
+                    prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
+    outcome["theory"]["uncovered"] = reason
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
+    if output is not None:
+        scalars = sweeping.row(estimate, prediction, spec.theory.order == "exact")
+        labelled = described(xr.Dataset(scalars), sweeping.MEANS)
+        origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
+        write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
     if options.json:
         print(json.dumps(outcome, indent=1, allow_nan=False))
     else:
         _print(outcome)
+
+
+def uncovered(problem: Problem, theory: TheorySpec) -> str | None:
+    """Why the theory asked for says nothing about a problem, None where it does.
+
+    Raises:
+        InputError: the problem cannot be predicted at all.
+    """
+    try:
+        check_covered(problem, theory)
+    except Uncovered as error:
+        return f"does not cover {error.field} {error.value} (covered: {error.allowed})"
+    return None
 
 
 def compare(
@@ -203,9 +236,10 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
     """The lines below the table: what was run, how far to trust it, and what to do about it."""
     run, settings = outcome["simulation"], outcome["settings"]["simulation"]
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
+    said = theory.get("uncovered") or ORDERS[theory["order"]]
     lines = [
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {ORDERS[theory['order']]}."
+        f"stopped at its {run['stopped']}. Theory: {said}."
     ]
     if run["missed"]:
         lines.append(

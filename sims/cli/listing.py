@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
-from sims.study.experiment import EXPERIMENTS
+from sims.places import CARRIED, place
+from sims.study.code import EXPERIMENTS
 from sims.study.experiment import experiments as names
-from sims.validation import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from pydantic import BaseModel
 
     from sims.judgement import Verdict
     from sims.judgement.grouping import ClaimRows
@@ -23,23 +25,28 @@ VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
 
 
 def experiments(options: Namespace) -> None:
-    """Name, title and claims of every experiment of this folder."""
+    """Name, title and claims of every experiment that is here."""
     rows: list[dict[str, Any]] = []
+    home = place(EXPERIMENTS)
     for name in names():
-        data = read_yaml(EXPERIMENTS / name / "experiment.yaml")
+        data = read_yaml(home / name / "experiment.yaml")
         claims = list(dict.fromkeys(str(c.get("id")) for c in data.get("claims") or []))
         rows.append({"name": name, "title": str(data.get("title")), "claims": claims})
     if options.json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
         return
     if not rows:
-        print(f"no experiments: there is no {EXPERIMENTS}/*/experiment.yaml here")
+        print(f"no experiments: there is no {home}/*/experiment.yaml")
         return
     table(
         ("experiment", "title", "claims"),
         [(r["name"], r["title"], ", ".join(r["claims"])) for r in rows],
     )
-    print("Run one:  snakemake --config experiment=NAME fidelity=smoke|standard|paper")
+    print("Run one:  sims run NAME --fidelity smoke|standard|paper")
+    if home.resolve() != (CARRIED / EXPERIMENTS).resolve():
+        print(
+            "Those that came with sims run by name, too; a folder without experiments lists them."
+        )
 
 
 def claims(options: Namespace) -> None:
@@ -49,7 +56,7 @@ def claims(options: Namespace) -> None:
     from sims.papers import PAPERS, papers
 
     own = Path("results", options.fidelity, "ledger.json")
-    published = Path("results", "published", "ledger.json")
+    published = place("results/published/ledger.json")
     of = {own: f"ledger.json of {options.fidelity}", published: None}
     ledgers = ((path, read_ledger(path, of[path])) for path in of if path.exists())
     source, verdicts = next((ledger for ledger in ledgers if ledger[1]), (None, []))
@@ -86,22 +93,24 @@ def claims(options: Namespace) -> None:
         if group.ours:
             print("Our own claims beside the paper's")
             _claims_table(group.ours)
-    print(f"Verdicts: {source}" if source else "No ledger yet: run snakemake first.")
+    print(f"Verdicts: {source}" if source else "No ledger yet: sims run NAME, then sims ledger.")
 
 
 def schema(options: Namespace) -> None:
     """The JSON schema of a file that users write."""
     from sims.papers import Paper
+    from sims.study.describing import VariablesSpec
     from sims.study.schema import ExperimentSpec
     from sims.study.specification import ProblemSpec
     from sims.study.sweepfile import DecomposeSpec, SweepSpec
 
-    models: dict[str, type[Strict]] = {
+    models: dict[str, "type[BaseModel]"] = {
         "experiment": ExperimentSpec,
         "problem": ProblemSpec,
         "decompose": DecomposeSpec,
         "sweep": SweepSpec,
         "paper": Paper,
+        "variables": VariablesSpec,
     }
     print(json.dumps(models[options.what].model_json_schema(), indent=1, ensure_ascii=False))
 

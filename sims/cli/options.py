@@ -81,5 +81,17 @@ def writable(path: Path) -> Path:
     return path
 
 
+def netcdf(given: str) -> Path:
+    """The path of a netCDF file that can be written.
+
+    Raises:
+        InputError: its name ends otherwise, or as :func:`writable`.
+    """
+    path = writable(Path(given))
+    if path.suffix != ".nc":
+        raise InputError("--output", str(path), "a file whose name ends in .nc")
+    return path
+
+
 def _refused(given: str, allowed: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(f"got {shown(given)}; allowed: {allowed}")

@@ -28,8 +28,7 @@ def publish(options: Namespace) -> None:
         for name in names:
             figure = f"figure.png of {name} at {options.fidelity}"
             write(read(source / name / "figure.png", figure), made / f"{name}.png", figure)
-        # The page shows the figures beside it: an embedded copy would double what is committed.
-        write_report(source, options.fidelity, made / "report.html", linked=True)
+        write_report(source, options.fidelity, made / "report.html")
         write_overview(source, options.fidelity, made / "README.md")
         shutil.rmtree(target, ignore_errors=True)
         made.rename(target)

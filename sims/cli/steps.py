@@ -13,6 +13,9 @@ from sims.study import runner
 from sims.study.experiment import Experiment, folder_of, load_experiment
 from sims.study.shards import Shard
 
+WRITTEN = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.png")
+"""What ``sims run`` names at its end, the figure last."""
+
 
 def run(options: Namespace) -> None:
     """``sims run``: one experiment from both roads to its figure."""
@@ -26,7 +29,7 @@ def run(options: Namespace) -> None:
     )  # fmt: skip
     for v in outcome.verdicts:
         print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
-    print(outcome.folder / "figure.png")
+    print(*(outcome.folder / name for name in WRITTEN), sep="\n")
 
 
 def _plan(experiment: Experiment, folder: Path) -> None:
@@ -92,10 +95,27 @@ def judge(options: Namespace) -> None:
 
 
 def plot(options: Namespace) -> None:
-    """``sims plot``: the figure, and the caption with its numbers filled in."""
+    """``sims plot``: the figure, and its caption with the numbers; or the figure as asked for."""
+    if options.format or options.width:
+        _plot_as(options)
+        return
     output = _output(options, "figure.pdf")
     runner.plot(_experiment(options), output.parent, output)
     _say(options, str(output))
+
+
+def _plot_as(options: Namespace) -> None:
+    """The figure at the width and in the format asked for; what the pipeline made stays."""
+    from sims.figures.output import FORMATS
+
+    width = options.width
+    name = "figure-one-column" if width == "one-column" else "figure"
+    formats = [options.format] if options.format else FORMATS
+    output = _output(options, f"{name}.{formats[0]}")
+    # Results lie where the pipeline puts them, wherever this figure goes.
+    folder = Path("results", options.fidelity, folder_of(options.experiment).resolve().name)
+    for path in runner.plot_as(_experiment(options), folder, width, formats, output):
+        print(path)
 
 
 def ledger(options: Namespace) -> None:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from sims.cli.decompose import FEW_KEYS
 from sims.cli.listing import table
-from sims.cli.options import writable
+from sims.cli.options import netcdf
 from sims.errors import InputError
 from sims.runtime import host_devices
 from sims.study.shards import Shard
@@ -25,10 +25,7 @@ MOST_ROWS = 40
 def sweep(options: Namespace) -> None:
     """Run a sweep, or one shard of it, and write its file and its figure."""
     sweep = read_sweep(options.spec, options.set or [], options.rel_mcse, options.seed)
-    default = Path("results", "sweeps", f"{Path(options.spec).stem}.nc")
-    output = writable(Path(options.output) if options.output else default)
-    if output.suffix != ".nc":
-        raise InputError("--output", str(output), "a file whose name ends in .nc")
+    output = netcdf(options.output or f"results/sweeps/{Path(options.spec).stem}.nc")
     shard = None if options.shard is None else Shard.parse(options.shard)
     run = Run(sweep, output)
     plan = run.plan()

@@ -50,7 +50,7 @@ def _text(frame: pd.DataFrame, form: str) -> str:
 
 
 def diff(options: Namespace) -> None:
-    """Verdicts that differ between two runs, and how far their estimates are apart."""
+    """Verdicts that differ between two runs; how far their estimates and effects are apart."""
     one, other = Path(options.one), Path(options.other)
     ledgers = [comparing.ledger_of(run) for run in (one, other)]
     rows = comparing.turned(*ledgers)
@@ -61,7 +61,7 @@ def diff(options: Namespace) -> None:
         for found in comparing.apart(one, other):
             worst = f", at most {found.worst:.2g} ({found.where})" if found.where else ""
             print(
-                f"{found.experiment}: {found.beyond} of {found.compared} estimates more than 2 "
+                f"{found.experiment}: {found.beyond} of {found.compared} {found.what} more than 2 "
                 f"joint MCSE apart{worst}"
             )
     print(f"{len(ledgers[0])} and {len(ledgers[1])} verdicts, {len(rows)} differ")

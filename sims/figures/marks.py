@@ -28,6 +28,10 @@ TINTS = {"supported": "#dcebe4", "refuted": "#f3b79c", "inconclusive": "#efefef"
 """Fills of a verdict's cell of a map: the refuted one is the darkest, in grey as well."""
 
 
+DOT = "  ·  "
+"""Between remarks."""
+
+
 class Judged(Protocol):
     """What a figure reads off a row of the ledger, :class:`sims.judgement.Verdict`."""
 
@@ -98,17 +102,25 @@ def margin_text(margin: Margin, percent: bool = True) -> str:
     return f"margin {number(round(low, 3), percent)} to {number(round(high, 3), percent)}{unit}"
 
 
+def widen(ax: Axes, margin: Margin, axis: str = "y") -> None:
+    """Widen the limits, by a tenth, so that the finite ends of a margin are seen."""
+    limits = ax.get_ylim() if axis == "y" else ax.get_xlim()
+    finite = [1.1 * end for end in ends(margin) if np.isfinite(end)]
+    (ax.set_ylim if axis == "y" else ax.set_xlim)(min(*limits, *finite), max(*limits, *finite))
+
+
 def band(
     ax: Axes,
     margin: Margin,
     percent: bool = True,
     axis: str = "y",
     over: tuple[float, float] | None = None,
+    at: float | None = 1.0,
 ) -> None:
-    """The range that a margin allows, as a grey band with dashed edges and its size in words.
+    """The range that a margin allows, as a grey band with dashed edges.
 
-    The words stand inside the band if it is wide enough, beside it otherwise: draw the data, and
-    set scale and limits, first.
+    A level band says its size in words, inside if it is wide enough and above it otherwise: draw
+    the data, and set scale and limits, first.
 
     Args:
         ax: the axes.
@@ -116,6 +128,7 @@ def band(
         percent: whether the words are in percent.
         axis: "y" for a level band of values of y, "x" for an upright one.
         over: of a level band, the range of x that the claim is about; all by default.
+        at: at which end of a level band the words stand, 0 (left) or 1; None: there are none.
     """
     low, high = ends(margin)
     level = axis == "y"
@@ -133,31 +146,37 @@ def band(
     finite = [end for end in (low, high) if np.isfinite(end)]
     line(finite, first, last, color=GREY, lw=0.6, ls=(0, (4, 3)), zorder=0.5, transform=frame)
     ax.set(xlim=before[0], ylim=before[1])
+    if not level or at is None:
+        return
     height = np.ptp(ax.get_yaxis_transform().transform([(0.0, bottom), (0.0, top)])[:, 1])
-    below = level and height >= 0.3 * ax.bbox.height
+    below = height >= 0.3 * ax.bbox.height
+    # Under the data, which are never hidden by words.
     ax.annotate(
-        margin_text(margin, percent), (last, top) if level else (top, 0.0), xycoords=frame,
-        xytext=(-2, -2 if below else 2), textcoords="offset points", ha="right",
-        va="top" if below else "bottom", fontsize=SMALL, color=GREY, zorder=4,
+        margin_text(margin, percent), (last if at else first, top), xycoords=frame,
+        xytext=(-2 if at else 2, -2 if below else 2), textcoords="offset points",
+        ha="right" if at else "left", va="top" if below else "bottom", fontsize=SMALL,
+        color=GREY, zorder=0.9,
     )  # fmt: skip
 
 
-def badge(ax: Axes, verdict: Verdict, margin: Margin | None = None) -> None:
+def badge(ax: Axes, verdict: Verdict, margin: Margin | None = None, percent: bool = True) -> None:
     """A panel's verdict, and its margin if given, above the upper right corner."""
     lines = [f"{SIGNS[word(verdict)]} {word(verdict)}"]
     if margin is not None:
-        lines.append(margin_text(margin))
+        lines.append(margin_text(margin, percent))
     ink(ax.set_title("\n".join(lines), loc="right", fontsize=SMALL), verdict)
 
 
-def row_end(ax: Axes, row: float, text: str = "", verdict: Verdict | None = None) -> None:
+def row_end(
+    ax: Axes, row: float, text: str = "", verdict: Verdict | None = None, short: bool = False
+) -> None:
     """The verdict of a row and its numbers, at its right end outside the axes.
 
-    Beside numbers the verdict is its sign alone.
+    Beside numbers, or if ``short``, the verdict is its sign alone.
     """
     sign = ""
     if verdict is not None:
-        sign, text = SIGNS[word(verdict)], text or word(verdict)
+        sign, text = SIGNS[word(verdict)], text or ("" if short else word(verdict))
     whole = ax.annotate(
         f"{sign}  {text}".strip(), (1, row), xytext=(5, 0), xycoords=ax.get_yaxis_transform(),
         textcoords="offset points", va="center", fontsize=SMALL, color=GREY, annotation_clip=False,
@@ -176,18 +195,28 @@ def ink(text: Text, verdict: Verdict) -> None:
 
 
 def note(ax: Axes, text: str) -> None:
-    """A remark on the whole figure, below it; said once however many panels say it."""
+    """A remark on the whole figure, below it; said once however many panels say it.
+
+    What the signs of verdicts mean comes first. Remarks go on in a new line where one is full.
+    """
     # The canvas knows the root figure, of which a panel's figure may be a part.
     figure = ax.figure.canvas.figure
-    before = figure.get_supxlabel()
-    if text not in before.split("  ·  "):
-        whole = f"{before}  ·  {text}" if before else text
-        figure.supxlabel(whole, x=0.995, ha="right", fontsize=SMALL, color=GREY)
+    said = [one for line in figure.get_supxlabel().split("\n") for one in line.split(DOT) if one]
+    if text in said:
+        return
+    signs = list(SIGNS.values())
+    said = sorted([*said, text], key=lambda one: signs.index(one[0]) if one[0] in signs else 9)
+    full = figure.get_figwidth() * 72 / (0.56 * SMALL)
+    lines = [said[0]]
+    for one in said[1:]:
+        whole = f"{lines[-1]}{DOT}{one}"
+        lines[-1:] = [whole] if len(whole) <= full else [lines[-1], one]
+    figure.supxlabel("\n".join(lines), x=0.995, ha="right", fontsize=SMALL, color=GREY)
 
 
 def bars_note(ax: Axes) -> None:
-    """The remark that says how long error bars are."""
-    note(ax, f"bars ± {BAR:g} MCSE")
+    """The remark that says what error bars are."""
+    note(ax, f"bars: ± {BAR:g} MCSE (Monte Carlo standard errors)")
 
 
 def theory(ax: Axes, x: ArrayLike, y: ArrayLike, color: str = GREY, **options: object) -> None:
@@ -264,43 +293,6 @@ def reference(
         text, place, xytext=shift, xycoords=frame, ha=side, va=base, textcoords="offset points",
         fontsize=SMALL, color=GREY,
     )  # fmt: skip
-
-
-def name_ends(ax: Axes, names: Mapping[str, tuple[float, float, str]]) -> None:
-    """Names beside the right ends of lines, moved apart where they would lie on one another.
-
-    Args:
-        ax: the axes; set scale and limits first.
-        names: each name to the end's x and y, and its colour.
-    """
-    if not names:
-        return
-    scale = ax.figure.dpi / 72
-    ordered = sorted(names.items(), key=lambda item: item[1][1])
-    ends_of = np.array([item[1][:2] for item in ordered], float)
-    height = ax.transData.transform(ends_of)[:, 1] / scale
-    place = spread(height, 1.15 * 7)
-    for (text, (x, y, colour)), shift in zip(ordered, place - height, strict=True):
-        ax.annotate(
-            text, (x, y), xytext=(6, shift), textcoords="offset points", va="center",
-            fontsize=7, color=colour, annotation_clip=False,
-        )  # fmt: skip
-
-
-def spread(places: np.ndarray, least: float) -> np.ndarray:
-    """Ascending places moved apart to be at least ``least`` from one another, as little as can be.
-
-    Least squares under the gaps asked for: places less their rank's share are made monotone
-    (pool adjacent violators), then the share is added back.
-    """
-    shares = least * np.arange(len(places))
-    blocks: list[list[float]] = []
-    for value in places - shares:
-        blocks.append([value])
-        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
-            last = blocks.pop()
-            blocks[-1] += last
-    return np.concatenate([np.full(len(b), np.mean(b)) for b in blocks] or [np.zeros(0)]) + shares
 
 
 def key(

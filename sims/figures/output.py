@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,19 +22,31 @@ METADATA: dict[str, dict[str, None]] = {
 """Suffix to the time stamps and versions that its format would write, and that are left out."""
 
 
-def save(figure: Figure, path: str | Path, whose: str) -> None:
+FORMATS = tuple(suffix[1:] for suffix in METADATA)
+
+
+def save(
+    figure: Figure, path: str | Path, whose: str, formats: Iterable[str] = FORMATS
+) -> list[Path]:
     """Write the figure as PDF, PNG and SVG beside each other, each sealed (:mod:`sims.files`).
 
     Args:
-        figure: made with :func:`~sims.figures.theme.panels`, or within
+        figure: made with :func:`~sims.figures.layout.panels`, or within
             :func:`~sims.figures.theme.style`.
         path: the path of any of the three; its suffix is replaced.
         whose: the experiment and the fidelity that it is of.
+        formats: those of "png", "pdf" and "svg" that are wanted.
+
+    Returns:
+        The files.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
-    for suffix, metadata in METADATA.items():
+    made = []
+    for suffix in (f".{one}" for one in formats):
         drawn = io.BytesIO()
         with style():
-            figure.savefig(drawn, format=suffix[1:], metadata=metadata)
-        write(drawn.getvalue(), Path(path).with_suffix(suffix), f"figure{suffix} of {whose}")
+            figure.savefig(drawn, format=suffix[1:], metadata=METADATA[suffix])
+        made.append(Path(path).with_suffix(suffix))
+        write(drawn.getvalue(), made[-1], f"figure{suffix} of {whose}")
+    return made

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sims.figures.forests import forest
+from sims.figures.layout import COLUMN, letters, panels
 from sims.figures.marks import bars_note, note, simulated
-from sims.figures.plots import curve, forest, relative_gap
-from sims.figures.theme import BAR, COLUMN, GREY, PALETTE, letters, log_axes, panels, style
+from sims.figures.plots import curve, relative_gap
+from sims.figures.theme import BAR, GREY, PALETTE, log_axes, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +52,7 @@ def _one(data: xr.Dataset, title: str) -> Figure:
     covered = bool(np.isfinite(theory).all())
     if covered:
         value, error = relative_gap(value, error, theory)
-    labels = [str(data[name].attrs["long_name"]).removesuffix(", simulation") for name in names]
+    labels = [str(data[name].attrs["long_name"]) for name in names]
     frame = pd.DataFrame({"value": value, "error": error, "label": labels})
     drawing, axes = panels(width=COLUMN, title=title)
     forest(axes[0, 0], frame, percent=covered)
@@ -126,7 +128,7 @@ def _see(ax: Axes, frame: pd.DataFrame, term: str) -> None:
 
 
 def _name(data: xr.Dataset, term: str) -> str:
-    return str(data[term].attrs["long_name"]).removesuffix(", simulation")
+    return str(data[term].attrs["long_name"])
 
 
 def _wide(values: pd.Series | np.ndarray) -> bool:

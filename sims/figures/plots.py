@@ -1,15 +1,15 @@
-"""Three of the four shared plots, on tidy frames: a row is one point of the grid.
+"""Two of the shared plots, on tidy frames: a row is one point of the grid.
 
 Each shows what a claim is judged by: the margin, the error of every estimate (± 2 Monte Carlo
 standard errors, which a remark below the figure says) and the verdict. Gaps have one sign
 convention everywhere, simulation/theory − 1: positive where the simulation is the larger one.
-:mod:`sims.figures.maps` has the fourth, :func:`~sims.figures.maps.grid_map`.
+:mod:`sims.figures.forests` and :mod:`sims.figures.maps` have the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -19,18 +19,17 @@ from sims.figures.marks import (
     badge,
     band,
     bars_note,
-    ends,
     explain,
     margin_text,
-    name_ends,
     note,
-    row_end,
     signed,
     simulated,
     theory,
+    widen,
 )
+from sims.figures.names import name_ends
 from sims.figures.series import Look, Series, levels, series
-from sims.figures.theme import BAND, BAR, GREY, PALETTE, log_axes, percent_axis, style
+from sims.figures.theme import GREY, log_axes, percent_axis, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,7 +105,7 @@ def gap(
         percent_axis(ax.yaxis)
         ax.set(xlabel=x, ylabel="simulation / theory − 1 (%)")
         if margin is not None:
-            _include(ax, margin)
+            widen(ax, margin)
             band(ax, margin, over=over)
         _finish(ax, groups, verdict, labels)
         bars_note(ax)
@@ -191,117 +190,8 @@ def curve(
                 note(ax, f"shaded: theory, {margin_text(margin)}")
 
 
-def forest(
-    ax: Axes,
-    frame: pd.DataFrame,
-    *,
-    margin: Margin | Mapping[Hashable, Margin] | None = None,
-    verdict: Verdicts = None,
-    percent: bool = True,
-    numbers: bool = False,
-) -> None:
-    """Effects by claim, a line each, with ± 2 MCSE, the margin and the verdict.
-
-    A line may hold many effects, one for each point of the grid: all are drawn faintly, and the
-    worst, the one with the least room inside the margin, over them with a filled marker. If every
-    line has one effect, the worst of all is the filled one.
-
-    Args:
-        ax: the axes.
-        frame: a row an effect: ``value``, ``error`` (its Monte Carlo standard error) and ``label``,
-            what it is of; the first is on top. The categories of a categorical column are the
-            lines, those without an effect too. A bound on errors that are not random (exact
-            theory's own), ``bound``, is drawn as a pale bar to either side.
-        margin: what all effects, or those of each line, were held against.
-        verdict: of the panel, or of each line, written at its right end.
-        percent: whether effects are fractions, to be written in percent.
-        numbers: whether each line's worst effect is written out at its right end.
-    """
-    names = levels("label", [frame])
-    given = margin if isinstance(margin, Mapping) else dict.fromkeys(names, margin)
-    margins = {name: ends(one) for name in names if (one := given.get(name)) is not None}
-    # Without a margin the worst effect is the largest one.
-    low, high = np.transpose([margins.get(name, (0.0, 0.0)) for name in frame["label"]])
-    effects = frame["value"].to_numpy(float)
-    rows = frame.reset_index(drop=True).assign(
-        line=[names.index(name) for name in frame["label"]],
-        room=np.minimum(effects - low, high - effects),
-    )
-    single = not rows["line"].duplicated().any()
-    worst = rows.loc[[rows["room"].idxmin()] if single else rows.groupby("line")["room"].idxmin()]
-    last = rows.index.isin(worst.index)
-    with style():
-        for own, bold, filled in ((rows[~last], single, False), (rows[last], True, True)):
-            pale: dict[str, Any] = {} if bold else {"alpha": 0.4, "markersize": 2, "capsize": 0}
-            simulated(
-                ax, own["value"], own["line"], own["error"], PALETTE[0], yerr=None,
-                xerr=BAR * own["error"], markerfacecolor=PALETTE[0] if filled else "white",
-                zorder=4 if filled else 3, **pale,
-            )  # fmt: skip
-            if bold and "bound" in own:
-                ax.hlines(own["line"], own["value"] - own["bound"], own["value"] + own["bound"],
-                          color=PALETTE[0], alpha=0.3, lw=6, zorder=1)  # fmt: skip
-        ax.axvline(0, color=GREY, lw=0.8, zorder=1)
-        ax.set_ylim(len(names) - 0.1, -0.6)
-        ax.set_yticks(range(len(names)), [str(name) for name in names])
-        ax.tick_params(axis="y", length=0)
-        ax.spines["left"].set_visible(False)
-        ax.set_xlabel("simulation / theory − 1 (%)" if percent else "effect")
-        if percent:
-            percent_axis(ax.xaxis)
-        _forest_bands(ax, names, margins, percent)
-        shown = rows if single else worst
-        texts = _estimates(shown["value"], shown["error"], percent) if numbers else []
-        ends_of = dict(zip(shown["line"], texts, strict=numbers))
-        for place, name in enumerate(names):
-            own_verdict = verdict.get(name) if isinstance(verdict, Mapping) else None
-            row_end(ax, place, ends_of.get(place, ""), own_verdict)
-        _finish(ax, [], verdict, None)
-        bars_note(ax)
-        note(ax, f"filled: {'nearest to its margin' if margins else 'the largest'}")
-
-
-def _forest_bands(
-    ax: Axes, names: list[Hashable], margins: Mapping[Hashable, tuple[float, float]], percent: bool
-) -> None:
-    """One band where all lines have the same margin, else a strip a line."""
-    if not margins:
-        return
-    for pair in dict.fromkeys(margins.values()):
-        _include(ax, pair, "x")
-    if len(set(margins.values())) == 1 and len(margins) == len(names):
-        band(ax, next(iter(margins.values())), percent, axis="x")
-        return
-    left, right = ax.get_xlim()
-    for place, name in enumerate(names):
-        if name in margins:
-            low, high = np.clip(margins[name], left, right)
-            ax.fill_betweenx([place - 0.38, place + 0.38], low, high, color=BAND, lw=0, zorder=0)
-            ax.vlines([low, high], place - 0.38, place + 0.38, color=GREY, lw=0.6, zorder=0.5)
-    ax.set_xlim(left, right)
-
-
-def _estimates(values: ArrayLike, errors: ArrayLike, percent: bool) -> list[str]:
-    """Estimates ± two standard errors, all to the second digit of the largest error."""
-    scale, unit = (100, " %") if percent else (1, "")
-    sizes = BAR * scale * np.asarray(errors, float)
-    largest = np.max(sizes, initial=0.0)
-    digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 4)) if largest > 0 else 2
-    return [
-        f"{scale * value:.{digits}f} ± {size:.{digits}f}{unit}".replace("-", "−")
-        for value, size in zip(np.asarray(values, float), sizes, strict=True)
-    ]
-
-
 def _points(ax: Axes, one: Series, x: ArrayLike, y: ArrayLike, mcse: ArrayLike) -> None:
     simulated(ax, x, y, mcse, one.color, one.marker, markerfacecolor=one.fill)
-
-
-def _include(ax: Axes, margin: Margin, axis: str = "y") -> None:
-    """Widen the limits, by a tenth, so that the finite ends of a margin are seen."""
-    limits = ax.get_ylim() if axis == "y" else ax.get_xlim()
-    finite = [1.1 * end for end in ends(margin) if np.isfinite(end)]
-    (ax.set_ylim if axis == "y" else ax.set_xlim)(min(*limits, *finite), max(*limits, *finite))
 
 
 def _finish(ax: Axes, groups: list[Series], verdict: Verdicts, labels: Labels) -> None:

@@ -1,8 +1,9 @@
-"""One style for all figures: widths, colours, markers, and the axes they are used on.
+"""One style for all figures: colours, markers, and the axes they are used on.
 
-Colours keep a contrast of at least 3:1 with white, and differ in lightness too: they can be told
-apart in grey and with every common kind of colour blindness (``tests/figures`` computes both).
-Markers differ as well, so colour is never the only difference.
+Colours keep a contrast of at least 3:1 with white and with a margin's band, and differ in lightness
+too: they can be told apart in grey and with every common kind of colour blindness
+(``tests/figures`` computes all three). Markers differ as well, so colour is never the only
+difference.
 """
 
 from __future__ import annotations
@@ -11,40 +12,35 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
-COLUMN, PAGE = 3.5, 7.2
-"""Widths of a figure of one column and of two, inches (89 and 183 mm: most journals')."""
 BAR = 2.0
 """Half length of an error bar, in Monte Carlo standard errors (MCSE): about 95 %."""
 PALETTE = (
-    "#0b6fb5", "#d87a00", "#0b4f3c", "#9c1f5f", "#3d1a6e", "#23998a", "#8a4b14", "#111111",
+    "#0b6fb5", "#cb7100", "#0b4f3c", "#9c1f5f", "#3d1a6e", "#22958a", "#8a4b14", "#111111",
 )  # fmt: skip
 """Colours, to be taken in this order: the first five are the easiest to tell apart."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """Markers, to be taken in this order."""
 STRONG = "#b8320a"
 """The one colour of a series that the figure is about, where all others are grey."""
-GREYS = ("0.15", "0.42", "0.55", "0.3", "0.5", "0.22", "0.46")
+GREYS = ("0.15", "0.42", "0.53", "0.3", "0.49", "0.22", "0.46")
 """Colours of the others: series are told apart by their markers, to be taken in this order."""
 GREY = "0.4"
 """Colour of references and remarks."""
-BAND = "0.93"
+BAND = "0.94"
 """Fill of a margin's band; its edges are drawn in :data:`GREY`, since the fill alone is faint."""
-SMALL = 6.5
-"""Size of remarks, in points."""
+SMALL = 7.0
+"""Size of remarks, in points: nothing that is to be read is smaller at the size of print."""
 
 STYLE: dict[str, object] = {
     "font.family": "DejaVu Sans",
     "mathtext.fontset": "dejavusans",
     "font.size": 7.5,
     "axes.titlesize": 8,
-    "axes.labelsize": 8,
+    "axes.labelsize": 7.5,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "legend.fontsize": 7,
@@ -86,41 +82,6 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context(own)  # type: ignore[arg-type]
 
 
-def panels(
-    rows: int = 1,
-    columns: int = 1,
-    width: float = PAGE,
-    height: float | None = None,
-    sharex: bool = False,
-    sharey: bool = False,
-    title: str = "",
-) -> tuple[Figure, np.ndarray]:
-    """A figure with a grid of axes.
-
-    Args:
-        rows: number of rows of panels.
-        columns: number of columns of panels.
-        width: inches; :data:`COLUMN` or :data:`PAGE`.
-        height: inches; None gives every panel the proportion 4:3.3.
-        sharex: whether panels have one x axis in common.
-        sharey: whether panels have one y axis in common.
-        title: the figure's message, in a sentence, at its upper left.
-
-    Returns:
-        The figure and its axes, shape (rows, columns).
-    """
-    from matplotlib.figure import Figure
-
-    if height is None:
-        height = rows * width / columns * 0.82
-    with style():
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
-        if title:
-            figure.suptitle(title, x=0.005, ha="left", fontsize=9, fontweight="bold")
-    return figure, axes
-
-
 def log_axes(ax: Axes, x: bool = False, y: bool = False, plain: bool = False) -> None:
     """Logarithmic axes with minor ticks; ``plain`` writes 1000 rather than 10³."""
     from matplotlib.ticker import (
@@ -156,17 +117,3 @@ def number(value: float, percent: bool = False, signed: bool = False) -> str:
     value = round(100 * value, 12) if percent else value
     text = f"{value:{'+' if signed else ''},.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
     return text.replace("-", "−")
-
-
-def letters(axes: Iterable[Axes]) -> None:
-    """Panel letters a, b, … in bold at the upper left, before the panel's title if it has one.
-
-    Call it last: a title set later would stand by itself in the middle.
-    """
-    for index, ax in enumerate(np.ravel(np.asarray(list(axes), dtype=object))):
-        letter, title = chr(ord("a") + index), ax.get_title()
-        if title:
-            ax.set_title("")
-            ax.set_title(rf"$\mathbf{{{letter}}}$  {title}", loc="left", fontsize=8)
-        else:
-            ax.set_title(letter, loc="left", fontweight="bold", fontsize=9)

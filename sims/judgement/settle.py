@@ -78,7 +78,10 @@ def settle(
     if not np.any(evidence.bounds):
         return decision(np.asarray(evidence.effects))
     favourable = decision(nearest)
-    if favourable.verdict == "refuted":
+    open_outside = favourable.verdict == "inconclusive" and bool((room(nearest) < 0).any())
+    if favourable.verdict == "refuted" or open_outside:
+        # In the second case an effect seems outside wherever in its bound it lies, and more
+        # replicates can tell.
         return favourable
     finding = decision(farthest)
     if finding.verdict != "refuted":

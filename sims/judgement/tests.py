@@ -14,10 +14,11 @@ import numpy as np
 
 from sims.effects import Effect
 from sims.errors import InputError, one_of
+from sims.estimates import common, covariance_of_means
 from sims.judgement import decide as tests_of
 from sims.judgement.best import near_optimal
 from sims.judgement.curves import law_of_curve
-from sims.judgement.evidence import Evidence
+from sims.judgement.evidence import FEWEST, Evidence
 from sims.judgement.settle import Finding, missing
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ EXPONENT_SETS = 8
 
 EXPECTING = ("rate", "remainder", "exponent", "deviation")
 """Tests of a stated slope or exponent."""
+
+FEWEST_POINTS = 4
+"""Different abscissas from which on a law is fitted."""
+
+POWERS = ("power", "log_power")
+"""Laws whose exponent a claim may state."""
 
 LEAST = 4.0
 """Margin of a law claim: differences of elpd below this are noise (Sivula, Magnusson & Vehtari
@@ -49,7 +56,8 @@ class Rule:
         sequential: whether intervals have to hold whenever sampling stops.
         replicates: the fewest replicates of the experiment, for effects that do not say.
         expected: slope or exponent stated, for rates, exponents and deviations.
-        law: the law stated, for laws.
+        law: the law stated, for laws; for exponents the law whose exponent it is, a power of x or,
+            unless given, of log x.
         scatter: about the law, a share of the value.
 
     Raises:
@@ -73,8 +81,10 @@ class Rule:
             raise InputError("expected", None, f"a number, for a {self.test}")
         if self.expected is not None and self.test not in EXPECTING:
             raise InputError("expected", self.expected, f"nothing, for the test `{self.test}`")
-        if (self.test == "law") != (self.law is not None):
-            raise InputError("law", self.law, "a law for the test `law`, and for no other")
+        if self.test == "exponent" and self.law not in (None, *POWERS):
+            raise InputError("law", self.law, f"{', '.join(POWERS)}, for an exponent")
+        if self.test != "exponent" and (self.test == "law") != (self.law is not None):
+            raise InputError("law", self.law, "a law for the test `law` or `exponent`")
         if self.test == "law" and self.margin != LEAST:  # another one would be passed over
             raise InputError("margin", self.margin, f"{LEAST:g}, that of test law")
         if self.scatter and self.test not in ("law", "exponent"):
@@ -167,7 +177,7 @@ def _near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
 
 
 def _exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
-    """The power of log x in the law ``a + b (log x)^p``."""
+    """The p of ``a x^p``, or of ``a (log x)^p``."""
     from sims.judgement.scaling import exponent_claim
 
     points = _points(effects, rule)
@@ -175,8 +185,8 @@ def _exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
         return points
     assert rule.expected is not None
     return exponent_claim(
-        _long_fit(*points, rule.scatter), expected=rule.expected, margin=rule.margin,
-        level=rule.level, replicates=0,
+        _long_fit(*points, rule.law or "log_power", rule.scatter), expected=rule.expected,
+        margin=rule.margin, level=rule.level, replicates=_replicates(effects, rule),
     )  # fmt: skip
 
 
@@ -196,15 +206,35 @@ def _law(effects: Sequence[Effect], rule: Rule) -> Finding:
     if isinstance(points, Finding):
         return points
     assert rule.law is not None
-    return law_claim(_compared(*points, rule.scatter), rule.law, level=rule.level, replicates=0)
+    compared = _compared(*points, rule.scatter)
+    replicates = _replicates(effects, rule)
+    return law_claim(compared, rule.law, level=rule.level, replicates=replicates)
 
 
 def _points(effects: Sequence[Effect], rule: Rule) -> tuple[bytes, bytes, bytes] | Finding:
-    """Abscissas, effects and their errors, or that a number is missing."""
+    """Abscissas, effects and their errors; or that a number is missing, or batches too few.
+
+    The errors are a covariance where batches of all effects are known, since points of one
+    experiment may share draws.
+    """
     x, y, errors = np.array([(e.x, e.value, e.error) for e in effects], float).reshape(-1, 3).T
     if not x.size or not np.isfinite([x, y, errors]).all():
         return missing(np.where(np.isfinite(x + errors), y, np.nan), rule.margin, rule.level, 0)
+    few = min(effect.batches for effect in effects) < FEWEST
+    if few or len(set(x)) < FEWEST_POINTS:
+        lack = f"{FEWEST} batches each" if few else f"{FEWEST_POINTS} different abscissas"
+        reason = f"its {len(x)} points have not {lack}, which a law takes"
+        return Finding("inconclusive", None, None, rule.margin, rule.level, 0, reason)
+    values = [effect.values for effect in effects if effect.values is not None]
+    if len(values) == len(effects):
+        errors = covariance_of_means(np.stack(common(*values), axis=1))
     return x.tobytes(), y.tobytes(), errors.tobytes()
+
+
+def _errors(of: bytes, count: int) -> np.ndarray:
+    """Errors (k,), or a covariance (k, k)."""
+    errors = np.frombuffer(of)
+    return errors if len(errors) == count else errors.reshape(count, count)
 
 
 @lru_cache(maxsize=16)
@@ -212,17 +242,17 @@ def _compared(x: bytes, y: bytes, errors: bytes, scatter: float) -> "Comparison"
     """The rival laws; kept, since several claims are about the same points."""
     from sims.judgement.scaling import compare
 
-    at, values, spread = (np.frombuffer(a) for a in (x, y, errors))
-    return compare(at, values, spread, scatter=scatter)
+    at, values = np.frombuffer(x), np.frombuffer(y)
+    return compare(at, values, _errors(errors, len(at)), scatter=scatter)
 
 
 @lru_cache(maxsize=16)
-def _long_fit(x: bytes, y: bytes, errors: bytes, scatter: float) -> "Fit":
+def _long_fit(x: bytes, y: bytes, errors: bytes, law: str, scatter: float) -> "Fit":
     """The law with an exponent, by enough draws for a p-value that is to survive Holm's family."""
     from sims.judgement.scaling import fit
 
-    at, values, spread = (np.frombuffer(a) for a in (x, y, errors))
-    return fit(at, values, spread, "log_power", scatter=scatter, sets=EXPONENT_SETS)
+    at, values = np.frombuffer(x), np.frombuffer(y)
+    return fit(at, values, _errors(errors, len(at)), law, scatter=scatter, sets=EXPONENT_SETS)
 
 
 TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {

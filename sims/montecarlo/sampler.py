@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import PyTree
 
 from sims import estimates
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.montecarlo.draws import Draw, Draws
 
 BATCH, REPLICATE = "batch", "replicate"
@@ -94,7 +94,7 @@ class OfFunctions:
                 of two that share a name differ.
         """
         for name in {*self.dims} - {*arrays}:
-            raise InputError("dims", name, "an output: " + ", ".join(arrays))
+            raise InputError("dims", name, "an output: " + one_of(arrays, name))
         for name, values in arrays.items():
             dims = self._dims(name)
             if values.ndim != len(dims):

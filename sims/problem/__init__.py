@@ -5,19 +5,22 @@ from sims.runtime import configure
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
 from sims.problem.compression import compressed
+from sims.problem.custom import CustomDesign
 from sims.problem.design_laws import (
     CubeDesign,
-    CustomDesign,
     Design,
     GaussianDesign,
     MixtureDesign,
     SphereDesign,
 )
 from sims.problem.designs import DESIGNS, redundant_views
+from sims.problem.empirical import EmpiricalDesign
 from sims.problem.frames import FRAMES, principal_angles
 from sims.problem.kernels import KERNELS, Kernel
+from sims.problem.regression import CustomTarget, Target, TrigonometricSeries
 from sims.problem.sequences import SEQUENCES, SequenceDesign
-from sims.problem.targets import TARGETS, TrigonometricSeries
+from sims.problem.student import StudentDesign
+from sims.problem.targets import TARGETS
 from sims.problem.task import (
     QUERIES,
     Heads,
@@ -36,13 +39,17 @@ __all__ = [
     "TARGETS",
     "CubeDesign",
     "CustomDesign",
+    "CustomTarget",
     "Design",
+    "EmpiricalDesign",
     "GaussianDesign",
     "Heads",
     "Kernel",
     "MixtureDesign",
     "SequenceDesign",
     "SphereDesign",
+    "StudentDesign",
+    "Target",
     "Task",
     "TrigonometricSeries",
     "ball_queries",

@@ -1,7 +1,6 @@
-"""The laws that keys X can have: Gaussian, sphere, cube, Gaussian mixture, a user's own."""
+"""The laws that keys X can have: Gaussian, sphere, cube, Gaussian mixture; and what a design is."""
 
 import abc
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
@@ -20,24 +19,16 @@ from sims.checks import (
     check_positive,
     is_concrete,
     on_device,
-    seeded_key,
 )
 from sims.errors import InputError
-from sims.problem.design_check import check_density
+from sims.problem.showing import span, variances
 
 if TYPE_CHECKING:
     from numpyro.distributions import Distribution
 
 
-FREEDOM = 4.0
-"""ν of the multivariate t that a custom design's points are drawn from: heavier tails than most
-laws have, and a finite variance."""
-
 WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
 """Points that stand for a law, and their log weights, of sum 1."""
-
-Sampler = Callable[[Array, int, DTypeLike], Array]
-"""``(random key, n, dtype) -> (n, d)``: rows drawn from a law, the first ones whatever n."""
 
 
 class Design(eqx.Module):
@@ -45,6 +36,10 @@ class Design(eqx.Module):
 
     EXTRA_NORMALS: ClassVar[int] = 0
     """Coordinates beyond d of the normal points that :meth:`from_normals` takes."""
+    OF_NORMALS: ClassVar[bool] = True
+    """Whether :meth:`from_normals` makes points of equal weight from normal ones."""
+    EXPONENTIAL: ClassVar[bool] = True
+    """Whether ``E exp⟨v, X⟩`` is finite for every v."""
 
     @property
     @abc.abstractmethod
@@ -95,6 +90,9 @@ class GaussianDesign(Design):
         self.covariance = covariance
         self.factor = _square_root(covariance)
 
+    def __repr__(self) -> str:
+        return f"GaussianDesign({self.dimension} dimensions, {variances(self.covariance)})"
+
     @property
     def dimension(self) -> int:
         return self.covariance.shape[0]
@@ -135,6 +133,9 @@ class SphereDesign(Design):
         self.size = int(dimension)
         self.radius = _number("design.radius", radius)
 
+    def __repr__(self) -> str:
+        return f"SphereDesign({self.size} dimensions, radius {span(self.radius)})"
+
     @property
     def dimension(self) -> int:
         return self.size
@@ -173,6 +174,9 @@ class CubeDesign(Design):
         check_count("dimension", dimension)
         self.size = int(dimension)
         self.half_width = _number("design.half_width", half_width)
+
+    def __repr__(self) -> str:
+        return f"CubeDesign({self.size} dimensions, half width {span(self.half_width)})"
 
     @property
     def dimension(self) -> int:
@@ -234,6 +238,12 @@ class MixtureDesign(Design):
         self.covariances = covariances
         self.factors = _square_root(covariances)
 
+    def __repr__(self) -> str:
+        return (
+            f"MixtureDesign({len(self.weights)} components in {self.dimension} dimensions, "
+            f"weights {span(self.weights)})"
+        )
+
     @property
     def dimension(self) -> int:
         return self.means.shape[1]
@@ -271,104 +281,6 @@ class MixtureDesign(Design):
             own = component == index
             points[own] = np.asarray(mean) + normal[own, :-1] @ np.asarray(factor)
         return points, _equal(normal)
-
-
-class CustomDesign(Design):
-    """A law of one's own: a sampler for the simulation, a log-density for the exact theory.
-
-    Args:
-        dimension: d.
-        sampler: ``(key, n, dtype) -> (n, d)``, traceable by JAX; the first m rows of n draws
-            must equal m draws.
-        log_density: ``(N, d) -> (N,)``, up to a constant; None: simulation only.
-        proposal: mean (d,) and covariance (d, d) around which the exact theory places its nodes
-            (heavier tailed than a Gaussian); None takes them from 4096 draws.
-
-    Raises:
-        InputError: the sampler fails, its shape is wrong, it ignores its key or the prefix
-            property fails; log_density does not return one finite number (or −inf) a row, or
-            belongs to another law than the draws; the proposal does not fit.
-    """
-
-    size: int = eqx.field(static=True)
-    sampler: Sampler = eqx.field(static=True)
-    log_density: Callable[[Array], Array] | None = eqx.field(static=True)
-    mean: Float[Array, " d"]
-    covariance: Float[Array, "d d"]
-    """Of the proposal: near those of X, exactly so only if given so."""
-    EXTRA_NORMALS: ClassVar[int] = 1
-    """One coordinate is the length of a multivariate t."""
-
-    def __init__(
-        self,
-        dimension: int,
-        sampler: Sampler,
-        log_density: Callable[[Array], Array] | None = None,
-        proposal: tuple[Any, Any] | None = None,
-    ) -> None:
-        check_count("dimension", dimension)
-        self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
-        words = on_device(seeded_key("design.proposal", 0))
-        key = jax.random.wrap_key_data(words, impl="threefry2x32")
-        try:
-            draws = jnp.asarray(sampler(key, 4096, jnp.float64))
-        except TypeError as error:
-            raise InputError("design.sampler", error, "(key, n, dtype) -> (n, d)") from error
-        if draws.shape != (4096, dimension):
-            raise InputError("design.sampler", draws.shape, f"shape (n, {dimension})")
-        check_finite("design.sampler", draws)
-        fewer = jnp.asarray(sampler(key, 5, jnp.float64))
-        if fewer.shape != (5, dimension) or not jnp.allclose(fewer, draws[:5], rtol=1e-9):
-            raise InputError(
-                "design.sampler", "other rows for other n", "first m of n draws equal m draws"
-            )
-        others = jnp.asarray(sampler(jax.random.fold_in(key, 1), 64, jnp.float64))
-        if jnp.allclose(others, draws[:64]):
-            allowed = "draws that follow from the key: jax.random.normal(key, …)"
-            raise InputError("design.sampler", "the same rows for another key", allowed)
-        if log_density is not None:
-            values = jnp.asarray(log_density(draws))
-            if values.shape != (4096,) or not bool(jnp.all(jnp.isfinite(values))):
-                raise InputError(
-                    "design.log_density", values.shape, "(N, d) -> (N,), finite at every draw"
-                )
-        if proposal is None:
-            proposal = draws.mean(axis=0), jnp.atleast_2d(jnp.cov(draws.T))
-        self.mean = as_floats("design.proposal", proposal[0])
-        self.covariance = as_floats("design.proposal", proposal[1])
-        if self.mean.shape != (dimension,) or self.covariance.shape != (dimension, dimension):
-            raise InputError(
-                "design.proposal",
-                (self.mean.shape, self.covariance.shape),
-                f"mean ({dimension},) and covariance ({dimension}, {dimension})",
-            )
-        check_covariance("design.proposal", self.covariance)
-        if log_density is not None:
-            check_density(np.asarray(draws), log_density, *map(np.asarray, proposal))
-
-    @property
-    def dimension(self) -> int:
-        return self.size
-
-    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        return self.sampler(key, n, dtype)
-
-    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        """Importance-weighted points of a multivariate t around the proposal."""
-        from scipy.special import logsumexp, ndtr
-        from scipy.stats import chi2
-
-        if self.log_density is None:
-            raise InputError("design", type(self).__name__, "one with a log_density (exact)")
-        # t = mean + L z √(ν/χ²_ν), with density ∝ (1 + ‖z‖²/ν)^{−(ν + d)/2}.
-        stretch = np.sqrt(FREEDOM / chi2.ppf(ndtr(normal[:, -1]), FREEDOM))
-        root = np.linalg.cholesky(np.asarray(self.covariance))
-        whitened = normal[:, :-1] * stretch[:, None]
-        points = np.asarray(self.mean) + whitened @ root.T
-        square = np.sum(whitened**2, axis=1)
-        proposal = -0.5 * (FREEDOM + self.size) * np.log1p(square / FREEDOM)
-        log_weight = np.asarray(self.log_density(jnp.asarray(points))) - proposal
-        return points, log_weight - logsumexp(log_weight)
 
 
 def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:

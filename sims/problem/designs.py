@@ -1,6 +1,7 @@
 """Designs by name: what an experiment file can ask of the law of the keys."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -22,6 +23,8 @@ from sims.problem.design_laws import (
     MixtureDesign,
     SphereDesign,
 )
+from sims.problem.empirical import empirical
+from sims.problem.student import StudentDesign
 
 
 def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
@@ -59,6 +62,49 @@ def gaussian(covariance: ArrayLike) -> GaussianDesign:
     return GaussianDesign(covariance)
 
 
+def toeplitz(dimension: int, correlation: float = 0.5, scale: float = 1.0) -> GaussianDesign:
+    """Correlated coordinates, ``Σ_jk = scale² ρ^|j−k|``: those of an AR(1) with persistence ρ.
+
+    Args:
+        dimension: d.
+        correlation: ρ of neighbouring coordinates, within (−1, 1), where Σ ≻ 0 for every d.
+        scale: standard deviation of a coordinate, > 0.
+    """
+    check_count("dimension", dimension)
+    check_positive("design.scale", scale)
+    if not -1 < correlation < 1:
+        raise InputError("design.correlation", correlation, "within (-1, 1)")
+    lag = np.abs(np.subtract.outer(np.arange(dimension), np.arange(dimension)))
+    return GaussianDesign(scale**2 * float(correlation) ** lag)
+
+
+def student(
+    dimension: int,
+    freedom: float = 3.0,
+    scale_matrix: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+) -> StudentDesign:
+    """Heavy tails: the multivariate t with ν degrees of freedom, :class:`.StudentDesign`.
+
+    Args:
+        dimension: d.
+        freedom: ν > 0; moments of order below ν exist.
+        scale_matrix: S, (d, d); None is I unless ``covariance`` is given.
+        covariance: Cov X = νS/(ν − 2) in place of S, for ν > 2.
+    """
+    check_count("dimension", dimension)
+    check_positive("design.freedom", freedom)
+    if scale_matrix is not None and covariance is not None:
+        raise InputError("design.covariance", covariance, "nothing beside scale_matrix")
+    if covariance is not None:
+        if freedom <= 2:
+            allowed = "nothing for freedom <= 2, where it is infinite: give scale_matrix"
+            raise InputError("design.covariance", covariance, allowed)
+        given = np.asarray(as_floats("design.covariance", covariance))
+        scale_matrix = (freedom - 2) / freedom * given
+    return StudentDesign(np.eye(dimension) if scale_matrix is None else scale_matrix, freedom)
+
+
 def sphere(dimension: int, radius: float | None = None) -> SphereDesign:
     """Uniform on the sphere of that radius; None is √d, where each coordinate has variance 1."""
     check_count("dimension", dimension, least=2)
@@ -75,6 +121,7 @@ def mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> Mix
     return MixtureDesign(weights, means, covariances)
 
 
+@lru_cache(maxsize=1)
 def redundant_views(
     latent_dimension: int,
     heads: int,
@@ -87,7 +134,8 @@ def redundant_views(
     X = (z, ξ_1, …, ξ_H) with z ~ N(0, I_r) and ξ_h ~ N(0, I_{d_k}), Cov(ξ_h, ξ_g) = correlation·I;
     head h projects to ``z[:d_k] + noise·ξ_h``, so its frame has columns ``e_j + noise·e_{ξ_h,j}``
     (not orthonormal). Head output dependence is set by ``correlation`` while no single head's
-    law changes with it.
+    law changes with it. The last ones are kept: the problems of a population share theirs, and
+    the square root of Σ takes longer than all else that they are made of.
 
     Args:
         latent_dimension: r ≥ d_k.
@@ -126,9 +174,12 @@ DESIGNS: dict[str, Callable[..., Design]] = {
     "isotropic": isotropic,
     "decaying_spectrum": decaying_spectrum,
     "gaussian": gaussian,
+    "toeplitz": toeplitz,
     "sphere": sphere,
     "cube": cube,
     "mixture": mixture,
+    "student": student,
+    "empirical": empirical,
 }
 """Every law of iid keys that can be described in a file: name to ``([dimension,] …) -> Design``;
 dependent ones are in :data:`sims.problem.sequences.SEQUENCES`."""

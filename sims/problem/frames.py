@@ -75,7 +75,7 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
 
     With the Gram matrix G_j of direction j, ``L_j = G_j^{1/2}`` and an orthonormal (d, H·d_k)
     matrix of column blocks Q_g: ``U_h[:, j] = Σ_g L_j[h, g] Q_g[:, j]``. Then
-    ``U_hᵀU_g = diag_j(G_j[h, g])``: the principal angles' cosines are |G_j[h, g]|.
+    ``U_hᵀU_g = diag_j(G_j[h, g])``: the principal angles' cosines are ``|G_j[h, g]|``.
 
     Args:
         dimension: d ≥ H·d_k.

@@ -9,7 +9,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 
 LogKernel = Callable[[Array, Array, Array], Array]
 """``(query (p, …), key (p, …), bandwidth ()) -> log K (…)``, coordinates first."""
@@ -58,6 +58,10 @@ class Kernel:
     around: Literal["query", "origin", "line"] = "query"
     support: float | None = None
     smooth: bool = False
+
+    def __repr__(self) -> str:
+        own = "" if self.support is None else f", support {self.support:g}"
+        return f"Kernel({self.name!r}{own})"
 
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -174,5 +178,5 @@ def get_kernel(kernel: "str | Kernel") -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if not isinstance(kernel, str) or kernel not in KERNELS:
-        raise InputError("heads.kernel", kernel, ", ".join(sorted(KERNELS)))
+        raise InputError("heads.kernel", kernel, one_of(sorted(KERNELS), kernel))
     return KERNELS[kernel]

@@ -1,17 +1,23 @@
 """Keys in order: stationary Gaussian sequences, whose neighbours are alike."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_count, check_covariance, check_positive, is_concrete
-from sims.errors import InputError
+from sims.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, GaussianDesign, WeightedPoints
+from sims.problem.showing import span, variances
+
+BLOCK = 32
+"""Keys whose recursion is unrolled by doubling."""
 
 
 class SequenceDesign(Design):
@@ -31,6 +37,7 @@ class SequenceDesign(Design):
     factor: Float[Array, "d d"]
     """Symmetric square root of Σ."""
     roots: Float[Array, "2"]
+    OF_NORMALS: ClassVar[bool] = False
 
     def __init__(self, covariance: ArrayLike, roots: ArrayLike) -> None:
         covariance = as_floats("design.covariance", covariance)
@@ -41,6 +48,12 @@ class SequenceDesign(Design):
             raise InputError("design.roots", self.roots.shape, "two numbers")
         if is_concrete(self.roots) and not (np.abs(np.asarray(self.roots)) < 1).all():
             raise InputError("design.roots", np.asarray(self.roots).tolist(), "within (-1, 1)")
+
+    def __repr__(self) -> str:
+        return (
+            f"SequenceDesign({self.dimension} dimensions, {variances(self.covariance)}, "
+            f"roots {span(self.roots)})"
+        )
 
     @property
     def dimension(self) -> int:
@@ -80,16 +93,32 @@ class SequenceDesign(Design):
         return whole[:n] @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
-        raise InputError("design", type(self).__name__, "a design of iid keys (order exact)")
+        raise Uncovered("design", type(self).__name__, "a design of iid keys (order exact)")
 
 
+@jax.jit  # a branch outside of jit would be compiled at every call
 def cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
-    """``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0, by doubling the reach log₂ n times."""
-    reach = 1
-    while reach < len(noise):
-        noise = noise.at[reach:].add(root * noise[:-reach])
-        root, reach = root**2, 2 * reach
-    return noise
+    """``x_t = root · x_{t−1} + noise_t`` from x_0 = noise_0; without work where the root is 0.
+
+    Within blocks of :data:`BLOCK` by doubling the reach, then between their ends.
+    """
+    return lax.cond(root == 0, lambda: noise, lambda: _cumulated(noise, root))
+
+
+def _cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Array, "n d"]:
+    n, d = noise.shape
+    count = -(-n // BLOCK)
+    rows = jnp.pad(noise, [(0, count * BLOCK - n), (0, 0)]).reshape(count, BLOCK, d)
+    power, reach = root, 1
+    while reach < BLOCK:
+        rows = rows.at[:, reach:].add(power * rows[:, :-reach])
+        power, reach = power**2, 2 * reach
+    apart = jnp.arange(count)[:, None] - jnp.arange(count)
+    across = jnp.where(apart >= 0, power ** jnp.maximum(apart, 0), 0.0)
+    ends = across @ rows[:, -1]
+    before = jnp.pad(ends[:-1], [(1, 0), (0, 0)])
+    decay = root ** jnp.arange(1, BLOCK + 1)
+    return (rows + before[:, None] * decay[:, None]).reshape(-1, d)[:n]
 
 
 def autoregressive(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:

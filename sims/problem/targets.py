@@ -1,78 +1,26 @@
-"""Targets: regression functions m as trigonometric series of controlled smoothness.
+"""Targets by name: regression functions m as trigonometric series of controlled smoothness.
 
 Every family here is a finite sum ``m(x) = Σ_j a_j cos(ω_j·x + c_j)``, because for such m all
 Gaussian expectations have closed forms. Random families are drawn by NumPy, where nothing
-needs compiling; the same seed gives the same function.
+needs compiling; the same seed gives the same function. Any other function is a
+:class:`~sims.problem.regression.CustomTarget`.
 """
 
 from collections.abc import Callable
 
-import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims import threefry
 from sims.checks import (
     as_floats,
     check_count,
-    check_finite,
     check_non_negative,
     check_positive,
     seeded_key,
 )
 from sims.errors import InputError
-
-
-class TrigonometricSeries(eqx.Module):
-    """``m(x) = Σ_j a_j cos(ω_j·x + c_j)``.
-
-    Args:
-        amplitude: a, shape (J,).
-        frequency: ω, shape (J, d).
-        phase: c, shape (J,), radians.
-
-    Raises:
-        InputError: shapes disagree, no term is given, or an entry is not finite.
-    """
-
-    amplitude: Float[Array, " J"]
-    frequency: Float[Array, "J d"]
-    phase: Float[Array, " J"]
-
-    def __init__(self, amplitude: ArrayLike, frequency: ArrayLike, phase: ArrayLike) -> None:
-        self.amplitude = as_floats("target.amplitude", amplitude)
-        self.frequency = as_floats("target.frequency", frequency)
-        self.phase = as_floats("target.phase", phase)
-        if self.amplitude.ndim != 1 or not self.amplitude.size:
-            raise InputError("target.amplitude", self.amplitude.shape, "shape (J,), J >= 1")
-        terms = len(self.amplitude)
-        if self.frequency.ndim != 2 or len(self.frequency) != terms or not self.frequency.size:
-            raise InputError("target.frequency", self.frequency.shape, f"shape ({terms}, d)")
-        if self.phase.shape != (terms,):
-            raise InputError("target.phase", self.phase.shape, f"shape ({terms},)")
-        for name in ("amplitude", "frequency", "phase"):
-            check_finite(f"target.{name}", getattr(self, name))
-
-    @property
-    def dimension(self) -> int:
-        """Ambient dimension d."""
-        return self.frequency.shape[1]
-
-    @property
-    def constant(self) -> float:
-        """The constant part ``Σ_{j: ω_j = 0} a_j cos c_j`` of a series that is not traced.
-
-        Both roads take it off before they compute, since weights that sum to 1 do not see it.
-        """
-        still = ~np.asarray(self.frequency).any(axis=1)
-        return float(np.asarray(self.amplitude)[still] @ np.cos(np.asarray(self.phase)[still]))
-
-    def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        """m(x), in the precision of x."""
-        angle = x @ self.frequency.T.astype(x.dtype) + self.phase.astype(x.dtype)
-        return jnp.cos(angle) @ self.amplitude.astype(x.dtype)
+from sims.problem.regression import TrigonometricSeries
 
 
 def constant(dimension: int, seed: int = 0, value: float = 1.0) -> TrigonometricSeries:

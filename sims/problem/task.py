@@ -22,7 +22,8 @@ from sims.checks import (
 from sims.errors import InputError
 from sims.problem.design_laws import Design
 from sims.problem.kernels import KERNELS, Kernel, get_kernel
-from sims.problem.targets import TrigonometricSeries
+from sims.problem.regression import CustomTarget, Function, Target
+from sims.problem.showing import span
 from sims.weights import RULES, WeightRule, check_rule
 
 
@@ -31,23 +32,30 @@ class Task(eqx.Module):
 
     Args:
         design: law of X in R^d.
-        target: m, on the same R^d.
+        target: m, on the same R^d: one of :data:`~sims.problem.TARGETS`, or any function
+            ``(…, d) -> (…)`` in ``jax.numpy``, which becomes a
+            :class:`~sims.problem.CustomTarget`.
         noise_sd: σ ≥ 0.
 
     Raises:
-        InputError: these are no design and no trigonometric series, their dimensions differ, or
-            σ is no number ≥ 0.
+        InputError: these are no design and no target, the function is not what it should be, their
+            dimensions differ, or σ is no number ≥ 0.
     """
 
     design: Design
-    target: TrigonometricSeries
+    target: Target
     noise_sd: Float[Array, ""]
 
-    def __init__(self, design: Design, target: TrigonometricSeries, noise_sd: ArrayLike) -> None:
+    def __init__(self, design: Design, target: Target | Function, noise_sd: ArrayLike) -> None:
         if not isinstance(design, Design):
             raise InputError("design", design, "a Design, such as DESIGNS['isotropic'](d)")
-        if not isinstance(target, TrigonometricSeries):
-            raise InputError("target", target, "a TrigonometricSeries, such as TARGETS['rbf'](d)")
+        if not isinstance(target, Target):
+            if not callable(target) or isinstance(target, type):
+                allowed = "a function (…, d) -> (…), or a Target such as TARGETS['rbf'](d)"
+                raise InputError("target", target, allowed)
+            target = CustomTarget(design.dimension, target)
+        if isinstance(target, CustomTarget) and target.dimension == design.dimension:
+            target.check_under(design)
         if target.dimension != design.dimension:
             raise InputError(
                 "target.dimension",
@@ -59,6 +67,9 @@ class Task(eqx.Module):
         if self.noise_sd.shape:
             raise InputError("noise_sd", self.noise_sd.shape, "one number")
         check_non_negative("noise_sd", self.noise_sd)
+
+    def __repr__(self) -> str:
+        return f"Task({self.design!r}, {self.target!r}, noise_sd {span(self.noise_sd)})"
 
     @property
     def dimension(self) -> int:
@@ -132,6 +143,13 @@ class Heads(eqx.Module):
             from sims.problem.kernel_check import check_kernel
 
             check_kernel(self.rule, self.width)
+
+    def __repr__(self) -> str:
+        own = "" if self.key_frames is None else ", keys in frames of their own"
+        return (
+            f"Heads({self.count} of width {self.width} in {self.dimension} dimensions, "
+            f"{self.rule!r}, bandwidth {span(self.bandwidth)}{own})"
+        )
 
     @property
     def of_keys(self) -> Float[Array, "H d d_k"]:

@@ -1,5 +1,6 @@
 """Captions: an experiment's Markdown template with the numbers of a run in it."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -9,8 +10,13 @@ from markdown_it.token import Token
 from sims import files
 from sims.errors import InputError
 from sims.judgement import Verdict
+from sims.mathml import with_formulas
 from sims.report.text import environment, is_relative, significant
 from sims.study.results import Results
+
+_HEAD = "| claim | where | verdict | effect | margin |"
+VERDICT_TABLE = re.compile(rf"^{re.escape(_HEAD)}\n(?:\|.*\n?)*", re.MULTILINE)
+"""The table of verdicts in a caption that was written."""
 
 
 class _Anything(MarkdownIt):
@@ -36,8 +42,9 @@ def render_caption(
     The template is rendered in Jinja's sandbox.
 
     Raises:
-        InputError: the file cannot be read, names something that is not there, or has raw HTML, or
-            a link or a picture from elsewhere.
+        InputError: the file cannot be read, names something that is not there, has a formula that
+            is no TeX (:func:`sims.mathml.mathml`), or has raw HTML, or a link or a picture from
+            elsewhere.
     """
 
     def verdict(claim: str, regime: str | None = None) -> Verdict:
@@ -64,7 +71,12 @@ def render_caption(
         raise
     except Exception as error:  # whatever its expressions raise
         raise InputError(str(path), str(error), "a Jinja template with known names") from None
-    for token in _tokens(_Anything("commonmark").enable("table").parse(text)):
+    parser = with_formulas(_Anything("commonmark").enable("table"))
+    try:
+        parser.render(text)
+    except InputError as error:
+        raise InputError(str(path), str(error), "formulas in TeX") from None
+    for token in _tokens(parser.parse(text)):
         target = str(token.attrs.get("href") or token.attrs.get("src") or "")
         if token.type.startswith("html") or not is_relative(target):
             allowed = "Markdown without raw HTML, links and pictures relative"
@@ -88,7 +100,7 @@ def _tokens(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _verdict_table(verdicts: Sequence[Verdict]) -> str:
-    lines = ["| claim | where | verdict | effect | margin |", "|---|---|---|---|---|"]
+    lines = [_HEAD, "|---|---|---|---|---|"]
     for v in verdicts:
         effect = significant(v.effect, 2)
         if v.interval is not None and v.interval[0] < v.interval[1]:

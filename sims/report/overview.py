@@ -13,12 +13,12 @@ from sims.report.seeds import other_seeds
 from sims.study.experiment import experiments
 from sims.study.results import provenance
 
-NAMED = 6
-"""Regimes of a claim that are named at most."""
+SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
+"""Verdicts where there is no room for the word."""
 
 
 def write_overview(folder: Path, fidelity: str, output: Path) -> None:
-    """Write a row a claim and the list of figures as Markdown; single rows are the report's.
+    """Write a row a paper and the list of figures as Markdown; single rows are the report's.
 
     Args:
         folder: results of one fidelity, as for :func:`sims.report.write_report`.
@@ -40,13 +40,24 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "",
         f"Made by `make reproduce FIDELITY={fidelity} && make publish FIDELITY={fidelity}` "
         f"({'; '.join(sorted(machine))}). {len(ledger)} verdicts. Each with its statement, effect, "
-        "interval, margin, formula and provenance: [report.html](report.html), which shows the "
-        "figures with their captions; for programs: [ledger.json](ledger.json).",
+        "interval, margin, formula and provenance, in a table to sort and filter, and the figures "
+        "with their captions: [report.html](report.html), a page that needs nothing beside it. For "
+        "programs: [ledger.json](ledger.json).",
         *_table_of_kinds(ledger),
         *(("", f"{seeds[0]}.") if seeds else ()),
+        "",
+        "## Claims",
+        "",
+        "Each claim with its verdicts: ✓ supported, ✗ refuted, ? open. Rows of claims of our own, "
+        "beside a paper's, are in italics.",
+        "",
+        "| paper | claims |",
+        "|---|---|",
+        *(_row(paper) for paper in by_paper(ledger, papers())),
     ]
-    for paper in by_paper(ledger, papers()):
-        lines += _of_paper(paper)
+    edited = sum(v.edited for v in ledger)
+    if edited:
+        lines += ["", f"{edited} of them were edited after the simulation began."]
     figures = [f"[{name}]({name}.png)" for name in names]
     lines += ["", "## Figures", "", f"{', '.join(figures)}."]
     write("\n".join(lines) + "\n", output, f"README.md of {fidelity}")
@@ -61,40 +72,16 @@ def _table_of_kinds(ledger: Sequence[Verdict]) -> list[str]:
     return ["", f"| kind of row | {' | '.join(VERDICTS)} |", "|---|---|---|---|", *rows]
 
 
-def _of_paper(paper: PaperRows) -> list[str]:
-    """Heading and tables of one paper's claims."""
-    link = f"[arXiv {paper.arxiv}](https://arxiv.org/abs/{paper.arxiv})"
-    lines = ["", f"## Claims of arXiv {paper.arxiv}", ""]
-    if paper.about is None:
-        lines.append(f"{link}.")
-    else:
-        about = f"*{paper.about.title}* ({paper.about.year}; authors: {paper.about.authors})"
-        lines.append(f"{about}, {link}. {paper.about.read}")
-    lines += _table(paper.claims)
-    if any(row.verdicts for row in paper.ours):
-        lines += ["", "Our own claims beside the paper's:", *_table(paper.ours)]
-    if missing := ", ".join(f"`{row.id}`" for row in paper.uncovered()):
-        lines += ["", f"Not covered: {missing}."]
-    return lines
+def _row(paper: PaperRows) -> str:
+    """A paper, and what became of each of its claims and of ours beside them."""
+    link = f"[{paper.arxiv}](https://arxiv.org/abs/{paper.arxiv})"
+    about = f"*{paper.about.title}*, {link}" if paper.about else link
+    claims = [_claim(row, f"`{row.id}`") for row in paper.claims]
+    ours = [_claim(row, f"*{row.id}*") for row in paper.ours if row.verdicts]
+    return f"| {about} | {'; '.join(claims + ours)} |"
 
 
-def _table(claims: Sequence[ClaimRows]) -> list[str]:
-    rows = [_row(claim) for claim in claims if claim.verdicts]
-    head = f"| claim | experiments | {' | '.join(VERDICTS)} | regimes refuted or open |"
-    return ["", head, "|---|---|---|---|---|---|", *rows] if rows else []
-
-
-def _row(claim: ClaimRows) -> str:
-    """What became of a claim, and the first few of the regimes in which it is not supported."""
+def _claim(claim: ClaimRows, name: str) -> str:
     counts = Counter(v.verdict for v in claim.verdicts)
-    known = [_regime(v) for v in claim.verdicts if v.verdict != "supported" or v.edited]
-    shown = known[:NAMED] + ([f"and {len(known) - NAMED} more"] if len(known) > NAMED else [])
-    return (
-        f"| `{claim.id}` | {', '.join(claim.by_experiment())} | "
-        f"{' | '.join(str(counts[verdict]) for verdict in VERDICTS)} | {'; '.join(shown)} |"
-    )
-
-
-def _regime(v: Verdict) -> str:
-    edited = ", edited after the simulation began" if v.edited else ""
-    return f"{v.regime} ({'open' if v.verdict == 'inconclusive' else v.verdict}{edited})"
+    said = [f"{counts[kind]} {SIGNS[kind]}" for kind in VERDICTS if counts[kind]]
+    return f"{name} {', '.join(said) or 'not covered'}"

@@ -1,41 +1,59 @@
-"""The page: ledger, experiments and provenance as one HTML file."""
+"""The page: findings, verdicts, claims, theory, audit and provenance as one HTML file."""
 
 import base64
-import json
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+from markupsafe import Markup
 
 from sims import files
 from sims.errors import InputError
-from sims.formulas import sections
-from sims.judgement import VERDICTS, read_ledger
-from sims.judgement.grouping import by_kind, by_paper
+from sims.judgement import VERDICTS, Verdict, read_ledger
+from sims.judgement.grouping import PaperRows, by_kind, by_paper
 from sims.kinds import is_tested
 from sims.papers import papers
-from sims.report.captions import caption
+from sims.report.findings import Finding, finding
+from sims.report.origins import origins
+from sims.report.pictures import interval
 from sims.report.seeds import other_seeds
-from sims.report.text import MARKDOWN, environment
+from sims.report.text import environment
+from sims.report.theory import chapters, links
 from sims.study.experiment import experiments, load_experiment
-from sims.study.results import provenance
+from sims.study.schema import ClaimSpec, ExperimentSpec
 
-TEXTS = (
-    ("Data-generating process", "data_generating_process"),
-    ("Estimands", "estimands"),
-    ("Methods", "methods"),
-    ("Performance measures", "performance_measures"),
-)
-"""The design of a simulation study after its aim (ADEMP): heading, key of the experiment file."""
+FIRST = "angles"
+"""The experiment whose figure opens the page, if there is one of it: lines of theory, points of
+simulation and margins, about the claim that gives the theory its name."""
+
+Claims = dict[tuple[str, str, str, str], ClaimSpec]
+"""Experiment, paper, claim and regime, which make a row of the ledger, to what its file says."""
 
 
-def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False) -> None:
-    """Write the page.
+class Group(NamedTuple):
+    """Findings about one paper.
+
+    Attributes:
+        paper: its claims and their rows.
+        counts: how many rows came to each verdict.
+        findings: in the order of the paper's claims.
+    """
+
+    paper: PaperRows
+    counts: Counter[str]
+    findings: list[Finding]
+
+
+def write_report(folder: Path, fidelity: str, output: Path) -> None:
+    """Write the page, which needs nothing beside it and loads nothing.
 
     Args:
         folder: results of one fidelity, with ``ledger.json``, ``audit.json`` if the judgement was
             audited, ``seeds.json`` if other seeds were judged, and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
-        linked: the page shows ``NAME.png`` beside it, instead of carrying the figures in itself.
 
     Raises:
         InputError: there is no ledger, or no finished experiment.
@@ -45,66 +63,94 @@ def write_report(folder: Path, fidelity: str, output: Path, linked: bool = False
     if not names:
         raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
     specs = {name: load_experiment(name).spec for name in names}
+    anchors = {c.formula.lstrip("#") for spec in specs.values() for c in spec.claims}
+    inside = links(anchors)
+    findings = [
+        finding(
+            spec, folder / name, f"{name} at {fidelity}",
+            [v for v in ledger if v.experiment == name], inside,
+        )
+        for name, spec in specs.items()
+    ]  # fmt: skip
     audit = folder / "audit.json"
-    page = environment(html=True).get_template("page.html.j2").render(
-        fidelity=fidelity,
-        entries=[
-            {
-                "name": name,
-                "title": spec.title,
-                "aim": spec.aim,
-                "design": [(heading, getattr(spec, key)) for heading, key in TEXTS],
-                "formulas": _formulas(dict.fromkeys(c.formula for c in spec.claims)),
-                "verdicts": [v for v in ledger if v.experiment == name],
-                "rationales": {(c.id, c.regime): c.rationale for c in spec.claims},
-                **_made(folder / name, name, fidelity, linked),
-            }
-            for name, spec in specs.items()
-        ],
-        ledger=ledger,
-        papers=by_paper(ledger, papers()),
-        kinds=by_kind(ledger),
-        verdicts=VERDICTS,
-        formulas={(n, c.id, c.regime): c.formula for n, s in specs.items() for c in s.claims},
-        chapters={f"#{anchor}": section.path for anchor, section in sections().items()},
+    page = render(
+        fidelity,
+        ledger,
+        specs,
+        findings,
+        inside,
+        theory=chapters(anchors),
+        origins=origins(folder, names, fidelity),
         audit=files.read_json(audit, f"audit.json of {fidelity}") if audit.exists() else None,
         seeds=other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger)),
-    )  # fmt: skip
+    )
     files.write(page, output, f"report.html of {fidelity}")
 
 
-def _made(folder: Path, name: str, fidelity: str, linked: bool) -> dict[str, object]:
-    """What a run made of an experiment: figure, caption and where the numbers come from."""
-    whose = f"{name} at {fidelity}"
-    origins = {
-        road: provenance(folder / f"{road}.nc", f"{road}.nc of {whose}")
-        for road in ("simulation", "theory")
+def render(
+    fidelity: str,
+    ledger: Sequence[Verdict],
+    specs: dict[str, ExperimentSpec],
+    findings: Sequence[Finding],
+    inside: Callable[[str], str | None],
+    **parts: object,
+) -> str:
+    """The page's text.
+
+    Args:
+        fidelity: its name.
+        ledger: the verdicts.
+        specs: experiment files by name.
+        findings: of these experiments.
+        inside: from the anchor of a section of the theory to its id in the page, or None.
+        **parts: theory, origins, audit and seeds, as the templates take them.
+    """
+    claims: Claims = {
+        (name, c.paper, c.id, c.regime): c for name, spec in specs.items() for c in spec.claims
     }
-    image = files.read(folder / "figure.png", f"figure.png of {whose}")
-    return {
-        "figure": f"{name}.png"
-        if linked
-        else f"data:image/png;base64,{base64.b64encode(image).decode()}",
-        "caption": MARKDOWN.render(caption(folder, whose)),
-        "provenance": [(road, _rows(origin)) for road, origin in origins.items()],
-    }
+    theory_of: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for claim in claims.values():
+        id = inside(claim.formula)
+        if id and id not in theory_of[claim.paper, claim.id]:
+            theory_of[claim.paper, claim.id].append(id)
+    templates = environment(html=True)
+    script = templates.get_template("table.js.j2").render()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return templates.get_template("page.html.j2").render(
+        fidelity=fidelity,
+        ledger=ledger,
+        verdicts=VERDICTS,
+        counts=Counter(v.verdict for v in ledger),
+        kinds=by_kind(ledger),
+        groups=_groups(ledger, findings),
+        first=next((f for f in findings if f.name == FIRST), next(iter(findings), None)),
+        claims=claims,
+        theory_of=theory_of,
+        tested=is_tested,
+        picture=lambda v: Markup(interval(v, claims.get(_key(v)))),
+        key=_key,
+        script=Markup(script),
+        digest=digest,
+        **parts,
+    )
 
 
-def _formulas(anchors: Iterable[str]) -> list[tuple[str, str]]:
-    """Heading and text, as HTML, of the sections of docs/theory.md that the anchors name."""
-    known = sections()
-    chosen = [known[a.lstrip("#")] for a in anchors if a.lstrip("#") in known]
-    return [(section.heading, MARKDOWN.render(section.body)) for section in chosen]
+def _key(v: Verdict) -> tuple[str, str, str, str]:
+    return v.experiment, v.paper, v.claim, v.regime
 
 
-def _rows(origin: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Provenance as rows of text, without the experiment file, which the page shows elsewhere."""
-    rows = []
-    for key, value in origin.items():
-        if key == "specification":
-            continue
-        if isinstance(value, dict):
-            value = ", ".join(f"{k} {v}" for k, v in value.items())
-        text = value if isinstance(value, str) else json.dumps(value)
-        rows.append((key.replace("_", " "), text or "none"))
-    return rows
+def _groups(ledger: Sequence[Verdict], findings: Sequence[Finding]) -> list[Group]:
+    """Papers with a verdict or a figure, each with its findings in the order of its claims."""
+    groups = []
+    for paper in by_paper(ledger, papers()):
+        order = {row.id: place for place, row in enumerate((*paper.claims, *paper.ours))}
+
+        def place(f: Finding, order: dict[str, int] = order, of: str = paper.arxiv) -> int:
+            places = [order[id] for arxiv, id in f.claims if arxiv == of]
+            return min(places, default=len(order))
+
+        counts = Counter(v.verdict for row in (*paper.claims, *paper.ours) for v in row.verdicts)
+        own = sorted((f for f in findings if f.paper == paper.arxiv), key=place)
+        if counts or own:
+            groups.append(Group(paper, counts, own))
+    return groups

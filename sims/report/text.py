@@ -1,11 +1,15 @@
 """Text for people: templates, Markdown, numbers."""
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jinja2
 import jinja2.sandbox
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from sims.mathml import with_formulas
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
@@ -20,9 +24,43 @@ class _Relative(MarkdownIt):
         return is_relative(url)
 
 
-# CommonMark without raw HTML and without links and pictures from elsewhere, which stay text: what a
-# caption says cannot change the page, nor load anything.
-MARKDOWN = _Relative("commonmark", {"html": False}).enable("table")
+# CommonMark with formulas, without raw HTML and without links and pictures from elsewhere, which
+# stay text: what a caption says cannot change the page, nor load anything.
+MARKDOWN = with_formulas(_Relative("commonmark", {"html": False}).enable("table"))
+
+
+def html(markdown: str, inside: Callable[[str], str | None]) -> str:
+    """Markdown as HTML, whose links lead to places of the same page.
+
+    Args:
+        markdown: the text.
+        inside: from the target of a link, which is relative, to the id of an element of the page;
+            None leaves the link's words without a link, since a page that was mailed has nothing
+            beside it. Pictures become their descriptions.
+
+    Raises:
+        InputError: a formula is no TeX (:func:`sims.mathml.mathml`).
+    """
+    tokens = MARKDOWN.parse(markdown)
+    for token in tokens:
+        if token.children:
+            token.children = list(_linked(token.children, inside))
+    return str(MARKDOWN.renderer.render(tokens, MARKDOWN.options, {}))
+
+
+def _linked(tokens: list[Token], inside: Callable[[str], str | None]) -> Iterator[Token]:
+    kept: list[bool] = []
+    for token in tokens:
+        if token.type == "link_open":
+            target = inside(str(token.attrs["href"]))
+            kept.append(target is not None)
+            token.attrs["href"] = f"#{target}"
+        if token.type == "image":
+            token = Token("text", "", 0, content=token.content)
+        if token.type not in ("link_open", "link_close") or kept[-1]:
+            yield token
+        if token.type == "link_close":
+            kept.pop()
 
 
 def environment(html: bool = False) -> jinja2.Environment:

@@ -3,10 +3,12 @@
 from sims.simulation.draws import draw
 from sims.simulation.engine import estimate
 from sims.simulation.heads import nw_estimates, nw_weights
+from sims.simulation.method import Method
 from sims.simulation.plan import Tuning
 from sims.simulation.result import efficiency_gain, reached
 
 __all__ = [
+    "Method",
     "Tuning",
     "draw",
     "efficiency_gain",

@@ -17,7 +17,7 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from sims.problem import Task, TrigonometricSeries
+from sims.problem import Target, Task, TrigonometricSeries
 
 DRAW_BLOCK = 4096
 """Rows drawn from one key; changing it changes every simulated number."""
@@ -69,10 +69,10 @@ _SINE = [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) fo
 _TERMS = {"float32": 7, "float64": 11}
 
 
-def target_values(target: TrigonometricSeries, x: Float[Array, "n d"]) -> Float[Array, " n"]:
-    """m(x) in the precision of x.
+def target_values(target: Target, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    """m(x) in the precision of x; of a series by a cosine of the engine's own.
 
-    The cosine is a polynomial after reduction of the angle in turns, because XLA's CPU cosine is
+    That is a polynomial after reduction of the angle in turns, because XLA's CPU cosine is
     scalar code and would take as long as all the kernels together; its absolute error is that of
     rounding the angle, as with any cosine.
     """

@@ -27,7 +27,8 @@ sum to 1: float32 then resolves the rest. What rounding does to the numbers is m
 ``faults`` what makes the numbers no evidence, ``cautions`` what one should know of them.
 """
 
-from typing import Unpack
+from dataclasses import fields, replace
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -35,11 +36,12 @@ import xarray as xr
 from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
-from sims.montecarlo import Sampling, run
+from sims.errors import InputError, one_of
+from sims.montecarlo import run
 from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import EnsembleSampler
+from sims.simulation.method import Method, Options
 from sims.simulation.plan import Tuning
 from sims.simulation.result import examined
 from sims.simulation.rounding import settled
@@ -55,13 +57,10 @@ def estimate(
     queries: ArrayLike,
     seed: int | Array,
     *,
-    precision: str = "float32",
-    raw_labels: bool = True,
-    control_variate: bool = False,
     weights: ArrayLike | None = None,
-    keep_queries: bool = True,
+    method: Method | None = None,
     tuning: Tuning | None = None,
-    **sampling: Unpack[Sampling],
+    **options: Unpack[Options],
 ) -> xr.Dataset:
     """Estimate bias, signal and noise covariance of every head (pair) at every query.
 
@@ -75,21 +74,14 @@ def estimate(
             :data:`~.draws.DRAW_BLOCK`.
         queries: x, (Q, d).
         seed: an integer, or a Threefry key.
-        precision: "float32" or "float64", of draws, kernels and sums within a block. Moments are
-            float64 always. The two see different draws. A problem whose rounding error float32
-            would not hold below 1e-4 of every term is computed in float64, and says so.
-        raw_labels: also the raw-label estimates.
-        control_variate: take most of the spread out of the signal covariance, unbiased and without
-            theory (:class:`~.replicate.Control`), where about ten keys or more are attended to; the
-            estimates need no longer be positive semidefinite. Costs a second set of pair sums, and
-            a pilot design of 16 n keys. For kernels and iid keys alone.
         weights: ensemble weights α (H,), sum 1; None is uniform.
-        keep_queries: False drops everything with a query dimension, keeping integrals.
+        method: precision, control variate, which variables; None is ``Method()``. A field of it may
+            also be given by its name: ``precision="float64"``.
         tuning: devices, memory, blocks; None leaves them to the engine.
-        sampling: how much to sample, and from where to resume: ``replicates_per_batch``,
-            ``batches``, ``rel_mcse``, ``max_batches``, ``negligible`` (a share of the MSE, 1e-3),
-            ``stream``, ``resume`` and ``progress`` of :func:`sims.montecarlo.run`. ``rel_mcse``
-            is of every scalar term of :mod:`sims.terms`.
+        options: how much to sample, and from where to resume, :class:`sims.montecarlo.Sampling`:
+            ``replicates_per_batch``, ``batches``, ``rel_mcse``, ``max_batches``, ``negligible`` (a
+            share of the MSE, 1e-3), ``stream``, ``resume`` and ``progress`` of
+            :func:`sims.montecarlo.run`. ``rel_mcse`` is of every scalar term of :mod:`sims.terms`.
 
     Returns:
         The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
@@ -105,27 +97,29 @@ def estimate(
         InputError: an argument cannot be used, or float64 cannot hold the problem.
     """
     tuning = tuning or Tuning()
+    sampling: Any = dict(options)
+    for name in sampling.keys() - Options.__optional_keys__:
+        allowed = one_of(sorted({*Options.__optional_keys__, "method", "tuning", "weights"}), name)
+        raise InputError("option of estimate", name, allowed)
+    named = {f.name: sampling.pop(f.name) for f in fields(Method) if f.name in sampling}
+    method = replace(method or Method(), **named)
     points = np.asarray(check_compatible(task, heads, n, queries))
-    if precision not in ("float32", "float64"):
-        raise InputError("precision", precision, "float32 or float64")
     if not isinstance(heads.rule, Kernel):
-        if control_variate:
+        if method.control_variate:
             raise InputError("control_variate", True, f"False for weight rule {heads.rule.name}")
         if tuning.kernel_sums is not None:
             raise InputError("kernel_sums", tuning.kernel_sums, "None for a weight rule")
     if isinstance(task.design, SequenceDesign):
-        if control_variate:
+        if method.control_variate:
             raise InputError("control_variate", True, "False for dependent keys")
         if n > DRAW_BLOCK:
             raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
-    if control_variate and n < 2:
-        raise InputError("control_variate", control_variate, "False for a single key (n >= 2)")
-    enough, shares = settled(task, heads, int(n), points, precision)
-    sampler = EnsembleSampler(
-        task, heads, int(n), points, enough, raw_labels, control_variate, keep_queries,
-        weights, tuning,
-    )  # fmt: skip
+    if method.control_variate and n < 2:
+        raise InputError("control_variate", True, "False for a single key (n >= 2)")
+    enough, shares = settled(task, heads, int(n), points, method.precision)
+    used = replace(method, precision=enough)
+    sampler = EnsembleSampler(task, heads, int(n), points, used, weights, tuning)
     devices = jax.devices() if tuning.devices is None else tuning.devices
     sampling.setdefault("negligible", NEGLIGIBLE)
     data = run(sampler, seed, devices=devices, **sampling)
-    return examined(data, task, heads, points, shares, precision)
+    return examined(data, task, heads, points, shares, method.precision)

@@ -15,12 +15,14 @@ from sims import terms
 from sims.checks import on_device
 from sims.montecarlo import Draws, Replicates, Rounds
 from sims.problem import Heads, Kernel, Task
+from sims.simulation.method import Method
 from sims.simulation.moments import batch_estimates
 from sims.simulation.native import native_rule_sums, native_sums, usable
 from sims.simulation.plan import Shape, Tuning, make_plan
 from sims.simulation.replicate import Settings, Shared, pilot, replicate
 from sims.simulation.result import batch_arrays, build, reached, unseen
 from sims.simulation.rounding import centred
+from sims.simulation.slots import over_slots, slotted
 from sims.simulation.sums import streamed_sums
 from sims.simulation.whole import weighed
 
@@ -33,47 +35,50 @@ class EnsembleSampler:
     heads: Heads
     n: int
     queries: np.ndarray
-    precision: str
-    raw_labels: bool
-    control_variate: bool
-    keep_queries: bool
+    method: Method
     weights: ArrayLike | None
     tuning: Tuning
 
     def identity(self) -> object:
         """Problem and choices; the ensemble's weights enter after sampling, tuning only rounds."""
-        choices = (self.precision, self.raw_labels, self.control_variate, self.keep_queries)
-        return (self.task, self.heads, self.n, self.queries, choices)
+        return (self.task, self.heads, self.n, self.queries, self.method)
 
     def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "Groups":
         """Plan the work, and draw the pilot if there is a control variate."""
         (task, constant), heads = centred(self.task), self.heads
         platform = devices[0].platform
-        whole = not isinstance(heads.rule, Kernel)
+        whole, one = not isinstance(heads.rule, Kernel), replicate
+        if (slots := over_slots(heads, self.n)) is not None:
+            heads, gates = slots
+            one = partial(slotted, gates)
+        elif whole:
+            one = weighed
+        by_rule = not isinstance(heads.rule, Kernel)
         kernel_sums: Callable[..., Any] | None = self.tuning.kernel_sums
         if kernel_sums is None:
             work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
-            in_cpp: Callable[..., Any] = native_rule_sums if whole else native_sums
+            in_cpp: Callable[..., Any] = native_rule_sums if by_rule else native_sums
             kernel_sums = in_cpp if usable(heads.rule, platform, work) else streamed_sums
         shape = Shape(
             queries=len(self.queries),
             heads=heads.count,
             dimension=heads.dimension,
             width=heads.width,
-            terms=len(task.target.amplitude),
+            terms=task.target.terms,
             n=self.n,
-            itemsize=np.dtype(self.precision).itemsize,
+            itemsize=np.dtype(self.method.precision).itemsize,
             whole=whole,
         )
         plan = make_plan(
             shape, draws.replicates, self.tuning, len(devices),
             platform=platform, streamed=kernel_sums is streamed_sums,
         )  # fmt: skip
-        settings = Settings(self.n, plan.blocks, self.precision, self.raw_labels, kernel_sums)
+        method = self.method
+        settings = Settings(self.n, plan.blocks, method.precision, method.raw_labels, kernel_sums)
 
         def shared(queries: np.ndarray, key: Array) -> Shared:
             known = Shared(task, heads, on_device(queries), constant=constant)
-            if not self.control_variate:
+            if not method.control_variate:
                 return known
             return known._replace(control=pilot(settings, key, known))
 
@@ -81,22 +86,22 @@ class EnsembleSampler:
         groups = np.pad(self.queries, [(0, padding), (0, 0)])
         rounds = [
             Replicates(
-                partial(weighed if whole else replicate, settings),
+                partial(one, settings),
                 prepare=partial(shared, group),
-                reduce=batch_estimates(self.raw_labels),
+                reduce=batch_estimates(method.raw_labels),
                 at_once=plan.at_once,
             ).start(draws, devices, batches)
             for group in groups.reshape(-1, plan.group, heads.dimension)
         ]
         name = getattr(kernel_sums, "func", kernel_sums).__name__
-        if whole and kernel_sums is streamed_sums:
+        if by_rule and kernel_sums is streamed_sums:
             name = "none"
-        attrs = {"n": self.n, "precision": self.precision, "kernel_sums": name}
-        return Groups(rounds, len(self.queries), self.keep_queries, attrs)
+        attrs = {"n": self.n, "precision": method.precision, "kernel_sums": name}
+        return Groups(rounds, len(self.queries), method.keep_queries, attrs)
 
     def label(self, arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The terms, without MCSE."""
-        return build(arrays, keep_queries=self.keep_queries, weights=self.weights)
+        return build(arrays, keep_queries=self.method.keep_queries, weights=self.weights)
 
     def unlabel(self, data: xr.Dataset) -> dict[str, np.ndarray]:
         """The arrays of a result."""

@@ -90,9 +90,9 @@ def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
 
 
 def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool:
-    """Whether every scalar term has mcse ≤ rel_mcse·|term|, or is negligible beside the MSE.
+    """Whether every scalar term has ``mcse ≤ rel_mcse·|term|``, or is negligible beside the MSE.
 
-    Negligible: |term| + 2·mcse ≤ negligible·MSE.
+    Negligible: ``|term| + 2·mcse ≤ negligible·MSE``.
 
     The cross terms of a single head, which do not exist, are passed over; any other value that is
     not finite is not known.

@@ -23,12 +23,9 @@ from sims.errors import InputError
 from sims.identity import digest
 from sims.problem import (
     KERNELS,
-    CustomDesign,
     Heads,
     Kernel,
-    SequenceDesign,
     Task,
-    TrigonometricSeries,
 )
 from sims.simulation.heads import UNIT
 from sims.weights import WeightRule
@@ -71,13 +68,11 @@ class Centred(NamedTuple):
 
 
 def centred(task: Task) -> Centred:
-    """Take the constant part off the target: waves with ω = 0 get the amplitude 0."""
+    """Take the constant part off the target."""
     constant = task.target.constant
     if not constant:
         return Centred(task, None)
-    moving = np.asarray(task.target.frequency).any(axis=1)
-    amplitude = on_device(np.where(moving, np.asarray(task.target.amplitude), 0.0))
-    task = eqx.tree_at(lambda t: t.target.amplitude, task, amplitude)
+    task = eqx.tree_at(lambda t: t.target, task, task.target.without_constant())
     return Centred(task, on_device(np.asarray(constant)))
 
 
@@ -151,7 +146,7 @@ def rounding(
     rng = np.random.default_rng(0)
     outward = queries[np.argsort(np.abs(queries).sum(axis=1))]
     queries = outward[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).astype(int)]
-    each = max(heads.count * len(queries), len(task.target.phase))
+    each = max(heads.count * len(queries), task.target.terms)
     count = min(n, max(WORK // (DESIGNS * each), 16))
     x = _draw(task, rng, DESIGNS * count).astype(precision)
     deviation, noise = _weighed(task, heads, x, queries, constant, "float64", None)
@@ -174,9 +169,9 @@ def rounding(
 
 
 def _draw(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:
-    """Keys of the design, drawn by NumPy; for a custom or dependent one by its sampler."""
+    """Keys of the design, drawn by NumPy, or by its sampler where normals do not make them."""
     design = task.design
-    if isinstance(design, CustomDesign | SequenceDesign):
+    if not design.OF_NORMALS:
         return np.asarray(design.sample(jax.random.key(0), count, jnp.float64))
     return design.from_normals(rng.normal(size=(count, design.dimension + design.EXTRA_NORMALS)))[0]
 
@@ -208,8 +203,15 @@ def _weighed(
         moved: draws the moves by a unit of rounding, if there are to be any.
     """
 
+    def unit(values: np.ndarray) -> np.ndarray | float:
+        """Up to one unit of rounding of each value, either way; 0 where nothing is moved."""
+        if moved is None:
+            return 0.0
+        part = moved.uniform(-1, 1, values.shape).astype(values.dtype)
+        return np.asarray(np.finfo(values.dtype).eps * part * values)
+
     def move(values: np.ndarray) -> np.ndarray:
-        return values if moved is None else values + _unit(moved, values)
+        return values + unit(values)
 
     with np.errstate(all="ignore"):
         kernel = heads.rule if isinstance(heads.rule, Kernel) else None
@@ -219,8 +221,8 @@ def _weighed(
         of_queries, of_keys = np.asarray(heads.frames) / scale, np.asarray(heads.of_keys) / scale
         q = move(np.einsum("hdp,qd->pqh", of_queries, queries).astype(dtype))[..., None]
         k = move(np.einsum("hdp,nd->phn", of_keys.astype(dtype), x.astype(dtype)))
-        values = _waves(task.target, x.astype(dtype), moved).reshape(DESIGNS, -1)
-        truth = _waves(task.target, queries, moved)[:, None]
+        values = task.target.moved(x.astype(dtype), unit).reshape(DESIGNS, -1)
+        truth = task.target.moved(queries, unit)[:, None]
         deviations, noises = [], []
         for keys, m in zip(np.split(k, DESIGNS, axis=-1), values, strict=True):
             # Sums in the precision of the work, what follows from them in float64, as the engine.
@@ -246,12 +248,6 @@ def vanishes(rule: Kernel | WeightRule) -> bool:
     return not isinstance(rule, Kernel) or rule not in KERNELS.values() or rule.support is not None
 
 
-def _unit(rng: np.random.Generator, values: np.ndarray) -> np.ndarray:
-    """Up to one unit of rounding of each value, either way."""
-    part = rng.uniform(-1, 1, values.shape).astype(values.dtype)
-    return np.finfo(values.dtype).eps * part * values
-
-
 def _kernel(kernel: Kernel, q: Any, keys: Any, bandwidth: Any) -> np.ndarray:
     """Kernels (Q, H, n) over the largest of each head, 0 where all vanish."""
     keys = keys[:, None]
@@ -272,18 +268,3 @@ def _by_rule(heads: Heads, q: Any, keys: Any) -> np.ndarray:
     return np.stack([by_head(one, keys, bandwidth) for one in q[..., 0].swapaxes(0, 1)]).astype(
         float
     )
-
-
-def _waves(
-    target: TrigonometricSeries, x: np.ndarray, moved: np.random.Generator | None
-) -> np.ndarray:
-    """m(x) as the engine computes it: angles in turns, of which only the broken part counts."""
-    turns = x @ (np.asarray(target.frequency) / (2 * np.pi)).T.astype(x.dtype)
-    turns = turns + (np.asarray(target.phase) / (2 * np.pi)).astype(x.dtype)
-    part = turns - np.round(turns)
-    if moved is not None:
-        part = part + _unit(moved, turns)
-    waves = np.cos(2 * np.pi * part)
-    if moved is not None:
-        waves = waves + _unit(moved, waves)
-    return waves @ np.asarray(target.amplitude).astype(x.dtype)

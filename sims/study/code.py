@@ -15,9 +15,12 @@ from typing import Any
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
+from sims.places import place
+from sims.study.located import contents
 
 PACKAGE = Path(__file__).parents[1]
-EXPERIMENTS = Path("experiments")
+EXPERIMENTS = "experiments"
+"""The folder of the experiments: see :mod:`sims.places`."""
 FIDELITIES = ("smoke", "standard", "paper")
 CONFIG = ("fidelity", "experiment", "shards")
 """What ``snakemake --config`` may say."""
@@ -28,7 +31,8 @@ _PROBLEM = (
 )  # fmt: skip
 _STUDY = (
     "study/schema.py", "kinds.py", "study/specification.py", "study/experiment.py",
-    "study/grid.py", "study/roads.py", "study/population.py",
+    "study/grid.py", "study/roads.py", "study/population.py", "study/own_parts.py",
+    "study/located.py",
 )  # fmt: skip
 _ROOMS: dict[str, tuple[str, ...]] = {
     "simulate": (*_PROBLEM, *_STUDY, "attention", "montecarlo", "simulation", "study/units.py",
@@ -37,12 +41,14 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "judge": ("judgement", "kinds.py", "runtime.py", "effects.py", "estimates.py", "terms.py",
               "diversity.py", "weighting.py", "study/judging.py", "study/results.py",
               "study/stacking.py"),
-    "plot": ("figures", "report/captions.py", "report/text.py", "effects.py", "estimates.py",
-             "terms.py", "diversity.py", "weighting.py", "study/results.py", "study/stacking.py"),
+    "plot": ("figures", "report/captions.py", "report/text.py", "mathml.py", "effects.py",
+             "estimates.py", "terms.py", "diversity.py", "weighting.py", "study/results.py",
+             "study/stacking.py"),
     "audit": ("audit", "judgement", "kinds.py", "effects.py", *_PROBLEM, "montecarlo",
-              "simulation", "theory", "study/specification.py"),
+              "simulation", "theory", "study/specification.py", "study/own_parts.py",
+              "study/located.py"),
     "ledger": ("judgement", "kinds.py", "runtime.py", "papers.py", "effects.py", "estimates.py"),
-    "report": ("report", "papers.py", "kinds.py"),
+    "report": ("report", "papers.py", "kinds.py", "formulas.py", "mathml.py"),
 }  # fmt: skip
 """Step to the files and folders of this package that decide its result."""
 STEPS = tuple(_ROOMS)
@@ -87,6 +93,8 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
     keys = _PARTS.get(step, ())
     chosen: dict[str, Any] = {key: whole.get(key) for key in keys}
     chosen["fidelity"] = {k: v for k, v in changes.items() if k in keys}
+    if found := contents(chosen, experiment):
+        chosen["files"] = found
     if step == "predict":
         # It decides which problems a population holds, and where learning starts.
         chosen["seed"] = [(p.get("simulation") or {}).get("seed") for p in (whole, changes)]
@@ -123,8 +131,8 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The fidelity and the experiments that ``snakemake --config`` asks for.
 
     Raises:
-        InputError: an unknown key, fidelity or experiment, or an experiment file that cannot be
-            read.
+        InputError: an unknown key, fidelity or experiment, or an experiment file, or one that it
+            names, that cannot be read.
     """
     for key in config:
         if key not in CONFIG:
@@ -132,7 +140,7 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
     fidelity = config.get("fidelity", "standard")
     if fidelity not in FIDELITIES:
         raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
-    names = sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+    names = sorted(path.parent.name for path in place(EXPERIMENTS).glob("*/experiment.yaml"))
     for name in names:
         check_name(name)
     experiment = config.get("experiment")
@@ -140,7 +148,8 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str]]:
         raise InputError("experiment", experiment, one_of(names, experiment) or "none found")
     chosen = names if experiment is None else [experiment]
     for name in chosen:
-        _file(EXPERIMENTS / name, fidelity)
+        folder = place(EXPERIMENTS) / name
+        contents(list(_file(folder, fidelity)), folder)
     return fidelity, chosen
 
 
@@ -164,7 +173,7 @@ def check_name(name: str) -> None:
 
 def needs_theory(name: str, fidelity: str) -> list[str]:
     """The predictions' file, if the simulation of that experiment reads it to see what is open."""
-    adaptive = decides(*_file(EXPERIMENTS / name, fidelity))
+    adaptive = decides(*_file(place(EXPERIMENTS) / name, fidelity))
     return [f"results/{fidelity}/{name}/theory.nc"] if adaptive else []
 
 

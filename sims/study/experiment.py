@@ -18,9 +18,11 @@ from sims.errors import InputError, one_of
 from sims.formulas import sections
 from sims.kinds import is_tested
 from sims.papers import PAPERS, claim_of, paper_of
+from sims.places import CARRIED, place
 from sims.study.checking import check
-from sims.study.code import check_name
+from sims.study.code import EXPERIMENTS, check_name
 from sims.study.grid import changed, combinations, coordinate, moved, without_labels
+from sims.study.located import located
 from sims.study.schema import (
     ClaimSpec,
     ExperimentSpec,
@@ -34,7 +36,6 @@ from sims.validation import parse
 if TYPE_CHECKING:
     from sims.study.specification import ProblemSpec
 
-EXPERIMENTS = Path("experiments")
 POPULATION = "population"
 """The key of a grid block that draws problems in place of one; the rest is of that problem."""
 SEED_STRIDE = 1000
@@ -138,7 +139,8 @@ class Experiment:
     def problems(self) -> list[tuple[dict[str, Scalar], dict[str, Any]]]:
         """Coordinates and problem of every point of the grid, as the file has them.
 
-        Nothing is validated, so nothing of JAX is needed. Empty without a base problem.
+        Files that a problem names are found, with their content. Nothing is validated, so nothing
+        of JAX is needed. Empty without a base problem.
         """
         if self.spec.problem is None:
             return []
@@ -150,7 +152,10 @@ class Experiment:
         if not labelled:
             raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
         return [
-            ({path: coordinate(problem, path) for path in paths}, without_labels(problem))
+            (
+                {path: coordinate(problem, path) for path in paths},
+                located(without_labels(problem), self.folder),
+            )
             for problem in labelled
         ]
 
@@ -183,18 +188,21 @@ class Experiment:
 
 
 def experiments() -> list[str]:
-    """Names of all experiments in the working directory."""
-    return sorted(path.parent.name for path in EXPERIMENTS.glob("*/experiment.yaml"))
+    """Names of all experiments that are here (:mod:`sims.places`)."""
+    return sorted(path.parent.name for path in place(EXPERIMENTS).glob("*/experiment.yaml"))
 
 
 def folder_of(experiment: str | Path) -> Path:
     """The folder of an experiment, given as a name or as a path.
 
+    A name that is not here may be that of one that came with the package.
+
     Raises:
         InputError: there is no such experiment.
     """
     with suppress(OSError, ValueError):  # a name too long, or with a NUL
-        for folder in (EXPERIMENTS / experiment, Path(experiment)):
+        places = (place(EXPERIMENTS), Path(), CARRIED / EXPERIMENTS)
+        for folder in (home / experiment for home in places):
             if (folder / "experiment.yaml").is_file():
                 return folder
     known = one_of(experiments(), experiment) or "a folder with an experiment.yaml"
@@ -214,7 +222,7 @@ def load_experiment(
         InputError: there is none, its name is no word, its file does not fit the schema, makes one
             claim twice or over no population, names a section that docs/theory.md does not have,
             or makes a claim that
-            its paper does not list (where the working directory has papers), or it has no such
+            its paper does not list (where there are papers), or it has no such
             fidelity.
     """
     folder = folder_of(experiment)
@@ -235,7 +243,7 @@ def load_experiment(
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             where = f"{path}: claims, {claim.id}, formula"
             raise InputError(where, claim.formula, one_of(anchors, claim.formula))
-    if PAPERS.is_dir():
+    if place(PAPERS).is_dir():
         try:
             papers = {id: paper_of(id) for id in {claim.paper for claim in spec.claims}}
             for claim in spec.claims:

@@ -13,7 +13,7 @@ from sims.simulation.plan import Shape, Tuning, make_plan
 from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
-from sims.theory import predict
+from sims.theory import check_exact, predict
 from sims.weights import WeightRule
 
 RATE = 1e9
@@ -44,11 +44,18 @@ class Cost:
 
 
 def check_covered(problem: Problem, theory: TheorySpec) -> None:
-    """Raise InputError where first-order theory, if asked for, has no closed forms for a problem.
+    """Look whether the theory asked for says anything about a problem, at no cost.
 
-    It says so of one head at one query, at no cost; exact theory covers all that a file can hold.
+    First order is asked about one head at one query, where it may also find that float64 cannot
+    hold the problem.
+
+    Raises:
+        Uncovered: it says nothing.
+        InputError: the problem cannot be predicted at all.
     """
     task, heads, n, queries = problem
+    if theory.order in ("exact", "both"):
+        check_exact(task, heads)
     if theory.order in ("first", "both"):
         frame, bandwidth, query = (
             np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries)
@@ -73,7 +80,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     if simulation.control_variate and n < 2:
         raise InputError("simulation.control_variate", True, "false for a single key (n >= 2)")
     queries, cores = len(points), host_devices()
-    terms, size = len(task.target.amplitude), np.dtype(simulation.precision).itemsize
+    terms, size = task.target.terms, np.dtype(simulation.precision).itemsize
     whole = isinstance(heads.rule, WeightRule)
     shape = Shape(queries, heads.count, heads.dimension, heads.width, terms, n, size, whole)
     plan = make_plan(shape, simulation.replicates_per_batch, Tuning(), cores)
@@ -87,7 +94,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     results = 8 * COPIES * kept * heads.count**2 * simulation.batches
     working = sum(spec.footprint().values()) + plan.bytes_per_device * cores
     check_fits(working + results)
-    return Cost((shape, spec.heads.kernel, spec.design.kind), work, working, results)
+    return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, working, results)
 
 
 def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theory")) -> list[Cost]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.files import write_json
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
 from sims.kinds import is_tested
@@ -64,7 +64,8 @@ def reseed(
     ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
     for name in names:
         if name not in {v.experiment for v in ledger}:
-            raise InputError("--experiment", name, "an experiment of the ledger")
+            known = dict.fromkeys(v.experiment for v in ledger)
+            raise InputError("--experiment", name, one_of(known, name))
     if count < 1:
         raise InputError("--count", count, "at least 1")
     for name in names or experiments():

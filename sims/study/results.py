@@ -1,15 +1,17 @@
 """Results: one labelled dataset a road and experiment, the same in memory and on disk.
 
-``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along ``point``,
-with the points' coordinates (angle, kernel, n, …) beside them; theory has a dimension ``order``
-(first, exact) where both were computed. A file that is read is
-whole, and of that experiment (:mod:`sims.files`).
+``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along the points,
+with their coordinates (angle, kernel, n, …), so that ``.sel(angle=60)`` selects: the dimension of
+points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
+``.set_xindex("kernel")`` lets another one select. Theory has a dimension ``order`` (first, exact).
+Every variable and coordinate has ``long_name`` and ``units``; the attributes say where the numbers
+come from. A file that is read is whole, and of that experiment (:mod:`sims.files`).
 """
 
 import io
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,9 @@ import pandas as pd
 import xarray as xr
 
 from sims import files
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.estimates import Batches, jackknife
+from sims.study.describing import Words, attributes, described
 from sims.study.stacking import Scalar, stack, unstack
 from sims.terms import BATCH, SCALARS
 
@@ -43,6 +46,7 @@ class Results:
             label of what is no scalar.
         problems: point's name to its whole problem as written in the file; empty without a grid.
         provenance: road to its provenance; see :mod:`sims.provenance`.
+        read: road to its whole file, where there is one.
     """
 
     experiment: str
@@ -53,6 +57,10 @@ class Results:
     coordinates: Coordinates
     problems: Mapping[str, Mapping[str, Any]]
     provenance: Mapping[str, Mapping[str, Any]]
+    read: Mapping[str, xr.Dataset] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Results({self.experiment} at {self.fidelity}, {len(self.estimates)} points)"
 
     @classmethod
     def load(
@@ -93,17 +101,24 @@ class Results:
             {name: entry["coordinates"] for name, entry in points.items()},
             {name: entry["problem"] for name, entry in points.items() if entry["problem"]},
             {"simulation": origin, "theory": source},
+            {"simulation": simulated, "theory": predicted},
         )
 
     @cached_property
     def simulation(self) -> xr.Dataset:
-        """All estimates as one dataset along ``point``, as in the file."""
-        return stack(self.estimates, self.coordinates)
+        """All estimates as one dataset, as the file has them."""
+        return self._whole("simulation", self.estimates)
 
     @cached_property
     def theory(self) -> xr.Dataset:
-        """All predictions as one dataset along ``point``, as in the file."""
-        return stack(self.predictions, self.coordinates)
+        """All predictions as one dataset, as the file has them."""
+        return self._whole("theory", self.predictions)
+
+    def _whole(self, road: str, data: Mapping[str, xr.Dataset]) -> xr.Dataset:
+        if road in self.read:
+            return self.read[road]
+        origin = self.provenance.get(road, {})
+        return assembled(data, self.coordinates, self.problems, origin)
 
     @property
     def points(self) -> list[str]:
@@ -117,14 +132,14 @@ class Results:
             InputError: there is no prediction of that order, or none at all.
         """
         if point not in self.predictions:
-            allowed = ", ".join(self.predictions) or "none"
+            allowed = one_of(self.predictions, point) or "none"
             raise InputError("point with theory", point, allowed)
         own = self.predictions[point]
         if ORDER not in own.dims:
             return own
         orders = self.orders(point)
         if order not in orders:
-            raise InputError(f"order at point {point}", order, ", ".join(orders))
+            raise InputError(f"order at point {point}", order, one_of(orders, order))
         # Kept: effects ask for the same one again and again, and cutting a dataset takes long.
         if (point, order) not in self._by_order:
             self._by_order[point, order] = own.isel({ORDER: orders.index(order)})
@@ -151,7 +166,7 @@ class Results:
         """
         own = self.coordinates[point]
         if path not in own:
-            raise InputError(f"coordinate of point {point}", path, ", ".join(own) or "none")
+            raise InputError(f"coordinate of point {point}", path, one_of(own, path) or "none")
         value = own[path]
         if isinstance(value, str):
             raise InputError(f"{path} at point {point}", value, "a number")
@@ -185,7 +200,7 @@ class Results:
         """
         orders = {known for name in self.points for known in self.orders(name)}
         if orders and order not in orders:
-            raise InputError("order", order, ", ".join(sorted(orders)))
+            raise InputError("order", order, one_of(sorted(orders), order))
         rows = []
         for name in self.points:
             estimate = self.estimates[name]
@@ -223,6 +238,7 @@ def assembled(
     coordinates: Coordinates,
     problems: Mapping[str, Mapping[str, Any]],
     provenance: Mapping[str, Any],
+    variables: Mapping[str, Words] | None = None,
 ) -> xr.Dataset:
     """One road's results as they stand in memory and in the file.
 
@@ -230,14 +246,17 @@ def assembled(
         data: point's name to its dataset.
         coordinates: point's name to its coordinates.
         problems: point's name to its whole problem, where it is on a grid.
-        provenance: of the run, kept as JSON in the attributes.
+        provenance: of the run, kept as JSON in the attributes, its facts for readers beside it.
+        variables: what the experiment's own variables and coordinates are.
     """
     stacked = stack(data, coordinates)
     entries = {
         name: {"coordinates": dict(coordinates.get(name, {})), "problem": problems.get(name)}
         for name in data
     }
-    return stacked.assign_attrs(provenance=_json(provenance), points=_json(entries))
+    return described(stacked, variables).assign_attrs(
+        **attributes(provenance), provenance=_json(provenance), points=_json(entries)
+    )
 
 
 def write(data: xr.Dataset, path: str | Path, of: str) -> None:

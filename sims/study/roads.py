@@ -1,5 +1,6 @@
 """Both roads for the problem of one grid point, as the experiment file's settings ask for them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,21 +34,26 @@ def estimate_terms(
     return estimate(*problem, settings.seed, stream=stream, **options)
 
 
-def predict_terms(problem: Problem, settings: TheorySpec) -> xr.Dataset:
-    """The terms by theory, along ``order``.
+def predict_terms(
+    problem: Problem, settings: TheorySpec, progress: Callable[[int, int], None] | None = None
+) -> xr.Dataset:
+    """The terms by theory, along ``order``; exact theory tells ``progress`` how far it is.
 
     Under ``both`` first order has every variable and exact theory its averages over queries with
     the bounds on their errors, where the heads are no wider than ``exact_width``.
     """
     assert settings.order != "none"  # refused before: sims.study.planning
+    asked: dict[str, Any] = {"rtol": settings.rtol}
+    if progress is not None:
+        asked["progress"] = progress
     if settings.order != "both":
-        options: dict[str, Any] = {"rtol": settings.rtol} if settings.order == "exact" else {}
+        options = asked if settings.order == "exact" else {}
         terms = predict(*problem, order=settings.order, **options)
         return terms.expand_dims({ORDER: [settings.order]}, axis=0)
     first = predict(*problem, order="first")
     if settings.exact_width is not None and problem.heads.width > settings.exact_width:
         return first.expand_dims({ORDER: ["first"]}, axis=0)
-    exact = predict(*problem, order="exact", rtol=settings.rtol)
+    exact = predict(*problem, order="exact", **asked)
     averages = [k for k in exact if f"{k}_error" in exact and QUERY not in exact[k].dims]
     return beside(first, exact[[name for k in averages for name in (k, f"{k}_error")]])
 

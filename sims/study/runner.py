@@ -2,10 +2,12 @@
 
 import itertools
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
@@ -15,6 +17,7 @@ from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.study import code
 from sims.study.checking import own_code
+from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
@@ -22,6 +25,8 @@ from sims.study.ledger import claims_by_paper
 from sims.study.results import Coordinates, Results, assembled, write
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from sims.study.shards import Shard
 
 
@@ -40,6 +45,11 @@ class Outcome:
     results: Results
     verdicts: list[Verdict]
     folder: Path
+
+    def __repr__(self) -> str:
+        counts = Counter(verdict.verdict for verdict in self.verdicts)
+        found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        return f"Outcome({self.results!r}, {found}, {str(self.folder)!r})"
 
 
 def run(
@@ -179,6 +189,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     from sims.runtime import in_threads
     from sims.study.planning import costs, named
     from sims.study.population import predict_point
+    from sims.study.units import units_of
 
     own = experiment.module("predict")
     points = experiment.points
@@ -186,6 +197,9 @@ def predict(experiment: Experiment, output: Path) -> None:
     if own is not None:
         with own_code(experiment.folder):
             predictions = own.predict(experiment)
+        if experiment.module("simulate") is not None:  # which names the points' coordinates
+            units = units_of(experiment)
+            coordinates = {**coordinates, **{k: unit.coordinates for k, unit in units.items()}}
         _write(experiment, "theory", predictions, coordinates, output)
         return
     if not points:
@@ -236,8 +250,47 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
     """
-    from sims.figures import save, style
+    from sims.figures import save
     from sims.report.captions import render_caption
+
+    figure, results, verdicts, numbers = _drawn(experiment, folder)
+    caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
+    output = output or folder / "figure.pdf"
+    save(figure, output, experiment.identity)
+    files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
+
+
+def plot_as(
+    experiment: Experiment, folder: Path, width: str | None, formats: Sequence[str], output: Path
+) -> list[Path]:
+    """Draw the experiment's figure at a width, in some formats; nothing else is written.
+
+    Args:
+        experiment: as of :func:`plot`, like ``folder``.
+        folder: with simulation.nc, theory.nc and verdicts.json.
+        width: "one-column" (89 mm; panels stand one below another) or "two-column" (183 mm); None
+            is the figure's own.
+        formats: of "png", "pdf" and "svg".
+        output: the figure; its suffix is replaced by the format.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: there is no figure.py, a file cannot be read, or there is no such width.
+    """
+    from sims.figures import preset, save
+
+    with preset(width) if width else nullcontext():
+        figure, *_ = _drawn(experiment, folder)
+    return save(figure, output, experiment.identity, formats)
+
+
+def _drawn(
+    experiment: Experiment, folder: Path
+) -> tuple["Figure", Results, list[Verdict], dict[str, Any]]:
+    """The figure, and what it and its caption were made of."""
+    from sims.figures import style
 
     own = experiment.module("figure")
     if own is None:
@@ -247,12 +300,8 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     results = Results.load(*roads, experiment.settings, experiment.identity)
     verdicts = _adjusted(experiment, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
-    caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
     with style():
-        figure = own.figure(results, verdicts)
-    output = output or folder / "figure.pdf"
-    save(figure, output, experiment.identity)
-    files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
+        return own.figure(results, verdicts), results, verdicts, numbers
 
 
 def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
@@ -292,8 +341,10 @@ def _write(
     )
     seed = experiment.simulation.seed if experiment.redraws else None
     problem = digest(experiment.settings, experiment.problems, seed)
-    origin |= {"problem": problem, "contract": start} | provenance.replicates(data)
-    whole = assembled(data, coordinates, experiment.problems_by_name, origin)
+    drawn = experiment.simulation.seed if road == "simulation" else seed
+    origin |= {"problem": problem, "contract": start, "seed": drawn} | provenance.replicates(data)
+    problems, own = experiment.problems_by_name, read_variables(experiment.folder)
+    whole = assembled(data, coordinates, problems, origin, own)
     write(whole, output, f"{road}.nc of {experiment.identity}")
 
 

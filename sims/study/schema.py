@@ -168,7 +168,8 @@ class ClaimSpec(Strict):
         default=None, description="the slope or exponent that a rate or exponent claim states"
     )
     law: LawName | None = Field(
-        default=None, description="the law that a law claim says predicts best"
+        default=None,
+        description="the law that a law claim says predicts best, or whose exponent is claimed",
     )
     scatter: float = Field(
         default=0.0, ge=0, description="scatter about a law, a share of the value (law, exponent)"

@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,16 +25,19 @@ from sims.problem import (
     TARGETS,
     Design,
     Heads,
+    Kernel,
+    Target,
     Task,
-    TrigonometricSeries,
     redundant_views,
 )
 from sims.runtime import memory
+from sims.study import own_parts
+from sims.study.own_parts import PythonChoice
 from sims.validation import Strict
 from sims.weights import FACTORIES, WeightRule
 
 
-def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> Any:
+def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...], *others: Any) -> Any:
     """A union of models told apart by ``kind``: one for each entry, fields from its signature."""
     members = []
     for kind, factory in registry.items():
@@ -44,7 +48,7 @@ def _union(registry: Mapping[str, Any], label: str, given: tuple[str, ...]) -> A
             required = parameter.default is inspect.Parameter.empty
             fields[name] = (_in_files(parameter.annotation), ... if required else parameter.default)
         members.append(create_model(f"{label}_{kind}", __base__=Strict, **fields))
-    return Annotated[reduce(or_, members), Field(discriminator="kind")]
+    return Annotated[reduce(or_, [*members, *others]), Field(discriminator="kind")]
 
 
 def _in_files(annotation: Any) -> Any:
@@ -76,6 +80,12 @@ def _called(factory: Callable[..., Any], choice: BaseModel, **given: Any) -> Any
     return factory(**fitting, **_arguments(choice))
 
 
+def _bytes(file: str) -> int:
+    """Of a file; 0 where there is none, which is said when it is read."""
+    path = Path(file)
+    return path.stat().st_size if path.is_file() else 0
+
+
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
@@ -88,14 +98,17 @@ if TYPE_CHECKING:  # the unions exist only at run time
     KernelChoice = Any
 else:
     DesignChoice = _union(
-        {**DESIGNS, **SEQUENCES, "redundant_views": _redundant_views}, "Design", ("dimension",)
+        {**DESIGNS, **SEQUENCES, "redundant_views": _redundant_views},
+        "Design",
+        ("dimension",),
+        PythonChoice,
     )
-    TargetChoice = _union(TARGETS, "Target", ("dimension",))
+    TargetChoice = _union(TARGETS, "Target", ("dimension",), PythonChoice)
     FramesChoice = _union(FRAMES, "Frames", ("dimension", "count", "width"))
     QueriesChoice = _union(QUERIES, "Queries", ("dimension",))
     KernelChoice = Annotated[
         Annotated[Literal[tuple(KERNELS)], Tag("kernel")]
-        | Annotated[_union(FACTORIES, "Rule", ()), Tag("rule")],
+        | Annotated[_union(FACTORIES, "Rule", (), PythonChoice), Tag("rule")],
         Discriminator(lambda v: "rule" if isinstance(v, Mapping | BaseModel) else "kernel"),
     ]
 
@@ -116,10 +129,12 @@ class HeadsSpec(Strict):
         description="b > 0; softmax and weight rules: temperature b²"
     )
 
-    def rule(self) -> str | WeightRule:
-        """The kernel's name, or the weight rule made."""
+    def rule(self) -> str | Kernel | WeightRule:
+        """The kernel's name, or the kernel or weight rule made."""
         if isinstance(self.kernel, str):
             return self.kernel
+        if isinstance(self.kernel, PythonChoice):
+            return own_parts.kernel(self.kernel)
         return FACTORIES[self.kernel.kind](**_arguments(self.kernel))
 
 
@@ -135,6 +150,9 @@ class Problem(NamedTuple):
     heads: Heads
     n: int
     queries: Any
+
+    def __repr__(self) -> str:
+        return f"Problem({self.task!r}, {self.heads!r}, n {self.n}, {len(self.queries)} queries)"
 
 
 class ProblemSpec(Strict):
@@ -167,9 +185,10 @@ class ProblemSpec(Strict):
         if self.design.kind == "redundant_views":
             dimension += count * width
         cheap = self.design.kind in ("sphere", "cube")
+        table = 3 * _bytes(self.design.file) // 8 if self.design.kind == "empirical" else 0
         bases = {"haar": count, None: 1}.get(frames, 2)
         sizes = {
-            "design": 1 if cheap else 4 * dimension**2,
+            "design": 1 if cheap else 4 * dimension**2 + table,
             "frames": bases * dimension**2 + 2 * count * dimension * width + 4 * width * count**2,
             "target": 3 * terms * dimension,
             "queries": 3 * queries * dimension,
@@ -200,8 +219,13 @@ class ProblemSpec(Strict):
 
     def _build(self) -> Problem:
         heads, design, target = self.heads, self.design, self.target
+        m: Target
+        law: Design
         queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
-        series = TARGETS[target.kind](self.dimension, **_arguments(target))
+        if isinstance(target, PythonChoice):
+            m = own_parts.target(target, self.dimension)
+        else:
+            m = TARGETS[target.kind](self.dimension, **_arguments(target))
         if design.kind == "redundant_views":
             if heads.frames is not None:
                 raise InputError(
@@ -211,24 +235,23 @@ class ProblemSpec(Strict):
                 self.dimension, heads.count, heads.width, **_arguments(design)
             )
             extra = law.dimension - self.dimension
-            series = TrigonometricSeries(
-                series.amplitude,
-                np.pad(np.asarray(series.frequency), ((0, 0), (0, extra))),
-                series.phase,
-            )
+            m = m.padded(extra)
             queries = np.pad(np.asarray(queries), ((0, 0), (0, extra)))
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
-            laws: Mapping[str, Callable[..., Design]] = {**DESIGNS, **SEQUENCES}
-            law = _called(laws[design.kind], design, dimension=self.dimension)
+            if isinstance(design, PythonChoice):
+                law = own_parts.design(design, self.dimension)
+            else:
+                laws: Mapping[str, Callable[..., Design]] = {**DESIGNS, **SEQUENCES}
+                law = _called(laws[design.kind], design, dimension=self.dimension)
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = FRAMES[heads.frames.kind](
                 self.dimension, heads.count, heads.width, **_arguments(heads.frames)
             )
         return Problem(
-            Task(law, series, self.noise_sd),
+            Task(law, m, self.noise_sd),
             Heads(frames, heads.rule(), heads.bandwidth),
             self.n,
             queries,

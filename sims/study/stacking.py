@@ -4,6 +4,11 @@ Points may differ in sizes (batches, heads) and in which variables they have. A 
 with NaN (text with "") to the largest point, and cut again when a single point is asked for; a
 coordinate along another dimension is that of the point with the longest one, of which the others
 must be beginnings.
+
+Plain xarray selects by the coordinate that a dimension is named after. So the dimension of points
+bears the name of the coordinate with the longest line: the one that takes most values while all
+others stay. Points that share such a value are selected together; ``set_xindex`` makes any other
+coordinate, or several, the one to select by.
 """
 
 import json
@@ -29,8 +34,10 @@ def stack(
         coordinates: point's name to its coordinates, the same names at every point.
 
     Returns:
-        Variables (point, …), coordinates along ``point``, and in the attribute ``structure`` what
-        :func:`unstack` needs to give points back: sizes, variables and attributes.
+        Variables along the points, which come first; the points' names, ``point``, and their
+        coordinates; and in the attribute ``structure`` what :func:`unstack` needs to give points
+        back: sizes, variables and attributes. A variable that has the name of another one's
+        dimension gets a name of its own, ``<name>_value``.
 
     Raises:
         InputError: a variable's dimensions, or a coordinate's values, differ between points.
@@ -47,28 +54,41 @@ def stack(
                 shared[str(key)] = _longer(str(key), shared.get(str(key)), variable)
             else:
                 varying.setdefault(str(key), {})[name] = variable
-    variables = {key: _padded(key, of, list(data), sizes) for key, of in varying.items()}
+    padded = {key: _padded(key, of, list(data), sizes) for key, of in varying.items()}
+    # What has the name of another variable's dimension would be taken for its coordinate.
+    renamed = {key: f"{key}_value" for key in padded if key in sizes}
+    for key in renamed:
+        padded[key].attrs["path"] = key
+    variables = {renamed.get(key, key): variable for key, variable in padded.items()}
     stacked = xr.Dataset(variables, {POINT: list(data), **shared})
-    stacked = stacked.assign_coords(_labels(coordinates, list(data), set(stacked.variables)))
+    own = [coordinates.get(name, {}) for name in data]
+    paths = list(dict.fromkeys(path for point in own for path in point))
+    names = short_names(paths, {*map(str, stacked.variables), *map(str, stacked.dims)})
+    stacked = stacked.assign_coords(_labels(own, names))
     stacked.attrs["structure"] = json.dumps([_structure(d) for d in data.values()])
-    return stacked
+    stacked.attrs["renamed"] = json.dumps(renamed)
+    longest = _longest_line(own)
+    return stacked if longest is None else stacked.swap_dims({POINT: names[longest]})
 
 
 def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
     """The points of :func:`stack`'s result, each with its own variables, sizes and attributes."""
     structures = json.loads(stacked.attrs["structure"])
+    renamed = json.loads(stacked.attrs.get("renamed", "{}"))
     return {
-        str(name): _cut(stacked, place, structure)
+        str(name): _cut(stacked, place, structure, renamed)
         for place, (name, structure) in enumerate(
             zip(stacked[POINT].values, structures, strict=True)
         )
     }
 
 
-def _cut(stacked: xr.Dataset, place: int, structure: Mapping[str, Any]) -> xr.Dataset:
+def _cut(
+    stacked: xr.Dataset, place: int, structure: Mapping[str, Any], renamed: Mapping[str, str]
+) -> xr.Dataset:
     sizes, variables = structure["sizes"], {}
     for key in structure["variables"]:
-        variable = stacked.variables[key]
+        variable = stacked.variables[renamed.get(key, key)]
         dims = variable.dims[1:]
         corner = tuple(slice(sizes[d]) for d in dims)
         variables[key] = (dims, variable.values[place][corner], variable.attrs)
@@ -123,23 +143,39 @@ def _padded(
                 values[place, ...][corner] = of[name].values
     if values.dtype.kind in "OU":
         values = values.astype(object)
-    return xr.Variable((POINT, *dims), values, first.attrs)
+    padding = {"zlib": True, "complevel": 1}  # takes no room on the disk
+    encoding = padding if not whole and values.dtype.kind in "iufb" else {}
+    return xr.Variable((POINT, *dims), values, dict(first.attrs), encoding)
 
 
 def _labels(
-    coordinates: Mapping[str, Mapping[str, Scalar]], points: list[str], taken: set[object]
-) -> dict[str, tuple[str, np.ndarray]]:
-    """Coordinates along ``point``, by short names; a number that is missing is NaN, a text ""."""
-    paths = list(dict.fromkeys(path for name in points for path in coordinates.get(name, {})))
-    out: dict[str, tuple[str, np.ndarray]] = {}
-    for path, name in short_names(paths, {str(t) for t in taken}).items():
-        column = [coordinates.get(point, {}).get(path) for point in points]
+    points: Sequence[Mapping[str, Scalar]], names: Mapping[str, str]
+) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
+    """Coordinates along ``point`` by their names; a number that is missing is NaN, a text ""."""
+    out: dict[str, tuple[str, np.ndarray, dict[str, str]]] = {}
+    for path, name in names.items():
+        column = [point.get(path) for point in points]
         numeric = all(isinstance(v, int | float) or v is None for v in column)
         whole = all(isinstance(v, int) for v in column)
         values = [(np.nan if numeric else "") if v is None else v for v in column]
         kind = int if whole else float if numeric else object
-        out[name] = (POINT, np.array([v if numeric else str(v) for v in values], kind))
+        array = np.array([v if numeric else str(v) for v in values], kind)
+        out[name] = (POINT, array, {"path": path})
     return out
+
+
+def _longest_line(points: Sequence[Mapping[str, Scalar]]) -> str | None:
+    """The path that takes most values while all others stay; None where none takes two."""
+    paths = list(dict.fromkeys(path for point in points for path in point))
+    lines: dict[str, dict[tuple[Scalar, ...], set[Scalar]]] = {path: {} for path in paths}
+    for point in points:
+        for path, value in point.items():
+            others = tuple(point.get(other) for other in paths if other != path)
+            if value is not None:
+                lines[path].setdefault(others, set()).add(value)
+    lengths = {path: max(map(len, own.values()), default=0) for path, own in lines.items()}
+    longest = max(paths, key=lambda path: lengths[path], default=None)
+    return None if longest is None or lengths[longest] < 2 else longest
 
 
 def short_names(paths: Sequence[str], taken: Collection[str] = ()) -> dict[str, str]:

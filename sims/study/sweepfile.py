@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from sims.documents import mapping, read_yaml
 from sims.errors import InputError
 from sims.study.experiment import Point
 from sims.study.grid import changed, combinations, coordinate, without_labels
+from sims.study.located import located
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
 from sims.study.stacking import Scalar
@@ -135,6 +137,19 @@ def with_options(
     return {**data, "simulation": simulation}
 
 
+def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The file's data with the files found that its problem names; see :mod:`.located`.
+
+    Args:
+        data: as read.
+        folder: where the file is.
+
+    Raises:
+        InputError: one is not there.
+    """
+    return {k: located(v, folder) if k == "problem" else v for k, v in data.items()}
+
+
 def check(spec: DecomposeSpec) -> None:
     """Raise InputError where a setting makes no sense, or changes nothing, without claims."""
     if spec.theory.order == "both":
@@ -169,7 +184,8 @@ def read_sweep(
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = parse(SweepSpec, data, path)
+    folder = Path(path).parent
+    spec = parse(SweepSpec, with_files(data, folder), path)
     check(spec)
     base = data["problem"]
     changes = list(_changes(spec.sweep, base, path))
@@ -178,10 +194,12 @@ def read_sweep(
     points = [
         Point(
             f"{i:05d}",
-            {p: coordinate(problem, p) for p in paths},
-            parse(ProblemSpec, without_labels(problem), f"{path}: point {i}{_said(changes[i])}"),
+            {p: coordinate(labelled[i], p) for p in paths},
+            parse(ProblemSpec, problem, f"{path}: point {i}{_said(changes[i])}"),
         )
-        for i, problem in enumerate(labelled)
+        for i, problem in enumerate(
+            located(without_labels(problem), folder) for problem in labelled
+        )
     ]
     axes = None
     if spec.sweep.grid is not None:

@@ -4,7 +4,7 @@ import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,36 +14,30 @@ import numpy as np
 import xarray as xr
 
 from sims import provenance
-from sims.errors import InputError
+from sims.errors import InputError, Uncovered
 from sims.identity import digest
 from sims.montecarlo import store
 from sims.runtime import in_threads
 from sims.study import code
+from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
 from sims.study.experiment import Point
 from sims.study.grid import coordinate
-from sims.study.planning import Cost, check_covered, check_fits, cost, described, named
+from sims.study.planning import Cost, check_covered, check_fits, cost, named
+from sims.study.planning import described as lines_of
 from sims.study.results import write
 from sims.study.roads import predict_terms
 from sims.study.shards import Load, Shard, assigned
 from sims.study.shelf import Shelf
 from sims.study.stacking import POINT, Scalar, short_names
-from sims.study.sweepfile import Sweep
+from sims.study.sweepfile import DecomposeSpec, Sweep
 from sims.study.units import GridUnit
-from sims.terms import LABELS, SCALARS
+from sims.terms import SCALARS
 
-SQUARE, KEYS, NUMBER = "squared unit of Y", "keys", "1"
-OTHERS = {
-    "n_eff": ("effective number of keys of a head, mean", KEYS),
-    "n_eff_least": ("effective number of keys of a head at a query, least", KEYS),
-    "n_third": ("third-order effective number of keys, least", KEYS),
-    "empty_rate": ("share of cases without a key in reach", NUMBER),
-    "rounding": ("bound on rounding, as a share of a term", NUMBER),
-    "batches": ("batches that were sampled", NUMBER),
-    "replicates": ("replicates that were sampled", NUMBER),
-    "faults": ("what makes the point's numbers no evidence", NUMBER),
-    "cautions": ("what one should know of the point's numbers", NUMBER),
+MEANS = {
+    "n_eff": Words("effective number of keys of a head, mean", KEYS),
+    "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
-"""Variables beside the terms: what they are, and their unit."""
+"""What is of single queries and heads elsewhere, and of all of them in :func:`row`."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ class Run:
         settings, points = self.sweep.spec, self.sweep.points
         axes = self.sweep.axes
         sizes = " x ".join(f"{len(v)} of {p}" for p, v in axes.items()) if axes else ""
-        lines = described(list(self.costs.values()), settings.simulation)
+        lines = lines_of(list(self.costs.values()), settings.simulation)
         lines[0] += f" ({sizes})" if sizes else ""
         missing = len(self.uncovered)
         covered = f"{len(points) - missing} of {len(points)} points" if missing else "all points"
@@ -131,7 +125,10 @@ class Run:
             with named(point.name, point.coordinates), warnings.catch_warnings():
                 # Of accuracy that was missed; the bound on the error says the same.
                 warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-                kept = predict_terms(point.spec.build(), self.sweep.spec.theory).isel(order=0)
+                try:
+                    kept = predict_terms(point.spec.build(), self.sweep.spec.theory).isel(order=0)
+                except Uncovered:  # seen only when it computes, such as too few attended keys
+                    return None
             store.save(kept, path)
         return kept
 
@@ -188,7 +185,7 @@ class Run:
         """The rows of all points under their coordinates."""
         points, axes = self.sweep.points, self.sweep.axes
         paths = list(points[0].coordinates)
-        names = short_names(paths, {*SCALARS, *OTHERS, POINT})
+        names = short_names(paths, {*VARIABLES})
         columns = {
             key: _column([rows[point.name][key] for point in points])
             for key in rows[points[0].name]
@@ -207,26 +204,39 @@ class Run:
         variables = {key: (dims, column.reshape(shape)) for key, column in columns.items()}
         data = xr.Dataset(variables, coordinates)
         for path in paths:
-            data[names[path]].attrs = {"long_name": path, "units": NUMBER}
-        for key in columns:
-            data[key].attrs = _described(key)
-        return data.assign_attrs(self._origin(rows))
+            data[names[path]].attrs["path"] = path
+        attributes = origin(self.sweep.spec, "sweep", [r["attrs"] for r in rows.values()])
+        return described(data, MEANS).assign_attrs(attributes)
 
-    def _origin(self, rows: Mapping[str, dict[str, Any]]) -> dict[str, str]:
-        spec = self.sweep.spec.model_dump(mode="json")
-        origin = {
-            "versions": provenance.versions(),
-            **provenance.machine(),
-            "fingerprint": digest(self.shelf.made, code.code("predict", None)),
-            **provenance.replicates({k: xr.Dataset(attrs=r["attrs"]) for k, r in rows.items()}),
-        }
-        title = "Bias, variance and covariance of an ensemble of Nadaraya-Watson heads"
-        return {
-            "title": title,
-            "theory": self.sweep.spec.theory.order,
-            "specification": json.dumps(spec),
-            "provenance": json.dumps(origin),
-        }
+
+def origin(
+    spec: DecomposeSpec, command: str, simulated: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Where the numbers of a problem of one's own come from, as attributes of a file.
+
+    Args:
+        spec: the problem's file.
+        command: which computed them.
+        simulated: attributes of the estimates of every point.
+    """
+    settings = spec.simulation.model_dump()
+    known = {
+        "experiment": "none: a problem of one's own",
+        "fidelity": "none",
+        "road": f"{command}: both roads",
+        "versions": provenance.versions(),
+        **provenance.machine(),
+        "fingerprint": digest(*(code.code(s, None) for s in ("simulate", "predict")), settings),
+        "seed": spec.simulation.seed,
+        **provenance.replicates({str(i): xr.Dataset(attrs=a) for i, a in enumerate(simulated)}),
+    }
+    return {
+        **attributes(known),
+        "title": "Bias, variance and covariance of an ensemble of Nadaraya-Watson heads",
+        "theory": spec.theory.order,
+        "specification": json.dumps(spec.model_dump(mode="json")),
+        "provenance": json.dumps(known),
+    }
 
 
 def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dict[str, Any]:
@@ -253,21 +263,6 @@ def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dic
     for name in ("faults", "cautions"):
         out[name] = "; ".join([*estimate.attrs.get(name, []), *theory.attrs.get(name, [])])
     return out
-
-
-def _described(key: str) -> dict[str, str]:
-    if key in OTHERS:
-        long_name, unit = OTHERS[key]
-        return {"long_name": long_name, "units": unit}
-    for end, words in (
-        ("_theory_error", ", bound on the error of theory"),
-        ("_theory", ", theory"),
-        ("_mcse", ", Monte Carlo standard error of the simulation"),
-        ("", ", simulation"),
-    ):
-        if key.endswith(end) and key.removesuffix(end) in LABELS:
-            return {"long_name": LABELS[key.removesuffix(end)] + words, "units": SQUARE}
-    raise KeyError(key)
 
 
 def _column(values: list[Scalar]) -> np.ndarray:

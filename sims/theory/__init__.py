@@ -6,8 +6,9 @@ from typing import Any, Literal
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.problem import Heads, Kernel, SequenceDesign, Task
+from sims.theory.coverage import check_exact
 from sims.theory.first_order.blocks import BlockTerms, block_terms, rescaled
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -56,6 +57,11 @@ def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
 
 ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": _first_order_terms, "exact": _exact_terms}
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
+OPTIONS = {
+    "first": ("weights",),
+    "exact": ("weights", "rtol", "exchangeable", "max_level", "progress"),
+}
+"""What every order takes beside the problem."""
 
 
 def predict(
@@ -74,22 +80,26 @@ def predict(
         n: number of keys.
         queries: (Q, d).
         order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n.
-        options: of that order: ``weights`` for both, ``rtol`` for ``exact``.
+        options: of that order: ``weights`` for both; ``rtol``, ``progress`` and the other options
+            of :func:`sims.theory.exact.exact_terms` for ``exact``.
 
     Returns:
         The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head).
 
     Raises:
-        InputError: parts do not fit together, or this order does not cover the problem: theory
-            needs weights K/ΣK, first order a Gaussian design and the gaussian or softmax kernel; or
-            α-entmax or top-k of distances, a Gaussian design and heads of width 1 or 2. Of these,
-            exact theory needs 30 attended keys (α-entmax) or a single head (top-k). First order
-            alone covers merged keys, and keys that are a sequence.
+        Uncovered: this order says nothing about the problem (an InputError): theory needs weights
+            K/ΣK, first order a Gaussian design, a trigonometric series and the gaussian or softmax
+            kernel; or, of a series, α-entmax or top-k of distances, a Gaussian design and heads of
+            width 1 or 2. Of these, exact theory needs 30 attended keys (α-entmax) or a single head
+            (top-k). With kernels it takes every function as a target. First order alone covers
+            merged keys, and keys that are a sequence.
+        InputError: parts do not fit together, or float64 cannot hold the problem.
     """
     if order not in ORDERS:
-        raise InputError("order", order, ", ".join(ORDERS))
-    if order == "first" and options.keys() - {"weights"}:
-        raise InputError("options", sorted(options.keys() - {"weights"}), "weights (order first)")
+        raise InputError("order", order, one_of(ORDERS, order))
+    for name in options.keys() - OPTIONS[order]:
+        allowed = f"{one_of(OPTIONS[order], name)} (order {order})"
+        raise InputError("option of predict", name, allowed)
     return ORDERS[order](task, heads, n, queries, **options)
 
 
@@ -100,6 +110,7 @@ __all__ = [
     "Tilt",
     "ViewTerms",
     "block_terms",
+    "check_exact",
     "correlation_floor",
     "ensemble_factor",
     "first_order_arrays",

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from sims.errors import InputError
-from sims.problem import Heads, Task, TrigonometricSeries
+from sims.problem import Heads, Target, Task
 
 EPS = float(np.finfo(float).eps)
 LARGEST = 1e-2
@@ -40,21 +40,9 @@ class Shares(NamedTuple):
 
 
 def without_constant(task: Task) -> Task:
-    """The task with amplitude 0 for the target's waves of frequency 0, for weights of sum 1."""
-    moving = np.any(np.asarray(task.target.frequency) != 0, axis=1)
-    if moving.all():
-        return task
-    amplitude = np.where(moving, np.asarray(task.target.amplitude), 0.0)
-    return eqx.tree_at(lambda t: t.target.amplitude, task, amplitude)
-
-
-def of_values(target: TrigonometricSeries, x: Float[np.ndarray, "Q d"]) -> Float[np.ndarray, " Q"]:
-    """Bound on the rounding of m(x): ``ε Σ_j |a_j| (Σ_i |ω_ji x_i| + |c_j| + 2)``.
-
-    An angle is known to ε times the size of its summands, a wave to ε times its amplitude.
-    """
-    angle = np.abs(x) @ np.abs(np.asarray(target.frequency)).T + np.abs(np.asarray(target.phase))
-    return np.asarray(EPS * (angle + 2) @ np.abs(np.asarray(target.amplitude)))
+    """The task without the target's constant part, for weights of sum 1."""
+    target = task.target.without_constant()
+    return task if target is task.target else eqx.tree_at(lambda t: t.target, task, target)
 
 
 def of_gram(seen: Float[np.ndarray, "H p p"], bandwidth: Float[np.ndarray, " H"]) -> float:
@@ -98,7 +86,7 @@ def of_conditioning(parts: Parts, task: Task, heads: Heads, x: Float[np.ndarray,
 
 
 def of_target(
-    target: TrigonometricSeries,
+    target: Target,
     x: Float[np.ndarray, "Q d"],
     by_keys: Float[np.ndarray, "Q H"],
     noise: Float[np.ndarray, "Q H"],
@@ -107,7 +95,7 @@ def of_target(
     """What the rounding of m does to the heads' mean squared errors.
 
     A value's error δ moves the bias by δ, and ``E_hg[(m − m*_h)(m − m*_g)]`` is a difference of
-    numbers of the size of (Σ|a|)².
+    squares of numbers of the size of the target's summands.
 
     Args:
         target: m, without a constant part.
@@ -116,8 +104,8 @@ def of_target(
         noise: its noise variance.
         weight: ``E Σ_i w_hi²``, by which that expectation enters.
     """
-    value = of_values(target, x)[:, None]
-    size = EPS * np.abs(np.asarray(target.amplitude)).sum() ** 2
+    value = target.rounding(x)[:, None]
+    size = EPS * target.largest(x) ** 2
     known = np.isfinite(by_keys + noise)
     moves = (value * (2 * np.sqrt(np.maximum(by_keys, 0.0)) + value) + size * weight)[known]
     return Shares.of(

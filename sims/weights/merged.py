@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from sims.checks import check_count, check_finite
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.weights.rules import SCORES, Scores, WeightRule
 
 
@@ -75,7 +75,7 @@ def merged(
     if own.shape != (stride,):
         raise InputError("heads.kernel.gates", own.shape, f"shape ({stride},)")
     if scores not in SCORES:
-        raise InputError("heads.kernel.scores", scores, ", ".join(SCORES))
+        raise InputError("heads.kernel.scores", scores, one_of(SCORES, scores))
     places = tuple(own.tolist())
     return WeightRule(
         f"merged by {stride} ({scores})", SlotScores(places, SCORES[scores]), SlotWeights(places),

@@ -5,6 +5,7 @@ A kernel, ``w = K/ΣK``, is the rule whose weights can be summed key by key: it 
 keys at once.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,6 +42,11 @@ class WeightRule:
     scores: Scores
     weights: Weights
     least: int = 1
+
+    def __repr__(self) -> str:
+        known = dataclasses.is_dataclass(self.weights)
+        how = repr(self.weights) if known else getattr(self.weights, "__name__", "a function")
+        return f"WeightRule({self.name!r}, {how if len(how) <= 80 else f'{how[:77]}...'})"
 
     def __call__(
         self, query: Float[Array, " p"], keys: Float[Array, "p n"], bandwidth: ArrayLike

@@ -1,5 +1,7 @@
 """Hidden scores: layers against plain loops, the split representation, the energy."""
 
+from decimal import Decimal, getcontext
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -80,17 +82,43 @@ def test_far_below_rounding_residuals_scale():
     stream = hidden.split(tokens)
     sizes = []
     for size in (1e-20, 1e-30):
-        own = stream._replace(residual=size * stream.residual)
+        own = stream._replace(log_scale=stream.log_scale + np.log(size))
         own = hidden.split_layer(own, bilinear[0], value[0], 0.0, 0.0, 1.0)
         sizes.append(np.linalg.norm(own.residual))
     assert sizes[1] / sizes[0] == pytest.approx(1e-30, rel=1e-6)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.05])
+def test_residuals_below_any_number(memory, monkeypatch):
+    """ρ below 10^−308, against plain softmax of decimals; with memory and without."""
+    monkeypatch.setattr(getcontext(), "prec", 1000)
+    rng, n, layers = np.random.default_rng(8), 3, 7 if memory == 0 else 24
+    tokens, bilinear = rng.normal(size=(n, 2)), rng.normal(size=(2, 2))
+    x, m = ([[Decimal(float(v)) for v in row] for row in part] for part in (tokens, bilinear))
+    kept, old = Decimal(memory), [[Decimal(0)] * n for _ in range(n)]
+    stream, found, expected = hidden.split(tokens), [], []
+    for _layer in range(layers):
+        turned = [[sum(r[a] * m[a][b] for a in (0, 1)) for b in (0, 1)] for r in x]
+        new = [[sum(a * b for a, b in zip(t, r, strict=True)) for r in x] for t in turned]
+        old = [[kept * h + (1 - kept) * s for h, s in zip(*rows, strict=True)]
+               for rows in zip(old, new, strict=True)]  # fmt: skip
+        raised = [[h.exp() for h in row] for row in old]
+        x = [[sum(e * r[c] for e, r in zip(row, x, strict=True)) / sum(row) for c in (0, 1)]
+             for row in raised]  # fmt: skip
+        mean = [sum(column) / n for column in zip(*x, strict=True)]
+        apart = sum((r[c] - mean[c]) ** 2 for r in x for c in (0, 1))
+        expected.append(float((apart / sum(v * v for r in x for v in r)).ln() / 2))
+        stream = hidden.split_layer(stream, bilinear, np.eye(2), memory, 0.0, 1 - memory)
+        found.append(float(hidden.log_residual(stream)))
+    assert expected[-1] < -308 * np.log(10)
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_rms_norm_far_below_rounding():
     """To first order a residual is divided by the mean's RMS, less what it has along the mean."""
     tokens, _, _ = drawn()
     stream = hidden.split(tokens)
-    small = stream._replace(residual=1e-25 * stream.residual)
+    small = stream._replace(log_scale=stream.log_scale + np.log(1e-25))
     normed = hidden.split_rms_norm(small)
     m = stream.mean
     off = stream.residual - np.outer(stream.residual @ m / (m @ m), m)
@@ -107,7 +135,7 @@ def test_measures():
     rho = np.linalg.norm(stream.residual) / np.linalg.norm(tokens)
     assert hidden.log_residual(stream) == pytest.approx(np.log(rho))
     assert hidden.log_odds(stream) == pytest.approx(np.log(1 / rho**2 - 1))
-    tiny = stream._replace(residual=1e-200 * stream.residual)
+    tiny = stream._replace(log_scale=stream.log_scale - 200 * np.log(10))
     odds = hidden.log_odds(stream) + 400 * np.log(10)
     assert hidden.log_odds(tiny) == pytest.approx(odds)
 

@@ -97,12 +97,14 @@ def test_decompose_says_where_first_order_is_rough(folder, capsys):
     [({"heads": {"kernel": "laplace"}}, "heads.kernel"), ({"design": {"kind": "cube"}}, "design")],
 )
 def test_first_order_points_to_exact_theory(folder, capsys, problem, words):
+    """Before it simulates alone."""
     _write(folder, **problem)
-    assert run("decompose", "spec.yaml") == 2
-    err = capsys.readouterr().err
+    assert run("decompose", "spec.yaml") == 0
+    out, err = capsys.readouterr()
     assert err.count("\n") == 1
-    assert err.startswith(f"sims decompose: {words}: got")
+    assert err.startswith(f"theory of order first: does not cover {words} ")
     assert "; any by order exact" in err
+    assert "Theory: does not cover" in " ".join(out.split())
     assert run("decompose", "--help") == 0
     assert "order: exact" in capsys.readouterr().out
 

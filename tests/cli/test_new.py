@@ -9,7 +9,7 @@ from sims.cli import main
 from sims.study.experiment import load_experiment
 
 ROOT = Path(__file__).parents[2]
-GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
 
 
 def test_it_is_the_guides_example(tmp_path, monkeypatch, capsys):

@@ -34,7 +34,7 @@ def test_a_grid_is_one_labelled_file_and_a_figure(folder, capsys):
     data = opened()
     assert dict(data.sizes) == {"bandwidth": 3, "n": 2}
     assert data["bandwidth"].values.tolist() == [0.5, 1.0, 2.0]
-    assert data["bandwidth"].attrs["long_name"] == "heads.bandwidth"
+    assert data["bandwidth"].attrs["path"] == "heads.bandwidth"
     for name, values in data.variables.items():
         assert values.attrs["long_name"], name
         assert values.attrs["units"], name

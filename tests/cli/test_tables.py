@@ -1,6 +1,7 @@
 """Results as a table, beside those of another run, and on screen."""
 
 import io
+import re
 import shutil
 import webbrowser
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 
+from sims.effects import of_batches
 from sims.judgement import read_ledger, write_verdicts
 from tests.cli.small import run
 
@@ -60,6 +62,14 @@ def test_table_of_what_is_not_there_is_one_line(done, capsys):
     assert errors[2] == "sims table: order: got 'exact'; allowed: first"
 
 
+def _gap(home):
+    """The first effect of the small experiment, by hand."""
+    with xr.open_dataset(f"{home}/small/simulation.nc") as data:
+        simulated = data["mse"].values[0]
+    with xr.open_dataset(f"{home}/small/theory.nc") as data:
+        return of_batches("gap", simulated / float(data["mse"].values[0, 0]) - 1)
+
+
 def test_diff_says_what_turned_and_what_moved(done, capsys):
     shutil.copytree("results/smoke", "other")
     assert run("diff", "results/smoke", "other") == 0
@@ -69,10 +79,17 @@ def test_diff_says_what_turned_and_what_moved(done, capsys):
     simulate = ("simulate", "small", "--fidelity", "smoke", "--seed-offset", "1")
     assert run(*simulate, "--output", "other/small/simulation.nc") == 0
     assert run("diff", "results/smoke", "other") == 0
-    moved = capsys.readouterr().out.splitlines()[0]
+    moved, effects = capsys.readouterr().out.splitlines()[:2]
     beyond, compared = (int(word) for word in moved.split()[1:4:2])
     # Two independent runs with three degrees of freedom an error: more than none, far from all.
     assert 0 < beyond < 0.5 * compared
+    (value, error), (value2, error2) = (
+        (float(e.value), float(e.error)) for e in map(_gap, ("results/smoke", "other"))
+    )
+    worst = float(effects.split("at most ")[1].split()[0])
+    assert re.match(r"small: \d of 2 effects more than 2 joint MCSE apart", effects)
+    assert worst >= abs(value - value2) / np.hypot(error, error2) * 0.99
+    assert "(gaps: 000" in effects
     ledger = Path("changed.json")
     (row,) = read_ledger("results/smoke/ledger.json")
     turned = replace(row, verdict="refuted" if row.verdict == "supported" else "supported")

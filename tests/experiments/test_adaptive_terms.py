@@ -82,7 +82,7 @@ def test_the_line_of_sizes_is_at_one_radius(predict, problem):
 
 def test_three_theories_are_three(predict, problem):
     """The bias's part in 1/n: first order has it within a twentieth, a radius held has not."""
-    data = predict.three(problem, 1e-2, 30)
+    data = predict.three(problem, 1e-2, 30, 200)
     part = data["bias"] - data["limit"]
     exact = part.sel(order="exact")
     first, fixed = (
@@ -90,3 +90,11 @@ def test_three_theories_are_three(predict, problem):
     )
     assert first == pytest.approx(1, abs=0.05)
     assert abs(fixed - 1) > 0.2
+
+
+def test_exact_theory_is_asked_where_it_speaks(predict, problem):
+    """Neither with fewer attended keys than asked for nor with more keys in all."""
+    for least, most in ((10**4, 200), (30, 199)):
+        data = predict.three(problem, 1e-2, least, most)
+        assert np.isnan(data["signal_variance"].sel(order="exact"))
+        assert np.isfinite(data["signal_variance"].sel(order=["first", "fixed"])).all()

@@ -1,5 +1,6 @@
 """Allocation's effects on errors made by hand, whose best widths are known beforehand."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +23,7 @@ def best(road, n, budget):
 class Splits:
     """Errors ``exp((log d_k − log d_k*)²)`` of both roads, with other best widths each."""
 
-    point = "blocks"
+    point, settings = "blocks", {"geometry": "blocks"}
     theory = xr.Dataset(coords={"n": SIZES, "budget": BUDGETS, "family": ["smooth"]})
 
     def candidates(self, case, temperature):
@@ -43,6 +44,9 @@ def test_growth_of_the_simulated_width_beside_theorys():
     for effect, budget in zip(families["growth, fixed"], BUDGETS, strict=True):
         grown = best("simulated", 1000, budget) - best("simulated", 100, budget)
         assert effect.value == pytest.approx(grown / np.log(10), rel=1e-9)
+    for effect, (n, budget) in zip(families["counts, fixed"], product(SIZES, BUDGETS), strict=True):
+        assert (effect.x, effect.at["n"]) == (budget, n)
+        assert effect.value == pytest.approx(budget / best("simulated", n, budget), rel=1e-9)
     # d_k* ∝ D^p with p = log 1.25/log 4 makes H* = D/d_k* ∝ D^(1 − p).
     for effect in families["heads, fixed"]:
         assert effect.value == pytest.approx(-np.log(1.25) / np.log(4), rel=1e-9)
@@ -82,8 +86,31 @@ def test_only_splits_with_room_are_compared():
     splits = SimpleNamespace(
         theory=xr.Dataset({"mse": ones, "variance": ones, "n_eff": ones.isel(family=0, budget=0)}),
         batches=xr.Dataset({"mse": ones.expand_dims(batch=8)}),
+        settings={"geometry": "blocks"},
         point="blocks",
         widths=lambda budget: effects.Splits.widths(splits, budget),
     )
     compared = [effect.label for effect in effects.agreement(splits, "mse")]
     assert [label.split("width ")[1] for label in compared] == ["1", "3", "6"]
+
+
+def test_valley_of_a_parabola():
+    predict = EXPERIMENT.module("predict")
+    x = np.arange(6.0)
+    shapes = np.exp(0.3 * (x - np.array([[2.3], [0.1], [4.4]])) ** 2)
+    shapes[2, 5] = np.nan
+    least, place, inside = predict.valley(shapes, x)
+    assert (least[0], place[0]) == (pytest.approx(1.0), pytest.approx(2.3))
+    assert inside.tolist() == [True, False, False]
+    assert (place[1], least[1]) == (0.0, shapes[1, 0])
+    assert place[2] == 4.0
+    gone = predict.valley(np.full((1, 4), np.nan), x[:4])
+    assert np.isnan(gone[0][0]) and not gone[2][0]  # noqa: PT018
+
+
+def test_slope_of_heads_is_that_of_a_power():
+    effects = EXPERIMENT.module("effects")
+    budgets = [16, 24, 48]
+    rng = np.random.default_rng(0)
+    widths = 2 * np.array(budgets) ** 0.3 * (1 + 1e-3 * rng.normal(size=(64, 3)))
+    assert effects.heads_slope(widths, budgets).mean() == pytest.approx(0.7, abs=2e-3)

@@ -1,9 +1,12 @@
 """The experiment `collapse`: its verdicts and how they turn, ranks by hand, figure and caption."""
 
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.units import units_of
@@ -122,3 +125,18 @@ def test_single_sets_in_doubt_are_left_out_and_many_are_not(experiment):
     assert certain(gaps).shape == (399,)
     gaps[4, :2] = np.nan
     assert np.isnan(certain(gaps)).sum() == 3
+
+
+def test_a_tail_that_nothing_was_seen_in_is_open_without_a_warning():
+    """No draw below the lower value, or those of one batch alone: no exponent, and no division."""
+    tail = load_experiment("collapse").module("effects").tail
+    for seen in (0.0, 0.25):
+        shares = np.full((4, 2), [0.0, 0.5])
+        shares[0, 0] = seen
+        data = xr.Dataset({"share": (("batch", "below"), shares)}, {"below": [0.05, 0.15]})
+        results = SimpleNamespace(
+            estimates={"tail": data}, prediction=lambda point: {"exponent": 1.0}
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert np.isnan(tail(results, "tail").value)

@@ -8,7 +8,7 @@ import pytest
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads, small
 
-WITH_THEORY = ("T=", "cost", "semidefinite", "truncation", "mixture")
+WITH_THEORY = ("T=", "cost", "semidefinite", "truncation", "ranks", "mixture")
 REFUTED = {
     ("scale-cost", "any length, as stated"),
     ("scale-cost", "below 4/3, search"),
@@ -21,6 +21,7 @@ REFUTED = {
     ("scale-contains-convolution", "difference, one input"),
     ("scale-contains-convolution", "averaging, small inputs"),
     ("scale-strict", "without positions, search"),
+    ("scale-error", "rank, leading singular vectors"),
     ("scale-mixture", "bound, weights of any sign"),
 }
 """Of the rows without sampling."""
@@ -57,6 +58,8 @@ def test_rows_without_sampling(results, experiment):
         ("convolution, averaging", "misfit", "averaging, one input"),
         ("truncation, power law", "identity", "truncation"),
         ("truncation, power law", "bound", "attention"),
+        ("ranks, d_k=2", "excess", "rank, both parts"),
+        ("ranks, d_k=2", "least", "rank, least"),
     ],
 )
 def test_each_identity_can_fail(results, experiment, point, name, regime):
@@ -89,7 +92,7 @@ def test_multiplications_of_known_products(experiment):
 
 def test_sampled_effects_are_near_what_they_should_be(results, experiment):
     families = experiment.module("effects").effects(results)
-    for name in ("share semidefinite", "mixture over theory"):
+    for name in ("share semidefinite", "mixture over theory", "mean square of ranks"):
         for effect in families[name]:
             assert abs(effect.value) <= 8 * effect.error + 0.005, (name, effect.label)
 

@@ -35,7 +35,10 @@ def experiment():
         }},
     }  # fmt: skip
     smoke = whole.spec.at("smoke").model_copy(
-        update={"settings": settings, "simulation": {"batches": 2, "replicates_per_batch": 2}}
+        update={
+            "settings": settings,
+            "simulation": {"seed": 72, "batches": 2, "replicates_per_batch": 2},
+        }
     )
     fidelities = whole.spec.fidelities | {"smoke": smoke}
     return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))

@@ -17,7 +17,7 @@ def experiment():
     """At smaller sizes, with batches enough for verdicts."""
     whole = load_experiment("lottery_tickets", "smoke")
     smoke = whole.spec.at("smoke")
-    curves = whole.spec.settings["curves"] | {"d": [1, 2], "sources": 2, "blocks": [1, 2]}
+    curves = whole.spec.settings["curves"] | {"d": [1, 2], "sources": [2, 2], "blocks": [1, 2]}
     smoke = smoke.model_copy(update={
         "settings": smoke.settings | {"curves": curves}, "simulation": {"batches": 64},
     })  # fmt: skip

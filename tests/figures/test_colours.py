@@ -8,7 +8,7 @@ from matplotlib.colors import to_rgb
 
 from sims import figures
 from sims.figures.marks import INKS, TINTS
-from sims.figures.theme import GREYS, STRONG
+from sims.figures.theme import BAND, GREYS, SMALL, STRONG, STYLE
 
 
 def linear(color):
@@ -49,9 +49,14 @@ BLINDNESS = {
 }  # fmt: skip
 
 
-def test_colours_have_contrast():
-    assert min(map(contrast, (*figures.PALETTE, figures.GREY, STRONG, *GREYS))) >= 3
-    assert min(map(contrast, INKS.values())) >= 4.5
+@pytest.mark.parametrize("background", ["white", BAND])
+def test_colours_have_contrast(background):
+    marks = (*figures.PALETTE, figures.GREY, STRONG, *GREYS)
+    assert min(contrast(mark, background) for mark in marks) >= 3
+    assert min(contrast(ink, background) for ink in INKS.values()) >= 4.5
+
+
+def test_words_on_tints_have_contrast():
     assert min(contrast("#000000", tint) for tint in TINTS.values()) >= 4.5
 
 
@@ -71,3 +76,10 @@ def test_colours_differ_in_grey():
     assert min(abs(a - b) for a, b in combinations(shades[:5], 2)) > 4
     tints = [linear(TINTS[v]) @ [0.2126, 0.7152, 0.0722] for v in TINTS]
     assert min(tints) == tints[list(TINTS).index("refuted")]
+
+
+def test_nothing_is_smaller_than_seven_points():
+    sizes = [
+        v for name, v in STYLE.items() if name.endswith(("labelsize", "fontsize", "font.size"))
+    ]
+    assert min([SMALL, *sizes]) >= 7

@@ -1,7 +1,4 @@
-"""Figures draw what they are given: places, errors, margins, verdicts; and the same bytes again."""
-
-import subprocess
-import sys
+"""Plots draw what they are given: places, errors, margins, verdicts."""
 
 import numpy as np
 import pandas as pd
@@ -11,43 +8,18 @@ from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
 from sims.errors import InputError
-from sims.figures.marks import TINTS, margin_text, spread
+from sims.figures.marks import margin_text
+from sims.figures.names import spread
 from sims.figures.theme import STRONG
-from sims.judgement import Verdict
-
-SUPPORTED = Verdict("c", "e", "r", "s", "supported", 0.0, (-0.01, 0.01), 0.05, 0.95, 9, "why")
-
-
-def axes_of(count=1):
-    return figures.panels(1, count)[1][0]
-
-
-def bars(ax):
-    """Centres and half lengths of all error bars, and whether their markers are filled."""
-    out = []
-    for container in ax.containers:
-        line, _, (bar,) = container.lines
-        halves = [np.ptp(np.asarray(segment), axis=0).max() / 2 for segment in bar.get_segments()]
-        filled = to_hex(line.get_markerfacecolor()) != "#ffffff"
-        out += [(x, y, h, filled) for (x, y), h in zip(line.get_xydata(), halves, strict=True)]
-    return out
-
-
-def words(ax):
-    return [text.get_text() for text in ax.texts if text.get_text()]
-
-
-def note_of(ax):
-    return ax.figure.get_supxlabel()
-
-
-EFFECTS = pd.DataFrame(
-    {
-        "label": ["first", "second", "second", "second"],
-        "value": [0.01, 0.02, -0.04, 0.03],
-        "error": [0.001, 0.002, 0.003, 0.004],
-        "bound": [0.0, 0.0, 0.005, 0.0],
-    }
+from tests.figures.helpers import (
+    CURVE,
+    EFFECTS,
+    GAPS,
+    SUPPORTED,
+    axes_of,
+    bars,
+    note_of,
+    words,
 )
 
 
@@ -68,7 +40,37 @@ def test_forest_draws_effects_their_errors_and_the_worst():
     assert "✗  refuted" in words(ax)
     spans = [np.ravel(p.vertices) for c in ax.collections for p in c.get_paths()]
     assert any(np.array_equal(np.round(s, 9), [-0.045, 1, -0.035, 1]) for s in spans), "the bound"
-    assert "bars ± 2 MCSE" in note_of(ax)
+    assert "bars: ± 2 MCSE (Monte Carlo standard errors)" in note_of(ax)
+    assert "margin ± 5 %" in words(ax), "over the column of verdicts"
+
+
+def test_forest_of_groups_has_headings_and_a_worst_effect_in_each():
+    (ax,) = axes_of()
+    rows = [("p", "one", 0.01), ("p", "two", 0.03), ("q", "one", -0.02), ("q", "two", 0.0)]
+    frame = pd.DataFrame(rows, columns=["group", "label", "value"]).assign(error=0.001)
+    figures.forest(
+        ax, frame, margin={("p", "one"): 0.05, ("q", "two"): (0.0, np.inf)},
+        verdict={("p", "two"): "refuted", "q": SUPPORTED},
+    )  # fmt: skip
+    names = {t.get_position()[1]: t.get_text() for t in ax.get_yticklabels()}
+    assert names == {1: "one", 2: "two", 4: "one", 5: "two"}
+    assert {t.xy[1]: t.get_text() for t in ax.texts if t.get_fontweight() == "bold"} == {
+        0: "p", 3: "q"
+    }  # fmt: skip
+    assert [(x, y) for x, y, _, filled in bars(ax) if filled] == [(0.03, 2), (-0.02, 4)]
+    said = {t.xy[1]: t.get_text() for t in ax.texts if t.xy[0] == 1 and t.get_text()}
+    assert said == {2: "✗  refuted", 3: "✓  supported"}
+    strips = [c.get_paths()[0].get_extents() for c in ax.collections if hasattr(c, "get_paths")]
+    heights = {round((s.y0 + s.y1) / 2, 9) for s in strips}
+    assert {1.0, 5.0} <= heights
+    assert {"grey: margins", "filled: nearest to its margin"} < set(note_of(ax).split("  ·  "))
+
+
+def test_forest_says_less_in_one_column():
+    with figures.preset("one-column"):
+        (ax,) = axes_of()
+    figures.forest(ax, EFFECTS, margin=0.05, verdict={"second": "refuted"}, numbers=True)
+    assert [text.strip() for text in words(ax)] == ["✗", "margin ± 5 %"]
 
 
 def test_worst_is_what_has_least_room_not_what_is_largest():
@@ -93,7 +95,7 @@ def test_margin_band_stands_where_the_margin_is_and_says_so():
     assert edges(ax, upright=True) == [-0.05, 0.05]
     left, right = ax.get_xlim()
     assert left < -0.05 < 0.05 < right
-    assert "margin ± 5 %" in words(ax)
+    assert ax.get_title(loc="right") == "margin ± 5 %"
     figures.forest(other, EFFECTS, margin={"first": 0.05, "second": (-0.01, 0.02)})
     strips = [c.get_paths()[0].get_extents() for c in other.collections if hasattr(c, "get_paths")]
     spans = {(round(s.x0, 9), round(s.x1, 9), round((s.y0 + s.y1) / 2, 9)) for s in strips}
@@ -102,6 +104,7 @@ def test_margin_band_stands_where_the_margin_is_and_says_so():
     (fill,) = [c for c in third.collections if type(c).__name__ == "FillBetweenPolyCollection"]
     box = fill.get_paths()[0].get_extents()
     np.testing.assert_allclose([box.x0, box.y0, box.y1], [50, -0.05, 0.05])
+    assert "margin ± 5 %" in words(third)
 
 
 @pytest.mark.parametrize(
@@ -122,17 +125,6 @@ def test_a_margin_without_room_is_refused():
         figures.band(axes_of()[0], 0.0)
 
 
-GAPS = pd.DataFrame(
-    {
-        "n": [10, 100, 10, 100],
-        "kernel": ["b", "b", "a", "a"],
-        "simulation": [1.1, 0.99, 2.0, -1.0],
-        "mcse": [0.01, 0.02, 0.03, 0.04],
-        "theory": [1.0, 1.0, 2.0, -1.25],
-    }
-)
-
-
 def test_gaps_are_simulation_over_theory_less_one():
     (ax,) = axes_of()
     lines = pd.DataFrame({"n": [100, 10], "kernel": "a", "exact": [3.0, 1.5], "theory": [2.0, 2.0]})
@@ -143,12 +135,9 @@ def test_gaps_are_simulation_over_theory_less_one():
     np.testing.assert_allclose(ax.lines[0].get_xydata(), [(10, -0.25), (100, 0.5)])
     assert ax.get_ylabel() == "simulation / theory − 1 (%)"
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["b ✗", "a"]
-    assert note_of(ax) == "✗ refuted  ·  bars ± 2 MCSE"
+    assert note_of(ax) == "✗ refuted  ·  bars: ± 2 MCSE (Monte Carlo standard errors)"
     share, error = figures.relative_gap(1.5, 0.1, 1.0, scale=5.0)
     assert (share, error) == (0.1, 0.02)
-
-
-CURVE = pd.DataFrame({"H": [4, 1, 2], "kept": [0.4, 1.0, 0.6], "kept_mcse": [0.01, 0.02, 0.03]})
 
 
 def test_curve_draws_lines_points_and_the_margin_around_theory():
@@ -209,6 +198,7 @@ def test_names_at_the_ends_of_lines_do_not_lie_on_one_another():
     named = {text.get_text(): text for text in ax.texts}
     assert set(named) == {"p", "q ✗"}
     assert ax.get_legend() is None
+    ax.figure.draw_without_rendering()
     height = {
         k: ax.transData.transform(t.xy)[1] / ax.figure.dpi * 72 + t.xyann[1]
         for k, t in named.items()
@@ -221,55 +211,6 @@ def test_spread_moves_as_little_as_can_be():
     np.testing.assert_allclose(spread(np.array([0.0, 5.0]), 1.0), [0, 5])
     places = spread(np.sort(np.random.default_rng(0).normal(size=30)), 0.2)
     assert np.diff(places).min() > 0.2 - 1e-12
-
-
-MAP = pd.DataFrame(
-    [
-        ("low", "noise", "supported", "−3 %"),
-        ("low", "signal", "refuted", "+8 %"),
-        ("high", "noise", "inconclusive", "0 %"),
-        ("high", "signal", None, "−1 %"),
-    ],
-    columns=["index", "regime", "verdict", "text"],
-)
-
-
-def test_map_of_verdicts():
-    (ax,) = axes_of()
-    assert figures.grid_map(ax, MAP, "index", "regime", verdict="verdict", text="text") is None
-    cells = {
-        (int(p.get_x() + 0.5), int(p.get_y() + 0.5)): to_hex(p.get_facecolor()) for p in ax.patches
-    }
-    assert cells == {
-        (0, 0): TINTS["supported"],
-        (1, 0): TINTS["refuted"],
-        (0, 1): TINTS["inconclusive"],
-        (1, 1): "#ffffff",
-    }
-    assert words(ax) == ["✓  −3 %", "✗  +8 %", "?  0 %", "−1 %"]
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["noise", "signal"]
-    assert ax.get_ylim() == (1.5, -0.5)
-
-
-def test_map_of_values_is_dark_where_best():
-    (ax,) = axes_of()
-    frame = pd.DataFrame(
-        {"n": [1, 1, 10, 10], "width": [1, 2, 1, 2], "excess": [0.0, 1, 2, np.nan]}
-    )
-    image = figures.grid_map(ax, frame, "width", "n", value="excess", missing="no keys")
-    np.testing.assert_allclose(image.get_array().filled(np.nan), [[0, 2], [1, np.nan]])
-    dark, light = (sum(to_rgb(image.cmap(shade))) for shade in (0.0, 1.0))
-    assert dark < light
-    assert words(ax) == ["no keys"]
-    image = figures.grid_map(ax, frame, "width", "n", value="excess", best="high")
-    assert sum(to_rgb(image.cmap(0.0))) > sum(to_rgb(image.cmap(1.0)))
-
-
-def test_map_refuses_two_rows_of_one_cell():
-    with pytest.raises(InputError, match="two rows of one cell"):
-        figures.grid_map(
-            axes_of()[0], pd.concat([MAP, MAP[:1]]), "index", "regime", verdict="verdict"
-        )
 
 
 def test_verdicts_have_a_word_and_a_sign():
@@ -314,34 +255,3 @@ def test_ticks_and_numbers_are_plain():
     figures.ticks(ax.xaxis, (0.5, 1000, 20000))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "1,000", "20,000"]
     assert [figures.number(v, percent=True) for v in (-0.05, 0.07, 1)] == ["−5", "7", "100"]
-
-
-def test_starting_costs_neither_jax_nor_matplotlib():
-    heavy = "{'matplotlib', 'seaborn', 'pandas', 'jax'}"
-    code = f"import sys; from sims import figures; sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-def test_files_are_the_same_bytes_and_whole(tmp_path):
-    def draw(name):
-        drawing, axes = figures.panels(2, 2)
-        figures.forest(axes[0, 0], EFFECTS, margin=0.05, verdict=SUPPORTED, numbers=True)
-        figures.gap(axes[0, 1], GAPS, "n", hue="kernel", margin=0.05)
-        figures.curve(axes[1, 0], CURVE, CURVE, "H", "kept", log="x")
-        figures.grid_map(axes[1, 1], MAP, "index", "regime", verdict="verdict")
-        figures.letters(axes.flat)
-        figures.save(drawing, tmp_path / name, "e at smoke")
-        return [(tmp_path / name).with_suffix(s).read_bytes() for s in (".pdf", ".png", ".svg")]
-
-    first = draw("one.pdf")
-    assert first == draw("two.png")
-    assert len(list(tmp_path.iterdir())) == 6
-    assert b"<dc:date>" not in first[2]
-    assert b"<text" not in first[2], "an SVG needs no font of its reader's"
-
-
-def test_a_remark_is_made_once_in_a_figure_of_any_make_up():
-    drawing, _ = figures.panels()
-    for part in drawing.subfigures(2, 1):
-        figures.gap(part.subplots(), GAPS, "n", margin=0.05)
-    assert drawing.get_supxlabel() == "bars ± 2 MCSE"

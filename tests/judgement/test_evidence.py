@@ -33,6 +33,25 @@ def test_bounds_come_off_the_room(effect, slack, verdict):
         assert decide(evidence, **CLAIMED).verdict == verdict
 
 
+def test_an_effect_outside_whatever_its_bound_asks_for_more_batches():
+    """Outside by 0.1 with the bound in its favour: batches can tell, wherever in it it lies."""
+    options = {"margin": 1.0, "level": 0.999}
+    evidence = Evidence(
+        [1.15, 0.0], [0.05, 0.05], [64, 64], 64, (("a",), ("b",)), True, [0.05, 0.0]
+    )
+    found = equivalence(evidence, **options)
+    assert found.verdict == "inconclusive"
+    assert found.needs.keys() == {"a"}
+    assert "would decide" in found.reason
+    # Outside by 0.1 with the bound against it alone: no batches tell.
+    evidence = Evidence(
+        [1.05, 0.0], [0.001, 0.05], [64, 64], 64, (("a",), ("b",)), True, [0.1, 0.0]
+    )
+    found = equivalence(evidence, **options)
+    assert (found.verdict, found.needs) == ("inconclusive", {})
+    assert "either side of the margin" in found.reason
+
+
 def test_scalars_stand_for_all_effects():
     evidence = Evidence([1.0, 2.0, 3.0], 0.1, 16, points=["a", ("b", "c"), "a"])
     assert evidence.errors.tolist() == [0.1] * 3

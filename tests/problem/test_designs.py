@@ -1,6 +1,8 @@
 """Designs: the law of their draws, and the identity of draws across sample sizes."""
 
+import hashlib
 import inspect
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +16,10 @@ from sims.problem import (
     FRAMES,
     TARGETS,
     CustomDesign,
+    EmpiricalDesign,
     GaussianDesign,
     MixtureDesign,
+    StudentDesign,
     gaussian_queries,
     redundant_views,
 )
@@ -27,6 +31,9 @@ EXAMPLES = {
     "isotropic": {"scale": 1.7},
     "sphere": {"radius": 2.5},
     "cube": {"half_width": 0.7},
+    "toeplitz": {"correlation": -0.6, "scale": 1.3},
+    "student": {"freedom": 9.0, "covariance": SIGMA.tolist()},
+    "empirical": {"file": str(Path(__file__).parents[2] / "docs" / "examples" / "keys.csv")},
     "mixture": {
         "weights": [0.2, 0.5, 0.3],
         "means": [[1.0, 0, 0, -2], [0, 0.5, 0, 1], [-1, 0, 2, 0]],
@@ -132,6 +139,89 @@ def test_mixture_has_its_components():
         assert abs(len(own) / len(x) - share) < 4.5 * np.sqrt(0.21 / len(x))
         assert abs(own.mean() - 50 * sign) < 4.5 * sd / np.sqrt(len(own))
         assert abs(own.std() / sd - 1) < 4.5 / np.sqrt(2 * len(own))
+
+
+def test_toeplitz_is_the_covariance_of_an_autoregression():
+    """By its recursion ``X_{j+1} = ρ X_j + √(1 − ρ²) Z``, as a linear map of white noise."""
+    rho, d = -0.6, 5
+    map_ = np.zeros((d, d))
+    map_[0, 0] = 1.0
+    for j in range(1, d):
+        map_[j] = rho * map_[j - 1]
+        map_[j, j] = np.sqrt(1 - rho**2)
+    law = DESIGNS["toeplitz"](d, correlation=rho, scale=1.3)
+    np.testing.assert_allclose(law.covariance, 1.69 * map_ @ map_.T, atol=1e-14)
+    with pytest.raises(InputError, match="correlation"):
+        DESIGNS["toeplitz"](d, correlation=1.0)
+
+
+@pytest.mark.theory
+def test_student_is_the_multivariate_t():
+    """Draws by Kolmogorov's statistic, of a projection and of the length (an F law), p > 1e-4."""
+    from scipy import stats
+
+    scale, freedom = SIGMA[:3, :3], 2.5
+    x = np.asarray(StudentDesign(scale, freedom).sample(jax.random.key(2), 20_000))
+    v = np.array([0.3, -1.0, 0.8])
+    along = x @ v / np.sqrt(v @ scale @ v)
+    assert stats.kstest(along, stats.t(freedom).cdf).pvalue > 1e-4
+    length = np.einsum("ni,ij,nj->n", x, np.linalg.inv(scale), x) / 3
+    assert stats.kstest(length, stats.f(3, freedom).cdf).pvalue > 1e-4
+
+
+def test_student_moments_are_there_where_they_exist():
+    given = DESIGNS["student"](4, freedom=5.0, covariance=SIGMA)
+    np.testing.assert_allclose(given.covariance, SIGMA, rtol=1e-12)
+    np.testing.assert_allclose(given.scale_matrix, 0.6 * SIGMA, rtol=1e-12)
+    assert np.isinf(np.diag(DESIGNS["student"](2, freedom=2.0).covariance)).all()
+    assert np.isnan(DESIGNS["student"](2, freedom=1.0).mean).all()
+    for options in ({"freedom": 2.0, "covariance": np.eye(2)}, {"freedom": 0.0}):
+        with pytest.raises(InputError, match="design"):
+            DESIGNS["student"](2, **options)
+
+
+@pytest.mark.theory
+def test_rows_are_drawn_equally_often():
+    """Seven rows, 70,000 draws in either precision: χ² of their counts, p > 1e-4."""
+    from scipy import stats
+
+    law = EmpiricalDesign(np.arange(7.0)[:, None])
+    for dtype in (jnp.float64, jnp.float32):
+        drawn = np.asarray(law.sample(jax.random.key(3), 70_000, dtype), float)[:, 0]
+        counts = np.bincount(drawn.astype(int), minlength=7)
+        assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_a_table_is_read_or_refused_in_one_line(tmp_path):
+    """Both formats alike, with a header and without; the moments are those of its rows."""
+    rows = np.random.default_rng(0).normal(size=(9, 2))
+    files = [tmp_path / name for name in ("plain.csv", "named.csv", "rows.npy")]
+    np.savetxt(files[0], rows, delimiter=",", fmt="%.17g")
+    np.savetxt(files[1], rows, delimiter=",", fmt="%.17g", header="a,b", comments="")
+    np.save(files[2], rows)
+    for file in files:
+        law = DESIGNS["empirical"](2, file=str(file))
+        np.testing.assert_array_equal(law.rows, rows)
+        np.testing.assert_allclose(law.mean, rows.mean(0), atol=1e-15)
+        np.testing.assert_allclose(law.covariance, np.cov(rows.T, bias=True), atol=1e-15)
+    content = hashlib.sha256(files[2].read_bytes()).hexdigest()[:16]
+    DESIGNS["empirical"](2, file=str(files[2]), content=content)
+    (tmp_path / "words.csv").write_text("a,b\n1,two\n")
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "hole.csv").write_text("1,2\n3,nan\n")
+    np.save(tmp_path / "objects.npy", np.array([{}], object))
+    for name, more, words in (
+        ("rows.npy", {"content": "0" * 16}, "changed"),
+        ("rows.npy", {"dimension": 3}, "shape"),
+        ("none.csv", {}, "No such file"),
+        ("words.csv", {}, "two"),
+        ("empty.csv", {}, "shape"),
+        ("hole.csv", {}, "NaN"),
+        ("objects.npy", {}, "allow_pickle"),
+    ):
+        with pytest.raises(InputError, match=words) as error:
+            DESIGNS["empirical"](**{"dimension": 2, "file": str(tmp_path / name)} | more)
+        assert "\n" not in str(error.value)
 
 
 def test_one_component_draws_as_the_gaussian_design():

@@ -87,6 +87,30 @@ def test_rates_of_what_is_not_sampled():
         assert decide([], Rule(test, 0.1, 0.95, expected=-1.0)).verdict == "inconclusive"
 
 
+def test_exponents_take_the_covariance_of_common_draws():
+    """Errors that nearly all points share tilt no line: they leave the exponent sharp."""
+    x = np.array([16.0, 24.0, 48.0, 96.0])
+    shared, own = RNG.normal(0, 0.2, (64, 1)), RNG.normal(0, 0.005, (64, 4))
+    values = (1 + shared + own) * x
+    effects = [
+        of_batches("", v, "p", x=float(a), replicates=9) for v, a in zip(values.T, x, strict=True)
+    ]
+    rule = Rule("exponent", 0.05, 0.95, expected=1.0, law="power")
+    found = decide(effects, rule)
+    assert (found.verdict, found.replicates) == ("supported", 9)
+    assert found.effect == pytest.approx(1.0, abs=0.01)
+    # As if they were independent, the slope of points with an error of 2.5 % each.
+    alone = decide([replace(e, values=None) for e in effects], rule)
+    assert alone.interval[1] - alone.interval[0] > 3 * (found.interval[1] - found.interval[0])
+    wrong = decide(effects, replace(rule, expected=0.8))
+    assert wrong.verdict == "refuted"
+    few = decide([of_batches("", e.values[:63], x=e.x) for e in effects], rule)
+    assert few.reason == "its 4 points have not 64 batches each, which a law takes"
+    less = decide(effects[:3], rule)
+    assert less.reason == "its 3 points have not 4 different abscissas, which a law takes"
+    assert {few.verdict, less.verdict} == {"inconclusive"}
+
+
 def test_choices_carry_their_candidates():
     values = RNG.normal([1.0, 1.5], 0.1, (64, 2))
     rule = Rule("near_optimal", 0.05, 0.95, replicates=3)
@@ -137,7 +161,8 @@ def test_where_selects_effects_by_their_facts():
     [
         ({"test": "law", "law": "log", "margin": 2.0}, "margin: got 2.0; allowed: 4, that of test"),
         ({"test": "law", "margin": 4.0}, "law: got None; allowed: a law"),
-        ({"law": "log"}, "law: got 'log'; allowed: a law for the test `law`, and for no other"),
+        ({"law": "log"}, "law: got 'log'; allowed: a law for the test `law` or `exponent`"),
+        ({"test": "exponent", "law": "log", "expected": 1.0}, "law: got 'log'; allowed: power, "),
         ({"test": "rate"}, "expected: got None; allowed: a number, for a rate"),
         ({"expected": 1.0}, "expected: got 1.0; allowed: nothing, for the test `bound`"),
         ({"scatter": 0.1}, "scatter: got 0.1; allowed: nothing, for the test `bound`"),

@@ -68,7 +68,7 @@ def test_digests_follow_what_a_step_depends_on(copy, path, old, new, changed):
 
 NO_RESULT = (
     "errors", "validation", "documents", "files", "identity", "formulas", "provenance", "papers",
-    "study",
+    "places", "study",
 )  # fmt: skip
 """Modules that change no number: words of errors, files, provenance, and what only plans."""
 OTHER_ROAD = {"simulate": "sims.theory", "predict": ("sims.simulation", "sims.montecarlo")}

@@ -38,17 +38,51 @@ def test_result_files_round_trip(tmp_path):
     data = read(tmp_path / "a" / "r.nc", "r")
     assert provenance(tmp_path / "a" / "r.nc", "r") == origin
     for name, dataset in unstack(data).items():
-        xr.testing.assert_identical(dataset, POINTS[name])
+        xr.testing.assert_equal(dataset, POINTS[name])
+        assert dataset.attrs == POINTS[name].attrs
     assert [p.name for p in (tmp_path / "a").iterdir()] == ["r.nc"]  # nothing temporary is left
 
 
 def test_files_open_as_labelled_data(tmp_path):
     write(assembled(POINTS, COORDINATES, {}, {}), tmp_path / "r.nc", "r")
     with xr.open_dataset(tmp_path / "r.nc") as data:
-        chosen = data.set_xindex("angle").sel(angle=60)
+        chosen = data.sel(angle=60)
         np.testing.assert_array_equal(chosen["mse"].values[:4], POINTS["0002"]["mse"].values)
         assert np.isnan(chosen["mse"].values[4:]).all()  # padded to the longest point
         assert list(data["kernel"].values) == ["gaussian"] * 6
+
+
+def test_the_points_lie_along_the_coordinate_with_the_longest_line():
+    """Whatever takes more values while something else changes, too, does not count."""
+    at = {
+        "a": {"n": 1, "angle": 0, "label": "p"}, "b": {"n": 1, "angle": 60, "label": "q"},
+        "c": {"n": 1, "angle": 0, "label": "r"}, "d": {"n": 2, "angle": 60, "label": "q"},
+        "e": {"n": 3, "angle": 60, "label": "q"}, "f": {"n": None, "angle": 60, "label": "s"},
+    }  # fmt: skip
+    points = {name: xr.Dataset({"v": float(i)}) for i, name in enumerate(at)}
+    stacked = stack(points, at)
+    assert stacked["v"].dims == ("n",)
+    assert stacked.sel(n=1)["v"].values.tolist() == [0.0, 1.0, 2.0]
+    assert stacked.set_xindex("label").sel(label="q")["v"].values.tolist() == [1.0, 3.0, 4.0]
+    assert list(unstack(stacked)) == list(points)
+    assert stack(points, {}).sel(point="c")["v"] == 2.0
+
+
+def test_a_variable_may_be_called_like_the_dimension_of_another():
+    points = {"a": xr.Dataset({"layer": ("batch", [1.0, 2.0])}),
+              "b": xr.Dataset({"v": ("layer", [3.0])})}  # fmt: skip
+    stacked = stack(points, {})
+    assert stacked["layer_value"].dims == ("point", "batch")
+    for name, dataset in unstack(stacked).items():
+        xr.testing.assert_equal(dataset, points[name])
+
+
+def test_padding_takes_no_room_on_the_disk(tmp_path):
+    long, short = (xr.Dataset({"v": ("k", np.arange(n) / 7)}) for n in (200_000, 2))
+    write(
+        assembled({"a": long, **dict.fromkeys("bcdefghij", short)}, {}, {}, {}), tmp_path / "r", "r"
+    )
+    assert (tmp_path / "r").stat().st_size < 3 * long["v"].nbytes
 
 
 def test_coordinates_that_are_missing_and_fewest_replicates():

@@ -7,7 +7,6 @@ import pytest
 from sims.errors import InputError
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
 from sims.theory import first_order_arrays, predict
-from sims.theory.rounding import of_values
 
 pytestmark = pytest.mark.theory
 
@@ -115,7 +114,7 @@ def test_lost_bias_and_signal_under_noise_are_a_fault():
 def test_bound_on_values():
     """Against cosines in extended precision where NumPy has one; at least against its size."""
     wave = task(1.0, 1e9).target
-    bound = of_values(wave, QUERIES)
+    bound = wave.rounding(QUERIES)
     assert np.all(bound > 1e-8)
     assert np.all(bound < 1e-6)
     angle = QUERIES.astype(np.longdouble) @ np.asarray(wave.frequency).T + np.asarray(wave.phase)

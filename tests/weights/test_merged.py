@@ -5,8 +5,9 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from sims.errors import InputError
-from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, Task
+from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, Task, TrigonometricSeries
 from sims.simulation import estimate, nw_weights
+from sims.simulation.slots import over_slots
 from sims.weights import FACTORIES
 
 
@@ -52,6 +53,25 @@ def test_one_token_a_slot_is_the_kernel():
         )
         for name in ("bias", "noise_covariance", "signal_covariance", "raw_bias"):
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("scores", ["dot", "distance"])
+@pytest.mark.parametrize("gates", [[0.5, 0.5], [0.2, 0.9, 0.4]])
+def test_heads_over_slots_are_the_rule_over_tokens(monkeypatch, scores, gates):
+    """With a constant in the target, which gates of any sum do not keep, and with drawn labels."""
+    target = TrigonometricSeries([1.0, 0.7], [[0.0, 0.0, 0.0], [0.5, 1.0, -0.3]], [0.0, 0.2])
+    task = Task(SEQUENCES["smooth"](3, 0.6), target, 0.5)
+    rule = FACTORIES["merged"](len(gates), gates=gates, scores=scores)
+    heads = Heads(FRAMES["equiangular"](3, 2, 1, angle=40), rule, [0.9, 0.7])
+    queries = np.array([[0.2, -0.4, 0.5], [1.0, 0.3, 0.0]])
+    options = {"batches": 2, "replicates_per_batch": 4, "precision": "float64"}
+    found = estimate(task, heads, 60, queries, 3, **options)
+    assert over_slots(heads, 61) is None
+    monkeypatch.setattr("sims.simulation.ensemble.over_slots", lambda heads, n: None)
+    expected = estimate(task, heads, 60, queries, 3, **options)
+    assert expected.attrs["kernel_sums"] == "none" != found.attrs["kernel_sums"]
+    for name in ("bias", "noise_covariance", "signal_covariance", "raw_bias", "empty_rate"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from arviz_stats.base import array_stats
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, ndtr, ndtri
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.judgement import Finding
 from sims.judgement.scaling.laws import LAWS, MISFIT, Fit, Model, Points, Prior, fit_laws
 from sims.judgement.tests import LEAST
@@ -119,7 +119,7 @@ def law_claim(compared: Comparison, law: str, *, level: float, replicates: int) 
         margin is :data:`LEAST`.
     """
     if law not in compared.fits:
-        raise InputError("law", law, ", ".join(compared.fits))
+        raise InputError("law", law, one_of(compared.fits, law))
     if not 0 < level < 1:
         raise InputError("level", level, "in (0, 1)")
     if compared.problem:

@@ -23,7 +23,7 @@ from arviz_stats.base import array_stats
 from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.judgement import Finding
 from sims.judgement.scaling.sampler import Draws, Problem, diagonalise, pointwise, sample
 from sims.judgement.settle import AFFORDABLE
@@ -71,7 +71,7 @@ class Prior:
         exponent_mean: of p (powers), or of p/s (log).
         exponent_sd: likewise.
         floor_sd: of the half-normal floor c/s, where there is one.
-        scale: s > 0; None is the largest |y|.
+        scale: s > 0; None is the largest ``|y|``.
     """
 
     intercept_sd: float = 2.0
@@ -103,7 +103,7 @@ class Model:
 
     def __post_init__(self) -> None:
         if self.law not in LAWS:
-            raise InputError("law", self.law, ", ".join(LAWS))
+            raise InputError("law", self.law, one_of(LAWS, self.law))
         if not (np.isfinite(self.scatter) and self.scatter >= 0):
             raise InputError("scatter", self.scatter, "finite and ≥ 0")
 
@@ -131,8 +131,8 @@ class Points:
             x: > 0, at least 4 different values.
             y: their means, finite; negative values are welcome.
             errors: MCSE (k,) of independent points, or the covariance (k, k).
-            scatter_scales: D (k,) > 0: what a scatter of 1 means at a point; None is |y|, or its
-                error where that is larger.
+            scatter_scales: D (k,) > 0: what a scatter of 1 means at a point; None is ``|y|``, or
+                its error where that is larger.
 
         Raises:
             InputError: the arrays do not fit together, or hold what cannot be used.
@@ -315,7 +315,8 @@ def fit(
         law: as in :class:`Model`, like floor and scatter.
         floor: whether a power law levels off at c ≥ 0.
         scatter: 0, or σ_τ.
-        scatter_scales: D (k,): the deviation that τ = 1 stands for, in the unit of y; None is |y|.
+        scatter_scales: D (k,): the deviation that τ = 1 stands for, in the unit of y; None is
+            ``|y|``.
         prior: None is :class:`Prior` as it stands.
         seed: of the sampler.
         sets: of chains, pooled: a probability near 0 or 1 needs many draws.

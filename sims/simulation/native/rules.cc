@@ -1,8 +1,9 @@
 // Sums of weights that depend on all keys at once, query by query: see __init__.py.
 //
 // The threshold of the best keys of every 16 or 8, found by Newton's method on them alone, is below
-// that of all: so only keys above it can be attended. On these the method goes on, and sums run over
-// the keys that some head attends to. Where most keys are above it, they stay where they are.
+// that of all: so only keys above it can be attended. These candidates are listed one after another,
+// and on them the method goes on. Their weights go into rows with a place for every key that is a
+// candidate of some head, and the sums run over these rows.
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +11,6 @@
 #include <cstring>
 #include <limits>
 #include <vector>
-
-#ifdef __AVX512F__
-#include <immintrin.h>
-#endif
 
 #include "vectors.h"
 #include "xla/ffi/api/ffi.h"
@@ -25,8 +22,6 @@ namespace {
 constexpr int kRounds = 200;        // of a search at most: what bisection alone needs
 constexpr int64_t kExact = 4096;    // keys whose sums stay in the precision of the work
 
-constexpr int64_t kMany = 8;        // if more than 1/kMany of the keys may be attended, take all
-
 enum Rule { kEntmax = 0, kGap = 1, kRelu = 2 };
 
 struct Options {
@@ -35,57 +30,19 @@ struct Options {
   bool uniform;       // what ReLU makes of a row without a positive entry
 };
 
-template <typename T> constexpr int kLanes = kBytes / int(sizeof(T));
-
-// The keys that may be attended, or are: their scores, later weights, and where they are; if
-// `dense`, all keys in their order.
-template <typename T> struct Few {
+// Candidates, the keys that may be attended: their scores, later weights, one after another, and
+// which they are, a mask for every vector of keys.
+template <typename T> struct Candidates {
   std::vector<typename Real<T>::V> values;
-  std::vector<int32_t> places;
+  std::vector<Mask<T>> masks;
   int64_t count = 0;
-  bool dense = false;
+
+  // One vector more than there can be: whole vectors are read and written from any place.
+  explicit Candidates(int64_t n) : values(VectorsOf<T>(n) + 1), masks(VectorsOf<T>(n)) {}
 
   T* Values() { return reinterpret_cast<T*>(values.data()); }
   const T* Values() const { return reinterpret_cast<const T*>(values.data()); }
-
-  // Room for so many keys more than there are.
-  void Reserve(int64_t more) {
-    const size_t need = (count + more) / kLanes<T> + 2;
-    if (values.size() < need) values.resize(2 * need), places.resize(2 * need * kLanes<T>);
-  }
 };
-
-// Writes the lanes that are to be kept one after another, and their numbers from `first`; up to a
-// whole vector of each is overwritten. Returns how many.
-#ifdef __AVX512F__
-inline int64_t Compress(Real<float>::V value, Real<float>::I keep, int32_t first, float* to, int32_t* places) {
-  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-  const __mmask16 mask = _mm512_test_epi32_mask((__m512i)keep, (__m512i)keep);
-  _mm512_storeu_ps(to, _mm512_maskz_compress_ps(mask, (__m512)value));
-  _mm512_storeu_si512(places, _mm512_add_epi32(_mm512_maskz_compress_epi32(mask, lanes), _mm512_set1_epi32(first)));
-  return __builtin_popcount(mask);
-}
-
-inline int64_t Compress(Real<double>::V value, Real<double>::I keep, int32_t first, double* to, int32_t* places) {
-  const __m512i lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
-  const __mmask8 mask = _mm512_test_epi64_mask((__m512i)keep, (__m512i)keep);
-  _mm512_storeu_pd(to, _mm512_maskz_compress_pd(mask, (__m512d)value));
-  const __m512i kept = _mm512_add_epi64(_mm512_maskz_compress_epi64(mask, lanes), _mm512_set1_epi64(first));
-  _mm256_storeu_si256((__m256i*)places, _mm512_cvtepi64_epi32(kept));
-  return __builtin_popcount(mask);
-}
-#else
-template <typename V, typename I, typename T>
-inline int64_t Compress(V value, I keep, int32_t first, T* to, int32_t* places) {
-  int64_t count = 0;
-  for (int lane = 0; lane < kLanes<T>; ++lane) {
-    to[count] = value[lane];
-    places[count] = first + lane;
-    count += keep[lane] != 0;
-  }
-  return count;
-}
-#endif
 
 // Scores of all keys, and their maxima by lane, a vector for every sub-block.
 template <typename T> struct Scores {
@@ -93,7 +50,7 @@ template <typename T> struct Scores {
   std::vector<V> all, best, scaled;
   int64_t n;
 
-  explicit Scores(int64_t n) : all((n + kLanes<T> - 1) / kLanes<T>), best((n + kSubBlock - 1) / kSubBlock), scaled(best.size()), n(n) {}
+  explicit Scores(int64_t n) : all(VectorsOf<T>(n)), best((n + kSubBlock - 1) / kSubBlock), scaled(best.size()), n(n) {}
 
   // Returns the largest.
   template <int kind> T Fill(const T* query, const T* keys, int64_t heads, int64_t padded, int64_t p) {
@@ -101,7 +58,7 @@ template <typename T> struct Scores {
     V largest = lowest;
     for (int64_t start = 0, block = 0; start < n; start += kSubBlock, ++block) {
       const int64_t left = n - start < kSubBlock ? n - start : kSubBlock;
-      const int64_t vectors = (left + kLanes<T> - 1) / kLanes<T>;
+      const int64_t vectors = VectorsOf<T>(left);
       V* scores = &all[start / kLanes<T>];
       best[block] = Exponents<T, kind>(query, query, heads, keys + start, heads * padded, p, vectors, scores);
       if (left < vectors * kLanes<T>) {
@@ -115,24 +72,17 @@ template <typename T> struct Scores {
     return LargestLane<T>(largest);
   }
 
-  // Lists the keys whose scores lie less than `reach` below `top`, or takes all.
-  void Keep(T top, T reach, Few<T>& few) const {
-    few.count = 0;
-    few.dense = false;
-    const int64_t vectors = all.size();
-    for (int64_t i = 0; i < vectors; ++i) {
-      if (i % (kSubBlock / kLanes<T>) == 0) {
-        few.Reserve(kSubBlock + kLanes<T>);
-        if (few.count > n / kMany) break;
-      }
-      few.count += Compress(all[i], all[i] - top > -reach, int32_t(i * kLanes<T>),
-                            few.Values() + few.count, &few.places[few.count]);
+  // Lists the keys whose scores, less `top` and times `factor`, are above −`reach`.
+  void Keep(T top, T factor, T reach, Candidates<T>& candidates) const {
+    T* to = candidates.Values();
+    for (size_t i = 0; i < all.size(); ++i) {
+      const V y = (all[i] - top) * factor;
+      const Mask<T> mask = Bits(y > -reach);
+      Compress(mask, y, to);
+      candidates.masks[i] = mask;
+      to += __builtin_popcount(mask);
     }
-    if (few.count <= n / kMany) return;
-    few.dense = true;
-    few.count = n;
-    few.Reserve(0);
-    std::copy(all.begin(), all.end(), few.values.begin());
+    candidates.count = to - candidates.Values();
   }
 };
 
@@ -214,30 +164,32 @@ T LevelOf(double nu, const typename Real<T>::V* y, int64_t vectors, T from, bool
 
 // The weights of the keys, whose scores times `scale` are those of the rule, of a head at a query.
 template <typename T>
-void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Few<T>& few) {
+void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Candidates<T>& candidates) {
   using V = typename Real<T>::V;
   const V zero = {};
   const double nu = options.nu;
   const bool entmax = options.rule == kEntmax, ratios = entmax && nu != 1 && nu != 2 && nu != 3;
   const T factor = T(scale / nu);
+  const bool any = std::isfinite(top);
   if (options.rule == kRelu) top = 0;
   T u = options.rule == kRelu ? T(options.offset) : T(1);
   if (entmax) {
     for (size_t i = 0; i < scores.best.size(); ++i) scores.scaled[i] = (scores.best[i] - top) * factor;
     u = LevelOf<T>(nu, scores.scaled.data(), scores.scaled.size(), u, true);
   }
-  // A little more than to the threshold, which is rounded.
-  const double reach = u * nu / scale;
-  few.count = 0;
-  if (std::isfinite(top)) scores.Keep(top, T(reach + 8 * std::numeric_limits<T>::epsilon() * std::abs(reach)), few);
-  const int64_t vectors = (few.count + kLanes<T> - 1) / kLanes<T>;
-  few.Reserve(kLanes<T>);
-  T* values = few.Values();
-  std::fill(values + few.count, values + vectors * kLanes<T>, -std::numeric_limits<T>::infinity());
-  V* parts = few.values.data();
-  for (int64_t i = 0; i < vectors; ++i) parts[i] = (parts[i] - top) * factor;
+  if (any) {
+    // A little more than to the threshold, which is rounded.
+    scores.Keep(top, factor, u + 8 * std::numeric_limits<T>::epsilon() * std::abs(u), candidates);
+  } else {
+    candidates.count = 0;
+    std::fill(candidates.masks.begin(), candidates.masks.end(), 0);
+  }
+  const int64_t vectors = VectorsOf<T>(candidates.count);
+  T* values = candidates.Values();
+  std::fill(values + candidates.count, values + vectors * kLanes<T>, -std::numeric_limits<T>::infinity());
+  V* parts = candidates.values.data();
   V sums = zero;
-  if (entmax && few.count) u = LevelOf<T>(nu, parts, vectors, u, false);
+  if (entmax && candidates.count) u = LevelOf<T>(nu, parts, vectors, u, false);
   for (int64_t i = 0; i < vectors; ++i) {
     if (ratios) {
       const V ratio = parts[i] / u, inside = ratio > T(-1) ? ratio : zero;
@@ -252,82 +204,93 @@ void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Few<T
   const T inverse = total > 0 ? T(1 / total) : T(0);
   for (int64_t i = 0; i < vectors; ++i) parts[i] *= inverse;
   if (total == 0 && options.rule == kRelu && options.uniform) {
-    few.count = 0;
-    few.Reserve(scores.n);
-    few.count = scores.n;
-    few.dense = true;
-    std::fill(few.Values(), few.Values() + few.count, T(1.0 / scores.n));
-    std::fill(few.Values() + few.count, few.Values() + (few.count + kLanes<T> - 1) / kLanes<T> * kLanes<T>, T(0));
+    candidates.count = scores.n;
+    std::fill(values, values + scores.n, T(1.0 / scores.n));
+    std::fill(candidates.masks.begin(), candidates.masks.end(), Mask<T>(-1));
+    if (const int64_t over = scores.n % kLanes<T>) candidates.masks.back() = (1 << over) - 1;
   }
 }
 
-// Weights and columns at the keys that some head attends to, one beside the other.
-template <typename T> class Attended {
+// Weights and columns at the candidates of all heads, one beside the other.
+template <typename T> class Rows {
  public:
-  explicit Attended(int64_t n) : slots_(n, -1) {}
+  explicit Rows(int64_t n) : all_(VectorsOf<T>(n)) {}
 
-  void Gather(const std::vector<Few<T>>& heads, const T* columns, int64_t width, int64_t padded) {
-    places_.clear();
-    bool dense = false;
-    for (const Few<T>& few : heads) dense |= few.dense;
-    for (const Few<T>& few : heads)
-      for (int64_t i = 0; !dense && i < few.count; ++i)
-        if (slots_[few.places[i]] < 0) {
-          slots_[few.places[i]] = int32_t(places_.size());
-          places_.push_back(few.places[i]);
-        }
-    const int64_t count = dense ? slots_.size() : places_.size();
-    vectors = (count + kLanes<T> - 1) / kLanes<T>;
-    rows_.resize((heads.size() + width) * vectors);
-    std::fill(rows_.begin(), rows_.end(), V{});
-    T* row = reinterpret_cast<T*>(rows_.data());
-    for (const Few<T>& few : heads) {
-      const T* values = few.Values();
-      if (few.dense) std::copy(values, values + few.count, row);
-      for (int64_t i = 0; !few.dense && i < few.count; ++i)
-        row[dense ? few.places[i] : slots_[few.places[i]]] = values[i];
-      row += vectors * kLanes<T>;
+  void Gather(const std::vector<Candidates<T>>& heads, const T* columns, int64_t width, int64_t padded) {
+    std::fill(all_.begin(), all_.end(), 0);
+    for (const Candidates<T>& head : heads)
+      for (size_t i = 0; i < all_.size(); ++i) all_[i] |= head.masks[i];
+    int64_t count = 0;
+    for (const Mask<T> mask : all_) count += __builtin_popcount(mask);
+    vectors = VectorsOf<T>(count);
+    const size_t need = (heads.size() + width) * vectors + 1;
+    if (values_.size() < need) values_.resize(need);
+    V* row = values_.data();
+    for (const Candidates<T>& head : heads) {
+      const T* from = head.Values();
+      T* to = Cleared(row);
+      for (size_t i = 0; i < all_.size(); ++i) {
+        Spread(all_[i], head.masks[i], from, to);
+        from += __builtin_popcount(head.masks[i]);
+        to += __builtin_popcount(all_[i]);
+      }
+      row += vectors;
     }
-    for (int64_t c = 0; c < width; ++c, row += vectors * kLanes<T>)
-      for (int64_t i = 0; i < count; ++i) row[i] = columns[c * padded + (dense ? i : places_[i])];
-    for (const int32_t place : places_) slots_[place] = -1;
+    for (int64_t c = 0; c < width; ++c, row += vectors) {
+      T* to = Cleared(row);
+      for (size_t i = 0; i < all_.size(); ++i) {
+        Compress(all_[i], reinterpret_cast<const Load*>(columns + c * padded)[i], to);
+        to += __builtin_popcount(all_[i]);
+      }
+    }
   }
 
   // Of a head, or after all heads of a column.
-  const typename Real<T>::V* Row(int64_t which) const { return &rows_[which * vectors]; }
+  const typename Real<T>::V* Row(int64_t which) const { return &values_[which * vectors]; }
 
   int64_t vectors = 0;
 
  private:
   using V = typename Real<T>::V;
-  std::vector<int32_t> slots_, places_;
-  std::vector<V> rows_;
+  using Load = typename Real<T>::Load;
+
+  // A row whose last lanes, which no key may fill, are 0.
+  T* Cleared(V* row) {
+    if (vectors) row[vectors - 1] = V{};
+    return reinterpret_cast<T*>(row);
+  }
+
+  std::vector<Mask<T>> all_;
+  std::vector<V> values_;
 };
 
+// Sums of the products of each of several rows with a column.
 template <typename T, int tile>
-void Sum(const Attended<T>& attended, int64_t heads, int64_t width, double* linear, double* gram) {
+inline void Against(const typename Real<T>::V* rows, int64_t stride, const typename Real<T>::V* column,
+                    int64_t vectors, double* sums, int64_t step) {
+  using V = typename Real<T>::V;
+  V acc[tile] = {};
+  for (int64_t i = 0; i < vectors; ++i)
+    for (int h = 0; h < tile; ++h) acc[h] += column ? rows[h * stride + i] * column[i] : rows[h * stride + i];
+  for (int h = 0; h < tile; ++h) sums[h * step] += SumOfLanes<T>(acc[h]);
+}
+
+template <typename T, int tile>
+void Sum(const Rows<T>& rows, int64_t heads, int64_t width, double* linear, double* gram) {
   using V = typename Real<T>::V;
   std::fill(linear, linear + heads * (width + 1), 0.0);
   std::fill(gram, gram + heads * heads, 0.0);
   constexpr int64_t kChunk = kExact / kLanes<T>;
-  for (int64_t from = 0; from < attended.vectors; from += kChunk) {
-    const int64_t many = std::min(attended.vectors - from, kChunk);
-    for (int64_t h = 0; h < heads; ++h) {
-      const V* w = attended.Row(h) + from;
-      V mass = {};
-      for (int64_t i = 0; i < many; ++i) mass += w[i];
-      for (int64_t c = 0; c < width; ++c) {
-        const V* column = attended.Row(heads + c) + from;
-        V sum = {};
-        for (int64_t i = 0; i < many; ++i) sum += w[i] * column[i];
-        linear[h * (width + 1) + c] += SumOfLanes<T>(sum);
-      }
-      linear[h * (width + 1) + width] += SumOfLanes<T>(mass);
-    }
+  for (int64_t from = 0; from < rows.vectors; from += kChunk) {
+    const int64_t many = std::min(rows.vectors - from, kChunk);
+    for (int64_t h = 0; h < heads; h += tile)
+      for (int64_t c = 0; c <= width; ++c)
+        Against<T, tile>(rows.Row(h) + from, rows.vectors, c < width ? rows.Row(heads + c) + from : nullptr, many,
+                         linear + h * (width + 1) + c, width + 1);
     for (int64_t i = 0; i < heads; i += tile)
       for (int64_t j = i; j < heads; j += tile) {
         V pairs[tile * tile] = {};
-        Products<T, tile>(attended.Row(i) + from, attended.Row(j) + from, attended.vectors, many, pairs);
+        Products<T, tile>(rows.Row(i) + from, rows.Row(j) + from, rows.vectors, many, pairs);
         for (int64_t a = 0; a < tile; ++a)
           for (int64_t b = 0; b < tile; ++b) gram[(i + a) * heads + j + b] += SumOfLanes<T>(pairs[a * tile + b]);
       }
@@ -346,9 +309,9 @@ ffi::Error Weighed(ffi::Buffer<type> queries, ffi::Buffer<type> keys, ffi::Buffe
   const int64_t p = q[1], heads = q[2], width = c[0], padded = c[1];
   const Options options{rule, nu, offset, uniform != 0};
   const auto sum = heads % 4 == 0 ? Sum<T, 4> : heads % 2 == 0 ? Sum<T, 2> : Sum<T, 1>;
-  std::vector<Few<T>> few(heads);
+  std::vector<Candidates<T>> candidates(heads, Candidates<T>(n));
   Scores<T> scores(n);
-  Attended<T> attended(n);
+  Rows<T> rows(n);
   const T* query = queries.typed_data();
   for (int64_t x = 0; x < q[0]; ++x, query += p * heads) {
     for (int64_t h = 0; h < heads; ++h) {
@@ -356,10 +319,10 @@ ffi::Error Weighed(ffi::Buffer<type> queries, ffi::Buffer<type> keys, ffi::Buffe
       const T* own = keys.typed_data() + h * padded;
       const T top = kind == kDot ? scores.template Fill<kDot>(query + h, own, heads, padded, p)
                                  : scores.template Fill<kDistance>(query + h, own, heads, padded, p);
-      Weigh<T>(options, top, scale, scores, few[h]);
+      Weigh<T>(options, top, scale, scores, candidates[h]);
     }
-    attended.Gather(few, columns.typed_data(), width, padded);
-    sum(attended, heads, width, linear->typed_data() + x * heads * (width + 1),
+    rows.Gather(candidates, columns.typed_data(), width, padded);
+    sum(rows, heads, width, linear->typed_data() + x * heads * (width + 1),
         gram->typed_data() + x * heads * heads);
   }
   return ffi::Error::Success();

@@ -5,6 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
+
+#if defined(__AVX512F__) && defined(__BMI2__)
+#define SIMS_AVX512
+#include <immintrin.h>
+#endif
 
 namespace {
 
@@ -34,6 +40,61 @@ template <> struct Real<double> {
   static constexpr double kLowest = -708.0, kMagic = 6755399441055744.0;  // 1.5·2^52
   static constexpr double kLog2High = 6.93147180369123816490e-1, kLog2Low = 1.90821492927058770002e-10;
 };
+
+template <typename T> constexpr int kLanes = kBytes / int(sizeof(T));
+
+// A bit for every lane of a vector.
+template <typename T> using Mask = std::conditional_t<sizeof(T) == 4, uint16_t, uint8_t>;
+
+template <typename T> int64_t VectorsOf(int64_t n) { return (n + kLanes<T> - 1) / kLanes<T>; }
+
+// Of lanes: which are to be kept; those of a mask, written one after another; and, for every lane
+// that `all` marks, the next of `from` if `mask` marks it and else 0. Where they write, up to a
+// whole vector is overwritten.
+#ifdef SIMS_AVX512
+inline uint16_t Bits(Real<float>::I keep) { return _mm512_test_epi32_mask((__m512i)keep, (__m512i)keep); }
+
+inline uint8_t Bits(Real<double>::I keep) { return _mm512_test_epi64_mask((__m512i)keep, (__m512i)keep); }
+
+inline void Compress(uint16_t mask, Real<float>::V value, float* to) {
+  _mm512_storeu_ps(to, _mm512_maskz_compress_ps(mask, (__m512)value));
+}
+
+inline void Compress(uint8_t mask, Real<double>::V value, double* to) {
+  _mm512_storeu_pd(to, _mm512_maskz_compress_pd(mask, (__m512d)value));
+}
+
+inline void Spread(uint16_t all, uint16_t mask, const float* from, float* to) {
+  _mm512_storeu_ps(to, _mm512_maskz_expand_ps(_pext_u32(mask, all), _mm512_loadu_ps(from)));
+}
+
+inline void Spread(uint8_t all, uint8_t mask, const double* from, double* to) {
+  _mm512_storeu_pd(to, _mm512_maskz_expand_pd(_pext_u32(mask, all), _mm512_loadu_pd(from)));
+}
+#else
+template <typename I> inline auto Bits(I keep) {
+  constexpr int lanes = sizeof(I) / sizeof(keep[0]);
+  std::conditional_t<lanes == 16, uint16_t, uint8_t> mask = 0;
+  for (int lane = 0; lane < lanes; ++lane) mask |= (keep[lane] != 0) << lane;
+  return mask;
+}
+
+template <typename T> inline void Compress(Mask<T> mask, typename Real<T>::V value, T* to) {
+  for (int lane = 0; lane < kLanes<T>; ++lane) {
+    *to = value[lane];
+    to += mask >> lane & 1;
+  }
+}
+
+template <typename T> inline void Spread(Mask<T> all, Mask<T> mask, const T* from, T* to) {
+  for (int lane = 0; lane < kLanes<T>; ++lane) {
+    const bool in = mask >> lane & 1;
+    *to = in ? *from : T(0);
+    from += in;
+    to += all >> lane & 1;
+  }
+}
+#endif
 
 // 1/k!: of Taylor's polynomial, on |r| <= log(2)/2 within 5e-9 (degree 7) and 2e-16 (degree 12).
 constexpr double kTaylor[] = {1.0,         1.0,          1.0 / 2,       1.0 / 6,        1.0 / 24,

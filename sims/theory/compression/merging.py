@@ -20,7 +20,7 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from sims import terms
-from sims.errors import InputError
+from sims.errors import InputError, Uncovered
 from sims.problem import (
     GaussianDesign,
     Heads,
@@ -32,12 +32,16 @@ from sims.problem import (
 )
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.theory import rounding
+from sims.theory.coverage import series_of
 from sims.theory.first_order.closed_forms import TILTS, Tilt, tilted_mean
 from sims.weights.merged import SlotScores
 from sims.weights.rules import Scores, distance, dot_product
 
 FORGOTTEN = 1e-13
 """Correlations below count as none: lags beyond add nothing that float64 holds."""
+
+IN_TURN = ["einsum_path", (0, 1), (0, 1)]
+"""The order of products of three arrays: to look for the best one would take longer than they."""
 
 KERNEL_OF: dict[Scores, Kernel] = {dot_product: SOFTMAX, distance: GAUSSIAN}
 """The kernel that softmax of a score is."""
@@ -242,7 +246,7 @@ def paired(
 
     def joint(one: int, other: int, tokens: np.ndarray) -> Float[np.ndarray, "s s J J"]:
         rest = tokens - gains[one] @ covariance @ gains[other].T
-        tilted = np.einsum("ia,ajbk,lb->iljk", gains[one], law, gains[other], optimize=True)
+        tilted = np.einsum("ia,ajbk,lb->iljk", gains[one], law, gains[other], optimize=IN_TURN)
         return tilted + rest[:, :, None, None] * waves
 
     within = np.ones((len(gates), len(gates)))  # of a token with itself: the diagonal alone counts
@@ -257,8 +261,8 @@ def paired(
         [size * wave(side) for side in angle] for wave in (np.cos, np.sin)
     )  # fmt: skip
     product = 0.5 * (
-        np.einsum("iqj,iljk,lqk->q", cosine[0], minus + plus, cosine[1], optimize=True)
-        + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=True)
+        np.einsum("iqj,iljk,lqk->q", cosine[0], minus + plus, cosine[1], optimize=IN_TURN)
+        + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=IN_TURN)
     )
     means = [np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * own[side])) for side in (0, 1)]
     return Paired(means[0], means[1], product)
@@ -361,8 +365,9 @@ def merged_terms(
         rho = np.ones(1)
     else:
         allowed = "GaussianDesign or SequenceDesign (first order)"
-        raise InputError("design", type(task.design).__name__, allowed)
-    sigma, target = np.asarray(task.design.covariance), jax.tree.map(np.asarray, task.target)
+        raise Uncovered("design", type(task.design).__name__, allowed)
+    series = series_of(task, "first order")
+    sigma, target = np.asarray(task.design.covariance), jax.tree.map(np.asarray, series)
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
     found = merged_arrays(target, slots, gates, rho, n, float(task.noise_sd))
     by_keys, noise = (np.diagonal(part, axis1=1, axis2=2) for part in (found.signal, found.noise))
@@ -386,5 +391,5 @@ def _rule(heads: Heads) -> tuple[Float[np.ndarray, " s"], Kernel]:
         return np.ones(1), rule
     if isinstance(rule, Kernel) or not isinstance(rule.scores, SlotScores):
         allowed = "gaussian, softmax, or merged keys (first order, dependent keys)"
-        raise InputError("heads.kernel", rule.name, allowed)
+        raise Uncovered("heads.kernel", rule.name, allowed)
     return np.array(rule.scores.gates), KERNEL_OF[rule.scores.score]

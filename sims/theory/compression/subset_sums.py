@@ -28,23 +28,28 @@ def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
     """
     entry = np.asarray(entry, float) * np.ones(items.shape[:-1])
     low, high = reach(items)
-    inside = (entry > low) & (entry < high)
-    scale = 1 / np.maximum(np.abs(items).max(-1), 1e-300)
-    left, right = -1e4 * scale, 1e4 * scale
-    t = np.zeros_like(entry)
+    solved = np.copysign(np.inf, entry - (low + high) / 2).ravel()
+    # Rows leave when they are solved.
+    rows = np.flatnonzero((entry > low) & (entry < high))
+    x, w = items.reshape(-1, items.shape[-1])[rows], entry.ravel()[rows]
+    scale = 1 / np.maximum(np.abs(x).max(-1), 1e-300)
+    left, right, t = -1e4 * scale, 1e4 * scale, np.zeros_like(w)
     for _ in range(NEWTON):
-        p = _logistic(t[..., None] * items)
-        value = (items * p).sum(-1) - entry
+        p = _logistic(t[..., None] * x)
+        value = (x * p).sum(-1) - w
         left, right = np.where(value < 0, t, left), np.where(value < 0, right, t)
-        slope = (items**2 * p * (1 - p)).sum(-1)
+        slope = (x**2 * p * (1 - p)).sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = t - value / slope
         new = np.where((step > left) & (step < right), step, (left + right) / 2)
-        done = np.abs(new - t) <= 1e-13 * (np.abs(t) + scale)
-        t = new
-        if np.all(done | ~inside):
+        moving = np.abs(new - t) > 1e-13 * (np.abs(t) + scale)
+        solved[rows] = new
+        rows, x, w, scale, left, right, t = (
+            part[moving] for part in (rows, x, w, scale, left, right, new)
+        )
+        if not rows.size:
             break
-    return np.where(inside, t, np.copysign(np.inf, entry - (low + high) / 2))
+    return solved.reshape(entry.shape)
 
 
 def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:

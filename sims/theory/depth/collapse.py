@@ -23,7 +23,8 @@ def near_collapse(
         plain: whether p = 1/n is taken instead; the relative error is then of order ρ.
     """
     m, r = np.asarray(mean, float), np.asarray(centred, float)
-    p = np.ones(len(r)) if plain else np.exp(r @ (m @ np.asarray(score)))
+    seen = np.zeros(len(r)) if plain else r @ (m @ np.asarray(score))
+    p = np.exp(seen - seen.max())
     p = p / p.sum()
     covariance = (r * p[:, None]).T @ (r - p @ r)
     out = r @ np.asarray(score) @ covariance @ np.asarray(value)
@@ -32,6 +33,20 @@ def near_collapse(
 
 ORDER = 3
 """``‖R′‖ ~ ‖R‖³``: steps of log ρ grow by this factor without positions, mask or residual."""
+
+
+def log_pull(log_score: ArrayLike, n: int) -> np.ndarray:
+    """log f of ``f(b) = (e^b − 1)/(e^b − 1 + n)``, b = e^{log_score} > 0, however large or small.
+
+    It is log b − log n for small b, and −n e^{−b} for large.
+    """
+    log_b = np.asarray(log_score, float)
+    b = np.exp(np.minimum(log_b, 7.0))  # beyond, e^{−b} is below any number
+    # log(e^b − 1) = b + log b + log((1 − e^{−b})/b).
+    small = b < 1e-300
+    ratio = np.where(small, 1.0, -np.expm1(-b) / np.where(small, 1.0, b))
+    raised = np.where(log_b > 7.0, np.exp(np.minimum(log_b, 700.0)), b + log_b + np.log(ratio))
+    return np.asarray(-np.logaddexp(0.0, np.log(n) - raised))
 
 
 def simplex_factor(size: ArrayLike, scale: float, n: int) -> np.ndarray:
@@ -45,16 +60,26 @@ def simplex_factor(size: ArrayLike, scale: float, n: int) -> np.ndarray:
         scale: β.
         n: tokens.
     """
-    grown = np.expm1(scale * np.asarray(size, float) ** 2)
-    return np.asarray(grown / (grown + n))
+    with np.errstate(divide="ignore"):
+        log_score = np.log(scale) + 2 * np.log(np.abs(np.asarray(size, float)))
+    return np.asarray(np.exp(log_pull(log_score, n)))
+
+
+def simplex_log_sizes(size: float, scale: float, n: int, layers: int) -> np.ndarray:
+    """log a after every layer of pure attention with w = 1, the first included, (layers + 1,).
+
+    In logarithms, since a falls below any number within ten layers.
+    """
+    out = [np.log(size)]
+    with np.errstate(over="ignore"):
+        for _ in range(layers):
+            out.append(out[-1] + float(log_pull(np.log(scale) + 2 * out[-1], n)))
+    return np.array(out)
 
 
 def simplex_sizes(size: float, scale: float, n: int, layers: int) -> np.ndarray:
-    """a after every layer of pure attention with w = 1, the first included, (layers + 1,)."""
-    out = [size]
-    for _ in range(layers):
-        out.append(out[-1] * float(simplex_factor(out[-1], scale, n)))
-    return np.array(out)
+    """a of :func:`simplex_log_sizes`; 0 where it is below any number."""
+    return np.exp(simplex_log_sizes(size, scale, n, layers))
 
 
 def simplex_lifetime(size: float, scale: float, n: int) -> float:

@@ -9,10 +9,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.special import digamma
-from scipy.stats import poisson
 
 from sims.errors import InputError, one_of
+from sims.theory.depth.collapse import log_pull
+from sims.theory.depth.growth import growth, normed_growth, scaled_variance
 
 Start = Literal["zero", "copy"]
 
@@ -94,22 +94,35 @@ class Simplex(NamedTuple):
     value_scale: float
 
 
+def simplex_log_sizes(
+    tokens: Simplex, layers: int, memory: float, start: Start = "zero", skip: float = 0.0
+) -> Float[np.ndarray, " layers"]:
+    """log|a_0|, …, log|a_layers|: ``a_{l+1} = a_l(α + (1 − α)w f(b_l))``, β > 0.
+
+    ``b_l = α′b_{l−1} + (1 − α′)βa_l²`` with the start, ``f(b) = (e^b − 1)/(e^b − 1 + n)``: exact at
+    every n and scale. In logarithms, since without skip a falls below any number.
+    """
+    n, size, beta, w = tokens
+    with np.errstate(divide="ignore"):
+        sizes, score = [np.log(abs(size))], -np.inf
+        for layer in range(layers):
+            share = 1.0 if layer == 0 and start == "copy" else 1 - memory
+            own = np.log(share * beta) + 2 * sizes[-1]
+            score = np.logaddexp(np.log(memory) + score, own)
+            pull = float(log_pull(score, n))
+            if skip:
+                factor = np.log(abs(skip + (1 - skip) * w * np.exp(pull)))
+            else:
+                factor = np.log(abs(w)) + pull
+            sizes.append(sizes[-1] + factor)
+    return np.array(sizes)
+
+
 def simplex_sizes(
     tokens: Simplex, layers: int, memory: float, start: Start = "zero", skip: float = 0.0
 ) -> Float[np.ndarray, " layers"]:
-    """a_0, …, a_layers: ``a_{l+1} = a_l(α + (1 − α)w f(b_l))``.
-
-    ``b_l = α′b_{l−1} + (1 − α′)βa_l²`` with the start, ``f(b) = (e^b − 1)/(e^b − 1 + n)``: exact at
-    every n and scale.
-    """
-    n, size, beta, w = tokens
-    sizes, score = [float(size)], 0.0
-    for layer in range(layers):
-        share = 1.0 if layer == 0 and start == "copy" else 1 - memory
-        score = memory * score + share * beta * sizes[-1] ** 2
-        raised = np.expm1(score)
-        sizes.append(sizes[-1] * (skip + (1 - skip) * w * float(raised / (raised + n))))
-    return np.array(sizes)
+    """|a| of :func:`simplex_log_sizes`; 0 where it is below any number."""
+    return np.exp(simplex_log_sizes(tokens, layers, memory, start, skip))
 
 
 def second_difference(memory: float) -> float:
@@ -128,37 +141,21 @@ def summed_rate(n: int, score: float, value_scale: float = 1.0) -> float:
         score: b, what the sums tend to.
         value_scale: w.
     """
-    raised = float(np.expm1(score))
-    return value_scale * raised / (raised + n)
-
-
-def growth(width: int, branch_variance: float) -> float:
-    """``g(d, σ²) = log(2σ²/d) + E ψ(d/2 + J)``, J ~ Poisson(d/(2σ²)).
-
-    The mean of ``log(‖m(I + W)‖²/‖m‖²)``, W of independent N(0, σ²/d) entries, for any m.
-    """
-    mean = width / (2 * branch_variance)
-    spread = 12 * np.sqrt(mean) + 40
-    j = np.arange(max(0, int(mean - spread)), int(mean + spread) + 1)
-    expected = np.sum(poisson.pmf(j, mean) * digamma(width / 2 + j))
-    return float(np.log(2 * branch_variance / width) + expected)
+    return value_scale * float(np.exp(log_pull(np.log(score), n)))
 
 
 def late_rate(width: int, branch_variance: float, skip: float) -> float:
     """Late mean increment of the log-odds ω a layer: ``g(d, ((1 − α)/α)²σ²)``, whatever α′.
 
-    For layers ``X ↦ αX + (1 − α)softmax(h)XW`` with W independent over layers, 0 < α < 1.
+    For layers ``X ↦ αX + (1 − α)softmax(h)XW``, W of independent N(0, σ²/d) entries, new in every
+    layer, 0 < α < 1; g is :func:`~.growth.growth`.
     """
-    return growth(width, ((1 - skip) / skip) ** 2 * branch_variance)
+    return growth(width, scaled_variance(branch_variance, 1 - skip, skip))
 
 
 def normed_rate(width: int, branch_variance: float, skip: float) -> float:
-    """The same where every token is divided by its RMS after a layer, to first order in 1/d.
-
-    The norm takes off what R has along m: once a layer, ``s/((1 + s)d)``, s = ((1 − α)/α)²σ².
-    """
-    effective = ((1 - skip) / skip) ** 2 * branch_variance
-    return growth(width, effective) + effective / ((1 + effective) * width)
+    """The same where every token is divided by its RMS after a layer, to first order in 1/d."""
+    return normed_growth(width, scaled_variance(branch_variance, 1 - skip, skip))
 
 
 def tied_rate(value: Float[np.ndarray, "d d"], skip: float) -> float:

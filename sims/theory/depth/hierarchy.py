@@ -119,6 +119,50 @@ def truncation_bound(weights: ArrayLike, kept: int, sizes: ArrayLike) -> float:
     return 2 * tail_weight(weights, kept) * float(np.max(sizes))
 
 
+def token_moments(taps: ArrayLike, tokens: int, levels: int) -> Float[np.ndarray, "levels 2"]:
+    """tr K_l and tr K_l² of ``K_l = B_lᵀB_l``, B_l (T, T) the map from tokens X to Z_l.
+
+    Args:
+        taps: c, of every down-sampling.
+        tokens: T.
+        levels: L.
+    """
+    rows, moments = np.eye(tokens), []
+    for level in range(levels):
+        whole = rows[np.arange(tokens) // 2**level]
+        square = whole.T @ whole
+        moments.append((np.trace(square), np.sum(square**2)))
+        coarse = np.zeros((-(-len(rows) // 2), tokens))
+        for k, tap in enumerate(np.asarray(taps, float)):
+            source = 2 * np.arange(len(coarse)) - k
+            coarse[source >= 0] += tap * rows[source[source >= 0]]
+        rows = coarse
+    return np.array(moments)
+
+
+def rank_error(
+    weights: ArrayLike,
+    singular_values: Float[np.ndarray, " d"],
+    kept: int,
+    moments: Float[np.ndarray, "levels 2"],
+) -> float:
+    """``E‖Σ_l λ_l Z_l(M_l − M_l|_r)Z_lᵀ‖² = Σ_l λ_l² (Σ_{i>r} s_i²)((tr K_l)² + 2 tr K_l²/d)``.
+
+    For independent M_l = U diag(s) Vᵀ with U and V uniform on the rotations, M_l|_r its r leading
+    singular values, and tokens with independent N(0, 1) features. Levels add in squares.
+
+    Args:
+        weights: λ.
+        singular_values: s in falling order, of every level.
+        kept: r.
+        moments: of :func:`token_moments`.
+    """
+    trace, square = np.asarray(moments, float).T
+    lost = float(np.sum(singular_values[kept:] ** 2))
+    size = trace**2 + 2 * square / len(singular_values)
+    return float(np.asarray(weights, float) ** 2 @ size) * lost
+
+
 def block_logarithm(query: ArrayLike, keys: Float[np.ndarray, "m d"], order: int) -> float:
     """``log mean_j e^{q·k_j}`` over a block of keys by its cumulants up to an order, at most 4.
 

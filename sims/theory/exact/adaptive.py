@@ -14,7 +14,7 @@ from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.problem.design_laws import GaussianDesign
 from sims.theory.exact.root import One, Root, Two, one_head, two_heads
-from sims.theory.exact.solution import ERROR_FLOOR, Facts, Solution
+from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution
 from sims.theory.exact.tables import LEVELS, Level
 from sims.theory.first_order.adaptive import Head, Seen, covered, single
 from sims.weights.entmax import Entmax
@@ -49,7 +49,13 @@ class Scale(NamedTuple):
 
 
 def solve_adaptive(
-    task: Task, heads: Heads, n: int, queries: np.ndarray, truth: np.ndarray, rtol: float
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: np.ndarray,
+    truth: np.ndarray,
+    rtol: float,
+    progress: Progress,
 ) -> tuple[Solution, Facts]:
     """All terms of α-entmax heads at all queries, and their radii and attended keys.
 
@@ -80,6 +86,7 @@ def solve_adaptive(
     solution.methods.add("root of a random sum")
     names = ("radius", "radius_sd", "attended", "expected_attended")
     facts = {name: np.zeros((len(queries), heads.count)) for name in names}
+    done, total = 0, len(queries) * (heads.count + len(joint))
     for q, own in enumerate(roots):
         means = []
         for h, at in enumerate(own):
@@ -89,8 +96,10 @@ def solve_adaptive(
             facts["attended"][q, h] = n * at.first.mass
             facts["expected_attended"][q, h] = one.attended
             means.append(one.mean)
+            progress(done := done + 1, total)
         for (h, g), both in joint.items():
             _put_pair(solution, q, (h, g), (own[h], own[g]), both, means[h] * means[g], rtol)
+            progress(done := done + 1, total)
     return solution, facts
 
 

@@ -96,6 +96,24 @@ class Regression(NamedTuple):
     cosine: Float[Numbers, "J J"]
     sine: Float[Numbers, "J J"]
 
+    def at_centre(self, phase: Float[Numbers, " J"], centre: Float[Numbers, " k"]) -> Array:
+        """``Σ_j mean_j cos θ_j`` at the centre of the nodes, of which squares are taken about."""
+        return jnp.cos(phase + self.first @ centre) @ self.mean
+
+    def given(
+        self,
+        phase: Float[Numbers, " J"],
+        about: Numbers,
+        x: Float[Array, "*N k"],
+        y: Float[Array, "*N k_g"] | None = None,
+    ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
+        """:meth:`moments` at nodes x, or (x, y) of a pair."""
+        angle = x @ self.first.T
+        if y is not None:
+            angle = angle + y @ self.second.T
+        angle = angle + phase
+        return self.moments(jnp.cos(angle), jnp.sin(angle), about)
+
     def moments(
         self, cosine: Float[Array, "*N J"], sine: Float[Array, "*N J"], about: Numbers
     ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
@@ -103,6 +121,30 @@ class Regression(NamedTuple):
         mean = cosine @ self.mean - about
         variance = (cosine @ self.cosine) * cosine + (sine @ self.sine) * sine
         return mean, mean**2 + jnp.sum(variance, axis=-1)
+
+
+class Known(NamedTuple):
+    """The target where a node's last coordinate is its value: any function, known at X itself.
+
+    Heads have 0 in their ``map`` for that coordinate.
+    """
+
+    def at_centre(self, phase: Float[Numbers, " J"], centre: Float[Numbers, " k"]) -> Array:
+        """The last coordinate of the centre, of which squares are taken about."""
+        del phase
+        return jnp.asarray(centre)[-1]
+
+    def given(
+        self,
+        phase: Float[Numbers, " J"],
+        about: Numbers,
+        x: Float[Array, "*N k"],
+        y: Float[Array, "*N k_g"] | None = None,
+    ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
+        """``m − about`` and its square at nodes x; y, that of a pair, has the same value."""
+        del phase, y
+        mean = x[..., -1] - about
+        return mean, mean**2
 
 
 class Single(NamedTuple):
@@ -214,7 +256,7 @@ def relative(gap: Numbers, size: Numbers) -> Array:
 def single(
     setting: Setting,
     head: Head,
-    regression: Regression,
+    regression: Regression | Known,
     nodes: Callable[[Array], tuple[Array, Array]],
     used: Int[Numbers, ""] | int,
 ) -> Single:
@@ -230,12 +272,11 @@ def single(
     size, n = setting.size, setting.n
     # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
     # cancel.
-    origin = jnp.cos(setting.phase + regression.first @ head.centre) @ regression.mean
+    origin = regression.at_centre(setting.phase, head.centre)
 
     def add(index: Array, total: Array) -> Array:
         xi, log_weight = nodes(index)
-        angle = setting.phase + xi @ regression.first.T
-        mean, square = regression.moments(jnp.cos(angle), jnp.sin(angle), origin)
+        mean, square = regression.given(setting.phase, origin, xi)
         hit, once, x = setting.responses(head, setting.log_kernel(head, xi))
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1
@@ -286,7 +327,9 @@ def grid_single(setting: Setting, nodes: Nodes, head: Head, regression: Regressi
     )
 
 
-def point_single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -> Single:
+def point_single(
+    setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known
+) -> Single:
     """:func:`single` on points with log weights that are in the head's own coordinates already."""
     return single(setting, head, regression, nodes.tile, nodes.used)
 

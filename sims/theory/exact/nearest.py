@@ -15,7 +15,7 @@ from scipy.special import betainccinv, betaincinv, betaln
 from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
-from sims.theory.exact.solution import ERROR_FLOOR, Facts, Solution
+from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution
 from sims.theory.first_order.adaptive import ball_rule, shell
 from sims.theory.first_order.nearest import Near, alone, placed
 
@@ -56,7 +56,13 @@ class Found(NamedTuple):
 
 
 def solve_nearest(
-    task: Task, heads: Heads, n: int, queries: np.ndarray, truth: np.ndarray, rtol: float
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: np.ndarray,
+    truth: np.ndarray,
+    rtol: float,
+    progress: Progress,
 ) -> tuple[Solution, Facts]:
     """All terms of one top-k head at all queries, and its radius.
 
@@ -102,6 +108,7 @@ def solve_nearest(
         facts["radius"][q, 0] = one.square**0.5
         facts["radius_sd"][q, 0] = max(value.root_square - value.root**2, 0.0) ** 0.5
         facts["attended"][q, 0] = facts["expected_attended"][q, 0] = k
+        progress(q + 1, len(queries))
     return solution, facts
 
 

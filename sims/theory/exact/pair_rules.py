@@ -14,7 +14,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from sims.theory.arrays import Number, Numbers
-from sims.theory.exact.laplace import TILE, Nodes, Proposal, Setting, Single, tile, tiles
+from sims.theory.exact.laplace import (
+    TILE,
+    Nodes,
+    Proposal,
+    Regression,
+    Setting,
+    Single,
+    tile,
+    tiles,
+)
 from sims.theory.exact.pairs import Contractions, Couple, Pair, pair_terms
 
 ROWS = 32
@@ -58,6 +67,7 @@ def product_pair(
     ``(1 − ρ²)^{−1/2} exp[(ρ x y − ρ²(x² + y²)/2)/(1 − ρ²)]`` for each direction (Mehler's kernel).
     """
     size, regression, c = setting.size, couple.regression, mehler.pull.shape[0]
+    assert isinstance(regression, Regression)  # for the type checker
     rows, columns = tiles(grids[0].used, ROWS), tiles(grids[1].used)
 
     def prepared(
@@ -150,6 +160,7 @@ def hermite_pair(
     a node and one a point, ``θ = α(ξ_h) + β(z)``, so cosines are products of few.
     """
     (ball, hermite), size, regression = grids, setting.size, couple.regression
+    assert isinstance(regression, Regression)  # for the type checker
     rows, columns = tiles(ball.used, HERMITE_ROWS), tiles(hermite.used, HERMITE_COLUMNS)
     beta = hermite.points @ (regression.second @ conditional.root).T
     cos_beta, sin_beta = jnp.cos(beta), jnp.sin(beta)
@@ -215,8 +226,7 @@ def scattered_pair(
 
     def block(index: Array, total: Array) -> Array:
         x, v = xi[index], rest[index]
-        angle = x @ regression.first.T + v @ regression.second.T + setting.phase
-        mean, square = regression.moments(jnp.cos(angle), jnp.sin(angle), couple.singles[0].centre)
+        mean, square = regression.given(setting.phase, couple.singles[0].centre, x, v)
         left = setting.stacked_responses(head_h, x)
         right = setting.stacked_responses(head_g, _second(correlation, x, v))
         right = right * jnp.exp(log_weight[index])

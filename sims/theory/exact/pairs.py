@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from sims.theory.arrays import Numbers
-from sims.theory.exact.laplace import Head, Regression, Setting, Single, relative
+from sims.theory.exact.laplace import Head, Known, Regression, Setting, Single, relative
 
 
 class Pair(NamedTuple):
@@ -37,7 +37,7 @@ class Couple(NamedTuple):
 
     heads: tuple[Head, Head]
     singles: tuple[Single, Single]
-    regression: Regression
+    regression: Regression | Known
 
 
 class Contractions(NamedTuple):

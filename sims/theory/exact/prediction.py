@@ -14,20 +14,28 @@ from numpy.typing import ArrayLike
 
 from sims import terms
 from sims.errors import InputError
-from sims.problem import GaussianDesign, Heads, Kernel, Task, check_compatible
+from sims.problem import (
+    GaussianDesign,
+    Heads,
+    Kernel,
+    Task,
+    TrigonometricSeries,
+    check_compatible,
+)
 from sims.theory import rounding
+from sims.theory.coverage import check_exact
 from sims.theory.exact.adaptive import solve_adaptive
 from sims.theory.exact.ambient import solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.nearest import solve_nearest
 from sims.theory.exact.refinement import solve
-from sims.theory.exact.solution import Facts, Solution
+from sims.theory.exact.solution import Facts, Progress, Solution, untold
 from sims.theory.first_order.adaptive import covered
 from sims.weights.entmax import Entmax
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
-"""Relative accuracy where none is given: for Gaussian designs, and for the others, whose error
-falls like that of quasi-Monte Carlo."""
+"""Relative accuracy where none is given: for Gaussian designs and series, and for the others, whose
+error falls like that of quasi-Monte Carlo."""
 LEAST_RTOL, MOST_RTOL = 1e-9, 0.1
 """Accuracy that can be asked for: rounding ends the one, usefulness the other."""
 
@@ -42,13 +50,15 @@ def exact_terms(
     weights: ArrayLike | None = None,
     exchangeable: bool = False,
     max_level: int = 8,
+    progress: Progress = untold,
 ) -> xr.Dataset:
     """The exact prediction as a labelled result: no expansion in 1/n, valid at every n ≥ 1.
 
     Args:
-        task: with a Gaussian design (any Σ, singular ones included), whose complement to what
-            heads see is integrated in closed form; or a sphere, cube, mixture, or custom design
-            with a ``log_density``, by randomised quasi-Monte Carlo over R^d.
+        task: with a Gaussian design (any Σ, singular ones included) and a series, of which the
+            complement to what heads see is integrated in closed form; or with any target and design
+            (a custom one with a ``log_density``), by randomised quasi-Monte Carlo over R^d, and an
+            empirical design by the sum over its rows.
         heads: any kernel that never vanishes or has a ``support``; any frames, of queries and of
             keys. Or, with a Gaussian design and d_k of 1 or 2, α-entmax of distances (ν from 1 to
             50, 30 attended keys or more), or one head that attends to its k nearest keys.
@@ -56,7 +66,7 @@ def exact_terms(
         queries: (Q, d).
         rtol: accuracy asked for: of the noise covariance relative to itself, of the signal
             covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
-            error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and 1e-3 for others.
+            error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and series, 1e-3 for others.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         exchangeable: compute head 0 and the pair (0, 1) only and copy them to all heads and
             pairs. The *query averages* are then right in expectation, if the law of the queries
@@ -66,6 +76,8 @@ def exact_terms(
             gained where heads are the same at every query (redundant views with queries that have
             ξ = 0): such copies are found and computed once anyway.
         max_level: refinements tried before giving up on a number.
+        progress: called now and then with how many heads and pairs of heads at queries are done,
+            and how many there are; by default nobody is told.
 
     Returns:
         The dataset of :mod:`sims.terms` without batches, ``n_eff`` (query, head) as in the
@@ -87,15 +99,18 @@ def exact_terms(
 
     Raises:
         InputError: parts do not fit together, the weights are no kernel's and of no rule
-            that is covered, too few keys are attended to, the design has no density, the kernel
-            vanishes without a ``support``, or float64 cannot hold the problem.
+            that is covered, too few keys are attended to, so few or the kernel so narrow that no
+            query has a value, the design has no density, the kernel vanishes without a
+            ``support``, or float64 cannot hold the problem.
     """
-    design = task.design
+    design, target = task.design, task.target
+    closed = isinstance(design, GaussianDesign) and isinstance(target, TrigonometricSeries)
     if rtol is None:
-        rtol = RTOL_GAUSSIAN if isinstance(design, GaussianDesign) else RTOL_OTHERS
+        rtol = RTOL_GAUSSIAN if closed else RTOL_OTHERS
     if not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
+    check_exact(task, heads)
     if not isinstance(heads.rule, Kernel) or heads.rule.support is None:
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
@@ -106,23 +121,28 @@ def exact_terms(
         if exchangeable:
             raise InputError("exchangeable", heads.rule.name, "a kernel")
         solve_rule = solve_adaptive if isinstance(weights_of, Entmax) else solve_nearest
-        solution, facts = solve_rule(task, heads, n, queries, truth, rtol)
-    elif isinstance(design, GaussianDesign):
+        solution, facts = solve_rule(task, heads, n, queries, truth, rtol, progress)
+    elif isinstance(design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
         if exchangeable:
             check_exchangeable(np.asarray(design.covariance), heads)
         law = GaussianLaw(design, task.target)
-        solution = solve(law, heads, n, queries, truth, rtol, exchangeable, max_level)
+        solution = solve(law, heads, n, queries, truth, rtol, exchangeable, max_level, progress)
     elif exchangeable:
-        raise InputError("exchangeable", type(design).__name__, "GaussianDesign")
+        allowed = "False, but for a GaussianDesign and a trigonometric series"
+        raise InputError("exchangeable", exchangeable, allowed)
     else:
-        solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level)
+        solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)
+    if np.isnan(solution.noise).all():
+        narrow = f"n = {n}, bandwidth {float(np.min(np.asarray(heads.bandwidth))):g}"
+        allowed = "more keys or a wider kernel: here exact theory has a value at no query"
+        raise InputError("n, heads.bandwidth", narrow, allowed)
     noise = float(task.noise_sd) ** 2
     bias = solution.mean - truth[:, None]
     signal, weight = (
         np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
     )
     found = rounding.of_target(task.target, queries, bias**2 + signal, noise * weight, weight)
-    values = rounding.of_values(task.target, queries)[:, None]
+    values = task.target.rounding(queries)[:, None]
     solution.mean_error = np.maximum(solution.mean_error, values)
     # The error of β_h β_g, to first order with half the product of errors.
     bound = np.abs(bias) + 0.5 * solution.mean_error

@@ -1,7 +1,7 @@
 """Refinement: the integrals of all heads and pairs, level by level, until accurate enough."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -17,7 +17,7 @@ from sims.theory.exact.execution import MAX_POINTS, Job, merged
 from sims.theory.exact.items import HeadItem, Identity, PairItem, program_kernel
 from sims.theory.exact.laplace import CURVES, Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
-from sims.theory.exact.solution import ERROR_FLOOR, Solution
+from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
 from sims.theory.exact.truncation import GRADING, pilot
 
 TAILS = {1: 1e-11, 2: 1e-9}
@@ -44,6 +44,7 @@ def solve(
     rtol: float,
     exchangeable: bool,
     max_level: int,
+    progress: Progress,
 ) -> Solution:
     """All terms (σ² = 1) at every query, refined until ``rtol`` or ``max_level`` is reached.
 
@@ -56,6 +57,7 @@ def solve(
         rtol: accuracy, see :func:`sims.theory.exact.exact_terms`.
         exchangeable: whether head 0 and the pair (0, 1) stand for all.
         max_level: the last level of nodes.
+        progress: told of heads and pairs that are done.
     """
     solution = Solution.blank(len(queries), heads.count)
     if n == 1 and heads.kernel.support is None:
@@ -86,9 +88,15 @@ def solve(
                     law.pair(projections[q, a], projections[q, b]),
                 )
     refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
+    every: list[HeadItem | PairItem] = [*singles.values(), *pairs.values()]
+
+    def tell() -> None:
+        progress(sum(item.done for item in every), len(every))
+
     refinement.prepare(list(pairs.values()))
-    refinement.singles(list(singles.values()), SINGLE_SHARE * rtol)
-    refinement.pairs(list(pairs.values()), rtol)
+    refinement.singles(list(singles.values()), SINGLE_SHARE * rtol, tell)
+    refinement.pairs(list(pairs.values()), rtol, tell)
+    progress(len(every), len(every))
     for q in range(len(queries)):
         for h in range(heads.count):
             solution.put_head(q, h, singles[identity.single(q, 0 if exchangeable else h)])
@@ -141,7 +149,7 @@ class Refinement:
         """A bound of |m|."""
         return float(np.abs(self.law.amplitude).sum())
 
-    def singles(self, items: Sequence[HeadItem], rtol: float) -> None:
+    def singles(self, items: Sequence[HeadItem], rtol: float, tell: Callable[[], None]) -> None:
         """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
         for level in range(self.max_level + 1):
             step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
@@ -157,8 +165,9 @@ class Refinement:
                     and error.noise <= rtol * value.noise
                     and value.defect <= self.defect
                 )
+            tell()
 
-    def pairs(self, items: Sequence[PairItem], rtol: float) -> None:
+    def pairs(self, items: Sequence[PairItem], rtol: float, tell: Callable[[], None]) -> None:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
         for level in range(self.max_level + 1):
             step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
@@ -177,6 +186,7 @@ class Refinement:
             for job, members in jobs:
                 for item, result in zip(members, job.run(), strict=True):
                     self._update_pair(item, result, job.rule.random, rtol)
+                tell()
 
     def prepare(self, items: Sequence[PairItem]) -> None:
         """Start compiling what pairs need first, beside the heads' own integrals."""

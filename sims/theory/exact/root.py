@@ -134,9 +134,7 @@ class Root(NamedTuple):
         kappa = cosine ** (2 * head.power)
         slope = head.power * cosine ** (2 * head.power - 2)
         power, reach = square**head.power, level.reach
-        mean, variance = (
-            self.n * float(head.integral(square, k * head.power)[0]) / power**k for k in (1, 2)
-        )
+        mean, variance = (self.n * head.mass(square, k * head.power) / power**k for k in (1, 2))
         # Steps in ω repeat the law of the sum: c must not be met again on either side of it.
         above = reach**2 / 6 + (reach**4 / 36 + reach**2 * variance) ** 0.5
         gap = self.constant / power - mean

@@ -1,5 +1,6 @@
 """The solution: arrays of all terms and their errors, which refinement fills."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +12,14 @@ from sims.theory.exact.pairs import Pair, Terms
 
 ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
+Progress = Callable[[int, int], None]
+"""Told how many parts are done, and of how many: heads and pairs of heads at queries."""
 Facts = dict[str, Float[np.ndarray, "Q H"]]
 """What else is known of every head at every query, by the name it has in the result."""
+
+
+def untold(done: int, total: int) -> None:
+    """The progress that nobody is told of."""
 
 
 @dataclass

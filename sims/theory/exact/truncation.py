@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.errors import InputError
+from sims.errors import Uncovered
 from sims.problem.kernels import Kernel
 from sims.theory.exact.conditioning import DENSITY_REACH, Projection
 from sims.theory.exact.laplace import SATURATED
@@ -102,7 +102,7 @@ def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> Non
     """Raise InputError where a kernel without a ``support`` vanishes."""
     if kernel.support is None and np.isneginf(log_kernel).any():
         allowed = "Kernel(…, support=radius) for exact theory"
-        raise InputError("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
+        raise Uncovered("heads.kernel", f"{kernel.name}, which vanishes somewhere", allowed)
 
 
 @cache

@@ -23,10 +23,11 @@ from scipy.optimize import brentq
 from scipy.special import roots_jacobi
 
 from sims import terms
-from sims.errors import InputError
+from sims.errors import InputError, Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
+from sims.theory.coverage import series_of
 from sims.theory.first_order.closed_forms import Tilt, tilted_moments
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
@@ -143,12 +144,18 @@ class Head(NamedTuple):
         values = self.seen.moments(self.target, self.query + square**0.5 * nodes)
         return square ** (power + len(self.query) / 2) * values @ weights
 
+    def mass(self, square: float, power: float) -> float:
+        """``E (λ − D²)₊^a`` alone."""
+        nodes, weights = ball_rule(len(self.query), power)
+        density = self.seen.density(self.query + square**0.5 * nodes)
+        return float(square ** (power + len(self.query) / 2) * density @ weights)
+
     def radius(self, mean_kernel: float) -> float:
         """λ*: the root of ``E (λ − D²)₊^ν = γ``, which rises in λ."""
 
         def excess(log_square: float) -> float:
-            mass = self.integral(float(np.exp(log_square)), self.power)[0]
-            return float(np.log(max(mass, 1e-300)) - np.log(mean_kernel))
+            mass = max(self.mass(float(np.exp(log_square)), self.power), 1e-300)
+            return float(np.log(mass / mean_kernel))
 
         low = high = np.log(mean_kernel) / self.power
         while excess(low) > 0:
@@ -196,14 +203,13 @@ def single(head: Head, mean_kernel: float) -> Single:
         return float(mean / total)
 
     limit = float(head.integral(square, nu)[1]) / gamma
-    slope, lower = nu * float(head.integral(square, nu - 1)[0]), lower_mean(square)
+    slope, lower = nu * head.mass(square, nu - 1), lower_mean(square)
     both = nu * head.integral(square, 2 * nu - 1)
     twice = head.integral(square, 2 * nu) / gamma**2
     overlap = float(twice[0])
 
     def edge(at: float) -> float:
-        slopes = nu * head.integral(at, nu - 1)[0]
-        return float(shell(head.seen, head.query, head.target, at)[0] / slopes)
+        return shell(head.seen, head.query, head.target, at)[0] / (nu * head.mass(at, nu - 1))
 
     turn, variance = slope_of(lower_mean, square), gamma**2 * (overlap - 1)
     return Single(
@@ -214,8 +220,8 @@ def single(head: Head, mean_kernel: float) -> Single:
         + 0.5 * variance / (gamma * slope) * turn,
         float(twice[2] - 2 * lower * twice[1] + lower**2 * overlap) - (lower - limit) ** 2,
         overlap,
-        float(head.integral(square, 3 * nu)[0]) / gamma**3,
-        float(head.integral(square, 0.0)[0]),
+        head.mass(square, 3 * nu) / gamma**3,
+        head.mass(square, 0.0),
         max(variance, 0.0) ** 0.5 / slope,
         float(edge(square) * both[0] + 0.5 * variance * slope_of(edge, square)) / slope,
     )
@@ -265,8 +271,7 @@ def paired(
     mass, mean, product = both.moments(heads[0].target, seen) @ weights
     first, second = own
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
-    shift = (first.lower - first.limit) * (second.lower - second.limit)
-    return float(mass), float(signal - shift)
+    return float(mass), float(signal - (first.lower - first.limit) * (second.lower - second.limit))
 
 
 def adaptive_terms(
@@ -325,7 +330,6 @@ def adaptive_terms(
             found = paired((at[h], at[g]), (own[h], own[g]), joint[h, g], (gammas[h], gammas[g]))
             overlap[q, h, g], signal[q, h, g] = found
             overlap[q, g, h], signal[q, g, h] = found
-
     return labelled(task, points, n, singles, signal, overlap, weights)
 
 
@@ -344,8 +348,7 @@ def labelled(
         return np.array([[getattr(one, name) for one in own] for own in singles])
 
     target = jax.tree.map(np.asarray, task.target)
-    truth = np.asarray(target(points))
-    bias = of_heads("limit") - truth[:, None] + of_heads("bias") / n
+    bias = of_heads("limit") - np.asarray(target(points))[:, None] + of_heads("bias") / n
     own_signal, own_overlap = of_heads("signal") / n, of_heads("overlap")
     noise = float(task.noise_sd) ** 2 * overlap / n
     share = rounding.of_target(
@@ -381,18 +384,17 @@ def covered(task: Task, heads: Heads) -> Entmax | TopK:
     rule = heads.rule
     assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
     weights = rule.weights
-    known = isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]
-    if not known or not isinstance(weights, Entmax | TopK):  # twice for the type checker
+    if not (isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]):
         allowed = (
             "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance "
             "(theory: {order: none})"
         )
-        raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
+        raise Uncovered("heads.kernel", f"weight rule {rule.name}", allowed)
     if isinstance(weights, Entmax) and not POWERS[0] <= weights.nu <= POWERS[1]:
-        raise InputError("heads.kernel.nu", weights.nu, "{:g} to {:g} (theory)".format(*POWERS))
+        raise Uncovered("heads.kernel.nu", weights.nu, "{:g} to {:g} (theory)".format(*POWERS))
     if heads.width > 2:
-        raise InputError("heads.width", heads.width, "1 or 2 (theory of adaptive radii)")
+        raise Uncovered("heads.width", heads.width, "1 or 2 (theory of adaptive radii)")
     if not isinstance(task.design, GaussianDesign):
-        allowed = "GaussianDesign (theory of adaptive radii)"
-        raise InputError("design", type(task.design).__name__, allowed)
+        raise Uncovered("design", type(task.design).__name__, "Gaussian (theory of adaptive radii)")
+    series_of(task, "adaptive radii")
     return weights

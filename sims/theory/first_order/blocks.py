@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_non_negative, check_positive
-from sims.errors import InputError
-from sims.theory.first_order.views import matern_mixture
+from sims.errors import InputError, one_of
+from sims.theory.first_order.views import check_averages, matern_mixture
 
 Real = float | np.ndarray
 INTERACTIONS = ("all", "none")
@@ -93,26 +93,29 @@ def block_terms(
     query_scale: float,
     interactions: Literal["all", "none"] = "all",
     nu: float | None = None,
+    kernel: Literal["gaussian", "softmax"] = "gaussian",
 ) -> BlockTerms:
     """Terms of heads of which each sees a block of its own, d_k of the D coordinates of the keys.
 
-    Keys ``N(0, I_D)``, gaussian kernel, queries ``N(0, κ²I)``. Target of unit variance with
+    Keys ``N(0, I_D)``, queries ``N(0, κ²I)``. Target of unit variance with
     covariance ``exp(−½ λ ‖x − x'‖²)`` (interactions of all orders) or ``D⁻¹ Σ_j exp(−½ λ (x_j −
     x'_j)²)`` (none: an additive target), or the mixture of either over ``λ/g, g ~ Gamma(ν, ν)``.
 
-    A tilt makes ``x_j ~ N(a q_j, 1 − a)`` about the query q: by one head ``a = 1/(1 + b²)`` on its
-    block, by the same head twice ``a = 2/(2 + b²)``, by two heads as by either on its own block; 0
-    elsewhere. As for redundant views, with τ = 0, everything is a product over coordinates, which
-    are of three sorts: d_k of this head, d_k of the other, D − 2 d_k of neither.
+    A tilt by the gaussian kernel makes ``x_j ~ N(a q_j, 1 − a)`` about the query q: by one head ``a
+    = 1/(1 + b²)`` on its block, by the same head twice ``a = 2/(2 + b²)``, by two heads as by
+    either on its own block; 0 elsewhere. Softmax makes it ``N(a q_j, 1)`` with ``a = 1/b²`` and
+    ``a = 2/b²`` in their places. As for redundant views, with τ = 0, everything is a product over
+    coordinates, which are of three sorts: d_k of this head, d_k of the other, D − 2 d_k of neither.
 
     Args:
         width: d_k, integers from 1 to D; broadcast against ``bandwidth``.
         bandwidth: b > 0.
         dimension: D ≥ 1.
         relevance: λ ≥ 0, of every coordinate.
-        query_scale: κ, 0 ≤ κ < 1/√2.
+        query_scale: κ ≥ 0; below 1/√2 for the gaussian kernel, below b²/2 for softmax.
         interactions: ``all`` or ``none``.
         nu: ν > 0, or None for the squared-exponential target.
+        kernel: ``gaussian`` or ``softmax``.
 
     Raises:
         InputError: an argument is outside its range.
@@ -120,25 +123,33 @@ def block_terms(
     width, b = np.asarray(width), np.asarray(as_floats("bandwidth", bandwidth))
     check_positive("bandwidth", b)
     check_non_negative("relevance", relevance)
-    if not 0 <= query_scale < 0.5**0.5:
-        raise InputError("query_scale", query_scale, "0 to below 0.707")
+    check_averages(kernel, b, 0.0, query_scale)
     if (np.asarray(width) < 1).any() or (np.asarray(width) > dimension).any():
         raise InputError("width", np.asarray(width).tolist(), f"1 to {dimension}")
     if interactions not in INTERACTIONS:
-        raise InputError("interactions", interactions, ", ".join(INTERACTIONS))
+        raise InputError("interactions", interactions, one_of(INTERACTIONS, interactions))
     scales, weights = (np.ones(1), np.ones(1)) if nu is None else matern_mixture(nu)
     width, b = np.broadcast_arrays(width, b)
     lam = relevance * scales.reshape(-1, *[1] * b.ndim)
     counts = (width, width, dimension - 2 * width)
-    once, same = 1 / (1 + b**2), 2 / (2 + b**2)
     none, full = np.zeros_like(b), np.ones_like(b)
+    if kernel == "gaussian":
+        once, same = 1 / (1 + b**2), 2 / (2 + b**2)
+        log_c, q = np.log((1 + b**2) / (b * np.sqrt(2 + b**2))), same - 2 * once
+    else:
+        once, same = 1 / b**2, 2 / b**2
+        log_c, q = none, -2 * once**2
     # How far a tilt moves a coordinate towards the query: of head h, of head g, of neither.
     place = {
         "query": (full, full, full),
         "h": (once, none, none), "g": (none, once, none), "pair": (once, once, none),
         "hh": (same, none, none), "gg": (none, same, none),
     }  # fmt: skip
-    log_c, q = np.log((1 + b**2) / (b * np.sqrt(2 + b**2))), same - 2 * once
+    # And the variance that it leaves.
+    spread = {
+        name: tuple(1 - a if kernel == "gaussian" else full * (name != "query") for a in moved)
+        for name, moved in place.items()
+    }
 
     def mean(powers: tuple[int, int], first: str = "", second: str = "") -> np.ndarray:
         """``E r_hh^p r_gg^k E_m[E_first m · E_second m]``; without tilts ``E r_hh^p r_gg^k``."""
@@ -146,9 +157,9 @@ def block_terms(
         for power, sort in zip((*powers, 0), range(3), strict=True):
             blank.append(power * log_c - 0.5 * np.log1p(query_scale**2 * power * q))
             if first:
-                near, far = place[first][sort], place[second][sort]
-                total = 1 + lam * (2 - near - far)
-                bend = power * q + lam * (near - far) ** 2 / total
+                gap = place[first][sort] - place[second][sort]
+                total = 1 + lam * (spread[first][sort] + spread[second][sort])
+                bend = power * q + lam * gap**2 / total
                 log_r = power * log_c - 0.5 * (
                     np.log(total) + np.log1p(query_scale**2 * bend)
                 )  # fmt: skip

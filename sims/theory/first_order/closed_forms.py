@@ -27,12 +27,13 @@ from jaxtyping import Float, Int
 from numpy.typing import ArrayLike
 
 from sims import terms
-from sims.errors import InputError
+from sims.errors import Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
-from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX
 from sims.theory import rounding
 from sims.theory.arrays import Number, Numbers
+from sims.theory.coverage import series_of
 
 
 class Tilt(NamedTuple):
@@ -227,10 +228,11 @@ def _closed_forms(
     """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
     sigma, xp = task.design.covariance, _namespace(queries)
+    series = series_of(task, "first order")
     # Weights of sum 1 do not see the constant part, in which the rest would drown.
-    amplitude = xp.where((task.target.frequency != 0).any(1), task.target.amplitude, 0.0)
-    constant = (task.target.amplitude - amplitude) @ xp.cos(task.target.phase)
-    target = eqx.tree_at(lambda t: t.amplitude, task.target, amplitude)
+    amplitude = xp.where((series.frequency != 0).any(1), series.amplitude, 0.0)
+    constant = (series.amplitude - amplitude) @ xp.cos(series.phase)
+    target = eqx.tree_at(lambda t: t.amplitude, series, amplitude)
 
     def tilt_by(chosen: Int[Numbers, " m"]) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
@@ -311,10 +313,13 @@ def first_order_terms(
     """
     if not isinstance(task.design, GaussianDesign):
         allowed = "GaussianDesign (first order); any by order exact (custom: with log_density)"
-        raise InputError("design", type(task.design).__name__, allowed)
+        raise Uncovered("design", type(task.design).__name__, allowed)
     if heads.kernel not in TILTS:
         allowed = f"{', '.join(k.name for k in TILTS)} (first order); any by order exact"
-        raise InputError("heads.kernel", heads.kernel.log_value, allowed)
+        kernel = heads.kernel
+        own = "" if KERNELS.get(kernel.name) is kernel else ", of one's own"
+        raise Uncovered("heads.kernel", f"{kernel.name}{own}", allowed)
+    series_of(task, "first order")
     points = check_compatible(task, heads, n, queries)
     sigma = np.asarray(task.design.covariance)
     task, heads, points = jax.tree.map(np.asarray, (task, heads, points))

@@ -30,8 +30,8 @@ def gaussian_overlap(
 
         ρ(c) = t² / √((t² − κ²c²)² − c²(t − κ²)²)
 
-    which rises strictly in |c| from ρ(0) = 1. At κ = 0 it is ``(1 − c²/t²)^{−1/2}``; for small b,
-    ``ρ(1) ≈ (2b²)^{−1/2}`` at κ = 0, the classical ∫K²/b.
+    which rises strictly in ``|c|`` from ρ(0) = 1. At κ = 0 it is ``(1 − c²/t²)^{−1/2}``; for small
+    b, ``ρ(1) ≈ (2b²)^{−1/2}`` at κ = 0, the classical ∫K²/b.
 
     Args:
         cosine: c in [−1, 1], the cosine of a principal angle.
@@ -70,7 +70,8 @@ def softmax_overlap(
     Args:
         cosine: c in [−1, 1].
         bandwidth: b > 0.
-        query_scale: κ ≥ 0; finite where a·|c|(1 + |c|) < 1 (for all c iff a < ½), else infinite.
+        query_scale: κ ≥ 0; finite where ``a·|c|(1 + |c|) < 1`` (for all c iff a < ½), else
+            infinite.
 
     Returns:
         ρ, dimensionless, in the broadcast shape.

@@ -5,8 +5,9 @@ Gaussian integrals: no target or query is drawn, and every term is smooth in all
 Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
 """
 
+from functools import partial
 from math import lgamma
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from sims.checks import as_floats, check_non_negative, check_positive
 from sims.errors import InputError
 from sims.theory.arrays import Number
 
+KERNELS = ("gaussian", "softmax")
 STEP, TAIL, TOP = 0.5, 1e-9, 6.0
 """Trapezoid rule in log g for the Gamma variable g of a Matérn spectrum: step, mass left out below,
 and the end above."""
@@ -70,21 +72,25 @@ def view_terms(
     relevance: ArrayLike,
     query_scale: float,
     nu: float | None = None,
+    kernel: Literal["gaussian", "softmax"] = "gaussian",
 ) -> ViewTerms:
-    """Terms of heads that see ``z_1…z_{d_k}`` through independent noise τ; gaussian kernel.
+    """Terms of heads that see ``z_1…z_{d_k}`` through independent noise τ.
 
     Latent z ~ N(0, I_r); target of unit variance with covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``,
     or the Matérn-ν mixture of these over ``λ/g, g ~ Gamma(ν, ν)``. Queries ``N(0, κ²I)``, ξ = 0.
 
-    A tilt makes z_j ~ N(a x_j, w): with ``v = τ² + b²``, by one head ``a = 1/(1+v)``, by the same
-    head twice the same with b²/2 for b², by two heads ``a = 2/(2+v)``; always ``w = 1 − a``; unseen
-    coordinates have a = 0; the query itself is a = 1. Then for two tilts s, t
+    A tilt makes z_j ~ N(a x_j, w). Gaussian kernel, with ``v = τ² + b²``: by one head ``a =
+    1/(1+v)``, by the same head twice the same with b²/2 for b², by two heads ``a = 2/(2+v)``;
+    always ``w = 1 − a``. Softmax, ``s = b²``: by one head ``a = 1/s``, by the same head twice or by
+    two ``a = 2/s``; always ``w = 1``. Unseen coordinates have a = 0 and w = 1, the query itself
+    a = 1 and w = 0. Then for two tilts s, t
 
         E_m[E_s m · E_t m] = Π_j T_j^{−1/2} exp(−λ_j (a_s − a_t)² x_j²/2T_j)
         T_j = 1 + λ_j (w_s + w_t)
         r = Π_{j ≤ d_k} C exp(−½ q x_j²)
         r_hh: C = (1+v)/(b √(2+2τ²+b²)),  q = 2/(2+2τ²+b²) − 2/(1+v)
         r_hg: C = (1+v)/√(v(2+v)),        q = 2/(2+v) − 2/(1+v)
+        softmax: C = 1,  q_hh = −2(1+τ²)/s²,  q_hg = −2/s²
 
     and queries integrate out by ``E e^{−½qx²} = (1 + κ²q)^{−1/2}``.
 
@@ -93,8 +99,10 @@ def view_terms(
         bandwidth: b > 0.
         noise: τ ≥ 0.
         relevance: λ ≥ 0, (r,).
-        query_scale: κ, 0 ≤ κ < 1/√2: there all averages are finite (q_hh ≥ −1, and δ² has 2q_hh).
+        query_scale: κ ≥ 0, so small that all averages are finite (δ² has 2q_hh): κ < 1/√2 for the
+            gaussian kernel (q_hh ≥ −1), ``2κ√(1+τ²) < b²`` for softmax.
         nu: ν > 0, or None for the squared-exponential target.
+        kernel: ``gaussian`` or ``softmax``.
 
     Raises:
         InputError: an argument is outside its range.
@@ -104,17 +112,30 @@ def view_terms(
     check_positive("bandwidth", bandwidth)
     check_non_negative("noise", noise)
     check_non_negative("relevance", relevance)
-    if not 0 <= query_scale < 0.5**0.5:
-        raise InputError("query_scale", query_scale, "0 to below 0.707")
+    check_averages(kernel, bandwidth, noise, query_scale)
     if (np.asarray(width) < 0).any() or (np.asarray(width) > len(relevance)).any():
         raise InputError("width", np.asarray(width).tolist(), f"0 to {len(relevance)}")
     scales, weights = (np.ones(1), np.ones(1)) if nu is None else matern_mixture(nu)
     width, b = jnp.broadcast_arrays(width[..., None], bandwidth[..., None])
-    return _terms(width, b, noise, relevance, query_scale, scales, weights)
+    return _terms(kernel, width, b, noise, relevance, query_scale, scales, weights)
 
 
-@jax.jit
+def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale: float) -> None:
+    """Raises an InputError unless all averages over queries N(0, κ²I) are finite."""
+    if kernel not in KERNELS:
+        raise InputError("kernel", kernel, ", ".join(KERNELS))
+    if kernel == "gaussian":
+        limit, bound = 0.5**0.5, "0.707"
+    else:
+        least = float(np.min(bandwidth))
+        limit, bound = least**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
+    if not 0 <= query_scale < limit:
+        raise InputError("query_scale", query_scale, f"0 to below {bound}")
+
+
+@partial(jax.jit, static_argnames="kernel")
 def _terms(
+    kernel: str,
     width: Array,
     b: Array,
     noise: Number,
@@ -127,24 +148,35 @@ def _terms(
     # coordinate (docs/theory.md, "Splitting a budget").
     v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
     seen = jnp.arange(len(relevance)) < width
-    place = {
-        "query": jnp.ones_like(b),
-        "one": seen / (1 + v),
-        "same": seen * 2 / twice,
-        "pair": seen * 2 / (2 + v),
-    }
-    spread = {name: 1 - a for name, a in place.items()}
-    overlap = {
-        "none": (jnp.zeros_like(b), jnp.zeros_like(b)),
-        "same": (
-            seen * jnp.log((1 + v) / (b * jnp.sqrt(twice))),
-            seen * 2 * (1 / twice - 1 / (1 + v)),
-        ),
-        "pair": (
-            seen * jnp.log((1 + v) / jnp.sqrt(v * (2 + v))),
-            seen * 2 * (1 / (2 + v) - 1 / (1 + v)),
-        ),
-    }
+    if kernel == "gaussian":
+        place = {
+            "query": jnp.ones_like(b),
+            "one": seen / (1 + v),
+            "same": seen * 2 / twice,
+            "pair": seen * 2 / (2 + v),
+        }
+        spread = {name: 1 - a for name, a in place.items()}
+        overlap = {
+            "none": (jnp.zeros_like(b), jnp.zeros_like(b)),
+            "same": (
+                seen * jnp.log((1 + v) / (b * jnp.sqrt(twice))),
+                seen * 2 * (1 / twice - 1 / (1 + v)),
+            ),
+            "pair": (
+                seen * jnp.log((1 + v) / jnp.sqrt(v * (2 + v))),
+                seen * 2 * (1 / (2 + v) - 1 / (1 + v)),
+            ),
+        }
+    else:
+        # A dot product moves the keys and does not narrow them: the law keeps its variance.
+        rate, flat = seen / b**2, jnp.zeros_like(b)
+        place = {"query": jnp.ones_like(b), "one": rate, "same": 2 * rate, "pair": 2 * rate}
+        spread = {name: flat + (name != "query") for name in place}
+        overlap = {
+            "none": (flat, flat),
+            "same": (flat, -2 * (1 + jnp.square(noise)) * rate**2),
+            "pair": (flat, -2 * rate**2),
+        }
     scaled = relevance * scales.reshape(-1, *[1] * b.ndim)
 
     def mean(tilt: str, power: int = 1, first: str = "", second: str = "") -> Array:

@@ -1,5 +1,7 @@
 """Collapse and growth: against plain softmax, against an integral of Frullani's, and limits."""
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 from scipy import integrate, special
@@ -7,9 +9,11 @@ from scipy import integrate, special
 from sims.theory.depth.collapse import (
     ORDER,
     late_rate,
+    log_pull,
     near_collapse,
     simplex_factor,
     simplex_lifetime,
+    simplex_log_sizes,
     simplex_ratios,
     simplex_sizes,
 )
@@ -75,6 +79,23 @@ def test_simplex_ratios_against_normed_layers(w):
     np.testing.assert_allclose(np.abs(found), np.abs(law), rtol=1e-12)
 
 
+def test_simplex_sizes_below_any_number():
+    """By decimals through ten layers: log a is −10^4 and less; and scores of 10^4, where e^b is."""
+    with localcontext() as context:
+        context.prec = 60
+        a, n, expected = Decimal("0.6"), 3, [np.log(0.6)]
+        for _ in range(9):
+            b = a * a
+            raised = b.exp() - 1 if b > Decimal("1e-20") else b + b * b / 2
+            a *= raised / (raised + n)
+            expected.append(float(a.ln()))
+    found = simplex_log_sizes(0.6, 1.0, 3, 9)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert found[-1] < -1e4
+    assert simplex_factor(100.0, 1.0, 3) == 1
+    assert -float(log_pull(np.log(40.0), 3)) == pytest.approx(3 * np.exp(-40.0), rel=1e-12, abs=0)
+
+
 def test_simplex_lifetime():
     """Layers until βa² is below 1, within a fifth; it is an asymptotic law."""
     n = 8
@@ -124,6 +145,16 @@ def test_limits_of_growth():
     assert initial_variance(768, 0.02) == pytest.approx(0.0944, abs=5e-5)
     assert scaled_variance(2.0, branch=0.5, skip=0.25) == 8
     assert 24 * growth(64, scaled_variance(1.0, 24**-0.5)) == pytest.approx(1, rel=0.06)
+
+
+@pytest.mark.parametrize("dimension", [1, 3, 5, 64])
+def test_growth_of_small_branches(dimension):
+    """E log((1 + √v z)² + vχ²_{d−1}) = (d − 2)v − (d − 2)(d − 4)v²/2 + O(v³), v = σ²/d."""
+    d = dimension
+    for variance in (1e-10, 1e-6, 1e-4):
+        v = variance / d
+        series = (d - 2) * v - (d - 2) * (d - 4) * v**2 / 2
+        assert growth(d, variance) == pytest.approx(series, rel=1e-10 + 10 * (d * v) ** 2)
 
 
 def test_norm_takes_the_part_along_the_new_mean():

@@ -5,8 +5,6 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import exp1
-from scipy.stats import ncx2
 
 from sims.errors import InputError
 from sims.theory.depth import hidden
@@ -137,21 +135,6 @@ def test_second_difference_and_sums():
         size *= factor
         steps.append(factor)
     assert steps[-1] == pytest.approx(hidden.summed_rate(8, total))
-
-
-@pytest.mark.parametrize(("width", "variance"), [(3, 0.4), (32, 1.0), (5, 4.0)])
-def test_growth_by_quadrature(width, variance):
-    """‖m(I + W)‖²d/σ² is noncentral χ²_d with noncentrality d/σ²."""
-    law = ncx2(width, width / variance)
-    expected = quad(lambda x: law.pdf(x) * np.log(x * variance / width), 0, np.inf, limit=400)[0]
-    assert hidden.growth(width, variance) == pytest.approx(expected, abs=1e-7)
-
-
-def test_growth_in_known_cases():
-    assert hidden.growth(2, 0.7) == pytest.approx(exp1(1 / 0.7))
-    assert hidden.growth(768, 768**2 * 0.02**4) == pytest.approx(0.0900, abs=5e-5)
-    assert hidden.growth(10_000, 1.0) == pytest.approx(np.log(2), abs=1e-3)
-    assert hidden.growth(50, 1e-3) == pytest.approx(1e-3 * (1 - 2 / 50), rel=0.01)
 
 
 def test_late_rates_by_simulation():

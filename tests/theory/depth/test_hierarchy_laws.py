@@ -155,3 +155,46 @@ def test_mixtures_by_quadrature():
     weights = 0.3 * x**2 / (2 * h[0] ** 2) + 0.7 * x**2 / (2 * h[1] ** 2)
     both = hierarchy.score_mixture_bandwidth(share, h)
     assert x**2 / (2 * both**2) == pytest.approx(weights)
+
+
+def test_maps_to_copies_by_unit_tokens():
+    """tr K and tr K² of copies made token by token from unit vectors, T = 5."""
+    taps, tokens = (0.8, -0.6, 0.3), 5
+    found = hierarchy.token_moments(taps, tokens, 3)
+    rows = [[Fraction(int(i == j)) for j in range(tokens)] for i in range(tokens)]
+    exact = [Fraction(str(tap)) for tap in taps]
+    for level in range(3):
+        copy = [rows[i >> level] for i in range(tokens)]
+        gram = [[sum(row[i] * row[j] for row in copy) for j in range(tokens)]
+                for i in range(tokens)]  # fmt: skip
+        trace = sum(gram[i][i] for i in range(tokens))
+        square = sum(entry**2 for row in gram for entry in row)
+        np.testing.assert_allclose(found[level], [float(trace), float(square)], rtol=1e-12)
+        rows = [
+            [sum(tap * rows[2 * t - k][j] for k, tap in enumerate(exact) if 2 * t - k >= 0)
+             for j in range(tokens)]
+            for t in range((len(rows) + 1) // 2)
+        ]  # fmt: skip
+
+
+def test_rank_error_by_moments_of_coordinates():
+    """d = 2, one singular value left out: directions at angles, fourth moments of G by rules.
+
+    ``‖ZuvᵀZᵀ‖² = (uᵀGu)(vᵀGv)``; its mean over G by Gauss–Hermite rules of two tokens, over the
+    angle between u and v by a trapezium.
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(6)
+    weights = weights / weights.sum()
+    values, means = (3.0, 2.0), []
+    moments = hierarchy.token_moments((0.8, 0.6), 2, 2)
+    for rows in (np.eye(2), np.array([[0.8, 0.0], [0.8, 0.0]])):
+        total = 0.0
+        for angle in np.arange(8) * np.pi / 4:
+            u, v = np.array([1.0, 0.0]), np.array([np.cos(angle), np.sin(angle)])
+            grids = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), -1).reshape(-1, 2, 2)
+            mass = np.prod(np.stack(np.meshgrid(*[weights] * 4, indexing="ij"), -1), -1).ravel()
+            z = rows @ grids
+            total += mass @ (((z @ u) ** 2).sum(1) * ((z @ v) ** 2).sum(1)) / 8
+        means.append(values[1] ** 2 * total)
+    law = hierarchy.rank_error([0.7, 0.3], np.array(values), 1, moments)
+    assert law == pytest.approx(0.49 * means[0] + 0.09 * means[1], rel=1e-12)

@@ -294,3 +294,19 @@ def test_kernels_that_vanish_without_saying_where_are_refused():
     edge = Kernel("edge", KERNELS["epanechnikov"].log_value)
     with pytest.raises(InputError, match="support"):
         exact_terms(task, Heads(np.ones((2, 2, 1)), edge, 0.5), 10, np.zeros((1, 2)))
+
+
+def test_a_kernel_too_narrow_for_few_keys_is_refused():
+    """Where no query has a value, one line says so; where one has, its numbers stand."""
+    task = Task(isotropic(1), series(1), 1.0)
+    heads = Heads(np.ones((1, 1, 1)), "gaussian", 0.05)
+    with pytest.raises(
+        InputError, match=r"n, heads\.bandwidth: got 'n = 4, bandwidth 0\.05"
+    ) as error:
+        exact_terms(task, heads, 4, np.zeros((2, 1)))
+    assert "\n" not in str(error.value)
+    wider = Heads(np.ones((2, 1, 1)), "gaussian", np.array([0.05, 0.5]))
+    with pytest.warns(UserWarning, match="have no value"):
+        data = exact_terms(task, wider, 4, np.zeros((1, 1)))
+    known = np.isfinite(data["noise_covariance"].values[0])
+    assert known.tolist() == [[False, False], [False, True]]

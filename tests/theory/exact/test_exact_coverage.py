@@ -11,10 +11,9 @@ import pytest
 from scipy.stats import norm, t
 
 from sims.errors import InputError
-from sims.problem import Heads, Task, TrigonometricSeries
+from sims.problem import CustomDesign, Heads, Task, TrigonometricSeries
 from sims.problem.design_laws import (
     CubeDesign,
-    CustomDesign,
     GaussianDesign,
     MixtureDesign,
     SphereDesign,

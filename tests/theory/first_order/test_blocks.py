@@ -24,9 +24,9 @@ def nodes(size, dimension=3):
     return grid, weights / weights.sum()
 
 
-def by_quadrature(frequency, wave_weight):
+def by_quadrature(frequency, wave_weight, kernel, bandwidth):
     """Terms of three heads of one coordinate each, and the error of their average."""
-    heads = Heads(np.eye(3)[:, :, None], "gaussian", BANDWIDTH)
+    heads = Heads(np.eye(3)[:, :, None], kernel, bandwidth)
     at, query_weight = nodes(11)
     queries = jnp.asarray(SCALE * at)
 
@@ -51,8 +51,9 @@ def by_quadrature(frequency, wave_weight):
     return wave_weight @ np.asarray(over(frequency, jnp.array([0.0, -jnp.pi / 2])).mean(1))
 
 
+@pytest.mark.parametrize(("kernel", "bandwidth"), [("gaussian", BANDWIDTH), ("softmax", 1.2)])
 @pytest.mark.parametrize("interactions", ["all", "none"])
-def test_terms_by_quadrature(interactions):
+def test_terms_by_quadrature(interactions, kernel, bandwidth):
     if interactions == "all":
         z, weight = nodes(7)
         frequency = z * RELEVANCE**0.5
@@ -60,8 +61,10 @@ def test_terms_by_quadrature(interactions):
         z, own = nodes(12, 1)
         frequency = np.concatenate([z * RELEVANCE**0.5 * row for row in np.eye(3)])
         weight = np.tile(own, 3) / 3
-    closed = block_terms(1, BANDWIDTH, interactions=interactions, **OPTIONS)
-    *expected, pair_noise, whole, fit = by_quadrature(jnp.asarray(frequency), weight)
+    closed = block_terms(1, bandwidth, interactions=interactions, kernel=kernel, **OPTIONS)
+    *expected, pair_noise, whole, fit = by_quadrature(
+        jnp.asarray(frequency), weight, kernel, bandwidth
+    )
     for name, value, brute in zip(BlockTerms._fields, closed, expected, strict=True):
         assert float(value) == pytest.approx(brute, rel=2e-5, abs=1e-7), name
     assert pair_noise == pytest.approx(1.0)
@@ -90,13 +93,15 @@ def test_one_head_needs_no_pair():
     )
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize("width", [2, 3])
-def test_one_head_is_a_clear_view(width):
+def test_one_head_is_a_clear_view(width, kernel):
     """A head is a redundant view without noise, also where two blocks do not fit."""
-    block = block_terms(width, BANDWIDTH, nu=0.5, **OPTIONS)
+    block = block_terms(width, BANDWIDTH, nu=0.5, kernel=kernel, **OPTIONS)
     view = view_terms(
-        width, BANDWIDTH, noise=0.0, relevance=np.full(3, RELEVANCE), query_scale=SCALE, nu=0.5
-    )
+        width, BANDWIDTH, noise=0.0, relevance=np.full(3, RELEVANCE), query_scale=SCALE, nu=0.5,
+        kernel=kernel,
+    )  # fmt: skip
     for name in ("limit_squared", "limit_ratio", "ratio_squared", "signal_variance",
                  "noise_variance"):  # fmt: skip
         assert float(getattr(block, name)) == pytest.approx(float(getattr(view, name))), name
@@ -122,6 +127,7 @@ def test_matern_is_a_mixture():
         ({"width": 0}, "width"),
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"query_scale": 0.8}, "query_scale"),
+        ({"kernel": "softmax"}, "query_scale"),  # finite for b² > 2 κ = 0.6
         ({"relevance": -1.0}, "relevance"),
         ({"nu": 0.0}, "nu"),
         ({"interactions": "some"}, "interactions"),

@@ -24,14 +24,14 @@ def grid(size):
     return nodes, np.outer(w, w).ravel() / (2 * np.pi)
 
 
-def by_quadrature(width, bandwidth):
+def by_quadrature(width, bandwidth, kernel):
     """The terms from ``first_order_arrays``, waves in both phases, over frequencies and queries."""
     law, frames = redundant_views(2, 2, width, NOISE)
-    heads = Heads(frames, "gaussian", bandwidth)
+    heads = Heads(frames, kernel, bandwidth)
     pad = ((0, 0), (0, 2 * width))
     at, query_weight = grid(24)
     queries = jnp.pad(SCALE * at, pad)
-    frequency, wave_weight = grid(16)
+    frequency, wave_weight = grid(24)
     frequency = jnp.pad(frequency * np.sqrt(RELEVANCE), pad)
 
     def one(frequency, phase):
@@ -49,11 +49,15 @@ def by_quadrature(width, bandwidth):
     return ViewTerms(*(wave_weight @ averages))
 
 
-@pytest.mark.parametrize(("width", "bandwidth"), [(1, 0.6), (2, 0.6), (2, 1.3)])
-def test_terms_by_quadrature(width, bandwidth):
-    closed = view_terms(width, bandwidth, **OPTIONS)
+@pytest.mark.parametrize(
+    ("width", "bandwidth", "kernel"),
+    [(1, 0.6, "gaussian"), (2, 0.6, "gaussian"), (2, 1.3, "gaussian"), (1, 1.3, "softmax"),
+     (2, 1.5, "softmax")],
+)  # fmt: skip
+def test_terms_by_quadrature(width, bandwidth, kernel):
+    closed = view_terms(width, bandwidth, kernel=kernel, **OPTIONS)
     for name, value, expected in zip(
-        ViewTerms._fields, closed, by_quadrature(width, bandwidth), strict=True
+        ViewTerms._fields, closed, by_quadrature(width, bandwidth, kernel), strict=True
     ):
         assert float(value) == pytest.approx(float(expected), rel=2e-6, abs=1e-9), name
 
@@ -133,6 +137,9 @@ def test_shapes_broadcast():
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"noise": -1.0}, "noise"),
         ({"query_scale": 0.8}, "query_scale"),
+        # Finite at this scale for b² > 2 κ √(1 + τ²), which is 1.006.
+        ({"bandwidth": [2.0, 1.0], "kernel": "softmax"}, "query_scale"),
+        ({"kernel": "laplace"}, "kernel"),
         ({"nu": 0.0}, "nu"),
         ({"relevance": [-1.0, 1.0]}, "relevance"),
     ],

@@ -1,0 +1,106 @@
+"""Keys from data: rows of a table, drawn with replacement."""
+
+import hashlib
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from sims.checks import as_floats, check_finite
+from sims.errors import InputError
+from sims.problem.design_laws import Design, WeightedPoints
+
+MOST_ROWS = 2**20
+LARGEST_FILE = 2**30
+"""Bytes of a table, at most."""
+FORMATS = "a table of numbers, a row a key: .npy (N, d), or .csv with commas and at most one header"
+
+
+class EmpiricalDesign(Design):
+    """X uniform on N given rows: keys are drawn with replacement, iid.
+
+    Exactly, ``E X = r̄`` and ``Cov X = (1/N) Σ_i (r_i − r̄)(r_i − r̄)ᵀ`` (N, not N − 1); every
+    expectation is a sum over rows, and exact theory takes it as such. The law has no density.
+
+    Args:
+        rows: shape (N, d), 2 ≤ N ≤ 2²⁰; equal rows count as often as they stand there.
+
+    Raises:
+        InputError: it has another shape, or an entry is not finite.
+    """
+
+    rows: Float[Array, "N d"]
+
+    def __init__(self, rows: ArrayLike) -> None:
+        self.rows = as_floats("design.rows", rows)
+        if self.rows.ndim != 2 or not self.rows.size or not 2 <= len(self.rows) <= MOST_ROWS:
+            raise InputError("design.rows", self.rows.shape, f"shape (N, d), N 2 to {MOST_ROWS:,}")
+        check_finite("design.rows", self.rows)
+
+    @property
+    def dimension(self) -> int:
+        return self.rows.shape[1]
+
+    @property
+    def mean(self) -> Float[Array, " d"]:
+        return self.rows.mean(axis=0)
+
+    @property
+    def covariance(self) -> Float[Array, "d d"]:
+        apart = self.rows - self.rows.mean(axis=0)
+        return apart.T @ apart / len(self.rows)
+
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
+        # A whole number a row: a uniform float32 has too few digits to be fair to 10⁵ rows.
+        return self.rows.astype(dtype)[jax.random.randint(key, (n,), 0, len(self.rows))]
+
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        """Rows chosen by the first coordinate, of which there are more than rows have."""
+        from scipy.special import ndtr
+
+        place = np.minimum(ndtr(normal[:, 0]) * len(self.rows), len(self.rows) - 1).astype(int)
+        return np.asarray(self.rows)[place], np.full(len(normal), -np.log(len(normal)))
+
+
+def empirical(dimension: int, file: str, content: str | None = None) -> EmpiricalDesign:
+    """Rows of a data file, drawn with replacement: :class:`EmpiricalDesign`.
+
+    Args:
+        dimension: d, the columns of the file.
+        file: .npy or .csv; in a YAML file its place relative to that file.
+        content: digest of the file's bytes, which are refused if they have another; None takes any.
+
+    Raises:
+        InputError: the file cannot be read, holds no table of d columns, or has changed.
+    """
+    path = Path(file)
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise InputError(f"design.file {file}", f"{path.stat().st_size:,} bytes", FORMATS)
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"design.file {file}", error.strerror, FORMATS) from None
+    if content is not None and hashlib.sha256(data).hexdigest()[:16] != content:
+        raise InputError(f"design.file {file}", "changed", "the file as it was when it was read")
+    try:
+        rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _table(data.decode())
+    except ValueError as error:  # of either format, and of the decoding
+        raise InputError(f"design.file {file}", str(error), FORMATS) from None
+    if rows.ndim != 2 or rows.dtype.kind not in "iuf" or rows.shape[1] != dimension:
+        got = f"{rows.dtype} of shape {rows.shape}"
+        raise InputError(f"design.file {file}", got, f"numbers of shape (N, {dimension})")
+    return EmpiricalDesign(rows)
+
+
+def _table(text: str) -> np.ndarray:
+    """The numbers of a text with commas, whose first line may be names."""
+    lines = text.splitlines()
+    try:
+        np.array(lines[0].split(","), float) if lines else None
+    except ValueError:
+        lines = lines[1:]
+    return np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, 0))

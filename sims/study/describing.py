@@ -1,0 +1,182 @@
+"""What the variables and coordinates of result files are: words, units, and whose they are.
+
+Those of both roads are known here. What an experiment's own ``simulate.py`` and ``predict.py`` give
+stands in its ``variables.yaml``.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import xarray as xr
+from pydantic import Field, RootModel
+
+from sims.documents import read_yaml
+from sims.terms import LABELS
+from sims.validation import Strict, parse
+
+Y, SQUARE, X, KEYS, NUMBER = "unit of Y", "squared unit of Y", "unit of X", "keys", "1"
+
+
+class Words(NamedTuple):
+    """What something is, in words, and its unit; what has none is a number, "1"."""
+
+    long_name: str
+    units: str = NUMBER
+
+
+class VariableSpec(Strict):
+    """A variable or coordinate that has a unit."""
+
+    long_name: str = Field(min_length=1, description="what it is, in words")
+    units: str = Field(default=NUMBER, min_length=1, description="1 for what has none")
+
+
+class VariablesSpec(RootModel[dict[str, str | VariableSpec]]):
+    """The file ``variables.yaml``: what an experiment's own code gives, by name.
+
+    A text says what a variable or coordinate without a unit is. A name that ends in ``_mcse``, the
+    Monte Carlo standard error of another, needs no words of its own.
+    """
+
+
+VARIABLES: dict[str, Words] = {
+    **{name: Words(label, SQUARE) for name, label in LABELS.items()},
+    "bias": Words("bias of a head", Y),
+    "bias_product": Words("product of two heads' biases", SQUARE),
+    "signal_covariance": Words("signal covariance of two heads", SQUARE),
+    "noise_covariance": Words("noise covariance of two heads", SQUARE),
+    "total_covariance": Words("covariance of two heads, signal and noise", SQUARE),
+    "n_eff": Words("effective number of keys of a head", KEYS),
+    "n_eff_least": Words("effective number of keys of a head at a query, least", KEYS),
+    "n_third": Words("third-moment keys of a head", KEYS),
+    "empty_rate": Words("share of cases without a key in reach"),
+    "mean_empty_rate": Words("share of cases without a key in reach, averaged over queries"),
+    "empty_probability": Words("probability that no key is in reach"),
+    "defect": Words("distance from 1 of what must be 1"),
+    "converged": Words("whether the accuracy asked for was reached"),
+    "radius": Words("radius of a head's neighbourhood as n grows", X),
+    "radius_sd": Words("standard deviation of the radius", X),
+    "attended": Words("keys attended to as n grows", KEYS),
+    "expected_attended": Words("expected keys attended to", KEYS),
+    "rounding": Words("bound on rounding, as a share of a term"),
+    "batches": Words("batches that were sampled"),
+    "replicates": Words("replicates that were sampled"),
+    "faults": Words("what makes the point's numbers no evidence"),
+    "cautions": Words("what one should know of the point's numbers"),
+    "point": Words("name of the point"),
+    "order": Words("order of theory"),
+}
+"""Variables of both roads, by name."""
+FIELDS: dict[str, Words] = {
+    "dimension": Words("dimension of the keys"),
+    "design": Words("law of the keys"),
+    "design.correlation": Words("correlation of the noise of redundant views"),
+    "design.noise": Words("noise of redundant views", X),
+    "target": Words("target"),
+    "target.lengthscale": Words("lengthscale of the target", X),
+    "target.beta": Words("smoothness of the target"),
+    "target.nu": Words("smoothness of the target"),
+    "noise_sd": Words("standard deviation of the label noise", Y),
+    "heads.count": Words("number of heads"),
+    "heads.width": Words("width of a head"),
+    "heads.frames": Words("frames of the heads"),
+    "heads.frames.angle": Words("principal angle of two heads", "degree"),
+    "heads.frames.cosine": Words("cosine of the principal angle of two heads"),
+    "heads.frames.seed": Words("seed of the frames"),
+    "heads.kernel": Words("kernel or weight rule of the heads"),
+    "heads.bandwidth": Words("bandwidth of the heads", X),
+    "n": Words("number of keys", KEYS),
+    "queries": Words("law of the queries"),
+    "queries.count": Words("number of queries"),
+    "queries.scale": Words("scale of the queries", X),
+    "population": Words("what is drawn anew in every batch"),
+}
+"""Fields of a problem by their dotted path."""
+_ENDS = {
+    "_theory": ", theory",
+    "_mcse": ", Monte Carlo standard error",
+    "_error": ", bound on its error",
+}
+_BEGINNINGS = {
+    "integrated_": ", averaged over queries",
+    "raw_": ", from drawn labels",
+    "each_": ", of every problem",
+}
+
+
+def read_variables(folder: Path) -> dict[str, Words]:
+    """What the ``variables.yaml`` of an experiment says; nothing where there is none.
+
+    Raises:
+        InputError: the file cannot be read, or says something else.
+    """
+    path = folder / "variables.yaml"
+    if not path.is_file():
+        return {}
+    own = parse(VariablesSpec, read_yaml(path), str(path)).root
+    return {
+        name: Words(said) if isinstance(said, str) else Words(said.long_name, said.units)
+        for name, said in own.items()
+    }
+
+
+def words(name: str, own: Mapping[str, Words]) -> Words | None:
+    """What a variable is, or None if nobody says so.
+
+    Args:
+        name: of the variable; that of another one may stand in it, as in ``integrated_…_mcse``.
+        own: an experiment's own variables.
+    """
+    if known := own.get(name) or VARIABLES.get(name):
+        return known
+    for end, said in _ENDS.items():
+        if name.endswith(end) and (known := words(name.removesuffix(end), own)):
+            return known._replace(long_name=known.long_name + said)
+    for beginning, said in _BEGINNINGS.items():
+        if name.startswith(beginning) and (known := words(name.removeprefix(beginning), own)):
+            return known._replace(long_name=known.long_name + said)
+    return None
+
+
+def described(data: xr.Dataset, own: Mapping[str, Words] | None = None) -> xr.Dataset:
+    """The dataset with ``long_name`` and ``units`` at every variable and coordinate.
+
+    What nobody describes is called by its name, and counts as a number.
+
+    Args:
+        data: what has another name where it comes from has that as its attribute ``path``: the
+            points' coordinates, which are fields of problems, their dotted path.
+        own: an experiment's own variables.
+    """
+    data, own = data.copy(), own or {}
+    for name in map(str, data.variables):
+        path = data[name].attrs.get("path")
+        known = words(name if path is None else path, own) or FIELDS.get(path or name)
+        said = known or Words((path or name).replace(".", " ").replace("_", " "))
+        data[name].attrs |= {"long_name": said.long_name, "units": said.units}
+    return data
+
+
+def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
+    """The facts of a provenance that a reader looks for first, as text for a file's attributes.
+
+    Args:
+        origin: as :mod:`sims.provenance` has it, with the seed; what it lacks is "none".
+
+    Returns:
+        ``experiment``, ``fidelity``, ``road``, ``title``, ``fingerprint`` (of code and settings),
+        ``versions``, ``device``, ``precision``, ``seed``, and ``replicates_asked`` and
+        ``replicates_done`` of a point.
+    """
+    specification = origin.get("specification", {})
+    facts = {
+        "title": specification.get("title"),
+        "versions": ", ".join(f"{k} {v}" for k, v in origin.get("versions", {}).items()),
+        # As runtime.py sets it: theory's, and that of samplers which do not say.
+        "precision": origin.get("precision") or "float64 where its own code names no other",
+    }
+    names = ("experiment", "fidelity", "road", "fingerprint", "device", "seed",
+             "replicates_asked", "replicates_done")  # fmt: skip
+    facts |= {name: origin.get(name) for name in names}
+    return {name: "none" if value in (None, "") else str(value) for name, value in facts.items()}

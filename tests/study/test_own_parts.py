@@ -1,0 +1,258 @@
+"""Parts of a problem from files of the user's own: what they may be, and that content counts."""
+
+import functools
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sims.errors import InputError
+from sims.problem import CustomDesign, StudentDesign
+from sims.study import code, own_parts
+from sims.study.experiment import load_experiment
+from sims.study.located import contents, located
+from sims.study.own_parts import PythonChoice
+from sims.study.specification import ProblemSpec
+from sims.study.sweepfile import read_sweep
+from sims.study.sweeping import Run
+from sims.validation import parse
+from sims.weights import WeightRule
+from tests.cli.small import EFFECTS, EXPERIMENT, SPEC
+
+ROOT = Path(__file__).parents[2]
+MY = """
+import jax
+import jax.numpy as jnp
+from sims.problem import Kernel, StudentDesign
+from sims.weights import WeightRule
+from .beside import twice
+
+def m(x, slope=1.0):
+    return twice(slope * x[..., 0])
+
+def log_kernel(query, key, bandwidth, power=1.0):
+    return -power * jnp.sum(jnp.abs((query - key) / bandwidth), axis=0)
+
+whole = Kernel("whole", log_kernel)
+student = StudentDesign(jnp.eye(4), 5.0)
+
+def made(power=1.0):
+    return Kernel("made", lambda q, k, b: log_kernel(q, k, b, power))
+
+def rule():
+    return WeightRule("soft", log_kernel, jax.nn.softmax)
+
+def nothing():
+    return None
+
+def law(dimension, freedom=3.0):
+    return StudentDesign(jnp.eye(dimension), freedom)
+
+def sampler(key, n, dtype, size=1.0):
+    each = jax.vmap(lambda i: jax.random.fold_in(key, i))(jnp.arange(n))
+    return size * jax.vmap(lambda own: jax.random.normal(own, (4,), dtype))(each)
+
+def raises(dimension):
+    raise KeyError("of mine")
+"""
+BESIDE = "def twice(x):\n    return 2.0 * x\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.py").write_text(MY)
+    (tmp_path / "beside.py").write_text(BESIDE)
+    return tmp_path
+
+
+def choice(name, file="my.py", **options):
+    return PythonChoice(kind="python", file=file, name=name, **options)
+
+
+def test_what_a_name_may_stand_for(folder):
+    x = np.random.default_rng(0).normal(size=(5, 4))
+    np.testing.assert_allclose(own_parts.target(choice("m", slope=3.0), 4)(x), 6 * x[:, 0])
+    query, key = jnp.array([1.0]), jnp.array([3.0])
+    for name, options, expected in (
+        ("log_kernel", {}, -2.0), ("log_kernel", {"power": 3.0}, -6.0), ("whole", {}, -2.0),
+        ("made", {"power": 3.0}, -6.0),
+    ):  # fmt: skip
+        kernel = own_parts.kernel(choice(name, **options))
+        assert float(kernel.log_value(query, key, 1.0)) == expected
+    assert isinstance(own_parts.kernel(choice("rule")), WeightRule)
+    assert isinstance(own_parts.design(choice("student"), 4), StudentDesign)
+    assert float(own_parts.design(choice("law", freedom=7.0), 4).freedom) == 7.0
+    drawn = own_parts.design(choice("sampler", size=2.0), 4)
+    assert isinstance(drawn, CustomDesign)
+    assert float(drawn.covariance[0, 0]) == pytest.approx(4.0, rel=0.2)
+
+
+def test_the_same_choice_is_the_same_function(folder):
+    """So that points of a sweep share their compiled programs."""
+    first, second, other = (
+        own_parts.kernel(choice("log_kernel", power=p)) for p in (2.0, 2.0, 3.0)
+    )
+    assert first is second
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "options", "words"),
+    [
+        ("target", "n", {}, "my.py: name: got 'n'; allowed: "),
+        ("target", "m", {"slop": 1.0}, "my.py: m, options: got 'slop'; allowed: slope (did you"),
+        ("target", "log_kernel", {}, "log_kernel(query, key, bandwidth, power)"),
+        ("target", "student", {}, "StudentDesign"),
+        ("target", "nothing", {}, "nothing()"),
+        ("kernel", "nothing", {}, "NoneType made"),
+        ("kernel", "whole", {"power": 1.0}, "whole is an object"),
+        ("kernel", "m", {}, "m(x, slope)"),
+        ("design", "raises", {}, "KeyError: 'of mine'"),
+        ("design", "m", {}, "my.py: m: got "),
+        ("design", "rule", {}, "rule()"),
+    ],
+)
+def test_what_a_name_may_not_stand_for_is_one_line(folder, part, name, options, words):
+    given = (choice(name, **options), 4)[: 1 if part == "kernel" else 2]
+    with pytest.raises(InputError) as error:
+        getattr(own_parts, part)(*given)
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def m(x:", "SyntaxError"),
+        ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("from .nobody import m", "ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_one_line(folder, text, words):
+    (folder / "bad.py").write_text(text)
+    with pytest.raises(InputError, match=words) as error:
+        own_parts.target(choice("m", "bad.py"), 4)
+    assert "\n" not in str(error.value)
+
+
+def test_an_edited_file_is_read_again_at_once(folder):
+    """Within the same second, and with as many bytes."""
+    x = jnp.ones((1, 4))
+    for size in (2.0, 3.0):
+        (folder / "own.py").write_text(f"def m(x):\n    return {size} * x[..., 0]\n")
+        assert float(own_parts.target(choice("m", "own.py"), 4)(x)[0]) == size
+
+
+def own_problem(**changes):
+    part = {"kind": "python", "file": "my.py", "name": "m"}
+    return {**SPEC["problem"], "target": part, **changes}
+
+
+def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
+    """Relative to the YAML file's folder, also of modules beside; other parts stay as they are."""
+    before = located(own_problem(), folder)
+    assert before["heads"] == SPEC["problem"]["heads"]
+    assert before["target"]["file"] == "my.py"
+    (folder / "deep").mkdir()
+    monkeypatch.chdir(folder / "deep")
+    assert located(own_problem(), folder)["target"] == {
+        **before["target"], "file": str(folder / "my.py"),
+    }  # fmt: skip
+    digests = {before["target"]["content"]}
+    (folder / "other.py").write_text("")  # nobody imports it
+    assert located(own_problem(), folder)["target"]["content"] in digests
+    for file, text in (("beside.py", BESIDE + "\n"), ("my.py", MY + "\n")):
+        (folder / file).write_text(text)
+        digests.add(located(own_problem(), folder)["target"]["content"])
+    assert len(digests) == 3
+    rows = {"kind": "empirical", "file": "rows.csv"}
+    for text in ("1,2,3,4\n5,6,7,8\n", "1,2,3,4\n5,6,7,9\n"):
+        (folder / "rows.csv").write_text(text)
+        digests.add(contents({"design": rows}, folder)[str(folder / "rows.csv")])
+    assert len(digests) == 5
+    with pytest.raises(InputError, match=r"problem.target.file: got 'none.py: No such file"):
+        located(own_problem(target={"kind": "python", "file": "none.py", "name": "m"}), folder)
+
+
+def test_options_and_content_are_part_of_what_a_problem_is(folder):
+    specs = [
+        parse(ProblemSpec, located(own_problem(target=target), folder), "p")
+        for target in (
+            {"kind": "python", "file": "my.py", "name": "m"},
+            {"kind": "python", "file": "my.py", "name": "m", "slope": 2.0},
+        )
+    ]
+    assert specs[0].model_dump() != specs[1].model_dump()
+    assert specs[1].model_dump(mode="json")["target"]["slope"] == 2.0
+    x = np.ones((1, 4))
+    assert [float(spec.build().task.target(x)[0]) for spec in specs] == [2.0, 4.0]
+
+
+def test_redundant_views_take_a_function_of_the_latent_coordinates(folder):
+    views = {"kind": "redundant_views", "noise": 0.5}
+    heads = {key: value for key, value in SPEC["problem"]["heads"].items() if key != "frames"}
+    spec = parse(ProblemSpec, located(own_problem(design=views, heads=heads), folder), "p")
+    target = spec.build().task.target
+    assert target.dimension == 4 + 2
+    assert float(target(jnp.arange(6.0)[None] + 1)[0]) == 2.0
+
+
+def test_an_edited_file_makes_an_experiment_another(folder):
+    """Its points, the digests of both roads' steps, and what Snakemake compares; not the others."""
+    import yaml
+
+    home = folder / "experiments" / "small"
+    home.mkdir(parents=True)
+    (home / "experiment.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "problem": own_problem()}))
+    (home / "effects.py").write_text(EFFECTS)
+    (home / "beside.py").write_text(BESIDE)
+
+    def state():
+        experiment = load_experiment("small")
+        steps = (
+            code.digest(step, Path("experiments/small"), "standard") for step in code.STEPS[:4]
+        )
+        return [experiment.points[0].digest, *steps]
+
+    with pytest.raises(InputError, match=r"my\.py"):
+        state()
+    with pytest.raises(InputError, match=r"my\.py"):
+        code.choose({"experiment": "small"})
+    (home / "my.py").write_text(MY)
+    before = state()
+    code.choose({"experiment": "small"})
+    (home / "my.py").write_text(MY.replace("slope=1.0", "slope=2.0"))
+    changed = [a != b for a, b in zip(before, state(), strict=True)]
+    assert changed == [True, True, True, False, False]
+
+
+def test_an_edited_file_is_another_point_of_a_sweep(folder):
+    """Of every shard, too: the same points for the same files, wherever the command runs."""
+    import yaml
+
+    (folder / "sweep.yaml").write_text(
+        yaml.safe_dump({**SPEC, "problem": own_problem(), "sweep": {"grid": {"n": [16, 32]}}})
+    )
+    # Axes may go into the options.
+    sets = ["target.slope=1.0,2.0"]
+    runs = [Run(read_sweep("sweep.yaml", sets), folder / "out.nc") for _ in range(2)]
+    names = [[point.digest for point in run.sweep.points] for run in runs]
+    assert names[0] == names[1]
+    assert len(set(names[0])) == 4
+    assert runs[0].uncovered
+    assert all("target: python; covered" in reason for reason in runs[0].uncovered.values())
+    (folder / "beside.py").write_text(BESIDE.replace("2.0", "4.0"))
+    after = read_sweep("sweep.yaml", sets)
+    assert not set(names[0]) & {point.digest for point in after.points}
+
+
+def test_a_rule_of_a_file_is_the_one_that_python_has():
+    """The example beside the documentation, part by part."""
+    spec = functools.partial(choice, file=str(ROOT / "docs" / "examples" / "my.py"))
+    assert own_parts.kernel(spec("pruned", share=0.25)).weights.args == (0.25,)
+    weights = own_parts.kernel(spec("pruned"))(jnp.zeros(1), jnp.array([[0.0, 0.1, 9.0]]), 1.0)
+    assert float(weights.sum()) == pytest.approx(1.0)
+    assert float(weights[2]) == 0.0
