@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -104,8 +105,10 @@ def test_jobs_get_what_they_ask_for_and_outlive_what_ends_them(copy, cluster, be
     assert (fourth, job["restarts"]) == (third, 1)
     assert (job["mb"], job["minutes"]) == (16000, 80)
 
+    # Longer than a question to it may take, so that a look at the jobs' state falls into the outage.
     for name in ("slurmd", "slurmctld"):
         cluster.stop(name, signal.SIGKILL)
+    time.sleep(20)
     cluster.start("slurmctld")
     cluster.start("slurmd")
     (copy / "go").touch()
