@@ -50,5 +50,11 @@ def test_files_for_code_hosts_and_docker_name_what_is_there():
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         assert isinstance(yaml.safe_load(path.read_text("utf-8")), dict), path
-    for name in re.findall(r"requirements/\w+\.txt", (ROOT / "Dockerfile").read_text("utf-8")):
+    recipes = [(ROOT / name).read_text("utf-8") for name in ("Dockerfile", "apptainer.def")]
+    for name in re.findall(r"requirements/\w+\.txt", "".join(recipes)):
         assert (ROOT / name).is_file(), name
+    copied = re.findall(r"^    (\S+) /source/\1$", recipes[1], re.MULTILINE)
+    assert all((ROOT / name).exists() for name in copied)
+    setup = ast.parse((ROOT / "setup.py").read_text("utf-8")).body
+    shared = next(ast.literal_eval(n.value) for n in setup if isinstance(n, ast.Assign))
+    assert {pattern.split("/")[0] for pattern in shared} <= {name.split("/")[0] for name in copied}
