@@ -19,7 +19,7 @@ from sims.study.code import (
     part,
     shards,
 )
-from sims.study.workflow import begin, outcome
+from sims.study.workflow import begin, outcome, remember_job_age
 
 
 def checked(function, argument):
@@ -66,6 +66,7 @@ def prepare():
     running = workflow.executor_plugin and workflow.is_main_process
     if running and not workflow.dryrun and not workflow.touch:
         checked(begin, FIDELITY)
+        remember_job_age()
 
 
 def code(step):

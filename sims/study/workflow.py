@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sims import files
 from sims.errors import InputError
@@ -50,6 +51,27 @@ def begin(fidelity: str) -> None:
             except OSError as error:
                 raise InputError(str(path), error.strerror, "a file that can be removed") from None
             print(f"{path}: got {damage.value!r}; it is made again", file=sys.stderr)
+
+
+def remember_job_age() -> None:
+    """Keep Snakemake's Slurm plugin with ``squeue`` while the controller does not answer.
+
+    Before every look at its jobs the plugin (2.8) asks the controller for how long it remembers
+    ended ones. It takes no answer for too short a time and turns to ``sacct``, which is installed
+    everywhere and without a database of accounts never answers: the run would wait for ever. From
+    here on it gets the last answer there was. Nothing, where the plugin is not loaded.
+    """
+    plugin: Any = sys.modules.get("snakemake_executor_plugin_slurm")
+    if plugin is None:
+        return
+    ask, last = plugin.get_min_job_age, None
+
+    def remembered() -> int | None:
+        nonlocal last
+        last = ask() or last
+        return last
+
+    plugin.get_min_job_age = remembered
 
 
 def results(folder: Path) -> list[tuple[Path, str]]:

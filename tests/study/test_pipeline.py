@@ -1,12 +1,15 @@
 """What each step depends on, and the Snakefile."""
 
 import shutil
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import grimp
 import pytest
 
 from sims.study.code import STEPS, files
+from sims.study.workflow import remember_job_age
 from tests.pipeline import run
 
 PRINT = """
@@ -163,3 +166,17 @@ def test_a_folder_name_cannot_reach_a_shell(copy):
     done = run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", "fidelity=smoke")
     assert done.returncode == 2
     assert "folder of an experiment: got 'a;touch PWNED'; allowed: letters" in done.stderr
+
+
+def test_a_controller_that_does_not_answer_remembers_what_it_did(monkeypatch):
+    """Snakemake's Slurm plugin would turn to sacct, which without accounts never answers."""
+    answers = [None, 300, None, 60]
+    plugin = SimpleNamespace(get_min_job_age=lambda: answers.pop(0))
+    monkeypatch.setitem(sys.modules, "snakemake_executor_plugin_slurm", plugin)
+    remember_job_age()
+    assert [plugin.get_min_job_age() for _ in range(4)] == [None, 300, 300, 60]
+
+
+def test_snakemakes_slurm_plugin_still_asks_for_that_age_by_this_name():
+    plugin = pytest.importorskip("snakemake_executor_plugin_slurm")
+    assert "get_min_job_age" in plugin.Executor.check_active_jobs.__code__.co_names
