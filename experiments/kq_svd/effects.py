@@ -180,7 +180,7 @@ def bounds(results: Results) -> Families:
     return {
         "spectral, searched": [of_batches(p, v - 1, p) for p, v in searched.items()],
         "spectral, beyond the sink": [
-            of_batches(p, v / float(results.prediction(p)["ratio"]) - 1, p)
+            sure(p, np.maximum(v / float(results.prediction(p)["ratio"]) - 1, 0))
             for p, v in searched.items()
         ],
         "spectral, random": [
@@ -196,12 +196,10 @@ def bounds(results: Results) -> Families:
 
 
 def ensembles(results: Results) -> Families:
-    """Terms of compressed heads against theory, and their error over that of whole heads."""
+    """Terms of compressed heads against theory; errors over those of whole heads, drawn anew."""
     terms, families = [], {}
-    regimes: dict[str, dict[int, str]] = {}
     for point in part(results, "heads"):
         own = results.coordinates[point]
-        regimes.setdefault(str(own["regime"]), {})[int(results.number(point, "rank"))] = point
         for term in TERMS:
             values = results.estimates[point][term].values
             gap = values / float(results.prediction(point)[term]) - 1
@@ -212,15 +210,18 @@ def ensembles(results: Results) -> Families:
             }
             terms.append(of_batches(f"{point}, {term}", gap, point, at=at))
     families["terms"] = terms
-    for words, term in (("a head", "mean_head_mse"), ("the ensemble", "mse")):
+    for words, of in (("a head", "head"), ("the ensemble", "pool")):
         families[f"rise of the error of {words}"] = [
-            of_batches(
-                f"{regime}, r = {rank}",
-                ratio(results.estimates[point][term].values, whole[term].values) - 1,
-                (point, ranks[max(ranks)]), at={"regime": regime, "rank": float(rank)},
-            )
-            for regime, ranks in regimes.items()
-            for whole in [results.estimates[ranks[max(ranks)]]]
-            for rank, point in ranks.items() if rank < max(ranks)
-        ]  # fmt: skip
+            rise(results, point, of, int(rank))
+            for point in part(results, "drawn heads")
+            for rank in results.estimates[point]["rank"].values[1:]
+        ]
     return families
+
+
+def rise(results: Results, point: str, of: str, rank: int) -> Effect:
+    """Mean error over problems at a rank, over that of whole heads (the first rank), less 1."""
+    errors, regime = results.estimates[point][of], str(results.coordinates[point]["regime"])
+    values = ratio(errors.sel(rank=rank).values, errors.values[:, 0]) - 1
+    at: Facts = {"regime": regime, "rank": float(rank)}
+    return of_batches(f"{regime}, r = {rank}", values, point, unit="problems", at=at)

@@ -27,7 +27,12 @@ def numbers(results: Results) -> dict[str, float]:
         int(results.number(p, "length")): float(results.estimates[p]["ratio"].mean())
         for p in part(results, "spectral")
     }
+    rises = {
+        str(e.at["regime"]): e.value
+        for e in families["rise of the error of the ensemble"] if e.at["rank"] == 1
+    }  # fmt: skip
     return {
+        "rise": rises,
         "disagree_least": min(float(disagree(results, p).mean()) for p in part(results, "head")),
         "disagree_most": max(float(disagree(results, p).mean()) for p in part(results, "head")),
         "centring": float(1 - np.exp(-gained[-1].value)),

@@ -61,36 +61,43 @@ class Compressed(NamedTuple):
 
 
 def ensembles(experiment: Experiment) -> dict[str, Compressed]:
-    """Softmax heads at every rank in every regime, by name of the point.
+    """Softmax heads at every rank in every regime, by name of the point: one problem for all."""
+    own = experiment.settings["ensemble"]
+    return {
+        ensemble_name(name, rank): problem
+        for name, regime in own["regimes"].items()
+        for rank, problem in compressed_heads(own, regime, own["seed"]).items()
+    }
+
+
+def compressed_heads(
+    own: Mapping[str, Any], regime: Mapping[str, Any], seed: int
+) -> dict[int, Compressed]:
+    """One problem by rank: frames, target and queries are drawn from the seed.
 
     The tilt of head h at x has mean ``Σ^{1/2}R_hDR_hᵀΣ^{−1/2}x``, D falling like a power: a head
     looks near x along its first directions, and at the middle of the keys along its last.
     """
-    own = experiment.settings["ensemble"]
     d, count, temperature = own["d"], own["heads"], float(np.sqrt(own["d"]))
-    rng = np.random.default_rng(own["seed"])
+    rng = np.random.default_rng(seed)
     spread = np.arange(1.0, d + 1) ** -own["key_decay"]
     gains = np.arange(1.0, d + 1) ** -own["gain_decay"]
     turns = np.linalg.qr(rng.standard_normal((count, d, d)))[0]
     frames = np.sqrt(temperature) / spread[:, None] * turns * np.sqrt(gains)
-    queries = np.asarray(gaussian_queries(d, own["queries"], own["scale"], own["seed"])) * spread
+    queries = np.asarray(gaussian_queries(d, own["queries"], own["scale"], seed)) * spread
     full = Heads(frames, "softmax", np.sqrt(temperature), key_frames=frames)
-    points = {}
-    for name, regime in own["regimes"].items():
-        task = task_of(own, regime, spread)
-        for rank in own["ranks"]:
-            heads = full
-            if rank < d:
-                seen = queries.T @ queries / len(queries)
-                heads = compressed(full, rank, np.diag(spread**2), seen, "kq")
-            points[ensemble_name(name, rank)] = Compressed(task, heads, regime["n"], queries)
-    return points
-
-
-def task_of(own: Mapping[str, Any], regime: Mapping[str, Any], spread: np.ndarray) -> Task:
-    """Keys N(0, Σ) and a squared-exponential target of that lengthscale."""
-    target = TARGETS["rbf"](own["d"], lengthscale=regime["lengthscale"], seed=own["seed"])
-    return Task(GaussianDesign(np.diag(spread**2)), target, noise_sd=regime["noise_sd"])
+    target = TARGETS["rbf"](d, lengthscale=regime["lengthscale"], seed=seed)
+    task = Task(GaussianDesign(np.diag(spread**2)), target, noise_sd=regime["noise_sd"])
+    seen = queries.T @ queries / len(queries)
+    return {
+        rank: Compressed(
+            task,
+            full if rank == d else compressed(full, rank, np.diag(spread**2), seen, "kq"),
+            regime["n"],
+            queries,
+        )
+        for rank in own["ranks"]
+    }
 
 
 def ensemble_name(regime: str, rank: int) -> str:

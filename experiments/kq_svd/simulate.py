@@ -4,11 +4,10 @@ Errors are measured on the score matrices themselves. Nothing of the theory ente
 """
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd, stacked
 from sims.montecarlo import Draw, HostBatches, HostReplicates
@@ -19,6 +18,7 @@ from sims.study.stacking import Scalar
 from sims.study.units import SampledUnit
 
 from .bounds import masked_gain, random_bounds, row_bounds, spectral_search
+from .drawn import blas, drawn_heads
 from .problems import Moments, cache_points, ensembles, moments
 
 METHODS = ("KQ-SVD", "K-SVD", "Eigen")
@@ -48,8 +48,9 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         if angle in own["neff"]["angles"]:
             dims = {"gain": ("method", "rank")}
             sampled[f"keys used {name}"] = unit(
-                keys_used, "keys used", (law, own), dims, coords, decay=decay, angle=str(angle)
-            )
+                keys_used, "keys used", (law, own), dims, coords, own["neff"]["replicates"],
+                decay=decay, angle=str(angle),
+            )  # fmt: skip
     for q in settings["example"]:
         sampled[f"example q={q:g}"] = unit(example, "example", q, ratio=q)
     plain = settings["coordinates"]
@@ -89,12 +90,21 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         )
     for name, (task, heads, n, queries) in ensembles(experiment).items():
         _, regime, rank = name.split()
-        method = Method(raw_labels=False, keep_queries=False)
+        method = Method(raw_labels=False, keep_queries=False, control_variate=True)
         sampler = EnsembleSampler(task, heads, n, queries, method, None, Tuning())
         at = {"part": "heads", "regime": regime, "rank": int(rank[2:]), "n": n}
         sampled[name] = SampledUnit(
             sampler, dict.fromkeys(NAMES) | at, settings["ensemble"]["replicates"]
         )
+    own = settings["ensemble"]
+    for regime, sizes in own["regimes"].items():
+        at = {"part": "drawn heads", "regime": regime, "n": sizes["n"]}
+        sampled[f"drawn heads {regime}"] = SampledUnit(
+            HostBatches(drawn_heads, constants=(own, sizes),
+                        dims=dict.fromkeys(("head", "pool"), ("rank",)),
+                        coords={"rank": own["ranks"]}),
+            dict.fromkeys(NAMES) | at, own["drawn_replicates"],
+        )  # fmt: skip
     return sampled
 
 
@@ -125,12 +135,6 @@ def drawn(function: Any, draw: Draw, shared: Any, batch: None) -> Numbers:
     """One replicate, from NumPy's generator; for small matrices threads only get in the way."""
     with blas().limit(limits=1):
         return function(draw.rng(), shared)
-
-
-@cache
-def blas() -> ThreadpoolController:
-    """The libraries of linear algebra at work."""
-    return ThreadpoolController()
 
 
 def with_moment(rng: np.random.Generator, rows: int, moment: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sims import estimate
+from sims.montecarlo.draws import Draws
 from sims.study.experiment import load_experiment
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads
@@ -42,7 +44,7 @@ def experiment():
     smoke = whole.spec.at("smoke")
     caches = whole.spec.settings["caches"] | {
         "decays": [0.5], "angles": [0, 60, "random"], "ranks": [1, 2], "steps": 100,
-        "neff": {"angles": ["random"], "length": 16, "tokens": 1500, "cooling": 4},
+        "neff": {"angles": ["random"], "length": 16, "tokens": 1500, "cooling": 4, "replicates": 2},
     }  # fmt: skip
     changed = smoke.settings | {"caches": caches}
     smoke = smoke.model_copy(
@@ -53,7 +55,7 @@ def experiment():
 
 
 WITHOUT_THEORY = ("coordinates", "balance", "groups", "random heads", "random spectral", "rows",
-                  "masked")  # fmt: skip
+                  "masked", "drawn heads")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -97,11 +99,16 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     assert verdicts(experiment, more)["kq-neff", "KQ-SVD"] == "refuted"
     slow = changed(results, "balance", to_keys=lambda v: v * v["balance"])
     assert verdicts(experiment, slow)["kq-eigen-limit", "keys ever larger"] == "refuted"
-    point = "heads quiet r=2"
-    low = changed(results, point, mean_head_mse=lambda v: 0.1 * v)
-    at = ("kq-mse", "a head, many keys, little noise")
-    assert verdicts(experiment, low)[at] == "refuted"
-    off = changed(results, point, covariance=lambda v: 5 * v)
+    for regime, words in (
+        ("quiet", "many keys, little noise"), ("noisy", "few keys, much noise"),
+    ):  # fmt: skip
+        for name, of in (("head", "a head"), ("pool", "the ensemble")):
+            for factor, verdict in ((0.01, "refuted"), (100, "supported")):
+                whole = results.estimates[f"drawn heads {regime}"]["rank"] == 8
+                change = {name: lambda v, f=factor, w=whole: v.where(w, f * v)}
+                turned = changed(results, f"drawn heads {regime}", **change)
+                assert verdicts(experiment, turned)["kq-mse", f"{of}, {words}"] == verdict
+    off = changed(results, "heads quiet r=2", covariance=lambda v: 5 * v)
     assert verdicts(experiment, off)["kq-ensemble", "many keys, little noise"] == "refuted"
 
 
@@ -164,6 +171,23 @@ def test_ensembles_have_a_whole_head_to_compare_with(fidelity):
     own = load_experiment("kq_svd", fidelity).settings["ensemble"]
     assert max(own["ranks"]) == own["d"]
     assert set(own["regimes"]) == {"quiet", "noisy"}
+
+
+def test_errors_of_drawn_problems_are_those_of_the_engine(experiment):
+    """Of the problem that a batch draws, with keys and sums of its own; four joint errors."""
+    own = experiment.settings["ensemble"] | {"queries": 2, "ranks": [8, 1]}
+    regime, problems = {"n": 64, "noise_sd": 2.0, "lengthscale": 2.0}, experiment.module("problems")
+    draws = Draws.of(3, (), 400)
+    found = [experiment.module("drawn").drawn_heads(draws.draw(0), 400, (own, regime))]
+    seed = int(draws.draw(0).rng().integers(2**31))
+    for place, (task, heads, n, queries) in enumerate(
+        problems.compressed_heads(own, regime, seed).values()
+    ):
+        engine = estimate(task, heads, n, queries, 5, batches=16, replicates_per_batch=100)
+        for name, term in (("head", "mean_head_mse"), ("pool", "mse")):
+            values = engine[term].values
+            joint = values.std(ddof=1) / 4 * (1 + 1600 / 400) ** 0.5
+            assert found[0][name][place] == pytest.approx(values.mean(), abs=4 * joint)
 
 
 def test_predicted_excess_counts_keys_and_queries(experiment):

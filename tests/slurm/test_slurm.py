@@ -105,7 +105,7 @@ def test_jobs_get_what_they_ask_for_and_outlive_what_ends_them(copy, cluster, be
     assert (fourth, job["restarts"]) == (third, 1)
     assert (job["mb"], job["minutes"]) == (16000, 80)
 
-    # A controller writes down what its jobs do up to five seconds late, and forgets the rest with its end.
+    # What jobs did in its last five seconds a killed controller may not have written down.
     time.sleep(8)
     for name in ("slurmd", "slurmctld"):
         cluster.stop(name, signal.SIGKILL)
