@@ -214,7 +214,7 @@ def ensembles(results: Results) -> Families:
         families[f"rise of the error of {words}"] = [
             rise(results, point, of, int(rank))
             for point in part(results, "drawn heads")
-            for rank in results.estimates[point]["rank"].values[1:]
+            for rank in results.estimates[point]["kept"].values[1:]
         ]
     return families
 
@@ -222,6 +222,6 @@ def ensembles(results: Results) -> Families:
 def rise(results: Results, point: str, of: str, rank: int) -> Effect:
     """Mean error over problems at a rank, over that of whole heads (the first rank), less 1."""
     errors, regime = results.estimates[point][of], str(results.coordinates[point]["regime"])
-    values = ratio(errors.sel(rank=rank).values, errors.values[:, 0]) - 1
+    values = ratio(errors.sel(kept=rank).values, errors.values[:, 0]) - 1
     at: Facts = {"regime": regime, "rank": float(rank)}
     return of_batches(f"{regime}, r = {rank}", values, point, unit="problems", at=at)

@@ -101,8 +101,8 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         at = {"part": "drawn heads", "regime": regime, "n": sizes["n"]}
         sampled[f"drawn heads {regime}"] = SampledUnit(
             HostBatches(drawn_heads, constants=(own, sizes),
-                        dims=dict.fromkeys(("head", "pool"), ("rank",)),
-                        coords={"rank": own["ranks"]}),
+                        dims=dict.fromkeys(("head", "pool"), ("kept",)),
+                        coords={"kept": own["ranks"]}),
             dict.fromkeys(NAMES) | at, own["drawn_replicates"],
         )  # fmt: skip
     return sampled

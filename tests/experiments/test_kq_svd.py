@@ -104,7 +104,7 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     ):  # fmt: skip
         for name, of in (("head", "a head"), ("pool", "the ensemble")):
             for factor, verdict in ((0.01, "refuted"), (100, "supported")):
-                whole = results.estimates[f"drawn heads {regime}"]["rank"] == 8
+                whole = results.estimates[f"drawn heads {regime}"]["kept"] == 8
                 change = {name: lambda v, f=factor, w=whole: v.where(w, f * v)}
                 turned = changed(results, f"drawn heads {regime}", **change)
                 assert verdicts(experiment, turned)["kq-mse", f"{of}, {words}"] == verdict
