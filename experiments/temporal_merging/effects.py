@@ -6,6 +6,8 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import Batches, jackknife
 from sims.study.results import Results
 
+from .drawn import Case, cases
+
 EPS = 2.0**-52
 TERMS = ("squared_bias", "noise_variance", "signal_variance", "covariance", "ensemble_variance")
 LEAST_STRIDE = 2
@@ -135,15 +137,12 @@ def of_errors(results: Results) -> Families:
         f"gap of {term}": [term_gap(results, place, point, term) for place, point in places.items()]
         for term in TERMS
     }
-    usual = {"softmax": base(results, "softmax"), "gaussian": base(results, "gaussian")}
+    drawn = drawn_cases(results)
     rises = [
-        ratio(
-            results, point, places[kernel, design, 1, bandwidth], "mse",
-            {"kernel": kernel, "design": design, "stride": stride},
-        )
-        for (kernel, design, stride, bandwidth), point in places.items()
-        if stride > 1 and bandwidth == usual[kernel]
-    ]  # fmt: skip
+        drawn_ratio(results, "drawn_mse", case, case._replace(stride=1))
+        for case in drawn
+        if case.stride > 1 and case._replace(stride=1) in drawn
+    ]
     same_limit = [
         (place, point, other, results.prediction(other))
         for place, point in places.items()
@@ -151,7 +150,7 @@ def of_errors(results: Results) -> Families:
         for unmerged, other in places.items()
         if unmerged[:3] == ("softmax", place[1], 1) and equivalent(results, point, other)
     ]
-    b = usual["softmax"]
+    b = base(results, "softmax")
     return own | {
         "rise of the error": rises,
         "limit at the equivalent temperature": [
@@ -173,11 +172,36 @@ def of_errors(results: Results) -> Families:
             inflation(results, point, other) for _, point, other, _ in same_limit
         ],
         "variance over that at twice the temperature": [
-            ratio(results, point, other, "ensemble_variance", {"bandwidth": place[3]})
-            for place, point, other, _ in same_limit
-            if place[1] == "iid"
+            drawn_ratio(results, "drawn_variance", case, other)
+            for case in drawn
+            for other in drawn
+            if case.design == "iid" and (case.kernel, case.stride) == ("softmax", LEAST_STRIDE)
+            and other == case._replace(stride=1, bandwidth=2**0.5 * case.bandwidth)
         ],
     }  # fmt: skip
+
+
+def drawn_cases(results: Results) -> list[Case]:
+    """What was compared on problems drawn anew."""
+    usual = results.problems[next(iter(results.problems))]["heads"]["bandwidth"]
+    return cases(results.settings["drawn"], usual)
+
+
+def drawn_ratio(results: Results, term: str, case: Case, other: Case) -> Effect:
+    """A term's mean over drawn problems at one case over that at another, less 1."""
+    data = results.estimates["drawn problems"][term]
+    batches: Batches = {
+        name: data.sel(case=of.name).values for name, of in (("one", case), ("two", other))
+    }
+    values = jackknife(batches, lambda terms: terms["one"] / terms["two"]) - 1
+    facts: dict[str, float | str] = {
+        "kernel": case.kernel, "design": case.design, "stride": case.stride,
+        "bandwidth": case.bandwidth,
+    }  # fmt: skip
+    return of_batches(
+        f"{case.name} over {other.name}", values, "drawn problems",
+        unit="sets of keys of drawn problems", at=facts,
+    )  # fmt: skip
 
 
 def base(results: Results, kernel: str) -> float:

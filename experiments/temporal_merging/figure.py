@@ -18,7 +18,7 @@ from .effects import base, counted, effects, grid
 
 TERMS = {
     "squared_bias": "squared bias", "noise_variance": "noise",
-    "signal_variance": "signal", "mse": "MSE",
+    "signal_variance": "signal",
 }  # fmt: skip
 DESIGNS = ("iid", "φ = 0.6", "φ = 0.9", "smooth")
 """In order of how alike neighbours are."""
@@ -88,7 +88,7 @@ def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
 
 
 def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
-    """Each term over that of unmerged heads, softmax, by design and stride."""
+    """Each term over that of unmerged heads, softmax, by design and stride; the MSE's rise."""
     places, b, rows = grid(results), base(results, "softmax"), []
     designs = [d for d in DESIGNS if any(key[:2] == ("softmax", d) for key in places)]
     strides = sorted({key[2] for key in places if key[0] == "softmax"} - {1})
@@ -113,6 +113,14 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
             ax.plot(at, own["theory"], color=color, lw=1.1, zorder=2)
             label = name if not place else None
             figures.simulated(ax, at, own["simulation"], own["mcse"], color, label=label)
+    rises = {(e.at["design"], e.at["stride"]): e for e in effects(results)["rise of the error"]
+             if e.at["kernel"] == "softmax"
+             and e.at["design"] in designs and e.at["stride"] in strides}  # fmt: skip
+    figures.simulated(
+        ax, [strides.index(s) * width + designs.index(d) + 0.25 for d, s in rises],
+        [1 + e.value for e in rises.values()], [e.error for e in rises.values()],
+        figures.PALETTE[len(TERMS)], marker="D", label="MSE, drawn problems",
+    )  # fmt: skip
     figures.log_axes(ax, y=True, plain=True)
     figures.ticks(ax.yaxis, (0.7, 1, 1.5, 2))
     ax.set_ylim(0.55, 2.2)

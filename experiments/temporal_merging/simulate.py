@@ -12,12 +12,14 @@ import numpy as np
 from jaxtyping import Float
 
 from sims.attention import latent_cache as cache
-from sims.montecarlo import Draw, HostReplicates
+from sims.montecarlo import Draw, HostBatches, HostReplicates
 from sims.problem import Heads
 from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
 from sims.weights import FACTORIES
+
+from .drawn import cases, drawn_problems
 
 EPS = 2.0**-52
 """Machine epsilon of float64."""
@@ -32,7 +34,7 @@ Settings = Mapping[str, Any]
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """The grid's points; passes by stride; latent attention; counts; the search; a pattern."""
+    """The grid's points; passes by stride; latent attention; counts; the search; drawn problems."""
     settings = experiment.settings
     own: dict[str, Unit] = {
         f"passes s={stride}": unit(partial(passes, settings, stride), stride=stride)
@@ -43,6 +45,15 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     own["sizes"] = unit(partial(sizes, settings["sizes"]), counts)
     own["search"] = unit(partial(searched, settings), {"first": ("reading", "cell")})
     own["pattern"] = unit(partial(pattern, settings), {"attention": ("row", "column")})
+    shared, spec = settings["drawn"], experiment.points[0].spec
+    names = [case.name for case in cases(shared, spec.heads.bandwidth)]
+    own["drawn problems"] = SampledUnit(
+        HostBatches(
+            drawn_problems, constants=(shared, spec), coords={"case": names},
+            dims=dict.fromkeys(("drawn_mse", "drawn_variance"), ("case",)),
+        ),
+        {"stride": None}, replicates=shared["replicates"],
+    )  # fmt: skip
     return grid_units(experiment) | own
 
 

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from sims import Heads, Task, estimate
 from sims.montecarlo.draws import Draws
+from sims.problem import SequenceDesign, TrigonometricSeries
 from sims.study.experiment import load_experiment
 from sims.study.units import units_of
+from sims.weights import FACTORIES
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads, small
 
@@ -38,7 +41,7 @@ def experiment():
 
 @pytest.fixture(scope="module")
 def results(experiment):
-    own = ("passes", "latent", "search", "pattern")
+    own = ("passes", "latent", "search", "pattern", "drawn")
     return both_roads(experiment, lambda point: not point.startswith(own))
 
 
@@ -177,3 +180,61 @@ def test_whole_chunks_by_their_definition(experiment):
         other[token] += 1.0
         gaps = np.abs(simulate.whole_chunks_first(layer, other) - before).max((1, 2))
         assert np.flatnonzero(gaps > 1e-9).tolist() == moved
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_errors_of_drawn_problems_turn_their_rows(results, experiment, factor):
+    """Merged heads with half or twice the error, unmerged ones as they are."""
+
+    def merged(data):
+        at_one = np.array(["s = 1" in name for name in data["case"].values])
+        noise = 1 + 1e-3 * np.random.default_rng(1).standard_normal(data["drawn_mse"].shape)
+        values = (("batch", "case"), np.where(at_one, 1.0, factor) * noise)
+        return data.assign(drawn_mse=values, drawn_variance=values)
+
+    found = verdicts(experiment, changed(results, "drawn problems", merged))
+    free = {verdict for at, verdict in found.items() if at[0] == "merge-free"}
+    assert free == {"supported" if factor < 1 else "refuted"}
+    dominated = found["merge-dominated", "softmax, iid keys"]
+    assert dominated == ("refuted" if factor < 1 else "supported")
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
+@pytest.mark.parametrize("stride", [1, 3])
+def test_drawn_problems_are_those_of_the_engine(experiment, kernel, stride):
+    """One problem, with keys of their own on both sides; four joint standard errors."""
+    drawn, spec = experiment.module("drawn"), experiment.points[0].spec
+    spec = spec.model_copy(
+        update={"n": 60, "queries": spec.queries.model_copy(update={"count": 2})}
+    )
+    own = {"problems": 1, "roots": {"smooth": (0.8, 0.8)}, "gaussian": 0.6, "doubled": [],
+           "strides": {kernel: {"smooth": [] if stride == 1 else [stride]}}}  # fmt: skip
+    draw = Draws.of(5, (), 400).draw(0)
+    found = drawn.drawn_problems(draw, 400, (own, spec))
+    rng = draw.rng()
+    frames, frequency, phase = drawn.problem(rng, spec)
+    queries = spec.queries.scale * rng.standard_normal((2, 4))
+    target = TrigonometricSeries(np.full(8, 0.5), frequency, phase)
+    task = Task(SequenceDesign(np.eye(4), (0.8, 0.8)), target, noise_sd=spec.noise_sd)
+    rule = FACTORIES["merged"](stride, scores="dot" if kernel == "softmax" else "distance")
+    case = drawn.cases(own, spec.heads.bandwidth)[-1]
+    heads = Heads(frames, rule, case.bandwidth)
+    engine = estimate(task, heads, 60, queries, 6, batches=16, replicates_per_batch=100)
+    values = engine["mse"].values
+    joint = values.std(ddof=1) / 4 * (1 + 1600 / 400) ** 0.5
+    assert found["drawn_mse"][-1] == pytest.approx(values.mean(), abs=4 * joint)
+    values = engine["ensemble_variance"].values
+    joint = values.std(ddof=1) / 4 * (1 + 1600 / 400) ** 0.5
+    assert found["drawn_variance"][-1] == pytest.approx(values.mean(), abs=4 * joint)
+
+
+@pytest.mark.parametrize("roots", [(0.0, 0.0), (0.9, 0.0), (0.8, 0.8)])
+def test_drawn_sequences_have_the_autocorrelation_of_their_law(experiment, roots):
+    """Four standard errors, of 2000 independent sequences."""
+    drawn = experiment.module("drawn")
+    normal = np.random.default_rng(0).standard_normal((40 + drawn.BURN_IN, 2000))
+    x = drawn.sequence(normal, roots)
+    for lag in (0, 1, 2, 5):
+        products = x[10] * x[10 + lag]
+        expected = SequenceDesign(np.eye(1), roots).autocorrelation(lag + 1)[lag]
+        assert products.mean() == pytest.approx(expected, abs=4 * products.std() / 2000**0.5)
