@@ -30,12 +30,14 @@ def drawn_heads(
     rng = draw.rng()
     problem = compressed_heads(own, regime, int(rng.integers(2**31)))
     task, _, n, queries = problem[own["d"]]
-    truth, spread = np.asarray(task.target(queries)), np.asarray(task.design.factor)
+    target: Any = task.target
+    design: Any = task.design
+    truth, spread = np.asarray(target(queries)), np.asarray(design.factor)
     errors = np.zeros((2, len(own["ranks"])))
     with blas().limit(limits=1):
         for _ in range(replicates):
             keys = rng.standard_normal((n, own["d"])) @ spread
-            values = np.asarray(task.target(keys))
+            values = np.asarray(target(keys))
             for place, rank in enumerate(own["ranks"]):
                 heads = problem[rank].heads
                 asks, keeps = (np.asarray(f) for f in (heads.frames, heads.of_keys))

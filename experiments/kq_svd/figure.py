@@ -19,7 +19,7 @@ NOISY = "noisy"
 PARTS = {"squared_bias": "squared bias", "variance": "variance of a head", "mse": "MSE"}
 
 
-def numbers(results: Results) -> dict[str, float]:
+def numbers(results: Results) -> dict[str, float | dict[str, float]]:
     """Numbers that the caption quotes."""
     families = effects(results)
     gained = families["gain of centring"]

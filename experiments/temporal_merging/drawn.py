@@ -1,7 +1,7 @@
 """Merged and unmerged heads on problems that every batch draws anew, by plain NumPy."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.signal import lfilter
@@ -9,37 +9,11 @@ from scipy.signal import lfilter
 from sims.montecarlo import Draw
 from sims.study.specification import ProblemSpec
 
+from .cases import Case, cases
+
 Settings = Mapping[str, Any]
 BURN_IN = 256
 """Steps after which a sequence of root 0.9 has forgotten its start, to 10⁻¹¹."""
-
-
-class Case(NamedTuple):
-    """Heads of one kernel, over slots of ``stride`` keys of one law, at one bandwidth."""
-
-    kernel: str
-    design: str
-    stride: int
-    bandwidth: float
-
-    @property
-    def name(self) -> str:
-        """As results have it."""
-        return f"{self.kernel}, {self.design}, s = {self.stride}, b = {self.bandwidth:.3g}"
-
-
-def cases(own: Settings, softmax: float) -> list[Case]:
-    """What is compared: strides at the usual bandwidths; iid pairs at b beside keys at √2 b."""
-    usual = {"softmax": softmax, "gaussian": own["gaussian"]}
-    out = [
-        Case(kernel, design, stride, usual[kernel])
-        for kernel, designs in own["strides"].items()
-        for design, strides in designs.items()
-        for stride in (1, *strides)
-    ]
-    for b in own["doubled"]:
-        out += [Case("softmax", "iid", 2, b), Case("softmax", "iid", 1, 2**0.5 * b)]
-    return list(dict.fromkeys(out))
 
 
 def sequence(normal: np.ndarray, roots: tuple[float, float]) -> np.ndarray:
@@ -97,7 +71,8 @@ def problem(
     """Frames (2, d, d/2) at the file's angle in random planes; frequencies and phases of waves."""
     d, target = spec.dimension, spec.target
     turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    angle = np.radians(spec.heads.frames.angle)
+    chosen: Any = spec.heads.frames
+    angle = np.radians(chosen.angle)
     first, aside = turn[:, : d // 2], turn[:, d // 2 :]
     frames = np.stack([first, np.cos(angle) * first + np.sin(angle) * aside])
     frequency = rng.standard_normal((target.features, d)) / target.lengthscale

@@ -117,7 +117,7 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
              if e.at["kernel"] == "softmax"
              and e.at["design"] in designs and e.at["stride"] in strides}  # fmt: skip
     figures.simulated(
-        ax, [strides.index(s) * width + designs.index(d) + 0.25 for d, s in rises],
+        ax, [strides.index(int(s)) * width + designs.index(d) + 0.25 for d, s in rises],
         [1 + e.value for e in rises.values()], [e.error for e in rises.values()],
         figures.PALETTE[len(TERMS)], marker="D", label="MSE, drawn problems",
     )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
 from sims.places import place
-from sims.study.located import contents
+from sims.study.located import contents, sources
 
 PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = "experiments"
@@ -58,7 +58,8 @@ _OWN = {
     "judge": ("effects.py",),
     "plot": ("effects.py", "figure.py", "caption.md"),
 }
-"""Step to the files of an experiment's folder that it runs or fills in, beside ``<step>_*.py``."""
+"""Step to the files of an experiment's folder that it runs or fills in, beside ``<step>_*.py`` and
+the modules of the folder that these import."""
 _PARTS: dict[str, tuple[str, ...]] = {
     "simulate": ("problem", "grid", "simulation", "settings"),
     "predict": ("problem", "grid", "theory", "settings"),
@@ -81,8 +82,9 @@ def files(step: str, experiment: Path | None = None) -> list[str]:
         inside = (p for kind in ("*.py", "*.cc", "*.h", "*.j2") for p in path.rglob(kind))
         paths |= set(inside) if path.is_dir() else {path} if path.is_file() else set()
     if experiment is not None:
-        paths |= {p for name in _OWN.get(step, ()) if (p := experiment / name).is_file()}
-        paths |= set(experiment.glob(f"{step}_*.py"))
+        own = {p for name in _OWN.get(step, ()) if (p := experiment / name).is_file()}
+        own |= set(experiment.glob(f"{step}_*.py"))
+        paths |= {p for one in own for p in (sources(one) if one.suffix == ".py" else [one])}
     here = Path.cwd()
     return sorted(str(p.relative_to(here)) if p.is_relative_to(here) else str(p) for p in paths)
 

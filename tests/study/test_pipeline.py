@@ -10,7 +10,7 @@ import pytest
 
 from sims.study.code import STEPS, files
 from sims.study.workflow import remember_job_age
-from tests.pipeline import run
+from tests.pipeline import ROOT, run
 
 PRINT = """
 from pathlib import Path
@@ -75,6 +75,27 @@ NO_RESULT = (
 )  # fmt: skip
 """Modules that change no number: words of errors, files, provenance, and what only plans."""
 OTHER_ROAD = {"simulate": "sims.theory", "predict": ("sims.simulation", "sims.montecarlo")}
+
+
+@pytest.mark.parametrize("folder", sorted(ROOT.glob("experiments/*/")), ids=lambda p: p.name)
+def test_every_module_of_an_experiment_is_behind_a_step(folder):
+    """Also those beside ``simulate.py`` and its like, which these import."""
+    behind = {Path(path).resolve() for step in STEPS for path in files(step, folder)}
+    assert {path for path in folder.glob("*.py") if path.name != "__init__.py"} <= behind
+    simulated = {Path(path).name for path in files("simulate", folder)}
+    assert "predict.py" not in simulated
+
+
+def test_an_edit_of_a_module_beside_is_seen(tmp_path):
+    own = tmp_path / "mine"
+    own.mkdir()
+    (own / "simulate.py").write_text("from .parts import size\n")
+    (own / "parts.py").write_text("from . import deep\nsize = 1\n")
+    (own / "deep.py").write_text("")
+    (own / "other.py").write_text("")
+    names = {Path(path).name for path in files("simulate", own)}
+    assert {"parts.py", "deep.py"} <= names
+    assert "other.py" not in names
 
 
 @pytest.mark.parametrize("step", STEPS)
