@@ -1,6 +1,8 @@
 """Parts of a problem from files of the user's own: what they may be, and that content counts."""
 
 import functools
+import os
+import sys
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -138,11 +140,13 @@ def test_a_file_that_cannot_be_imported_is_one_line(folder, text, words):
     assert "\n" not in str(error.value)
 
 
-def test_an_edited_file_is_read_again_at_once(folder):
+def test_an_edited_file_is_read_again_at_once(folder, monkeypatch):
     """Within the same second, and with as many bytes."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     x = jnp.ones((1, 4))
     for size in (2.0, 3.0):
         (folder / "own.py").write_text(f"def m(x):\n    return {size} * x[..., 0]\n")
+        os.utime(folder / "own.py", (1, 1))
         assert float(own_parts.target(choice("m", "own.py"), 4)(x)[0]) == size
 
 
