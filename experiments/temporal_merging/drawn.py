@@ -1,90 +1,34 @@
-"""Merged and unmerged heads on problems that every batch draws anew, by plain NumPy."""
+"""What is compared on problems drawn anew: heads by kernel, law of the keys, stride, bandwidth."""
 
 from collections.abc import Mapping
-from typing import Any
-
-import numpy as np
-from scipy.signal import lfilter
-
-from sims.montecarlo import Draw
-from sims.study.specification import ProblemSpec
-
-from .cases import Case, cases
+from typing import Any, NamedTuple
 
 Settings = Mapping[str, Any]
-BURN_IN = 256
-"""Steps after which a sequence of root 0.9 has forgotten its start, to 10⁻¹¹."""
 
 
-def sequence(normal: np.ndarray, roots: tuple[float, float]) -> np.ndarray:
-    """A stationary Gaussian sequence of variance I from normals (n + BURN_IN, d), see
-    :class:`~sims.problem.SequenceDesign`."""
-    first, second = roots
-    product = first * second
-    near = (first + second) / (1 + product)
-    spread = np.sqrt((1 - near**2) * (1 - product**2))
-    whole = lfilter([spread], [1.0, -(first + second), product], normal, axis=0)
-    return np.asarray(whole[BURN_IN:])
+class Case(NamedTuple):
+    """Heads of one kernel, over slots of ``stride`` keys of one law, at one bandwidth."""
+
+    kernel: str
+    design: str
+    stride: int
+    bandwidth: float
+
+    @property
+    def name(self) -> str:
+        """As results have it."""
+        return f"{self.kernel}, {self.design}, s = {self.stride}, b = {self.bandwidth:.3g}"
 
 
-def drawn_problems(
-    draw: Draw, replicates: int, shared: tuple[Settings, ProblemSpec]
-) -> dict[str, np.ndarray]:
-    """MSE and variance (case,) of two heads' average, means over a batch's problems.
-
-    Target, queries and frames are a problem's own; its replicates are sequences of keys, the same
-    for every case. Label noise is integrated out: with weights w of slots an error is
-    ``(Σ w_j m̄_j − m(x))² + (σ²/s) Σ w_j²``.
-    """
-    own, spec = shared
-    rng, tried = draw.rng(), cases(own, spec.heads.bandwidth)
-    mse, variance = np.zeros((2, len(tried)))
-    for _ in range(own["problems"]):
-        frames, frequency, phase = problem(rng, spec)
-        queries = spec.queries.scale * rng.standard_normal((spec.queries.count, spec.dimension))
-
-        def target(x: np.ndarray, w: np.ndarray = frequency, at: np.ndarray = phase) -> np.ndarray:
-            return np.sqrt(2 / len(at)) * np.cos(x @ w.T + at).sum(-1)
-
-        truth = target(queries)
-        centre, noise = np.zeros((2, len(tried), replicates, len(queries)))
-        for r in range(replicates):
-            normal = rng.standard_normal((spec.n + BURN_IN, spec.dimension))
-            for design in own["roots"]:
-                keys = sequence(normal, own["roots"][design])
-                values = target(keys)
-                for place, case in enumerate(tried):
-                    if case.design != design:
-                        continue
-                    w = weights(case, queries @ frames, keys @ frames).mean(0)
-                    means = values.reshape(-1, case.stride).mean(1)
-                    centre[place, r] = w @ means
-                    noise[place, r] = spec.noise_sd**2 / case.stride * (w**2).sum(-1)
-        mse += ((centre - truth) ** 2 + noise).mean((1, 2))
-        variance += (centre.var(1, ddof=1) + noise.mean(1)).mean(-1)
-    return {"drawn_mse": mse / own["problems"], "drawn_variance": variance / own["problems"]}
-
-
-def problem(
-    rng: np.random.Generator, spec: ProblemSpec
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Frames (2, d, d/2) at the file's angle in random planes; frequencies and phases of waves."""
-    d, target = spec.dimension, spec.target
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    chosen: Any = spec.heads.frames
-    angle = np.radians(chosen.angle)
-    first, aside = turn[:, : d // 2], turn[:, d // 2 :]
-    frames = np.stack([first, np.cos(angle) * first + np.sin(angle) * aside])
-    frequency = rng.standard_normal((target.features, d)) / target.lengthscale
-    return frames, frequency, rng.uniform(0, 2 * np.pi, target.features)
-
-
-def weights(case: Case, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Of every slot (head, query, slot), from projected queries and keys (head, …, d_k)."""
-    slots = keys.reshape(len(keys), -1, case.stride, keys.shape[-1]).mean(2)
-    scores = queries @ slots.swapaxes(1, 2)
-    if case.kernel == "gaussian":
-        scores = scores - 0.5 * (slots**2).sum(-1)[:, None]
-    scores = scores / case.bandwidth**2
-    grown = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.asarray(grown / grown.sum(-1, keepdims=True))
+def cases(own: Settings, softmax: Any) -> list[Case]:
+    """What is compared: strides at the usual bandwidths; iid pairs at b beside keys at √2 b."""
+    usual = {"softmax": softmax, "gaussian": own["gaussian"]}
+    out = [
+        Case(kernel, design, stride, usual[kernel])
+        for kernel, designs in own["strides"].items()
+        for design, strides in designs.items()
+        for stride in (1, *strides)
+    ]
+    for b in own["doubled"]:
+        out += [Case("softmax", "iid", 2, b), Case("softmax", "iid", 1, 2**0.5 * b)]
+    return list(dict.fromkeys(out))

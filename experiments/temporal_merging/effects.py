@@ -6,7 +6,7 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import Batches, jackknife
 from sims.study.results import Results
 
-from .cases import Case, cases
+from .drawn import Case, cases
 
 EPS = 2.0**-52
 TERMS = ("squared_bias", "noise_variance", "signal_variance", "covariance", "ensemble_variance")

@@ -19,8 +19,8 @@ from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
 from sims.weights import FACTORIES
 
-from .cases import cases
-from .drawn import drawn_problems
+from .drawn import cases
+from .problems import drawn_problems
 
 EPS = 2.0**-52
 """Machine epsilon of float64."""

@@ -203,7 +203,7 @@ def test_errors_of_drawn_problems_turn_their_rows(results, experiment, factor):
 @pytest.mark.parametrize("stride", [1, 3])
 def test_drawn_problems_are_those_of_the_engine(experiment, kernel, stride):
     """One problem, with keys of their own on both sides; four joint standard errors."""
-    drawn, spec = experiment.module("drawn"), experiment.points[0].spec
+    drawn, spec = experiment.module("problems"), experiment.points[0].spec
     spec = spec.model_copy(
         update={"n": 60, "queries": spec.queries.model_copy(update={"count": 2})}
     )
@@ -231,7 +231,7 @@ def test_drawn_problems_are_those_of_the_engine(experiment, kernel, stride):
 @pytest.mark.parametrize("roots", [(0.0, 0.0), (0.9, 0.0), (0.8, 0.8)])
 def test_drawn_sequences_have_the_autocorrelation_of_their_law(experiment, roots):
     """Four standard errors, of 2000 independent sequences."""
-    drawn = experiment.module("drawn")
+    drawn = experiment.module("problems")
     normal = np.random.default_rng(0).standard_normal((40 + drawn.BURN_IN, 2000))
     x = drawn.sequence(normal, roots)
     for lag in (0, 1, 2, 5):
