@@ -40,8 +40,10 @@ THEORY = [str(path) for path in (place("docs/theory.md"),) if path.is_file()]
 OUT = f"results/{FIDELITY}"
 # The judgement is audited in a run of all experiments, not for one.
 AUDIT = [] if config.get("experiment") else [f"{OUT}/audit.json"]
-# Several simulations side by side, since each compiles on a single core; a smoke run mostly starts up.
-EACH = 1 if FIDELITY == "smoke" else (workflow.resource_settings.cores or 16) // 4 or 1
+# Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
+# run mostly starts up.
+CORES = workflow.resource_settings.cores or 16
+EACH = 1 if FIDELITY == "smoke" else CORES if len(NAMES) == 1 else CORES // 4 or 1
 if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
@@ -239,6 +241,7 @@ rule predict:
     log:
         f"{OUT}/logs/{{name}}/predict.log",
     priority: 1
+    threads: EACH
     resources:
         mem_mb=ask(MEGABYTES),
         runtime=ask(MINUTES, "predict"),
@@ -246,7 +249,7 @@ rule predict:
         fidelity=FIDELITY,
         settings=settings("predict"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
         "2> >(tee {log} >&2)"
 
 

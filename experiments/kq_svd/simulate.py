@@ -178,8 +178,10 @@ def keys_used(rng: np.random.Generator, shared: tuple[Moments, Mapping[str, Any]
     temperature = np.sqrt(own["neff"]["cooling"] * np.trace(law.keys @ law.queries))
 
     def used(scores: np.ndarray) -> float:
-        weights = np.exp(scores / temperature)
-        return float(np.log(weights.sum(0) ** 2 / (weights**2).sum(0)).mean())
+        scores /= temperature  # in place: to get memory for more takes as long as the sums
+        weights = np.exp(scores, out=scores)
+        sums, squares = weights.sum(0), np.einsum("kq,kq->q", weights, weights)
+        return float(np.log(sums**2 / squares).mean())
 
     whole = used(tokens @ queries.T)
     gain = [
@@ -206,9 +208,8 @@ def alternating(
     of_keys, of_queries = keys.T @ keys, queries.T @ queries
     b = rng.standard_normal((keys.shape[1], rank))
     for _ in range(steps):
-        # Each is the best for the other, up to a basis that is kept orthonormal.
-        a = np.linalg.qr(of_queries @ b)[0]
-        b = np.linalg.qr(of_keys @ a)[0]
+        # Each is the best for the other, up to a basis; that of b is kept orthonormal.
+        b = np.linalg.qr(of_keys @ (of_queries @ b))[0]
     a = of_queries @ b @ np.linalg.inv(b.T @ of_queries @ b)
     return error(LowRank(a, b, np.zeros(keys.shape[1])), keys, queries)
 
@@ -287,15 +288,15 @@ def groups(rng: np.random.Generator, own: Mapping[str, Any]) -> Numbers:
     apart = sum(
         error(kq_svd(keys, q, rank), keys, q) * ((keys @ q.T) ** 2).sum() for q in queries
     ) / total  # fmt: skip
-    of_queries = queries.swapaxes(1, 2) @ queries
+    of_queries, inverses = queries.swapaxes(1, 2) @ queries, np.linalg.pinv(queries)
+    wanted = keys @ together.T
     maps = rng.standard_normal((own["count"], own["d"], rank))
     for _ in range(own["steps"]):
         seen = of_queries @ maps
         a = np.linalg.qr(seen.sum(0) @ np.linalg.pinv((maps.swapaxes(1, 2) @ seen).sum(0)))[0]
         # Of each head by itself: its best scores within what is stored, then the map to them.
-        fitted = [np.linalg.lstsq(keys @ a, keys @ q.T, rcond=None)[0] for q in queries]
-        pairs = zip(queries, fitted, strict=True)
-        maps = np.stack([np.linalg.lstsq(q, z.T, rcond=None)[0] for q, z in pairs])
+        fitted = np.linalg.lstsq(keys @ a, wanted, rcond=None)[0]
+        maps = inverses @ fitted.T.reshape(*queries.shape[:2], rank)
     solver = sum(
         error(LowRank(a, b, np.zeros(own["d"])), keys, q) * ((keys @ q.T) ** 2).sum()
         for b, q in zip(maps, queries, strict=True)

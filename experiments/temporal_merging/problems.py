@@ -81,7 +81,10 @@ def problem(
 
 def weights(case: Case, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """Of every slot (head, query, slot), from projected queries and keys (head, …, d_k)."""
-    slots = keys.reshape(len(keys), -1, case.stride, keys.shape[-1]).mean(2)
+    # One place of the chunks after another: a mean over so short an axis takes twice as long.
+    slots = np.zeros_like(keys[:, :: case.stride])
+    for place in range(case.stride):
+        slots += keys[:, place :: case.stride] / case.stride
     scores = queries @ slots.swapaxes(1, 2)
     if case.kernel == "gaussian":
         scores = scores - 0.5 * (slots**2).sum(-1)[:, None]

@@ -101,9 +101,11 @@ def _meet(left: np.ndarray, right: np.ndarray, goal: np.ndarray, nonempty: bool)
     bits[:, :count] &= ~1
     bits[:, count:] |= 1
     ranked = np.sort(both, axis=1)
-    side = ranked.view(np.int64) & 1
-    # What lay between the closest two of different sides would be closer to one of them.
-    gaps = np.where(side[:, 1:] != side[:, :-1], np.diff(ranked, axis=1), np.inf)
+    # What lay between the closest two of different sides would be closer to one of them. Numbers
+    # ≥ 0 are ordered as their bits are; neighbours of one side get bits that are last.
+    order = ranked.view(np.int64)
+    differ = (order[:, 1:] ^ order[:, :-1]) & 1
+    gaps = np.diff(ranked, axis=1).view(np.int64) | ((differ - 1) & np.iinfo(np.int64).max)
     at = gaps.argmin(1)
     pair = np.stack([ranked[row, at], ranked[row, at + 1]], axis=1)
     one, other = (pair[row, (pair.view(np.int64) & 1 == bit).argmax(1), None] for bit in (0, 1))
@@ -112,7 +114,7 @@ def _meet(left: np.ndarray, right: np.ndarray, goal: np.ndarray, nonempty: bool)
     )
     if nonempty:
         alone = np.abs(right[:, 1:] - goal[:, None])
-        better = alone.min(1) < gaps[row, at]
+        better = alone.min(1) < gaps.view(float)[row, at]
         places[better, 0], places[better, 1] = 0, alone.argmin(1)[better] + 1
     return places
 

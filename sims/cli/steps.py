@@ -10,6 +10,7 @@ from sims.errors import InputError
 from sims.judgement import read_ledger
 from sims.study import ledger as ledgers
 from sims.study import runner
+from sims.study.code import accelerated
 from sims.study.experiment import Experiment, folder_of, load_experiment
 from sims.study.shards import Shard
 
@@ -25,11 +26,18 @@ def run(options: Namespace) -> None:
         return
     outcome = runner.run(
         options.experiment, options.fidelity, seed_offset=options.seed_offset,
-        progress=sys.stderr.isatty(),
+        progress=sys.stderr.isatty(), processes=_processes(),
     )  # fmt: skip
     for v in outcome.verdicts:
         print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
     print(*(outcome.folder / name for name in WRITTEN), sep="\n")
+
+
+def _processes() -> int:
+    """One a core; on an accelerator one alone, which then has its memory."""
+    from sims.runtime import host_devices
+
+    return 1 if accelerated() else host_devices()
 
 
 def _plan(experiment: Experiment, folder: Path) -> None:
@@ -57,7 +65,8 @@ def simulate(options: Namespace) -> None:
         return
     if options.turn != 1:
         raise InputError("--turn", options.turn, "nothing without --shard")
-    runner.simulate(experiment, output, output.with_name("theory.nc"), sys.stderr.isatty())
+    theory, processes = output.with_name("theory.nc"), _processes()
+    runner.simulate(experiment, output, theory, sys.stderr.isatty(), processes=processes)
     _say(options, str(output))
 
 

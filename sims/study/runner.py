@@ -61,6 +61,7 @@ def run(
     folder: str | Path | None = None,
     figure: bool = True,
     progress: bool = False,
+    processes: int = 1,
 ) -> Outcome:
     """Run one experiment: both roads, effects, verdicts and figure. Finished points are kept.
 
@@ -72,6 +73,7 @@ def run(
         folder: where results go; None is results/FIDELITY/NAME.
         figure: whether to draw it.
         progress: show progress on stderr.
+        processes: to spread points of plain Python over; see :mod:`sims.study.workers`.
 
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
@@ -85,7 +87,7 @@ def run(
     units_of(experiment)
     theory, simulation = home / "theory.nc", home / "simulation.nc"
     predict(experiment, theory)
-    simulate(experiment, simulation, theory, progress)
+    simulate(experiment, simulation, theory, progress, processes=processes)
     verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
     if figure:
         plot(experiment, home)
@@ -99,6 +101,7 @@ def simulate(
     theory: Path | None = None,
     progress: bool = False,
     closed: bool = False,
+    processes: int = 1,
 ) -> None:
     """Estimate every unit of an experiment, and write them into one file.
 
@@ -110,6 +113,7 @@ def simulate(
         theory: the predictions' file, needed where sampling goes on until claims are decided.
         progress: show progress on stderr.
         closed: compute nothing: what is there already has to do.
+        processes: to spread points of plain Python over, this one among them.
 
     Raises:
         InputError: a problem cannot be built or simulated, or batches are missing that are not to
@@ -118,13 +122,22 @@ def simulate(
     from sims.study.adaptive import sample_until_decided
     from sims.study.planning import costs
     from sims.study.simulating import Simulation
+    from sims.study.workers import side_by_side
 
     costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
     run = Simulation(experiment, output, progress, closed)
-    estimates: dict[str, xr.Dataset] = {}
-    for name in run.units:
-        estimates[name] = run.begun(name)
-        _report(experiment, "simulation", len(estimates), len(run.units))
+    finished: set[str] = set()
+
+    def begun(name: str) -> xr.Dataset:
+        data = run.begun(name)
+        if name not in finished:
+            finished.add(name)
+            _report(experiment, "simulation", len(finished), len(run.units))
+        return data
+
+    if processes > 1 and not closed:
+        side_by_side(run, processes, begun)
+    estimates = {name: begun(name) for name in run.units}
     if experiment.simulation.decide != "no":
         start = run.results(estimates, theory)
         held = {name: run.longest(name, data) for name, data in estimates.items()}

@@ -13,7 +13,7 @@ import xarray as xr
 
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo import Checkpoint, Sampler, run
+from sims.montecarlo import Checkpoint, HostBatches, HostReplicates, Sampler, run
 from sims.study.checking import own_code
 from sims.study.experiment import Experiment, Point
 from sims.study.schema import SimulationSpec
@@ -29,6 +29,11 @@ class Unit(ABC):
     @abstractmethod
     def identity(self) -> str:
         """What it is, apart from the simulation's settings; in the name of its checkpoint."""
+
+    @property
+    def on_one_core(self) -> bool:
+        """Whether plain Python computes it, which keeps one core busy and no other."""
+        return False
 
     @abstractmethod
     def estimate(
@@ -91,6 +96,11 @@ class SampledUnit(Unit):
     @property
     def identity(self) -> str:
         return digest(self.sampler.identity(), self.replicates, self.stream)
+
+    @property
+    def on_one_core(self) -> bool:
+        own = isinstance(self.sampler, (HostBatches, HostReplicates))
+        return own and getattr(self.sampler, "n_jobs", 1) == 1
 
     def estimate(
         self,

@@ -228,6 +228,22 @@ def test_drawn_problems_are_those_of_the_engine(experiment, kernel, stride):
     assert found["drawn_variance"][-1] == pytest.approx(values.mean(), abs=4 * joint)
 
 
+@pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
+def test_weights_of_slots_by_loops(experiment, kernel):
+    rng, b = np.random.default_rng(2), 0.7
+    queries, keys = rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 12, 2))
+    case = experiment.module("drawn").Case(kernel, "iid", 4, b)
+    found = experiment.module("problems").weights(case, queries, keys)
+    for h in range(2):
+        slots = [sum(keys[h, 4 * j + i] for i in range(4)) / 4 for j in range(3)]
+        for q in range(3):
+            dots = [queries[h, q] @ slot for slot in slots]
+            gaps = [((queries[h, q] - slot) ** 2).sum() / 2 for slot in slots]
+            scores = np.array(dots) if kernel == "softmax" else -np.array(gaps)
+            grown = np.exp(scores / b**2)
+            np.testing.assert_allclose(found[h, q], grown / grown.sum(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("roots", [(0.0, 0.0), (0.9, 0.0), (0.8, 0.8)])
 def test_drawn_sequences_have_the_autocorrelation_of_their_law(experiment, roots):
     """Four standard errors, of 2000 independent sequences."""

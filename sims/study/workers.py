@@ -1,0 +1,151 @@
+"""Worker processes: points that run on one core are spread over all of them.
+
+What JAX traces is sharded over devices; a sampler of plain Python keeps one core busy, and threads
+would wait for one another's lock. So a run starts processes of its own, each of which takes the
+next point, computes it and keeps it where the run looks (:mod:`sims.study.shelf`). They are a help
+and no more: a point that a worker fails at, or dies at, the run computes itself, and what is wrong
+with it is said there. Numbers do not depend on who computed them.
+"""
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from _thread import interrupt_main
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from sims.study.experiment import Experiment
+from sims.study.simulating import Simulation
+
+SECONDS = 10.0
+"""That a worker may take to keep its batches, once it is told to end."""
+
+
+class Worker:
+    """A process that computes points of one simulation, as it is told their names.
+
+    Args:
+        experiment: which one.
+        output: the file that the simulation is written to.
+    """
+
+    def __init__(self, experiment: Experiment, output: Path) -> None:
+        paths = os.pathsep.join(path for path in sys.path if path)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "sims.study.workers"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": paths},
+        )
+        self.ready = False
+        self._send(pickle.dumps((replace(experiment), output)))  # without what it has worked out
+
+    def serve(self, left: deque[str], begun: Callable[[str], object]) -> None:
+        """Have it compute the names in ``left``, until none is left or it fails.
+
+        Args:
+            left: shared with others who take from it.
+            begun: called with a name that is computed.
+        """
+        self.ready = self._replied()
+        while self.ready:
+            try:
+                name = left.popleft()
+            except IndexError:
+                return
+            self._send(name.encode() + b"\n")
+            if not self._replied():
+                return
+            begun(name)
+
+    def close(self) -> None:
+        """End it; it keeps what it has of a point that it has begun."""
+        with suppress(OSError):
+            self.process.stdin.close()  # type: ignore[union-attr]
+        try:
+            self.process.wait(SECONDS if self.ready else 0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()  # type: ignore[union-attr]
+
+    def _send(self, line: bytes) -> None:
+        with suppress(OSError):  # it is gone, and does not reply
+            self.process.stdin.write(line)  # type: ignore[union-attr]
+            self.process.stdin.flush()  # type: ignore[union-attr]
+
+    def _replied(self) -> bool:
+        return bool(self.process.stdout.readline())  # type: ignore[union-attr]
+
+
+def side_by_side(run: Simulation, count: int, begun: Callable[[str], object]) -> None:
+    """Compute the points that need it: this process those of devices first, then with its workers.
+
+    Args:
+        run: the simulation.
+        count: processes in all, this one among them.
+        begun: gives a point, and computes it where nobody has; called in threads, too.
+    """
+    needed = {k: unit for k, unit in run.units.items() if not run.shelf.finished(unit).exists()}
+    left = deque(name for name, unit in needed.items() if unit.on_one_core)
+    first = [name for name in needed if name not in left]
+    with ExitStack() as stack:
+        threads = []
+        for _ in range(min(count - 1, len(left) - (not first))):
+            worker = Worker(run.experiment, run.output)
+            stack.callback(worker.close)
+            thread = threading.Thread(target=worker.serve, args=(left, begun), daemon=True)
+            thread.start()
+            threads.append((worker, thread))
+        for name in first:
+            begun(name)
+        with threadpool_limits(1):
+            while left:
+                with suppress(IndexError):  # another took it
+                    begun(left.popleft())
+        for worker, thread in threads:
+            if worker.ready:  # one that is not has nothing to do
+                thread.join()
+
+
+def _listen(names: "queue.SimpleQueue[str | None]") -> None:
+    """Put what is asked for into the queue; at the end of it, stop what is computed."""
+    for line in sys.stdin.buffer:
+        names.put(line.decode().rstrip("\n"))
+    names.put(None)
+    interrupt_main()
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """What a worker does: read an experiment, then names, and reply with a line to each.
+
+    It ends when the run closes its input, or is no more; batches of an unfinished point are kept.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):  # the run decides when it ends
+        signal.signal(number, signal.SIG_IGN)
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what an experiment's own code prints is no reply
+    names: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    experiment, output = pickle.load(sys.stdin.buffer)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_listen, args=(names,), daemon=True).start()
+    run = Simulation(experiment, output)
+    # An exception is met by the run again, which says what is wrong.
+    with suppress(KeyboardInterrupt, Exception), threadpool_limits(1):
+        print("ready", file=replies, flush=True)
+        while (name := names.get()) is not None:
+            run.begun(name)
+            print(name, file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    main()

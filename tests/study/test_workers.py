@@ -1,0 +1,205 @@
+"""Worker processes: they share the points, change no number, and nothing depends on them."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+
+import pytest
+import xarray as xr
+import yaml
+
+from sims.errors import InputError
+from sims.montecarlo import HostReplicates
+from sims.study import runner
+from sims.study.experiment import load_experiment
+from sims.study.simulating import Simulation
+from sims.study.units import GridUnit, SampledUnit
+from sims.study.workers import Worker
+from tests.cli.small import EXPERIMENT
+
+SIMULATE = """
+import os
+import time
+from collections import deque
+from pathlib import Path
+from functools import partial
+from pathlib import Path
+
+import jax
+
+from sims.errors import InputError
+from sims.montecarlo import HostBatches, HostReplicates, Replicates
+from sims.study.units import SampledUnit
+
+WHO = str(Path(__file__).parent / "who")
+
+
+def one(place, draw, shared, batch):
+    with open(WHO, "a") as file:
+        file.write(f"{place} {os.getpid()}\\n")
+    act(place)
+    return {"x": draw.rng().normal(size=2)}
+
+
+def all_of_them(place, draw, replicates, shared):
+    first = one(place, draw, shared, None)["x"]
+    return {"x": first + draw.rng().normal(size=(replicates, 2)).mean(0)}
+
+
+def traced(key, shared, batch):
+    return {"x": jax.random.normal(key, (2,))}
+
+
+def others():
+    return {line.split()[1] for line in open(WHO).read().splitlines()} - {str(os.getpid())}
+
+
+def act(place):
+    ACT
+
+
+def units(experiment):
+    found = {"jax": Replicates(traced, dims={"x": "side"})}
+    for k in range(4):
+        sampler = HostReplicates(partial(one, k), dims={"x": "side"})
+        if k % 2:
+            sampler = HostBatches(partial(all_of_them, k), dims={"x": "side"})
+        found[f"host {k}"] = sampler
+    return {name: SampledUnit(s, stream=(k,)) for k, (name, s) in enumerate(found.items())}
+"""
+MEET = """
+    until = time.monotonic() + 6
+    while not others() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert others(), "nobody else came"
+"""
+"""Each process waits until another has begun a point: only two can get on."""
+
+
+@pytest.fixture
+def make(tmp_path):
+    """``make(act)``: an experiment whose points on one core do that at every replicate."""
+
+    def made(act):
+        folder = tmp_path / "own"
+        folder.mkdir(exist_ok=True)
+        size = {"batches": 4, "replicates_per_batch": 4}
+        spec = EXPERIMENT | {"problem": None, "simulation": size}
+        del spec["grid"]
+        (folder / "simulate.py").write_text(SIMULATE.replace("ACT", act.strip()))
+        (folder / "experiment.yaml").write_text(yaml.safe_dump(spec))
+        return load_experiment(folder, "smoke")
+
+    return made
+
+
+def wait_for(condition):
+    """Until it holds; a minute is far more than it takes."""
+    until = time.monotonic() + 6
+    while not condition():
+        assert time.monotonic() < until, "it never came to be"
+        time.sleep(0.02)
+
+
+def processes(experiment):
+    """By the place of a point, the processes that worked at it."""
+    found = {}
+    for line in (experiment.folder / "who").read_text().splitlines():
+        place, number = line.split()
+        found.setdefault(place, set()).add(int(number))
+    return found
+
+
+def simulated(experiment, output, count):
+    runner.simulate(experiment, output, processes=count)
+    with xr.open_dataset(output, engine="h5netcdf") as data:
+        return data.load()
+
+
+def test_two_processes_share_the_points_and_change_no_number(make, tmp_path):
+    alone = simulated(make("pass"), tmp_path / "alone" / "simulation.nc", 1)
+    assert set.union(*processes(make("pass")).values()) == {os.getpid()}
+    (tmp_path / "own" / "who").unlink()
+    meeting = make(MEET)
+    shared = simulated(meeting, tmp_path / "shared" / "simulation.nc", 2)
+    found = processes(meeting)
+    assert len(found) == 4
+    assert all(len(who) == 1 for who in found.values())
+    assert len(set.union(*found.values())) == 2
+    assert list(shared.data_vars) == list(alone.data_vars)
+    for name, values in alone.data_vars.items():
+        xr.testing.assert_equal(shared[name], values)
+
+
+def test_what_a_worker_fails_at_the_run_computes(make, tmp_path):
+    """A worker that dies, and one that meets an exception, in the middle of a point."""
+    home = f"if os.getpid() == {os.getpid()}: {{}}\n    else: {{}}"
+    wait = "[time.sleep(0.01) for _ in range(6000) if not others()]"
+    for trouble in ("os._exit(3)", "raise InputError('x', 'y', 'z')"):
+        experiment = make(home.format(wait, trouble))
+        simulated(experiment, tmp_path / trouble[:5] / "simulation.nc", 2)
+        found = processes(experiment)
+        assert all(os.getpid() in who for who in found.values())
+        assert len(set.union(*found.values())) == 2
+        (tmp_path / "own" / "who").unlink()
+
+
+def test_an_error_is_the_runs_own(make, tmp_path):
+    experiment = make("raise InputError('x', 'y', 'z')")
+    with pytest.raises(InputError, match=r"host 0.*x: got 'y'"):
+        simulated(experiment, tmp_path / "simulation.nc", 2)
+
+
+def test_a_worker_that_is_closed_keeps_its_batches(make, tmp_path):
+    """As when the run is interrupted; the point goes on at the batch where it was."""
+    experiment = make("time.sleep(0.05)")
+    output = tmp_path / "simulation.nc"
+    worker, left = Worker(experiment, output), deque(["host 0"])
+    thread = threading.Thread(target=worker.serve, args=(left, pytest.fail))
+    thread.start()
+    who = experiment.folder / "who"
+    wait_for(lambda: who.exists() and len(who.read_text().splitlines()) > 4)
+    worker.close()
+    thread.join(60)
+    assert worker.process.poll() == 0
+    run = Simulation(experiment, output)
+    groups = list((run.shelf.batches(run.units["host 0"]).folder).glob("*.npz"))
+    assert groups
+    run.begun("host 0")
+    assert len(who.read_text().splitlines()) < 16 + 5  # a batch of four was begun twice
+
+
+def test_no_worker_outlives_its_run(make, tmp_path):
+    """A run that is killed, without a word to anybody, while its worker computes."""
+    if not Path("/proc/self").exists():
+        pytest.skip("processes are looked up in /proc")
+    experiment = make("time.sleep(0.2)")
+    code = (
+        "from collections import deque\n"
+        "from pathlib import Path\n"
+        "from sims.study.experiment import load_experiment\n"
+        "from sims.study.workers import Worker\n"
+        f"experiment = load_experiment({str(experiment.folder)!r}, 'smoke')\n"
+        "worker = Worker(experiment, Path('simulation.nc'))\n"
+        "print(worker.process.pid, flush=True); worker.serve(deque(['host 0', 'host 2']), print)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE,
+                          env=os.environ | {"PYTHONPATH": os.getcwd()}) as process:  # fmt: skip
+        number = int(process.stdout.readline())
+        who = experiment.folder / "who"
+        wait_for(who.exists)
+        process.kill()
+    wait_for(lambda: not Path(f"/proc/{number}/cmdline").exists())
+
+
+def test_what_runs_on_one_core(make):
+    units = Simulation(make("pass"), make("pass").folder / "simulation.nc").units
+    assert [unit.on_one_core for unit in units.values()] == [False, True, True, True, True]
+    grid = load_experiment("identity", "smoke")
+    assert not any(GridUnit(point).on_one_core for point in grid.points)
+    spread = HostReplicates(lambda draw, shared, batch: {"x": 1.0}, n_jobs=2)
+    assert not SampledUnit(spread).on_one_core
