@@ -52,14 +52,14 @@ def drawn_problems(
             normal = rng.standard_normal((spec.n + BURN_IN, spec.dimension))
             for design in own["roots"]:
                 keys = sequence(normal, own["roots"][design])
-                values = target(keys)
-                for place, case in enumerate(tried):
-                    if case.design != design:
-                        continue
-                    w = weights(case, queries @ frames, keys @ frames).mean(0)
-                    means = values.reshape(-1, case.stride).mean(1)
-                    centre[place, r] = w @ means
-                    noise[place, r] = spec.noise_sd**2 / case.stride * (w**2).sum(-1)
+                asks, tells, values = queries @ frames, keys @ frames, target(keys)[:, None]
+                for stride in {case.stride for case in tried if case.design == design}:
+                    slots, means = slot_means(tells, stride), slot_means(values, stride)[:, 0]
+                    for place, case in enumerate(tried):
+                        if (case.design, case.stride) == (design, stride):
+                            w = weights(case, asks, slots).mean(0)
+                            centre[place, r] = w @ means
+                            noise[place, r] = spec.noise_sd**2 / stride * (w**2).sum(-1)
         mse += ((centre - truth) ** 2 + noise).mean((1, 2))
         variance += (centre.var(1, ddof=1) + noise.mean(1)).mean(-1)
     return {"drawn_mse": mse / own["problems"], "drawn_variance": variance / own["problems"]}
@@ -79,15 +79,22 @@ def problem(
     return frames, frequency, rng.uniform(0, 2 * np.pi, target.features)
 
 
-def weights(case: Case, queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Of every slot (head, query, slot), from projected queries and keys (head, …, d_k)."""
+def slot_means(x: np.ndarray, stride: int) -> np.ndarray:
+    """Means over chunks of ``stride`` rows of x (…, n, d): (…, n/stride, d)."""
     # One place of the chunks after another: a mean over so short an axis takes twice as long.
-    slots = np.zeros_like(keys[:, :: case.stride])
-    for place in range(case.stride):
-        slots += keys[:, place :: case.stride] / case.stride
+    means = np.zeros_like(x[..., ::stride, :])
+    for place in range(stride):
+        means += x[..., place::stride, :] / stride
+    return means
+
+
+def weights(case: Case, queries: np.ndarray, slots: np.ndarray) -> np.ndarray:
+    """Of every slot (head, query, slot), from projected queries and slots (head, …, d_k)."""
     scores = queries @ slots.swapaxes(1, 2)
     if case.kernel == "gaussian":
-        scores = scores - 0.5 * (slots**2).sum(-1)[:, None]
+        scores -= 0.5 * (slots**2).sum(-1)[:, None]
     scores = scores / case.bandwidth**2
-    grown = np.exp(scores - scores.max(-1, keepdims=True))
-    return np.asarray(grown / grown.sum(-1, keepdims=True))
+    scores -= scores.max(-1, keepdims=True)
+    grown = np.exp(scores, out=scores)
+    grown /= grown.sum(-1, keepdims=True)
+    return grown

@@ -233,7 +233,8 @@ def test_weights_of_slots_by_loops(experiment, kernel):
     rng, b = np.random.default_rng(2), 0.7
     queries, keys = rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 12, 2))
     case = experiment.module("drawn").Case(kernel, "iid", 4, b)
-    found = experiment.module("problems").weights(case, queries, keys)
+    drawn = experiment.module("problems")
+    found = drawn.weights(case, queries, drawn.slot_means(keys, 4))
     for h in range(2):
         slots = [sum(keys[h, 4 * j + i] for i in range(4)) / 4 for j in range(3)]
         for q in range(3):
