@@ -65,8 +65,11 @@ def simulate(options: Namespace) -> None:
         return
     if options.turn != 1:
         raise InputError("--turn", options.turn, "nothing without --shard")
-    theory, processes = output.with_name("theory.nc"), _processes()
-    runner.simulate(experiment, output, theory, sys.stderr.isatty(), processes=processes)
+    from sims.study.workers import Crew
+
+    theory = output.with_name("theory.nc")
+    with Crew(experiment, output, _processes()) as crew:
+        runner.simulate(experiment, output, theory, sys.stderr.isatty(), crew=crew)
     _say(options, str(output))
 
 

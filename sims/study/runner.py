@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sims.study.shards import Shard
+    from sims.study.workers import Crew
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,16 @@ def run(
     """
     from sims.study.planning import costs
     from sims.study.units import units_of
+    from sims.study.workers import Crew
 
     experiment = load_experiment(name, fidelity, seed_offset, decide)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
     costs(experiment)
     units_of(experiment)
     theory, simulation = home / "theory.nc", home / "simulation.nc"
-    predict(experiment, theory)
-    simulate(experiment, simulation, theory, progress, processes=processes)
+    with Crew(experiment, simulation, processes) as crew:
+        predict(experiment, theory)
+        simulate(experiment, simulation, theory, progress, crew=crew)
     verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
     if figure:
         plot(experiment, home)
@@ -101,7 +104,7 @@ def simulate(
     theory: Path | None = None,
     progress: bool = False,
     closed: bool = False,
-    processes: int = 1,
+    crew: "Crew | None" = None,
 ) -> None:
     """Estimate every unit of an experiment, and write them into one file.
 
@@ -113,7 +116,8 @@ def simulate(
         theory: the predictions' file, needed where sampling goes on until claims are decided.
         progress: show progress on stderr.
         closed: compute nothing: what is there already has to do.
-        processes: to spread points of plain Python over, this one among them.
+        crew: processes that compute points of plain Python beside this one, see
+            :mod:`sims.study.workers`; None is none.
 
     Raises:
         InputError: a problem cannot be built or simulated, or batches are missing that are not to
@@ -122,22 +126,22 @@ def simulate(
     from sims.study.adaptive import sample_until_decided
     from sims.study.planning import costs
     from sims.study.simulating import Simulation
-    from sims.study.workers import side_by_side
 
     costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
     run = Simulation(experiment, output, progress, closed)
-    finished: set[str] = set()
+    finished: set[str] = set() if crew is None else crew.done
 
     def begun(name: str) -> xr.Dataset:
         data = run.begun(name)
-        if name not in finished:
-            finished.add(name)
+        finished.add(name)
+        if len(finished) < len(run.units):
             _report(experiment, "simulation", len(finished), len(run.units))
         return data
 
-    if processes > 1 and not closed:
-        side_by_side(run, processes, begun)
+    if crew is not None:
+        crew.join(begun)
     estimates = {name: begun(name) for name in run.units}
+    _report(experiment, "simulation", len(estimates), len(run.units))
     if experiment.simulation.decide != "no":
         start = run.results(estimates, theory)
         held = {name: run.longest(name, data) for name, data in estimates.items()}

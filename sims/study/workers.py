@@ -49,12 +49,12 @@ class Worker:
         self.ready = False
         self._send(pickle.dumps((replace(experiment), output)))  # without what it has worked out
 
-    def serve(self, left: deque[str], begun: Callable[[str], object]) -> None:
+    def serve(self, left: deque[str], done: set[str]) -> None:
         """Have it compute the names in ``left``, until none is left or it fails.
 
         Args:
             left: shared with others who take from it.
-            begun: called with a name that is computed.
+            done: gets the names that are computed.
         """
         self.ready = self._replied()
         while self.ready:
@@ -65,7 +65,7 @@ class Worker:
             self._send(name.encode() + b"\n")
             if not self._replied():
                 return
-            begun(name)
+            done.add(name)
 
     def close(self) -> None:
         """End it; it keeps what it has of a point that it has begun."""
@@ -87,32 +87,56 @@ class Worker:
         return bool(self.process.stdout.readline())  # type: ignore[union-attr]
 
 
-def side_by_side(run: Simulation, count: int, begun: Callable[[str], object]) -> None:
-    """Compute the points that need it: this process those of devices first, then with its workers.
+class Crew:
+    """The workers of one simulation; as a context they are at work from its beginning on.
 
     Args:
-        run: the simulation.
-        count: processes in all, this one among them.
-        begun: gives a point, and computes it where nobody has; called in threads, too.
+        experiment: which one.
+        output: the file that the simulation is written to.
+        count: processes in all, the run's own among them.
+
+    Attributes:
+        done: names of the points that workers have computed.
     """
-    needed = {k: unit for k, unit in run.units.items() if not run.shelf.finished(unit).exists()}
-    left = deque(name for name, unit in needed.items() if unit.on_one_core)
-    first = [name for name in needed if name not in left]
-    with ExitStack() as stack:
-        threads = []
-        for _ in range(min(count - 1, len(left) - (not first))):
-            worker = Worker(run.experiment, run.output)
-            stack.callback(worker.close)
-            thread = threading.Thread(target=worker.serve, args=(left, begun), daemon=True)
+
+    def __init__(self, experiment: Experiment, output: Path, count: int) -> None:
+        run = Simulation(experiment, output)
+        needed = {k: unit for k, unit in run.units.items() if not run.shelf.finished(unit).exists()}
+        self.done: set[str] = set()
+        self._left = deque(name for name, unit in needed.items() if unit.on_one_core)
+        self._others = [name for name in needed if name not in self._left]
+        self._helpers: list[tuple[Worker, threading.Thread]] = []
+        self._stack = ExitStack()
+        for _ in range(min(count - 1, len(self._left) - (not self._others))):
+            worker = Worker(experiment, output)
+            self._stack.callback(worker.close)
+            arguments = (self._left, self.done)
+            thread = threading.Thread(target=worker.serve, args=arguments, daemon=True)
             thread.start()
-            threads.append((worker, thread))
-        for name in first:
+            self._helpers.append((worker, thread))
+
+    def __enter__(self) -> "Crew":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """End the workers."""
+        self._stack.close()
+
+    def join(self, begun: Callable[[str], object]) -> None:
+        """Compute what is left with the workers: what takes all devices first, then the rest.
+
+        Args:
+            begun: computes a point in this process.
+        """
+        if not self._helpers:
+            return
+        for name in self._others:
             begun(name)
         with threadpool_limits(1):
-            while left:
+            while self._left:
                 with suppress(IndexError):  # another took it
-                    begun(left.popleft())
-        for worker, thread in threads:
+                    begun(self._left.popleft())
+        for worker, thread in self._helpers:
             if worker.ready:  # one that is not has nothing to do
                 thread.join()
 

@@ -18,7 +18,7 @@ from sims.study import runner
 from sims.study.experiment import load_experiment
 from sims.study.simulating import Simulation
 from sims.study.units import GridUnit, SampledUnit
-from sims.study.workers import Worker
+from sims.study.workers import Crew, Worker
 from tests.cli.small import EXPERIMENT
 
 SIMULATE = """
@@ -115,7 +115,8 @@ def processes(experiment):
 
 
 def simulated(experiment, output, count):
-    runner.simulate(experiment, output, processes=count)
+    with Crew(experiment, output, count) as crew:
+        runner.simulate(experiment, output, crew=crew)
     with xr.open_dataset(output, engine="h5netcdf") as data:
         return data.load()
 
@@ -159,7 +160,7 @@ def test_a_worker_that_is_closed_keeps_its_batches(make, tmp_path):
     experiment = make("time.sleep(0.05)")
     output = tmp_path / "simulation.nc"
     worker, left = Worker(experiment, output), deque(["host 0"])
-    thread = threading.Thread(target=worker.serve, args=(left, pytest.fail))
+    thread = threading.Thread(target=worker.serve, args=(left, set()))
     thread.start()
     who = experiment.folder / "who"
     wait_for(lambda: who.exists() and len(who.read_text().splitlines()) > 4)
@@ -185,7 +186,7 @@ def test_no_worker_outlives_its_run(make, tmp_path):
         "from sims.study.workers import Worker\n"
         f"experiment = load_experiment({str(experiment.folder)!r}, 'smoke')\n"
         "worker = Worker(experiment, Path('simulation.nc'))\n"
-        "print(worker.process.pid, flush=True); worker.serve(deque(['host 0', 'host 2']), print)"
+        "print(worker.process.pid, flush=True); worker.serve(deque(['host 0', 'host 2']), set())"
     )
     with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE,
                           env=os.environ | {"PYTHONPATH": os.getcwd()}) as process:  # fmt: skip
