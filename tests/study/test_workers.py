@@ -76,6 +76,7 @@ MEET = """
     while not others() and time.monotonic() < until:
         time.sleep(0.01)
     assert others(), "nobody else came"
+    time.sleep(0.05)
 """
 """Each process waits until another has begun a point: only two can get on."""
 
