@@ -32,7 +32,7 @@ class Unit(ABC):
 
     @property
     def on_one_core(self) -> bool:
-        """Whether plain Python computes it, which keeps one core busy and no other."""
+        """Whether plain Python takes most of its time, and so keeps one core busy and no other."""
         return False
 
     @abstractmethod
@@ -60,6 +60,10 @@ class GridUnit(Unit):
     @property
     def identity(self) -> str:
         return self.point.digest
+
+    @property
+    def on_one_core(self) -> bool:
+        return self.point.population is not None  # many small problems, built one by one
 
     def estimate(
         self,

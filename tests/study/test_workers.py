@@ -201,7 +201,8 @@ def test_no_worker_outlives_its_run(make, tmp_path):
 def test_what_runs_on_one_core(make):
     units = Simulation(make("pass"), make("pass").folder / "simulation.nc").units
     assert [unit.on_one_core for unit in units.values()] == [False, True, True, True, True]
-    grid = load_experiment("identity", "smoke")
-    assert not any(GridUnit(point).on_one_core for point in grid.points)
+    grid = load_experiment("head_count", "smoke")
+    found = {GridUnit(p).on_one_core: p.population is not None for p in grid.points}
+    assert found == {True: True, False: False}
     spread = HostReplicates(lambda draw, shared, batch: {"x": 1.0}, n_jobs=2)
     assert not SampledUnit(spread).on_one_core
