@@ -57,13 +57,9 @@ MINUTES = {
 }
 MEGABYTES = {"simulate": (4000, 8000, 32000), "other": (4000, 8000, 16000)}
 PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
-# Linear algebra on the cores of a step: steps side by side would else take one another's.
-THREADS = f"export OMP_NUM_THREADS=${{OMP_NUM_THREADS:-{EACH}}}; "
 # A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
 # if it left by itself, Slurm would call it failed.
-shell.prefix(
-    ("trap 'sleep 600' TERM; " if workflow.remote_exec else "") + PATH + THREADS
-)
+shell.prefix(("trap 'sleep 600' TERM; " if workflow.remote_exec else "") + PATH)
 
 
 @cache

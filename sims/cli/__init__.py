@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         options.parser.unknown(unknown)
     _keep_compilations()
+    # Matrices here are small: a second thread costs what it gains, and moves the last digit.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
     gc.set_threshold(100_000, 20, 100)
     module, function = options.run.split(":")
