@@ -42,8 +42,9 @@ OUT = f"results/{FIDELITY}"
 AUDIT = [] if config.get("experiment") else [f"{OUT}/audit.json"]
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
-CORES = workflow.resource_settings.cores or 16
-EACH = 1 if FIDELITY == "smoke" else CORES if len(NAMES) == 1 else CORES // 4 or 1
+CORES = workflow.resource_settings.cores  # None on a cluster
+ALONE = CORES and len(NAMES) == 1
+EACH = 1 if FIDELITY == "smoke" else CORES if ALONE else (CORES or 16) // 4 or 1
 if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))

@@ -152,6 +152,20 @@ def test_shards_are_jobs_of_their_own(copy):
     assert shards == {f"would shard angles {i} 3" for i in (1, 2, 3)}
 
 
+@pytest.mark.parametrize(
+    ("experiment", "fidelity", "cores"),
+    [("angles", "standard", 6), ("", "standard", 1), ("angles", "smoke", 1)],
+)
+def test_a_single_experiment_has_all_cores(copy, experiment, fidelity, cores):
+    """Of several a quarter each; a smoke run mostly starts up."""
+    shutil.copytree(copy / "experiments/angles", copy / "experiments/other")
+    plain = ("--profile", "none", "--workflow-profile", "none", "--cores", "6")
+    config = [f"fidelity={fidelity}", *([f"experiment={experiment}"] if experiment else [])]
+    done = run(copy, "-m", "snakemake", "-n", "-p", *plain, "--config", *config)
+    for step in ("predict", "simulate"):
+        assert f"SIMS_HOST_DEVICES={cores} sims {step} angles" in done.stdout + done.stderr
+
+
 def test_a_run_ends_with_what_it_found(copy):
     """Verdicts and paths of all that it was asked for; nothing after a single file."""
     run_of = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke", "experiment=angles")
