@@ -34,10 +34,10 @@ def run(options: Namespace) -> None:
 
 
 def _processes() -> int:
-    """One a core; on an accelerator one alone, which then has its memory."""
-    from sims.runtime import host_devices
+    """One a core, and 2 GiB for each; on an accelerator one alone, which then has its memory."""
+    from sims.runtime import host_devices, memory
 
-    return 1 if accelerated() else host_devices()
+    return 1 if accelerated() else max(1, min(host_devices(), memory() // 2**31))
 
 
 def _plan(experiment: Experiment, folder: Path) -> None:
