@@ -16,7 +16,7 @@ import sys
 import threading
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -134,8 +134,11 @@ class Crew:
             begun(name)
         with threadpool_limits(1):
             while self._left:
-                with suppress(IndexError):  # another took it
-                    begun(self._left.popleft())
+                try:
+                    name = self._left.popleft()
+                except IndexError:  # another took it
+                    break
+                begun(name)
         for worker, thread in self._helpers:
             if worker.ready:  # one that is not has nothing to do
                 thread.join()
@@ -149,7 +152,7 @@ def _listen(names: "queue.SimpleQueue[str | None]") -> None:
     interrupt_main()
 
 
-def main(arguments: Sequence[str] = ()) -> None:
+def main() -> None:
     """What a worker does: read an experiment, then names, and reply with a line to each.
 
     It ends when the run closes its input, or is no more; batches of an unfinished point are kept.
