@@ -23,6 +23,7 @@ from sims.errors import InputError
 from sims.identity import digest
 from sims.problem import (
     KERNELS,
+    Design,
     Heads,
     Kernel,
     Task,
@@ -172,8 +173,13 @@ def _draw(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray,
     """Keys of the design, drawn by NumPy, or by its sampler where normals do not make them."""
     design = task.design
     if not design.OF_NORMALS:
-        return np.asarray(design.sample(jax.random.key(0), count, jnp.float64))
+        return np.asarray(_sampled(design, count))
     return design.from_normals(rng.normal(size=(count, design.dimension + design.EXTRA_NORMALS)))[0]
+
+
+@eqx.filter_jit  # its steps one by one would each be compiled, as would those of a rule
+def _sampled(design: Design, count: int) -> Float[Array, "N d"]:
+    return design.sample(jax.random.key(0), count, jnp.float64)
 
 
 def _square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.ndarray, "Q H"]:
@@ -263,8 +269,14 @@ def _kernel(kernel: Kernel, q: Any, keys: Any, bandwidth: Any) -> np.ndarray:
 def _by_rule(heads: Heads, q: Any, keys: Any) -> np.ndarray:
     """Weights (Q, H, n) of a weight rule, in float64 as the engine sums them."""
     assert isinstance(heads.rule, WeightRule)  # for the type checker
-    by_head = jax.vmap(heads.rule, in_axes=(1, 1, 0))
     bandwidth = heads.bandwidth.astype(keys.dtype)
-    return np.stack([by_head(one, keys, bandwidth) for one in q[..., 0].swapaxes(0, 1)]).astype(
-        float
-    )
+    return np.stack(
+        [_weights_of(heads.rule, one, keys, bandwidth) for one in q[..., 0].swapaxes(0, 1)]
+    ).astype(float)
+
+
+@eqx.filter_jit
+def _weights_of(
+    rule: WeightRule, query: Float[Array, "p H"], keys: Float[Array, "p H n"], bandwidth: Array
+) -> Float[Array, "H n"]:
+    return jax.vmap(rule, in_axes=(1, 1, 0))(query, keys, bandwidth)

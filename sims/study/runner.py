@@ -91,10 +91,10 @@ def run(
     with Crew(experiment, simulation, processes) as crew:
         predict(experiment, theory)
         simulate(experiment, simulation, theory, progress, crew=crew)
-    verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
+    results = _results(experiment, home)
+    verdicts = _judged(experiment, results, home / "verdicts.json")
     if figure:
-        plot(experiment, home)
-    results = Results.load(simulation, theory, experiment.settings, experiment.identity)
+        _plot(experiment, results, home, home / "figure.pdf")
     return Outcome(experiment, results, verdicts, home)
 
 
@@ -250,6 +250,10 @@ def predict(experiment: Experiment, output: Path) -> None:
 def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:
     """Verdicts on all claims of an experiment, also written as JSON."""
     results = Results.load(simulation, theory, experiment.settings, experiment.identity)
+    return _judged(experiment, results, output)
+
+
+def _judged(experiment: Experiment, results: Results, output: Path) -> list[Verdict]:
     verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
     write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
     return verdicts
@@ -267,12 +271,15 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
     """
+    _plot(experiment, _results(experiment, folder), folder, output or folder / "figure.pdf")
+
+
+def _plot(experiment: Experiment, results: Results, folder: Path, output: Path) -> None:
     from sims.figures import save
     from sims.report.captions import render_caption
 
-    figure, results, verdicts, numbers = _drawn(experiment, folder)
+    figure, verdicts, numbers = _drawn(experiment, results, folder)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
-    output = output or folder / "figure.pdf"
     save(figure, output, experiment.identity)
     files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
 
@@ -299,26 +306,30 @@ def plot_as(
     from sims.figures import preset, save
 
     with preset(width) if width else nullcontext():
-        figure, *_ = _drawn(experiment, folder)
+        figure, *_ = _drawn(experiment, _results(experiment, folder), folder)
     return save(figure, output, experiment.identity, formats)
 
 
+def _results(experiment: Experiment, folder: Path) -> Results:
+    """Both roads, of the files in the experiment's folder of results."""
+    roads = (folder / "simulation.nc", folder / "theory.nc")
+    return Results.load(*roads, experiment.settings, experiment.identity)
+
+
 def _drawn(
-    experiment: Experiment, folder: Path
-) -> tuple["Figure", Results, list[Verdict], dict[str, Any]]:
-    """The figure, and what it and its caption were made of."""
+    experiment: Experiment, results: Results, folder: Path
+) -> tuple["Figure", list[Verdict], dict[str, Any]]:
+    """The figure, and what it and its caption were made of beside the results."""
     from sims.figures import style
 
     own = experiment.module("figure")
     if own is None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
-    roads = (folder / "simulation.nc", folder / "theory.nc")
-    results = Results.load(*roads, experiment.settings, experiment.identity)
     verdicts = _adjusted(experiment, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     with style():
-        return own.figure(results, verdicts), results, verdicts, numbers
+        return own.figure(results, verdicts), verdicts, numbers
 
 
 def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:

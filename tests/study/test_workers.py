@@ -137,7 +137,7 @@ def test_two_processes_share_the_points_and_change_no_number(make, tmp_path):
         xr.testing.assert_equal(shared[name], values)
 
 
-def test_what_a_worker_fails_at_the_run_computes(make, tmp_path):
+def test_what_a_worker_fails_at_the_run_computes(make, tmp_path, capfd):
     """A worker that dies, and one that meets an exception, in the middle of a point."""
     home = f"if os.getpid() == {os.getpid()}: {{}}\n    else: {{}}"
     wait = "[time.sleep(0.01) for _ in range(6000) if not others()]"
@@ -148,6 +148,7 @@ def test_what_a_worker_fails_at_the_run_computes(make, tmp_path):
         assert all(os.getpid() in who for who in found.values())
         assert len(set.union(*found.values())) == 2
         (tmp_path / "own" / "who").unlink()
+    assert "rror" not in capfd.readouterr().err  # what is wrong with a point, the run says
 
 
 def test_an_error_is_the_runs_own(make, tmp_path):
