@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from sims.problem import TARGETS, TrigonometricSeries
 
@@ -37,10 +38,15 @@ class Drawn(NamedTuple):
 
 
 def drawn(settings: Settings, width: int, count: int) -> tuple[Drawn, Drawn]:
-    """Lacunary targets of smoothness 1 and 2, which share their waves, and analytic ones."""
+    """Lacunary targets of smoothness 1 and 2, which share their waves, and analytic ones.
+
+    Coordinates of queries are normal, given that they lie within ``query_reach`` of their standard
+    deviations from 0.
+    """
     seeds = range(settings["target_seed"], settings["target_seed"] + count)
     rng = np.random.default_rng([settings["query_seed"], width])
-    queries = settings["query_scale"] * rng.standard_normal((count, width))
+    outside = ndtr(-settings["query_reach"])
+    queries = settings["query_scale"] * ndtri(rng.uniform(outside, 1 - outside, (count, width)))
     levels, analytic = settings["levels"], settings["analytic"]
     rough = [
         [TARGETS["holder"](width, seed=seed, beta=beta, levels=levels) for seed in seeds]
