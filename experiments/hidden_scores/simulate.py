@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from sims.attention import hidden
 from sims.montecarlo import Draw, HostBatches
@@ -224,18 +225,23 @@ def library(
     tokens: np.ndarray, query: np.ndarray, key: np.ndarray, value: np.ndarray
 ) -> np.ndarray:
     """Attention of one head by Equinox, in float64."""
+    return np.asarray(_library(*(jnp.asarray(array) for array in (tokens, query, key, value))))
+
+
+@jax.jit
+def _library(tokens: Array, query: Array, key: Array, value: Array) -> Array:
     width, d = query.shape[1], tokens.shape[1]
     module = eqx.nn.MultiheadAttention(
         1, d, qk_size=width, vo_size=d, dtype=jnp.float64, key=jax.random.key(0)
     )
-    weights = (query.T, key.T, value.T, np.eye(d))
+    weights = [query.T, key.T, value.T, jnp.eye(d)]
     module = eqx.tree_at(
         lambda m: [
             getattr(m, f"{name}_proj").weight for name in ("query", "key", "value", "output")
         ],
-        module, [jnp.asarray(w) for w in weights],
+        module, weights,
     )  # fmt: skip
-    return np.asarray(module(*[jnp.asarray(tokens)] * 3))
+    return module(tokens, tokens, tokens)
 
 
 def ranks(

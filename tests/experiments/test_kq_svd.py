@@ -108,7 +108,7 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
                 change = {name: lambda v, f=factor, w=whole: v.where(w, f * v)}
                 turned = changed(results, f"drawn heads {regime}", **change)
                 assert verdicts(experiment, turned)["kq-mse", f"{of}, {words}"] == verdict
-    off = changed(results, "heads quiet r=2", covariance=lambda v: 5 * v)
+    off = changed(results, "heads quiet r=1", covariance=lambda v: 5 * v)
     assert verdicts(experiment, off)["kq-ensemble", "many keys, little noise"] == "refuted"
 
 
