@@ -60,6 +60,24 @@ def memory(root: Path = Path("/")) -> int:
     return min(limits)
 
 
+def forget_compiled(root: Path = Path("/")) -> None:
+    """Drop what JAX has compiled, once it takes half of the memory mappings of a process.
+
+    Every compiled program takes some, and keeps them. Linux allows a process ``vm.max_map_count``,
+    65,530 by default; beyond, compiling fails for want of memory, or the process dies.
+
+    Args:
+        root: where ``proc`` is.
+    """
+    try:
+        held = (root / "proc/self/maps").read_bytes().count(b"\n")
+        allowed = int((root / "proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):  # another system, with other limits
+        return
+    if held > allowed // 2:
+        jax.clear_caches()
+
+
 def configure() -> None:
     """Set 64-bit mode, exact float32 products and one CPU device per core.
 

@@ -5,7 +5,8 @@ import time
 import jax
 import pytest
 
-from sims.runtime import host_devices, in_threads, lost_digits, memory
+from sims.montecarlo import HostBatches, run
+from sims.runtime import forget_compiled, host_devices, in_threads, lost_digits, memory
 
 
 def test_results_keep_their_order():
@@ -68,3 +69,25 @@ def test_memory_is_what_the_control_group_allows(tmp_path, own, limits):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(limit + "\n")
     assert memory(tmp_path) == 3000
+
+
+def test_compiled_programs_are_forgotten_before_mappings_run_out(tmp_path, monkeypatch):
+    """The programs of many experiments in one process came to Linux's limit, and killed it."""
+    cleared = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(1))
+    forget_compiled(tmp_path)  # a system without such a limit
+    for folder in ("self", "sys/vm"):
+        (tmp_path / "proc" / folder).mkdir(parents=True)
+    (tmp_path / "proc/sys/vm/max_map_count").write_text("10\n")
+    for held, forgotten in ((5, 0), (6, 1)):
+        (tmp_path / "proc/self/maps").write_text("7f00-7f01 r-xp\n" * held)
+        forget_compiled(tmp_path)
+        assert len(cleared) == forgotten
+
+
+def test_every_simulation_looks_whether_to_forget_programs(monkeypatch):
+    seen = []
+    monkeypatch.setattr("sims.montecarlo.driver.forget_compiled", lambda: seen.append(1))
+    run(HostBatches(lambda draw, count, shared: {"x": float(count)}), 1,
+        replicates_per_batch=2, batches=2)  # fmt: skip
+    assert seen == [1]

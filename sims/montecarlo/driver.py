@@ -17,7 +17,7 @@ from sims.montecarlo.draws import Draws
 from sims.montecarlo.progress import Progress
 from sims.montecarlo.sampler import Rounds, Sampler, with_mcse
 from sims.montecarlo.supply import Supply
-from sims.runtime import lost_digits
+from sims.runtime import forget_compiled, lost_digits
 
 CHECK_EVERY = 8
 """Batches between looks at the precision: fixed, so that stopping does not depend on devices."""
@@ -109,6 +109,7 @@ def run(
     devices = list(jax.devices() if devices is None else devices)
     if not devices:
         raise InputError("devices", devices, "at least one JAX device")
+    forget_compiled()
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
     draws = Draws.of(seed, stream, replicates_per_batch)
     problem = _identity(sampler, draws, resume, checkpoint)

@@ -203,7 +203,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         InputError: a problem cannot be built or has no theory; the line names the grid point.
     """
     from sims.montecarlo import store
-    from sims.runtime import in_threads
+    from sims.runtime import forget_compiled, in_threads
     from sims.study.planning import costs, named
     from sims.study.population import predict_point
     from sims.study.units import units_of
@@ -234,6 +234,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         path = folder / f"{point.digest}-theory-{owner}-{made}.npz"
         kept = store.load(path)
         if kept is None:
+            forget_compiled()
             with named(point.name, point.coordinates):
                 kept = predict_point(point, settings, seed)
             store.save(kept, path)
