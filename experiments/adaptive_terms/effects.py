@@ -3,7 +3,12 @@
 import numpy as np
 
 from sims.effects import Effect, Families, of_batches
+from sims.estimates import jackknife
 from sims.study.results import Results
+
+EACH = "each_"
+"""Before the name of a term: theory's of every problem of a population."""
+POPULATION = "population"
 
 SIGNAL = {"signal variance": "signal_variance", "signal covariance": "cross_signal_covariance"}
 NOISE = {"noise variance": "noise_variance", "noise covariance": "cross_noise_covariance"}
@@ -11,34 +16,39 @@ NOISE = {"noise variance": "noise_variance", "noise covariance": "cross_noise_co
 
 def effects(results: Results) -> Families:
     """Relative gaps by theory and kind of term; gaps of first-order to exact theory by n."""
+    single = [p for p in results.points if results.coordinates[p].get(POPULATION) is None]
+    populations = [p for p in results.points if p not in single]
     families = {
         words: [
-            gap(results, point, order, name)
-            for point in results.points if known(results, point, order)
-            for name in kind.values()
+            gap(results, point, order, name) for point in single for name in kind.values()
         ]
         for words, order, kind in (
             ("first order", "first", SIGNAL | NOISE),
-            ("fixed radius, signal", "fixed", SIGNAL),
             ("fixed radius, noise", "fixed", NOISE),
         )
     }  # fmt: skip
+    families["fixed radius, signal"] = [
+        pooled(results, point, name) for point in populations for name in SIGNAL.values()
+    ]
+    families["fixed radius over adaptive, signal"] = [
+        effect for point in populations for name in SIGNAL.values()
+        for effect in by_problem(results, point, name)
+    ]  # fmt: skip
     for words, order in (("first order", "first"), ("fixed radius", "fixed")):
         families[f"bias, {words}"] = [
-            bias(results, point, order) for point in results.points
-            if known(results, point, "exact")
+            bias(results, point, order) for point in single if exact_speaks(results, point)
         ]  # fmt: skip
     for words in ("signal variance", "noise variance"):
         name = (SIGNAL | NOISE)[words]
         families[f"remainder, {words}"] = [
-            effect for point in results.points for effect in remainder(results, point, name)
+            effect for point in single for effect in remainder(results, point, name)
         ]
     return families
 
 
-def known(results: Results, point: str, order: str) -> bool:
-    """Whether that theory says something of the point."""
-    return bool(np.isfinite(results.prediction(point, order)["signal_variance"]))
+def exact_speaks(results: Results, point: str) -> bool:
+    """Whether exact theory says something of the point."""
+    return bool(np.isfinite(results.prediction(point, "exact")["signal_variance"]))
 
 
 def facts(results: Results, point: str) -> dict[str, float]:
@@ -55,6 +65,28 @@ def gap(results: Results, point: str, order: str, name: str) -> Effect:
     theory = results.prediction(point, order)
     values = results.estimates[point][name].values / float(theory[name]) - 1
     return of_batches(f"{name}, {point}", values, point, at=facts(results, point))
+
+
+def pooled(results: Results, point: str, name: str) -> Effect:
+    """Mean over drawn problems, simulated over predicted with the radius held, less 1; paired."""
+    each = {
+        "own": results.estimates[point][name].values,
+        "law": results.prediction(point, "fixed")[f"{EACH}{name}"].values,
+    }
+    values = jackknife(each, lambda mean: mean["own"] / mean["law"] - 1)
+    return of_batches(f"{name}, {point}", values, point, at=facts(results, point))
+
+
+def by_problem(results: Results, point: str, name: str) -> list[Effect]:
+    """First-order theory with the radius held over that of adaptive radii, less 1, by problem."""
+    first, fixed = (
+        results.prediction(point, order)[f"{EACH}{name}"].values for order in ("first", "fixed")
+    )
+    at = facts(results, point)
+    return [
+        Effect(f"{name}, {point}, problem {k}", float(value), replicates=0, at=at)
+        for k, value in enumerate(fixed / first - 1)
+    ]
 
 
 def bias(results: Results, point: str, order: str) -> Effect:

@@ -29,12 +29,15 @@ BIAS = {
 def numbers(results: Results) -> dict[str, float]:
     """Numbers that the caption quotes: how far a fixed radius is off."""
     families = effects(results)
-    signal, noise, bias = (
-        [abs(effect.value) for effect in families[f"{name}"]]
-        for name in ("fixed radius, signal", "fixed radius, noise", "bias, fixed radius")
-    )
+    signal, single, noise, bias = (
+        [abs(effect.value) for effect in families[name]]
+        for name in (
+            "fixed radius, signal", "fixed radius over adaptive, signal", "fixed radius, noise",
+            "bias, fixed radius",
+        )
+    )  # fmt: skip
     return {
-        "signal_gap": max(signal), "noise_gap": max(noise),
+        "signal_gap": max(signal), "signal_most": max(single), "noise_gap": max(noise),
         "bias_least": min(bias), "bias_most": max(bias),
     }  # fmt: skip
 

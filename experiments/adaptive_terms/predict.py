@@ -1,7 +1,8 @@
 """Three theories of every point, and the gap of two of them along a line of sizes.
 
 ``first`` and ``exact`` are theory of adaptive radii; ``fixed`` is first order with every radius
-held at its limit. Where too few keys are attended to, or there are too many, exact theory is NaN.
+held at its limit. Exact theory is NaN where too few keys are attended to, or there are too many,
+and of populations, which have ``each_<term>`` (order, problem) beside the means of their terms.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ import xarray as xr
 from sims.problem import Heads
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment, Point
+from sims.study.population import EACH, PROBLEM, members
 from sims.study.results import ORDER
 from sims.study.specification import Problem
 from sims.terms import HEAD, QUERY
@@ -28,10 +30,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """Every point's terms; the first point of each ν carries ``curve_<term>`` (order, size)."""
     points, settings = experiment.points, experiment.settings
     carriers: dict[str, str] = {}
-    for point in points:
+    for point in (p for p in points if p.population is None):
         carriers.setdefault(str(point.coordinates["heads.kernel"]), point.name)
 
     def terms(point: Point) -> xr.Dataset:
+        if point.population is not None:
+            return drawn(members(point, experiment.simulation.seed))
         problem = point.spec.build()
         data = three(
             problem, experiment.theory.rtol, settings["least_attended"], settings["most_exact"]
@@ -68,6 +72,20 @@ def three(problem: Problem, rtol: float | None, least: float, most: int) -> xr.D
         n_eff=1 / (1 / first["n_eff"]).mean(),
         attended=first["attended"].min(),
     )
+
+
+def drawn(problems: list[Problem]) -> xr.Dataset:
+    """First-order terms of drawn problems and their means, with radii that adapt or are held."""
+    each = [(theory(*problem), adaptive_terms(*problem, hold=True)) for problem in problems]
+    first, fixed = (
+        xr.concat([data[list(TERMS)] for data in road], PROBLEM) for road in zip(*each, strict=True)
+    )
+    rows = xr.concat([first, xr.full_like(first, np.nan), fixed], ORDER)
+    rows = rows.assign_coords({ORDER: ["first", "exact", "fixed"]}).transpose(ORDER, PROBLEM)
+    keys = np.mean([1 / data["n_eff"].values for data, _ in each])
+    least = min(float(data["attended"].min()) for data, _ in each)
+    means = rows.mean(PROBLEM).assign(n_eff=1 / keys, attended=least)
+    return rows.rename({name: f"{EACH}{name}" for name in TERMS}).merge(means)
 
 
 def truth(problem: Problem) -> xr.DataArray:

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.study.population import members
 from tests.experiments.by_hand import families, is_mean_of
 from tests.experiments.helpers import batches_of, check_figure, results_of, verdicts
 
@@ -35,12 +36,9 @@ def test_gaps_are_to_the_theory_they_name():
     estimate = xr.Dataset({name: ("batch", v) for name, v in values.items()})
     at = {"n": 200, "heads.kernel": "ν = 2"}
     found = families("adaptive_terms", {"a": estimate}, {"a": theory(2.0)}, {"a": at})
-    first, signal, noise = (
-        found[name] for name in ("first order", "fixed radius, signal", "fixed radius, noise")
-    )
-    assert [len(part) for part in (first, signal, noise)] == [4, 2, 2]
+    first, noise = (found[name] for name in ("first order", "fixed radius, noise"))
+    assert [len(part) for part in (first, noise)] == [4, 2]
     is_mean_of(first[0], values["signal_variance"] / 2.2 - 1)
-    is_mean_of(signal[1], values["cross_signal_covariance"] / 3.0 - 1)
     is_mean_of(noise[0], values["noise_variance"] / 3.0 - 1)
     assert first[0].at == {"n": 200, "n_eff": 120.0, "attended": 150.0}
     assert found["bias, first order"][0].value == pytest.approx(-0.1)
@@ -51,15 +49,42 @@ def test_gaps_are_to_the_theory_they_name():
     assert gaps[0].at == {"kernel": "ν = 2"}
 
 
+def population(scale, count=64):
+    """Theory of drawn problems, whose sizes differ; half again larger with the radius held."""
+    sizes = scale * np.linspace(0.5, 1.5, count)
+    rows = np.stack([sizes, np.full(count, np.nan), 1.5 * sizes])
+    data = {f"each_{name}": (("order", "problem"), rows) for name in TERMS}
+    return theory(scale).assign(data)
+
+
+def test_signal_of_drawn_problems_is_compared_problem_by_problem():
+    """Of the ratio of means the problems' own sizes, which both roads know, make no error."""
+    law, at = population(2.0), {"n": 1000, "heads.kernel": "ν = 1", "population": "drawn"}
+    sizes = law["each_signal_variance"].sel(order="first").values
+    estimate = xr.Dataset({name: ("batch", 1.2 * sizes) for name in TERMS})
+    found = families("adaptive_terms", {"a": estimate}, {"a": law}, {"a": at})
+    signal = found["fixed radius, signal"]
+    assert [effect.value for effect in signal] == pytest.approx([-0.2, -0.2])
+    assert max(effect.error for effect in signal) < 1e-12
+    each = found["fixed radius over adaptive, signal"]
+    assert len(each) == 128
+    assert [effect.value for effect in each] == pytest.approx([0.5] * 128)
+    for name in ("first order", "fixed radius, noise", "bias, first order"):
+        assert not found[name]
+
+
 def test_verdicts_and_figure_on_made_up_results():
     """First order off by 10%, a fixed radius by 50%: verdicts say so."""
     experiment = load_experiment("adaptive_terms", "standard")
     names = [point.name for point in experiment.points]
+    drawn = {point.name for point in experiment.points if point.population is not None}
     estimates = {name: batches_of(dict.fromkeys(TERMS, 2.0), i) for i, name in enumerate(names)}
-    results = results_of(experiment, estimates, {name: theory(2.0) for name in names})
+    laws = {name: population(2.0) if name in drawn else theory(2.0) for name in names}
+    results = results_of(experiment, estimates, laws)
     found = verdicts(experiment, results)
     assert found["adaptive-radius", "first order, 100 effective keys and more"] == "refuted"
     assert found["fixed-radius-enough", "signal"] == "refuted"
+    assert found["fixed-radius-enough", "signal, every problem"] == "refuted"
     assert found["remainder-order", "signal variance, ν = 1"] == "supported"
     check_figure(experiment, results)
 
@@ -98,3 +123,18 @@ def test_exact_theory_is_asked_where_it_speaks(predict, problem):
         data = predict.three(problem, 1e-2, least, most)
         assert np.isnan(data["signal_variance"].sel(order="exact"))
         assert np.isfinite(data["signal_variance"].sel(order=["first", "fixed"])).all()
+
+
+def test_theory_of_drawn_problems_is_that_of_each(predict):
+    point = load_experiment("adaptive_terms", "smoke").points[2]
+    problems = members(point, 7)[:2]
+    data = predict.drawn(problems)
+    for k, problem in enumerate(problems):
+        alone = predict.three(problem, None, 10**9, 0)
+        for name in ("signal_variance", "cross_signal_covariance"):
+            for order in ("first", "fixed"):
+                own = data[f"each_{name}"].sel(order=order)
+                assert float(own[k]) == pytest.approx(float(alone[name].sel(order=order)))
+                assert float(data[name].sel(order=order)) == pytest.approx(float(own.mean()))
+    keys = [float(1 / predict.three(p, None, 10**9, 0)["n_eff"]) for p in problems]
+    assert float(data["n_eff"]) == pytest.approx(1 / np.mean(keys))
