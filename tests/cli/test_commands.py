@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from sims.cli import steps
 from sims.papers import MAIN, papers
 from tests.cli.small import EFFECTS, EXPERIMENT, run
 
@@ -229,3 +230,15 @@ def test_run_is_all_steps_of_one_experiment(folder, capsys):
     out = capsys.readouterr().out
     assert out.startswith("supported") or out.startswith("inconclusive")
     assert (folder / out.splitlines()[-1]).is_file()
+
+
+@pytest.mark.parametrize(
+    "cores, memory, accelerator, processes",
+    [(4, 64, False, 4), (4, 5, False, 2), (4, 1, False, 1), (1, 64, False, 1), (4, 64, True, 1)],
+)
+def test_processes_have_a_core_and_memory_each(monkeypatch, cores, memory, accelerator, processes):
+    """2 GiB each; an accelerator is for one alone."""
+    monkeypatch.setattr("sims.runtime.host_devices", lambda: cores)
+    monkeypatch.setattr("sims.runtime.memory", lambda: memory * 2**30)
+    monkeypatch.setattr(steps, "accelerated", lambda: accelerator)
+    assert steps._processes() == processes
