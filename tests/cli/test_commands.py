@@ -233,7 +233,7 @@ def test_run_is_all_steps_of_one_experiment(folder, capsys):
 
 
 @pytest.mark.parametrize(
-    "cores, memory, accelerator, processes",
+    ("cores", "memory", "accelerator", "processes"),
     [(4, 64, False, 4), (4, 5, False, 2), (4, 1, False, 1), (1, 64, False, 1), (4, 64, True, 1)],
 )
 def test_processes_have_a_core_and_memory_each(monkeypatch, cores, memory, accelerator, processes):

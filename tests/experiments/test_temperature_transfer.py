@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 
 from sims.study.experiment import load_experiment
 from sims.theory.context import Problems, tables
@@ -47,6 +48,23 @@ def test_tuning_names_no_bottom_at_an_end_or_beside_what_is_missing():
     gone[7:] = np.nan
     assert np.isnan(tuning.least(gone, LOGS)[0]).all()
     assert np.isnan(tuning.between(valley(np.array([0.0]), 1.0), LOGS, np.array([3.0]))).all()
+
+
+def test_queries_are_normal_within_their_reach(monkeypatch):
+    """By the distribution function of SciPy's truncated normal; 1.95/√N is one case in a thousand.
+
+    Waves are left out: to draw as many targets as queries takes a minute.
+    """
+    settings, count = small("temperature_transfer").settings, 4000
+    monkeypatch.setattr(problems, "TARGETS", dict.fromkeys(("holder", "rbf"), lambda *_a, **_k: 0))
+    monkeypatch.setattr(problems, "collected", lambda _family, queries: queries)
+    queries, same = problems.drawn(settings, 2, count)
+    assert queries is same
+    assert queries.shape == (count, 2)
+    law = stats.truncnorm(-settings["query_reach"], settings["query_reach"], scale=0.3)
+    for axis in queries.T:
+        assert stats.kstest(axis, law.cdf).statistic < 1.95 / count**0.5
+    assert abs(np.corrcoef(queries.T)[0, 1]) < 3.3 / count**0.5
 
 
 @pytest.mark.parametrize("width", [1, 2])
