@@ -3,6 +3,7 @@
 import numpy as np
 
 from sims.effects import Effect, Families, of_batches
+from sims.estimates import jackknife
 from sims.study.results import Results
 
 VIOLATED = 1e-9
@@ -188,12 +189,15 @@ def mixtures(results: Results) -> Families:
                     )
                     for name in ("squared_bias", "variance")
                 ]  # fmt: skip
-        error = {str(arm): data["mse"].sel(arm=arm).values for arm in data["arm"].values}
-        size = error["outputs"].mean()
+    for point in part(results, "drawn mixture"):
+        at = {"mixture": str(results.coordinates[point]["mixture"])}
+        error = {
+            str(arm): results.estimates[point]["mse"].sel(arm=arm).values
+            for arm in results.estimates[point]["arm"].values
+        }
         for name, other in (("loss of outputs", "single"), ("gain over scores", "scores")):
-            families[name].append(
-                of_batches(point, (error[other] - error["outputs"]) / size, point, at=at)
-            )
+            values = jackknife(error, lambda mean, of=other: mean[of] / mean["outputs"] - 1)  # type: ignore[misc]
+            families[name].append(of_batches(point, values, point, at=at))
     first = part(results, "mixture")[0]
     for name in ("convex", "signed"):
         values = results.prediction(first)[name].values

@@ -30,8 +30,10 @@ def numbers(results: Results) -> dict[str, float | str]:
     """Numbers and cases that the caption quotes."""
     families = effects(results)
     loss = {str(e.at["mixture"]): e.value for e in families["loss of outputs"]}
+    gain = families["gain over scores"]
     return {
         "near": loss["near scales"], "far": loss["far scales"],
+        "scores": -next(e.value for e in gain if e.at["mixture"] == "far scales"),
         "strict": case(families["search, strict"][0]), "leak": case(families["search, leak"][0]),
         "needless": case(families["search, needless"][0]),
         "crowded": case(families["search, needless, long"][0]),

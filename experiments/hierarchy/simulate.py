@@ -18,6 +18,8 @@ from .simulate_ranks import narrowed
 from .simulate_searches import EPS, SEARCHES, copies, drawn, rank
 
 Settings = Mapping[str, Any]
+ARMS = ("scores", "outputs", "single")
+"""Levels mixed in scores, in outputs, and one bandwidth with ``h̄² = Σλ_l h_l²``."""
 COORDINATES = ("part", "tokens", "width", "head_width", "levels", "ratio", "spectrum", "mixture")
 
 
@@ -83,7 +85,13 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             partial(mixtures, own), "mixture",
             dims=dict.fromkeys(("squared_bias", "variance", "mse"), ("arm",))
             | {"correlation": ("pair",)},
-            coords={"arm": ["scores", "outputs", "single"]}, mixture=name,
+            coords={"arm": list(ARMS)}, mixture=name,
+        )  # fmt: skip
+    for name in settings["mixture"]["drawn"]["regimes"]:
+        own = settings["mixture"] | settings["mixture"]["regimes"][name]
+        sampled[f"drawn mixture, {name}"] = batches(
+            partial(drawn_mixtures, own), "drawn mixture",
+            dims={"mse": ("arm",)}, coords={"arm": list(ARMS)}, mixture=name,
         )  # fmt: skip
     return sampled
 
@@ -315,32 +323,19 @@ def small_inputs(settings: Settings, draw: Draw, _: None, __: None) -> dict[str,
 
 
 def mixtures(settings: Settings, draw: Draw, replicates: int, _: None) -> dict[str, np.ndarray]:
-    """Squared bias, variance and error of levels mixed in scores, in outputs, and of one bandwidth.
+    """Squared bias, variance and error of the arms at the file's queries.
 
-    Levels see the same keys through Gaussian kernels of bandwidths h_l; the single one has
-    h̄² = Σλ_l h_l². Also noise correlations of pairs of levels, given the keys.
+    Also noise correlations of pairs of levels, given the keys.
     """
-    rng, n, noise, d = draw.rng(), settings["n"], settings["noise_sd"], settings["width"]
-    count = settings["draws"] * replicates
-    if settings["keys"] == "gaussian":
-        keys = rng.normal(size=(count, n, d))
-    else:
-        keys = rng.uniform(-(3**0.5), 3**0.5, size=(count, n, d))
-    labels = np.cos(settings["frequency"] * keys[..., 0]) + noise * rng.normal(size=(count, n))
-    at = np.array(settings["queries"], float)[:, :d]
+    rng, noise, count = draw.rng(), settings["noise_sd"], settings["draws"] * replicates
+    keys = keys_of(settings, rng, count)
+    labels = np.cos(settings["frequency"] * keys[..., 0])
+    labels += noise * rng.normal(size=labels.shape)
+    at = np.array(settings["queries"], float)[:, : keys.shape[-1]]
     truth = np.cos(settings["frequency"] * at[:, 0])
-    squares = ((at[None, :, None] - keys[:, None]) ** 2).sum(-1)
-    weights = np.array(settings["weights"], float)
-    h = np.array(settings["bandwidths"], float)
-    parts = [-squares / (2 * own**2) for own in h]
-    levels = [softmax(part) for part in parts]
-    arms = {
-        "scores": softmax(hierarchy.mixed(parts, weights)),
-        "outputs": hierarchy.mixed(levels, weights),
-        "single": softmax(-squares / (2 * weights @ h**2)),
-    }
+    levels, arms = attended(settings, keys, np.broadcast_to(at, (count, *at.shape)))
     out: dict[str, list[float]] = {"squared_bias": [], "variance": [], "mse": []}
-    for attention in arms.values():
+    for attention in arms:
         found = np.einsum("rqn,rn->rq", attention, labels)
         variance = found.var(0, ddof=1)
         out["squared_bias"].append(float(np.mean((found.mean(0) - truth) ** 2 - variance / count)))
@@ -349,6 +344,49 @@ def mixtures(settings: Settings, draw: Draw, replicates: int, _: None) -> dict[s
     product = [[(a * b).sum(-1).mean() for b in levels] for a in levels]
     pairs = [
         product[i][j] / (product[i][i] * product[j][j]) ** 0.5
-        for i, j in [*pairwise(range(len(h))), (0, len(h) - 1)]
+        for i, j in [*pairwise(range(len(levels))), (0, len(levels) - 1)]
     ]
     return {name: np.array(values) for name, values in (out | {"correlation": pairs}).items()}
+
+
+def drawn_mixtures(
+    settings: Settings, draw: Draw, replicates: int, _: None
+) -> dict[str, np.ndarray]:
+    """Mean squared errors of the arms, a query and a phase of the target to every set of keys."""
+    rng, count, own = draw.rng(), settings["draws"] * replicates, settings["drawn"]
+    keys = keys_of(settings, rng, count)
+    at = own["scale"] * rng.normal(size=(count, 1, keys.shape[-1]))
+    phase = rng.uniform(0, 2 * np.pi, (count, 1))
+    labels = np.cos(settings["frequency"] * keys[..., 0] + phase)
+    labels += settings["noise_sd"] * rng.normal(size=labels.shape)
+    truth = np.cos(settings["frequency"] * at[..., 0] + phase)
+    _levels, arms = attended(settings, keys, at)
+    errors = [np.einsum("rqn,rn->rq", attention, labels) - truth for attention in arms]
+    return {"mse": np.array([np.mean(error**2) for error in errors])}
+
+
+def keys_of(settings: Settings, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Keys of variance I, (count, n, d_k)."""
+    size = (count, settings["n"], settings["width"])
+    if settings["keys"] == "gaussian":
+        return rng.normal(size=size)
+    return rng.uniform(-(3**0.5), 3**0.5, size=size)
+
+
+def attended(
+    settings: Settings, keys: np.ndarray, at: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Attention of every level, through Gaussian kernels of bandwidths h_l, and of every arm.
+
+    Each is (draw, query, key); ``at`` are the queries (draw, query, d_k).
+    """
+    squares = ((at[:, :, None] - keys[:, None]) ** 2).sum(-1)
+    weights, h = (np.array(settings[name], float) for name in ("weights", "bandwidths"))
+    parts = [-squares / (2 * own**2) for own in h]
+    levels = [softmax(part) for part in parts]
+    arms = [
+        softmax(hierarchy.mixed(parts, weights)),
+        hierarchy.mixed(levels, weights),
+        softmax(-squares / (2 * weights @ h**2)),
+    ]
+    return levels, arms

@@ -1,6 +1,7 @@
 """The experiment `hierarchy`: its rows can turn, its searches end, its counts count."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -106,6 +107,45 @@ def test_predictions_by_hand(experiment):
     far = laws["mixture, far scales"]
     np.testing.assert_allclose(far["correlation"], [0.6, 0.6, 0.36 / 1.64], rtol=1e-12)
     assert float(far["convex"].max()) <= 1e-12 < 0.5 < float(far["signed"].min())
+
+
+def test_drawn_mixtures_err_as_the_arms_of_one_query_do(experiment):
+    """The same generator gives keys, query, phase, noise; each arm by loops over its weights."""
+    simulate = experiment.module("simulate")
+    own = experiment.settings["mixture"] | {"draws": 3, "n": 5}
+    draw = SimpleNamespace(rng=lambda: np.random.default_rng(3))
+    found = simulate.drawn_mixtures(own, draw, 2, None)["mse"]
+    rng, count = np.random.default_rng(3), 6
+    keys = rng.normal(size=(count, 5, 2))
+    at = 0.6 * rng.normal(size=(count, 1, 2))
+    phase = rng.uniform(0, 2 * np.pi, (count, 1))
+    labels = np.cos(keys[..., 0] + phase) + 0.5 * rng.normal(size=(count, 5))
+    errors = np.zeros(3)
+    h, share = own["bandwidths"], own["weights"]
+    mean = sum(s * b**2 for s, b in zip(share, h, strict=True))
+    for k in range(count):
+        gaps = ((keys[k] - at[k]) ** 2).sum(1)
+        kernels = [np.exp(-gaps / (2 * b**2)) for b in h]
+        scores = np.prod([kernel**s for kernel, s in zip(kernels, share, strict=True)], axis=0)
+        outputs = sum(s * kernel / kernel.sum() for kernel, s in zip(kernels, share, strict=True))
+        single = np.exp(-gaps / (2 * mean))
+        truth = np.cos(at[k, 0, 0] + phase[k, 0])
+        arms = (scores / scores.sum(), outputs, single / single.sum())
+        errors += [(arm @ labels[k] - truth) ** 2 / count for arm in arms]
+    np.testing.assert_allclose(found, errors, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "arm"), [("loss of outputs", 2), ("gain over scores", 0)])
+def test_mixtures_are_compared_by_ratios_of_mean_errors(results, experiment, name, arm):
+    point = "drawn mixture, far scales"
+    data = results.estimates[point]
+    errors = data["mse"].values
+    family = experiment.module("effects").effects(results)[name]
+    effect = next(e for e in family if e.at["mixture"] == "far scales")
+    ratio = errors[:, arm].mean() / errors[:, 1].mean() - 1
+    assert effect.value == pytest.approx(ratio, abs=2 * effect.error)
+    parts = errors[:, arm] / errors[:, 1].mean() - (1 + ratio) * errors[:, 1] / errors[:, 1].mean()
+    assert effect.error == pytest.approx(parts.std(ddof=1) / len(parts) ** 0.5, rel=0.3)
 
 
 def test_figure_and_caption(results, experiment):
