@@ -3,7 +3,7 @@
 import numpy as np
 
 from sims.effects import Effect, Families, of_batches
-from sims.estimates import ratio
+from sims.estimates import jackknife, ratio
 from sims.study.results import Results
 
 VIOLATED = 1e-9
@@ -225,17 +225,13 @@ def smallest(found: list[tuple[str, np.ndarray]]) -> Effect:
 
 def regression(results: Results) -> Families:
     """The second layer's head against exact theory, and against the head without memory."""
-    families: Families = {"second layer over theory": [], "error saved": [],
-                          "variance saved": [], "squared bias saved": []}  # fmt: skip
+    families: Families = {"second layer over theory": [], "error saved": [], "variance saved": []}
     for point in part(results, "second layer"):
         data, law = results.estimates[point], results.prediction(point)
         own = results.coordinates[point]
         for start in STARTS:
-            base = data.sel(start=start).isel(memory=0)
             for memory in data["memory"].values:
-                at: dict[str, float | str] = {
-                    "view": str(own["view"]), "kernel": str(own["kernel"]), "start": start,
-                }  # fmt: skip
+                at = {"view": str(own["view"]), "kernel": str(own["kernel"]), "start": start}
                 here, expected = (d.sel(start=start, memory=memory) for d in (data, law))
                 label = f"{own['view']}, {own['kernel']}, {start}, α′ = {memory}"
                 scale = float(expected["mse"])
@@ -246,11 +242,16 @@ def regression(results: Results) -> Families:
                     )
                     for name in ("squared_bias", "variance")
                 ]  # fmt: skip
-                if memory > 0:
-                    for family, name in (("error saved", "mse"), ("variance saved", "variance"),
-                                         ("squared bias saved", "squared_bias")):  # fmt: skip
-                        gain = (base[name].values - here[name].values) / float(
-                            base["mse"].values.mean()
-                        )
-                        families[family].append(of_batches(label, gain, point, at=at))
+    for point in part(results, "drawn heads"):
+        data, own = results.estimates[point], results.coordinates[point]
+        for start in STARTS:
+            base = data.sel(start=start).isel(memory=0)
+            for memory in data["memory"].values[1:]:
+                at = {"view": str(own["view"]), "kernel": str(own["kernel"]), "start": start}
+                label = f"{own['view']}, {own['kernel']}, {start}, α′ = {memory}"
+                here = data.sel(start=start, memory=memory)
+                for family, name in (("error saved", "mse"), ("variance saved", "variance")):
+                    each = {"base": base["mse"].values, "gain": (base - here)[name].values}
+                    values = jackknife(each, lambda mean: mean["gain"] / mean["base"])
+                    families[family].append(of_batches(label, values, point, at=at))
     return families

@@ -133,11 +133,8 @@ def saved(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) ->
             continue
         group, line = f"first layer: {view}", f"{kernel}, {STARTS[start]}"
         rows.append((group, line, effect.value, effect.error))
-        # One claim for the whole view, or one for each kernel.
-        if ("hidden-regression", view) in claims:
-            own[group] = claims["hidden-regression", view]
-        else:
-            own[group, line] = claims["hidden-regression", f"{view}, {kernel}"]
+        both = claims["hidden-regression", f"{view}, {kernel}"]
+        own[group, line] = claims.get(("hidden-regression", f"{view}, {kernel}, {start}"), both)
     margin = next(iter(own.values())).margin
     frame = pd.DataFrame(rows, columns=["group", "label", "value", "error"])
     figures.forest(

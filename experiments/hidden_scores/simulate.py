@@ -18,8 +18,9 @@ from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
+from .second_layer import STARTS, drawn_heads, second_layer
+
 EPS = 2.0**-52
-STARTS: tuple[hidden.Start, ...] = ("zero", "copy")
 FLOOR = -345.0
 """log ρ below this, ρ = 10⁻¹⁵⁰, counts as this: squares of smaller numbers underflow."""
 LAYERS = ("layer", "start", "memory")
@@ -76,6 +77,12 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
             sampled[f"second layer, {view['name']}, {kernel}"] = unit(
                 partial(second_layer, second, view, kernel), "second layer",
                 dims=dict.fromkeys(("squared_bias", "variance", "mse"), ("start", "memory")),
+                coords={"start": list(STARTS), "memory": second["memory"]},
+                view=view["name"], kernel=kernel,
+            )  # fmt: skip
+            sampled[f"drawn heads, {view['name']}, {kernel}"] = unit(
+                partial(drawn_heads, second, view, kernel), "drawn heads",
+                dims=dict.fromkeys(("variance", "mse"), ("start", "memory")),
                 coords={"start": list(STARTS), "memory": second["memory"]},
                 view=view["name"], kernel=kernel,
             )  # fmt: skip
@@ -353,45 +360,3 @@ def energies(
             before = after
         rises.append(most)
     return {"rise": np.stack(rises, axis=-1)}
-
-
-def second_layer(
-    settings: Settings, view: Settings, kernel: str, draw: Draw, replicates: int, _: None
-) -> dict[str, np.ndarray]:
-    """Squared bias, variance and mean squared error (start, memory), averages over the queries.
-
-    Keys N(0, I_2) and labels are drawn anew; scores of the two layers are accumulated, softmaxed,
-    and average the labels. The squared bias is unbiased by its own sampling variance.
-    """
-    rng, n, noise = draw.rng(), settings["n"], settings["noise_sd"]
-    count = replicates * settings["draws"]
-    keys = rng.normal(size=(count, n, 2))
-    labels = target(settings, view, keys) + noise * rng.normal(size=(count, n))
-    axis, square = np.array(settings["queries"], float), settings["bandwidth"][kernel] ** 2
-    at = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    scores = []
-    for direction in view["frames"]:
-        frame = np.array(direction, float)[:, None]
-        query, key = at @ frame, keys @ frame
-        dots = np.einsum("qk,rnk->rqn", query, key)
-        if kernel == "gaussian":
-            dots -= 0.5 * ((query**2).sum(-1)[None, :, None] + (key**2).sum(-1)[:, None])
-        scores.append(dots / square)
-    truth, whole = target(settings, view, at), np.stack(scores)
-    out: dict[str, list[float]] = {"squared_bias": [], "variance": [], "mse": []}
-    for start in STARTS:
-        for memory in settings["memory"]:
-            weights = hidden.softmax(hidden.accumulate(whole, memory, start)[-1])
-            found = np.einsum("rqn,rn->rq", weights, labels)
-            variance = found.var(0, ddof=1)
-            bias = found.mean(0) - truth
-            out["squared_bias"].append(float(np.mean(bias**2 - variance / count)))
-            out["variance"].append(float(np.mean(variance)))
-            out["mse"].append(float(np.mean((found - truth) ** 2)))
-    return {k: np.array(v).reshape(2, -1) for k, v in out.items()}
-
-
-def target(settings: Settings, view: Settings, points: np.ndarray) -> np.ndarray:
-    """``Σ cos(ω u·x)`` over the directions u that the target depends on."""
-    waves = settings["frequency"] * np.array(view["target"], float)
-    return np.asarray(np.cos(points @ waves.T).sum(-1))

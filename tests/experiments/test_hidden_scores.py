@@ -1,6 +1,7 @@
 """The experiment `hidden_scores`: its rows can turn, its searches end at the smallest case."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sims.study.experiment import load_experiment
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads, small
 
-WITHOUT_THEORY = ("normed", "monotone", "energy")
+WITHOUT_THEORY = ("normed", "monotone", "energy", "drawn heads")
 REFUTED = {
     ("hidden-standard", "first layer, zero"),
     ("hidden-score-rank", "tokens that stay, as stated"),
@@ -22,7 +23,7 @@ REFUTED = {
 
 @pytest.fixture(scope="module")
 def experiment():
-    return small("hidden_scores", batches=8, replicates_per_batch=2)
+    return small("hidden_scores", batches=16, replicates_per_batch=2)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ def test_searches_end_at_the_smallest_case(results, experiment):
 
 
 def test_sampled_effects_are_near_what_they_should_be(results, experiment):
-    """Eight batches decide nothing; effects of no error are within six standard errors of 0."""
+    """Effects of no error are within eight standard errors of 0; of 16 batches: 1 in a million."""
     families = experiment.module("effects").effects(results)
     for name in ("score variance", "second layer over theory", "late slope over plain"):
         for effect in families[name]:
@@ -99,6 +100,47 @@ def test_effects_of_collapse_by_hand(results, experiment):
     steps = np.diff(own, axis=1)
     slope = np.mean(steps[:, late] - steps[:, early]) / (late - early)
     assert second.value == pytest.approx(slope / np.log(0.5) - 1)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_errors_over_drawn_problems_by_loops(experiment, kernel):
+    """The same generator gives queries, phases, keys and noise; heads one by one."""
+    own = experiment.settings["second_layer"] | {"draws": 2, "n": 5}
+    view = own["views"][1]
+    draw = SimpleNamespace(rng=lambda: np.random.default_rng(3))
+    found = experiment.module("second_layer").drawn_heads(own, view, kernel, draw, 3, None)
+    rng, count = np.random.default_rng(3), 3
+    at = 0.6 * rng.normal(size=(count, 1, 2))
+    phase = rng.uniform(0, 2 * np.pi, (count, 1, 2))
+    keys, b = rng.normal(size=(count, 2, 5, 2)), own["bandwidth"][kernel]
+    noise = rng.normal(size=(count, 2, 5))
+    for i, (first, second) in enumerate([(0.0, 1.0), (0.0, 1.0)]):  # without memory, by start
+        estimates = np.zeros((count, 2))
+        truth = [sum(np.cos(2 * at[k, 0, u] + phase[k, 0, j]) for j, u in ((0, 1), (1, 0)))
+                 for k in range(count)]  # fmt: skip
+        for k, r in np.ndindex(count, 2):
+            log = np.zeros(5)
+            for share, axis in ((first, 0), (second, 1)):
+                x, y = at[k, 0, axis], keys[k, r, :, axis]
+                log += share * (-((x - y) ** 2) / 2 if kernel == "gaussian" else x * y) / b**2
+            labels = sum(np.cos(2 * keys[k, r, :, u] + phase[k, 0, j]) for j, u in ((0, 1), (1, 0)))
+            weights = np.exp(log) / np.exp(log).sum()
+            estimates[k, r] = weights @ (labels + 0.5 * noise[k, r])
+        error = np.mean((estimates - np.array(truth)[:, None]) ** 2)
+        assert found["mse"][i, 0] == pytest.approx(error, rel=1e-12)
+        half = np.mean((estimates[:, 0] - estimates[:, 1]) ** 2) / 2
+        assert found["variance"][i, 0] == pytest.approx(half, rel=1e-12)
+
+
+def test_shares_saved_are_of_the_error_without_memory(results, experiment):
+    families = experiment.module("effects").effects(results)
+    data = results.estimates["drawn heads, relevant view, gaussian"].sel(start="copy")
+    base = data["mse"].isel(memory=0).values.mean()
+    for family, name in (("error saved", "mse"), ("variance saved", "variance")):
+        (effect,) = [e for e in families[family]
+                     if e.label == "relevant view, gaussian, copy, α′ = 0.3"]  # fmt: skip
+        saved = data[name].isel(memory=0).values.mean() - data[name].sel(memory=0.3).values.mean()
+        assert effect.value == pytest.approx(saved / base, abs=2 * effect.error)
 
 
 def test_predictions_by_hand(experiment):
