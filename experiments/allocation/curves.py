@@ -18,7 +18,10 @@ BUDGET = 24
 """D of the curves d_k*(n) of redundant views."""
 WIDE = 512
 """D of those of blocks, far above twice the best width."""
-SLOPES = {"views": (16, (1e3, 1e4, 1e6)), "blocks": (32, (1e3, 1e4))}
+SLOPES = {
+    "views": (16, (1e3, 1e4, 1e6)), SOFTMAX + "views": (24, (1e3, 1e4, 1e6)),
+    "blocks": (32, (1e3, 1e4)), SOFTMAX + "blocks": (32, (1e3, 1e4)),
+}  # fmt: skip
 """Of H* on D: the smallest budget, and n."""
 LATE = (1e5, 1e8)
 """n between which growth at the Transformer's temperature should be seen."""
@@ -45,7 +48,7 @@ def families_of_theory(results: Results) -> Families:
             own[f"split, blocks, {name}"] = splittings(blocks, "surface", name)
             own[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
             for geometry, data in (("views", views), ("blocks", blocks)):
-                own[f"slope, {geometry}, {name}"] = slopes(data["optimum"], geometry, name)
+                own[f"slope, {geometry}, {name}"] = slopes(data["optimum"], kernel + geometry, name)
             for family in views["family"].values.tolist():
                 widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
                 own[f"widths, {name}, {family}"] = curve(widths)

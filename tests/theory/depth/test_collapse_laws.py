@@ -54,6 +54,18 @@ def test_map_near_collapse_against_plain_attention():
     assert -np.log10(lengths[1] / lengths[0]) == pytest.approx(ORDER, abs=0.05)
 
 
+def test_map_near_collapse_where_the_mean_prefers_some_keys():
+    """A long mean token makes p far from 1/n while ``R M Rᵀ`` is small: Cov_p needs its mean."""
+    rng = np.random.default_rng(0)
+    mean, r = 1e4 * rng.normal(size=4), 1e-4 * rng.normal(size=(6, 4))
+    score, value = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
+    r = r - r.mean(0)
+    scores = (mean @ score @ r.T) + r @ score @ r.T  # without what is common to a row
+    after = softmax(scores) @ r @ value
+    law = near_collapse(mean, r, score, value)
+    np.testing.assert_allclose(law, after - after.mean(0), rtol=0, atol=1e-3 * np.abs(law).max())
+
+
 def simplex(n, m, a, extra=2):
     return np.hstack([a * (np.eye(n) - 1 / n), np.full((n, 1), m), np.zeros((n, extra))])
 
