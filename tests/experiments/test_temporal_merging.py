@@ -62,6 +62,13 @@ def test_verdicts(results, experiment):
     assert found["mtla-downsample", "inside chunks"] == "supported"
 
 
+def test_equivalent_temperatures(results, experiment):
+    """Slots of two iid keys have variance ½: the limits of τ and 2τ agree, and those alone."""
+    found = experiment.module("effects").effects(results)["limit at the equivalent temperature"]
+    assert [effect.label for effect in found] == ["iid, b = 1.4", "iid, b = 0.99"]
+    assert all(np.abs(effect.values).max() < 64 for effect in found)
+
+
 @pytest.mark.parametrize("name", IDENTITIES)
 def test_each_identity_can_fail(results, experiment, name):
     worse = changed(results, "passes s=2", lambda data: data.assign({name: data[name] + 100}))
