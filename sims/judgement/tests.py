@@ -31,6 +31,9 @@ EXPONENT_SETS = 8
 3·10⁻⁵, a tenth of what Holm asks of the first of 150 claims."""
 
 
+NAMED = 3
+"""Effects that the reason of a claim names, of those that are missing."""
+
 EXPECTING = ("rate", "remainder", "exponent", "deviation")
 """Tests of a stated slope or exponent."""
 
@@ -106,6 +109,10 @@ def decide(effects: Sequence[Effect], rule: Rule) -> Finding:
     if len(units) == 1 and finding.verdict == "inconclusive":
         words = finding.reason.replace("replicates would", f"{units.pop()} would")
         finding = replace(finding, reason=words)
+    lost = [e.label for e in effects if e.values is None and not np.isfinite(e.value)]
+    if lost and "missing" in finding.reason:
+        more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+        finding = replace(finding, reason=f"{finding.reason}: {', '.join(lost[:NAMED])}{more}")
     return finding
 
 

@@ -65,6 +65,8 @@ def test_missing_numbers_leave_it_open():
     y = np.log(X)
     y[4] = np.nan
     assert judged(y).verdict == "inconclusive"
+    assert judged(y).reason.endswith(" values are missing: n = 10000")
+    assert judged(np.where(X < 1e6, np.nan, y)).reason.endswith("n = 1000 and 5 more")
     rule = Rule("deviation", 0.02, 0.95, expected=1.0)
     assert decide(curve(np.log(X))[:3], rule).verdict == "inconclusive"
 
