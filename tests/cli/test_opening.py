@@ -125,6 +125,8 @@ def test_sweeps_and_single_problems_select_by_their_fields(folder):
     data = opened("results/sweeps/spec.nc")
     assert data.sel(angle=60, n=16)["mse"].shape == ()
     assert data["mse_theory"].attrs["long_name"] == "MSE of the ensemble, theory"
+    assert data["angle"].attrs["long_name"] == "principal angle of two heads"
+    assert data["angle"].attrs["units"] == "degree"
     assert run("decompose", "spec.yaml", "--output", "one.nc") == 0
     alone = opened("one.nc")
     assert alone["mse_mcse"].attrs["units"] == "squared unit of Y"

@@ -34,6 +34,7 @@ COMMANDS = [
     ("schema decompos", "decompos", "decompose"),
     ("run smal", "smal", "small"),
     ("table Small --fidelity smoke", "Small", "small"),
+    ("table SMALL --fidelity smoke", "SMALL", "small"),
     ("open samll --fidelity smoke", "samll", "small"),
     ("claims --paper 2605.20217", "2605.20217", "2605.20271"),
     ("sweep spec.yaml --set heads.bandwith=0.5,1.0", "bandwith", "bandwidth"),

@@ -92,6 +92,15 @@ def test_rounding_of_a_function_is_that_of_its_argument():
     assert slow.largest(x) == 3.0
 
 
+def test_moved_nowhere_a_function_is_looked_at_in_the_precision_of_its_points():
+    target = CustomTarget(3, lambda x: 1e5 + jnp.sin(x[..., 0]))
+    for dtype in (np.float32, np.float64):
+        x = np.random.default_rng(0).normal(size=(40, 3)).astype(dtype)
+        value = target.moved(x, lambda steps: np.zeros_like(steps))
+        assert value.dtype == dtype
+        np.testing.assert_array_equal(value, target(jnp.asarray(x)))
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "sparsemax"])
 def test_simulation_takes_a_function_as_it_takes_the_series(kernel):
     """The same draws, so the same numbers to rounding, noise and raw labels included."""

@@ -51,6 +51,18 @@ def test_contract(name):
 
 
 @pytest.mark.theory
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", TARGETS)
+def test_moved_nowhere_it_is_the_target(name, dtype):
+    """In its precision; with amplitudes of some thousand waves rounding adds up."""
+    m, x = make(name), np.random.default_rng(0).normal(size=(5, 3)).astype(dtype)
+    value = m.moved(x, lambda steps: np.zeros_like(steps))
+    assert value.dtype == dtype
+    size = float(np.abs(m.amplitude).sum()) * (1 + np.abs(np.asarray(m.frequency)).max())
+    tolerance = 30 * np.finfo(dtype).eps * size
+    np.testing.assert_allclose(value, m(jnp.asarray(x, float)), rtol=0, atol=tolerance)
+
+
 @pytest.mark.parametrize("name", UNIT_VARIANCE)
 def test_variance_is_one(name):
     """Over uniform phases, Var m(x) = Σ a²/2 exactly, at every x and for all frequencies."""
@@ -178,6 +190,8 @@ def test_constant_part():
     assert m.constant == pytest.approx(2 * np.cos(0.5) - 3)
     points = np.random.default_rng(0).uniform(-1e3, 1e3, (100_000, 2))
     assert float(m(jnp.asarray(points)).mean()) == pytest.approx(m.constant, abs=5 * 5 / 300)
+    rest = m.without_constant()(jnp.asarray(points[:9]))
+    np.testing.assert_allclose(rest, m(jnp.asarray(points[:9])) - m.constant, rtol=0, atol=1e-12)
     assert TARGETS["rbf"](2).constant == 0
 
 

@@ -64,6 +64,21 @@ def test_every_sum_is_that_of_plain_jax(name, score):
                     assert error <= tolerance, (precision, size, bandwidth)
 
 
+@pytest.mark.parametrize("n", [17, 1024])
+def test_a_large_power_enlarges_no_rounding(n):
+    """Weights (1 + x)^10⁴ of single numbers, as those of the same numbers in float64."""
+    rule, shapes = FACTORIES["entmax"](nu=1e4, scores="distance"), [(3, 1, 3), (1, 3, n), (2, n)]
+    rng = np.random.default_rng(0)
+    single = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    b = np.linspace(1, 1.5, 3).astype(np.float32)
+    found = native_rule_sums(rule, *map(jnp.asarray, single), jnp.asarray(b))
+    exact = jax.jit(rule_sums, static_argnums=0)(
+        rule, *(jnp.asarray(v, float) for v in single), jnp.asarray(b, float)
+    )
+    for value, wanted in zip(found, exact, strict=True):
+        assert np.abs(value - wanted).max() <= 1e-6 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("bandwidth", [0.1, 30.0])
 def test_many_keys(bandwidth):
     """More than stay in the precision of the work; all of them are attended to at 30."""
