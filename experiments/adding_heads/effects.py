@@ -33,11 +33,13 @@ class Ensemble(NamedTuple):
 class Errors:
     """Mean squared errors of ensembles: batches, and the point they are from.
 
-    Of the fixed problems, or of the populations of one kernel, in which target and queries are
-    drawn anew for every batch.
+    Of the fixed problems, or of the populations of one kernel and number of keys, in which target
+    and queries are drawn anew for every batch.
     """
 
-    def __init__(self, results: Results, kernel: str | None = None) -> None:
+    def __init__(
+        self, results: Results, kernel: str | None = None, keys: float | None = None
+    ) -> None:
         self.results = results
         self.kernel = kernel
         self.point: dict[Ensemble, str] = {}
@@ -45,6 +47,8 @@ class Errors:
         kernels = {p: results.coordinates[p].get("heads.kernel") for p in results.points}
         for name in results.points:
             if drawn[name] != (kernel is not None) or (kernel and kernels[name] != kernel):
+                continue
+            if keys is not None and results.number(name, "n") != keys:
                 continue
             heads, width = (int(results.number(name, f"heads.{k}")) for k in ("count", "width"))
             # One head is the same whatever the correlation of the noise of several.
@@ -105,8 +109,7 @@ def effects(results: Results) -> Families:
     errors = Errors(results)
     aligned, diverse = errors.growing(ALIGNED), errors.growing(DIVERSE)
     split = errors.fixed(DIVERSE)
-    best = min(split[1:-1], key=errors.predicted, default=split[-1])
-    drawn = [Errors(results, kernel) for kernel in populations(results)]
+    drawn, splits = (populations(results, keys) for keys in key_counts(results))
     return {
         "aligned heads": [errors.same(aligned[0], e) for e in aligned[1:]],
         "doubling": [errors.drop(a, b) for a, b in pairwise(diverse)],
@@ -114,7 +117,7 @@ def effects(results: Results) -> Families:
         "diverse against aligned": [
             errors.drop(e._replace(correlation=ALIGNED), e) for e in split if e.heads > 1
         ],
-        "best split": [errors.drop(end, best) for end in (split[0], split[-1])],
+        "a split between, drawn": [each for own in splits for each in beats_the_ends(own)],
         "gap to first order": [errors.gap(e) for e in errors.point],
         "doubling, drawn": [
             own.drop(a, b) for own in drawn for a, b in pairwise(own.growing(DIVERSE))
@@ -128,7 +131,21 @@ def effects(results: Results) -> Families:
     }
 
 
-def populations(results: Results) -> list[str]:
-    """The kernels of the populations."""
+def beats_the_ends(errors: Errors) -> list[Effect]:
+    """By how much the split between has a smaller error than the two at the ends."""
+    one, between, most = errors.fixed(DIVERSE)
+    return [errors.drop(end, between) for end in (one, most)]
+
+
+def key_counts(results: Results) -> tuple[float, float]:
+    """The smaller and the larger n of the populations."""
+    at = results.coordinates.items()
+    drawn = {results.number(name, "n") for name, own in at if own.get("population") is not None}
+    return min(drawn), max(drawn)
+
+
+def populations(results: Results, keys: float) -> list[Errors]:
+    """Errors of the populations with that many keys, a kernel each."""
     at = results.coordinates.values()
-    return sorted({str(c["heads.kernel"]) for c in at if c.get("population") is not None})
+    kernels = {str(c["heads.kernel"]) for c in at if c.get("population") is not None}
+    return [Errors(results, kernel, keys) for kernel in sorted(kernels)]

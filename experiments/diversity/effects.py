@@ -13,7 +13,7 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import jackknife, mcse, ratio
 from sims.study.results import Results
 
-from .regimes import SIXTEEN
+from .regimes import EACH, SIXTEEN
 
 Key = tuple[str, str]
 """Definition and version of an index."""
@@ -46,14 +46,19 @@ def effects(results: Results) -> Families:
         index = {key: jackknife(data, index_of(key, gram)) for key in EVERY}
         for key, values in index.items():
             families[f"{name}, {', '.join(key)}"] = list(risen(name, labels, pairs, values))
-        families[f"{name}, majorized"] = [
-            of_batches(f"{labels[low]} to {labels[high]}", pairs[:, low, high], name)
-            for low, high in permutations(range(len(labels)), 2)
+        ordered = [
+            (low, high) for low, high in permutations(range(len(labels)), 2)
             if majorizes(gram[low], gram[high]) and theory["one_angle"].values[[low, high]].all()
-        ]
-        for family, statistic in (("equal heads", head_errors), ("top is tight", over_top)):
-            values = jackknife(data, statistic)
-            families[f"{name}, {family}"] = varying(name, labels, values)
+        ]  # fmt: skip
+        families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
+        if own[name].get("each"):
+            families |= target_by_target(results, name, ordered)
+        else:
+            families[f"{name}, majorized"] = [
+                of_batches(f"{labels[low]} to {labels[high]}", pairs[:, low, high], name)
+                for low, high in ordered
+            ]
+            families[f"{name}, top is tight"] = varying(name, labels, jackknife(data, over_top))
         families["algebra"].append(Effect(name, values=algebra(data), replicates=0))
         kernel = "softmax" if "softmax" in name else "gaussian"
         for family, statistic in (("errors", log_error), ("gains", relative_errors)):
@@ -70,6 +75,46 @@ def effects(results: Results) -> Families:
         families["counterexamples, ratio"].append(ratio_gap(results, name, *pair))
     families["counterexamples, searched anew"] = list(search_gaps(results))
     return dict(families)
+
+
+def target_by_target(
+    results: Results, regime: str, ordered: Sequence[tuple[int, int]]
+) -> dict[str, list[Effect]]:
+    """The largest rise and the largest shortfall of a target, on average over targets.
+
+    Half of a target's draws chooses the pair of configurations, or the configuration and the top
+    eigenvector ``v``; the other half says by how much the error rises, or falls short of
+    ``v'Mv/H``; and the other way round. The best choice would be no smaller: the average is a
+    lower bound of the largest.
+
+    Args:
+        results: of the experiment.
+        regime: one whose targets are drawn one a batch.
+        ordered: pairs of configurations between which the error is not to rise.
+    """
+    name = EACH.format(regime)
+    errors = results.estimates[name]["target_error_matrix"].values
+    rise, short = [], []
+    low, high = np.transpose(ordered)
+    for chosen, judged in ((errors[:, 0], errors[:, 1]), (errors[:, 1], errors[:, 0])):
+        first, second = (rises({"error_matrix": m})[:, low, high] for m in (chosen, judged))
+        rise.append(at_largest(first, second))
+        _, vectors = np.linalg.eigh(chosen)
+        top = vectors[..., -1]
+        first, second = (
+            1 - m.mean((-2, -1)) * m.shape[-1] / np.einsum("bch,bchg,bcg->bc", top, m, top)
+            for m in (chosen, judged)
+        )
+        short.append(at_largest(first, second))
+    return {
+        f"{regime}, {family}": [of_batches("a target", np.mean(values, 0), name, unit="targets")]
+        for family, values in (("majorized", rise), ("top is tight", short))
+    }
+
+
+def at_largest(chosen: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """The entry of each row of ``judged`` (B, k) at the place of the largest of ``chosen``."""
+    return np.take_along_axis(judged, chosen.argmax(1)[:, None], 1)[:, 0]
 
 
 def simulated(results: Results, regime: str) -> Arrays:

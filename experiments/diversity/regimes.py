@@ -1,13 +1,13 @@
 """The regimes: for each, the same problem with one set of heads after another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from sims.problem import GaussianDesign, Kernel, TrigonometricSeries
+from sims.problem import GaussianDesign, Kernel, Target, TrigonometricSeries
 from sims.study.experiment import Experiment
 from sims.study.specification import ProblemSpec
 from sims.validation import parse
@@ -18,6 +18,10 @@ SIXTEEN = [
     for definition in ("mean", "top", "entropy", "participation")
 ]
 """The candidates that a counterexample may have to beat all of: definition and version."""
+
+
+EACH = "{}, target by target"
+"""Name of the point at which a regime's targets are drawn, one a batch."""
 
 
 class Regime(NamedTuple):
@@ -31,6 +35,8 @@ class Regime(NamedTuple):
         bandwidth: of every head, (H,).
         target: m, where it is fixed.
         lengthscale: of the squared-exponential law of m where it is drawn; None where m is fixed.
+        law: from a seed to a target of the family that m is from, where targets are also judged one
+            after another; None elsewhere.
         seen: 1 for a coordinate in which queries vary, 0 for one in which they are 0; (d,).
         n: keys.
         noise_sd: σ.
@@ -44,6 +50,7 @@ class Regime(NamedTuple):
     bandwidth: Array
     target: TrigonometricSeries
     lengthscale: float | None
+    law: Callable[..., Target] | None
     seen: np.ndarray
     n: int
     noise_sd: Array
@@ -67,7 +74,8 @@ def regime(
     for each in own.get("designs", heads):
         label, part = each["label"], {k: v for k, v in each.items() if k != "label"}
         one = {"design": part} if "designs" in own else {"heads": {**base["heads"], "frames": part}}
-        task, first, n, _ = parse(ProblemSpec, {**base, **one}, f"{name}, {label}").build()
+        spec = parse(ProblemSpec, {**base, **one}, f"{name}, {label}")
+        task, first, n, _ = spec.build()
         assert isinstance(task.design, GaussianDesign)  # for the type checker
         labels.append(label)
         frames.append(first.frames)
@@ -76,6 +84,7 @@ def regime(
     return Regime(
         tuple(labels), jnp.stack(frames), jnp.stack(covariances), first.kernel, first.bandwidth,
         task.target, base["target"]["lengthscale"] if own.get("drawn") else None,
+        spec.family() if own.get("each") else None,
         (np.arange(task.dimension) < base["dimension"]).astype(float),
         n, task.noise_sd, base["queries"]["scale"],
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """Errors of all configurations of heads at once, with targets, queries and keys drawn anew."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -7,14 +8,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from sims.montecarlo import Replicates
-from sims.problem import Kernel, TrigonometricSeries
+from sims.montecarlo import Draw, Replicates
+from sims.problem import Kernel, Target, TrigonometricSeries
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
 
-from .regimes import Regime, regimes
+from .regimes import EACH, Regime, regimes
 
 OUTPUTS = ("error_matrix", "bias_matrix", "noise_matrix")
+HALVES = 2
+"""Independent halves of the draws of one target: what the first chooses the second judges."""
 DESIGNS = 2
 """Sets of keys for one draw of target and queries: a product of two errors, one from each,
 estimates the product of biases without bias."""
@@ -47,23 +50,41 @@ def units(experiment: Experiment) -> dict[str, Unit]:
 
     Regimes share their draws, as the configurations of one do.
     """
-    settings = experiment.settings
-    own = {
-        name: SampledUnit(
-            Replicates(
-                partial(
-                    replicate, kernel=regime.kernel, n=regime.n, queries=settings["queries"],
-                    features=settings["features"] if regime.lengthscale else 0,
-                ),
-                constants=shared(regime),
-                dims=dict.fromkeys(OUTPUTS, ("configuration", "head", "head2")),
-            ),
-            {"regime": name, "configurations": "; ".join(regime.labels)},
-            settings["replicates"],
-        )
-        for name, regime in regimes(experiment).items()
-    }  # fmt: skip
+    settings, own = experiment.settings, dict[str, Unit]()
+    for name, regime in regimes(experiment).items():
+        about = {"regime": name, "configurations": "; ".join(regime.labels)}
+        function = partial(
+            replicate, kernel=regime.kernel, n=regime.n, queries=settings["queries"],
+            features=settings["features"] if regime.lengthscale else 0,
+        )  # fmt: skip
+        dims = ("configuration", "head", "head2")
+        sampler = Replicates(function, constants=shared(regime), dims=dict.fromkeys(OUTPUTS, dims))
+        own[name] = SampledUnit(sampler, about, settings["replicates"])
+        if regime.law:
+            sampler = Replicates(
+                partial(halves, function=function), constants=shared(regime),
+                per_batch=partial(target_of, law=regime.law),
+                dims={"target_error_matrix": ("half", *dims)},
+            )  # fmt: skip
+            own[EACH.format(name)] = SampledUnit(sampler, about, settings["replicates_each"])
     return grid_units(experiment) | own
+
+
+def target_of(draw: Draw, law: Callable[..., Target]) -> TrigonometricSeries:
+    """The target of a batch, of the regime's family."""
+    target = law(seed=int(draw.rng().integers(2**31)))
+    assert isinstance(target, TrigonometricSeries)  # for the type checker
+    return target
+
+
+def halves(
+    key: Array, shared: Shared, target: TrigonometricSeries, *,
+    function: Callable[..., dict[str, Float[Array, "C H H"]]],
+) -> dict[str, Float[Array, "half C H H"]]:  # fmt: skip
+    """Products of the heads' errors for this target, twice, with draws of their own."""
+    keys = jax.random.split(key, HALVES)
+    own = shared._replace(target=target)
+    return {"target_error_matrix": jax.vmap(lambda k: function(k, own, None)["error_matrix"])(keys)}
 
 
 def shared(regime: Regime) -> Shared:

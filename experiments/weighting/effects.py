@@ -18,13 +18,17 @@ def effects(results: Results) -> Families:
     """Gains of the best weights, and what estimating them costs at every number of pairs."""
     cost, law = results.estimates[COST], results.prediction(COST)
     even = float(cost["error"].sel(rule="uniform").mean())
-    beyond = (cost["error"] - cost["oracle"]).sel(rule="optimal") / law["excess"] - 1
+    least = cost["oracle"].sel(rule="optimal")
+    risks = (least + law.attrs["noise_variance"]).values
+    beyond = (cost["error"].sel(rule="optimal") - least) / law["inflation"]
+    beyond = beyond.transpose("pairs", "batch")
+    over = beyond.copy(data=[ratio(each, risks) - 1 for each in beyond.values])
     optimal = cost["error"].sel(rule="optimal") / even
     rules = {rule: cost["error"].sel(rule=rule) / even for rule in ("uniform", "non_negative")}
     return {
         "gain": [gain(results, regime) for regime in regimes(results)],
         "gain less theory's": [gain_gap(results, regime) for regime in regimes(results)],
-        "cost over the law": by_pairs(results, beyond),
+        "cost over the law": by_pairs(results, over),
         "optimal less uniform": by_pairs(results, optimal - rules["uniform"]),
         "optimal less non-negative": by_pairs(results, optimal - rules["non_negative"]),
     }

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -36,15 +35,17 @@ def numbers(results: Results) -> dict[str, float]:
     return {
         "possible": 1 - best / even,
         # Where the law's cost is what the best weights gain on these training sets.
-        "break_even": round(law.attrs["heads"] + law_scale(law) / (even - best)),
+        "break_even": round(law.attrs["heads"] + scale(results) / (even - best)),
         "worse": worse,
         "insured": insured,
     }
 
 
-def law_scale(law: xr.Dataset) -> float:
-    """(σ² + R*)(H − 1), from the law's last value."""
-    return float(law["excess"][-1] * (law["pairs"][-1] - law.attrs["heads"]))
+def scale(results: Results) -> float:
+    """(σ² + R*)(H − 1), with R* the mean of the training sets' own."""
+    law = results.prediction(COST)
+    least = float(results.estimates[COST]["oracle"].sel(rule="optimal").mean())
+    return float((law.attrs["noise_variance"] + least) * (law.attrs["heads"] - 1))
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
@@ -77,7 +78,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     # Ordered weights are not drawn: they are nearly the non-negative ones.
     rule = pd.CategoricalDtype(list(RULES))
     m = np.geomspace(2 * law.attrs["heads"], law["pairs"][-1])
-    theory = law_scale(law) / (m - law.attrs["heads"]) / even
+    theory = scale(results) / (m - law.attrs["heads"]) / even
     claim = claims["cost of estimation"]
     figures.curve(
         right, figures.tidy(beyond.sel(rule=["non_negative", "optimal"])).astype({"rule": rule}),

@@ -1,6 +1,6 @@
 """Risk matrices of the heads, and the error under weights estimated from held-out pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.montecarlo import Draw, HostReplicates
-from sims.problem import Heads, Task
+from sims.problem import Heads, Target, Task
 from sims.simulation import draw as training_set
 from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
@@ -19,13 +19,17 @@ from sims.weighting import WEIGHTINGS, risk
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """The terms of every regime, by the grid's names, and ``cost``, a replicate a training set."""
+    """The terms of every regime, by the grid's names, and ``cost``.
+
+    A replicate of ``cost`` is a target and a training set.
+    """
     settings = experiment.settings["cost"]
     place = experiment.settings["regimes"].index(settings["regime"])
-    task, heads, n, _ = experiment.points[place].spec.build()
+    spec = experiment.points[place].spec
+    task, heads, n, _ = spec.build()
     sampler = HostReplicates(
         cost,
-        constants=(task, heads, n, settings),
+        constants=(task, spec.family(), heads, n, settings),
         dims={"error": ("pairs", "rule"), "oracle": ("rule",)},
         coords={"pairs": settings["pairs"], "rule": list(WEIGHTINGS)},
     )
@@ -34,9 +38,9 @@ def units(experiment: Experiment) -> dict[str, Unit]:
 
 
 def cost(
-    draw: Draw, shared: tuple[Task, Heads, int, Mapping[str, Any]], _: None
+    draw: Draw, shared: tuple[Task, Callable[..., Target], Heads, int, Mapping[str, Any]], _: None
 ) -> dict[str, np.ndarray]:
-    """Errors under weights estimated from m held-out pairs, of one training set.
+    """Errors under weights estimated from m held-out pairs, of one target and training set.
 
     It is fitted once. Its population of queries is finite, so the risk matrix of these fitted
     heads, and with it the error of any weights, is exact; held-out pairs are drawn from that
@@ -46,16 +50,16 @@ def cost(
         ``error`` (pairs, rule), the mean over draws of pairs, and ``oracle`` (rule,), by the risk
         matrix itself.
     """
-    task, heads, n, settings = shared
+    task, family, heads, n, settings = shared
     pairs, repeats, noise = settings["pairs"], settings["repeats"], float(task.noise_sd)
-    size = max(pairs)
+    size, rng = max(pairs), draw.rng()
+    task = Task(task.design, family(seed=int(rng.integers(2**31))), task.noise_sd)
     gaps = np.asarray(deviations(task, heads, draw.key, n, settings["queries"], settings["scale"]))
     matrix = gaps.T @ gaps / len(gaps)
 
     def errors(estimated: np.ndarray) -> list[float]:
         return [float(risk(rule(estimated), matrix)) for rule in WEIGHTINGS.values()]
 
-    rng = draw.rng()
     error = np.zeros((len(pairs), len(WEIGHTINGS)))
     for _repeat in range(repeats):
         rows = gaps[rng.integers(len(gaps), size=size)]

@@ -6,7 +6,7 @@ registries of :mod:`sims.problem`, so a new entry there is at once allowed in ev
 
 import inspect
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -216,6 +216,17 @@ class ProblemSpec(Strict):
             raise InputError(
                 "problem", str(error), "numbers and lists as in `sims schema`"
             ) from None
+
+    def family(self) -> Callable[..., Target]:
+        """The targets that this one is one of, as a function of their ``seed``.
+
+        Raises:
+            InputError: the target is from a file of Python, which has no seed.
+        """
+        if isinstance(self.target, PythonChoice):
+            raise InputError("target.kind", self.target.kind, ", ".join(TARGETS))
+        words = {k: v for k, v in _arguments(self.target).items() if k != "seed"}
+        return partial(TARGETS[self.target.kind], self.dimension, **words)
 
     def _build(self) -> Problem:
         heads, design, target = self.heads, self.design, self.target
