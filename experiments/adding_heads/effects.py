@@ -138,10 +138,10 @@ def beats_the_ends(errors: Errors) -> list[Effect]:
 
 
 def key_counts(results: Results) -> tuple[float, float]:
-    """The smaller and the larger n of the populations."""
+    """The smallest and the largest n of the populations; 0 if there are none."""
     at = results.coordinates.items()
     drawn = {results.number(name, "n") for name, own in at if own.get("population") is not None}
-    return min(drawn), max(drawn)
+    return min(drawn, default=0.0), max(drawn, default=0.0)
 
 
 def populations(results: Results, keys: float) -> list[Errors]:

@@ -134,3 +134,20 @@ def test_rows_on_populations_can_fail_alone(experiment, results, kernel):
         f"fixed D, everything drawn, {kernel}",
     }
     assert after[f"fixed D, everything drawn, {kernel}"] == "refuted"
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_a_split_that_is_no_better_than_an_end_is_refuted(experiment, results, kernel):
+    """Four heads of so much more variance that they still do better than one wide head."""
+
+    def chosen(at):
+        drawn = at["population"] is not None and at["heads.kernel"] == kernel
+        return drawn and (at[COUNT], at[WIDTH], at["n"]) == (4, 4, 1024)
+
+    before, after = (
+        verdicts(experiment, results),
+        verdicts(experiment, changed(results, chosen, 4.4)),
+    )
+    row = f"fixed D, a split between, {kernel}"
+    assert {regime for regime in before if before[regime] != after[regime]} == {row}
+    assert after[row] == "refuted"

@@ -8,6 +8,8 @@ import pytest
 import xarray as xr
 
 from sims.estimates import mean_and_error
+from sims.montecarlo import run
+from sims.problem import TARGETS
 from sims.simulation import draw
 from sims.study.experiment import load_experiment
 from sims.weighting import optimal, risk
@@ -40,9 +42,9 @@ def test_estimation_cost_by_brute_force():
         e = rng.normal(size=(2000, m, 4)) @ root + noise * rng.normal(size=(2000, m, 1))
         excess = [float(risk(optimal(r.T @ r / m), matrix)) - best for r in e]
         error = np.std(excess, ddof=1) / np.sqrt(len(excess))
-        law = predict.estimation_cost(m, 4, best, noise)
+        law = (noise**2 + best) * predict.estimation_cost(m, 4)
         assert abs(np.mean(excess) - law) < 4 * error
-    assert predict.estimation_cost(4, 4, 1.0, 1.0) == np.inf
+    assert predict.estimation_cost(4, 4) == np.inf
 
 
 @pytest.mark.theory
@@ -82,14 +84,29 @@ def test_verdicts_can_fail(results, experiment):
     for regime in ("equal row sums", "unequal heads", "size of the gain"):
         assert judged["weighting", regime] == "refuted"
     law = results.predictions[cost]
-    wrong = {**results.predictions, cost: law.assign(excess=10 * law["excess"])}
+    wrong = {**results.predictions, cost: law.assign(inflation=10 * law["inflation"])}
     judged = verdicts(experiment, replace(results, predictions=wrong))
     assert judged["weighting", "cost of estimation"] == "refuted"
 
 
+def test_every_training_set_has_a_target_of_its_own(experiment):
+    """As many targets as training sets, and all different."""
+    seen = []
+
+    def family(seed):
+        seen.append(seed)
+        return TARGETS["constant"](16)
+
+    unit = simulate.units(experiment)["cost"]
+    task, _, *rest = unit.sampler.constants
+    sampler = replace(unit.sampler, constants=(task, family, *rest))
+    run(sampler, 1, replicates_per_batch=2, batches=3)
+    assert len(set(seen)) == len(seen) == 6
+
+
 def test_fewer_pairs_cost_more(results):
     """As the law has it, by the ratio of m − H, within a factor of 2 at so few training sets."""
-    data, law = results.estimates["cost"], results.predictions["cost"]["excess"].values
+    data, law = results.estimates["cost"], results.predictions["cost"]["inflation"].values
     beyond = (data["error"] - data["oracle"]).sel(rule="optimal").mean("batch").values
     assert law[0] > 4 * law[-1]
     assert 0.5 < beyond[0] / beyond[-1] / (law[0] / law[-1]) < 2
