@@ -234,3 +234,21 @@ class TestErrors:
     def test_no_error_is_refused(self):
         with pytest.raises(InputError, match="mean squared error > 0"):
             normalised_errors(np.zeros((2, 2)))
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("shared", [0.0, 0.3, 0.5, 0.72, 1.0])
+def test_what_top_leaves_unsaid_of_three_heads_in_one_and_one_apart(shared):
+    """The closed form against eigenvalues, and heads that the index calls just as diverse."""
+    errors = np.ones((4, 4))
+    errors[3, :3] = errors[:3, 3] = shared
+    root = np.sqrt(1 + 3 * shared**2)
+    assert np.linalg.eigvalsh(errors)[-1] == pytest.approx(2 + root, rel=1e-12)
+    assert errors.mean() == pytest.approx((5 + 3 * shared) / 8, rel=1e-12)
+    even = equicorrelated(4, (1 + root) / 3)
+    top = DEFINITIONS["top"]
+    assert top(even) == pytest.approx(top(errors), abs=1e-12)
+    factor = (4 + 2 * root) / (5 + 3 * shared)
+    assert even.mean() / errors.mean() == pytest.approx(factor, rel=1e-12)
+    said = {0.0: 1.2, 0.5: 1.022, 0.72: 1.005, 1.0: 1.0}.get(shared, factor)
+    assert factor == pytest.approx(said, abs=5e-4)
