@@ -13,7 +13,7 @@ from sims.estimates import mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import effects
+from .effects import regression, searches, uniformity
 
 HIGHER = "hidden-collapse"
 SHOWN = {
@@ -48,7 +48,7 @@ ARMS = [(NONE, "zero", 0.0)] + [
 
 def numbers(results: Results) -> dict[str, float | str]:
     """Numbers and cases that the caption quotes."""
-    families = effects(results)
+    families = uniformity(results) | searches(results)
     late = [abs(effect.value) for effect in families["late slope over plain"]]
     zero, copy = (
         [e.value for e in families["spread kept"] if e.at["start"] == start and e.at["depth"] == 24]
@@ -127,7 +127,7 @@ def saved(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) ->
     """Share of the second layer's error that memory saves, a line a kernel and start."""
     rows: list[tuple[str, str, float, float]] = []
     own: dict[str | tuple[str, str], Verdict] = {}
-    for effect in effects(results)["error saved"]:
+    for effect in regression(results)["error saved"]:
         view, kernel, start = (str(effect.at[k]) for k in ("view", "kernel", "start"))
         if view == "same view" and start == "copy":
             continue
