@@ -13,7 +13,8 @@ from sims.estimates import mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import regression, searches, uniformity
+from .effects import regression, searches
+from .effects import uniformity as of_uniformity
 
 HIGHER = "hidden-collapse"
 SHOWN = {
@@ -48,7 +49,7 @@ ARMS = [(NONE, "zero", 0.0)] + [
 
 def numbers(results: Results) -> dict[str, float | str]:
     """Numbers and cases that the caption quotes."""
-    families = uniformity(results) | searches(results)
+    families = of_uniformity(results) | searches(results)
     late = [abs(effect.value) for effect in families["late slope over plain"]]
     zero, copy = (
         [e.value for e in families["spread kept"] if e.at["start"] == start and e.at["depth"] == 24]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from sims.judgement.tests import Rule, decide
 from sims.montecarlo import Draws
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.study.experiment import load_experiment
@@ -240,12 +241,25 @@ def test_a_pair_whose_order_is_not_known_is_open(effects):
     (effect,) = effects.risen("regime", ["a", "b"], rises, index)
     assert effect.value == 0
     assert effect.bound == pytest.approx(0.1, abs=1e-3)
+    assert effect.error == pytest.approx(0.02, abs=1e-3)
     (effect,) = effects.risen("regime", ["a", "b"], rises, index + np.array([0.0, 0.1]))
     assert (effect.label, effect.bound) == ("a to b", 0)
     (effect,) = effects.risen("regime", ["a", "b"], rises, index - np.array([0.0, 0.1]))
     assert effect.label == "b to a"
     # One number is no order.
     assert not list(effects.risen("regime", ["a", "b"], rises, np.ones((BATCHES, 2))))
+
+
+def test_a_pair_whose_order_is_not_known_asks_for_batches(effects):
+    """Its bound reaches beyond the margin: until the order is known the row is open."""
+    rng = np.random.default_rng(1)
+    rises = 0.01 + 1e-4 * rng.standard_normal((BATCHES, 2, 2))
+    index = np.zeros((BATCHES, 2))
+    index[:, 1] = 1e-3 + 1e-2 * rng.standard_normal(BATCHES)
+    found = list(effects.risen("a point", ["a", "b"], rises, index))
+    finding = decide(found, Rule("bound", 0.005, 0.95, sequential=True))
+    assert finding.verdict == "inconclusive"
+    assert 64 < finding.needs["a point"] < 1024
 
 
 def test_weak_majorization(effects):
