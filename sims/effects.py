@@ -27,6 +27,7 @@ class Effect:
         skewness: of the estimate, that of its batches over √B.
         bound: ≥ 0, how far off the estimate may be for reasons that are not random, such as
             quadrature; the same in every batch.
+        narrowing: whether more batches narrow the bound, as one on a number whose sign they tell.
         condition: ≥ 1, how many times the computation enlarges rounding (of identities).
         x: the abscissa, for tests of rates and laws.
         values: iid batch values or pseudo-values (B,) behind the estimate, for tests that need the
@@ -47,6 +48,7 @@ class Effect:
     points: tuple[str, ...] = ()
     skewness: float = 0.0
     bound: float = 0.0
+    narrowing: bool = False
     condition: float = 1.0
     x: float | None = None
     values: np.ndarray | None = None

@@ -224,10 +224,9 @@ def risen(
         known = abs(apart.mean()) > APART * mcse(apart)
         low, high = (first, second) if apart.mean() > 0 else (second, first)
         rise = of_batches(f"{labels[low]} to {labels[high]}", rises[:, low, high], point)
-        most = abs(rise.value)
-        # Its error is that of a sign: it asks for more batches, which bring the order out.
-        open_ = replace(rise, value=0.0, bound=most, error=max(rise.error, most / APART))
-        yield rise if known else open_
+        # More batches bring the order out.
+        unknown = replace(rise, value=0.0, bound=abs(rise.value), narrowing=True)
+        yield rise if known else unknown
 
 
 def majorizes(less: np.ndarray, more: np.ndarray) -> bool:

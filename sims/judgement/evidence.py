@@ -10,14 +10,14 @@ from sims.errors import InputError
 FEWEST = 64
 """Batches from which on their skewness can be told from chance, and so be corrected: fewer decide
 nothing. Error rates at the level that Holm asks for were measured from here on."""
-_PER_EFFECT = ("effects", "errors", "batches", "fixed", "bounds", "skewness")
+_PER_EFFECT = ("effects", "errors", "batches", "fixed", "bounds", "skewness", "narrowing")
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """Effects of a claim, one a comparison, with their errors.
 
-    Scalars stand for all effects. After construction the six arrays are (k,), and points are
+    Scalars stand for all effects. After construction the seven arrays are (k,), and points are
     tuples of names.
 
     Attributes:
@@ -34,6 +34,8 @@ class Evidence:
         bounds: (k,), how far an effect may be off for reasons that are not random, such as the
             error bound of a quadrature; in the unit of the effects.
         skewness: (k,), of the estimates: that of their batches over √B.
+        narrowing: (k,) bool, whether more batches narrow an effect's bound, as one on a quantity
+            whose sign they are to tell.
         fewest: batches from which on an effect may decide anything.
 
     Raises:
@@ -49,12 +51,14 @@ class Evidence:
     fixed: np.ndarray | bool = False
     bounds: np.ndarray | float = 0.0
     skewness: np.ndarray | float = 0.0
+    narrowing: np.ndarray | bool = False
     fewest: int = FEWEST
 
     def __post_init__(self) -> None:
         arrays = [np.ravel(np.asarray(getattr(self, name), float)) for name in _PER_EFFECT]
         try:
-            effects, errors, batches, fixed, bounds, skewness = np.broadcast_arrays(*arrays)
+            given = np.broadcast_arrays(*arrays)
+            effects, errors, batches, fixed, bounds, skewness, narrowing = given
         except ValueError:
             lengths = dict(zip(_PER_EFFECT, map(len, arrays), strict=True))
             raise InputError("evidence", lengths, "arrays of one length, or scalars") from None
@@ -67,7 +71,8 @@ class Evidence:
             raise InputError("bounds", bounds.min(), "0 or more")
         if self.points is not None and len(self.points) != effects.size:
             raise InputError("points", len(self.points), f"{effects.size}, one an effect")
-        values = (effects, errors, batches, fixed.astype(bool), bounds, skewness)
+        flags = fixed.astype(bool), narrowing.astype(bool)
+        values = (effects, errors, batches, flags[0], bounds, skewness, flags[1])
         for name, value in zip(_PER_EFFECT, values, strict=True):
             object.__setattr__(self, name, value)
         if self.points is not None:

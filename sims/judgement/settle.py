@@ -53,8 +53,9 @@ def settle(
     """The three-valued decision of every claim on effects; see :mod:`sims.judgement.decide`.
 
     A bound on an error that is not random is the same in every batch, and replicates do not lower
-    it. So it comes off the room either way: an effect is inside if it is with the bound against it,
-    and outside if it is with the bound in its favour.
+    it, unless it is said to be narrowing: then twice as many batches are asked for. So it comes off
+    the room either way: an effect is inside if it is with the bound against it, and outside if it
+    is with the bound in its favour.
 
     Args:
         evidence: the effects and their errors.
@@ -86,10 +87,16 @@ def settle(
     finding = decision(farthest)
     if finding.verdict != "refuted":
         return finding
-    # Outside or not, depending on where in its bound an effect lies: replicates cannot tell.
+    # Outside or not, depending on where in its bound an effect lies: replicates cannot tell,
+    # unless they narrow the bound.
     reason = "within their bounds effects may lie on either side of the margin"
+    asking = np.asarray(evidence.narrowing) & (room(nearest) >= 0) & (room(farthest) < 0)
+    needs: dict[str, float] = {}
+    for index in np.flatnonzero(asking):
+        for name in evidence.points[index] if evidence.points else ():
+            needs[name] = 2 * float(np.asarray(evidence.batches)[index])
     return replace(
-        finding, verdict="inconclusive", reason=reason, p_value=favourable.p_value, needs={}
+        finding, verdict="inconclusive", reason=reason, p_value=favourable.p_value, needs=needs
     )
 
 

@@ -127,6 +127,7 @@ def evidence(effects: Sequence[Effect], rule: Rule) -> Evidence:
         np.array([effect.fixed or not rule.sequential for effect in effects]),
         np.array([effect.bound for effect in effects]),
         np.array([effect.skewness for effect in effects]),
+        np.array([effect.narrowing for effect in effects]),
     )
 
 

@@ -313,3 +313,19 @@ def test_finding_binds_to_claim():
     assert (verdict.effect, verdict.claim, verdict.paper) == (1.0, "angles", "2601.22766")
     assert (verdict.kind, verdict.over) == ("simulation", ["queries", "seeds"])
     assert verdict.worth == "simulation over queries, seeds"
+
+
+def test_a_bound_that_narrows_asks_for_more_batches():
+    """Where the bound alone leaves a claim open; one that does not narrow asks for nothing."""
+
+    def needs(**evidence):
+        found = bound(
+            Evidence([0.0, 0.0], [1e-4, 1e-4], [64, 96], 0, ("a", "b"), **evidence),
+            margin=0.1, level=0.95,
+        )  # fmt: skip
+        assert found.verdict == "inconclusive"
+        return found.needs
+
+    assert needs(bounds=[0.2, 0.05]) == {}
+    assert needs(bounds=[0.2, 0.05], narrowing=True) == {"a": 128}
+    assert needs(bounds=[0.2, 0.3], narrowing=[False, True]) == {"b": 192}
