@@ -1,8 +1,6 @@
 """The experiment `diversity`: regimes, orders, and verdicts that can go both ways."""
 
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +8,6 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.judgement.tests import Rule, decide
-from sims.montecarlo import Draws
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.study.experiment import load_experiment
 from sims.theory import predict as theory
@@ -183,55 +179,6 @@ def test_roads_that_differ_are_told_apart_unless_theorys_own_draws_do(experiment
     assert unsure[row] == "inconclusive"
 
 
-def test_what_one_half_of_the_draws_chooses_the_other_judges(effects):
-    """No rise and no shortfall are made of noise; where there are some, the largest is found.
-
-    4 standard errors, two of them: false alarm 1.3·10⁻⁴.
-    """
-    rng = np.random.default_rng(3)
-    ordered = [(low, high) for low in range(6) for high in range(6) if low != high]
-    even = 0.5 * np.eye(4) + 0.5
-    uneven = np.ones((4, 4))
-    uneven[3] = uneven[:, 3] = 0.5
-    uneven[3, 3] = 1.0
-
-    def found(*truth):
-        matrices = np.stack(truth) * np.exp(0.05 * rng.standard_normal((4000, 2, 6, 1, 1)))
-        data = xr.Dataset(
-            {"target_error_matrix": (("batch", "half", "configuration", "h", "g"), matrices)}
-        )
-        results = SimpleNamespace(estimates={"x, target by target": data})
-        return [e for (e,) in effects.target_by_target(results, "x", ordered).values()]
-
-    rise, short = found(*[even] * 6)
-    # The average of e^(a − b) is e^(0.05²).
-    assert abs(rise.value - np.expm1(0.05**2)) < 4 * rise.error
-    assert short.value == pytest.approx(0, abs=1e-12)
-    rise, short = found(*[even] * 5, uneven)
-    assert rise.value == pytest.approx(uneven.mean() / even.mean() - 1, abs=0.01)
-    shortfall = 1 - 4 * uneven.mean() / np.linalg.eigvalsh(uneven)[-1]
-    assert short.value == pytest.approx(shortfall, rel=1e-9)
-
-
-def test_targets_are_drawn_one_a_batch(experiment, regimes):
-    """Halves are replicates of the batch's own target, with keys of their own."""
-    simulate = experiment.module("simulate")
-    regime, draws = regimes["single index"], Draws.of(4, (), 2)
-    targets = [simulate.target_of(draws.draw(b), regime.law) for b in (0, 0, 1)]
-    assert np.array_equal(targets[0].phase, targets[1].phase)
-    assert not np.isclose(targets[0].phase, targets[2].phase).any()
-    # Of the family: functions of the heads' common plane alone.
-    plane = np.kron(np.ones((4, 1)) / 2, np.eye(2))
-    off = targets[2].frequency @ (np.eye(8) - plane @ plane.T)
-    assert np.abs(off).max() < 1e-12
-    shared = simulate.shared(regime)
-    one = partial(simulate.replicate, kernel=regime.kernel, n=5, queries=3, features=0)
-    got = simulate.halves(jax.random.key(2), shared, targets[2], function=one)
-    for half, key in enumerate(jax.random.split(jax.random.key(2))):
-        expected = one(key, shared._replace(target=targets[2]), None)["error_matrix"]
-        np.testing.assert_allclose(got["target_error_matrix"][half], expected, rtol=1e-4, atol=1e-6)
-
-
 def test_a_pair_whose_order_is_not_known_is_open(effects):
     """It supports a bound that all of its change is within, and no other."""
     rng = np.random.default_rng(1)
@@ -247,21 +194,6 @@ def test_a_pair_whose_order_is_not_known_is_open(effects):
     assert effect.label == "b to a"
     # One number is no order.
     assert not list(effects.risen("regime", ["a", "b"], rises, np.ones((BATCHES, 2))))
-
-
-def test_a_pair_whose_order_is_not_known_asks_for_batches(effects):
-    """Its bound reaches beyond the margin: until the order is known the row is open."""
-    rng = np.random.default_rng(1)
-    rises = 0.01 + 1e-4 * rng.standard_normal((BATCHES, 2, 2))
-    index = np.zeros((BATCHES, 2))
-    index[:, 1] = 1e-3 + 1e-2 * rng.standard_normal(BATCHES)
-    found = list(effects.risen("a point", ["a", "b"], rises, index))
-    finding = decide(found, Rule("bound", 0.005, 0.95, sequential=True))
-    assert finding.verdict == "inconclusive"
-    assert finding.needs == {"a point": 2 * BATCHES}
-    # Known or not, a change that is within the margin is no rise beyond it.
-    small = list(effects.risen("a point", ["a", "b"], 0.1 * rises, index))
-    assert decide(small, Rule("bound", 0.005, 0.95, sequential=True)).verdict == "supported"
 
 
 def test_weak_majorization(effects):
