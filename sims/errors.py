@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+READABLE = 40
+"""Names that an error lists; of more it lists a quarter of this."""
+
 
 class InputError(ValueError):
     """Input that cannot be used: one line naming the field, the value and what is allowed.
@@ -30,8 +33,16 @@ def one_line(text: str) -> str:
 
 
 def one_of(names: Iterable[object], value: object) -> str:
-    """The names allowed, for an :class:`InputError`, and which of them may have been meant."""
+    """The names allowed, for an :class:`InputError`, and which of them may have been meant.
+
+    Of more than can be read in a line, those nearest to the value.
+    """
     known = [str(name) for name in names]
     plain = {name.casefold(): name for name in reversed(known)}
-    near = get_close_matches(str(value)[:100].casefold(), plain, 1)
-    return ", ".join(known) + (f" (did you mean {plain[near[0]]}?)" if near else "")
+    meant = str(value)[:100].casefold()
+    near = get_close_matches(meant, plain, 1)
+    shown = ", ".join(known)
+    if len(known) > READABLE:
+        nearest = get_close_matches(meant, plain, READABLE // 4, cutoff=0.0)
+        shown = ", ".join(plain[name] for name in nearest) + f", … ({len(known)} in all)"
+    return shown + (f" (did you mean {plain[near[0]]}?)" if near else "")

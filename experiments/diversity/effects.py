@@ -59,6 +59,7 @@ def effects(results: Results) -> Families:
                 for low, high in ordered
             ]
             families[f"{name}, top is tight"] = varying(name, labels, jackknife(data, over_top))
+        families |= at_worst(name, theory)
         families["algebra"].append(Effect(name, values=algebra(data), replicates=0))
         kernel = "softmax" if "softmax" in name else "gaussian"
         for family, statistic in (("errors", log_error), ("gains", relative_errors)):
@@ -110,6 +111,17 @@ def target_by_target(
         f"{regime}, {family}": [of_batches("a target", np.mean(values, 0), name, unit="targets")]
         for family, values in (("majorized", rise), ("top is tight", short))
     }
+
+
+def at_worst(regime: str, theory: xr.Dataset) -> Families:
+    """By index, the largest rise that theory's search found; four standard errors are its bound."""
+    families: dict[str, list[Effect]] = {}
+    for index in theory.get("searched_index", xr.DataArray([])).values:
+        rises = theory["worst_rise"].sel(searched_index=index).values
+        bound = float(4 * mcse(rises))
+        effect = Effect(f"{regime}, {index}", float(rises.mean()), bound=bound, replicates=0)
+        families[f"{regime}, {index}, any configurations"] = [effect]
+    return families
 
 
 def at_largest(chosen: np.ndarray, judged: np.ndarray) -> np.ndarray:

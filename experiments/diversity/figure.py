@@ -1,6 +1,7 @@
 """Which index the error falls with, in which regime, and the smallest cases where it rises."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,8 +44,8 @@ STEP, ROW = 6.0, 7.5
 """From one counterexample to the next, and to the next row, in half lengths of lines."""
 
 
-def numbers(results: Results) -> dict[str, float]:
-    """Numbers that the caption quotes."""
+def numbers(results: Results) -> dict[str, Any]:
+    """Numbers that the caption quotes, and its table of the worst pairs of all configurations."""
     own = search(results)
     none = [] if own is None else own["searched_ratio"].values[own["less"].values == ""]
     return {
@@ -52,7 +53,23 @@ def numbers(results: Results) -> dict[str, float]:
         "draws": min(results.replicates_at(name) for name in results.settings["regimes"]),
         "tried": 0 if own is None else int(own["tried"].sum()),
         "most_without": float(max(none, default=np.nan)),
+        "worst": worst(results),
     }
+
+
+def worst(results: Results) -> dict[str, Any]:
+    """Largest rises between any two configurations, in per cent: a row an index, by regime."""
+    regimes = [name for name, theory in results.predictions.items() if "worst_rise" in theory]
+    cells: dict[str, dict[str, str]] = {}
+    for name in regimes:
+        for index, rises in results.predictions[name]["worst_rise"].groupby("searched_index"):
+            percent = 100 * rises.values.ravel()
+            text = f"{percent.mean():.2f} ± {4 * mcse(percent):.2f}"
+            cells.setdefault(str(index), {})[name] = text
+    rows = [
+        (index, [own.get(name, "") for name in regimes]) for index, own in sorted(cells.items())
+    ]
+    return {"regimes": regimes, "rows": rows}
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
@@ -92,7 +109,10 @@ def size(rise: float) -> float:
 
 
 def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
-    """A row for every claim about an index: its verdict and the effect that decided it."""
+    """A row for every claim about an index: its verdict and the effect that decided it.
+
+    Claims about any configurations are in the caption's table.
+    """
     regimes = sorted(results.settings["regimes"], key=len, reverse=True)
     rows: list[tuple[str, str, str | None, float]] = []
     for verdict in verdicts:
@@ -100,7 +120,7 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
             continue
         regime = next(name for name in regimes if verdict.regime.startswith(name))
         index = verdict.regime.removeprefix(f"{regime}, ")
-        if index not in ("equal heads", "top is tight"):
+        if index not in ("equal heads", "top is tight") and "any configurations" not in index:
             rows.append((index, regime, verdict.verdict, verdict.effect or 0.0))
     # Where heads are equally good the index `mean` of errors orders them by algebra.
     shown = {(index, regime) for index, regime, *_ in rows}

@@ -1,7 +1,7 @@
-"""First-order theory of the counterexamples and of every regime, and a search by it.
+"""First-order theory of the counterexamples and of every regime, and searches by it.
 
-The search looks for counterexamples: two configurations of which the more diverse one has the
-larger error.
+One search looks for counterexamples, two sets of lines in a plane of which the more diverse one has
+the larger error; another, in ``trial.py``, for the worst pair of all configurations of a regime.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ from sims.study.specification import Problem
 from sims.theory import first_order_arrays
 
 from .regimes import SIXTEEN, Regime, regimes
+from .trial import Family, two_heads, worst_pairs
 
 SEARCH = "search"
 PARTS = ("bias_matrix", "signal_matrix", "noise_matrix")
@@ -36,8 +37,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     A regime has ``bias_matrix``, ``signal_matrix`` and ``noise_matrix`` (set, configuration, head,
     head2), each set an independent estimate of the expectation over targets and queries; ``grams``
     (configuration, head, head2); ``label``; and ``one_angle`` (configuration), whether the
-    principal angles of every pair of its subspaces are equal. The first of the counterexamples'
-    points carries what the search came to, of all searches.
+    principal angles of every pair of its subspaces are equal; and, where it has indices to search
+    by, what :func:`~experiments.diversity.trial.worst_pairs` found. The first of the
+    counterexamples' points carries what their searches came to.
     """
     settings = experiment.settings
     terms: dict[str, xr.Dataset] = {}
@@ -49,7 +51,18 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     for name, data in searched(experiment.points, settings).items():
         terms[name] = terms[name].merge(data)
     for name, regime in regimes(experiment).items():
-        terms[name] = averaged(regime, settings["sets"], settings["draws"], settings["draws_seed"])
+        own = settings["regimes"][name]
+        drawn = {
+            "sets": settings["sets"], "seed": settings["draws_seed"],
+            "draws": int(settings["draws"] * own.get("share_of_draws", 1)),
+        }  # fmt: skip
+        terms[name] = averaged(regime, **drawn)
+        if named := own.get("any_configuration"):
+            angles = np.linspace(0.0, np.pi / 2, settings["knots"])
+            pairs = averaged(two_heads(regime, angles), **drawn)
+            family = Family(angles, pairs, regime.frames.shape[1])
+            keys = [tuple(index.split(", ")) for index in named]
+            terms[name] = terms[name].merge(worst_pairs(family, keys, **settings["trial"]))
     return terms
 
 

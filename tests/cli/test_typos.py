@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 import sims
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.study.code import choose, shards
 from tests.cli.small import EXPERIMENT, SPEC, run
@@ -207,3 +207,12 @@ def test_in_python():
     with pytest.raises(AttributeError, match="estimat") as caught:
         _ = sims.estimat
     assert (caught.value.name, caught.value.obj) == ("estimat", sims)  # Python suggests by these
+
+
+def test_of_more_names_than_can_be_read_the_nearest_are_listed():
+    names = [f"regime {k}, {index}" for k in range(30) for index in ("mean", "top")]
+    said = one_of(names, "regime 12, meen")
+    assert said.endswith(", … (60 in all) (did you mean regime 12, mean?)")
+    assert said.count(", …") == 1
+    assert said.startswith("regime 12, mean") and said.count("regime") == 11
+    assert one_of(names[:40], "regime 12, meen").startswith(", ".join(names[:40]))
