@@ -43,11 +43,13 @@ class Family:
         self.heads, self.sets = heads, len(bias)
         self._tables = {}
         for version, sets in zip(VERSIONS, matrices, strict=True):
-            # The average over sets first: what is searched, and every set after it.
+            # The average over sets first: what is searched, and every set after it. A function of
+            # cos² θ has no slope at either end.
             every = np.concatenate([sets.mean(0, keepdims=True), sets])
             alone = np.trace(every, axis1=-2, axis2=-1) / 2
             self._tables[version] = [
-                CubicSpline(angles, column) for column in every[..., 0, 1] / alone
+                CubicSpline(angles, column, bc_type="clamped")
+                for column in every[..., 0, 1] / alone
             ]
 
     def matrix(self, vectors: np.ndarray, version: str, column: int = 0) -> np.ndarray:

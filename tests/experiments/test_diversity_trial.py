@@ -16,17 +16,14 @@ PAIRS = np.triu_indices(4, 1)
 
 
 def synthetic(*shares: float) -> Family:
-    """One set a share p: M = p + (1 − p) c², of which p stands for a bias that heads share."""
-    matrices = []
-    for p in shares:
-        matrix = np.ones((len(ANGLES), 2, 2))
-        matrix[:, 0, 1] = matrix[:, 1, 0] = p + (1 - p) * np.cos(ANGLES) ** 2
-        matrices.append(matrix)
+    """One set a share p: biases p that heads share, and (1 − p) c², half of it noise."""
+    ones, squares = (np.ones((len(ANGLES), 2, 2)) for _ in range(2))
+    squares[:, 0, 1] = squares[:, 1, 0] = np.cos(ANGLES) ** 2
+    half = np.stack([(1 - p) / 2 * squares for p in shares])
     dims = ("set", "configuration", "head", "head2")
-    noise = np.stack(matrices)
-    zero = np.zeros_like(noise)
-    data = {"bias_matrix": (dims, zero), "signal_matrix": (dims, zero)}
-    return Family(ANGLES, xr.Dataset(data | {"noise_matrix": (dims, noise)}), 4)
+    parts = {"bias": np.stack([p * ones for p in shares]), "signal": half, "noise": half}
+    data = {f"{name}_matrix": (dims, 3 * part) for name, part in parts.items()}
+    return Family(ANGLES, xr.Dataset(data), 4)
 
 
 def found(family: Family, *key: str) -> xr.Dataset:
@@ -64,7 +61,9 @@ def test_matrices_are_functions_of_the_angle_and_set() -> None:
     for column, p in enumerate((0.4, 0.2, 0.6)):
         matrix = p + (1 - p) * squares
         np.testing.assert_allclose(family.matrix(vectors, "errors", column), matrix, atol=2e-5)
-        top = (4 - np.linalg.eigvalsh(matrix)[:, -1]) / 3
+        np.testing.assert_allclose(family.error(vectors, column), matrix.mean((1, 2)), atol=2e-5)
+        np.testing.assert_allclose(family.matrix(vectors, "noise", column), squares, atol=2e-5)
+        top = (4 - np.linalg.eigvalsh(squares)[:, -1]) / 3
         np.testing.assert_allclose(family.index(vectors, ("top", "total"), column), top, atol=2e-5)
 
 
