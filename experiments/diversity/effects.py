@@ -116,8 +116,9 @@ def target_by_target(
 def at_worst(regime: str, theory: xr.Dataset) -> Families:
     """By index, the largest rise that theory's search found; four standard errors are its bound."""
     families: dict[str, list[Effect]] = {}
-    for index in theory.get("searched_index", xr.DataArray([])).values:
-        rises = theory["worst_rise"].sel(searched_index=index).values
+    if "worst_rise" not in theory:
+        return families
+    for index, rises in zip(theory["worst_index"].values, theory["worst_rise"].values, strict=True):
         bound = float(4 * mcse(rises))
         effect = Effect(f"{regime}, {index}", float(rises.mean()), bound=bound, replicates=0)
         families[f"{regime}, {index}, any configurations"] = [effect]

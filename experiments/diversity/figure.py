@@ -62,9 +62,9 @@ def worst(results: Results) -> dict[str, Any]:
     regimes = [name for name, theory in results.predictions.items() if "worst_rise" in theory]
     cells: dict[str, dict[str, str]] = {}
     for name in regimes:
-        for index, rises in results.predictions[name]["worst_rise"].groupby("searched_index"):
-            percent = 100 * rises.values.ravel()
-            text = f"{percent.mean():.2f} ± {4 * mcse(percent):.2f}"
+        own = results.predictions[name]
+        for index, rises in zip(own["worst_index"].values, own["worst_rise"].values, strict=True):
+            text = f"{100 * rises.mean():.2f} ± {400 * mcse(rises):.2f}"
             cells.setdefault(str(index), {})[name] = text
     rows = [
         (index, [own.get(name, "") for name in regimes]) for index, own in sorted(cells.items())

@@ -122,8 +122,9 @@ def worst_pairs(
         seed: of the search.
 
     Returns:
-        By ``searched_index`` (definition, version): ``worst_rise`` (…, set), the largest relative
-        rise by each of theory's sets; ``worst_cosines`` (…, which, head, head2), of A and of B.
+        ``worst_index`` (searched), definition and version; ``worst_rise`` (searched, set), the
+        largest relative rise by each of theory's sets; ``worst_cosines`` (searched, which, head,
+        head2), of A and of B.
     """
     rng = np.random.default_rng(seed)
     start = scattered(configurations, family.heads, rng)
@@ -161,12 +162,13 @@ def worst_pairs(
         order = np.array([np.diff(family.index(pair, key, column))[0] for column in sets])
         rises.append(np.array([rise(pair, column) for column in sets]) + price * order)
         cosines.append(np.abs(pair @ np.swapaxes(pair, -1, -2)))
-    by = "searched_index"
+    by = "searched"
     data = {
+        "worst_index": (by, [", ".join(key) for key in keys]),
         "worst_rise": ((by, "set"), np.stack(rises)),
         "worst_cosines": ((by, "which", "head", "head2"), np.stack(cosines)),
     }
-    return xr.Dataset(data, {by: [", ".join(key) for key in keys]})
+    return xr.Dataset(data)
 
 
 def _worst(index: np.ndarray, error: np.ndarray, least: float) -> tuple[int, int]:

@@ -188,6 +188,8 @@ MOST = 1e9
 """Largest growth of the number of batches that is searched: beyond what any run affords."""
 AFFORDABLE = 1e4
 """Growth of the number of replicates from which on no number of them is said to decide."""
+NOWHERE = "nothing to judge: no effect, or none where the claim applies"
+"""The reason of a finding that rests on no effect."""
 
 
 def _growth(
@@ -214,5 +216,5 @@ def missing(values: ArrayLike, margin: float, level: float, replicates: int) -> 
     """The finding where numbers are missing: inconclusive, with their count as its reason."""
     values = np.ravel(np.asarray(values, float))
     bad = int((~np.isfinite(values)).sum())
-    reason = f"{bad} of {values.size} values are missing" if values.size else "missing: no data"
+    reason = f"{bad} of {values.size} values are missing" if values.size else NOWHERE
     return Finding("inconclusive", None, None, margin, level, replicates, reason, 1.0)

@@ -106,8 +106,10 @@ def made(
         }
         predictions[name] = shape.assign(sets).assign(grams=(dims, gram))
         if named := experiment.settings["regimes"][name].get("any_configuration"):
-            rises = {"worst_rise": (("searched_index", "set"), np.zeros((len(named), 2)))}
-            predictions[name] = predictions[name].assign(rises).assign_coords(searched_index=named)
+            rises = {"worst_rise": (("searched", "set"), np.zeros((len(named), 2)))}
+            predictions[name] = predictions[name].assign(
+                rises | {"worst_index": ("searched", named)}
+            )
     pairs = {name: tuple(at[label] for label in labels) for name, labels in SEARCHES.items()}
     for less, more in filter(None, pairs.values()):
         predictions[more]["mse"] = shown * predictions[less]["mse"]

@@ -27,7 +27,7 @@ def synthetic(*shares: float) -> Family:
 
 
 def found(family: Family, *key: str) -> xr.Dataset:
-    return worst_pairs(family, [key], **SEARCH).isel(searched_index=0)
+    return worst_pairs(family, [key], **SEARCH).isel(searched=0)
 
 
 @pytest.mark.parametrize("name", ["exchangeable, gaussian", "pure noise, softmax"])
@@ -130,8 +130,8 @@ def test_four_standard_errors_of_the_sets_are_the_bound(
     name, index = "exchangeable, softmax", "mean, total"
     family = f"{name}, {index}, any configurations"
     # The standard error of two sets that are 2 u apart is u.
-    rises = {"worst_rise": (("searched_index", "set"), [[worst - unsure, worst + unsure]])}
-    theory = xr.Dataset(rises, {"searched_index": [index]})
+    rises = {"worst_rise": (("searched", "set"), [[worst - unsure, worst + unsure]])}
+    theory = xr.Dataset({"worst_index": ("searched", [index])} | rises)
     effects = experiment.module("effects").at_worst(name, theory)
     (claim,) = (claim for claim in experiment.claims if claim.effects == family)
     assert decide(effects[family], Rule.of(claim, None)).verdict == expected
