@@ -145,3 +145,27 @@ def test_gain_bound_by_perturbation(results):
             moved = theory[part] + error * np.triu(sign) + error * np.triu(sign, 1).T
             changed = effects.predicted_gain(theory.assign({part: moved}), "optimal") - gain
             assert abs(changed) <= bound * (1 + 1e-2) + 1e-9
+
+
+def test_least_error_of_a_training_set_is_below_that_of_their_average(experiment):
+    """By how much a law with the average's would be too large, for six targets; docs/theory.md."""
+    experiment = load_experiment("weighting")
+    own = experiment.settings["cost"]
+    spec = experiment.points[experiment.settings["regimes"].index(own["regime"])].spec
+    task, heads, n, _ = spec.build()
+    excess = []
+    for seed in range(1, 7):
+        drawn = replace(task, target=spec.family()(seed=seed))
+        matrices = []
+        for k in range(12):
+            gaps = np.asarray(
+                simulate.deviations(
+                    drawn, heads, jax.random.key(k), n, own["queries"], own["scale"]
+                )
+            )
+            matrices.append(gaps.T @ gaps / len(gaps))
+        least = [float(risk(optimal(m), m)) for m in (*matrices, np.mean(matrices, 0))]
+        excess.append((0.25 + least[-1]) / (0.25 + np.mean(least[:-1])) - 1)
+    assert min(excess) > 0.01
+    assert 0.15 < max(excess) < 0.27
+    assert np.median(excess) == pytest.approx(0.03, abs=0.01)
