@@ -1,24 +1,34 @@
 """Pairs of configurations and what the error does from the less to the more diverse one."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
 
 import numpy as np
 import xarray as xr
 
-from sims.diversity import DEFINITIONS, correlation, indices, normalised_errors
+from sims.diversity import DEFINITIONS, indices, normalised_errors
 from sims.effects import Effect, Families, of_batches
 from sims.estimates import jackknife, mcse, ratio
 from sims.study.results import Results
 
+from .quantities import (
+    Arrays,
+    Key,
+    head_errors,
+    index_of,
+    log_error,
+    over_equiangular,
+    over_top,
+    predicted,
+    relative_errors,
+    relative_rises,
+    rises,
+    simulated,
+)
 from .regimes import EACH, SIXTEEN
 
-Key = tuple[str, str]
-"""Definition and version of an index."""
-Arrays = Mapping[str, np.ndarray]
-"""Products of errors, products of biases and noise covariances, (…, configuration, head, head2)."""
 EVERY: list[Key] = [
     (definition, version)
     for version in ("total", "geometric", "noise", "errors")
@@ -29,9 +39,16 @@ APART = 5.0
 """Standard errors by which the indices of two configurations have to differ for their order to be
 taken as known."""
 
+CONTINUOUS = ("mean", "top", "entropy", "participation")
+"""Definitions that do not jump where two heads become one."""
+INTERPOLATION = 5e-4
+"""Relative error of equiangular heads' error between listed ones, at most; for 0.3 ≤ cos θ ≤ 0.92.
+
+By entropy three heads and one are as diverse as equiangular ones of up to 0.94: off by 0.1 %."""
+
 
 def effects(results: Results) -> Families:
-    """Rises of the error by regime and index, gaps between the roads, and counterexamples."""
+    """The error at equal diversity, or its rises, by regime and index; gaps between the roads."""
     families: dict[str, list[Effect]] = defaultdict(list)
     own = results.settings["regimes"]
     equal = [name for name, regime in own.items() if regime.get("equal_heads")]
@@ -44,8 +61,13 @@ def effects(results: Results) -> Families:
         change = relative_rises if name in equal else rises
         pairs = jackknife(data, change)
         index = {key: jackknife(data, index_of(key, gram)) for key in EVERY}
+        even = np.array([label.startswith("equiangular") for label in labels])
         for key, values in index.items():
-            families[f"{name}, {', '.join(key)}"] = list(risen(name, labels, pairs, values))
+            family = f"{name}, {', '.join(key)}"
+            if name in equal and even.any() and key[0] in CONTINUOUS:
+                families[family] = at_equal_diversity(name, key, labels, data, gram)
+            else:
+                families[family] = list(risen(name, labels, pairs, values))
         ordered = [
             (low, high) for low, high in permutations(range(len(labels)), 2)
             if majorizes(gram[low], gram[high]) and theory["one_angle"].values[[low, high]].all()
@@ -59,14 +81,15 @@ def effects(results: Results) -> Families:
                 for low, high in ordered
             ]
             families[f"{name}, top is tight"] = varying(name, labels, jackknife(data, over_top))
-        families |= at_worst(name, theory)
+        if "worst_rise" in theory:
+            families[f"{name}, no worse pair"] = list(worse_pairs(name, theory, labels, law, gram))
         families["algebra"].append(Effect(name, values=algebra(data), replicates=0))
         kernel = "softmax" if "softmax" in name else "gaussian"
         for family, statistic in (("errors", log_error), ("gains", relative_errors)):
             values, known = jackknife(data, statistic), jackknife(law, statistic)
             families[f"{family} by both roads, {kernel}"] += varying(name, labels, values, known)
         for key in EVERY:
-            if key in SIXTEEN and key[1] != "geometric":
+            if key[0] in CONTINUOUS and key[1] != "geometric":
                 at = [f"{label}: {', '.join(key)}" for label in labels]
                 known = jackknife(law, index_of(key, gram))
                 families["indices by both roads"] += varying(name, at, index[key], known)
@@ -113,107 +136,44 @@ def target_by_target(
     }
 
 
-def at_worst(regime: str, theory: xr.Dataset) -> Families:
-    """By index, the largest rise that theory's search found; four standard errors are its bound."""
-    families: dict[str, list[Effect]] = {}
-    if "worst_rise" not in theory:
-        return families
-    for index, rises in zip(theory["worst_index"].values, theory["worst_rise"].values, strict=True):
-        bound = float(4 * mcse(rises))
-        effect = Effect(f"{regime}, {index}", float(rises.mean()), bound=bound, replicates=0)
-        families[f"{regime}, {index}, any configurations"] = [effect]
-    return families
+def at_equal_diversity(
+    regime: str, key: Key, labels: Sequence[str], data: Arrays, gram: np.ndarray
+) -> list[Effect]:
+    """One effect an uneven configuration: its error over that of equiangular heads, less 1."""
+    even = np.array([label.startswith("equiangular") for label in labels])
+    values = jackknife(data, over_equiangular(key, gram, even))
+    uneven = [label for label, is_even in zip(labels, even, strict=True) if not is_even]
+    return [
+        of_batches(f"{regime}, {label}", each, regime, bound=INTERPOLATION)
+        for label, each in zip(uneven, values.T, strict=True)
+    ]
+
+
+def worse_pairs(
+    regime: str, theory: xr.Dataset, labels: Sequence[str], law: Arrays, gram: np.ndarray
+) -> Iterator[Effect]:
+    """By how much the worst pair that theory's search found is worse than the listed ones.
+
+    One effect an index, by first-order theory: the largest rise between any two configurations less
+    the largest between an uneven one of the list and equiangular heads equally diverse. Four
+    standard errors of theory's sets of draws are a bound. Indices of subspaces are left out.
+    """
+    even = np.array([label.startswith("equiangular") for label in labels])
+    for index, worst in zip(theory["worst_index"].values, theory["worst_rise"].values, strict=True):
+        definition, version = str(index).split(", ")
+        if version == "geometric":
+            continue
+        gaps = jackknife(law, over_equiangular((definition, version), gram, even))
+        # From the better to the worse of the two, whichever is equiangular.
+        listed = np.where(gaps > 0, gaps, -gaps / (1 + gaps))
+        worse = worst - listed[:, listed.mean(0).argmax()]
+        bound = 4 * mcse(worse) + INTERPOLATION
+        yield Effect(f"{regime}, {index}", float(worse.mean()), bound=float(bound), replicates=0)
 
 
 def at_largest(chosen: np.ndarray, judged: np.ndarray) -> np.ndarray:
     """The entry of each row of ``judged`` (B, k) at the place of the largest of ``chosen``."""
     return np.take_along_axis(judged, chosen.argmax(1)[:, None], 1)[:, 0]
-
-
-def simulated(results: Results, regime: str) -> Arrays:
-    """A regime's batches, (B, configuration, head, head2) each."""
-    data = results.estimates[regime]
-    return {name: data[name].values for name in ("error_matrix", "bias_matrix", "noise_matrix")}
-
-
-def predicted(theory: xr.Dataset) -> Arrays:
-    """A regime's expectations by first-order theory, in the form of the simulation's batches."""
-    bias, signal, noise = (theory[f"{k}_matrix"].values for k in ("bias", "signal", "noise"))
-    return {
-        "error_matrix": bias + signal + noise, "bias_matrix": bias, "noise_matrix": noise,
-    }  # fmt: skip
-
-
-def mean_error(means: Arrays) -> np.ndarray:
-    """The ensemble's mean squared error, ``1ᵀM1/H²``."""
-    return np.asarray(means["error_matrix"].mean((-2, -1)))
-
-
-def head_error(means: Arrays) -> np.ndarray:
-    """The mean of the heads' own mean squared errors, ``tr M/H``."""
-    errors = means["error_matrix"]
-    return np.asarray(np.trace(errors, axis1=-2, axis2=-1) / errors.shape[-1])
-
-
-def log_error(means: Arrays) -> np.ndarray:
-    """The logarithm of the ensemble's error: its differences are relative."""
-    return np.log(mean_error(means))
-
-
-def relative_errors(means: Arrays) -> np.ndarray:
-    """The ensemble's error over the mean of its heads'."""
-    return mean_error(means) / head_error(means)
-
-
-def head_errors(means: Arrays) -> np.ndarray:
-    """The mean head error over that of the first configuration, less 1."""
-    own = head_error(means)
-    return own / own[..., :1] - 1
-
-
-def over_top(means: Arrays) -> np.ndarray:
-    """The ensemble's error over its bound by the largest eigenvalue of M, ``λ_max/H``, less 1."""
-    return mean_error(means) * means["error_matrix"].shape[-1] / largest(means) - 1
-
-
-def largest(means: Arrays) -> np.ndarray:
-    """The largest eigenvalue of M."""
-    return np.asarray(np.linalg.eigvalsh(means["error_matrix"])[..., -1])
-
-
-def rises(means: Arrays) -> np.ndarray:
-    """By how much the ensemble's error rises from each configuration to each, (…, from, to)."""
-    error = mean_error(means)
-    return np.asarray(error[..., None, :] / error[..., :, None] - 1)
-
-
-def relative_rises(means: Arrays) -> np.ndarray:
-    """The same of the error over the mean head error.
-
-    Its expectation is that of :func:`rises` where each head's law is the same in all
-    configurations; sampling errors that all heads share cancel.
-    """
-    error = relative_errors(means)
-    return np.asarray(error[..., None, :] / error[..., :, None] - 1)
-
-
-def index_of(key: Key, gram: np.ndarray) -> Callable[[Arrays], np.ndarray]:
-    """The index as a function of expectations, (…, configuration)."""
-    definition, version = key
-
-    def index(means: Arrays) -> np.ndarray:
-        if version == "geometric":
-            matrix = np.broadcast_to(gram, means["error_matrix"].shape)
-        elif version == "errors":
-            matrix = normalised_errors(means["error_matrix"])
-        else:
-            noise = means["noise_matrix"]
-            matrix = correlation(
-                noise if version == "noise" else means["error_matrix"] - means["bias_matrix"]
-            )
-        return DEFINITIONS[definition](matrix)
-
-    return index
 
 
 def risen(

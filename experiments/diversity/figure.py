@@ -111,7 +111,8 @@ def size(rise: float) -> float:
 def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
     """A row for every claim about an index: its verdict and the effect that decided it.
 
-    Claims about any configurations are in the caption's table.
+    Where heads are equally good the effect is a difference at equal diversity, of either sign, else
+    a rise. The worst pairs of all configurations are in the caption's table.
     """
     regimes = sorted(results.settings["regimes"], key=len, reverse=True)
     rows: list[tuple[str, str, str | None, float]] = []
@@ -120,8 +121,8 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
             continue
         regime = next(name for name in regimes if verdict.regime.startswith(name))
         index = verdict.regime.removeprefix(f"{regime}, ")
-        if index not in ("equal heads", "top is tight") and "any configurations" not in index:
-            rows.append((index, regime, verdict.verdict, verdict.effect or 0.0))
+        if index not in ("equal heads", "top is tight", "no worse pair"):
+            rows.append((index, regime, verdict.verdict, abs(verdict.effect or 0.0)))
     # Where heads are equally good the index `mean` of errors orders them by algebra.
     shown = {(index, regime) for index, regime, *_ in rows}
     rows += [

@@ -188,7 +188,7 @@ MOST = 1e9
 """Largest growth of the number of batches that is searched: beyond what any run affords."""
 AFFORDABLE = 1e4
 """Growth of the number of replicates from which on no number of them is said to decide."""
-NOWHERE = "nothing to judge: no effect, or none where the claim applies"
+NOWHERE = "missing: no effect, or none where the claim applies"
 """The reason of a finding that rests on no effect."""
 
 

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.optimize import brentq
 
+from experiments.diversity.effects import CONTINUOUS, EVERY
 from experiments.diversity.predict import averaged
+from experiments.diversity.quantities import over_equiangular
 from experiments.diversity.regimes import regimes
 from experiments.diversity.trial import Family, _worst, scattered, two_heads, worst_pairs
 from sims.judgement.tests import Rule, decide
@@ -119,20 +122,97 @@ def test_rise_by_a_set_is_that_of_a_search_by_this_set_alone() -> None:
     np.testing.assert_allclose(together, alone, atol=5e-5)
 
 
+def list_of(family: Family, vectors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Matrices of errors and noise by set, as theory gives them of a list of configurations."""
+    at = np.stack(list(vectors.values()))
+    errors, noise = (
+        np.stack([family.matrix(at, version, 1 + k) for k in range(family.sets)])
+        for version in ("errors", "noise")
+    )
+    return {"error_matrix": errors, "bias_matrix": 0 * errors, "noise_matrix": noise}
+
+
+def equiangular(cosine: float) -> np.ndarray:
+    values, vectors = np.linalg.eigh((1 - cosine) * np.eye(4) + cosine)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+COSINES = (1.0, 0.9, 0.84, 0.7637, 0.745, 0.735, 0.708, 0.65, 0.5, 0.25, 0.0)
+LIST = {f"equiangular {c}": equiangular(c) for c in COSINES} | {
+    "three and one": np.eye(4)[[0, 0, 0, 1]], "two and two": np.eye(4)[[0, 0, 1, 1]],
+}  # fmt: skip
+
+
+def are_equiangular(vectors: dict[str, np.ndarray]) -> np.ndarray:
+    return np.array([label.startswith("equiangular") for label in vectors])
+
+
+def squared(vectors: dict[str, np.ndarray]) -> np.ndarray:
+    return np.stack([(own @ own.T) ** 2 for own in vectors.values()])
+
+
+EVEN, GRAM = are_equiangular(LIST), squared(LIST)
+
+
+def test_error_over_that_of_equiangular_heads_by_bisection() -> None:
+    # M = p + (1 − p) c²: the cosine of equiangular heads with the same index, then their error.
+    family, key = synthetic(0.3, 0.5), ("participation", "errors")
+    means = list_of(family, LIST)
+    gaps = over_equiangular(key, GRAM, EVEN)(means)
+    for k, p in enumerate((0.3, 0.5)):
+        for u, name in enumerate(("three and one", "two and two")):
+            matrix = p + (1 - p) * (LIST[name] @ LIST[name].T) ** 2
+            squares = np.sum(matrix**2)  # participation is a function of it
+
+            def lack(c: float, p: float = p, squares: float = squares) -> float:
+                return 4 + 12 * (p + (1 - p) * c**2) ** 2 - squares
+
+            equal = p + (1 - p) * brentq(lack, 0.0, 1.0) ** 2
+            expected = matrix.mean() / ((4 + 12 * equal) / 16) - 1
+            assert gaps[k, u] == pytest.approx(expected, abs=1e-4)
+            assert abs(expected) > 0.01
+
+
+def test_spline_through_the_listed_heads_is_as_exact_as_is_said() -> None:
+    """Equiangular heads between the listed ones, of every index and regime, by theory's tables."""
+    experiment = load_experiment("diversity", "smoke")
+    labels = [own["label"] for own in experiment.settings["configurations"]]
+    listed = [float(label.split()[1]) for label in labels if label.startswith("equiangular")]
+    assert sorted(listed) == sorted(COSINES)
+    between = {str(c): equiangular(c) for c in np.linspace(0.3, 0.92, 32)}
+    every = {f"equiangular {c}": equiangular(c) for c in COSINES} | between
+    even, gram = are_equiangular(every), squared(every)
+    bound = experiment.module("effects").INTERPOLATION
+    for name, regime in regimes(experiment).items():
+        if experiment.settings["regimes"][name].get("any_configuration"):
+            family = Family(ANGLES, averaged(two_heads(regime, ANGLES), 2, 4096, 5), 4)
+            means = list_of(family, every)
+            for key in EVERY:
+                if key[0] in CONTINUOUS:
+                    assert np.abs(over_equiangular(key, gram, even)(means)).max() < bound, key
+
+
 @pytest.mark.parametrize(
-    ("worst", "unsure", "expected"),
-    [(0.004, 0.0002, "supported"), (0.004, 0.0004, "inconclusive"), (0.006, 0.0002, "refuted")],
+    ("above", "unsure", "expected"),
+    [(0.0035, 0.0002, "supported"), (0.0035, 0.0003, "inconclusive"), (0.0065, 0.0002, "refuted")],
 )
-def test_four_standard_errors_of_the_sets_are_the_bound(
-    worst: float, unsure: float, expected: str
+def test_worst_pair_is_held_against_the_listed_ones(
+    above: float, unsure: float, expected: str
 ) -> None:
-    experiment = load_experiment("diversity")
-    name, index = "exchangeable, softmax", "mean, total"
-    family = f"{name}, {index}, any configurations"
-    # The standard error of two sets that are 2 u apart is u.
-    rises = {"worst_rise": (("searched", "set"), [[worst - unsure, worst + unsure]])}
-    theory = xr.Dataset({"worst_index": ("searched", [index])} | rises)
-    effects = experiment.module("effects").at_worst(name, theory)
-    (claim,) = (claim for claim in experiment.claims if claim.effects == family)
-    assert decide(effects[family], Rule.of(claim, None)).verdict == expected
-    assert experiment.module("effects").at_worst(name, xr.Dataset()) == {}
+    # The standard error of two sets that are 2 u apart is u; four of them, and the splines' error,
+    # are the bound.
+    experiment, family = load_experiment("diversity"), synthetic(0.5, 0.5)
+    effects = experiment.module("effects")
+    law = list_of(family, LIST)
+    key = ("participation", "errors")
+    gap = over_equiangular(key, GRAM, EVEN)(law)[0].min()  # uneven heads are better
+    rise = 1 / (1 + gap) - 1
+    sets = [[rise + above - unsure, rise + above + unsure], [9.0, 9.0]]
+    theory = xr.Dataset({
+        "worst_index": ("searched", [", ".join(key), "mean, geometric"]),
+        "worst_rise": (("searched", "set"), sets),
+    })  # fmt: skip
+    name = "exchangeable, softmax"
+    (effect,) = effects.worse_pairs(name, theory, list(LIST), law, GRAM)
+    (claim,) = (c for c in experiment.claims if c.effects == f"{name}, no worse pair")
+    assert decide([effect], Rule.of(claim, None)).verdict == expected
