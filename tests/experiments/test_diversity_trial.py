@@ -192,6 +192,15 @@ def test_spline_through_the_listed_heads_is_as_exact_as_is_said() -> None:
                     assert np.abs(over_equiangular(key, gram, even)(means)).max() < bound, key
 
 
+def test_the_splines_error_is_part_of_the_effect() -> None:
+    effects = load_experiment("diversity").module("effects")
+    means = list_of(synthetic(0.3, 0.5, 0.4), LIST)
+    made = effects.at_equal_diversity("made", ("mean", "noise"), list(LIST), means, GRAM)
+    assert [effect.label for effect in made] == ["made, three and one", "made, two and two"]
+    assert {effect.bound for effect in made} == {effects.INTERPOLATION}
+    assert {effect.points for effect in made} == {("made",)}
+
+
 @pytest.mark.parametrize(
     ("above", "unsure", "expected"),
     [(0.0035, 0.0002, "supported"), (0.0035, 0.0003, "inconclusive"), (0.0065, 0.0002, "refuted")],
