@@ -176,12 +176,12 @@ def _settle(
         for index, names in enumerate(evidence.points or ()):
             for name in names if asking[index] and sampled[index] else ():
                 needs[name] = max(needs.get(name, 0.0), float(factor[index] * batches[index]))
-    interval = float(effects[worst] - half), float(effects[worst] + half)
+    # What is reported is the estimate, and its bound as part of its interval.
+    effect = float(np.asarray(evidence.effects)[worst])
+    half = float(half + np.broadcast_to(evidence.bounds, effects.shape)[worst])
     # So few batches that nothing can be excluded have no interval.
-    known = interval if np.isfinite(half) else None
-    return Finding(
-        verdict, float(effects[worst]), known, margin, level, replicates, reason, p, needs
-    )
+    known = (effect - half, effect + half) if np.isfinite(half) else None
+    return Finding(verdict, effect, known, margin, level, replicates, reason, p, needs)
 
 
 MOST = 1e9

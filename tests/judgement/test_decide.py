@@ -58,6 +58,17 @@ def test_three_verdicts(decide, effects, verdict):
 
 
 @pytest.mark.parametrize("decide", [equivalence, bound, ordering])
+@pytest.mark.parametrize("effect", [-0.08, -0.01, 0.01, 0.08, 0.2])
+def test_a_bound_widens_the_interval_and_leaves_the_effect(decide, effect):
+    alone, bounded = (
+        judged(decide, [effect], 0.01, margin=0.1, bounds=bounds, **RUN) for bounds in (0.0, 0.03)
+    )
+    assert bounded.effect == alone.effect == effect
+    wider = np.subtract(bounded.interval, alone.interval)
+    np.testing.assert_allclose(wider, [-0.03, 0.03], atol=1e-12)
+
+
+@pytest.mark.parametrize("decide", [equivalence, bound, ordering])
 @pytest.mark.parametrize(
     ("effects", "errors"),
     [
