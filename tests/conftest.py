@@ -3,14 +3,9 @@
 import os
 import re
 
-# Compilation is most of the suite's time, and no test asks for speed. Set it to 0 to test code as
-# optimised as in a run.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-# XLA's older emitters compile up to four times as fast and run hardly slower at these sizes; and a
-# program cut into 32 parts, to be compiled side by side, takes longer where tests run side by side.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-)
+from tests.environment import SETTINGS
+
+os.environ.update(SETTINGS | os.environ)
 
 import numpy as np
 import pytest

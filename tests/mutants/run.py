@@ -4,14 +4,17 @@ The mistakes (mutants) stand in the ``*.yaml`` files beside, one file a room: in
 ``old``, which occurs there once, becomes ``new``; ``tests`` should fail then; ``does`` says what is
 wrong, and ``kind`` whether somebody thought of it (``hand``) or ``draw.py`` drew it
 (``mechanical``). Slow tests run only where a mutant names nothing but single cases, ``test[case]``.
-Nothing is changed but copies of the tree.
+Nothing is changed but copies of the tree. Every run of pytest is forked from a process that has
+imported the libraries already, none of the project: that is half of what a short test takes.
 """
 
 import argparse
 import itertools
+import multiprocessing
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,10 +27,18 @@ from queue import Queue
 
 import yaml
 
+from tests.environment import SETTINGS
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 600
 """After so long a run is stopped. A mistake that makes a program hang is caught."""
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m")
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-m")
+FORKS = multiprocessing.get_context("forkserver")
+LIBRARIES = (
+    "pytest", "yaml", "pydantic", "numpy", "scipy.integrate", "scipy.optimize", "scipy.stats",
+    "xarray", "pandas", "jax", "jax.numpy", "equinox", "jaxtyping", "beartype", "hypothesis",
+)  # fmt: skip
+"""What the process that others are forked from imports: no array is made, so JAX starts nothing."""
 FIRST, RESULT = (Path(__file__).parent / name for name in ("first_result.csv", "result.csv"))
 """What every mutant came to before any test was written for it, and when it was last recorded."""
 PASSED, NO_TESTS = 0, 5
@@ -94,21 +105,36 @@ def outcome_of(mutant: Mutant, root: Path) -> str:
 
 
 def pytest_in(
-    root: Path, tests: Sequence[str], more: dict[str, str], seconds: float | None = SECONDS
-) -> int:
+    root: Path, tests: Sequence[str], more: Mapping[str, str], seconds: float | None = SECONDS,
+    options: Sequence[str] = (),
+) -> int:  # fmt: skip
     """pytest's exit code in a copy of the tree, -1 if it had to be stopped."""
     marks = "" if all(map(single_case, tests)) else "not slow and "
-    own = {"PYTHONPATH": str(root), "JAX_COMPILATION_CACHE_DIR": str(root.parent / "jax")}
-    own |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1", **more}
-    try:
-        done = subprocess.run(
-            [*PYTEST, f"{marks}not slurm and not gpu", *tests], cwd=root, env=os.environ | own,
-            timeout=seconds, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
+    asked = [*OPTIONS, f"{marks}not slurm and not gpu", *options, *tests]
+    fork = FORKS.Process(target=forked, args=(root, asked, {"PYTHONPATH": str(root), **more}))
+    fork.start()
+    fork.join(seconds)
+    if fork.exitcode is None and fork.pid:
+        os.killpg(fork.pid, signal.SIGKILL)
         return -1
-    (root / "output").write_text(done.stdout, encoding="utf-8")
-    return done.returncode
+    return -1 if fork.exitcode is None else fork.exitcode
+
+
+def forked(root: Path, asked: Sequence[str], more: Mapping[str, str]) -> None:
+    """Leave this process, a fork, for pytest in a copy of the tree; what it says goes to a file."""
+    os.setsid()
+    os.chdir(root)
+    os.environ |= more
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = "PYTHONDONTWRITEBYTECODE" in more
+    with Path("output").open("w", encoding="utf-8") as output:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(output.fileno(), stream.fileno())
+    import pytest
+
+    code = int(pytest.main([*asked]))
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def single_case(test: str) -> bool:
@@ -152,6 +178,10 @@ def main() -> int:
     if not chosen:
         sys.exit(f"no mutants: got room {asked.room}, ids {asked.only}; see tests/mutants/*.yaml")
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        cache = {"JAX_COMPILATION_CACHE_DIR": str(Path(folder, "jax"))}
+        cache |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1"}
+        os.environ.update(SETTINGS | os.environ | cache)
+        FORKS.set_forkserver_preload([*LIBRARIES])
         first, roots = Path(folder, "0"), Queue[Path]()
         copied(first)
         # All of these have to pass as they are; and what they import and compile is then at hand.
@@ -159,7 +189,7 @@ def main() -> int:
         print(f"{len(chosen)} mutants; first their tests without any", flush=True)
         begun = time.monotonic()
         for _, part in itertools.groupby(sorted(tests, key=single_case), single_case):
-            if code := pytest_in(first, list(part), {}, None):
+            if code := pytest_in(first, list(part), {}, None, ["-n", str(asked.workers)]):
                 print((first / "output").read_text(encoding="utf-8")[-3000:], file=sys.stderr)
                 sys.exit(f"pytest: exit code {code}; the tests have to pass without a mutant")
         print(f"passed in {time.monotonic() - begun:.0f} s", flush=True)
