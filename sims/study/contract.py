@@ -16,22 +16,26 @@ def contract(experiment: Experiment) -> str:
 
     These are the parsed claims (all but :data:`PROSE`), the settings and the grid points that the
     fidelity has, which theory is computed, and the code that makes effects of results, without its
-    comments, docstrings and layout. Titles, statements, captions, seeds and the number of
-    replicates do not count, nor does the order of the keys of a mapping.
+    comments, docstrings and layout: effects.py and whatever modules beside it that it imports,
+    itself or through others. Titles, statements, captions, seeds and the number of replicates do
+    not count, nor does the order of the keys of a mapping.
 
     Args:
         experiment: at its fidelity; the offset of its seeds does not count.
 
     Raises:
-        InputError: its effects.py is no Python.
+        InputError: its effects.py, or a module that it imports, is no Python.
     """
-    code = experiment.folder / "effects.py"
+    code: dict[Path, str] = {}
+    _read(experiment.folder / "effects.py", code)
+    effects, *modules = code.values() or [None]
     return digest(
         [claim.model_dump(exclude=PROSE) for claim in experiment.claims],
         experiment.spec.settings_at(experiment.fidelity),
         experiment.theory.model_dump(),
         [problem for _, problem in experiment.problems],
-        _meaning(code) if code.is_file() else None,
+        effects,
+        *sorted(modules),
     )
 
 
@@ -43,10 +47,18 @@ class _NoText(ast.NodeTransformer):
         return None if isinstance(value, ast.Constant) and isinstance(value.value, str) else node
 
 
-def _meaning(path: Path) -> str:
-    """A module's code as Python writes it, whatever its layout."""
+def _read(path: Path, code: dict[Path, str]) -> None:
+    """Adds a module's code, as Python writes it whatever its layout, and that of its imports."""
+    if path in code or not path.is_file():
+        return
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
         raise InputError(str(path), f"a mistake at line {error.lineno}", "Python") from None
-    return ast.unparse(_NoText().visit(tree))
+    code[path] = ast.unparse(_NoText().visit(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            folder = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            names = [folder] + [folder / alias.name for alias in node.names]
+            for name in names:
+                _read(name.with_suffix(".py"), code)

@@ -103,7 +103,7 @@ def replay(row: Verdict, fidelity: str, folder: Path, progress: bool = False) ->
     else:
         notes.append(f"no {path}: the experiment is that of today's file")
     if row.contract not in (None, contract(experiment)):
-        notes.append("claims, settings, grid or effects.py edited since the row was judged")
+        notes.append("claims, settings, grid or code of effects edited since the row was judged")
     home = Path("results", "replays", fidelity, row.experiment)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
     runner.predict(experiment, theory)

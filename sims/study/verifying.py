@@ -160,7 +160,7 @@ def _edited(
     if verdict.experiment not in experiments():
         return f"{place}: there is no such experiment here"
     if verdict.contract != now(verdict.experiment, fidelity):
-        return f"{place}: claims, settings, grid or effects.py edited since it was judged"
+        return f"{place}: claims, settings, grid or code of effects edited since it was judged"
     return None
 
 

@@ -52,7 +52,7 @@ def test_everything_that_is_wrong_is_named(finished, capsys):
     assert _wrong(capsys) == []
     file = Path("experiments/small/experiment.yaml")
     file.write_text(file.read_text().replace("margin: 0.5", "margin: 0.6"))
-    later = "claims, settings, grid or effects.py edited since it was judged"
+    later = "claims, settings, grid or code of effects edited since it was judged"
     assert _wrong(capsys) == [f"{place}: {later}"]
     for step in (("judge", "small"), ("ledger",)):
         assert run(*step, "--fidelity", "smoke") == 0

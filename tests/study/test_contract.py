@@ -32,11 +32,12 @@ FILE = {
 def of(tmp_path):
     """``of(changes, code, fidelity)``: the contract of the experiment so changed."""
 
-    def made(changes=(), code=CODE, fidelity="standard", seed_offset=0, name="effects.py"):
+    def made(changes=(), code=CODE, fidelity="standard", seed_offset=0, **modules):
         for old in tmp_path.iterdir():
             old.unlink()
-        if code is not None:
-            (tmp_path / name).write_text(code, encoding="utf-8")
+        for name, text in {"effects": code, **modules}.items():
+            if text is not None:
+                (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
         spec = parse(ExperimentSpec, {**FILE, **dict(changes)}, "file")
         return contract(Experiment(tmp_path, spec, fidelity, seed_offset))
 
@@ -104,6 +105,29 @@ def test_of_the_code_only_what_it_does_counts(of, old, new, same):
 
 def test_code_may_be_missing_but_not_broken(of):
     assert of(code=None) != of()
-    assert of(name="other.py") == of(code=None)
+    assert of(code=None, other=CODE) == of(code=None)
     with pytest.raises(InputError, match=r"effects\.py: got 'a mistake at line 1'"):
         of(code="def (")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from .curves import slope", "from . import curves", "def f():\n    from .curves import slope"],
+)
+def test_modules_that_effects_import_count(of, line):
+    """However they are imported, and those that they import in turn, as often as they like."""
+    code = f"{line}\n{CODE}"
+    curves = "from .widths import WIDTHS\nfrom .effects import effects\nslope = 2.0"
+    widths = "WIDTHS = 1, 2"
+
+    def with_modules(curves=curves, widths=widths, **modules):
+        return of(code=code, curves=curves, widths=widths, **modules)
+
+    assert with_modules() == with_modules()
+    assert with_modules(curves=f'"""Curves."""\n{curves}  # of theory') == with_modules()
+    assert with_modules(figure="import seaborn") == with_modules()
+    assert with_modules(curves=curves.replace("2.0", "3.0")) != with_modules()
+    assert with_modules(widths="WIDTHS = 1, 3") != with_modules()
+    assert of(code=CODE, curves=curves) == of()
+    with pytest.raises(InputError, match=r"widths\.py: got 'a mistake at line 1'"):
+        with_modules(widths="def (")
