@@ -12,6 +12,7 @@ from scipy.stats import gamma, norm, qmc
 
 from sims.montecarlo import Draw, Replicates
 from sims.problem import GaussianDesign, Task, TrigonometricSeries
+from sims.simulation import cosine
 from sims.simulation import draw as training_set
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
@@ -183,10 +184,13 @@ def split_errors(
     latent = at.shape[1]
     task = Task(law, TrigonometricSeries([0.0], jnp.zeros((1, len(law.covariance))), [0.0]), 1.0)
     x, _ = training_set(task, key, max(n), jnp.float32)
-    angles = jnp.einsum("nd,qgwd->qgnw", x[:, :latent], waves)
-    there = jnp.einsum("qd,qgwd->qgw", at, waves)
-    values = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=3)
-    truths = jnp.concatenate([jnp.cos(there), jnp.sin(there)], axis=2)
+    waves = waves / (2 * jnp.pi)
+    # Keys last: long rows, of which the first so many are the keys of a smaller n.
+    turns = jnp.einsum("qgwd,nd->qgwn", waves, x[:, :latent])
+    there = jnp.einsum("qgwd,qd->qgw", waves, at)
+    values, truths = (
+        jnp.concatenate([cosine(turn), cosine(turn - 0.25)], axis=2) for turn in (turns, there)
+    )
 
     def of_split(split: Splits) -> dict[str, Array]:
         coordinates = x.T[split.seen] + split.noise * x.T[split.own]
@@ -198,28 +202,32 @@ def split_errors(
             parts = coordinates * here if dot else -0.5 * (coordinates - here) ** 2
             scores = jnp.sum(split.members[..., None] * parts, axis=1)
 
-            def of_rung(bandwidth: Array) -> dict[str, Array]:
-                out: dict[str, list[Array]] = {}
-                for count in n:
-                    near = scores[:, :count]
-                    weights = jnp.exp((near - near.max(1, keepdims=True)) / bandwidth**2)
-                    weights = weights / weights.sum(1, keepdims=True)
-                    pooled = split.pool @ weights
-                    # Rows of every group: the first head, and the pool.
-                    rows = jnp.stack([jnp.broadcast_to(weights[0], pooled.shape), pooled], axis=1)
-                    gap = rows @ value[:, :count] - truth[:, None]
-                    square = jnp.sum(gap.reshape(*gap.shape[:2], 2, families, -1) ** 2, axis=2)
-                    noise = jnp.sum(rows**2, axis=2)
-                    for place, name in enumerate(("head", "pool")):
-                        out.setdefault(name, []).append(square[:, place].mean(-1).T)
-                        out.setdefault(f"{name}_noise", []).append(noise[:, place])
-                return {
-                    name: jnp.stack(rows, axis=0 if name.endswith("noise") else 1)
-                    for name, rows in out.items()
-                }
-
-            # Side by side, so that the targets' values are read once for all bandwidths.
-            return jax.vmap(of_rung)(jnp.asarray(split.bandwidths))
+            bandwidths, out = jnp.asarray(split.bandwidths)[:, None, None], dict[str, list[Array]]()
+            for count in n:
+                near = scores[:, :count]
+                weights = jnp.exp((near - near.max(1, keepdims=True)) / bandwidths**2)
+                scale = 1 / weights.sum(2)
+                # Rows of every group, rung by rung: the first head, and the pool.
+                pooled = jnp.einsum("rgh,rhn->grn", split.pool * scale[:, None], weights)
+                first = jnp.broadcast_to(weights[:, 0] * scale[:, :1], pooled.shape)
+                rows = jnp.stack([first, pooled])
+                # A product a group: targets' values are read once for all bandwidths.
+                answers = [
+                    rows[:, group].reshape(-1, count) @ of_group[:, :count].T
+                    for group, of_group in enumerate(value)
+                ]
+                gap = jnp.stack(answers) - truth[:, None]
+                parts = gap.reshape(len(answers), 2, len(bandwidths), 2, families, -1)
+                square = jnp.sum(parts**2, axis=3).mean(-1)
+                noise = jnp.sum(rows**2, axis=3)
+                for place, name in enumerate(("head", "pool")):
+                    # From (group, rung, family) and (group, rung).
+                    out.setdefault(name, []).append(jnp.moveaxis(square[:, place], 0, -1))
+                    out.setdefault(f"{name}_noise", []).append(noise[place].T)
+            return {
+                name: jnp.stack(rows, axis=1 if name.endswith("noise") else 2)
+                for name, rows in out.items()
+            }
 
         by_query = jax.lax.map(of_query, (at, values, truths))
         return {name: value.mean(0) for name, value in by_query.items()}

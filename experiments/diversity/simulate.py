@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from sims.montecarlo import Draw, Replicates
 from sims.problem import Kernel, Target, TrigonometricSeries
+from sims.simulation import target_values
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
 
@@ -133,7 +134,8 @@ def replicate(
         )
     x = jax.random.normal(for_queries, (queries, d)) * shared.seen
     z = jax.random.normal(for_keys, (DESIGNS, n, d))
-    at_keys, at_queries = target((z @ shared.root[0]).astype(jnp.float32)), target(x)
+    at_keys = target_values(target, (z @ shared.root[0]).astype(jnp.float32))
+    at_queries = target_values(target, x)
 
     def configuration(heads: tuple[Array, Array]) -> tuple[Array, Array]:
         frames, root = heads
@@ -143,7 +145,8 @@ def replicate(
         def answers(z: Array, values: Array) -> tuple[Array, Array]:
             k = jnp.einsum("hdp,nd->phn", frames, z @ root).astype(jnp.float32)[:, :, None]
             weights = jax.nn.softmax(kernel.log_value(q, k, b), axis=-1)
-            gram = jnp.einsum("hqn,gqn->hg", weights, weights) / queries
+            flat = weights.reshape(weights.shape[0], -1)
+            gram = flat @ flat.T / queries
             return (weights @ values).astype(jnp.float64), gram.astype(jnp.float64)
 
         values, grams = jax.vmap(answers)(z, at_keys)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from sims.montecarlo import Draw, Replicates
 from sims.problem import DESIGNS, TARGETS, Task, TrigonometricSeries, gaussian_queries
+from sims.simulation import cosine
 from sims.simulation import draw as training_set
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
@@ -172,10 +173,9 @@ def errors(
     x, _ = training_set(Task(design, target, 1.0), key, max(sizes))
 
     def values(points: Array | np.ndarray) -> Array | np.ndarray:
-        # Only the broken part of a cycle counts, and the cosine of a small angle is cheap.
+        # Only the broken part of a cycle counts.
         cycles = (target.frequency @ points.T + target.phase[:, None]) / (2 * jnp.pi)
-        angle = 2 * jnp.pi * (cycles - jnp.round(cycles))
-        return amplitudes.astype(precision) @ jnp.cos(angle.astype(precision))
+        return amplitudes.astype(precision) @ cosine((cycles - jnp.round(cycles)).astype(precision))
 
     at_keys, at_queries = values(x), values(queries)
     seen = jnp.einsum("hdp,nd->phn", frames, x).astype(precision)

@@ -1,6 +1,6 @@
 """Simulation: Monte Carlo estimates of the terms. Independent of :mod:`sims.theory`."""
 
-from sims.simulation.draws import draw
+from sims.simulation.draws import cosine, draw, target_values
 from sims.simulation.engine import estimate
 from sims.simulation.heads import nw_estimates, nw_weights
 from sims.simulation.method import Method
@@ -10,10 +10,12 @@ from sims.simulation.result import efficiency_gain, reached
 __all__ = [
     "Method",
     "Tuning",
+    "cosine",
     "draw",
     "efficiency_gain",
     "estimate",
     "nw_estimates",
     "nw_weights",
     "reached",
+    "target_values",
 ]

@@ -40,7 +40,8 @@ def effects_of(experiment: Experiment, results: Results) -> Families:
 def judge(experiment: Experiment, results: Results, families: Families) -> list[Verdict]:
     """One verdict for every claim of the file, in its order.
 
-    What was edited after the simulation began (claims, settings, grid, code of effects) marks its rows.
+    What was edited after the simulation began (claims, settings, grid, code of effects) marks its
+    rows.
 
     Raises:
         InputError: a claim names a family of effects that ``effects.py`` does not return.

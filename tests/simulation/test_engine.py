@@ -15,7 +15,7 @@ from sims.errors import InputError
 from sims.montecarlo import replicate_key, root_key
 from sims.montecarlo.compiled import TRACES
 from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task
-from sims.simulation import Tuning, draw, efficiency_gain, estimate
+from sims.simulation import Tuning, cosine, draw, efficiency_gain, estimate
 from sims.simulation.native import native_sums, usable
 from sims.simulation.sums import streamed_sums
 from tests.simulation.conftest import frames
@@ -33,6 +33,16 @@ def test_equals_plain_numpy(make, kernel):
     task, heads, queries = make(kernel, bandwidth=[0.5, 0.8, 1.1])
     result = estimate(task, heads, 37, queries, 11, batches=2, **SMALL)
     assert_close(result, reference(task, heads, 37, queries, 11, 2, 6))
+
+
+@pytest.mark.parametrize(("dtype", "error"), [(np.float32, 3e-7), (np.float64, 1e-15)])
+def test_cosine_of_turns(dtype, error):
+    """Against NumPy in float64, where it folds too; whole turns more change nothing."""
+    turns = np.concatenate([np.linspace(-1.5, 1.5, 2401), [7.25, -60.5, 1000.125]]).astype(dtype)
+    found = np.asarray(cosine(jnp.asarray(turns)))
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found, np.cos(2 * np.pi * turns.astype(float)), atol=error + 4e-13)
+    assert cosine(jnp.asarray([0.0, 0.25, 0.5], dtype)).tolist() == pytest.approx([1, 0, -1], abs=error)
 
 
 @pytest.mark.parametrize("sums", [None, streamed_sums])
