@@ -28,14 +28,14 @@ def contract(experiment: Experiment) -> str:
     """
     code: dict[Path, str] = {}
     _read(experiment.folder / "effects.py", code)
-    effects, *modules = code.values() or [None]
+    modules = list(code.values())
     return digest(
         [claim.model_dump(exclude=PROSE) for claim in experiment.claims],
         experiment.spec.settings_at(experiment.fidelity),
         experiment.theory.model_dump(),
         [problem for _, problem in experiment.problems],
-        effects,
-        *sorted(modules),
+        *(modules[:1] or [None]),
+        *sorted(modules[1:]),
     )
 
 
