@@ -28,14 +28,14 @@ def contract(experiment: Experiment) -> str:
     """
     code: dict[Path, str] = {}
     _read(experiment.folder / "effects.py", code)
-    modules = list(code.values())
+    effects, modules = next(iter(code.values()), None), list(code.values())[1:]
     return digest(
         [claim.model_dump(exclude=PROSE) for claim in experiment.claims],
         experiment.spec.settings_at(experiment.fidelity),
         experiment.theory.model_dump(),
         [problem for _, problem in experiment.problems],
-        *(modules[:1] or [None]),
-        *sorted(modules[1:]),
+        effects,
+        *sorted(modules),
     )
 
 
