@@ -15,6 +15,7 @@ array, so scaling laws can be taken far out).
 """
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import NamedTuple
 
@@ -35,19 +36,22 @@ from sims.theory import rounding
 from sims.theory.arrays import Number, Numbers
 from sims.theory.coverage import series_of
 
+TOGETHER = 2**17
+"""Numbers of float64 that the pairs of heads of a step may take: what a core's cache holds."""
+
 
 class Tilt(NamedTuple):
     """The design reweighted by a product of kernels, at Q queries: a Gaussian again.
 
     Attributes:
-        log_mass: log E K_S, shape (Q,).
-        mean: μ_S, shape (Q, d).
-        covariance: C_S, shape (d, d); the same for every query.
+        log_mass: log E K_S, shape (…, Q).
+        mean: μ_S, shape (…, Q, d).
+        covariance: C_S, shape (…, d, d) or (d, d); the same for every query.
     """
 
-    log_mass: Float[Numbers, " Q"]
-    mean: Float[Numbers, "Q d"]
-    covariance: Float[Numbers, "d d"]
+    log_mass: Float[Numbers, "*sets Q"]
+    mean: Float[Numbers, "*sets Q d"]
+    covariance: Float[Numbers, "*sets d d"]
 
 
 def _namespace(array: Numbers) -> ModuleType:
@@ -63,12 +67,12 @@ def _solve_lower(root: Float[Numbers, "m m"], right: Float[Numbers, "m k"]) -> N
 
 def gaussian_tilt(
     sigma: Float[Numbers, "d d"],
-    frames: Float[Numbers, "m d k"],
-    key_frames: Float[Numbers, "m d k"],
-    bandwidth: Float[Numbers, " m"],
+    frames: Float[Numbers, "*sets m d k"],
+    key_frames: Float[Numbers, "*sets m d k"],
+    bandwidth: Float[Numbers, "*sets m"],
     queries: Float[Numbers, "Q d"],
 ) -> Tilt:
-    """Tilt by ``Π_h exp(−‖U_hᵀx − V_hᵀX‖²/2b_h²)`` over the m given heads.
+    """Tilt by ``Π_h exp(−‖U_hᵀx − V_hᵀX‖²/2b_h²)`` over the m given heads, of every set of heads.
 
     With ``S = [V_1/b_1, …, V_m/b_m]``, ``z = [U_1/b_1, …, U_m/b_m]ᵀx`` and ``G = I + SᵀΣS``::
 
@@ -77,60 +81,66 @@ def gaussian_tilt(
 
     (completing the square; G ≻ 0 for any frames, also when heads coincide). Valid for every Σ ⪰ 0.
     """
-    xp = _namespace(queries)
+    xp, sides = _namespace(queries), bandwidth.shape[:-1]
     stacked, of_keys = (
-        xp.moveaxis(part / bandwidth[:, None, None], 0, 1).reshape(len(sigma), -1)
+        (part / bandwidth[..., None, None]).swapaxes(-3, -2).reshape(*sides, len(sigma), -1)
         for part in (frames, key_frames)
     )
     # With G = RRᵀ every G⁻¹ is two triangular solves (docs/theory.md, "First order in 1/n").
     spread = sigma @ of_keys
-    gram = xp.eye(of_keys.shape[1]) + of_keys.T @ spread
+    gram = xp.eye(of_keys.shape[-1]) + of_keys.swapaxes(-1, -2) @ spread
     root = xp.linalg.cholesky(gram)
-    whitened, gain = _solve_lower(root, stacked.T @ queries.T), _solve_lower(root, spread.T)
-    log_det = xp.sum(xp.log(xp.diagonal(root)))
+    whitened = _solve_lower(root, stacked.swapaxes(-1, -2) @ queries.T)
+    gain = _solve_lower(root, spread.swapaxes(-1, -2))
+    log_det = xp.sum(xp.log(xp.diagonal(root, axis1=-2, axis2=-1)), axis=-1, keepdims=True)
     return Tilt(
-        -log_det - 0.5 * xp.sum(whitened**2, axis=0),
-        whitened.T @ gain,
-        sigma - gain.T @ gain,
+        -log_det - 0.5 * xp.sum(whitened**2, axis=-2),
+        whitened.swapaxes(-1, -2) @ gain,
+        sigma - gain.swapaxes(-1, -2) @ gain,
     )
 
 
 def softmax_tilt(
     sigma: Float[Numbers, "d d"],
-    frames: Float[Numbers, "m d k"],
-    key_frames: Float[Numbers, "m d k"],
-    bandwidth: Float[Numbers, " m"],
+    frames: Float[Numbers, "*sets m d k"],
+    key_frames: Float[Numbers, "*sets m d k"],
+    bandwidth: Float[Numbers, "*sets m"],
     queries: Float[Numbers, "Q d"],
 ) -> Tilt:
-    """Tilt by ``Π_h exp(⟨U_hᵀx, V_hᵀX⟩/s_h)``, s_h = b_h², over the m given heads.
+    """Tilt by ``Π_h exp(⟨U_hᵀx, V_hᵀX⟩/s_h)``, s_h = b_h², over the m heads of every set.
 
     With ``v = Σ_h V_hU_hᵀx/s_h``: ``log E K = ½ vᵀΣv`` and ``X | K ~ N(Σv, Σ)`` (exponential
     tilting of a Gaussian). Valid for every Σ ⪰ 0.
     """
-    scaled, of_keys = (part / bandwidth[:, None, None] for part in (frames, key_frames))
+    scaled, of_keys = (part / bandwidth[..., None, None] for part in (frames, key_frames))
     # The exponent is v·X, which moves the mean of X by Σv.
-    direction = ((queries @ scaled) @ of_keys.swapaxes(1, 2)).sum(0)
+    direction = ((queries @ scaled) @ of_keys.swapaxes(-1, -2)).sum(-3)
     mean = direction @ sigma
-    return Tilt(0.5 * (direction * mean).sum(1), mean, sigma)
+    return Tilt(0.5 * (direction * mean).sum(-1), mean, sigma)
 
 
 TILTS = {GAUSSIAN: gaussian_tilt, SOFTMAX: softmax_tilt}
 """Kernels with closed forms: each one's ``(Σ, frames, key frames, bandwidth, queries) -> Tilt``."""
 
 
-def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, " Q"]:
-    """``E_S m = Σ_j a_j exp(−½ ω_jᵀC_Sω_j) cos(ω_j·μ_S + c_j)``, shape (Q,)."""
+def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, "*sets Q"]:
+    """``E_S m = Σ_j a_j exp(−½ ω_jᵀC_Sω_j) cos(ω_j·μ_S + c_j)``, shape (…, Q)."""
     xp = _namespace(tilt.mean)
     # A cosine of a Gaussian angle: its value at the mean times exp(−½ variance).
-    spread = ((target.frequency @ tilt.covariance) * target.frequency).sum(1)
+    spread = ((target.frequency @ tilt.covariance) * target.frequency).sum(-1)
     angle = tilt.mean @ target.frequency.T + target.phase
-    return xp.cos(angle) @ (target.amplitude * xp.exp(-0.5 * spread))
+    return _times(xp.cos(angle), target.amplitude * xp.exp(-0.5 * spread))
+
+
+def _times(rows: Float[Numbers, "*sets Q J"], column: Float[Numbers, "*sets J"]) -> Numbers:
+    """A product of matrix and vector in every set, (…, Q)."""
+    return (rows @ column[..., None])[..., 0]
 
 
 def tilted_moments(
     target: TrigonometricSeries, tilt: Tilt
-) -> tuple[Float[Numbers, " Q"], Float[Numbers, " Q"]]:
-    """``E_S m`` and ``E_S m²``, shape (Q,) each.
+) -> tuple[Float[Numbers, "*sets Q"], Float[Numbers, "*sets Q"]]:
+    """``E_S m`` and ``E_S m²``, shape (…, Q) each.
 
     Products of cosines become cosines of sums and differences; with ``s_j = ω_j·μ + c_j`` and
     ``C_jk = ω_jᵀCω_k``::
@@ -142,18 +152,18 @@ def tilted_moments(
     """
     xp = _namespace(tilt.mean)
     covariance = target.frequency @ tilt.covariance @ target.frequency.T
-    own = xp.diagonal(covariance)
-    both = -0.5 * (own[:, None] + own[None, :])
+    own = xp.diagonal(covariance, axis1=-2, axis2=-1)
+    both = -0.5 * (own[..., :, None] + own[..., None, :])
     # The exponents are −½ Var(ω_j·X ± ω_k·X); the bound removes rounding above zero.
     difference = xp.exp(xp.minimum(both + covariance, 0.0))
     total = xp.exp(xp.minimum(both - covariance, 0.0))
     angle = tilt.mean @ target.frequency.T + target.phase
     cosine, sine = xp.cos(angle) * target.amplitude, xp.sin(angle) * target.amplitude
     square = 0.5 * (
-        xp.sum(cosine @ (difference + total) * cosine, axis=1)
-        + xp.sum(sine @ (difference - total) * sine, axis=1)
+        xp.sum(cosine @ (difference + total) * cosine, axis=-1)
+        + xp.sum(sine @ (difference - total) * sine, axis=-1)
     )
-    return cosine @ xp.exp(-0.5 * own), square
+    return _times(cosine, xp.exp(-0.5 * own)), square
 
 
 def tilted_product(
@@ -225,7 +235,10 @@ def _closed_forms(
     queries: Float[Numbers, "Q d"],
     each: Callable[..., tuple[Numbers, ...]],
 ) -> FirstOrder:
-    """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis."""
+    """:func:`first_order_arrays`, on arrays of NumPy or of JAX; ``each`` maps over a first axis.
+
+    What it maps takes one head or pair of heads, or a stack of them.
+    """
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see first_order_terms
     sigma, xp = task.design.covariance, _namespace(queries)
     series = series_of(task, "first order")
@@ -234,15 +247,15 @@ def _closed_forms(
     constant = (series.amplitude - amplitude) @ xp.cos(series.phase)
     target = eqx.tree_at(lambda t: t.amplitude, series, amplitude)
 
-    def tilt_by(chosen: Int[Numbers, " m"]) -> Tilt:
+    def tilt_by(chosen: Int[Numbers, "*sets m"]) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
         frames, of_keys = heads.frames[chosen], heads.of_keys[chosen]
         return TILTS[heads.kernel](sigma, frames, of_keys, heads.bandwidth[chosen], queries)
 
     def one(head: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         # m*_h = E_h m, log p_h, and E[K_h³]/p_h³ from the kernel's cube.
-        tilt = tilt_by(head[None])
-        cube = tilt_by(xp.stack([head] * 3)).log_mass
+        tilt = tilt_by(head[..., None])
+        cube = tilt_by(xp.stack([head] * 3, axis=-1)).log_mass
         return tilted_mean(target, tilt), tilt.log_mass, xp.exp(cube - 3 * tilt.log_mass)
 
     limit, log_mass, third = each(one, np.arange(heads.count))
@@ -254,14 +267,14 @@ def _closed_forms(
 
     def pair(indices: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers, Numbers]:
         # r_hg, r_hg E_hg[(m − m*_h)(m − m*_g)] and E_hg m (docs/theory.md, "First order in 1/n").
-        chosen = xp.stack(indices)
+        chosen = xp.stack(indices, axis=-1)
         tilt = tilt_by(chosen)
-        overlap = xp.exp(tilt.log_mass - log_mass[chosen].sum(0))
+        overlap = xp.exp(tilt.log_mass - log_mass[chosen].sum(-2))
         mean, square = tilted_moments(target, tilt)
-        product = square - limit[chosen].sum(0) * mean + limit[chosen].prod(0)
+        product = square - limit[chosen].sum(-2) * mean + limit[chosen].prod(-2)
         return overlap, overlap * product, mean
 
-    # One pair at a time: the (J, J) matrices of one pair live at once, not of all.
+    # Few pairs at a time: of their (J, J) matrices few live at once, not all.
     overlap, signal, mean = each(pair, (first, second))
 
     def symmetric(values: Float[Numbers, "P Q"]) -> Float[Numbers, "Q H H"]:
@@ -282,12 +295,20 @@ def _closed_forms(
     )
 
 
-def _one_by_one(
-    function: Callable[..., tuple[np.ndarray, ...]], items: np.ndarray | tuple[np.ndarray, ...]
+def _in_groups(
+    function: Callable[..., tuple[np.ndarray, ...]],
+    items: np.ndarray | tuple[np.ndarray, ...],
+    *,
+    size: int,
 ) -> tuple[np.ndarray, ...]:
-    """``jax.lax.map`` in NumPy, for a function that returns a tuple."""
-    rows = zip(*items, strict=True) if isinstance(items, tuple) else items
-    return tuple(np.stack(parts) for parts in zip(*map(function, rows), strict=True))
+    """``jax.lax.map`` in NumPy, of a function that takes a stack of ``size`` items at a time."""
+    whole = items if isinstance(items, tuple) else (items,)
+    groups = [
+        tuple(part[start : start + size] for part in whole)
+        for start in range(0, len(whole[0]), size)
+    ]
+    found = [function(group if isinstance(items, tuple) else group[0]) for group in groups]
+    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
 def first_order_terms(
@@ -324,8 +345,12 @@ def first_order_terms(
     sigma = np.asarray(task.design.covariance)
     task, heads, points = jax.tree.map(np.asarray, (task, heads, points))
 
+    # What lives of one pair of heads: covariances of keys and of waves, and angles.
+    count = task.target.terms + heads.dimension
+    each = partial(_in_groups, size=max(1, TOGETHER // (count * (count + len(points)))))
+
     def parts(task: Task, heads: Heads, x: np.ndarray) -> np.ndarray:
-        own = _closed_forms(task, heads, float(n), x, _one_by_one)
+        own = _closed_forms(task, heads, float(n), x, each)
         outer = own.bias[:, :, None] * own.bias[:, None, :]
         return np.stack([np.asarray(outer + own.signal_covariance), own.noise_covariance])
 
@@ -334,7 +359,7 @@ def first_order_terms(
         seen = np.einsum("hdp,de,heq->hpq", heads.of_keys, sigma, heads.of_keys)
         gram = rounding.of_gram(seen, np.asarray(heads.bandwidth))
     with np.errstate(all="ignore"):  # ∞ where n_eff is 0 to float64, or input out of range
-        arrays = _closed_forms(task, heads, float(n), points, _one_by_one)
+        arrays = _closed_forms(task, heads, float(n), points, each)
         by_keys, noise = (
             np.diagonal(np.asarray(part), axis1=1, axis2=2)
             for part in (arrays.signal_covariance, arrays.noise_covariance)
