@@ -29,6 +29,7 @@ no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition"
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -100,22 +101,29 @@ def assemble(
     bias = np.asarray(bias, float)
     lead = (BATCH,) if bias.ndim == 3 else ()
     pair_dims = (*lead, QUERY, HEAD, HEAD2)
-    data = xr.Dataset(
-        {
-            "bias": ((*lead, QUERY, HEAD), bias),
-            "bias_product": (pair_dims, np.asarray(bias_product, float)),
-            "signal_covariance": (pair_dims, np.asarray(signal_covariance, float)),
-            "noise_covariance": (pair_dims, np.asarray(noise_covariance, float)),
-        },
-        attrs=dict(attrs or {}),
-    )
-    data = data.assign({f"integrated_{name}": data[name].mean(QUERY) for name in PAIRS})
-    return summarise(data, weights)
+    pairs = dict(zip(PAIRS, (bias_product, signal_covariance, noise_covariance), strict=True))
+    found = {name: xr.Variable(pair_dims, np.asarray(v, float)) for name, v in pairs.items()}
+    found |= {f"integrated_{name}": variable.mean(QUERY) for name, variable in found.items()}
+    # One dataset at the end: each one on the way would take longer than a small problem.
+    bias_of = {"bias": xr.Variable((*lead, QUERY, HEAD), bias)}
+    return xr.Dataset(bias_of | found | _scalars(found, weights), attrs=dict(attrs or {}))
 
 
 def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
     """Add the scalar terms for these ensemble weights; see :func:`assemble`."""
-    heads = data.sizes[HEAD]
+    return data.assign(_scalars(data.variables, weights))
+
+
+def _scalars(
+    variables: Mapping[Any, xr.Variable], weights: ArrayLike | None
+) -> dict[str, xr.Variable]:
+    """The scalar terms, from the integrated pair terms."""
+    # Plain arrays: labelled ones would take longer than small problems take to solve.
+    integrated = {
+        name: variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2) for name in PAIRS
+    }
+    dims = integrated[PAIRS[0]].dims[:-2]
+    heads = integrated[PAIRS[0]].sizes[HEAD]
     alpha = np.full(heads, 1 / heads) if weights is None else np.asarray(weights, float)
     if alpha.shape != (heads,) or not np.isclose(alpha.sum(), 1.0, rtol=0, atol=1e-9):
         raise InputError("weights", alpha.tolist(), f"{heads} numbers that sum to 1")
@@ -123,10 +131,6 @@ def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
     # 0/0 for a single head: there is no pair, so its mean is NaN.
     with np.errstate(invalid="ignore"):
         pairs = (1 - np.eye(heads)) / (heads * (heads - 1))
-    # Plain arrays: labelled ones would take longer than small problems take to solve.
-    integrated = {
-        name: data[f"integrated_{name}"].transpose(..., HEAD, HEAD2).variable for name in PAIRS
-    }
 
     def form(name: str, matrix: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore"):  # ∞ · 0, of an error that is not known
@@ -145,8 +149,7 @@ def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
     found["covariance"] = found["cross_signal_covariance"] + found["cross_noise_covariance"]
     found["mse"] = found["squared_bias"] + found["ensemble_variance"]
     found["mean_head_mse"] = form("bias_product", diagonal) + found["variance"]
-    dims = integrated[signal].dims[:-2]
-    return data.assign({name: (dims, values) for name, values in found.items()})
+    return {name: xr.Variable(dims, values) for name, values in found.items()}
 
 
 def mcse(values: xr.DataArray) -> xr.DataArray:

@@ -199,7 +199,8 @@ def _collect(
     with Progress(have + len(numbers), have, show) as bar:
         for number in numbers:
             batch = supply.take(number)
-            if not done:  # wrong labels are refused now, not after the last batch
+            if not done and len(numbers) > CHECK_EVERY:
+                # Wrong labels are refused now, not after the last of many batches.
                 sampler.label({name: value[None] for name, value in batch.items()})
             for name, value in batch.items():
                 done.setdefault(name, []).append(value)
