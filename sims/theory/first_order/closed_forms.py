@@ -59,7 +59,7 @@ def _namespace(array: Numbers) -> ModuleType:
     return np if isinstance(array, np.ndarray) else jnp
 
 
-def _solve_lower(root: Float[Numbers, "m m"], right: Float[Numbers, "m k"]) -> Numbers:
+def _solve_lower(root: Float[Numbers, "*sets m m"], right: Float[Numbers, "*sets m k"]) -> Numbers:
     if isinstance(root, np.ndarray):  # NumPy has no triangular solve; the general one costs little
         return np.linalg.solve(root, right)
     return jax.scipy.linalg.solve_triangular(root, right, lower=True)
@@ -132,7 +132,7 @@ def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, "*set
     return _times(xp.cos(angle), target.amplitude * xp.exp(-0.5 * spread))
 
 
-def _times(rows: Float[Numbers, "*sets Q J"], column: Float[Numbers, "*sets J"]) -> Numbers:
+def _times(rows: Float[Numbers, "... Q J"], column: Float[Numbers, "... J"]) -> Numbers:
     """A product of matrix and vector in every set, (…, Q)."""
     return (rows @ column[..., None])[..., 0]
 
