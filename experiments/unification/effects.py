@@ -21,6 +21,9 @@ def effects(results: Results) -> Families:
         "fall of the error": [
             fall(results, **mechanism) for mechanism in results.settings["mechanisms"]
         ],
+        "fall of the correlation": [
+            less_alike(results, **mechanism) for mechanism in results.settings["mechanisms"]
+        ],
         "measured over theory": [
             against_theory(results, name, term)
             for name in names
@@ -48,14 +51,25 @@ def measured(name: str) -> str:
 
 
 def law(results: Results, name: str, weights: str = "pooled") -> np.ndarray:
-    """``C + (V − C) Σα²``, V and C as measured, (batch, M); ``Σα² = 1/M`` under equal weights."""
+    """``C + (V − C) Σα²``, V and C as measured, (batch, M), with the weights α of the pool."""
     data, agents = results.estimates[measured(name)], results.estimates[name]["agents"].values
     v, c = data["variance"].values[:, None], data["covariance"].values[:, None]
-    if weights == "pooled":
-        return c + (v - c) / agents
-    # Each weight is this share of the next: Σα² of a geometric series.
-    q = 1 - results.settings["unequal"]
-    return c + (v - c) * (1 - q) * (1 + q**agents) / ((1 + q) * (1 - q**agents))
+    return c + (v - c) * squares(results, name, agents, weights)
+
+
+def squares(
+    results: Results, name: str, agents: np.ndarray, weights: str = "pooled"
+) -> np.ndarray:
+    """``Σα²`` of the weights of M agents: 1/M under equal ones, else of a geometric series.
+
+    Each weight is a share of the next: what pheromone an ant leaves, or the share in the settings.
+    """
+    system = next(s for s in results.settings["systems"] if s["name"] == name)
+    lost = system.get("evaporation", 0.0) if weights == "pooled" else results.settings["unequal"]
+    if not lost:
+        return 1 / agents
+    q = 1 - lost
+    return np.asarray((1 - q) * (1 + q**agents) / ((1 + q) * (1 - q**agents)))
 
 
 def gaps(results: Results, name: str, weights: str = "pooled") -> list[Effect]:
@@ -84,6 +98,16 @@ def fall(results: Results, kind: str, without: str, diverse: str) -> Effect:
     off, on = (data["error"].sel(agents=agents).values for data in both)
     return of_batches(
         f"{without} to {diverse}", 1 - ratio(on, off), (without, diverse),
+        replicates=min(map(results.replicates_at, (without, diverse))), at={"agents": kind},
+    )  # fmt: skip
+
+
+def less_alike(results: Results, kind: str, without: str, diverse: str) -> Effect:
+    """By how much the correlation of two agents is lower where a mechanism makes them diverse."""
+    off, on = (results.estimates[measured(name)] for name in (without, diverse))
+    rho = [ratio(data["covariance"].values, data["variance"].values) for data in (off, on)]
+    return of_batches(
+        f"{without} to {diverse}", rho[0] - rho[1], (measured(without), measured(diverse)),
         replicates=min(map(results.replicates_at, (without, diverse))), at={"agents": kind},
     )  # fmt: skip
 

@@ -11,18 +11,28 @@ from sims.estimates import mcse
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import gaps, measured, systems
+from .effects import gaps, measured, squares, systems
 
 REGIMES = {"heads": "Nadaraya–Watson heads", "trees": "random-forest trees"}
 """Kind of agents to its claim's regime, where that has another name."""
 
 
-def numbers(results: Results) -> dict[str, float]:
+SWITCH = ("without", "diverse")
+"""The systems of a mechanism, off and on."""
+
+
+def numbers(results: Results) -> dict[str, float | list[float]]:
     """Numbers that the caption quotes."""
     every = [results.estimates[measured(name)] for name in systems(results)]
     rho = [float(data["covariance"].mean() / data["variance"].mean()) for data in every]
     fading = next(name for name, kind in systems(results).items() if "evaporating" in kind)
+    of_pairs = {
+        mechanism["kind"]: [rho[list(systems(results)).index(mechanism[k])] for k in SWITCH]
+        for mechanism in results.settings["mechanisms"]
+    }
     return {
+        "trees_alike": of_pairs["trees"],
+        "ants_alike": of_pairs["ants"],
         "least": min(rho),
         "most": max(rho),
         "agents": int(results.estimates[fading]["agents"][-1]),
@@ -57,7 +67,8 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     for name in kinds:
         moments = results.estimates[measured(name)].mean("batch")
         rho = float(moments["covariance"] / moments["variance"])
-        laws.append(pd.DataFrame({"system": name, "M": fine, "kept": rho + (1 - rho) / fine}))
+        kept = rho + (1 - rho) * squares(results, name, fine)
+        laws.append(pd.DataFrame({"system": name, "M": fine, "kept": kept}))
     drawing, axes = figures.panels(
         1,
         2,
@@ -69,7 +80,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         left, points, pd.concat(laws), "M", "kept", hue="system", log="xy", labels="ends",
         verdict=own, emphasis=fading,
     )  # fmt: skip
-    left.set(title="the law $ρ + (1 − ρ)/M$", ylabel="variance of the pool / variance of one")
+    left.set(title="the law $ρ + (1 − ρ)\\,Σα^2$", ylabel="variance of the pool / variance of one")
     figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
     # Side by side, or seven systems would lie on one another; for M = 1 there is nothing to show.
     aside = 1.06 ** (points["system"].map(list(kinds).index) - (len(kinds) - 1) / 2)

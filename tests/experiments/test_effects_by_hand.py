@@ -207,7 +207,8 @@ def test_unification(rng, shared):
         "heads, measured": xr.Dataset({"variance": ("batch", v), "covariance": ("batch", c)}),
     }
     law = {"variance": 1.4, "variance_error": 0.007, "covariance": 0.4, "covariance_error": 0.004}
-    settings = {"systems": [{"name": "heads", "kind": "heads"}], "mechanisms": [], "unequal": 0.5}
+    heads = {"name": "heads", "kind": "heads"}
+    settings = {"systems": [heads], "mechanisms": [], "unequal": 0.5}
     predictions = {"heads, measured": xr.Dataset(law)}
     found = families("unification", estimates, predictions, settings=settings)
     variance, covariance = found["measured over theory"]
@@ -221,6 +222,23 @@ def test_unification(rng, shared):
     # Each weight is half the next: 1/7, 2/7 and 4/7 for three, so 5/9 for two.
     first = found["unequal weights over the law"][0]
     is_ratio_of(first, pools["unequal"][1][:, 1], c + (v - c) * 5 / 9, 1.0)
+    # An ant's pheromone halves at the next: the same weights. Here it also follows another kind.
+    ants = {"name": "ants", "kind": "ants", "evaporation": 0.5}
+    switch = {"kind": "ants", "without": "heads", "diverse": "ants"}
+    settings |= {"systems": [heads, ants], "mechanisms": [switch]}
+    late = drawn(rng, shared, 0.9)
+    estimates |= {
+        "ants": estimates["heads"],
+        "ants, measured": estimates["heads, measured"].assign(covariance=("batch", late)),
+    }
+    predictions |= {"ants, measured": xr.Dataset({"variance": np.nan})}
+    found = families("unification", estimates, predictions, settings=settings)
+    of_ants = found["pooled over the law"][2]
+    is_ratio_of(of_ants, pools["pooled"][1][:, 1], late + (v - late) * 5 / 9, 1.0)
+    (fall,) = found["fall of the correlation"]
+    assert fall.value == pytest.approx(c.mean() / v.mean() - late.mean() / v.mean())
+    by_hand = (c - late - (c.mean() - late.mean()) * v / v.mean()) / v.mean()
+    assert fall.error == pytest.approx(np.std(by_hand, ddof=1) / np.sqrt(BATCHES))
 
 
 def weighting(error):

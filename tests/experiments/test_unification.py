@@ -202,6 +202,7 @@ def test_verdicts_can_go_both_ways(results, experiment):
     """Data made to obey the law are supported, and refuted once a pool's variance is off."""
     wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=64)
 
+    systems = results.settings["systems"]
     diverse = {mechanism["diverse"] for mechanism in results.settings["mechanisms"]}
 
     def made(factor):
@@ -210,10 +211,17 @@ def test_verdicts_can_go_both_ways(results, experiment):
             other = effects.measured(name)
             m = results.estimates[name]["agents"]
             v, c = (float(results.prediction(other)[k]) for k in ("variance", "covariance"))
-            v, c = (v, c) if np.isfinite(v) else (1.0, 0.4)
-            q = 1 - results.settings["unequal"]
-            squares = [np.sum(np.square(q ** np.arange(k) / sum(q ** np.arange(k)))) for k in m]
-            laws = {"pooled": 1 / m, "unequal": np.array(squares)}
+            # A mechanism makes agents less alike, or more.
+            alike = 0.4 if name not in diverse else 0.01 if factor == 1.0 else 0.5
+            v, c = (v, c) if np.isfinite(v) else (1.0, alike)
+            kept = 1 - next(s for s in systems if s["name"] == name).get("evaporation", 0.0)
+            shares = {"pooled": kept, "unequal": 1 - results.settings["unequal"]}
+            laws = {
+                pool: np.array(
+                    [np.sum(np.square(q ** np.arange(k) / sum(q ** np.arange(k)))) for k in m]
+                )
+                for pool, q in shares.items()
+            }
             pools = {k: np.outer(wobble[::-1], factor * (c + (v - c) * s)) for k, s in laws.items()}
             # A mechanism lowers the error by a fifth, or raises it.
             error = 0.8 * factor**2 if name in diverse else 1.0
@@ -225,7 +233,7 @@ def test_verdicts_can_go_both_ways(results, experiment):
                 results.estimates[name].attrs,
             )
             estimates[other] = xr.Dataset(
-                {"variance": ("batch", v * wobble), "covariance": ("batch", c * wobble)},
+                {"variance": ("batch", v * wobble), "covariance": ("batch", c * wobble[::-1])},
                 attrs=results.estimates[other].attrs,
             )
         return replace(results, estimates=estimates)
