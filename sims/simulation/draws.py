@@ -84,7 +84,7 @@ def cosine(turns: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return v * poly
 
 
-def target_values(target: Target, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
     """m(x) in the precision of x; of a series by :func:`cosine`."""
     if not isinstance(target, TrigonometricSeries):
         return target(x)
