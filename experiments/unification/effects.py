@@ -57,9 +57,7 @@ def law(results: Results, name: str, weights: str = "pooled") -> np.ndarray:
     return c + (v - c) * squares(results, name, agents, weights)
 
 
-def squares(
-    results: Results, name: str, agents: np.ndarray, weights: str = "pooled"
-) -> np.ndarray:
+def squares(results: Results, name: str, agents: np.ndarray, weights: str = "pooled") -> np.ndarray:
     """``Σα²`` of the weights of M agents: 1/M under equal ones, else of a geometric series.
 
     Each weight is a share of the next: what pheromone an ant leaves, or the share in the settings.
