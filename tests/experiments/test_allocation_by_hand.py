@@ -114,3 +114,19 @@ def test_slope_of_heads_is_that_of_a_power():
     rng = np.random.default_rng(0)
     widths = 2 * np.array(budgets) ** 0.3 * (1 + 1e-3 * rng.normal(size=(64, 3)))
     assert effects.heads_slope(widths, budgets).mean() == pytest.approx(0.7, abs=2e-3)
+
+
+def test_the_best_split_into_many_heads_is_what_few_are_held_against():
+    """Errors that rise by a tenth with every coordinate of a head: one of width 1 is best."""
+    widths, budgets = np.arange(1, 13), [8, 16, 48]
+    axes = {"family": ["smooth"], "dense_n": [1e3, 1e4], "dense_budget": budgets}
+    axes |= {"dense_width": widths, "temperature": ["fixed", "tuned"]}
+    shape = [len(values) for values in axes.values()]
+    rising = np.broadcast_to(1 + 0.1 * widths[:, None], shape)
+    surface = xr.DataArray(rising, axes, tuple(axes))
+    curves = EXPERIMENT.module("curves")
+    found = curves.splittings(xr.Dataset({"surface": surface}), "surface", "tuned")
+    # Half of 48 is more than any width.
+    assert [effect.at["budget"] for effect in found] == [8, 16] * 2
+    for effect in found:
+        assert effect.value == pytest.approx((1 + 0.05 * effect.at["budget"]) / 1.1 - 1)

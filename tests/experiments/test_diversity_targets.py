@@ -48,6 +48,24 @@ def test_what_one_half_of_the_draws_chooses_the_other_judges():
     assert short.value == pytest.approx(shortfall, rel=1e-9)
 
 
+def test_a_half_is_judged_along_the_other_ones_eigenvector():
+    """One configuration, halves with noise of their own: written out batch by batch."""
+    rng = np.random.default_rng(8)
+    noise = rng.normal(size=(12, 2, 1, 3, 3))
+    matrices = np.eye(3) + 0.1 * (noise + np.swapaxes(noise, -1, -2))
+    data = xr.Dataset(
+        {"target_error_matrix": (("batch", "half", "configuration", "h", "g"), matrices)}
+    )
+    results = SimpleNamespace(estimates={"x, target by target": data})
+    found = effects.target_by_target(results, "x", [(0, 0)])["x, top is tight"][0]
+    by_hand = []
+    for first, second in matrices[:, :, 0]:
+        for chosen, judged in ((first, second), (second, first)):
+            top = np.linalg.eigh(chosen)[1][:, -1]
+            by_hand.append(1 - judged.sum() / 3 / (top @ judged @ top))
+    assert found.value == pytest.approx(np.mean(by_hand), rel=1e-9)
+
+
 def test_targets_are_drawn_one_a_batch():
     """Halves are replicates of the batch's own target, with keys of their own."""
     regime, draws = regimes.regimes(EXPERIMENT)["single index"], Draws.of(4, (), 2)

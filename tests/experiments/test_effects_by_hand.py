@@ -169,6 +169,10 @@ def test_head_count(rng, shared):
     assert {"30.0 2", "30.0 4", "90.0 2", "90.0 4"} <= set(gaps)
     is_mean_of(gaps["30.0 4"], kept("30.0 4") / 0.5 - 1, bound=0.004)
     assert len(found["step of the angle"]) == 2
+    # A share of the variance before the last doubling.
+    (last,) = found["last doubling"]
+    few, most = (kept(f"30.0 {heads}").mean() for heads in (2, 4))
+    assert last.value == pytest.approx((few - most) / few, rel=1e-3)
     # The jackknife of the batches that both points have.
     pair = [estimates[name].isel(batch=slice(15)) for name in ("30.0 4", "90.0 4")]
     parts = [[d[k].values for k in ("ensemble_variance", "variance")] for d in pair]
@@ -227,14 +231,20 @@ def test_unification(rng, shared):
     switch = {"kind": "ants", "without": "heads", "diverse": "ants"}
     settings |= {"systems": [heads, ants], "mechanisms": [switch]}
     late = drawn(rng, shared, 0.9)
+    errors = {k: drawn(rng, shared, 0.7, (3,)) for k in ("heads", "ants")}
     estimates |= {
-        "ants": estimates["heads"],
+        k: estimates["heads"].assign(error=(("batch", "agents"), v)) for k, v in errors.items()
+    }
+    estimates |= {
         "ants, measured": estimates["heads, measured"].assign(covariance=("batch", late)),
     }
     predictions |= {"ants, measured": xr.Dataset({"variance": np.nan})}
     found = families("unification", estimates, predictions, settings=settings)
     of_ants = found["pooled over the law"][2]
     is_ratio_of(of_ants, pools["pooled"][1][:, 1], late + (v - late) * 5 / 9, 1.0)
+    # What a mechanism is worth, it is worth to the pool of all.
+    (fall,) = found["fall of the error"]
+    is_ratio_of(fall, errors["ants"][:, -1], errors["heads"][:, -1], 1.0, -1.0)
     (fall,) = found["fall of the correlation"]
     assert fall.value == pytest.approx(c.mean() / v.mean() - late.mean() / v.mean())
     by_hand = (c - late - (c.mean() - late.mean()) * v / v.mean()) / v.mean()

@@ -59,6 +59,33 @@ def made(
     return results_of(experiment, estimates, predictions)
 
 
+def test_a_doubling_removes_a_share_of_what_was_there_before_it(experiment):
+    """1 − r(2H)/r(H), for the fixed problem and for the populations of either kernel.
+
+    A fall is of the batches that both points have, which moves it by half a per cent; a share of
+    what was left would be off by two.
+    """
+    results = made(experiment)
+    found = experiment.module("effects").effects(results)
+
+    def removed(population, kernel):
+        names = {
+            point.coordinates["heads.count"]: point.name
+            for point in experiment.points
+            if point.coordinates["population"] == population
+            and point.coordinates["heads.frames.angle"] == 30
+            and point.coordinates["heads.kernel"] == kernel
+        }
+        data = [results.estimates[names[heads]].mean() for heads in sorted(names)[-2:]]
+        few, most = (float(d["ensemble_variance"] / d["variance"]) for d in data)
+        return (few - most) / few
+
+    (last,) = found["last doubling"]
+    assert last.value == pytest.approx(removed(None, "gaussian"), rel=1e-2)
+    for kernel, effect in zip(KERNELS, found["last doubling, drawn"], strict=True):
+        assert effect.value == pytest.approx(removed("wider angle", kernel), rel=1e-2)
+
+
 def test_claims_hold_where_they_are_true(experiment):
     verdict = verdicts(experiment, made(experiment))
     # cos² 30° is so small a correlation that the last doubling removes less than a tenth.

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
+from sims.montecarlo import Draws
 from sims.study.experiment import load_experiment
 from sims.theory.context import Problems, tables
 from sims.weights import FACTORIES
@@ -22,6 +23,11 @@ LOGS = np.linspace(np.log(0.1), np.log(10), 17)
 def valley(place, floor, bend=0.8):
     """Errors whose logarithm is a parabola about a place, (step, size)."""
     return floor * np.exp(bend * (LOGS[:, None] - place) ** 2)
+
+
+def test_problems_of_a_batch_take_turns():
+    """Every batch has problems of its own."""
+    assert simulate.turns(Draws.of(1, (), 5).draw(3), 2).tolist() == [6, 7, 6, 7, 6]
 
 
 def test_tuning_finds_the_bottom_and_what_keeping_costs():

@@ -3,16 +3,22 @@
 from dataclasses import replace
 from itertools import product
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.judging import effects_of
+from tests.experiments.by_hand import pseudovalues
 from tests.experiments.helpers import check_figure, results_of, verdicts
 from tests.experiments.runs import both_roads
 
 BATCHES, SEEDS = 64, 128
+effects, simulate, layer_module = (
+    load_experiment("trained_heads").module(name) for name in ("effects", "simulate", "layer")
+)
+random_layer = layer_module.random_layer
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +136,45 @@ def made(experiment, own=(1.0, 1.0), rho=(0.9, 0.3), overlap=0.3, covariance=(0.
         )
         predictions[name] = xr.Dataset({"subspaces_start": 1 - width / 12})
     return results_of(experiment, estimates, predictions)
+
+
+def test_subspaces_are_those_of_the_keys_projections(small):
+    """Of W_K, by NumPy, before any step of training; W_Q is as random."""
+    unit = simulate.units(small)["additive, 3 of 2"]
+    key = jax.random.key(5)
+    found = jax.jit(unit.sampler.replicate)(key, unit.sampler.constants, None)["subspaces"]
+    for_start = jax.random.split(key, 4)[1]
+    settings = small.settings
+    drawn = random_layer(for_start, 3, 2, settings["dimension"], settings["outputs"])
+    frames = np.linalg.qr(np.asarray(drawn.key, float))[0]
+    gram = np.einsum("hdi,gdj->hgij", frames, frames)
+    start = settings["starts"].index("random")
+    np.testing.assert_allclose(found[0, start, 0], (gram**2).sum((2, 3)) / 2, rtol=1e-5, atol=1e-7)
+
+
+def test_across_seeds_errors_are_over_those_of_identical_heads_that_are_trained(experiment):
+    """Pseudo-values of minus a correlation; how identical heads start tells nothing."""
+    results = made(experiment)
+    layer = next(effects.layers(results))
+    data = results.estimates[layer.point]
+    factor = np.exp(np.random.default_rng(2).normal(size=(BATCHES, SEEDS // BATCHES)))
+    at_start = (data["start"] == "identical") & (xr.DataArray(np.arange(7), dims="step") == 0)
+    factors = xr.DataArray(factor, dims=("batch", "replicate"))
+    moved = data.assign(errors=data["errors"] * xr.where(at_start, factors, 1.0))
+    estimates = {**results.estimates, layer.point: moved}
+    found = effects.across_seeds(replace(results, estimates=estimates), layer, "errors")
+    of = data.sel(values=layer.values, step=6)["errors"].transpose("start", "batch", ...)
+    random, same = (of.sel(start=k).values for k in ("random", "identical"))
+    y = random.mean((-2, -1)) / same.mean((-2, -1))
+    # Heads are uniform: of errors v on the diagonal and c beside it λ_max/trace is (v + (H−1)c)/Hv.
+    v, c = random[..., 0, 0], random[..., 0, 1]
+    h = layer.heads
+    x = (1 - (v + (h - 1) * c) / (h * v)) * h / (h - 1)
+    columns = [m.mean(1) for m in (x, y, x * x, y * y, x * y)]
+    by_hand = pseudovalues(
+        lambda x, y, xx, yy, xy: -(xy - x * y) / np.sqrt((xx - x**2) * (yy - y**2)), *columns
+    )
+    np.testing.assert_allclose(found, by_hand, rtol=1e-6, atol=1e-8)
 
 
 def regimes(experiment, results):

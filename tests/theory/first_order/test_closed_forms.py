@@ -313,3 +313,14 @@ def test_pair_tensor_is_never_held_for_all_queries():
     compiled = first_order_arrays.lower(task, heads, 10.0, queries).compile()
     held = compiled.memory_analysis().temp_size_in_bytes
     assert held < terms * terms * count * 8 / 4
+
+
+@pytest.mark.parametrize("together", [1, 150, 2**30])
+def test_groups_are_the_whole(monkeypatch, together):
+    """However many pairs of heads a step takes, one, some or all: the forms that JAX maps."""
+    monkeypatch.setattr("sims.theory.first_order.closed_forms.TOGETHER", together)
+    task, heads, queries = random_problem(4, 3, 2, 5, "gaussian")
+    found = predict(task, heads, 50, queries, order="first")
+    mapped = first_order_arrays(task, heads, 50.0, jnp.asarray(queries))
+    for name in NAMES:
+        np.testing.assert_allclose(found[name], getattr(mapped, name), rtol=1e-9, atol=1e-15)
