@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, skew
 
 from sims.errors import InputError
-from sims.judgement import near_optimal, optimal_set
+from sims.judgement import Evidence, bound, near_optimal, optimal_set
 
 
 def near(choices, margin=0.05):
@@ -73,6 +73,26 @@ def test_support_against_scipy():
         p = ttest_1samp(values[:, 0] - 1.05 * values[:, 1], 0.0, alternative="less").pvalue
         found = near([(values, 0)], margin=0.05)
         assert (found.verdict == "supported") == (2 * p <= 0.05)
+
+
+def test_skewed_batches_are_corrected_for():
+    """The verdict on a bound with the skewness of the paired contrast, by SciPy, over √B."""
+    values = 10 + np.random.default_rng(1).exponential(size=(64, 2)) ** 2 + np.array([0.0, 2.0])
+    found = near([(values, 0)])
+    contrast = (values[:, 0] - 1.05 * values[:, 1]) / values[:, 1].mean()
+    by_hand = [
+        bound(
+            Evidence(
+                np.array([contrast.mean() + 0.05]), contrast.std(ddof=1) / 8, 64, 7,
+                fixed=True, skewness=correction,
+            ),
+            margin=0.05, level=0.95,
+        )
+        for correction in (skew(contrast) / 8, 0.0)
+    ]  # fmt: skip
+    assert found.p_value == pytest.approx(by_hand[0].p_value, rel=1e-9)
+    assert found.interval == pytest.approx(by_hand[0].interval, rel=1e-9)
+    assert found.p_value > 1.1 * by_hand[1].p_value
 
 
 def test_one_blunt_case_leaves_the_claim_open():

@@ -215,6 +215,23 @@ def test_rate():
         rate(evidence, x[1:], **claimed, margin=0.1)
 
 
+def test_a_slope_is_as_skewed_as_the_points_that_pull_at_it():
+    """Third cumulants of independent terms add up: Σ (c_j e_j)³ κ_j over the variance to 3/2."""
+    x, y = np.array([1.0, 2.0, 4.0, 8.0]), np.array([8.0, 4.0, 2.0, 1.0])
+    errors, kappa = 0.02 * y, np.array([0.1, 0.3, 0.0, -0.1])
+    evidence = Evidence(y, errors, 64, 7, skewness=kappa)
+    found = rate(evidence, x, expected=-1.0, margin=0.1, level=0.95)
+    # Equal relative errors: least squares of log y, without weights.
+    pull = (np.log(x) - np.log(x).mean()) / np.sum((np.log(x) - np.log(x).mean()) ** 2)
+    spread = 0.02 * np.sqrt(np.sum(pull**2))
+    third = np.sum((0.02 * pull) ** 3 * kappa) / spread**3
+    by_hand = equivalence(
+        Evidence(np.array([0.0]), spread, 64, 7, skewness=third), margin=0.1, level=0.95
+    )
+    assert abs(third) > 0.05
+    assert found.interval == pytest.approx([end - 1 for end in by_hand.interval], rel=1e-6)
+
+
 def test_rate_interval_covers_with_common_draws():
     """Points that share draws: the covariance of the batches gives the right interval."""
     rng, x = np.random.default_rng(1), np.array([1.0, 2.0, 4.0, 8.0])

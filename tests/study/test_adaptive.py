@@ -139,3 +139,17 @@ def test_a_point_may_take_all_the_batches_that_there_are():
     assert 64 < limit < 4000
     assert adaptive._needs([verdict], {"p": 64}, limit) == {"p": 4000.0}
     assert adaptive._needs([verdict], {"p": 64}, limit - 1) == {}
+
+
+def test_equal_allocation_is_not_levelled_with_a_population(monkeypatch):
+    """A population has as many batches as problems; other points owe it nothing."""
+    monkeypatch.setattr(adaptive, "effects_of", lambda *_: {})
+    monkeypatch.setattr(adaptive, "judge", lambda *_: [])
+    counts = {"point": 64, "population": 384}
+    strict = SimpleNamespace(
+        name="e",
+        simulation=SimpleNamespace(batches=64, max_batches=512, decide="equal"),
+        points=[SimpleNamespace(name=n, population=n if n == "population" else None) for n in counts],
+    )
+    results = SimpleNamespace(points=list(counts), batches=counts.get)
+    assert adaptive.look(strict, results) == {}
