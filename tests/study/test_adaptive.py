@@ -149,7 +149,9 @@ def test_equal_allocation_is_not_levelled_with_a_population(monkeypatch):
     strict = SimpleNamespace(
         name="e",
         simulation=SimpleNamespace(batches=64, max_batches=512, decide="equal"),
-        points=[SimpleNamespace(name=n, population=n if n == "population" else None) for n in counts],
+        points=[
+            SimpleNamespace(name=n, population=n if n == "population" else None) for n in counts
+        ],
     )
     results = SimpleNamespace(points=list(counts), batches=counts.get)
     assert adaptive.look(strict, results) == {}
