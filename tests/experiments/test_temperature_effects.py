@@ -1,5 +1,7 @@
 """The effects of `temperature_transfer` on errors and attended keys that are made by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -108,11 +110,8 @@ def test_on_the_sphere_a_dimension_is_lost():
         {"replicates": 9},
     )
 
-    class Made:
-        estimates = {"sphere d_k=3": data}
-
-    Made.settings = settings
-    for effect in effects.sphere(Made):
+    results = SimpleNamespace(estimates={"sphere d_k=3": data}, settings=settings)
+    for effect in effects.sphere(results):
         assert effect.value == pytest.approx(0, abs=1e-9)
 
 
