@@ -139,3 +139,15 @@ def test_dot_products_have_temperatures_of_their_own():
     np.testing.assert_array_equal(found, np.stack([grids[rule] for rule in problems.WEIGHED]))
     other = simulate.population(settings, width, 2, "distance").temperatures
     assert not np.allclose(found, other)
+
+
+def test_attended_keys_of_both_roads(road):
+    """A simulation that attends to a tenth more than theory says."""
+    data = road.data[WIDTH]
+    more = 1.1 * data["keys"].sel(of="attended", drop=True)
+    made = road._replace(name="simulation", data={WIDTH: data.assign(attended=more)})
+    found = effects.attended(made, road)
+    assert len(found) == 3 * len(problems.ENTMAX) * len(SIZES)
+    for effect in found:
+        assert effect.value == pytest.approx(0.1, rel=1e-6)
+        assert effect.at["n_eff"] == pytest.approx(1 / np.linspace(0.1, 0.6, BATCHES).mean())
