@@ -97,3 +97,17 @@ def test_a_pair_whose_order_is_not_known_asks_for_batches():
     # Known or not, a change that is within the margin is no rise beyond it.
     small = list(effects.risen("a point", ["a", "b"], 0.1 * rises, index))
     assert decide(small, Rule("bound", 0.005, 0.95, sequential=True)).verdict == "supported"
+
+
+def test_one_angle_is_asked_of_every_pair_of_heads():
+    """Three planes that are orthogonal to each other; a fourth at an angle to each, and at two."""
+    regime = regimes.regimes(EXPERIMENT)["single index"]
+    frames = np.zeros((2, 4, 8, 2))
+    for head in range(4):
+        frames[:, head, 2 * head : 2 * head + 2] = np.eye(2)
+    frames[1, 3, :2, 0] = frames[1, 3, 6:, 0] = [np.sqrt(0.5), 0]
+    two = regime._replace(
+        labels=("apart", "one not"), frames=frames, covariance=regime.covariance[:2]
+    )
+    found = EXPERIMENT.module("predict").averaged(two, 2, 2, 1)
+    assert found["one_angle"].values.tolist() == [True, False]

@@ -1,6 +1,7 @@
 """The experiment `rates`: closed forms, what is simulated, slopes, verdicts that can fail."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -180,6 +181,30 @@ def test_simulated_error_by_plain_numpy():
                 gap = w @ waves[:n] @ amplitudes[m] - at[q] @ amplitudes[m]
                 expected[m, j] += (gap**2 + noise**2 * w @ w) / 3
     np.testing.assert_allclose(mse, expected, rtol=1e-9)
+
+
+@pytest.mark.theory
+def test_the_simulated_problems_have_the_first_targets_and_their_nuisances(experiment):
+    """Two of eight targets; a nuisance coordinate halves what a head sees by its own overlap."""
+    own = experiment.settings
+    few = own["simulated"] | {"targets": 2}
+    settings = own | {"widths": [1], "levels": 6, "targets": 8, "groups": 4, "simulated": few}
+    settings |= {"bandwidths": own["bandwidths"] | {"count": 3}}
+    found = predict.predict(SimpleNamespace(settings=settings))
+    queries, ensemble = gaussian_queries(1, **own["queries"]), few["ensemble"]
+    for name, series, beta, size, bandwidth in (
+        ("width 1", stacked(2, 1, 6), 1.5, 1024, few["bandwidths"][1][2][1]),
+        ("ensemble", stacked(2, 1, 6), ensemble["beta"], 4096, ensemble["bandwidths"][1][2]),
+    ):
+        parts = {k: v.mean() for k, v in moments(series, beta, queries, [bandwidth], 1).items()}
+        data = found[name].sel(size=size)
+        if name == "ensemble":
+            extra, eight = predict.nuisance(bandwidth), data.sel(heads=8)
+            assert float(eight["n_eff_of_heads"]) == pytest.approx(size / parts["overlap"] / extra)
+            mse, expected = eight["mse_of_heads"], predict.error(parts, size, 8, extra)
+        else:
+            mse, expected = data.sel(beta=beta)["mse"], predict.error(parts, size, 1, 1.0)
+        assert float(mse) == pytest.approx(float(expected), rel=1e-9)
 
 
 def test_targets_take_turns(experiment):

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from sims.learning import STREAMS
@@ -228,3 +229,35 @@ def test_the_value_path_is_trained_only_if_free(experiment, simulate):
             assert float(jnp.abs(trained[-1] - trained[0]).min()) > 1e-3
         for part in (path.value, path.output):
             assert bool(jnp.any(part[-1] != part[0])) == free
+
+
+def test_training_is_on_noisy_labels_of_fresh_tasks(experiment, simulate):
+    """Three steps of Adam on the loss of tasks drawn by hand, one after the other."""
+    start, stream, noise_sd = simulate.random_layer(jax.random.key(0), 2, 2, 4, 2), "additive", 0.7
+    sizes = {"n": 8, "queries": 4, "tasks": 2, "steps": 3, "rate": 0.1}
+    turn, key = jax.random.orthogonal(jax.random.key(5), 4), jax.random.key(1)
+    found = simulate.train(STREAMS[stream](4), turn, True, start, key, noise_sd=noise_sd, **sizes)
+    layer = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), start)
+    optimiser = optax.adam(optax.cosine_decay_schedule(0.1, 3))
+    state = optimiser.init(layer)
+    for step, own in enumerate(jax.random.split(key, 3)):
+        total = jax.tree.map(jnp.zeros_like, layer)
+        for task in jax.random.split(own, 2):
+            for_target, for_points, for_noise = jax.random.split(task, 3)
+            x = jax.random.normal(for_points, (12, 4), jnp.float32)
+            y = jnp.stack(
+                [
+                    STREAMS[stream](4).target(turn, one)(x)
+                    for one in jax.random.split(for_target, 2)
+                ],
+                1,
+            )
+            y = y + noise_sd * jax.random.normal(for_noise, (12, 2), jnp.float32)
+            slope = jax.grad(experiment.module("layer").loss)(
+                layer, True, x[8:], y[8:], x[:8], y[:8]
+            )
+            total = jax.tree.map(lambda a, b: a + b / 2, total, slope)
+        change, state = optimiser.update(total, state)
+        layer = optax.apply_updates(layer, change)
+        for path, expected in zip(found, layer, strict=True):
+            np.testing.assert_allclose(path[step + 1], expected, rtol=1e-3, atol=1e-4)

@@ -1,0 +1,147 @@
+"""Allocation's curves of theory and its pools of heads, on small settings and errors made by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.study.experiment import load_experiment
+
+EXPERIMENT = load_experiment("allocation", "standard")
+curves, effects, predict, regimes = (
+    EXPERIMENT.module(name) for name in ("curves", "effects", "predict", "regimes")
+)
+BANDS = {"low": 0.3, "high": 2.0, "count": 16}
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Settings of both geometries with few widths, budgets, bandwidths and sizes."""
+    few = {"widest": 8, "budgets": [8, 16, 32], "bandwidths": BANDS,
+           "decades": {"low": 3, "high": 5, "per_decade": 1}}  # fmt: skip
+    grid = {"budgets": [8, 16], "widths": [1, 2, 4], "n": [100, 400], "heads": 4}
+    settings = regimes.checked(EXPERIMENT.settings)
+    return {name: settings[name] | few | {"simulated": grid} for name in ("views", "blocks")}
+
+
+def test_a_single_head_of_blocks_is_that_of_its_own_budget():
+    """Blocks of other budgets have targets of their own: D = 4 is not read off that of 8."""
+    widths, groups = [1, 2, 4], [4, 8]
+    axes = {"group": groups, "width": widths}
+    own = xr.DataArray([[10.0, 20.0, 40.0], [100.0, 200.0, 400.0]], axes, tuple(axes))
+    splits = SimpleNamespace(
+        theory=xr.Dataset(coords={"budget": groups}), settings={"simulated": {"heads": 8}}
+    )
+    whole = effects.Splits._whole(splits, own, own)
+    # Of equal squares of a head and of its pool every number of heads has that square.
+    assert whole.sel(budget=4).values.tolist() == [10.0, 20.0, 40.0]
+    assert whole.sel(budget=8).values.tolist() == [100.0, 200.0, 400.0]
+
+
+def test_growth_at_the_fixed_bandwidth_is_held_against_that_of_the_same_budget():
+    """d_k* = 2 (n/100)^p with a power p that every temperature and budget has for itself."""
+    sizes, budgets, widths = [100, 1000], [16, 64], np.arange(1, 17)
+    power = {"fixed": (0.30, 0.40), "transformer": (0.10, 0.35), "tuned": (0.05, 0.15)}
+
+    def best(temperature, n, budget):
+        return 2.0 * (n / 100) ** power[temperature][budgets.index(budget)]
+
+    def candidates(case, temperature):
+        _, n, budget = case
+        errors = np.exp((np.log(widths) - np.log(best(temperature, n, budget))) ** 2)
+        return widths, np.tile(errors, (8, 1)), errors
+
+    splits = SimpleNamespace(
+        theory=xr.Dataset(coords={"n": sizes, "budget": budgets, "family": ["smooth"]}),
+        settings={"geometry": "views"}, point="views", candidates=candidates,
+    )  # fmt: skip
+    found = {effect.label: effect.value for effect in effects.movements(splits)["slower"]}
+    grown = {
+        (name, budget): best(name, 1000, budget) - best(name, 100, budget)
+        for name in power for budget in budgets
+    }  # fmt: skip
+    assert found == {
+        f"{name}, smooth, {budget}": pytest.approx(grown["fixed", budget] - grown[name, budget])
+        for name in ("transformer", "tuned") for budget in budgets
+    }  # fmt: skip
+
+
+def test_late_growth_is_that_at_the_transformers_temperature():
+    sizes = np.logspace(2, 8, 7)
+    powers = {"fixed": 0.5, "transformer": 0.25, "tuned": 0.1}
+    axes = {"family": ["smooth", "rough"], "dense_budget": [16, curves.BUDGET]}
+    axes |= {"temperature": list(powers), "dense_n": sizes}
+    values = np.ones([len(v) for v in axes.values()])
+    values[0, 1] = [sizes**power for power in powers.values()]
+    optimum = xr.DataArray(values, axes, tuple(axes))
+    early, late = curves.LATE
+    assert curves.late_growth(optimum).value == pytest.approx((late / early) ** 0.25 - 1)
+
+
+def test_depths_are_over_the_least_error_between_the_ends():
+    axes = {"family": ["smooth"], "dense_n": [1e3], "dense_budget": [8, 16]}
+    axes |= {"dense_width": [1, 2, 3, 4, 5]}
+    errors = np.array([[6.0, 4.0, 2.0, 3.0, 5.0], [6.0, 2.0, np.nan, np.nan, np.nan]])
+    found = curves.depths(xr.DataArray(errors[None, None], axes, tuple(axes)))
+    assert [effect.value for effect in found[:2]] == [2.0, 1.5]
+    # Two widths have nothing between them.
+    assert np.isnan([effect.value for effect in found[2:]]).all()
+
+
+def test_every_cell_of_the_map_has_labels_of_its_own_noise(small):
+    """Cells that differ in the noise of labels alone share terms, and not their best widths."""
+    cell = {"alpha": 0.8, "nu": None, "noise": 0.4}
+    cells = [cell | {"noise_sd": noise_sd} for noise_sd in (0.5, 4.0)]
+    found = predict.regimes(small["views"], cells)["map_optimum"].sel(temperature="fixed")
+    for own, noise_sd in zip(found.values, (0.5, 4.0), strict=True):
+        alone = predict.regimes(small["views"], [cell | {"noise_sd": noise_sd}])
+        np.testing.assert_array_equal(own, alone["map_optimum"].sel(temperature="fixed")[0])
+    smooth = small["views"] | {"noise_sd": 0.5, "families": {"smooth": {"alpha": 0.8,
+                               "lengthscale": 2.0, "nu": None}}, "budgets": [24]}  # fmt: skip
+    own = predict.dense(smooth)["optimum"].sel(temperature="fixed", dense_budget=24)
+    np.testing.assert_allclose(found.values[0], own.values[0])
+    # More noise asks for more heads, so for narrower ones.
+    assert (found.values[1] < found.values[0] - 1).any()
+
+
+def test_the_noise_of_labels_is_variance_and_no_bias(small):
+    """What is left of the error without its variance is the same for labels of any noise."""
+    bias = []
+    for noise_sd in (0.5, 4.0):
+        for name in ("views", "blocks"):
+            data = predict.points(small[name] | {"noise_sd": noise_sd})
+            bias.append((data["mse"] - data["variance"]).values)
+            extra = data["variance"] - noise_sd**2 * data["noise"]
+            bias.append(extra.values)
+    np.testing.assert_allclose(bias[:4], bias[4:], rtol=1e-9, atol=1e-12)
+    assert all((part[np.isfinite(part)] > 0).all() for part in bias)
+
+
+def test_scaled_blocks_have_the_factor_that_is_best_at_their_own_size(small):
+    """Errors ``E m² − 2cF + c² E f̂²`` of factors c tried one by one, with F at every n."""
+    settings, widths = small["blocks"], np.array([1, 2, 4])
+    family = settings["families"]["smooth"]
+    bandwidths = predict.bands(settings, widths)
+    own = predict.terms(settings, family, 8, widths, bandwidths)
+    for n in (30.0, 1000.0):
+        number = predict.number(8, widths)
+        found = predict.curves(settings | {"least_n_eff": 0}, own, number, np.array([n]))
+        error = found["surface"][0, 0, 1]
+        fit = float((own.limit_fit + own.ratio_fit / n)[1, 0])
+        square = error + 2 * fit - 1
+        factor = np.linspace(0, 2, 20_001) * fit / square
+        tried = (1 - 2 * factor * fit + factor**2 * square).min()
+        assert found["scaled_surface"][0, 0, 1] == pytest.approx(tried, rel=1e-7)
+    assert abs(float(own.ratio_fit[1, 0]) / 30) > 0.002 * abs(float(own.limit_fit[1, 0]))
+
+
+def test_a_width_whose_bandwidth_is_the_last_of_the_grid_is_no_optimum():
+    """Errors that are least at width 3; those of tuned bandwidths fall to the grid's end or not."""
+    bandwidths = np.geomspace(BANDS["low"], BANDS["high"], BANDS["count"])
+    width = np.exp(0.1 * (np.arange(1, 6) - 3.0) ** 2)[:, None]
+    inside = np.exp(0.1 * np.log(bandwidths / bandwidths[5]) ** 2)
+    for tuned, known in ((inside, True), (1 / bandwidths, False)):
+        errors = width * np.concatenate([[1.0, 1.0], tuned])
+        found = predict.minima(errors[None], {"bandwidths": BANDS})[1][:, 0]
+        np.testing.assert_allclose(found, [3, 3, 3 if known else np.nan])
