@@ -1,4 +1,4 @@
-"""Allocation's curves of theory and its pools of heads, on small settings and errors made by hand."""
+"""Curves of theory and pools of heads of `allocation`, on small settings and errors made by hand."""
 
 from types import SimpleNamespace
 
