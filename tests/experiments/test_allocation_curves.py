@@ -1,4 +1,4 @@
-"""Curves of theory and pools of heads of `allocation`, on small settings and errors made by hand."""
+"""Allocation, its curves of theory and pools of heads, on small settings and errors by hand."""
 
 from types import SimpleNamespace
 
