@@ -21,7 +21,7 @@ from sims.report import page, render_caption, write_overview
 from sims.report.findings import sentence
 from sims.report.pictures import interval
 from sims.report.seeds import other_seeds
-from sims.report.text import significant
+from sims.report.text import percent, significant
 from sims.report.theory import chapters
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
@@ -54,6 +54,15 @@ def test_bad_caption_is_an_input_error(tmp_path, text):
 )
 def test_numbers_for_people(value, text):
     assert significant(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0123, "1.2 %"), (-0.5, "−50 %"), (0.999, "100 %"), (-5.83, "−580 %"),
+     (173.0, "1.7·10⁴ %")],
+)  # fmt: skip
+def test_shares_for_people(value, text):
+    assert percent(value) == text
 
 
 def test_sections_of_the_theory_link_within_the_page(tmp_path, monkeypatch):

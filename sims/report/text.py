@@ -95,5 +95,9 @@ def significant(value: float | None, digits: int = 3) -> str:
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """A share in percent, to some significant digits."""
-    return "–" if value is None else f"{significant(100 * value, digits)} %"
+    """A share in percent, to some significant digits; below 10⁴ % without a power of ten."""
+    if value is None:
+        return "–"
+    rounded = float(f"{100 * value:.{digits}g}")
+    whole = 100 <= abs(rounded) < 1e4
+    return f"{f'{rounded:.0f}'.replace('-', '−') if whole else significant(rounded, digits)} %"
