@@ -3,7 +3,8 @@
 from typing import Literal, get_args
 
 Kind = Literal["program", "theory", "both roads", "simulation"]
-"""``program``: true by algebra, so that it tests the code; ``theory``: one formula against another,
+"""``program``: true, or false, by algebra for almost every draw, so that it tests the code or a
+literal reading; ``theory``: one formula against another,
 or theory averaged over drawn problems, with no simulation behind it; ``both roads``: theory against
 simulation; ``simulation``: one simulated number against another, or against a number of the claim.
 """
