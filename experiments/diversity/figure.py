@@ -57,6 +57,10 @@ def numbers(results: Results) -> dict[str, Any]:
     }
 
 
+INDEX_CLAIMS = ("hdi-monotone", "hdi-further", "hdi-conditions")
+"""Claims whose rows are of an index, or of what takes its place."""
+
+
 def worst(results: Results) -> dict[str, Any]:
     """Largest rises between any two configurations, in per cent: a row an index, by regime."""
     regimes = [name for name, theory in results.predictions.items() if "worst_rise" in theory]
@@ -73,7 +77,7 @@ def worst(results: Results) -> dict[str, Any]:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    claims = {verdict.regime: verdict for verdict in verdicts if verdict.claim == "hdi-monotone"}
+    claims = {verdict.regime: verdict for verdict in verdicts if verdict.claim in INDEX_CLAIMS}
     drawing, axes = figures.mosaic(
         ("abc", "ddd", "eee"), height=6.2, heights=(2.1, 2.9, 1.3), stacked={"d": 4.6, "e": 3.0},
         title="The error falls with the diversity of heads' errors, less surely with other indices",
@@ -117,19 +121,16 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
     regimes = sorted(results.settings["regimes"], key=len, reverse=True)
     rows: list[tuple[str, str, str | None, float]] = []
     for verdict in verdicts:
-        if verdict.claim != "hdi-monotone":
+        if verdict.claim not in INDEX_CLAIMS:
             continue
         regime = next(name for name in regimes if verdict.regime.startswith(name))
         index = verdict.regime.removeprefix(f"{regime}, ")
-        if index not in ("equal heads", "top is tight", "no worse pair"):
-            rows.append((index, regime, verdict.verdict, abs(verdict.effect or 0.0)))
-    # Where heads are equally good the index `mean` of errors orders them by algebra.
-    shown = {(index, regime) for index, regime, *_ in rows}
-    rows += [
-        ("mean, errors", name, None, 0.0)
-        for name, regime in results.settings["regimes"].items()
-        if regime.get("equal_heads") and ("mean, errors", name) not in shown
-    ]
+        if index in ("equal heads", "top is tight", "no worse pair"):
+            continue
+        # Where heads are equally good this index orders their errors by algebra: a dash.
+        algebra = verdict.kind == "program" and index in ("mean, errors", "mean, noise")
+        size_of = 0.0 if algebra else abs(verdict.effect or 0.0)
+        rows.append((index, regime, None if algebra else verdict.verdict, size_of))
     frame = pd.DataFrame(rows, columns=["index", "regime", "verdict", "rise"])
     keys = [(v, d) for d, _, v in (index.partition(", ") for index in frame["index"])]
     words = {(v, d): f"{d} of {VERSIONS[v]}" if v else d for v, d in keys}

@@ -33,7 +33,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     counts(axes[0, 0], results, {k: claims["head-freedom", k] for k in REGIMES})
     along(axes[0, 1], results)
-    figures.badge(axes[0, 1], claims["hdi-monotone", "gauge orbit, the error"])
+    figures.badge(axes[0, 1], claims["hdi-conditions", "gauge orbit, the error"])
     figures.letters(axes.flat)
     return drawing
 

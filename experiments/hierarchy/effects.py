@@ -98,8 +98,8 @@ def smallest(results: Results, kind: str, name: str = "violation") -> Effect:
     found = [float(results.estimates[point][name].values.max()) for point in points]
     for point, value in zip(points, found, strict=True):
         if value > VIOLATED:
-            return Effect(f"smallest: {point}", values=np.array([value]))
-    return Effect(f"none at {len(found)} sizes", values=np.array(found))
+            return Effect(f"smallest: {point}", value, replicates=0)
+    return Effect(f"none at {len(found)} sizes", max(found), replicates=0)
 
 
 def truncation(results: Results) -> Families:

@@ -21,7 +21,6 @@ REFUTED = {
     ("scale-causal", "block means, search"),
     ("scale-contains-convolution", "difference, one input"),
     ("scale-contains-convolution", "averaging, small inputs"),
-    ("scale-strict", "without positions, search"),
     ("scale-error", "rank, leading singular vectors"),
     ("scale-mixture", "bound, weights of any sign"),
 }

@@ -40,7 +40,7 @@ def changed(results, point, **values):
 def test_verdicts(results, experiment):
     found = verdicts(experiment, results)
     assert set(found) == {(claim.id, claim.regime) for claim in experiment.claims}
-    for at in (("slt-width", "C = 1/ln 2"), ("slt-scale", "n_K^(1/4)"),
+    for at in (("slt-constant", "C = 1/ln 2"), ("slt-scale", "n_K^(1/4)"),
                ("slt-fit", "targets within the assumption")):  # fmt: skip
         assert found[at] == "refuted"
     for at in (("slt-length", "bound"), ("slt-length", "size")):
@@ -91,7 +91,7 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     for point in results.points:
         if point.startswith("width"):
             low = changed(low, point, log_excess=lambda v: v - 10)
-    assert verdicts(experiment, low)["slt-width", "C = 1/ln 2"] == "supported"
+    assert verdicts(experiment, low)["slt-constant", "C = 1/ln 2"] == "supported"
     point = next(p for p in results.points if p.startswith("law"))
     off = changed(results, point, missed=lambda v: v + 0.1)
     assert verdicts(experiment, off)["slt-law", "16 and 18 items"] == "refuted"
