@@ -100,7 +100,8 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     slow = changed(results, "balance", to_keys=lambda v: v * v["balance"])
     assert verdicts(experiment, slow)["kq-eigen-limit", "keys ever larger"] == "refuted"
     for regime, words in (
-        ("quiet", "many keys, little noise"), ("noisy", "few keys, much noise"),
+        ("quiet", "many keys, little noise"), ("between", "few keys, more noise"),
+        ("noisy", "few keys, much noise"),
     ):  # fmt: skip
         for name, of in (("head", "a head"), ("pool", "the ensemble")):
             for factor, verdict in ((0.01, "refuted"), (100, "supported")):
@@ -170,7 +171,7 @@ def test_figure_and_caption(results, experiment):
 def test_ensembles_have_a_whole_head_to_compare_with(fidelity):
     own = load_experiment("kq_svd", fidelity).settings["ensemble"]
     assert max(own["ranks"]) == own["d"]
-    assert set(own["regimes"]) == {"quiet", "noisy"}
+    assert set(own["regimes"]) == {"quiet", "between", "noisy"}
 
 
 def test_errors_of_drawn_problems_are_those_of_the_engine(experiment):
