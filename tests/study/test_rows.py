@@ -42,13 +42,26 @@ def test_rows_on_the_error_by_theory_are_no_rows_on_the_bias(name, claim):
         assert least(claim, "variance_share") >= LEAST_SHARE
 
 
+def tells(spec):
+    """Whether a file whose rows had been seen before says what had been seen."""
+    return bool(spec.seen_before) or not any(claim.seen_before for claim in spec.claims)
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_a_file_whose_rows_had_been_seen_says_what(name):
+    assert tells(load_experiment(name).spec)
+
+
 def test_the_rules_can_fail():
-    """Planted: a row without ``where``, and one that asks for less."""
+    """Planted: a row without ``where``, one that asks for less, one that had been seen."""
     row = next(c for c in load_experiment("decomposition").claims if c.formula == EXACT)
     bare, loose = (
         row.model_copy(update={"where": where})
         for where in ({}, {"first_order_gap": Range(at_least=4 * row.margin)})
     )
+    spec = load_experiment("decomposition").spec
+    seen = [row.model_copy(update={"seen_before": "At seed 5."})]
+    assert not tells(spec.model_copy(update={"seen_before": "", "claims": seen}))
     for planted in (bare, loose):
         with pytest.raises(AssertionError):
             test_exact_rows_tell_exact_theory_from_first_order("decomposition", planted)
