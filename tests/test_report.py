@@ -21,6 +21,7 @@ from sims.report import page, render_caption, write_overview
 from sims.report.findings import sentence
 from sims.report.pictures import interval
 from sims.report.seeds import other_seeds
+from sims.report.seen import seen
 from sims.report.text import percent, significant
 from sims.report.theory import chapters
 from sims.study.experiment import load_experiment
@@ -154,6 +155,40 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     assert "1 of them were edited after the simulation began." in overview
 
 
+def _seen(experiment="decomposition"):
+    """An experiment of whose rows the second had been seen before, and its rows' verdicts."""
+    loaded = load_experiment(experiment)
+    first, second, *others = (c.model_copy(update={"seen_before": ""}) for c in loaded.claims)
+    second = second.model_copy(update={"seen_before": "At <seed 7> it was open."})
+    changes = {"seen_before": "A run at seed 7 & 8.", "claims": [first, second, *others]}
+    spec = loaded.spec.model_copy(update=changes)
+    rows = [
+        replace(VERDICT, claim=c.id, regime=c.regime, paper=c.paper, experiment=experiment)
+        for c in spec.claims
+    ]
+    return replace(loaded, spec=spec), rows
+
+
+def test_rows_that_had_been_seen_are_counted(tmp_path, monkeypatch):
+    """Those of the ledger, of the experiment that says so; the overview has the same number."""
+    experiment, rows = _seen()
+    specs = {"decomposition": experiment.spec}
+    told = "1 of these rows had been seen, in part, before their margin, points or wording were"
+    assert seen(rows, specs) == f"{told} fixed; each says so."
+    assert seen(rows[:1], specs) == ""
+    assert seen([replace(row, experiment="angles") for row in rows], specs) == ""
+    assert seen([replace(row, regime="another") for row in rows], specs) == ""
+    monkeypatch.setattr("sims.report.overview.experiments", lambda: ["decomposition", "angles"])
+    monkeypatch.setattr("sims.report.overview.load_experiment", lambda _: experiment)
+    write_verdicts(rows, tmp_path / "ledger.json", "ledger.json of smoke")
+    write_overview(tmp_path, "smoke", tmp_path / "README.md")
+    overview = (tmp_path / "README.md").read_text(encoding="utf-8").splitlines()
+    assert f"{told} fixed; each says so in [report.html](report.html)." in overview
+    write_verdicts(rows[:1], tmp_path / "ledger.json", "ledger.json of smoke")
+    write_overview(tmp_path, "smoke", tmp_path / "README.md")
+    assert "had been seen" not in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
 def test_sentences_say_how_many_where_not_and_how_sure():
     tested = replace(VERDICT, kind="simulation", adjusted=0.012)
     no = [replace(VERDICT, regime=name, verdict="refuted") for name in "abcd"]
@@ -257,3 +292,22 @@ def test_a_page_links_to_nothing_beside_it(tmp_path, monkeypatch):
     assert "#theory-the-decomposition" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_page_says_what_had_been_seen_before(tmp_path, monkeypatch, marked):
+    """With the design of the experiment, in the row alone that it is about, and above the table."""
+    experiment, rows = _seen()
+    (tmp_path / "decomposition").mkdir()
+    _results(tmp_path, monkeypatch, rows=rows)
+    monkeypatch.setattr(page, "experiments", lambda: ["decomposition"])
+    if marked:
+        monkeypatch.setattr(page, "load_experiment", lambda _: experiment)
+    page.write_report(tmp_path, "smoke", tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    _, *table = text.split("<tbody>")[1].split("<tr class=")
+    said = ["Seen before: At &lt;seed 7&gt; it was open." in row for row in table]
+    assert said == [marked and place == 1 for place in range(len(table))]
+    design = "<dt>What had been seen before</dt><dd>A run at seed 7 &amp; 8.</dd>"
+    assert text.count(design) == text.count("study, what had been seen before, and why") == marked
+    assert text.split("<tbody>")[0].count("1 of these rows had been seen, in part,") == marked

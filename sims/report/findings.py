@@ -40,6 +40,7 @@ class Finding:
         figure: its figure.
         caption: the rest of the caption, as HTML, without the table of verdicts that the page has.
         design: headings and texts of the study's design.
+        seen_before: what of its results had been seen before its claims were fixed; "": nothing.
         margins: why margins are what they are, each with the claims that it is about.
     """
 
@@ -53,6 +54,7 @@ class Finding:
     figure: Figure
     caption: str
     design: list[tuple[str, str]]
+    seen_before: str
     margins: list[tuple[str, str]]
 
 
@@ -91,6 +93,7 @@ def finding(
         figure=figure(folder, whose),
         caption=html(text[bold.end() :] if bold else text, inside),
         design=[(heading, getattr(spec, key)) for heading, key in DESIGN],
+        seen_before=spec.seen_before,
         margins=_margins(spec),
     )
 

@@ -10,7 +10,8 @@ from sims.judgement.grouping import ClaimRows, PaperRows, by_kind, by_paper
 from sims.kinds import is_tested
 from sims.papers import papers
 from sims.report.seeds import other_seeds
-from sims.study.experiment import experiments
+from sims.report.seen import seen
+from sims.study.experiment import experiments, load_experiment
 from sims.study.results import provenance
 
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -27,6 +28,8 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
     """
     ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
     seeds = other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger))
+    judged = {v.experiment for v in ledger}.intersection(experiments())
+    told = seen(ledger, {name: load_experiment(name).spec for name in judged})
     names = [name for name in experiments() if (folder / name / "caption.md").exists()]
     origins = [
         provenance(folder / name / "simulation.nc", f"simulation.nc of {name} at {fidelity}")
@@ -45,6 +48,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "programs: [ledger.json](ledger.json).",
         *_table_of_kinds(ledger),
         *(("", f"{seeds[0]}.") if seeds else ()),
+        *(("", f"{told.removesuffix('.')} in [report.html](report.html).") if told else ()),
         "",
         "## Claims",
         "",

@@ -19,6 +19,7 @@ from sims.report.findings import Finding, finding
 from sims.report.origins import origins
 from sims.report.pictures import interval
 from sims.report.seeds import other_seeds
+from sims.report.seen import seen
 from sims.report.text import environment
 from sims.report.theory import chapters, links
 from sims.study.experiment import experiments, load_experiment
@@ -127,6 +128,7 @@ def render(
         claims=claims,
         theory_of=theory_of,
         tested=is_tested,
+        seen=seen(ledger, specs),
         picture=lambda v: Markup(interval(v, claims.get(_key(v)))),
         key=_key,
         script=Markup(script),

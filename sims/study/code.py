@@ -198,8 +198,8 @@ def accelerated() -> bool:
 
 
 def _without_prose(whole: Mapping[str, Any]) -> list[Any]:
-    claims = whole.get("claims") or []
-    return [{k: v for k, v in c.items() if k not in ("statement", "formula")} for c in claims]
+    claims, prose = whole.get("claims") or [], ("statement", "formula", "seen_before")
+    return [{k: v for k, v in c.items() if k not in prose} for c in claims]
 
 
 def _hash(*parts: str) -> str:

@@ -7,7 +7,7 @@ from sims.errors import InputError
 from sims.identity import digest
 from sims.study.experiment import Experiment
 
-PROSE = {"statement", "formula", "rationale"}
+PROSE = {"statement", "formula", "rationale", "seen_before"}
 """What a claim says of itself to readers; everything else of it decides its test."""
 
 
@@ -17,8 +17,8 @@ def contract(experiment: Experiment) -> str:
     These are the parsed claims (all but :data:`PROSE`), the settings and the grid points that the
     fidelity has, which theory is computed, and the code that makes effects of results, without its
     comments, docstrings and layout: effects.py and whatever modules beside it that it imports,
-    itself or through others. Titles, statements, captions, seeds and the number of replicates do
-    not count, nor does the order of the keys of a mapping.
+    itself or through others. Titles, statements, captions, what had been seen before, seeds and
+    the number of replicates do not count, nor does the order of the keys of a mapping.
 
     Args:
         experiment: at its fidelity; the offset of its seeds does not count.

@@ -137,7 +137,7 @@ class Range(Strict):
 
 
 class ClaimSpec(Strict):
-    """A claim, its test and its margin, fixed before the run."""
+    """A claim, its test and its margin, fixed before the run whose numbers are judged."""
 
     id: str = Field(description="claim id, as `sims claims` lists them")
     paper: str = Field(
@@ -180,6 +180,11 @@ class ClaimSpec(Strict):
     rationale: str = Field(
         default="", description="why this margin, these points and this resolution"
     )
+    seen_before: str = Field(
+        default="",
+        description="what of this row's own effect had been seen before its margin, points or "
+        "wording were fixed; empty: nothing of it",
+    )
 
 
 class FidelitySpec(Strict):
@@ -218,6 +223,11 @@ class ExperimentSpec(Strict):
     simulation: SimulationSpec = SimulationSpec()
     theory: TheorySpec = TheorySpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
+    seen_before: str = Field(
+        default="",
+        description="what of the results had been seen before claims, margins and points were "
+        "fixed; empty: nothing",
+    )
     claims: list[ClaimSpec] = Field(min_length=1)
     settings: dict[str, Any] = Field(
         default_factory=dict, description="free values for the experiment's own code"

@@ -54,6 +54,7 @@ def _claim(**changes):
         {"title": "Another"}, {"aim": "Another"}, {"methods": "Another"},
         {"simulation": {"seed": 5, "batches": 64}},
         _claim(statement="Said better."), _claim(formula="#b"), _claim(level=0.95),
+        {"seen_before": "All of it, at seed 5."}, _claim(seen_before="At seed 5 it was open."),
         {"fidelities": {**FILE["fidelities"], "paper": {"problem": {"n": 9}}}},
         {"grid": [{"heads.count": 2}, {"heads.count": 4}]},
     ],

@@ -58,13 +58,26 @@ def test_rows_that_no_draw_could_turn_are_not_counted_as_tested(name, claim):
         assert (name, claim.regime) in DRAWN
 
 
+def tells(spec):
+    """Whether a file whose rows had been seen before says what had been seen."""
+    return bool(spec.seen_before) or not any(claim.seen_before for claim in spec.claims)
+
+
+@pytest.mark.parametrize("name", experiments())
+def test_a_file_whose_rows_had_been_seen_says_what(name):
+    assert tells(load_experiment(name).spec)
+
+
 def test_the_rules_can_fail():
-    """Planted: a row without ``where``, one that asks for less, and a rank said to be tested."""
+    """Planted: a row without ``where``, one that asks for less, one seen, a rank as if tested."""
     row = next(c for c in load_experiment("decomposition").claims if c.formula == EXACT)
     bare, loose = (
         row.model_copy(update={"where": where})
         for where in ({}, {"first_order_gap": Range(at_least=4 * row.margin)})
     )
+    spec = load_experiment("decomposition").spec
+    seen = [row.model_copy(update={"seen_before": "At seed 5."})]
+    assert not tells(spec.model_copy(update={"seen_before": "", "claims": seen}))
     for planted in (bare, loose):
         with pytest.raises(AssertionError):
             test_exact_rows_tell_exact_theory_from_first_order("decomposition", planted)
