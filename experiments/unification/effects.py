@@ -11,7 +11,10 @@ KINDS = {"heads": "heads", "trees": "trees", "ants": "ants, lasting pheromone"}
 
 
 def effects(results: Results) -> Families:
-    """Pooled variances over the law's, v and ρv over theory's, and what a mechanism changes."""
+    """Pooled variances over the law's, v and ρv over theory's, and what a mechanism changes.
+
+    What evaporation changes is counted as a rise, as it is no mechanism of diversity.
+    """
     names = systems(results)
     return {
         "pooled over the law": [gap for name in names for gap in gaps(results, name)],
@@ -23,6 +26,10 @@ def effects(results: Results) -> Families:
         ],
         "fall of the correlation": [
             less_alike(results, **mechanism) for mechanism in results.settings["mechanisms"]
+        ],
+        "rise of the error": [fall(results, **results.settings["evaporation"]).scaled(-1)],
+        "rise of the correlation": [
+            less_alike(results, **results.settings["evaporation"]).scaled(-1)
         ],
         "measured over theory": [
             against_theory(results, name, term)
@@ -86,27 +93,27 @@ def gaps(results: Results, name: str, weights: str = "pooled") -> list[Effect]:
     ]  # fmt: skip
 
 
-def fall(results: Results, kind: str, without: str, diverse: str) -> Effect:
-    """How much smaller the pool's error is where a mechanism makes agents diverse, relative.
+def fall(results: Results, name: str, plain: str, changed: str) -> Effect:
+    """How much smaller the error of the plain average is in one system than in another, relative.
 
     At the largest M of both; where systems share draws, the batches are paired.
     """
-    both = [results.estimates[name] for name in (without, diverse)]
+    both = [results.estimates[system] for system in (plain, changed)]
     agents = min(int(data["agents"].max()) for data in both)
-    off, on = (data["error"].sel(agents=agents).values for data in both)
+    before, after = (data["error"].sel(agents=agents).values for data in both)
     return of_batches(
-        f"{without} to {diverse}", 1 - ratio(on, off), (without, diverse),
-        replicates=min(map(results.replicates_at, (without, diverse))), at={"agents": kind},
+        f"{plain} to {changed}", 1 - ratio(after, before), (plain, changed),
+        replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
     )  # fmt: skip
 
 
-def less_alike(results: Results, kind: str, without: str, diverse: str) -> Effect:
-    """By how much the correlation of two agents is lower where a mechanism makes them diverse."""
-    off, on = (results.estimates[measured(name)] for name in (without, diverse))
-    rho = [ratio(data["covariance"].values, data["variance"].values) for data in (off, on)]
+def less_alike(results: Results, name: str, plain: str, changed: str) -> Effect:
+    """By how much the correlation of two agents is lower in one system than in another."""
+    both = [results.estimates[measured(system)] for system in (plain, changed)]
+    rho = [ratio(data["covariance"].values, data["variance"].values) for data in both]
     return of_batches(
-        f"{without} to {diverse}", rho[0] - rho[1], (measured(without), measured(diverse)),
-        replicates=min(map(results.replicates_at, (without, diverse))), at={"agents": kind},
+        f"{plain} to {changed}", rho[0] - rho[1], (measured(plain), measured(changed)),
+        replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
     )  # fmt: skip
 
 

@@ -17,30 +17,27 @@ REGIMES = {"heads": "Nadaraya–Watson heads", "trees": "random-forest trees"}
 """Kind of agents to its claim's regime, where that has another name."""
 
 
-SWITCH = ("without", "diverse")
-"""The systems of a mechanism, off and on."""
-
-
 def numbers(results: Results) -> dict[str, float | list[float]]:
     """Numbers that the caption quotes."""
-    every = [results.estimates[measured(name)] for name in systems(results)]
-    rho = [float(data["covariance"].mean() / data["variance"].mean()) for data in every]
+    every = {name: results.estimates[measured(name)] for name in systems(results)}
+    rho = {k: float(data["covariance"].mean() / data["variance"].mean()) for k, data in every.items()}
     fading = next(name for name, kind in systems(results).items() if "evaporating" in kind)
-    of_pairs = {
-        mechanism["kind"]: [rho[list(systems(results)).index(mechanism[k])] for k in SWITCH]
-        for mechanism in results.settings["mechanisms"]
-    }
+    pairs = [*results.settings["mechanisms"], results.settings["evaporation"]]
+    alike = {pair["name"]: [rho[pair["plain"]], rho[pair["changed"]]] for pair in pairs}
+    trees = [results.estimates[name] for name, kind in systems(results).items() if kind == "trees"]
     return {
-        "trees_alike": of_pairs["trees"],
-        "ants_alike": of_pairs["ants"],
-        "least": min(rho),
-        "most": max(rho),
+        "bagging": alike["trees, bagging"],
+        "features": alike["trees, random features"],
+        "evaporation": alike["evaporation"],
+        "alone": [float(data["error"].sel(agents=1).mean()) for data in trees],
+        "least": min(rho.values()),
+        "most": max(rho.values()),
         "agents": int(results.estimates[fading]["agents"][-1]),
         "evaporated": gaps(results, fading)[-1].value,
     }
 
 
-OMITTED = ("softmax heads at 30°",)
+OMITTED = ("softmax heads at 30°", "ants, strong trails")
 """Systems that are judged and not drawn: there are as many colours as other systems."""
 
 

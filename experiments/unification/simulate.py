@@ -61,12 +61,14 @@ def moments(count: int) -> Coefficients:
 
 
 def pooled(system: Settings, agents: np.ndarray) -> Coefficients:
-    """Of the variance of the pooled estimate of M agents, for each M, and under unequal weights.
+    """Of the variance of M pooled agents, for each M and also under unequal weights, and ``error``.
 
     Agents that pool alike form as many disjoint groups of M as there are; else the first M, of
-    which each counts by what is left of its pheromone when the M-th has come.
+    which each counts by what is left of its pheromone when the M-th has come. The error is always
+    that of the plain average of the first M, so that systems differ by their agents alone.
     """
     evaporation, most = system.get("evaporation", 0.0), int(agents[-1])
+    first = np.arange(most) < agents[:, None]
 
     def matrices(kept: float) -> np.ndarray:
         out = np.zeros((len(agents), most, most))
@@ -78,7 +80,11 @@ def pooled(system: Settings, agents: np.ndarray) -> Coefficients:
                 matrix[own, own] = np.outer(alpha, alpha) / groups
         return out
 
-    return {"pooled": matrices(1 - evaporation), "unequal": matrices(1 - system["unequal"])}
+    return {
+        "pooled": matrices(1 - evaporation),
+        "unequal": matrices(1 - system["unequal"]),
+        "error": (first[:, :, None] & first[:, None]) / agents[:, None, None] ** 2,
+    }
 
 
 def geometric_weights(kept: float, count: int) -> np.ndarray:
@@ -90,12 +96,12 @@ def geometric_weights(kept: float, count: int) -> np.ndarray:
 def taken(coefficients: Mapping[str, Any], covariance: Any, products: Any) -> dict[str, Any]:
     """The outputs of a covariance and of mean products of errors (M, M), NumPy's or JAX's.
 
-    ``error`` is the mean squared error of the pool, with the weights of its variance.
+    ``error``, a mean squared error, is taken of the products of errors, all others of the covariance.
     """
-    out = {name: (part * covariance).sum((-2, -1)) for name, part in coefficients.items()}
-    if "pooled" in coefficients:
-        out["error"] = (coefficients["pooled"] * products).sum((-2, -1))
-    return out
+    return {
+        name: (part * (products if name == "error" else covariance)).sum((-2, -1))
+        for name, part in coefficients.items()
+    }
 
 
 def sampled(estimates: np.ndarray, truth: np.ndarray | float) -> tuple[np.ndarray, np.ndarray]:
@@ -148,7 +154,11 @@ def noise(
 def trees(
     system: Settings, part: int, count: int, coefficients: Coefficients, **labels: Any
 ) -> Sampler:
-    """The trees of a random forest; every replicate has a training set of its own."""
+    """The trees of a random forest; every replicate has a training set of its own.
+
+    Without the bootstrap and with all features at every split, trees of one forest differ only
+    where splits tie.
+    """
     queries = np.random.default_rng(0).random((system["queries"], 5), dtype=np.float32)
     return HostReplicates(
         forest,
@@ -172,8 +182,9 @@ def forest(_: Draw, shared: tuple[Settings, int, np.ndarray], state: int) -> dic
     system, count, queries = shared
     x, y = make_friedman1(system["n"], 5, noise=system["noise"], random_state=int(state))
     rule = RandomForestRegressor(
-        count, max_features=system["max_features"], random_state=int(state)
-    )
+        count, max_features=system["max_features"], bootstrap=system.get("bootstrap", True),
+        random_state=int(state),
+    )  # fmt: skip
     every = [tree.tree_.predict(queries)[:, 0] for tree in rule.fit(x, y).estimators_]
     return {"predictions": np.array(every)}
 

@@ -212,7 +212,8 @@ def test_unification(rng, shared):
     }
     law = {"variance": 1.4, "variance_error": 0.007, "covariance": 0.4, "covariance_error": 0.004}
     heads = {"name": "heads", "kind": "heads"}
-    settings = {"systems": [heads], "mechanisms": [], "unequal": 0.5}
+    same = {"name": "nothing", "plain": "heads", "changed": "heads"}
+    settings = {"systems": [heads], "mechanisms": [], "evaporation": same, "unequal": 0.5}
     predictions = {"heads, measured": xr.Dataset(law)}
     found = families("unification", estimates, predictions, settings=settings)
     variance, covariance = found["measured over theory"]
@@ -228,8 +229,8 @@ def test_unification(rng, shared):
     is_ratio_of(first, pools["unequal"][1][:, 1], c + (v - c) * 5 / 9, 1.0)
     # An ant's pheromone halves at the next: the same weights. Here it also follows another kind.
     ants = {"name": "ants", "kind": "ants", "evaporation": 0.5}
-    switch = {"kind": "ants", "without": "heads", "diverse": "ants"}
-    settings |= {"systems": [heads, ants], "mechanisms": [switch]}
+    switch = {"name": "ants for heads", "plain": "heads", "changed": "ants"}
+    settings |= {"systems": [heads, ants], "mechanisms": [switch], "evaporation": switch}
     late = drawn(rng, shared, 0.9)
     errors = {k: drawn(rng, shared, 0.7, (3,)) for k in ("heads", "ants")}
     estimates |= {
@@ -244,11 +245,16 @@ def test_unification(rng, shared):
     is_ratio_of(of_ants, pools["pooled"][1][:, 1], late + (v - late) * 5 / 9, 1.0)
     # What a mechanism is worth, it is worth to the pool of all.
     (fall,) = found["fall of the error"]
+    assert fall.at == {"mechanism": "ants for heads"}
     is_ratio_of(fall, errors["ants"][:, -1], errors["heads"][:, -1], 1.0, -1.0)
+    (rise,) = found["rise of the error"]
+    is_ratio_of(rise, errors["ants"][:, -1], errors["heads"][:, -1], 1.0)
     (fall,) = found["fall of the correlation"]
     assert fall.value == pytest.approx(c.mean() / v.mean() - late.mean() / v.mean())
     by_hand = (c - late - (c.mean() - late.mean()) * v / v.mean()) / v.mean()
     assert fall.error == pytest.approx(np.std(by_hand, ddof=1) / np.sqrt(BATCHES))
+    (rise,) = found["rise of the correlation"]
+    assert (rise.value, rise.error) == (-fall.value, fall.error)
 
 
 def weighting(error):

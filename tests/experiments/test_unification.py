@@ -51,14 +51,30 @@ def test_estimators_by_plain_loops():
     assert pools[0] == pytest.approx(np.diag(s).mean())
     assert pools[1] == pytest.approx(np.mean([p.var(0, ddof=1).mean() for p in pairs]))
     assert pools[2] == pytest.approx(y.mean(1).var(0, ddof=1).mean())
-    assert every["error"][1] == pytest.approx(np.mean([((p - truth) ** 2).mean() for p in pairs]))
-    assert every["error"][2] == pytest.approx(((y.mean(1) - truth) ** 2).mean())
     fading = simulate.pooled({"evaporation": 0.5, "unequal": 0.5}, np.array([1, 2, 4]))
     first, last = (y[:, 0] + 2 * y[:, 1]) / 3, (y[:, 2] + 2 * y[:, 3]) / 3
     unequal = [p.var(0, ddof=1).mean() for p in (first, last)]
     assert every["unequal"][1] == pytest.approx(np.mean(unequal))
     pools = simulate.taken(fading, s, errors)["pooled"]
     assert pools[1] == pytest.approx(first.var(0, ddof=1).mean())
+
+
+@pytest.mark.parametrize("evaporation", [0.0, 0.5])
+def test_the_error_is_that_of_the_plain_average_of_the_first(evaporation):
+    """Equal weights, evaporation or not, by loops over replicates, queries and agents."""
+    rng = np.random.default_rng(1)
+    y, truth = rng.normal(size=(20, 4, 2)) + np.arange(4)[:, None], np.array([0.5, -1.0])
+    coefficients = simulate.pooled(
+        {"evaporation": evaporation, "unequal": 0.3}, np.array([1, 2, 4])
+    )
+    found = simulate.taken(coefficients, *simulate.sampled(y, truth))["error"]
+    for error, size in zip(found, (1, 2, 4), strict=True):
+        total = 0.0
+        for replicate in y:
+            for q in range(2):
+                average = sum(replicate[m, q] for m in range(size)) / size
+                total += (average - truth[q]) ** 2
+        assert error == pytest.approx(total / 40)
 
 
 def test_trees_are_held_to_friedmans_function():
@@ -164,9 +180,11 @@ def test_heads_noise_is_that_of_drawn_labels():
     np.testing.assert_allclose(values, drawn, atol=5 * drawn[0, 0] * np.sqrt(2 / 20_000))
 
 
-def test_one_tree_is_scikit_learns(experiment):
+@pytest.mark.parametrize(("bootstrap", "features"), [(True, 1), (True, 1.0), (False, 1.0)])
+def test_one_tree_is_scikit_learns(experiment, bootstrap, features):
     """A forest of the experiment predicts as its trees' mean does, by scikit-learn itself."""
-    system = {**experiment.settings["trees"], "queries": 3, "max_features": 1}
+    system = {**experiment.settings["trees"], "queries": 3}
+    system |= {"bootstrap": bootstrap, "max_features": features}
     coefficients = simulate.pooled({"unequal": 0.5}, np.array([1, 2]))
     dims = dict.fromkeys(("pooled", "unequal", "error"), ("agents",))
     sampler = simulate.trees(system, simulate.POOLED, 2, coefficients, dims=dims)
@@ -176,9 +194,31 @@ def test_one_tree_is_scikit_learns(experiment):
         means = []
         for state in np.random.default_rng([0, simulate.POOLED, b]).integers(2**31, size=3):
             x, y = make_friedman1(system["n"], 5, noise=1.0, random_state=int(state))
-            forest = RandomForestRegressor(2, max_features=1, random_state=int(state)).fit(x, y)
-            means.append(forest.predict(queries))
+            forest = RandomForestRegressor(
+                2, max_features=features, bootstrap=bootstrap, random_state=int(state)
+            )
+            means.append(forest.fit(x, y).predict(queries))
         assert float(data["pooled"][b, 1]) == pytest.approx(np.var(means, axis=0, ddof=1).mean())
+
+
+def test_the_systems_of_trees_are_what_their_names_say(experiment):
+    """Trees that are not bagged know all labels of their training set, bagged ones 63 % of them."""
+    systems = {s["name"]: s for s in experiment.settings["systems"] if s["kind"] == "trees"}
+    assert set(systems) == {"trees, not bagged", "bagged trees", "bagged trees, one feature"}
+    state = 5
+    x, y = make_friedman1(50, 5, noise=1.0, random_state=state)
+    points = x.astype(np.float32)
+    at_labels = {}
+    for name, system in systems.items():
+        shared = ({**experiment.settings["trees"], **system}, 4, points)
+        predictions = simulate.forest(None, shared, state)["predictions"]
+        at_labels[name] = np.isclose(predictions, y).mean()
+    assert at_labels["trees, not bagged"] == 1.0
+    for name in ("bagged trees", "bagged trees, one feature"):
+        assert 0.5 < at_labels[name] < 0.75  # the share drawn by a bootstrap sample: 0.63
+    # To scikit-learn 1.0 is all features, and 1 is one.
+    tried = [system["max_features"] for system in systems.values()]
+    assert [(value, type(value)) for value in tried] == [(1.0, float), (1.0, float), (1, int)]
 
 
 def test_systems_of_ants_have_draws_of_their_own(experiment):
@@ -203,7 +243,12 @@ def test_verdicts_can_go_both_ways(results, experiment):
     wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=64)
 
     systems = results.settings["systems"]
-    diverse = {mechanism["diverse"] for mechanism in results.settings["mechanisms"]}
+    # How many mechanisms of diversity a system has; the one of ants is not one.
+    rank = dict.fromkeys((system["name"] for system in systems), 0)
+    for mechanism in results.settings["mechanisms"]:
+        rank[mechanism["changed"]] = rank[mechanism["plain"]] + 1
+    fading = results.settings["evaporation"]["changed"]
+    rank[fading] = -1
 
     def made(factor):
         estimates = {}
@@ -211,8 +256,8 @@ def test_verdicts_can_go_both_ways(results, experiment):
             other = effects.measured(name)
             m = results.estimates[name]["agents"]
             v, c = (float(results.prediction(other)[k]) for k in ("variance", "covariance"))
-            # A mechanism makes agents less alike, or more.
-            alike = 0.4 if name not in diverse else 0.01 if factor == 1.0 else 0.5
+            # A mechanism makes agents less alike, or more; evaporation the other way round.
+            alike = (0.4 - 0.15 * rank[name]) if factor == 1.0 else (0.4 + 0.15 * rank[name])
             v, c = (v, c) if np.isfinite(v) else (1.0, alike)
             kept = 1 - next(s for s in systems if s["name"] == name).get("evaporation", 0.0)
             shares = {"pooled": kept, "unequal": 1 - results.settings["unequal"]}
@@ -223,9 +268,9 @@ def test_verdicts_can_go_both_ways(results, experiment):
                 for pool, q in shares.items()
             }
             pools = {k: np.outer(wobble[::-1], factor * (c + (v - c) * s)) for k, s in laws.items()}
-            # A mechanism lowers the error by a fifth, or raises it.
-            error = 0.8 * factor**2 if name in diverse else 1.0
-            own = wobble if name in diverse else wobble[::-1]
+            # A mechanism lowers the error by a fifth, or raises it; evaporation again otherwise.
+            error = (0.8 * factor**2) ** rank[name]
+            own = wobble if rank[name] % 2 else wobble[::-1]
             pools["error"] = np.outer(own, np.full(len(m), error))
             estimates[name] = xr.Dataset(
                 {k: (("batch", "agents"), values) for k, values in pools.items()},
