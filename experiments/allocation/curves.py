@@ -29,6 +29,9 @@ PER_DECADE = 2
 """Points of a curve d_k*(n) that a law is held against."""
 FEWEST = 7
 """Points of a curve of the map that a law is held against: three decades."""
+STEPS = {"decay": ("slow", "smooth"), "smoothness": ("rough", "smooth")}
+"""Families of targets whose d_k* are compared, the first over the second, by what sets them apart:
+how fast relevance decays over the coordinates, and how smooth the target is."""
 
 
 def families_of_theory(results: Results) -> Families:
@@ -49,6 +52,8 @@ def families_of_theory(results: Results) -> Families:
             own[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
             for geometry, data in (("views", views), ("blocks", blocks)):
                 own[f"slope, {geometry}, {name}"] = slopes(data["optimum"], kernel + geometry, name)
+            for what in STEPS:
+                own[f"step of {what}, {name}"] = steps(views["optimum"].sel(temperature=name), what)
             for family in views["family"].values.tolist():
                 widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
                 own[f"widths, {name}, {family}"] = curve(widths)
@@ -157,3 +162,17 @@ def slopes(optimum: xr.DataArray, geometry: str, temperature: str) -> list[Effec
         centred = size - size.mean()
         out.append(exact(f"{family} target, n = {n:g}", centred @ heads / (centred @ centred)))
     return out
+
+
+def steps(optimum: xr.DataArray, what: str) -> list[Effect]:
+    """Theory's logarithm of d_k* of one family over that of the other of :data:`STEPS`.
+
+    At every n and D at which the error of both is least at an inner width.
+    """
+    first, second = (optimum.sel(family=name) for name in STEPS[what])
+    known = (first / second).stack(case=("dense_n", "dense_budget")).dropna("case")
+    cases, values = known["case"].values.tolist(), np.log(known.values)
+    return [
+        exact(f"n = {n:.4g}, D = {budget}", value, n=n, budget=budget)
+        for (n, budget), value in zip(cases, values, strict=True)
+    ]

@@ -1,6 +1,6 @@
 """The best split of a budget: where it is, by both roads, and how it moves with n and D."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import numpy as np
@@ -10,7 +10,7 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import jackknife, ratio
 from sims.study.results import Results
 
-from .curves import TEMPERATURES, families_of_theory
+from .curves import STEPS, TEMPERATURES, families_of_theory
 from .regimes import checked, labelled, pooled_heads
 
 Case = tuple[str, int, int]
@@ -33,6 +33,9 @@ def effects(results: Results) -> Families:
             at = f"{point}, {name}"
             families[f"simulated depth, {at}"] = simulated_depths(splits, name)
             families[f"choice, {at}"] = choices(splits, name)
+            if splits.settings["geometry"] == "views":
+                for what in STEPS:
+                    families[f"simulated step of {what}, {at}"] = steps(splits, what, name)
         families |= {f"{k}, {point}": v for k, v in movements(splits).items()}
     return families
 
@@ -156,16 +159,30 @@ def simulated_depths(splits: Splits, temperature: str) -> list[Effect]:
     return out
 
 
+def profile(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, np.ndarray]:
+    """Widths that theory knows, and the place among the candidates of the best rung of each."""
+    every, _, predicted = splits.candidates(case, temperature)
+    # Of each width its best rung: the last of those that come with ever smaller errors.
+    order = np.argsort(-predicted)[np.isinf(predicted).sum() :]
+    best = sorted(dict(zip(every[order], order, strict=True)).items())
+    widths, places = np.array(best, int).reshape(-1, 2).T
+    return widths, places
+
+
+def inside(splits: Splits, case: Case, temperature: str) -> bool:
+    """Whether theory's error is least at a width between the narrowest and the widest it knows."""
+    predicted = splits.candidates(case, temperature)[2][profile(splits, case, temperature)[1]]
+    return len(predicted) > 0 and 0 < int(np.argmin(predicted)) < len(predicted) - 1
+
+
 def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, float]:
     """d_k* as a real number, simulated and by theory: pseudo-values (batch,), and one number.
 
     The vertex of the parabola of log MSE on log width through theory's best width and its two
     neighbours, each at theory's best bandwidth, so that both roads answer the same question.
     """
-    every, values, predicted = splits.candidates(case, temperature)
-    # Of each width its best rung: the last of those that come with ever smaller errors.
-    order = np.argsort(-predicted)[np.isinf(predicted).sum() :]
-    widths, rows = np.transpose(sorted(dict(zip(every[order], order, strict=True)).items()))
+    _, values, predicted = splits.candidates(case, temperature)
+    widths, rows = profile(splits, case, temperature)
     if len(rows) < 3:  # theory knows too few widths for a vertex
         return np.full(len(values), np.nan), np.nan
     middle = np.clip(np.argmin(predicted[rows]), 1, len(rows) - 2)
@@ -178,6 +195,33 @@ def vertex(splits: Splits, case: Case, temperature: str) -> tuple[np.ndarray, fl
 
     simulated = jackknife({"mse": values[:, rows[near]]}, lambda means: lowest(means["mse"]))
     return simulated, float(lowest(predicted[rows[near]]))
+
+
+def steps(splits: Splits, what: str, temperature: str) -> list[Effect]:
+    """The logarithm of simulated d_k* of one family over that of the other of ``STEPS``.
+
+    At every n and D at which theory's error of both is least at an inner width of the grid. All
+    families share keys and queries, so that their widths are paired.
+    """
+    out = []
+    for n, budget in product(*(splits.theory[k].values.tolist() for k in ("n", "budget"))):
+        cases = [(family, n, budget) for family in STEPS[what]]
+        if all(inside(splits, case, temperature) for case in cases):
+            first, second = (vertex(splits, case, temperature)[0] for case in cases)
+            values = log_ratio(first, second)
+            name, at = f"n = {n}, D = {budget}", {"n": n, "budget": budget}
+            out.append(of_batches(name, values, splits.point, at=at))
+    return out
+
+
+def log_ratio(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Pseudo-values of the logarithm of one number over another, from those of either."""
+
+    def statistic(means: Mapping[str, np.ndarray]) -> np.ndarray:
+        with np.errstate(invalid="ignore"):  # a mean below 0 has no logarithm: NaN, an open row
+            return np.asarray(np.log(means["first"] / means["second"]))
+
+    return jackknife({"first": first, "second": second}, statistic)
 
 
 def movements(splits: Splits) -> Families:

@@ -1,0 +1,131 @@
+"""What moves d_k*: decay and smoothness, on widths known by construction, and laws of docs."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.judgement.curves import deviation
+from sims.study.experiment import load_experiment
+
+EXPERIMENT = load_experiment("allocation", "standard")
+curves, effects, predict, regimes = (
+    EXPERIMENT.module(name) for name in ("curves", "effects", "predict", "regimes")
+)
+SIZES, BUDGETS, WIDTHS = [100, 1000, 10_000], [16, 64], np.array([1, 2, 3, 4, 6, 8])
+FAMILIES = {"smooth": 2.0, "rough": 2.4, "slow": 3.2}
+POWERS = {"smooth": 0.05, "rough": 0.09, "slow": 0.12}
+PAIRS = {"decay": "slow", "smoothness": "rough"}
+TEMPERATURES = {"fixed": 1.0, "transformer": 0.97, "tuned": 0.94}
+
+
+def best(family, n, budget, temperature="fixed"):
+    """A best width that every family, n, D and temperature has for itself, or beyond the grid."""
+    if (family, n, budget) in EDGES:
+        return EDGES[family, n, budget]
+    width = FAMILIES[family] * (n / 100) ** POWERS[family] * (1.05 if budget == 64 else 1.0)
+    return width * TEMPERATURES[temperature] ** FAMILIES[family]
+
+
+EDGES = {("rough", 100, 64): 0.6, ("slow", 10_000, 64): 11.0}
+"""Cases whose best width is beyond the narrowest or the widest of the grid."""
+
+
+def candidates(case, temperature, simulated=1.0):
+    """Both roads' errors; the simulated best width is theory's times a factor."""
+    theory, own = (
+        np.exp((np.log(WIDTHS) - np.log(factor * best(*case, temperature))) ** 2)
+        for factor in (1.0, simulated)
+    )
+    return WIDTHS, np.tile(own, (8, 1)), theory
+
+
+def made(factors):
+    """Splits whose simulated best widths are theory's times a factor by family."""
+    return SimpleNamespace(
+        theory=xr.Dataset(coords={"n": SIZES, "budget": BUDGETS, "family": list(FAMILIES)}),
+        settings={"geometry": "views"}, point="views",
+        candidates=lambda case, name: candidates(case, name, factors[case[0]]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("what", curves.STEPS)
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_simulated_steps_are_over_the_smooth_target_at_the_same_n(what, temperature):
+    """Of the simulation and not of theory, at all n and D with inner minima of both families."""
+    factors, first = {"smooth": 1.02, "rough": 0.97, "slow": 1.05}, PAIRS[what]
+    found = effects.steps(made(factors), what, temperature)
+    cases = [(n, d) for n in SIZES for d in BUDGETS if (first, n, d) not in EDGES]
+    assert [(e.at["n"], e.at["budget"]) for e in found] == cases
+    assert len(cases) == len(SIZES) * len(BUDGETS) - 1
+    for effect, (n, budget) in zip(found, cases, strict=True):
+        widths = [factors[k] * best(k, n, budget, temperature) for k in (first, "smooth")]
+        assert effect.value == pytest.approx(np.log(widths[0] / widths[1]), rel=1e-9)
+        assert effect.points == ("views",)
+
+
+def test_the_step_is_of_mean_widths_and_paired():
+    """Batches that move both widths alike leave no error, and pseudo-values are no logarithms."""
+    rng = np.random.default_rng(0)
+    common = 1 + 0.2 * rng.normal(size=64)
+    paired = effects.log_ratio(3.0 * common, 2.0 * common)
+    np.testing.assert_allclose(paired, np.log(1.5), rtol=1e-9)
+    own = effects.log_ratio(3.0 + 0.3 * rng.normal(size=64), 2.0 * common)
+    assert own.std() > 0.1
+    assert np.isnan(effects.log_ratio(-3.0 * common, 2.0 * common)).all()
+
+
+@pytest.mark.parametrize("what", curves.STEPS)
+def test_theorys_steps_are_over_the_smooth_target_at_the_same_n_and_budget(what):
+    """Where theory has no inner minimum of either (NaN) there is no step."""
+    first = PAIRS[what]
+    values = [[[best(k, n, d) for n in SIZES] for d in BUDGETS] for k in FAMILIES]
+    axes = {"family": list(FAMILIES), "dense_budget": BUDGETS, "dense_n": SIZES}
+    optimum = xr.DataArray(values, axes, tuple(axes))
+    gone = [("rough", 16, 1000), ("smooth", 64, 100), ("slow", 64, 10_000)]
+    for family, budget, n in gone:
+        optimum.loc[{"family": family, "dense_budget": budget, "dense_n": n}] = np.nan
+    found = curves.steps(optimum, what)
+    without = {(n, d) for family, d, n in gone if family in (first, "smooth")}
+    cases = {(n, d) for n in SIZES for d in BUDGETS} - without
+    assert {(e.at["n"], e.at["budget"]) for e in found} == cases
+    for effect in found:
+        n, budget = effect.at["n"], effect.at["budget"]
+        expected = np.log(best(first, n, budget) / best("smooth", n, budget))
+        assert effect.value == pytest.approx(expected, rel=1e-12)
+
+
+def test_an_inner_minimum_has_known_widths_to_both_sides():
+    """Widths of infinite error by theory are none, so that the last known one is an end."""
+    predicted = np.array([5.0, 3.0, 2.0, 4.0])
+    for errors, inner in (
+        (predicted, True), (predicted[::-1], True), (np.sort(predicted), False),
+        (-np.sort(-predicted), False), ([5.0, 3.0, 2.0, np.inf], False), ([np.inf] * 4, False),
+    ):  # fmt: skip
+        splits = SimpleNamespace(
+            candidates=lambda case, name, e=errors: (WIDTHS[:4], None, np.asarray(e))
+        )
+        assert effects.inside(splits, ("smooth", 100, 16), "fixed") is inner
+
+
+def test_a_square_root_is_not_told_from_its_neighbours():
+    """Powers of log n from 0.27 to 0.73 are within 2 % of a + p √log n, as docs/theory.md says."""
+    n = np.logspace(2, 8, 13)
+    off = {q: deviation(n, np.log(n) ** q, 0.5) for q in (0.25, 0.27, 0.73, 0.75)}
+    assert [off[q] < 0.02 for q in off] == [False, True, True, False]
+
+
+@pytest.mark.theory
+def test_exponents_that_fit_the_re_tuned_width():
+    """Of a + p (log n)^q: 0.34 to 0.58 (gaussian, smooth target); softmax is bent upwards."""
+    for point, within, beyond in (
+        ("views", (0.34, 0.58), (0.31, 0.61)), ("softmax views", (1.16, 1.54), (1.13, 1.57))
+    ):  # fmt: skip
+        own = regimes.checked(EXPERIMENT.settings)[point]
+        own = own | {"budgets": [curves.BUDGET], "families": {"smooth": own["families"]["smooth"]}}
+        optimum = regimes.labelled(predict.dense(own), own)["optimum"]
+        found = curves.curve(optimum.sel(temperature="tuned", family="smooth").isel(dense_budget=0))
+        x, y = ([getattr(e, k) for e in found] for k in ("x", "value"))
+        assert max(deviation(x, y, q) for q in within) < 0.02
+        assert min(deviation(x, y, q) for q in beyond) > 0.02
