@@ -11,7 +11,7 @@ from sims.montecarlo import Draws
 from sims.problem import DESIGNS, FRAMES, TARGETS, Task
 from sims.simulation import draw as training_set
 from sims.study.experiment import load_experiment
-from tests.experiments.by_hand import is_mean_of, mean_error
+from tests.experiments.by_hand import is_mean_of
 
 collapse, recovery = (load_experiment(name) for name in ("collapse", "head_recovery"))
 cases, depth, effects, symmetry = (
@@ -191,8 +191,8 @@ def test_an_index_that_rises_along_the_orbit_has_the_jackknifes_error(rng):
             "error": (("batch", "factor"), rng.uniform(1, 2, (BATCHES, 3))),
         }
     )
-    found = {e.label: e for e in of_heads.orbit(SimpleNamespace(estimates={"orbit": data}))[
-        "index along the orbit"]}  # fmt: skip
+    families = of_heads.orbit(SimpleNamespace(estimates={"orbit": data}))
+    found = {effect.label: effect for effect in families["index along the orbit"]}
     assert len(found) == len(of_heads.DEFINITIONS) * len(of_heads.VERSIONS)
     rises = {label: [] for label in found}
     for left_out in range(BATCHES):
@@ -210,4 +210,3 @@ def test_an_index_that_rises_along_the_orbit_has_the_jackknifes_error(rng):
         error = np.sqrt((BATCHES - 1) / BATCHES * np.sum((own - own.mean()) ** 2))
         assert effect.value == pytest.approx(own.mean(), rel=1e-9)
         assert effect.error == pytest.approx(error, rel=1e-9)
-        assert error > 3 * mean_error(own)[1]

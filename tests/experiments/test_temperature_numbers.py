@@ -151,7 +151,7 @@ def test_exponents_are_those_from_64_times_the_size_of_tuning_on(monkeypatch):
     late = sizes >= 64 * sizes[0]
     logs, powers = np.linspace(-9, 9, 145), problems.ENTMAX
     places, counts = np.zeros((2, len(sizes), len(problems.WEIGHED)))
-    # β = 2 and d_k = 2: all of the valleys, so that only rules told by it are looked at.
+    # The law of β = 2 and d_k = 2; effects that are held against that of β = 1 are left out.
     for k, rule in enumerate(problems.WEIGHED):
         nu = powers.get(rule, np.inf)
         law = -1 / 3 if np.isinf(nu) else (2 - nu) / (3 * nu)
