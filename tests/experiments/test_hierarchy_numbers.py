@@ -1,0 +1,173 @@
+"""Numbers of `hierarchy`, `adaptive_terms` and `head_count` by loops, or made by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.montecarlo import Draws
+from sims.study import population
+from sims.study.experiment import load_experiment
+from sims.study.results import Results
+from tests.experiments.by_hand import families, is_mean_of
+
+hierarchy, adaptive = (load_experiment(name) for name in ("hierarchy", "adaptive_terms"))
+effects, simulate = (hierarchy.module(name) for name in ("effects", "simulate"))
+BATCHES = 8
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(6)
+
+
+def one_draw():
+    return Draws.of(9, (3,), 1).draw(2)
+
+
+def test_wide_heads_are_those_of_at_least_as_many_dimensions_as_tokens(rng):
+    """The four sizes that the row on probabilities names are judged, at one level and at two."""
+    estimates, laws, at = {}, {}, {}
+    for width, head in hierarchy.settings["semidefinite"]["sizes"]:
+        name = f"{width} {head}"
+        own = {k: ("batch", rng.uniform(0.1, 0.9, BATCHES)) for k in ("one", "two")}
+        own |= {k: ("batch", np.zeros(BATCHES)) for k in ("positive", "negative")}
+        estimates[name] = xr.Dataset(own)
+        laws[name] = xr.Dataset({"one": rng.uniform(), "two": rng.uniform()})
+        at[name] = {"part": "semidefinite", "width": width, "head_width": head}
+    results = Results("hierarchy", "smoke", estimates, laws, {}, at, {}, {})
+    found = effects.definiteness(results)["share semidefinite"]
+    assert len(found) == 12
+    (row,) = [c for c in hierarchy.claims if c.effects == "share semidefinite"]
+    assert row.where == {"wide": "yes"}
+    wide = {effect.label for effect in found if effect.at["wide"] == "yes"}
+    sizes = ("1 1", "2 2", "2 3", "3 3")
+    assert wide == {f"{size}, {share}" for size in sizes for share in ("one", "two")}
+    for effect in found:
+        name, share = effect.label.split(", ")
+        is_mean_of(effect, estimates[name][share].values - float(laws[name][share]))
+
+
+def test_truncated_scores_are_of_levels_whose_taps_have_norm_1():
+    """Every level's tokens and scores by loops over the same draw; two levels of four are kept."""
+    n, d, kept, spectrum = 8, 3, 3, [0.4, 0.3, 0.2, 0.1]
+    settings = {"tokens": n, "width": d, "kept": kept}
+    found = simulate.truncated(settings, spectrum, one_draw(), 1, None)["error"]
+    x, taps, pairs, _ = simulate.drawn(one_draw().rng(), n, d, len(spectrum))
+    size = np.hypot(*taps)
+    assert abs(size - 1) > 0.1
+    own, parts = x, []
+    for level, (query, key) in enumerate(pairs):
+        scores = np.zeros((n, n))
+        for i, j in np.ndindex(n, n):
+            scores[i, j] = (own[i // 2**level] @ query) @ (own[j // 2**level] @ key)
+        parts.append(scores)
+        coarse = []
+        for t in range(0, len(own), 2):
+            before = own[t - 1] if t else np.zeros(d)
+            coarse.append((taps[0] * own[t] + taps[1] * before) / size)
+        own = np.array(coarse)
+    target = sum(w * part for w, part in zip(spectrum, parts, strict=True))
+    for count in range(1, kept + 1):
+        model = sum(spectrum[k] * parts[k] for k in range(count)) / sum(spectrum[:count])
+        error = np.linalg.norm(target - model) / np.linalg.norm(target)
+        assert found[count - 1] == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+def test_remainders_of_blocks_are_sizes_whatever_their_sign(order):
+    """The log of the mean of e^{q·k} less its cumulants, direction by direction."""
+    settings = {"keys": 5, "width": 2, "draws": 40, "scale": [0.1, 0.5]}
+    found = simulate.blocks(settings, order, one_draw(), 1, None)["remainder"]
+    rng = one_draw().rng()
+    keys, directions = rng.exponential(size=(40, 5, 2)), rng.normal(size=(40, 2))
+    signs = set()
+    for place, scale in enumerate(settings["scale"]):
+        sizes = []
+        for own, direction in zip(keys, directions, strict=True):
+            z = scale * own @ direction / np.hypot(*direction)
+            m, u = z.mean(), z - z.mean()
+            fourth = np.mean(u**4) - 3 * np.mean(u**2) ** 2
+            terms = [m, np.mean(u**2) / 2, np.mean(u**3) / 6, fourth / 24]
+            gap = np.log(np.mean(np.exp(z))) - sum(terms[:order])
+            signs.add(gap > 0)
+            sizes.append(abs(gap))
+        assert found[place] == pytest.approx(np.mean(sizes), rel=1e-6)
+    # Without the second cumulant the inequality of Jensen has all of one sign.
+    assert len(signs) == (1 if order == 1 else 2)
+
+
+def test_the_bias_that_theories_have_in_common_is_a_projection():
+    """By least squares, ``min_c ‖own − c·exact‖``: a query where the exact part is 0 has no say."""
+    limit = np.array([[0.3, -0.2], [0.1, 0.5]])
+    exact = np.array([[0.02, -0.01], [0.03, 1e-9]])
+    own = {
+        "first": np.array([[0.021, -0.008], [0.028, 1e-4]]),
+        "fixed": np.array([[0.009, -0.006], [0.011, -2e-4]]),
+    }
+    order = ["first", "exact", "fixed"]
+    parts = np.stack([own["first"], exact, own["fixed"]])
+    names = adaptive.module("predict").TERMS
+    law = xr.Dataset(
+        {name: ("order", [1.0, 1.0, 1.0]) for name in names}
+        | {"bias": (("order", "query", "head"), limit + parts), "n_eff": 9.0, "attended": 9.0}
+        | {"limit": (("query", "head"), limit)},
+        coords={"order": order},
+    )
+    data = xr.Dataset({name: ("batch", np.ones(BATCHES)) for name in names})
+    at = {"n": 200, "heads.kernel": "ν = 2"}
+    found = families("adaptive_terms", {"a": data}, {"a": law}, {"a": at})
+    for words, name in (("first order", "first"), ("fixed radius", "fixed")):
+        share = np.linalg.lstsq(exact.reshape(-1, 1), own[name].ravel(), rcond=None)[0][0]
+        (effect,) = found[f"bias, {words}"]
+        assert effect.value == pytest.approx(share - 1, abs=1e-9)
+        assert abs(effect.value) < 0.7
+
+
+def test_theory_and_simulation_draw_the_same_problems(monkeypatch):
+    """Queries and frames of a population, as either road builds them."""
+    predict = adaptive.module("predict")
+    whole = load_experiment("adaptive_terms", "smoke")
+    (point, *_) = [p for p in whole.points if p.population is not None]
+    asked = {"theory": [], "simulation": []}
+
+    def simulated(problem, _settings, stream):
+        asked["simulation"].append(problem)
+        assert len(stream) == 1
+        return xr.Dataset({"mse": ("batch", [1.0, 2.0])}, attrs={"replicates": 2})
+
+    def drawn(problems):
+        asked["theory"] += problems
+        return xr.Dataset()
+
+    monkeypatch.setattr(population, "estimate_terms", simulated)
+    monkeypatch.setattr(predict, "drawn", drawn)
+    population.estimate_population(point, whole.simulation)
+    predict.predict(
+        SimpleNamespace(points=[point], settings=whole.settings, simulation=whole.simulation)
+    )
+    assert len(asked["theory"]) == len(asked["simulation"]) == point.population.problems
+    for one, other in zip(*asked.values(), strict=True):
+        np.testing.assert_array_equal(one.queries, other.queries)
+        np.testing.assert_array_equal(one.heads.frames, other.heads.frames)
+
+
+def test_aligned_heads_are_held_against_one_head_at_every_number_of_them(rng):
+    """A gap at one H alone is an effect of its own, and each is of its own point."""
+    estimates, predictions, at = {}, {}, {}
+    kept = {1: 1.0, 2: 1.3, 4: 1.0, 8: 0.9}
+    for angle in (0.0, 30.0):
+        for heads, share in kept.items():
+            name = f"{angle} {heads}"
+            one = rng.uniform(1, 2, BATCHES)
+            both = one * share if angle == 0 else rng.uniform(0.2, 0.8, BATCHES)
+            data = {"variance": ("batch", one), "ensemble_variance": ("batch", both)}
+            estimates[name] = xr.Dataset(data)
+            at[name] = {"heads.frames.angle": angle, "heads.count": heads}
+            law = {"variance": ("order", [2.0]), "ensemble_variance": ("order", [1.0])}
+            predictions[name] = xr.Dataset(law, {"order": ["first"]})
+    found = families("head_count", estimates, predictions, at)["aligned heads"]
+    assert [effect.label for effect in found] == ["H = 2", "H = 4", "H = 8"]
+    for effect, heads in zip(found, (2, 4, 8), strict=True):
+        np.testing.assert_allclose(effect.values, kept[heads] - 1, atol=1e-12)
