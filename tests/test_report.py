@@ -308,6 +308,7 @@ def test_page_says_what_had_been_seen_before(tmp_path, monkeypatch, marked):
     _, *table = text.split("<tbody>")[1].split("<tr class=")
     said = ["Seen before: At &lt;seed 7&gt; it was open." in row for row in table]
     assert said == [marked and place == 1 for place in range(len(table))]
+    assert ["Seen before" in row for row in table] == said
     design = "<dt>What had been seen before</dt><dd>A run at seed 7 &amp; 8.</dd>"
     assert text.count(design) == text.count("study, what had been seen before, and why") == marked
     assert text.split("<tbody>")[0].count("1 of these rows had been seen, in part,") == marked

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import grimp
 import pytest
 
-from sims.study.code import STEPS, files
+from sims.study.code import STEPS, files, part
 from sims.study.workflow import remember_job_age
 from tests.pipeline import ROOT, run
 
@@ -67,6 +67,21 @@ def test_digests_follow_what_a_step_depends_on(copy, path, old, new, changed):
     _edit(copy / path, old, new)
     after = _digests(copy)
     assert {step for step in before if before[step] != after[step]} == changed
+
+
+def test_what_rows_say_to_readers_simulates_nothing_anew(tmp_path):
+    """Where margins say when sampling stops, statements and what had been seen do not."""
+    text, own = (ROOT / YAML).read_text(encoding="utf-8"), tmp_path / "experiment.yaml"
+
+    def behind(old: str, new: str) -> str:
+        assert old in text
+        own.write_text(text.replace(old, new, 1), encoding="utf-8")
+        return part("simulate", tmp_path, "standard")
+
+    unchanged = behind("", "")
+    assert behind("    margin: ", "    seen_before: At seed 5.\n    margin: ") == unchanged
+    assert behind("claims:\n", "seen_before: At seed 5.\nclaims:\n") == unchanged
+    assert behind("    margin: 0.0", "    margin: 0.00") != unchanged
 
 
 NO_RESULT = (
