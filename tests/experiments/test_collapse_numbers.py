@@ -143,7 +143,7 @@ def test_errors_of_recovery_are_in_units_of_rounding_times_the_condition():
         condition = np.linalg.cond(output.reshape(p["heads"] * p["width"], p["d"]))
         unit = 2.0**-52 * condition
         assert 0 < found["moved"] < 1e-9
-        assert found["recovered"] * unit == pytest.approx(found["moved"], rel=1e-6)
+        assert found["recovered"] == pytest.approx(found["moved"] / unit, rel=1e-6)
 
 
 def orbit_of(settings, key):
