@@ -20,7 +20,9 @@ REGIMES = {"heads": "Nadaraya–Watson heads", "trees": "random-forest trees"}
 def numbers(results: Results) -> dict[str, float | list[float]]:
     """Numbers that the caption quotes."""
     every = {name: results.estimates[measured(name)] for name in systems(results)}
-    rho = {k: float(data["covariance"].mean() / data["variance"].mean()) for k, data in every.items()}
+    rho = {
+        k: float(data["covariance"].mean() / data["variance"].mean()) for k, data in every.items()
+    }
     fading = next(name for name, kind in systems(results).items() if "evaporating" in kind)
     pairs = [*results.settings["mechanisms"], results.settings["evaporation"]]
     alike = {pair["name"]: [rho[pair["plain"]], rho[pair["changed"]]] for pair in pairs}
