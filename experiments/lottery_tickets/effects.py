@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from sims.effects import Effect, Families, of_batches
-from sims.estimates import jackknife
+from sims.estimates import jackknife, ratio
 from sims.study.results import Results
 
 Facts = dict[str, float | str]
@@ -84,7 +84,7 @@ def curves(results: Results) -> Families:
                 sizes.append(of_batches(f"{point}, n' = {items}", gap, point, at=facts))
         else:
             alone = point.replace(f"B={own['blocks']}", "B=1")
-            steps = decay / rate(results, alone).mean() - 1
+            steps = ratio(decay, rate(results, alone)) - 1
             blocks.append(of_batches(point, steps, (point, alone)))
         if own["blocks"] == 1 and own["target"] == "within":
             fit = of_batches(point, decay / PRINTED_RATE - 1, point, at=at)

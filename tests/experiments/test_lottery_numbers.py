@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
-from tests.experiments.by_hand import is_mean_of
+from tests.experiments.by_hand import is_mean_of, is_ratio_of
 
 EXPERIMENT = load_experiment("lottery_tickets", "standard")
 effects, simulate = (EXPERIMENT.module(name) for name in ("effects", "simulate"))
@@ -143,7 +143,7 @@ def test_rates_are_fitted_to_their_own_range_of_items():
         is_mean_of(effect, decay(name, early) / 0.06 - 1)
     (blocks,) = found["rate of blocks"]
     one, two = (decay(f"curve d=2 within B={count}", early) for count in (1, 2))
-    assert blocks.value == pytest.approx(two.mean() / one.mean() - 1)
+    is_ratio_of(blocks, two, one, 1.0)
     for effect, (name, place) in zip(
         found["median entry"], product(single, range(5)), strict=True
     ):  # fmt: skip
