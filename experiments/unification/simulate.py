@@ -96,7 +96,7 @@ def geometric_weights(kept: float, count: int) -> np.ndarray:
 def taken(coefficients: Mapping[str, Any], covariance: Any, products: Any) -> dict[str, Any]:
     """The outputs of a covariance and of mean products of errors (M, M), NumPy's or JAX's.
 
-    ``error``, a mean squared error, is taken of the products of errors, all else of the covariance.
+    ``error``, a mean squared error, is taken of the products of errors; others of the covariance.
     """
     return {
         name: (part * (products if name == "error" else covariance)).sum((-2, -1))

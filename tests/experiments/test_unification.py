@@ -257,7 +257,7 @@ def test_verdicts_can_go_both_ways(results, experiment):
             m = results.estimates[name]["agents"]
             v, c = (float(results.prediction(other)[k]) for k in ("variance", "covariance"))
             # A mechanism makes agents less alike, or more; evaporation the other way round.
-            alike = (0.4 - 0.15 * rank[name]) if factor == 1.0 else (0.4 + 0.15 * rank[name])
+            alike = 0.4 - 0.15 * rank[name] if factor == 1.0 else 0.22 + 0.2 * rank[name]
             v, c = (v, c) if np.isfinite(v) else (1.0, alike)
             kept = 1 - next(s for s in systems if s["name"] == name).get("evaporation", 0.0)
             shares = {"pooled": kept, "unequal": 1 - results.settings["unequal"]}
