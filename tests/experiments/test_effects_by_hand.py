@@ -211,9 +211,8 @@ def test_unification(rng, shared):
         "heads, measured": xr.Dataset({"variance": ("batch", v), "covariance": ("batch", c)}),
     }
     law = {"variance": 1.4, "variance_error": 0.007, "covariance": 0.4, "covariance_error": 0.004}
-    heads = {"name": "heads", "kind": "heads"}
-    same = {"name": "nothing", "plain": "heads", "changed": "heads"}
-    settings = {"systems": [heads], "mechanisms": [], "evaporation": same, "unequal": 0.5}
+    heads = {"name": "heads", "kind": "heads", "plain": "heads", "changed": "heads"}
+    settings = {"systems": [heads], "mechanisms": [], "evaporation": heads, "unequal": 0.5}
     predictions = {"heads, measured": xr.Dataset(law)}
     found = families("unification", estimates, predictions, settings=settings)
     variance, covariance = found["measured over theory"]
@@ -244,16 +243,14 @@ def test_unification(rng, shared):
     of_ants = found["pooled over the law"][2]
     is_ratio_of(of_ants, pools["pooled"][1][:, 1], late + (v - late) * 5 / 9, 1.0)
     # What a mechanism is worth, it is worth to the pool of all.
-    (fall,) = found["fall of the error"]
+    (fall,), (rise,) = found["fall of the error"], found["rise of the error"]
     assert fall.at == {"mechanism": "ants for heads"}
     is_ratio_of(fall, errors["ants"][:, -1], errors["heads"][:, -1], 1.0, -1.0)
-    (rise,) = found["rise of the error"]
     is_ratio_of(rise, errors["ants"][:, -1], errors["heads"][:, -1], 1.0)
-    (fall,) = found["fall of the correlation"]
+    (fall,), (rise,) = found["fall of the correlation"], found["rise of the correlation"]
     assert fall.value == pytest.approx(c.mean() / v.mean() - late.mean() / v.mean())
     by_hand = (c - late - (c.mean() - late.mean()) * v / v.mean()) / v.mean()
     assert fall.error == pytest.approx(np.std(by_hand, ddof=1) / np.sqrt(BATCHES))
-    (rise,) = found["rise of the correlation"]
     assert (rise.value, rise.error) == (-fall.value, fall.error)
 
 
@@ -397,8 +394,7 @@ def test_specialization(rng):
     law = predictions["single, plain"]
     gap = next(e for e in found["share by both roads"] if e.label == "single, covariance")
     theory = fell(law, "cross").mean() / fell(law, "squared_bias", "own", "cross").mean()
-    assert gap.value == pytest.approx(
-        fell(data, "cross").mean() / fell(data, "mse").mean() - theory
-    )
+    share = fell(data, "cross").mean() / fell(data, "mse").mean()
+    assert gap.value == pytest.approx(share - theory)
     without, with_ = (estimates[p]["mse_after"].values for p in points[:2])
     is_mean_of(found["penalty lowers the error"][0], (without - with_) / without.mean())
