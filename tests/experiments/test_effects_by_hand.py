@@ -202,17 +202,16 @@ def test_unification(rng, shared):
     """v and ρv over theory's, with its bounds; pools over ``c + (v − c)/M``."""
     agents = np.array([1, 2, 4])
     v, c = drawn(rng, shared, 1.5), drawn(rng, shared, 0.5)
-    pools = {
-        k: (("batch", "agents"), drawn(rng, rng.normal(size=BATCHES), 0.8, (3,)))
-        for k in ("pooled", "unequal", "error")
-    }
+    names, axes = ("pooled", "unequal", "error"), ("batch", "agents")
+    pools = {k: (axes, drawn(rng, rng.normal(size=BATCHES), 0.8, (3,))) for k in names}
     estimates = {
         "heads": xr.Dataset(pools, {"agents": agents}),
         "heads, measured": xr.Dataset({"variance": ("batch", v), "covariance": ("batch", c)}),
     }
     law = {"variance": 1.4, "variance_error": 0.007, "covariance": 0.4, "covariance_error": 0.004}
-    heads = {"name": "heads", "kind": "heads", "plain": "heads", "changed": "heads"}
-    settings = {"systems": [heads], "mechanisms": [], "evaporation": heads, "unequal": 0.5}
+    heads = {"name": "heads", "kind": "heads"}
+    same = dict.fromkeys(("name", "plain", "changed"), "heads")
+    settings = {"systems": [heads], "mechanisms": [], "evaporation": same, "unequal": 0.5}
     predictions = {"heads, measured": xr.Dataset(law)}
     found = families("unification", estimates, predictions, settings=settings)
     variance, covariance = found["measured over theory"]
@@ -391,9 +390,9 @@ def test_specialization(rng):
     is_ratio_of(found["share of covariance"][0], fell(data, "cross"), fell(data, "mse"))
     ambiguity = fell(data, "mse") - fell(data, "heads_error")
     is_ratio_of(found["share of ambiguity"][0], ambiguity, fell(data, "mse"))
-    law = predictions["single, plain"]
     gap = next(e for e in found["share by both roads"] if e.label == "single, covariance")
-    theory = fell(law, "cross").mean() / fell(law, "squared_bias", "own", "cross").mean()
+    law, parts = predictions["single, plain"], ("squared_bias", "own", "cross")
+    theory = fell(law, "cross").mean() / fell(law, *parts).mean()
     share = fell(data, "cross").mean() / fell(data, "mse").mean()
     assert gap.value == pytest.approx(share - theory)
     without, with_ = (estimates[p]["mse_after"].values for p in points[:2])
