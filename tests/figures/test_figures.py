@@ -1,5 +1,7 @@
 """Plots draw what they are given: places, errors, margins, verdicts."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -219,6 +221,8 @@ def test_verdicts_have_a_word_and_a_sign():
     figures.badge(other, "refuted")
     assert ax.get_title(loc="right") == "✓ supported"
     assert other.get_title(loc="right") == "✗ refuted"
+    figures.badge(ax, dataclasses.replace(SUPPORTED, kind="program"))
+    assert ax.get_title(loc="right") == "✓ supported, by algebra"
     assert figures.signed("ants", {"ants": SUPPORTED, "trees": "refuted"}) == "ants ✓"
     with pytest.raises(InputError, match="supported, refuted, inconclusive"):
         figures.badge(ax, "true")
