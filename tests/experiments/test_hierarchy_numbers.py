@@ -171,3 +171,16 @@ def test_aligned_heads_are_held_against_one_head_at_every_number_of_them(rng):
     assert [effect.label for effect in found] == ["H = 2", "H = 4", "H = 8"]
     for effect, heads in zip(found, (2, 4, 8), strict=True):
         np.testing.assert_allclose(effect.values, kept[heads] - 1, atol=1e-12)
+
+
+def test_a_step_of_the_error_is_taken_where_every_batch_has_an_error(rng):
+    """From the first two levels to the last; not where one batch is left with rounding alone."""
+    data = rng.uniform(0.5, 1, (8, 3)) * 4.0 ** -np.arange(3)
+    data[3, 2] = 1e-12
+    nothing = {k: (("batch", "replicate"), np.zeros((8, 2))) for k in ("identity", "bound")}
+    errors = xr.Dataset({"error": (("batch", "kept"), data), **nothing}, {"kept": [1, 2, 3]})
+    at = {"p": {"part": "truncation", "spectrum": "power law"}}
+    results = Results("hierarchy", "smoke", {"p": errors}, {}, {}, at, {}, {})
+    found = load_experiment("hierarchy").module("effects").truncation(results)["step of the error"]
+    assert len(found) == 1
+    is_mean_of(found[0], data[:, 1] / data[:, 0])

@@ -161,3 +161,19 @@ def test_parts_of_the_error_are_held_to_exact_theory_each_and_rates_to_the_varia
     expected = abs(of_variance) / exact["variance"] / sizes
     assert [effect.value for effect in size] == pytest.approx(expected)
     assert [effect.x for effect in size] == pytest.approx(sizes / 2)
+
+
+def test_attention_that_moves_is_held_to_its_law():
+    """As a share of it less one, where key norms differ at all."""
+    rng, estimates, law = np.random.default_rng(9), {}, {}
+    for name, size in (("even", 0.0), ("uneven", 0.3)):
+        own = {"total_variation": size * rng.uniform(0.9, 1.1, (BATCHES, 3))}
+        own |= {k: rng.uniform(0, 2, (BATCHES, 3)) for k in ("plain", "tilted")}
+        estimates[name] = xr.Dataset({k: (("batch", "replicate"), v) for k, v in own.items()})
+        law[name] = xr.Dataset({"total_variation": size * 1.25})
+    at = {name: {"part": "tilt", "spread": size} for name, size in (("even", 0), ("uneven", 0.5))}
+    found = families("identity", estimates, law, at)
+    moved = estimates["uneven"]["total_variation"].values.mean(1)
+    assert [len(found[k]) for k in ("attention moved", "attention moved, over the law")] == [1, 1]
+    is_mean_of(found["attention moved"][0], moved)
+    is_mean_of(found["attention moved, over the law"][0], moved / (0.3 * 1.25) - 1)

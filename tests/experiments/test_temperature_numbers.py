@@ -68,9 +68,9 @@ def test_two_keys_on_the_sphere_are_attended_to_by_archimedes():
     assert (np.abs(gaps) < 4.9 * np.sqrt(near * (1 - near) / count)).all(), gaps
 
 
-def valleys(sizes, floors, places, logs):
+def valleys(sizes, floors, places, logs, bend=BEND):
     """Errors (batch, smoothness, step, size, rule), floor × exp(bend × gap²) about the places."""
-    curve = floors * np.exp(BEND * (logs[:, None, None] - places) ** 2)
+    curve = floors * np.exp(bend * (logs[:, None, None] - places) ** 2)
     wobble = np.exp(0.01 * np.random.default_rng(0).normal(size=(BATCHES, 1, 1, 1, 1)))
     return xr.Dataset(
         {
@@ -142,6 +142,26 @@ def test_simulated_losses_stand_at_the_sizes_that_they_are_of(monkeypatch):
         expected = np.expm1(BEND * (PLACE[i, k] - PLACE[0, k]) ** 2)
         assert effect.value == pytest.approx(expected, abs=2e-3)
         assert f"n = {SIZES[i]:g}" in effect.label
+
+
+def test_losses_of_both_roads_are_compared_at_theorys_temperatures(monkeypatch):
+    """exp((one bend − the other) × move²) − 1, where simulation bends half as much."""
+    weighed(monkeypatch)
+    logs = np.linspace(-7, 7, 97)
+    grids = {1: dict.fromkeys(problems.TUNED, logs)}
+    own, other = (
+        roads.Road(name, {1: "d_k=1"}, {1: valleys(SIZES, floor, PLACE, logs, bend)}, SIZES, grids)
+        for name, floor, bend in (("simulation", 2 * FLOOR, BEND / 2), ("theory", FLOOR, BEND))
+    )
+    monkeypatch.setattr(effects, "effective", lambda *_: SIZES[[1, 0, 2]])
+    found = effects.compared(own, other)
+    assert len(found) == 3 * len(problems.WEIGHED) * 2
+    for effect in found:
+        i = SIZES.tolist().index(effect.at["size"])
+        k = problems.WEIGHED.index(effect.at["rule"])
+        move = PLACE[i, k] - PLACE[0, k]
+        assert effect.value == pytest.approx(np.expm1(-BEND / 2 * move**2), abs=2e-3)
+        assert effect.at["n_eff"] == SIZES[0]  # the least so far
 
 
 def test_exponents_are_those_from_64_times_the_size_of_tuning_on(monkeypatch):
