@@ -52,6 +52,15 @@ def test_some_falsehoods_are_refuted_and_nothing_else(few):
     assert few[0]["effect"] < 1e-3
 
 
+@pytest.mark.parametrize("costly", [True, False])
+def test_all_are_planted_but_costly_ones_where_those_are_left_out(monkeypatch, costly):
+    monkeypatch.setattr(planting, "_row", lambda mutation, sizes: mutation)
+    every = [*RIGHT, *MUTATIONS]
+    cheap = [m for m in every if not m.costly]
+    assert 0 < len(cheap) < len(every)
+    assert plant({"costly": costly}) == (every if costly else cheap)
+
+
 def test_a_falsehood_within_the_margin_is_not_expected_to_be_refuted():
     right = planting.scalars(planting.truth())
     slight = Mutation("0.1 %", "theory", "terms", lambda: {k: 1.001 * v for k, v in right.items()})
