@@ -6,6 +6,7 @@ from argparse import Namespace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sims.audit import MUTATIONS, Mutation, calibrate, plant, planting, tails
 from sims.audit import alarms as alarm_module
@@ -14,7 +15,11 @@ from sims.audit.coverage import CORRELATION, coverage
 from sims.audit.mutations import RIGHT
 from sims.audit.runs import looks
 from sims.cli import audit as command
-from sims.judgement.intervals import fixed_half_width
+from sims.judgement.intervals import (
+    fixed_half_width,
+    sequence_half_width,
+    skewed_half_width,
+)
 from sims.papers import MAIN
 from sims.study.ledger import claims_by_paper
 
@@ -165,3 +170,19 @@ def test_command_writes_and_prints(tmp_path, monkeypatch, capsys, few):
     assert "1 of 1 coverages and 0 of 1 tails within bounds" in said.err
     written = json.loads((tmp_path / "results" / "smoke" / "audit.json").read_text())
     assert written["planted"] == few
+
+
+def test_misses_are_counted_as_by_plain_loops():
+    """By t at the first look, and by a sequence at any; SciPy's skewness and standard errors."""
+    alpha, at = 0.2, [8, 16]
+    values = np.random.default_rng(5).normal(size=(2000, 16))
+    missed = np.zeros(2)
+    for row in values:
+        outside = []
+        for n in at:
+            error, k = stats.sem(row[:n]), stats.skew(row[:n]) / np.sqrt(n)
+            widths = fixed_half_width(error, n - 1, alpha), sequence_half_width(error, n, alpha)
+            outside.append([abs(row[:n].mean()) > skewed_half_width(w, error, k) for w in widths])
+        missed += outside[0][0], any(sequence for _, sequence in outside)
+    assert (missed > 0).all()
+    np.testing.assert_array_equal(tails_module._missed(values, at, alpha), missed)

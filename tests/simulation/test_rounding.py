@@ -60,6 +60,21 @@ def test_a_constant_alone_has_neither_bias_nor_signal(make):
     np.testing.assert_array_equal(data["mse"], data["ensemble_variance"])
 
 
+@pytest.mark.parametrize("rule", ["gaussian", "half"])
+def test_deviations_hold_the_part_of_a_constant_that_weights_leave_out(make, rule):
+    """c(Σw − 1): nothing of it for weights of sum 1, and −c/2 for weights of sum ½."""
+    task, heads, queries = make()
+    if rule == "half":
+        heads = Heads(heads.frames, WeightRule("half", box, half), 0.3)
+    x = module._draw(task, np.random.default_rng(2), 5 * 60)
+    plain, lifted = (
+        module._weighed(task, heads, x, np.asarray(queries), c, "float64", None)[0]
+        for c in (None, jnp.asarray(300.0))
+    )
+    left = -150 if rule == "half" else 0
+    np.testing.assert_allclose(lifted - plain, left, rtol=1e-12, atol=1e-9)
+
+
 @pytest.mark.parametrize("rule", ["box", "half"])
 def test_the_constant_comes_back_where_weights_do_not_sum_to_one(make, rule):
     """f̂ = c Σw + f̂ of the rest: empty neighbourhoods, and a rule whose weights have another sum."""

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -260,3 +261,18 @@ def test_the_parts_of_shards_are_a_partition_of_equal_work():
 def test_a_shard_that_is_none_is_refused(text):
     with pytest.raises(InputError, match="allowed: i/N"):
         Shard.parse(text)
+
+
+def test_turns_climb_to_the_most_batches_by_equal_factors(monkeypatch, tmp_path):
+    """From 64 to 2048 in five steps, each twice the one before; what needs more has it at once."""
+    settings = SimpleNamespace(batches=64, max_batches=2048)
+    experiment = SimpleNamespace(simulation=settings, name="e", identity="e")
+    monkeypatch.setattr(turns, "Simulation", lambda *_, **__: None)
+    monkeypatch.setattr(turns, "_missing", lambda *_: {"few": (64, 72), "many": (64, 1000)})
+    for turn in range(2, turns.TURNS + 1):
+        parts = turns.plan(experiment, tmp_path / "simulation.nc", tmp_path / "theory.nc", turn)
+        rung = 64 * 2 ** (turn - 1)
+        assert [first for first, _ in parts.values()] == [64, 64]
+        few, many = (last for _, last in parts.values())
+        assert rung <= few <= rung + 8  # a multiple of 8
+        assert many == max(few, 1000)

@@ -6,7 +6,7 @@ import pytest
 
 from sims.errors import InputError
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
-from sims.theory import first_order_arrays, predict
+from sims.theory import first_order_arrays, predict, rounding
 
 pytestmark = pytest.mark.theory
 
@@ -121,3 +121,12 @@ def test_bound_on_values():
     exact = np.cos(angle)
     exact = exact.astype(float) @ np.asarray(wave.amplitude)
     assert np.all(np.abs(np.asarray(wave(QUERIES)) - exact) <= bound)
+
+
+def test_rounding_of_gram_matrices_is_that_of_the_worst_head():
+    """``2ε‖V_hᵀΣV_h‖/b_h²`` of the head where it is largest, be another one the narrowest."""
+    seen, bandwidth = np.array([[[1e-6]], [[1e4]]]), np.array([0.5, 2.0])
+    worst = 2 * np.finfo(float).eps * 1e4 / 2.0**2
+    assert rounding.of_gram(seen, bandwidth) == pytest.approx(worst)
+    with pytest.raises(InputError, match="bandwidth"):
+        rounding.of_gram(seen * 1e12, bandwidth)
