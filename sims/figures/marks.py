@@ -162,11 +162,10 @@ def band(
 def badge(ax: Axes, verdict: Verdict, margin: Margin | None = None, percent: bool = True) -> None:
     """A panel's verdict, and its margin if given, above the upper right corner.
 
-    A row of kind ``program``, which no draw can turn, says that it is true by algebra.
+    A row of kind ``program``, which no draw can turn, says that it comes out so by algebra.
     """
-    lines = [f"{SIGNS[word(verdict)]} {word(verdict)}"]
-    if getattr(verdict, "kind", None) == "program":
-        lines[0] += ", by algebra"
+    known = getattr(verdict, "kind", None) == "program"
+    lines = [f"{SIGNS[word(verdict)]} {'by algebra' if known else word(verdict)}"]
     if margin is not None:
         lines.append(margin_text(margin, percent))
     ink(ax.set_title("\n".join(lines), loc="right", fontsize=SMALL), verdict)

@@ -222,7 +222,7 @@ def test_verdicts_have_a_word_and_a_sign():
     assert ax.get_title(loc="right") == "✓ supported"
     assert other.get_title(loc="right") == "✗ refuted"
     figures.badge(ax, dataclasses.replace(SUPPORTED, kind="program"))
-    assert ax.get_title(loc="right") == "✓ supported, by algebra"
+    assert ax.get_title(loc="right") == "✓ by algebra"
     assert figures.signed("ants", {"ants": SUPPORTED, "trees": "refuted"}) == "ants ✓"
     with pytest.raises(InputError, match="supported, refuted, inconclusive"):
         figures.badge(ax, "true")
