@@ -140,3 +140,24 @@ def test_directions_that_both_heads_share_need_one_point(monkeypatch):
     points, _, used = rules.HERMITE.nodes((2, 2), 0, 64, 1, 1)[1]
     assert used < 20
     np.testing.assert_array_equal(points[:, 0], 0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "ranks", "correlation", "concentric", "expected"),
+    [
+        ("gaussian", (1, 1), [0.5], False, ["product", "sobol"]),
+        ("gaussian", (1, 1), [0.999], False, ["hermite", "sobol"]),
+        ("gaussian", (2, 2), [0.5, 0.3], False, ["product", "sobol"]),
+        ("gaussian", (2, 2), [0.95, 0.95], False, ["hermite", "sobol"]),
+        ("gaussian", (3, 3), [0.95, 0.5, 0.1], False, ["sobol"]),
+        ("epanechnikov", (1, 1), [0.999], False, ["product", "sobol"]),
+        ("epanechnikov", (1, 1), [0.9999], False, ["sobol"]),
+        ("epanechnikov", (1, 1), [0.9999], True, ["hermite"]),
+    ],
+)
+def test_narrow_conditional_laws_get_the_rules_that_resolve_them(
+    kernel, ranks, correlation, concentric, expected
+):
+    """Of width √(1 − ρ²): 0.87 at ρ = 0.5, 0.045 at 0.999, 0.014 at 0.9999, 0.31 at 0.95."""
+    found = rules.rules_for_pair(KERNELS[kernel], ranks, np.array(correlation), concentric)
+    assert [rule.name for rule in found] == expected

@@ -5,6 +5,8 @@ root is below λ exactly if the sum of all others at λ exceeds what these leave
 that sum comes from repeated convolution on a lattice.
 """
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -12,6 +14,8 @@ from scipy.stats import norm
 from sims.errors import InputError
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
 from sims.theory import predict
+from sims.theory.exact import adaptive
+from sims.theory.exact.root import Two
 from sims.weights import FACTORIES
 
 D = 4
@@ -173,6 +177,19 @@ def test_first_order_is_its_limit(nu, power):
         rows.append(float(exact["radius_sd"][0, 0] / first["radius_sd"][0, 0]) - 1)
         gaps.append(rows)
     np.testing.assert_allclose(np.array(gaps[0]) / gaps[1], 2.0, rtol=0.15)
+
+
+def test_the_covariance_of_a_pair_is_less_the_product_of_means(monkeypatch):
+    """Either way round; that product is of order 1/n², within what sampling resolves above."""
+    found = {}
+    monkeypatch.setattr(adaptive, "two_heads", lambda *_: Two(total=1.0, product=0.7, noise=0.2))
+    solution = SimpleNamespace(
+        signal=np.ones((1, 2, 2)), put_numbers=lambda at, numbers, *_: found.update({at: numbers})
+    )
+    adaptive._put_pair(solution, 0, (0, 1), (None, None), None, means=0.3, rtol=1e-3)
+    assert found.keys() == {(0, 0, 1), (0, 1, 0)}
+    for numbers in found.values():
+        assert numbers == pytest.approx((0.4, 0.2, 0.0))
 
 
 def test_errors_are_bounds():
