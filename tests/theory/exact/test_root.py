@@ -192,6 +192,19 @@ def test_the_covariance_of_a_pair_is_less_the_product_of_means(monkeypatch):
         assert numbers == pytest.approx((0.4, 0.2, 0.0))
 
 
+def test_heads_may_change_places():
+    """A pair is integrated over one head's radius inside the other's; its terms do not know it."""
+    heads = heads_of(1, 1.0, 12.0, count=2)
+    turned = Heads(
+        np.asarray(heads.frames)[::-1], FACTORIES["entmax"](nu=1.0, scores="distance"), 12.0**0.5
+    )
+    one, other = (predict(TASK, h, 50, QUERY, order="exact", rtol=1e-4) for h in (heads, turned))
+    for name in ("signal_covariance", "noise_covariance"):
+        gap = one[name].values - other[name].values[..., ::-1, ::-1]
+        error = one[f"{name}_error"].values + other[f"{name}_error"].values[..., ::-1, ::-1]
+        assert (np.abs(gap) <= error).all(), name
+
+
 def test_errors_are_bounds():
     """A loose answer's stated errors cover its distance from a tight one's."""
     heads = heads_of(1, 2.0, 1.2, count=2)
