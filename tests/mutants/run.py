@@ -5,11 +5,11 @@ The mistakes (mutants) stand in the ``*.yaml`` files beside, one file a room: in
 wrong, and ``kind`` whether somebody thought of it (``hand``) or ``draw.py`` drew it
 (``mechanical``). Slow tests run only where a mutant names nothing but single cases, ``test[case]``.
 Nothing is changed but copies of the tree. Every run of pytest is forked from a process that has
-imported the libraries already, none of the project: that is half of what a short test takes.
+imported the libraries already, none of the project: that is half of what a short test takes. In the
+end the cases that failed are run once more, without any mistake: what fails there too catches none.
 """
 
 import argparse
-import itertools
 import multiprocessing
 import os
 import random
@@ -24,15 +24,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
+from typing import TYPE_CHECKING
 
 import yaml
 
 from tests.environment import SETTINGS
 
+if TYPE_CHECKING:
+    import pytest
+
 ROOT = Path(__file__).parents[2]
-SECONDS = 600
+SECONDS = 300
 """After so long a run is stopped. A mistake that makes a program hang is caught."""
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-m")
+MARKS = "not slurm and not gpu"
 FORKS = multiprocessing.get_context("forkserver")
 LIBRARIES = (
     "pytest", "yaml", "pydantic", "numpy", "scipy.integrate", "scipy.optimize", "scipy.stats",
@@ -87,30 +92,49 @@ def record(outcomes: Mapping[str, str]) -> None:
     RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def outcome_of(mutant: Mutant, root: Path) -> str:
-    """What became of a mistake made in the copy of the tree at ``root``: one of three words."""
+class Failures:
+    """A plugin of pytest that writes the names of failed cases to a file, one a line."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_text("", encoding="utf-8")
+
+    def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
+        """Add the name of a case that failed, or whose fixtures did."""
+        if report.failed:
+            with self.path.open("a", encoding="utf-8") as names:
+                names.write(report.nodeid + "\n")
+
+
+def outcome_of(mutant: Mutant, root: Path) -> tuple[str, tuple[str, ...]]:
+    """What became of a mistake made in the copy of the tree at ``root``, and the tests to thank.
+
+    The outcome is one of four words. The tests are the cases that failed, and all that the mutant
+    names where none did: pytest found no case to run, or had to be stopped.
+    """
     path, text = root / mutant.file, mutant.text(root)
     if text is None:
-        return "does not apply"
+        return "does not apply", ()
     kept = root / "kept"
     shutil.copy2(path, kept)
+    marks = MARKS if all(map(single_case, mutant.tests)) else f"not slow and {MARKS}"
     try:
         path.write_text(text, encoding="utf-8")
         # A library made of wrong sources is no cache for others.
         home = {"XDG_CACHE_HOME": str(root / "cache")} if path.suffix in (".cc", ".h") else {}
-        code = pytest_in(root, mutant.tests, home | {"PYTHONDONTWRITEBYTECODE": "1"})
+        more = home | {"PYTHONDONTWRITEBYTECODE": "1"}
+        code = pytest_in(root, [*OPTIONS, marks, *mutant.tests], more, SECONDS)
     finally:
         kept.replace(path)  # with its old time, so that Python's own cache stays right
-    return {PASSED: "survived", NO_TESTS: "no tests"}.get(code, "caught")
+    if code in (PASSED, NO_TESTS):
+        return {PASSED: "survived", NO_TESTS: "no tests"}[code], ()
+    return "caught", tuple((root / "failed").read_text("utf-8").splitlines()) or mutant.tests
 
 
 def pytest_in(
-    root: Path, tests: Sequence[str], more: Mapping[str, str], seconds: float | None = SECONDS,
-    options: Sequence[str] = (),
-) -> int:  # fmt: skip
+    root: Path, asked: Sequence[str], more: Mapping[str, str], seconds: float | None = None
+) -> int:
     """pytest's exit code in a copy of the tree, -1 if it had to be stopped."""
-    marks = "" if all(map(single_case, tests)) else "not slow and "
-    asked = [*OPTIONS, f"{marks}not slurm and not gpu", *options, *tests]
     fork = FORKS.Process(target=forked, args=(root, asked, {"PYTHONPATH": str(root), **more}))
     fork.start()
     fork.join(seconds)
@@ -132,7 +156,7 @@ def forked(root: Path, asked: Sequence[str], more: Mapping[str, str]) -> None:
             os.dup2(output.fileno(), stream.fileno())
     import pytest
 
-    code = int(pytest.main([*asked]))
+    code = int(pytest.main([*asked], plugins=[Failures(root / "failed")]))
     sys.stdout.flush()
     os._exit(code)
 
@@ -184,32 +208,33 @@ def main() -> int:
         FORKS.set_forkserver_preload([*LIBRARIES])
         first, roots = Path(folder, "0"), Queue[Path]()
         copied(first)
-        # All of these have to pass as they are; and what they import and compile is then at hand.
-        tests = list(dict.fromkeys(test for m in chosen for test in m.tests))
-        print(f"{len(chosen)} mutants; first their tests without any", flush=True)
-        begun = time.monotonic()
-        for _, part in itertools.groupby(sorted(tests, key=single_case), single_case):
-            if code := pytest_in(first, list(part), {}, None, ["-n", str(asked.workers)]):
-                print((first / "output").read_text(encoding="utf-8")[-3000:], file=sys.stderr)
-                sys.exit(f"pytest: exit code {code}; the tests have to pass without a mutant")
-        print(f"passed in {time.monotonic() - begun:.0f} s", flush=True)
         for number in range(asked.workers):
             root = Path(folder, str(number))
             if number:
                 shutil.copytree(first, root)
             roots.put(root)
 
-        def one(mutant: Mutant) -> str:
+        def one(mutant: Mutant) -> tuple[str, tuple[str, ...]]:
             root, begun = roots.get(), time.monotonic()
             try:
-                word = outcome_of(mutant, root)
+                word, tests = outcome_of(mutant, root)
             finally:
                 roots.put(root)
-            print(f"{mutant.id:28} {word:14} {time.monotonic() - begun:4.0f} s", flush=True)
-            return word
+            print(f"{mutant.id:28} {word:14} {time.monotonic() - begun:5.1f} s", flush=True)
+            return word, tests
 
+        print(f"{len(chosen)} mutants", flush=True)
         with ThreadPoolExecutor(asked.workers) as pool:
-            words = list(pool.map(one, chosen))
+            outcomes = list(pool.map(one, chosen))
+        words = [word for word, _ in outcomes]
+        tests = list(dict.fromkeys(test for _, failed in outcomes for test in failed))
+        if tests:
+            begun = time.monotonic()
+            parallel = ["-n", str(asked.workers), "--dist", "worksteal"]
+            if code := pytest_in(first, [*OPTIONS, MARKS, *parallel, *tests], {}):
+                print((first / "output").read_text(encoding="utf-8")[-3000:], file=sys.stderr)
+                sys.exit(f"pytest: exit code {code}; the tests have to pass without a mutant")
+            print(f"without any, all pass: {time.monotonic() - begun:.0f} s", flush=True)
     if asked.record:
         record({mutant.id: word for mutant, word in zip(chosen, words, strict=True)})
     left = [(m, w) for m, w in zip(chosen, words, strict=True) if w != "caught"]
