@@ -47,7 +47,9 @@ def families_of_theory(results: Results) -> Families:
         )
         own: Families = {"late growth, transformer": [late_growth(views["optimum"])]}
         for name in TEMPERATURES:
-            own[f"depth, {name}"] = depths(views["surface"].sel(temperature=name))
+            surface = views["surface"].sel(temperature=name)
+            own[f"depth, {name}"] = depths(surface)
+            own[f"whole depth, {name}"] = whole_depths(surface)
             own[f"split, blocks, {name}"] = splittings(blocks, "surface", name)
             own[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
             for geometry, data in (("views", views), ("blocks", blocks)):
@@ -59,6 +61,15 @@ def families_of_theory(results: Results) -> Families:
                 own[f"widths, {name}, {family}"] = curve(widths)
             if not kernel:
                 own[f"map, {name}"] = regimes(views, name)
+        families_of = settings[kernel + "blocks"]["families"]
+        for name in blocks["reading"].values.tolist():
+            # The relevance of one coordinate does not depend on D in an additive target.
+            kept = [k for k, v in families_of.items()
+                    if name == "one target" or v["interactions"] == "all"]  # fmt: skip
+            widths = blocks["reading_optimum"].sel(reading=name, family=kept)
+            own[f"slope, blocks, {name}"] = slopes(
+                widths.expand_dims(temperature=["fixed"]), kernel + "blocks", "fixed"
+            )
         for family in blocks["family"].values.tolist():
             widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
             own[f"widths, blocks, {family}"] = curve(widths)
@@ -83,7 +94,10 @@ def rows(surface: xr.DataArray) -> Iterator[tuple[str, dict[str, float | str], n
 
 
 def depths(surface: xr.DataArray) -> list[Effect]:
-    """Theory's error at either end of the admissible widths over the least between, less 1."""
+    """Theory's error at either end of the admissible widths over the least between, less 1.
+
+    ``H = D/d_k`` is real, and theory seldom reaches one head of all D: whether its curve turns.
+    """
     out = []
     for name, at, row in rows(surface):
         known = row[~np.isnan(row)]
@@ -97,15 +111,33 @@ def depths(surface: xr.DataArray) -> list[Effect]:
     return out
 
 
+def whole_depths(surface: xr.DataArray) -> list[Effect]:
+    """Error of heads of width 1, and of one head, over that of the best whole split between.
+
+    Less 1, at every n and D at which theory reaches one head. Between are the widths that divide D.
+    """
+    out, widths = [], surface["dense_width"].values
+    for name, at, row in rows(surface):
+        splits = row[at["budget"] % widths == 0]
+        if at["budget"] in widths and not np.isnan(splits).any():
+            ends = splits[[0, -1]] / splits[1:-1].min() - 1
+            out += [
+                exact(f"{name}, {end}", value, **at)
+                for end, value in zip(("narrowest", "one head"), ends, strict=True)
+            ]
+    return out
+
+
 def splittings(blocks: xr.Dataset, surface: str, temperature: str) -> list[Effect]:
     """Of blocks: the least error of one or two heads over that of three and more, less 1.
 
-    At the budgets whose half theory's widths reach.
+    Of widths that divide the budget, at the budgets whose half theory's widths reach.
     """
     out, widths = [], blocks["dense_width"].values
     for name, at, row in rows(blocks[surface].sel(temperature=temperature)):
         budget = at["budget"]
-        few, many = row[2 * widths >= budget], row[2 * widths < budget]
+        whole = budget % widths == 0
+        few, many = row[whole & (2 * widths >= budget)], row[whole & (2 * widths < budget)]
         if 2 * widths.max() >= budget and np.isfinite(few).any():
             gap = np.nanmin(few) / np.nanmin(many) - 1
             out.append(exact(name, gap, **at))

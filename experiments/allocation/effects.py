@@ -119,11 +119,18 @@ class Splits:
         return own, values.values.reshape(len(values), -1), predicted.ravel()
 
 
+def whole(splits: Splits, case: Case, temperature: str) -> Candidates:
+    """The candidates whose width divides the budget, so that there are whole heads."""
+    widths, values, predicted = splits.candidates(case, temperature)
+    kept = case[2] % widths == 0
+    return widths[kept], values[:, kept], predicted[kept]
+
+
 def choices(splits: Splits, temperature: str) -> list[Effect]:
-    """The candidates of every case, theory's best among them."""
+    """The splits of every case into whole heads, theory's best among them."""
     out = []
     for case in splits.cases():
-        _, values, predicted = splits.candidates(case, temperature)
+        _, values, predicted = whole(splits, case, temperature)
         best = int(np.argmin(predicted))
         out.append(
             Effect(label(case), points=(splits.point,), values=values, best=best, at=facts(case))
@@ -144,11 +151,12 @@ def facts(case: tuple[str, float, int]) -> dict[str, float | str]:
 def simulated_depths(splits: Splits, temperature: str) -> list[Effect]:
     """Error at the narrowest and the widest heads over that at theory's best between, less 1.
 
-    The ends at every rung that the temperature may take, so that none is chosen by its own noise.
+    Of splits into whole heads. The ends at every rung that the temperature may take, so that none
+    is chosen by its own noise.
     """
     out = []
     for case in splits.cases():
-        widths, values, predicted = splits.candidates(case, temperature)
+        widths, values, predicted = whole(splits, case, temperature)
         ends = np.isin(widths, (min(widths), max(widths)))
         best = values[:, np.argmin(np.where(ends, np.inf, predicted))]
         for place in np.flatnonzero(ends):

@@ -15,7 +15,7 @@ from sims.judgement import Verdict, optimal_set
 from sims.study.results import Results
 
 from .curves import BUDGET, TEMPERATURES, regimes
-from .effects import Splits, movements, vertex
+from .effects import Splits, movements, vertex, whole
 
 WORDS = dict(
     zip(
@@ -44,7 +44,7 @@ def numbers(results: Results) -> dict[str, Any]:
     """Numbers that the caption quotes."""
     views, blocks, hot = (Splits(results, name) for name in (*SHOWN, "softmax views"))
     optimum = views.theory["optimum"].sel(family="smooth", dense_budget=BUDGET)
-    choices = [views.candidates(case, name)[1:] for name in WORDS for case in views.cases()]
+    choices = [whole(views, case, name)[1:] for name in WORDS for case in views.cases()]
     quoted: dict[str, Any] = {
         "cases": len(choices),
         "inside": sum(

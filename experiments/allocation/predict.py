@@ -17,6 +17,11 @@ Terms = ViewTerms | BlockTerms
 TEMPERATURES = ["fixed", "transformer", "tuned"]
 MAP_BUDGET = 24
 """D of the map's curves d_k*(n)."""
+READINGS = ["coordinate", "one target"]
+"""What is given beside the total relevance that does not depend on D: that of a coordinate, or the
+target and its keys, of which the heads see D coordinates."""
+SAME_TARGET = 32
+"""D at which the relevance of a coordinate is that of the target of a given total."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
@@ -26,6 +31,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """
     geometries = checked(experiment.settings)
     out = {name: xr.merge([points(s), dense(s)]) for name, s in geometries.items()}
+    for name in out:
+        if geometries[name]["geometry"] == "blocks":
+            out[name] = xr.merge([out[name], readings(geometries[name])])
     cells = combinations(experiment.settings)
     out["views"] = xr.merge([out["views"], regimes(geometries["views"], cells)])
     # What differs between geometries is labelled where it is read.
@@ -42,20 +50,27 @@ def terms(
     settings: Settings, family: Settings, budget: int, widths: np.ndarray, bandwidths: np.ndarray
 ) -> Terms:
     """Of targets of a family; widths (K,), bandwidths (K, B). Views do not depend on the budget."""
-    scale = settings["queries"]["scale"]
     if settings["geometry"] == "views":
         decay = np.exp(-family["alpha"] * np.arange(settings["latent"]))
         return view_terms(
             widths[:, None], bandwidths, noise=settings["noise"],
-            relevance=decay / family["lengthscale"] ** 2, query_scale=scale, nu=family["nu"],
-            kernel=settings["kernel"],
+            relevance=decay / family["lengthscale"] ** 2, nu=family["nu"],
+            query_scale=settings["queries"]["scale"], kernel=settings["kernel"],
         )  # fmt: skip
     spread = budget if family["interactions"] == "all" else 1
+    own = {**family, "relevance": family["relevance"] / spread}
+    return of_target(settings, own, budget, widths, bandwidths)
+
+
+def of_target(
+    settings: Settings, family: Settings, size: int, widths: np.ndarray, bandwidths: np.ndarray
+) -> BlockTerms:
+    """Of blocks and a target on ``size`` coordinates, of the family's relevance each."""
     # Widths above the budget are no splits, and counted as no heads below.
     return block_terms(
-        np.minimum(widths, budget)[:, None], bandwidths, dimension=budget, query_scale=scale,
-        relevance=family["relevance"] / spread, interactions=family["interactions"],
-        nu=family["nu"], kernel=settings["kernel"],
+        np.minimum(widths, size)[:, None], bandwidths, dimension=size,
+        query_scale=settings["queries"]["scale"], relevance=family["relevance"],
+        interactions=family["interactions"], nu=family["nu"], kernel=settings["kernel"],
     )  # fmt: skip
 
 
@@ -147,6 +162,42 @@ def dense(settings: Settings) -> xr.Dataset:
     )  # fmt: skip
 
 
+def readings(settings: Settings) -> xr.Dataset:
+    """Of blocks, ``reading_optimum``: d_k* at the fixed temperature by :data:`READINGS`.
+
+    At width 1, and where one head sees all that a budget can, the end is the best width; NaN where
+    the least error is at the last width that theory knows.
+    """
+    widths, n, budgets = np.arange(1, settings["widest"] + 1), sizes(settings), settings["budgets"]
+    bandwidths = np.full((len(widths), 1), settings["bandwidth"])
+    rows: list[list[list[np.ndarray]]] = []
+    for reading in READINGS:
+        # Of every budget, whose target is taken, and how many of its coordinates it spreads over.
+        of = budgets if reading == "coordinate" else [max(budgets)] * len(budgets)
+        share = SAME_TARGET if reading == "coordinate" else max(budgets)
+        rows.append([])
+        for family in settings["families"].values():
+            own = family | {"relevance": family["relevance"] / share}
+            if family["interactions"] == "none":
+                own = family
+            every = [of_target(settings, own, size, widths, bandwidths) for size in of]
+            rows[-1].append([
+                best_width(settings, terms, budget, widths, n)
+                for terms, budget in zip(every, budgets, strict=True)
+            ])  # fmt: skip
+    dims = ("reading", "family", "dense_budget", "dense_n")
+    return xr.Dataset({"reading_optimum": (dims, np.array(rows))}, coords={"reading": READINGS})
+
+
+def best_width(
+    settings: Settings, own: Terms, budget: int, widths: np.ndarray, n: np.ndarray
+) -> np.ndarray:
+    """Where the error of a split into ``H = D/d_k`` heads is least, an end included (n,)."""
+    surface = admissible(settings, own, number(budget, widths), n)[..., 0]
+    _, best, inside = valley(surface, widths.astype(float))
+    return np.where(inside | np.isin(best, (1, budget)), best, np.nan)
+
+
 def bands(settings: Settings, widths: np.ndarray) -> np.ndarray:
     """Bandwidths (K, 2 + count): the fixed one, the Transformer's, and those to choose from."""
     grid = np.geomspace(*(settings["bandwidths"][k] for k in ("low", "high", "count")))
@@ -158,19 +209,24 @@ def curves(
     settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Of one family and budget, as :func:`dense` names them: (temperature, n, width)."""
-    size = n[:, None, None]
-    seen = sizes_seen(settings, own, size)
-    known = seen.get("n_third", seen["n_eff"]) >= settings["least_n_eff"]
-    error = np.asarray(own.error(size, heads, settings["noise_sd"]))
+    error = admissible(settings, own, heads, n)
     values = {"surface": error}
     if isinstance(own, BlockTerms):
-        values["scaled_surface"] = rescaled(error, own.limit_fit + own.ratio_fit / size)
+        values["scaled_surface"] = rescaled(error, own.limit_fit + own.ratio_fit / n[:, None, None])
     out = {}
     for name, value in values.items():
-        out[name], optimum = minima(np.where(known, value, np.nan), settings)
+        out[name], optimum = minima(value, settings)
         if name == "surface":
             out["optimum"] = optimum
     return out
+
+
+def admissible(settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Errors (n, width, bandwidth), NaN where n_eff, or softmax's n_third, is too small."""
+    size = n[:, None, None]
+    seen = sizes_seen(settings, own, size)
+    known = seen.get("n_third", seen["n_eff"]) >= settings["least_n_eff"]
+    return np.where(known, own.error(size, heads, settings["noise_sd"]), np.nan)
 
 
 def minima(value: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.theory import block_terms
 
 EXPERIMENT = load_experiment("allocation", "standard")
 curves, effects, predict, regimes = (
@@ -145,3 +146,83 @@ def test_a_width_whose_bandwidth_is_the_last_of_the_grid_is_no_optimum():
         errors = width * np.concatenate([[1.0, 1.0], tuned])
         found = predict.minima(errors[None], {"bandwidths": BANDS})[1][:, 0]
         np.testing.assert_allclose(found, [3, 3, 3 if known else np.nan])
+
+
+def test_whole_heads_are_held_against_one_head_of_the_budget():
+    """Widths that do not divide D are no splits; without one head there is nothing to compare."""
+    axes = {"family": ["smooth"], "dense_n": [1e2, 1e3], "dense_budget": [4, 6]}
+    axes |= {"dense_width": [1, 2, 3, 4, 5, 6]}
+    errors = np.full((1, 2, 2, 6), np.nan)
+    errors[0, :, 0, :4] = [6.0, 3.0, 0.1, 2.4]
+    errors[0, 1, 1] = [6.0, 4.0, 2.0, 0.1, 0.1, 5.0]
+    errors[0, 0, 1, :5] = [6.0, 4.0, 2.0, 0.1, 0.1]
+    found = curves.whole_depths(xr.DataArray(errors, axes, tuple(axes)))
+    of_four = [("narrowest", 1.0), ("one head", -0.2)]
+    of_six = [("narrowest", 2.0), ("one head", 1.5)]
+    assert [(e.at["n"], e.at["budget"], e.label.split(", ")[-1]) for e in found] == [
+        (n, budget, end)
+        for n, budget, ends in ((1e2, 4, of_four), (1e3, 4, of_four), (1e3, 6, of_six))
+        for end, _ in ends
+    ]
+    values = [value for ends in (of_four, of_four, of_six) for _, value in ends]
+    assert [e.value for e in found] == pytest.approx(values)
+
+
+def test_few_and_many_blocks_are_whole():
+    axes = {"family": ["smooth"], "dense_n": [1e3], "dense_budget": [6], "temperature": ["fixed"]}
+    axes |= {"dense_width": [1, 2, 3, 4, 5, 6]}
+    errors = np.array([4.0, 2.0, 3.0, 0.1, 0.1, 5.0]).reshape(1, 1, 1, 1, 6)
+    surface = xr.Dataset({"surface": (tuple(axes), errors)}, axes)
+    (found,) = curves.splittings(surface, "surface", "fixed")
+    assert found.value == pytest.approx(3 / 2 - 1)
+
+
+def test_simulated_splits_that_are_compared_are_whole():
+    """At D = 6 widths 4 and 5, the best by either road, are neither the choice nor an end."""
+    widths = np.array([1, 2, 3, 4, 5, 6])
+    predicted = np.array([6.0, 4.0, 3.0, 0.1, 0.2, 5.0])
+    simulated = np.tile([6.0, 2.0, 3.0, 0.1, 0.1, 4.5], (8, 1))
+    splits = SimpleNamespace(
+        point="views", cases=lambda: [("smooth", 100, 6)],
+        candidates=lambda case, temperature: (widths, simulated, predicted),
+    )  # fmt: skip
+    (choice,) = effects.choices(splits, "fixed")
+    assert choice.best == 2
+    np.testing.assert_array_equal(choice.values, simulated[:, [0, 1, 2, 5]])
+    ends = effects.simulated_depths(splits, "fixed")
+    assert [(e.at["end"], e.value) for e in ends] == [
+        ("narrowest", pytest.approx(6 / 3 - 1)), ("widest", pytest.approx(4.5 / 3 - 1)),
+    ]  # fmt: skip
+
+
+def test_readings_of_a_targets_relevance(small):
+    """At one budget each they are the reading with a given total; elsewhere by their definition."""
+    own = small["blocks"] | {"budgets": [16, predict.SAME_TARGET, 64], "widest": 16}
+    found = predict.readings(own)["reading_optimum"]
+    given = predict.dense(own)["optimum"].sel(temperature="fixed")
+    known = np.isfinite(given.values)
+    for place, reading in ((1, "coordinate"), (2, "one target")):
+        here = found.sel(reading=reading).values[:, place]
+        both = known[:, place]
+        np.testing.assert_allclose(here[both], given.values[:, place][both], rtol=1e-9)
+        assert both.any()
+    widths = np.arange(1, 17)
+    for reading, size, relevance in (
+        ("coordinate", 16, 2 / predict.SAME_TARGET), ("one target", 64, 2 / 64)
+    ):  # fmt: skip
+        terms = block_terms(widths, 0.7, dimension=size, relevance=relevance, query_scale=0.6)
+        expected = []
+        for count in regimes.sizes(own):
+            enough = count / np.asarray(terms.noise_variance) >= own["least_n_eff"]
+            errors = np.log(np.where(enough, terms.error(count, 16 / widths, own["noise_sd"]), 1e9))
+            errors[np.isnan(errors)] = np.inf  # no two blocks of such a width fit
+            at = int(np.argmin(errors))
+            near = slice(at - 1, at + 2)
+            if 0 < at < 15 and errors[near].max() < np.log(1e9):
+                bend, slope, _ = np.polyfit(widths[near], errors[near], 2)
+                expected.append(-slope / (2 * bend))
+            else:
+                expected.append(widths[at] if widths[at] in (1, 16) else np.nan)
+        here = found.sel(reading=reading).values[0, 0]
+        np.testing.assert_allclose(here, expected, rtol=1e-7)
+        assert np.isfinite(expected).any()
