@@ -228,20 +228,6 @@ def test_slope_of_the_logarithmic_law(results, settings):
     assert (last - first) / np.log(1e2) == pytest.approx(1 / slope, rel=0.03)
 
 
-@pytest.mark.theory
-def test_square_root_far_out(settings):
-    """With b re-tuned d_k(d_k + 2) ~ (2/α) log n, but only far beyond 10^8."""
-    band = {"low": 1e-3, "high": 3.0, "count": 120}
-    wide = settings["views"] | {"latent": 40, "bandwidths": band, "least_n_eff": 10}
-    widths, n = np.arange(1, 41), np.array([1e2, 1e8, 1e16, 1e32, 1e64])
-    own = predict.terms(wide, wide["families"]["smooth"], 0, widths, predict.bands(wide, widths))
-    best = predict.curves(wide, own, np.maximum(24 / widths, 1)[:, None], n)["optimum"][2]
-    power = np.diff(np.log(best)) / np.diff(np.log(np.log(n)))
-    assert power[0] > 0.65
-    assert power[2:] == pytest.approx(0.5, abs=0.03)
-    assert best[-1] * (best[-1] + 2) / np.log(n[-1]) == pytest.approx(2 / 0.8, rel=0.15)
-
-
 def test_every_claim_is_judged_and_drawn(results, experiment):
     judged = verdicts(experiment, results)
     assert set(judged) == {(c.id, c.regime) for c in experiment.claims}

@@ -226,3 +226,32 @@ def test_readings_of_a_targets_relevance(small):
         here = found.sel(reading=reading).values[0, 0]
         np.testing.assert_allclose(here, expected, rtol=1e-7)
         assert np.isfinite(expected).any()
+
+
+@pytest.mark.theory
+def test_exponent_of_heads_with_one_given_target(small):
+    """``1 − 1/(1 + d_k* log ρ)`` of docs/theory.md, beside the minima of first-order theory."""
+    own = small["blocks"] | {"budgets": [64, 128, 256, 512], "widest": 24}
+    found = regimes.labelled(predict.readings(own), own)["reading_optimum"]
+    width = found.sel(reading="one target", family="smooth").sel(dense_n=1e4, method="nearest")
+    width = width.values
+    terms = block_terms(np.array([3, 4]), 0.7, dimension=512, relevance=2 / 512, query_scale=0.6)
+    log_rho = float(np.log(terms.noise_variance[1] / terms.noise_variance[0]))
+    slope = 1 - np.diff(np.log(width)) / np.log(2)
+    between = np.sqrt(width[1:] * width[:-1])
+    np.testing.assert_allclose(slope, 1 - 1 / (1 + between * log_rho), atol=0.03)
+    assert np.all(slope < 0.8)
+
+
+@pytest.mark.theory
+def test_square_root_far_out(small):
+    """With b re-tuned d_k(d_k + 2) ~ (2/α) log n, but only far beyond 10^8."""
+    band = {"low": 1e-3, "high": 3.0, "count": 120}
+    wide = small["views"] | {"latent": 40, "bandwidths": band, "least_n_eff": 10}
+    widths, n = np.arange(1, 41), np.array([1e2, 1e8, 1e16, 1e32, 1e64])
+    own = predict.terms(wide, wide["families"]["smooth"], 0, widths, predict.bands(wide, widths))
+    best = predict.curves(wide, own, np.maximum(24 / widths, 1)[:, None], n)["optimum"][2]
+    power = np.diff(np.log(best)) / np.diff(np.log(np.log(n)))
+    assert power[0] > 0.65
+    assert power[2:] == pytest.approx(0.5, abs=0.03)
+    assert best[-1] * (best[-1] + 2) / np.log(n[-1]) == pytest.approx(2 / 0.8, rel=0.15)
