@@ -166,6 +166,11 @@ def single_case(test: str) -> bool:
     return test.endswith("]")
 
 
+def files_of(chosen: Sequence[Mutant]) -> list[str]:
+    """The files of the tests that mistakes name."""
+    return sorted({test.partition("::")[0] for mutant in chosen for test in mutant.tests})
+
+
 def copied(root: Path) -> None:
     """A copy of the tree as it is, of what git knows and would know."""
     listed = subprocess.run(
@@ -208,6 +213,8 @@ def main() -> int:
         FORKS.set_forkserver_preload([*LIBRARIES])
         first, roots = Path(folder, "0"), Queue[Path]()
         copied(first)
+        # Compiled once, with the hook that checks shapes, since with a mistake nothing is kept.
+        pytest_in(first, ["--collect-only", *OPTIONS, MARKS, *files_of(chosen)], {})
         for number in range(asked.workers):
             root = Path(folder, str(number))
             if number:
