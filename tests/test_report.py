@@ -138,6 +138,7 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     ledger = [
         replace(VERDICT, kind="both roads", over=["queries", "seeds"]),
         replace(VERDICT, claim="rates", edited=True, kind="program", over=[]),
+        replace(VERDICT, kind="program", over=[], verdict="refuted"),
         replace(VERDICT, paper=OTHER, kind="theory", verdict="inconclusive"),
     ]
     write_verdicts(ledger, tmp_path / "ledger.json", "ledger.json of smoke")
@@ -146,11 +147,12 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     monkeypatch.setattr("sims.report.overview.papers", lambda: known)
     write_overview(tmp_path, "smoke", tmp_path / "README.md")
     overview = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 0 | 0 |" in overview
+    assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 1 | 0 |" in overview
     main, other = [line for line in overview.splitlines() if "arxiv.org" in line]
     assert main.startswith(f"| *{papers()[MAIN].title}*, ")
     assert "`identity` not covered; " in main
-    assert main.index("`angles` 1 ✓") < main.index("*rates* 1 ✓")
+    own = "`angles` 1 ✓ and by algebra 1 ✗; "
+    assert main.index(own) < main.index("*rates* by algebra 1 ✓")
     assert other == f"| [{OTHER}](https://arxiv.org/abs/{OTHER}) | `angles` 1 ? |"
     assert "1 of them were edited after the simulation began." in overview
 

@@ -1,7 +1,7 @@
 """The overview: what became of every claim, on one page of Markdown, for readers on a code host."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sims.files import write
@@ -52,8 +52,9 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "",
         "## Claims",
         "",
-        "Each claim with its verdicts: ✓ supported, ✗ refuted, ? open. Rows of claims of our own, "
-        "beside a paper's, are in italics.",
+        "Each claim with its verdicts: ✓ supported, ✗ refuted, ? open. Rows that are true or false "
+        "by algebra, of kind `program`, are counted apart. Claims of our own, beside a paper's, "
+        "are in italics.",
         "",
         "| paper | claims |",
         "|---|---|",
@@ -86,6 +87,13 @@ def _row(paper: PaperRows) -> str:
 
 
 def _claim(claim: ClaimRows, name: str) -> str:
-    counts = Counter(v.verdict for v in claim.verdicts)
-    said = [f"{counts[kind]} {SIGNS[kind]}" for kind in VERDICTS if counts[kind]]
-    return f"{name} {', '.join(said) or 'not covered'}"
+    """A claim's verdicts, those of its rows of kind ``program`` after the others."""
+    algebra = _said(v for v in claim.verdicts if v.kind == "program")
+    others = _said(v for v in claim.verdicts if v.kind != "program")
+    said = [others, f"by algebra {algebra}" if algebra else ""]
+    return f"{name} {' and '.join(filter(None, said)) or 'not covered'}"
+
+
+def _said(verdicts: Iterable[Verdict]) -> str:
+    counts = Counter(v.verdict for v in verdicts)
+    return ", ".join(f"{counts[word]} {SIGNS[word]}" for word in VERDICTS if counts[word])
