@@ -123,7 +123,9 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
     for verdict in verdicts:
         if verdict.claim not in INDEX_CLAIMS:
             continue
-        regime = next(name for name in regimes if verdict.regime.startswith(name))
+        regime = next((name for name in regimes if verdict.regime.startswith(name)), None)
+        if regime is None:  # of counterexamples, or of all regimes at once
+            continue
         index = verdict.regime.removeprefix(f"{regime}, ")
         if index in ("equal heads", "top is tight", "no worse pair"):
             continue
