@@ -146,6 +146,7 @@ def test_the_index_of_subspaces_is_right_where_products_are_linear_in_it(experim
         # The effective rank orders uneven heads otherwise, so the same data refute it.
         assert verdict["hdi-monotone", f"{regime}, entropy, geometric"] == "refuted"
         assert verdict["hdi-conditions", f"{regime}, equal heads"] == "supported"
+        assert verdict["hdi-monotone", f"{regime}, equiangular heads"] == "supported"
         assert verdict["hdi-conditions", f"{regime}, majorized"] == "supported"
     assert verdict["hdi-monotone", "redundant views, top, total"] == "supported"
 
@@ -171,6 +172,7 @@ def test_heads_that_get_worse_refute_equal_heads_and_what_rests_on_them(experime
     for index in ("mean, errors", "mean, total"):
         assert verdict["hdi-monotone", f"one fixed target, {index}"] == "refuted"
     assert verdict["hdi-conditions", "one fixed target, majorized"] == "refuted"
+    assert verdict["hdi-monotone", "one fixed target, equiangular heads"] == "refuted"
     assert verdict["hdi-conditions", "algebra of the error matrix"] == "supported"
 
 
