@@ -16,6 +16,7 @@ from sims.study.results import Results
 from .quantities import (
     Arrays,
     Key,
+    falls,
     head_errors,
     index_of,
     log_error,
@@ -72,6 +73,8 @@ def effects(results: Results) -> Families:
             (low, high) for low, high in permutations(range(len(labels)), 2)
             if majorizes(gram[low], gram[high]) and theory["one_angle"].values[[low, high]].all()
         ]  # fmt: skip
+        if even.any():
+            families[f"{name}, equiangular heads"] = opening(name, labels, data, gram)
         families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
         if own[name].get("each"):
             families |= target_by_target(results, name, ordered)
@@ -147,6 +150,18 @@ def at_equal_diversity(
         of_batches(f"{regime}, {label}", each, regime, bound=INTERPOLATION)
         for label, each in zip(uneven, values.T, strict=True)
     ]
+
+
+def opening(regime: str, labels: Sequence[str], data: Arrays, gram: np.ndarray) -> list[Effect]:
+    """One effect a step as equiangular heads open: by how much the error falls, as a share of it.
+
+    Steps are between neighbours of the list in the order of their common angle. It is the error
+    itself, not that over the heads' own; draws are common to both ends of a step.
+    """
+    even = np.flatnonzero([label.startswith("equiangular") for label in labels])
+    order = even[np.argsort(-gram[even, 0, 1], kind="stable")]
+    steps = zip(order[:-1], order[1:], jackknife(data, falls(order)).T, strict=True)
+    return [of_batches(f"{labels[a]} to {labels[b]}", each, regime) for a, b, each in steps]
 
 
 def worse_pairs(

@@ -36,8 +36,9 @@ VERSIONS = {
 """The matrices that indices are taken of, in words."""
 DEFINITIONS = (
     "mean", "top", "entropy", "participation", "inverse", "determinant", "majorized",
+    "equiangular heads",
 )  # fmt: skip
-"""Columns of the map, of each matrix."""
+"""Columns of the map, of each matrix; the last two are of no matrix."""
 SIZES = {"up to ½ %": 0.005, "5 %": 0.05, "50 %": 0.5, "× 6 and more": 5.0}
 """Rises that the key of the map shows."""
 STEP, ROW = 6.0, 7.5
@@ -116,20 +117,25 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
     """A row for every claim about an index: its verdict and the effect that decided it.
 
     Where heads are equally good the effect is a difference at equal diversity, of either sign, else
-    a rise. The worst pairs of all configurations are in the caption's table.
+    a rise; along equiangular heads it is a fall, and a rise where it is negative. The worst pairs
+    of all configurations are in the caption's table.
     """
     regimes = sorted(results.settings["regimes"], key=len, reverse=True)
     rows: list[tuple[str, str, str | None, float]] = []
     for verdict in verdicts:
         if verdict.claim not in INDEX_CLAIMS:
             continue
-        regime = next(name for name in regimes if verdict.regime.startswith(name))
+        regime = next((name for name in regimes if verdict.regime.startswith(name)), None)
+        if regime is None:  # of counterexamples, or of all regimes at once
+            continue
         index = verdict.regime.removeprefix(f"{regime}, ")
         if index in ("equal heads", "top is tight", "no worse pair"):
             continue
-        # Where heads are equally good this index orders their errors by algebra: a dash.
-        algebra = verdict.kind == "program" and index in ("mean, errors", "mean, noise")
-        size_of = 0.0 if algebra else abs(verdict.effect or 0.0)
+        # True by algebra: a dash.
+        algebra = verdict.kind == "program" and verdict.verdict == "supported"
+        change = verdict.effect or 0.0
+        rise = max(-change, 0.0) if index == "equiangular heads" else abs(change)
+        size_of = 0.0 if algebra else rise
         rows.append((index, regime, None if algebra else verdict.verdict, size_of))
     frame = pd.DataFrame(rows, columns=["index", "regime", "verdict", "rise"])
     keys = [(v, d) for d, _, v in (index.partition(", ") for index in frame["index"])]

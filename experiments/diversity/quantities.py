@@ -84,6 +84,23 @@ def relative_rises(means: Arrays) -> np.ndarray:
     return np.asarray(error[..., None, :] / error[..., :, None] - 1)
 
 
+def falls(order: np.ndarray) -> Callable[[Arrays], np.ndarray]:
+    """By how much the ensemble's error falls at each step along an order of configurations.
+
+    Args:
+        order: places of the configurations, from the first of the steps to the last, (k,).
+
+    Returns:
+        A function of expectations, (…, k − 1): ``1 − MSE_next/MSE`` of neighbours in the order.
+    """
+
+    def fall(means: Arrays) -> np.ndarray:
+        error = mean_error(means)[..., order]
+        return np.asarray(1 - error[..., 1:] / error[..., :-1])
+
+    return fall
+
+
 def index_of(key: Key, gram: np.ndarray) -> Callable[[Arrays], np.ndarray]:
     """The index as a function of expectations, (…, configuration)."""
     definition, version = key

@@ -138,17 +138,15 @@ def convex(gram):
 def test_the_index_of_subspaces_is_right_where_products_are_linear_in_it(experiment, shapes):
     verdict = verdicts(experiment, made(experiment, shapes, linear))
     assert set(verdict) == {(c.id, c.regime) for c in experiment.claims}
-    for claim in (
-        "indices by both roads",
-        "errors by both roads, gaussian",
-        "algebra of the error matrix",
-    ):
-        assert verdict["hdi", claim] == "supported"
+    assert verdict["hdi", "indices by both roads"] == "supported"
+    assert verdict["first-order-range", "errors by both roads, gaussian"] == "supported"
+    assert verdict["hdi-conditions", "algebra of the error matrix"] == "supported"
     for regime in EQUAL:
         assert verdict["hdi-monotone", f"{regime}, mean, geometric"] == "supported"
         # The effective rank orders uneven heads otherwise, so the same data refute it.
         assert verdict["hdi-monotone", f"{regime}, entropy, geometric"] == "refuted"
         assert verdict["hdi-conditions", f"{regime}, equal heads"] == "supported"
+        assert verdict["hdi-monotone", f"{regime}, equiangular heads"] == "supported"
         assert verdict["hdi-conditions", f"{regime}, majorized"] == "supported"
     assert verdict["hdi-monotone", "redundant views, top, total"] == "supported"
 
@@ -174,11 +172,12 @@ def test_heads_that_get_worse_refute_equal_heads_and_what_rests_on_them(experime
     for index in ("mean, errors", "mean, total"):
         assert verdict["hdi-monotone", f"one fixed target, {index}"] == "refuted"
     assert verdict["hdi-conditions", "one fixed target, majorized"] == "refuted"
-    assert verdict["hdi", "algebra of the error matrix"] == "supported"
+    assert verdict["hdi-monotone", "one fixed target, equiangular heads"] == "refuted"
+    assert verdict["hdi-conditions", "algebra of the error matrix"] == "supported"
 
 
 def test_roads_that_differ_are_told_apart_unless_theorys_own_draws_do(experiment, shapes):
-    row = ("hdi", "errors by both roads, gaussian")
+    row = ("first-order-range", "errors by both roads, gaussian")
     off = verdicts(experiment, made(experiment, shapes, linear, theory=1.2))
     assert off[row] == "refuted"
     unsure = verdicts(experiment, made(experiment, shapes, linear, theory=1.2, noise=0.1))
@@ -236,8 +235,8 @@ def test_the_algebra_is_that_of_the_matrix(effects):
 def test_counterexamples_can_fail(experiment, shapes, searched, shown, expected):
     verdict = verdicts(experiment, made(experiment, shapes, linear, searched, shown))
     regimes = ("counterexamples, the error rises", "counterexamples, searched anew")
-    assert tuple(verdict["hdi", regime] for regime in regimes) == expected
-    assert verdict["hdi", "counterexamples, by both roads"] == "supported"
+    assert tuple(verdict["hdi-conditions", regime] for regime in regimes) == expected
+    assert verdict["hdi-conditions", "counterexamples, by both roads"] == "supported"
 
 
 def test_a_pair_that_the_index_ties_is_no_counterexample(experiment, effects, shapes):

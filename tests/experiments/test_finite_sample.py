@@ -55,12 +55,12 @@ def test_an_error_of_theory_as_large_as_the_margin_decides_nothing(experiment):
 def test_a_slower_law_is_refuted(experiment):
     verdict = verdicts(experiment, made(experiment, first_gap=lambda keys: keys**-0.5))
     assert verdict["remainder-order", "softmax"] == "refuted"
-    assert verdict["decomposition", "first order, softmax"] == "refuted"
+    assert verdict["first-order-range", "first order, softmax"] == "refuted"
 
 
 def test_first_order_is_judged_where_enough_keys_are_attended_to(experiment):
     crowd = made(experiment, first_gap=lambda keys: np.where(keys < 50, 9.0, 0.01))
-    assert verdicts(experiment, crowd)["decomposition", "first order, gaussian"] == "supported"
+    assert verdicts(experiment, crowd)["first-order-range", "first order, gaussian"] == "supported"
 
 
 def test_a_missing_kernel_supports_nothing(experiment):
@@ -69,7 +69,7 @@ def test_a_missing_kernel_supports_nothing(experiment):
     parts = ({k: d[k] for k in names} for d in (whole.estimates, whole.predictions))
     verdict = verdicts(experiment, results_of(experiment, *parts))
     assert verdict["remainder-order", "softmax"] == "inconclusive"
-    assert verdict["decomposition", "first order, softmax"] == "inconclusive"
+    assert verdict["first-order-range", "first order, softmax"] == "inconclusive"
     assert verdict["remainder-order", "gaussian"] == "supported"
 
 

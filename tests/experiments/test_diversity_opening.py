@@ -1,0 +1,95 @@
+"""Equiangular heads that open: the falls of their error, step by step, and their dot in the map."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from experiments.diversity.effects import opening
+from experiments.diversity.figure import cells, size
+from experiments.diversity.quantities import falls
+from sims.judgement import Verdict
+from sims.judgement.tests import Rule, decide
+from sims.study.experiment import load_experiment
+from tests.experiments.helpers import results_of
+
+LABELS = ["equiangular 0.5", "two pairs", "equiangular 1.0", "equiangular 0.0"]
+SQUARES = np.array([0.25, 0.6, 1.0, 0.0])
+"""Squared cosines between two heads of each, out of their order."""
+BATCHES = 64
+
+
+def matrices(products: np.ndarray, alone: np.ndarray) -> np.ndarray:
+    """Two heads: errors ``alone`` and their products, (…, configuration, head, head2)."""
+    return np.stack([np.stack([alone, products], -1), np.stack([products, alone], -1)], -2)
+
+
+def gram() -> np.ndarray:
+    return matrices(SQUARES, np.ones(4))
+
+
+def test_falls_by_hand() -> None:
+    """Errors 4, 3, 2.4 and 3 along an order: a quarter, a fifth, and a rise by a quarter."""
+    alone = np.array([2.4, 9.0, 3.0, 4.0, 3.0])
+    data = {"error_matrix": matrices(alone, alone)}
+    np.testing.assert_allclose(falls(np.array([3, 2, 0, 4]))(data), [0.25, 0.2, -0.25])
+
+
+def test_steps_are_of_the_errors_themselves_in_the_order_of_the_angle() -> None:
+    """Heads get worse alone as they open, (1, 1.1, 1.6): the error falls by 0.12, then it rises."""
+    rng = np.random.default_rng(3)
+    common = 1 + 0.3 * rng.standard_normal((BATCHES, 1))
+    own = 1e-3 * rng.standard_normal((BATCHES, 4))
+    alone = np.array([1.1, 7.0, 1.0, 1.6]) * common
+    products = np.array([0.66, 5.0, 1.0, 0.48]) * common + own
+    data = {"error_matrix": matrices(products, alone)}
+    steps = opening("regime", LABELS, data, gram())
+    assert [step.label for step in steps] == [
+        "equiangular 1.0 to equiangular 0.5", "equiangular 0.5 to equiangular 0.0",
+    ]  # fmt: skip
+    assert {step.points for step in steps} == {("regime",)}
+    assert [step.value for step in steps] == pytest.approx([0.12, 1 - 1.04 / 0.88], abs=2e-3)
+    # What both ends of a step have in common does not blur it.
+    assert all(0 < step.error < 1e-3 for step in steps)
+    rule = Rule("ordering", 0.0, 0.95, sequential=True)
+    assert decide(steps[:1], rule).verdict == "supported"
+    assert decide(steps, rule).verdict == "refuted"
+
+
+def test_one_rise_refutes_and_one_step_that_is_not_told_leaves_open() -> None:
+    rng = np.random.default_rng(4)
+    alone = np.ones((BATCHES, 4))
+    noise = 1e-2 * rng.standard_normal((BATCHES, 4))
+    rule = Rule("ordering", 0.0, 0.95, sequential=True)
+    for last, expected in ((0.2, "supported"), (0.5, "inconclusive"), (0.8, "refuted")):
+        products = np.array([0.5, 0.6, 1.0, last]) + noise
+        steps = opening("regime", LABELS, {"error_matrix": matrices(products, alone)}, gram())
+        assert decide(steps, rule).verdict == expected
+
+
+@pytest.mark.parametrize(("effect", "rise"), [(0.3, 0.0), (-0.3, 0.3)])
+def test_dot_of_the_map_is_of_a_rise(effect: float, rise: float) -> None:
+    """Falls have the least dot; a row that is of no regime has none."""
+    experiment = load_experiment("diversity")
+    results = results_of(experiment, {}, {})
+    rows = [
+        made_verdict("pure noise, softmax, equiangular heads", effect),
+        made_verdict("counterexamples, the error rises", 1.0),
+    ]
+    frame = cells(rows, results)
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["index"].tolist() == ["equiangular heads"]
+    assert frame["regime"].tolist() == ["pure noise, softmax"]
+    assert frame["size"].tolist() == [size(rise)]
+
+
+def test_what_is_true_by_algebra_is_a_dash_and_what_is_not_true_shows() -> None:
+    results = results_of(load_experiment("diversity"), {}, {})
+    row = "pure noise, softmax, equiangular heads"
+    rows = [made_verdict(row, effect, kind="program") for effect in (0.1, -0.1)]
+    assert cells(rows, results)["verdict"].isna().tolist() == [True, False]
+
+
+def made_verdict(regime: str, effect: float, kind: str = "simulation") -> Verdict:
+    found = "supported" if effect > 0 else "refuted"
+    about = ("hdi-monotone", "diversity", regime, "s", found)
+    return Verdict(*about, effect, (effect, effect), 0.0, 0.95, 9, "r", kind=kind)
