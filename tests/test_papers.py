@@ -60,7 +60,7 @@ def test_the_papers_of_this_repository():
     assert {c.id for c in main.claims if c.source != "abstract"} == {"adding-heads"}
     assert {c.id for c in main.ours} == {
         "rates", "weighting", "exact", "first-order-range", "remainder-order", "evaporation",
-        "hdi-conditions", "hdi-further", "diversity-penalty",
+        "hdi-conditions", "hdi-further", "diversity-penalty", "canonical-angles",
     }  # fmt: skip
     files = [read_yaml(path) for path in Path(EXPERIMENTS).glob("*/experiment.yaml")]
     made: dict[str, set[str]] = {}

@@ -1,1 +1,1 @@
-"""Principal angles govern the decorrelation of heads"""
+"""Principal angles govern the decorrelation of heads, but only if keys are isotropic"""

@@ -12,6 +12,8 @@ from sims.estimates import Batches, common, jackknife, mcse, ratio
 from sims.study.results import Results
 
 KERNEL, ANGLE = "heads.kernel", "heads.frames.angle"
+CANONICAL = "canonical_correlation"
+"""What is predicted of pairs in keys N(0, Σ) alone."""
 QUERIES_ALONE = 0.9
 """Share of the variance from which on the queries' error is taken for all of it."""
 CORRELATION = ("cross_noise_covariance", "noise_variance")
@@ -36,6 +38,36 @@ def effects(results: Results) -> Families:
         ],
         "fall of the noise correlation": [fall(results, *s, noise_correlation) for s in steps],
         "fall of the variance kept": [fall(results, *s, variance_kept) for s in to_orthogonal],
+        **of_correlated_keys(results),
+    }
+
+
+def of_correlated_keys(results: Results) -> Families:
+    """Pairs of heads in keys N(0, Σ): at one principal angle, orthogonal ones, and all by the law.
+
+    Of a kernel and d_k the orthogonal pair is the one of the largest principal angle, and the
+    Σ-orthogonal pair the one of the least canonical correlation.
+    """
+    alike, orthogonal_least, canonical_least = [], [], []
+    for facts, names in correlated(results).items():
+        for first, second in pairwise(names):
+            if np.isclose(angle_of(results, first), angle_of(results, second)):
+                alike.append(apart(results, first, second, facts))
+        widest = max(names, key=lambda name: angle_of(results, name))
+        least = min(names, key=lambda name: canonical_of(results, name))
+        at: dict[str, float | str] = {"kernel": facts[0], "width": facts[1]}
+        orthogonal_least.append(replace(fall(results, least, widest, noise_correlation), at=at))
+        canonical_least += [
+            replace(fall(results, name, least, noise_correlation), at=at)
+            for name in names if name != least
+        ]  # fmt: skip
+    return {
+        "gap to the law, canonical": [
+            gap_to_law(results, name) for own in correlated(results).values() for name in own
+        ],
+        "difference at one principal angle": alike,
+        "rise from the orthogonal pair": orthogonal_least,
+        "rise from the Σ-orthogonal pair": canonical_least,
     }
 
 
@@ -50,13 +82,38 @@ def variance_kept(terms: Batches) -> np.ndarray:
 
 
 def averaged(results: Results) -> list[str]:
-    """Points of many queries, where the law, an average over all queries, is predicted."""
-    return [name for name in results.points if "law" in results.predictions[name]]
+    """Points of many queries and keys N(0, I), where the law, an average over all, is predicted."""
+    laws = [name for name in results.points if "law" in results.predictions[name]]
+    return [name for name in laws if CANONICAL not in results.predictions[name]]
 
 
 def compared(results: Results) -> list[str]:
     """Populations of few keys, where exact theory is."""
     return [name for name in results.points if "exact" in results.orders(name)]
+
+
+def correlated(results: Results) -> dict[tuple[str, float], list[str]]:
+    """(kernel, d_k) to pairs in keys N(0, Σ), by principal angle and canonical correlation."""
+    groups: dict[tuple[str, float], list[str]] = {}
+    for name in results.points:
+        if CANONICAL in results.predictions[name]:
+            kernel = str(results.coordinates[name][KERNEL])
+            groups.setdefault((kernel, results.number(name, "heads.width")), []).append(name)
+
+    def order(name: str) -> tuple[float, float]:
+        return round(angle_of(results, name), 6), canonical_of(results, name)
+
+    return {facts: sorted(names, key=order) for facts, names in groups.items()}
+
+
+def angle_of(results: Results, point: str) -> float:
+    """Principal angle of a pair in keys N(0, Σ), in degrees."""
+    return float(results.prediction(point)["principal_angle"])
+
+
+def canonical_of(results: Results, point: str) -> float:
+    """Canonical correlation of what the two heads see of a key."""
+    return float(results.prediction(point)[CANONICAL])
 
 
 def random(results: Results) -> list[str]:
@@ -138,6 +195,26 @@ def groups(results: Results, point: str) -> list[Effect]:
         middle = float(overlap[own].mean())
         out.append(of_batches(label, values, point, unit="problems", at={**at, "overlap": middle}))
     return out
+
+
+def apart(results: Results, first: str, second: str, facts: tuple[str, float]) -> Effect:
+    """Correlation of the first pair of heads over that of the second, less 1, paired."""
+    parts: dict[str, np.ndarray] = {}
+    for part in CORRELATION:
+        own = common(*(results.estimates[name][part].values for name in (first, second)))
+        parts |= {f"{place} {part}": values for place, values in enumerate(own)}
+    values = jackknife(
+        parts,
+        lambda terms: (
+            noise_correlation({part: terms[f"0 {part}"] for part in CORRELATION})
+            / noise_correlation({part: terms[f"1 {part}"] for part in CORRELATION})
+        ),
+    )
+    at: dict[str, float | str] = {
+        "kernel": facts[0], "width": facts[1], "angle": angle_of(results, first),
+    }  # fmt: skip
+    label = f"{first} against {second}"
+    return of_batches(label, values - 1, (first, second), at=at)
 
 
 def gap_to_exact(results: Results, point: str) -> Effect:

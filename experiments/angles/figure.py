@@ -1,10 +1,11 @@
 """Noise correlation and variance kept against the angle between heads' subspaces."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -15,7 +16,10 @@ from sims.study.results import Results
 
 from .effects import (
     ANGLE,
+    angle_of,
     averaged,
+    canonical_of,
+    correlated,
     curves,
     effects,
     noise_correlation,
@@ -53,6 +57,27 @@ def table(
     return pd.DataFrame(rows, columns=["width", "angle", "simulation", "mcse", "theory"])
 
 
+def tilted(results: Results, kernel: str, width: int | None = None) -> pd.DataFrame:
+    """Pairs in keys N(0, Σ): noise correlation by simulation and by the law.
+
+    The orthogonal pair stands at 45° to both axes of Σ, hence in a row of either.
+    """
+    rows = []
+    for (own, d_k), names in correlated(results).items():
+        if own != kernel or width not in (None, d_k):
+            continue
+        for name in names:
+            found = mean_and_error(results.pseudovalues(name, noise_correlation))
+            law = float(results.prediction(name)["law"])
+            label = str(results.coordinates[name]["heads.frames"])
+            rows += [
+                (axis, int(d_k), angle_of(results, name), canonical_of(results, name), *found, law)
+                for axis in ("major", "minor") if axis in label or "either" in label
+            ]  # fmt: skip
+    columns = ["axis", "width", "angle", "canonical", "simulation", "mcse", "theory"]
+    return pd.DataFrame(rows, columns=columns)
+
+
 def gaps(family: Sequence[Effect], x: str) -> pd.DataFrame:
     """Relative gaps to theory, along a fact of theirs; d_k = 1 and 2 stand side by side."""
     rows = [
@@ -68,8 +93,8 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     for (kernel, bandwidth, _), points in curves(results).items():
         settings.setdefault((kernel, bandwidth), []).append(points)
     drawing, axes = figures.panels(
-        2, 3, height=4.6,
-        title="Angles between heads' subspaces govern how much their errors have in common",
+        3, 3, height=6.8,
+        title="Angles between heads, as keys measure them, govern how much their errors share",
     )  # fmt: skip
     for ax, ((kernel, bandwidth), lines) in zip(axes[0], settings.items(), strict=True):
         claim = claims[f"{kernel} kernel"]
@@ -112,5 +137,27 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         ax.set(xlabel="principal angle θ (degrees)", xlim=(-5, 98))
         figures.ticks(ax.xaxis, range(0, 91, 30))
         ax.set_ylim(0, 1.08)
+    correlated_keys(results, claims, axes[2])
     figures.letters(axes.flat)
     return drawing
+
+
+def correlated_keys(results: Results, claims: Mapping[str, Verdict], axes: Sequence[Axes]) -> None:
+    """Keys N(0, Σ): against the principal angle, where pairs differ, and the canonical one."""
+    for ax, kernel in zip(axes[:2], ("gaussian", "softmax"), strict=True):
+        figures.curve(
+            ax, tilted(results, kernel, 1), None, "angle", "noise correlation", hue="axis",
+            verdict=claims[f"{kernel} kernel, keys N(0, Σ)"],
+            labels={"loc": "lower left", "title": "about the axis"} if ax is axes[0] else None,
+        )  # fmt: skip
+        ax.set(xlabel="principal angle θ (degrees)", xlim=(15, 98), title=f"{kernel}, keys N(0, Σ)")
+        figures.ticks(ax.xaxis, (30, 60, 90))
+    claim = claims["gaussian kernel, canonical correlations"]
+    figures.curve(
+        axes[2], tilted(results, "gaussian").drop_duplicates(["width", "canonical"]), None,
+        "canonical", "noise correlation", hue="width", margin=claim.margin, verdict=claim,
+        labels={"loc": "upper left", "title": "$d_k$"},
+    )  # fmt: skip
+    axes[2].set(xlabel="canonical correlation", title="gaussian, keys N(0, Σ)", xlim=(-0.05, 1.05))
+    for ax in axes:
+        ax.set_ylim(0, 1.08)

@@ -7,6 +7,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from sims.problem.design_laws import GaussianDesign
+from sims.problem.frames import principal_angles
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment, Point
 from sims.study.population import PROBLEM, members, predict_point
@@ -20,12 +22,16 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     ``curve_angle`` is in degrees. Of a population there is ``each_law`` (problem) and
     ``each_overlap`` (problem), the mean squared cosine of the principal angles of its two heads.
+    Where keys are N(0, Σ) and queries N(0, κ²Σ) ``law`` is at the canonical correlations, beside
+    ``canonical_correlation`` and ``principal_angle`` of the pair.
     """
     most, settings = experiment.settings["exact_keys"], experiment.theory
     first = settings.model_copy(update={"order": "first"})
     seed = experiment.simulation.seed
 
     def terms(point: Point) -> xr.Dataset:
+        if point.spec.queries.kind == "correlated":
+            return predict_terms(point.spec.build(), first).assign(canonical(point))
         if point.population is None:
             return _with_law(point, first)
         few = point.spec.n <= most
@@ -55,7 +61,33 @@ def _laws(point: Point, seed: int) -> xr.Dataset:
     return xr.Dataset({"each_law": (PROBLEM, _law(point, cosines)), "each_overlap": overlap})
 
 
-def _law(point: Point, cosines: ArrayLike) -> np.ndarray:
+def canonical(point: Point) -> dict[str, float]:
+    """The law at the canonical correlations of two heads whose keys have one variance s²I.
+
+    Theirs is the law of keys N(0, I) with the bandwidth in units of s. The canonical correlation
+    and the principal angle, in degrees, are root mean squares over directions.
+
+    Raises:
+        ValueError: the projected keys of a head are no multiple of white ones, or not the same
+            multiple in both heads.
+    """
+    problem = point.spec.build()
+    frames = np.asarray(problem.heads.frames)
+    assert isinstance(problem.task.design, GaussianDesign)  # of this experiment's design
+    covariance = np.asarray(problem.task.design.covariance)
+    own = np.einsum("hdi,de,hej->hij", frames, covariance, frames)
+    if not np.allclose(own, own[0, 0, 0] * np.eye(frames.shape[-1]), rtol=1e-9, atol=1e-12):
+        raise ValueError(f"{point.name}: keys of the two heads differ in more than correlation")
+    cosines = np.cos(principal_angles(frames[0], frames[1], covariance))
+    angles = np.rad2deg(principal_angles(frames[0], frames[1]))
+    law = _law(point, cosines, unit=own[0, 0, 0] ** 0.5)
+    means = (float(np.sqrt(np.mean(np.square(x)))) for x in (cosines, angles))
+    names = ("law", "canonical_correlation", "principal_angle")
+    return dict(zip(names, (float(law), *means), strict=True))
+
+
+def _law(point: Point, cosines: ArrayLike, unit: float = 1.0) -> np.ndarray:
+    """The law at the point's bandwidth over ``unit``, the standard deviation of projected keys."""
     heads = point.spec.heads
-    scale = point.spec.queries.scale
-    return np.asarray(noise_correlation_law(cosines, heads.bandwidth, scale, heads.kernel))
+    bandwidth, scale = np.asarray(heads.bandwidth) / unit, point.spec.queries.scale
+    return np.asarray(noise_correlation_law(cosines, bandwidth, scale, heads.kernel))

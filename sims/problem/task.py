@@ -12,6 +12,7 @@ from sims import threefry
 from sims.checks import (
     as_floats,
     check_count,
+    check_covariance,
     check_finite,
     check_non_negative,
     check_positive,
@@ -20,7 +21,7 @@ from sims.checks import (
     seeded_key,
 )
 from sims.errors import InputError
-from sims.problem.design_laws import Design
+from sims.problem.design_laws import Design, GaussianDesign
 from sims.problem.kernels import KERNELS, Kernel, get_kernel
 from sims.problem.regression import CustomTarget, Function, Target
 from sims.problem.showing import span
@@ -194,6 +195,18 @@ def gaussian_queries(
     return as_floats("queries.scale", scale * threefry.normal(key, (count, dimension)))
 
 
+def correlated_queries(
+    dimension: int, count: int, covariance: ArrayLike, scale: float = 1.0, seed: int = 0
+) -> Float[Array, "Q d"]:
+    """Queries ``x ~ N(0, scale²·Σ)``: with the keys' Σ they follow the keys, drawn in by κ."""
+    isotropic = gaussian_queries(dimension, count, scale, seed)
+    matrix = as_floats("queries.covariance", covariance)
+    check_covariance("queries.covariance", matrix)
+    if len(matrix) != dimension:
+        raise InputError("queries.covariance", matrix.shape, f"shape ({dimension}, {dimension})")
+    return isotropic @ GaussianDesign(matrix).factor
+
+
 def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
     """Queries uniform in the ball of that radius around the origin."""
     _check_sizes(dimension, count)
@@ -222,6 +235,7 @@ def _check_sizes(dimension: int, count: int) -> None:
 
 QUERIES: dict[str, Callable[..., Array]] = {
     "gaussian": gaussian_queries,
+    "correlated": correlated_queries,
     "ball": ball_queries,
     "explicit": explicit_queries,
 }

@@ -12,6 +12,13 @@ from tests.experiments.helpers import check_figure, results_of, verdicts
 
 BATCHES = 64
 EXACT, LAW, KERNEL = "gap to exact theory", "gap to the law, drawn", "heads.kernel"
+REFUTED = {
+    ("angles", "gaussian kernel, keys N(0, Σ)"),
+    ("angles", "softmax kernel, keys N(0, Σ)"),
+    ("extremes", "label noise, keys N(0, Σ), gaussian"),
+    ("extremes", "label noise, keys N(0, Σ), softmax"),
+}
+"""Rows that theory itself refutes: for such keys principal angles do not decide."""
 
 
 @pytest.fixture(scope="module")
@@ -19,14 +26,14 @@ def experiment():
     return load_experiment("angles", "smoke")
 
 
-def simulated(theory, covariance=1.0):
+def simulated(theory, covariance=1.0, seed=0):
     """Batches around theory's averages, the noise covariance of two heads times ``covariance``."""
     bias, signal, noise = (theory[f"integrated_{part}"].values for part in terms.PAIRS)
     heads = len(noise)
     own = np.eye(heads, dtype=bool)
     # Of variances and covariances apart, or correlations would be the same in every batch; aligned
     # heads stay one head.
-    shake = 1 + 1e-4 * np.random.default_rng(heads).normal(size=(2, BATCHES, 1, 1, 1))
+    shake = 1 + 1e-4 * np.random.default_rng(heads + seed).normal(size=(2, BATCHES, 1, 1, 1))
     shake = np.where(own | np.allclose(noise, noise[0, 0]), shake[0], covariance * shake[1])
     whole = np.ones((BATCHES, 1, 1, 1))
     data = terms.assemble(
@@ -84,7 +91,10 @@ def results(experiment):
 
 
 def test_theory_itself_is_supported(experiment, results):
-    assert set(verdicts(experiment, results).values()) == {"supported"}
+    """All rows but those that take principal angles for canonical ones, which it refutes."""
+    found = verdicts(experiment, results)
+    assert {key for key, word in found.items() if word == "refuted"} == REFUTED
+    assert {word for key, word in found.items() if key not in REFUTED} == {"supported"}
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
@@ -141,12 +151,11 @@ def test_extremes_can_fail_over_what_is_drawn(experiment, results):
 def test_laws_can_fail(experiment, results, kernel):
     data = dict(results.estimates)
     for name, at in results.coordinates.items():
-        if at[KERNEL] == kernel and at["population"] is None:
+        if at[KERNEL] == kernel and at["population"] is None and at["queries"] != "like keys":
             data[name] = simulated(results.prediction(name), 0.5)
     verdict = verdicts(experiment, replace(results, estimates=data))
-    assert {regime for (_, regime), word in verdict.items() if word == "refuted"} == {
-        f"{kernel} kernel"
-    }
+    refuted = {key for key, word in verdict.items() if word == "refuted"}
+    assert refuted - REFUTED == {("angles", f"{kernel} kernel")}
 
 
 def test_errors_of_the_law_are_those_of_queries_too(experiment, results):

@@ -42,6 +42,7 @@ FORMULAS = {
 COUNT = 2000
 QUERY_OPTIONS = {
     "gaussian": {"scale": 0.5},
+    "correlated": {"covariance": [[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 2.0]]},
     "ball": {"radius": 2.0},
     "explicit": {"points": np.arange(3.0 * COUNT).reshape(COUNT, 3)},
 }
@@ -146,6 +147,21 @@ def test_laws_of_queries():
     assert not gaussian_queries(3, COUNT, 0.0).any()
 
 
+@pytest.mark.theory
+def test_correlated_queries_have_the_covariance_that_is_asked_for():
+    """κ²Σ for a Σ that is no multiple of I, singular ones too; Σ = I gives isotropic queries."""
+    sigma = np.array([[1.0, 0.9, 0.0], [0.9, 2.0, 0.3], [0.0, 0.3, 0.5]])
+    correlated = QUERIES["correlated"]
+    z = np.asarray(correlated(3, COUNT, sigma, 0.5, seed=1))
+    white = np.linalg.solve(np.linalg.cholesky(sigma), z.T) / 0.5
+    assert kstest(white.ravel(), "norm").pvalue > 1e-4
+    assert np.abs(np.cov(z.T) - 0.25 * sigma).max() < 5 * 0.25 * 2 * np.sqrt(2 / COUNT)
+    line = np.asarray(correlated(2, COUNT, np.ones((2, 2)), seed=1))
+    np.testing.assert_allclose(line[:, 0], line[:, 1], atol=1e-12)
+    same = correlated(3, COUNT, np.eye(3), 0.7, seed=1)
+    np.testing.assert_allclose(same, gaussian_queries(3, COUNT, 0.7, seed=1), atol=1e-12)
+
+
 def test_heads():
     frames = np.random.default_rng(0).normal(size=(3, 5, 2))
     heads = Heads(frames, "gaussian", 0.5)
@@ -197,6 +213,8 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
         (lambda: Task(DESIGNS["isotropic"](2), TASK.target, 1.0), "target.dimension: got 3"),
         (lambda: gaussian_queries(3, 2, -1.0), "queries.scale: got -1.0"),
         (lambda: ball_queries(3, 2, -1.0), "queries.radius: got -1.0"),
+        (lambda: QUERIES["correlated"](3, 2, np.eye(2)), r"queries.covariance: got \(2, 2\)"),
+        (lambda: QUERIES["correlated"](1, 2, [[-1.0]]), "queries.covariance: got 'eigenvalue -1"),
         (lambda: QUERIES["explicit"](3, 1, [[1.0, 2.0]]), r"queries.points: got \(1, 2\)"),
         (lambda: QUERIES["explicit"](1, 1, [[float("nan")]]), "queries.points: got 'NaN"),
         (lambda: check_compatible(TASK, HEADS, 0, FRAMES[:, :, 0]), "n: got 0; allowed"),

@@ -1,4 +1,7 @@
-"""The angle laws against the pointwise closed forms, averaged by an independent quadrature."""
+"""The angle laws against the pointwise closed forms, averaged by an independent quadrature.
+
+For keys N(0, Σ), too, where canonical correlations take the place of the cosines.
+"""
 
 import numpy as np
 import pytest
@@ -40,6 +43,58 @@ def test_law_is_the_average_of_the_pointwise_overlap(kernel, cosine):
     expected = mass @ pointwise.values[:, 0, 1]
     law = noise_covariance_law([cosine], 40, 0.5, bandwidth, kappa, kernel)
     assert float(law) == pytest.approx(expected, rel=1e-8)
+
+
+SIGMA = np.array([[1.0, 0.9, 0.2], [0.9, 1.5, -0.3], [0.2, -0.3, 0.4]])
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize("width", [1, 2])
+def test_canonical_correlations_take_the_place_of_cosines_for_any_covariance(kernel, width):
+    """Keys N(0, Σ), queries N(0, κ²Σ), heads in units of their own keys: by quadrature.
+
+    Frames are general, U_hᵀΣU_h = I is made by hand, and the canonical correlations are those of
+    that product; principal angles would give another number.
+    """
+    bandwidth, kappa = (0.7, 0.8) if kernel == "gaussian" else (1.2, 0.5)
+    raw = np.random.default_rng(4).normal(size=(2, 3, width))
+    frames = np.stack([u @ np.linalg.inv(np.linalg.cholesky(u.T @ SIGMA @ u)).T for u in raw])
+    canonical = np.linalg.svd(frames[0].T @ SIGMA @ frames[1], compute_uv=False)
+    bases = [np.linalg.qr(u)[0] for u in raw]
+    cosines = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+    nodes, weights = hermegauss(24)
+    weights = weights / weights.sum()
+    grid = np.stack(np.meshgrid(*[nodes] * 3, indexing="ij"), -1).reshape(-1, 3)
+    mass = np.einsum("i,j,k->ijk", weights, weights, weights).ravel()
+    queries = kappa * grid @ np.linalg.cholesky(SIGMA).T
+    task = Task(DESIGNS["gaussian"](SIGMA), TARGETS["constant"](3), 0.5)
+    pointwise = predict(task, Heads(frames, kernel, bandwidth), 40, queries)["noise_covariance"]
+    expected = np.einsum("q,qhg->hg", mass, pointwise.values)
+    law = noise_covariance_law(canonical, 40, 0.5, bandwidth, kappa, kernel)
+    assert float(law) == pytest.approx(expected[0, 1], rel=1e-5)
+    correlation = float(noise_correlation_law(canonical, bandwidth, kappa, kernel))
+    assert correlation == pytest.approx(expected[0, 1] / expected[0, 0], rel=1e-5)
+    assert expected[0, 0] == pytest.approx(expected[1, 1], rel=1e-5)
+    other = float(noise_correlation_law(cosines, bandwidth, kappa, kernel))
+    assert abs(other / correlation - 1) > 0.04
+
+
+def test_a_bandwidth_in_units_of_a_heads_keys_is_a_frame_in_these_units():
+    """d_k = 1: unit vectors with b·sd_h each are frames over sd_h with b, at every query."""
+    raw = np.random.default_rng(6).normal(size=(2, 3, 1))
+    unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    sd = np.sqrt(np.einsum("hdi,de,hei->h", unit, SIGMA, unit))
+    assert abs(sd[0] / sd[1] - 1) > 0.1
+    task = Task(DESIGNS["gaussian"](SIGMA), TARGETS["constant"](3), 0.5)
+    queries = np.random.default_rng(7).normal(size=(4, 3))
+    for kernel in ("gaussian", "softmax"):
+        own, scaled = (
+            predict(task, heads, 40, queries)["noise_covariance"].values
+            for heads in (
+                Heads(unit, kernel, 0.8 * sd), Heads(unit / sd[:, None, None], kernel, 0.8),
+            )
+        )  # fmt: skip
+        np.testing.assert_allclose(own, scaled, rtol=1e-10)
 
 
 def test_directions_multiply():
