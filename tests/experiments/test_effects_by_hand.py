@@ -366,7 +366,7 @@ def test_specialization(rng):
     """Diversity from the first step on; shares of the gain, by both roads; what a penalty does."""
     points = ("single, plain", "single, penalty")
     points += ("additive, plain", "additive, penalty", "additive, weights")
-    parts = ("squared_bias", "own", "cross", "own_error", "heads_error", "mse")
+    parts = ("squared_bias", "own", "cross", "heads_error", "mse")
     roads = []
     for dim in ("batch", "seed"):
         names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
