@@ -44,11 +44,15 @@ def by_kernel(results: Results) -> dict[str, list[str]]:
     """Names of points, smallest n first, under the name of their kernel as claims have it."""
     groups: dict[str, list[str]] = {}
     for name in sorted(results.points, key=lambda point: results.number(point, "n")):
-        at = results.coordinates[name]
-        design = at.get("design", "isotropic")
-        other = "" if design == "isotropic" else f", {design}"
-        groups.setdefault(f"{at['heads.kernel']}{other}", []).append(name)
+        groups.setdefault(kernel_of(results, name), []).append(name)
     return dict(sorted(groups.items()))
+
+
+def kernel_of(results: Results, point: str) -> str:
+    """The kernel of a point, and its design unless that is isotropic."""
+    at = results.coordinates[point]
+    design = at.get("design", "isotropic")
+    return str(at["heads.kernel"]) + ("" if design == "isotropic" else f", {design}")
 
 
 def curve(results: Results, kernel: str, term: str) -> tuple[np.ndarray, np.ndarray]:
@@ -71,11 +75,18 @@ def first_order(results: Results, kernel: str, term: str) -> list[Effect]:
 
 
 def simulated(results: Results, point: str, term: str) -> Effect:
-    """Simulated over exact value less 1, with the size of the same gap of first order."""
+    """Simulated over exact value less 1, with the size of the same gap of first order.
+
+    ``kernel`` and ``n_eff`` are those by which claims of first order select.
+    """
     theory = results.prediction(point, "exact")
     exact, bound = float(theory[term]), float(theory[f"{term}_error"])
     values = results.estimates[point][term].values / exact - 1
-    facts = {"first_order_gap": abs(float(results.prediction(point)[term]) / exact - 1)}
+    facts: dict[str, float | str] = {
+        "first_order_gap": abs(float(results.prediction(point)[term]) / exact - 1),
+        "kernel": kernel_of(results, point),
+        "n_eff": effective_keys(results, point),
+    }
     return of_batches(f"{term}, {point}", values, point, bound=bound / abs(exact), at=facts)
 
 

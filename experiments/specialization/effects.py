@@ -12,10 +12,12 @@ from sims.study.results import Results
 STREAMS = ("noise", "single", "additive", "isotropic")
 READINGS = {
     "covariance": "cross",
-    "error covariance": "cross_error",
     "ambiguity": "agreement",
 }
-"""Readings of `decorrelation` to the part of the error whose fall it is."""
+"""Readings of `decorrelation` to the part of the error whose fall it is.
+
+That of the products of errors, a share p, is no third one: the ambiguity's is 1 − H(1 − p).
+"""
 PARTS = {"squared_bias": "squared bias", "own": "own variance", "cross": "covariance of heads"}
 Road = Callable[[Results, str, str, str], np.ndarray]
 
@@ -99,12 +101,10 @@ def simulated(results: Results, point: str, part: str, state: str) -> np.ndarray
 def _part(data: xr.Dataset, part: str, state: str) -> np.ndarray:
     """A part that is there, or that follows.
 
-    ``cross_error`` is ``Σ_{h≠g} α_h α_g M_hg`` with M the products of the heads' errors,
-    ``agreement`` the heads' own errors taken from the ensemble's: minus the ambiguity.
+    ``agreement`` is the heads' own errors taken from the ensemble's: minus the ambiguity.
     """
     derived = {
         "squared_bias": ("mse", "own", "cross"),
-        "cross_error": ("mse", "own_error"),
         "agreement": ("mse", "heads_error"),
     }
     if f"{part}_{state}" in data:

@@ -16,14 +16,12 @@ from .effects import READINGS, Road, fall, predicted, rise, share, simulated, st
 GROUPS = {
     "rise of the diversity index": "diversity rises",
     "share of the gain: covariance of outputs": "decorrelation explains the gain",
-    "share of the gain: products of errors": "products of errors beyond identical heads",
     "share of the gain: ambiguity": "ambiguity explains the gain",
     "fall of the error by a penalty": "a penalty helps",
 }
 """Groups of lines to the regime of their claims, of one for each stream or of one for all."""
 SHARES = {
     "decorrelation explains the gain": "covariance",
-    "products of errors beyond identical heads": "error covariance",
     "ambiguity explains the gain": "ambiguity",
 }
 """Regime of the claims of a reading of decorrelation to the reading."""

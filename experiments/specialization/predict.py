@@ -13,7 +13,7 @@ from sims.problem import DESIGNS, Heads, Task
 from sims.study.experiment import Experiment
 from sims.theory import first_order_arrays
 
-PARTS = ("squared_bias", "own", "cross", "own_error", "heads_error", "n_eff")
+PARTS = ("squared_bias", "own", "cross", "heads_error", "n_eff")
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
@@ -51,11 +51,11 @@ def of_seeds(experiment: Experiment, course: Course) -> xr.Dataset:
 def decomposition(
     stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: float,
     noise_sd: float, *, targets: int, queries: int,
-) -> Float[Array, "6"]:  # fmt: skip
-    """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg``, ``Σ α_h² M_hh``, ``Σ α_h M_hh``.
+) -> Float[Array, "5"]:  # fmt: skip
+    """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg``, ``Σ α_h M_hh``, n_eff.
 
-    Then n_eff. Means over held-out tasks, each with queries of its own, with ``M_hh`` the error of
-    a head alone. Weights need not sum to one: the bias of the ensemble is ``Σ_h α_h E f̂_h − m``.
+    Means over held-out tasks, each with queries of its own, with ``M_hh`` the error of a head
+    alone. Weights need not sum to one: the bias of the ensemble is ``Σ_h α_h E f̂_h − m``.
     """
     for_target, for_query = key
     design = DESIGNS["isotropic"](rotation.shape[0])
@@ -71,7 +71,7 @@ def decomposition(
         whole = weights @ covariance @ weights
         own = weights**2 @ jnp.diagonal(covariance)
         alone = jnp.mean(arrays.bias**2, axis=0) + jnp.diagonal(covariance)
-        parts = (jnp.mean(bias**2), own, whole - own, weights**2 @ alone, weights @ alone)
+        parts = (jnp.mean(bias**2), own, whole - own, weights @ alone)
         return jnp.stack([*parts, jnp.mean(arrays.n_eff)])
 
     return jax.lax.map(one, jnp.arange(targets)).mean(0)

@@ -14,7 +14,7 @@ from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
-PARTS = ("mse", "own", "cross", "own_error", "heads_error")
+PARTS = ("mse", "own", "cross", "heads_error")
 
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
@@ -68,7 +68,7 @@ def of_seed(
 def held_out(
     stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: int,
     noise_sd: float, *, targets: int, queries: int, replicates: int,
-) -> Float[Array, "5"]:  # fmt: skip
+) -> Float[Array, "4"]:  # fmt: skip
     """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys, and what it is made of.
 
     Every target has queries of its own: few neighbours of a far one make an outlier of a seed whose
@@ -78,7 +78,7 @@ def held_out(
     ``(Σ_h α_h g_h − m)² + αᵀNα``. The heads' covariance S is the sample covariance of g over the
     ``replicates`` draws of keys at one target and query, plus the mean of N; then own is
     ``Σ_h α_h² S_hh`` and cross ``Σ_{h≠g} α_h α_g S_hg``. With ``M_hh = E (f̂_h − m)²``, the error of
-    a head alone, own error is ``Σ_h α_h² M_hh`` and heads' error ``Σ_h α_h M_hh``. All unbiased.
+    a head alone, heads' error is ``Σ_h α_h M_hh``. All unbiased.
     """
     for_target, for_query, for_data = key
 
@@ -105,6 +105,6 @@ def held_out(
         covariance = sample + noise.mean(0)
         own = weights**2 @ jnp.diagonal(covariance)
         cross = weights @ covariance @ weights - own
-        return jnp.stack([error, own, cross, weights**2 @ alone, weights @ alone])
+        return jnp.stack([error, own, cross, weights @ alone])
 
     return jax.lax.map(one_target, jnp.arange(targets)).mean(0)

@@ -93,14 +93,11 @@ def of_covariance(results: Results, layer: Layer) -> np.ndarray:
     return ratio(-start_to_end(covariance), gain(results, layer))
 
 
-def of_products(results: Results, layer: Layer) -> np.ndarray:
-    """Share that is the fall of the products of the heads' errors, covariance and bias products."""
-    products = off_diagonal(matrices(results, layer, "errors"))
-    return ratio(-start_to_end(products), gain(results, layer))
-
-
 def of_ambiguity(results: Results, layer: Layer) -> np.ndarray:
-    """Share that is the rise of the ambiguity, the heads' own mean error less the layer's."""
+    """Share that is the rise of the ambiguity, the heads' own mean error less the layer's.
+
+    It is 1 − H(1 − p), where p is the share that is the fall of the products of the heads' errors.
+    """
     ambiguity = alone(results, layer) - error(results, layer)
     return ratio(start_to_end(ambiguity), gain(results, layer))
 
@@ -122,7 +119,6 @@ def of_index(results: Results, layer: Layer) -> np.ndarray:
 
 READINGS: dict[str, Callable[[Results, Layer], np.ndarray]] = {
     "covariance": of_covariance,
-    "products of errors": of_products,
     "ambiguity": of_ambiguity,
     "index of errors": of_index,
 }

@@ -26,7 +26,6 @@ VALUES = {"pooled": "pool", "free": "free"}
 NUMBERS = {"two": 2, "four": 4}
 SHARES = {
     "covariance explains the gain": "covariance",
-    "products of errors beyond identical heads": "products of errors",
     "ambiguity explains the gain": "ambiguity",
     "the index of errors explains the gain": "index of errors",
 }

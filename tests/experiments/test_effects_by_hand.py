@@ -128,10 +128,12 @@ def test_finite_sample(rng, shared):
     line = np.stack([2 + 1 / sizes, np.full(6, 2.0)])
     law |= {f"curve_{k}": (("order", "curve_n"), line) for k in SCALARS}
     law |= {"curve_n_eff": ("curve_n", sizes / 3)}
+    law |= {"n_eff": (("order", "query", "head"), [[[10.0], [1000.0]], [[np.nan], [np.nan]]])}
     prediction = xr.Dataset(law, {"order": ["first", "exact"], "curve_n": sizes})
     raw = {k: drawn(rng, shared) for k in SCALARS}
     estimates = {"p": xr.Dataset({k: ("batch", v) for k, v in raw.items()})}
-    found = families("finite_sample", estimates, {"p": prediction}, {"p": {"n": 4}})
+    at = {"n": 4, "heads.kernel": "softmax", "design": "long keys"}
+    found = families("finite_sample", estimates, {"p": prediction}, {"p": at})
     gaps = [
         e for e in found["first order"] if "mean squared error" in e.label or ", mse," in e.label
     ]
@@ -142,6 +144,9 @@ def test_finite_sample(rng, shared):
     one = next(e for e in found["simulation"] if e.label.startswith("noise_variance"))
     is_mean_of(one, raw["noise_variance"] - 1, bound=0.002)
     assert one.at["first_order_gap"] == pytest.approx(0.1)
+    # The mean of 1/n_eff is that of variances; keys of first order, as its own claims have them.
+    assert one.at["n_eff"] == pytest.approx(2 / (1 / 10 + 1 / 1000))
+    assert one.at["kernel"] == gaps[0].at["kernel"] == "softmax, long keys"
 
 
 def test_head_count(rng, shared):
@@ -366,7 +371,7 @@ def test_specialization(rng):
     """Diversity from the first step on; shares of the gain, by both roads; what a penalty does."""
     points = ("single, plain", "single, penalty")
     points += ("additive, plain", "additive, penalty", "additive, weights")
-    parts = ("squared_bias", "own", "cross", "own_error", "heads_error", "mse")
+    parts = ("squared_bias", "own", "cross", "heads_error", "mse")
     roads = []
     for dim in ("batch", "seed"):
         names = [f"{part}_{state}" for part in parts for state in ("before", "after")]

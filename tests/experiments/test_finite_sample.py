@@ -10,6 +10,7 @@ from sims.terms import SCALARS
 from tests.experiments.helpers import batches_of, check_figure, results_of, verdicts
 
 BOTH = {"order": ["first", "exact"]}
+MANY = "sharp softmax at 66 effective keys"
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +19,10 @@ def experiment():
 
 
 def made(
-    experiment, *, off: float = 0.0, error: float = 1e-5, first_gap=lambda keys: 1 / keys
-) -> Results:
-    """Results whose truth is known: simulation is `off` from exact in one term at one point."""
+    experiment, *, off: float = 0.0, at: int = 64, error: float = 1e-5,
+    first_gap=lambda keys: 1 / keys,
+) -> Results:  # fmt: skip
+    """Results whose truth is known: simulation is `off` from exact in one term at the size `at`."""
     sizes = np.geomspace(4, 8192, 9).round()
     estimates, predictions = {}, {}
     lines = [np.stack([1 + first_gap(sizes / 2), np.ones(9)])]
@@ -34,7 +36,7 @@ def made(
         data["curve_n_eff"] = ("curve_n", sizes / 2)
         predictions[point.name] = xr.Dataset(data, BOTH | {"curve_n": sizes})
         truth = dict.fromkeys(SCALARS, 1.0)
-        truth["noise_variance"] += off if index == 4 else 0.0
+        truth["noise_variance"] += off if point.coordinates["n"] == at else 0.0
         estimates[point.name] = batches_of(truth, index, spread=0.005)
     return results_of(experiment, estimates, predictions)
 
@@ -44,7 +46,18 @@ def test_all_supported_where_all_is_true(experiment):
 
 
 def test_one_term_off_at_one_point_is_refuted(experiment):
-    assert verdicts(experiment, made(experiment, off=0.03))["exact", "every term"] == "refuted"
+    verdict = verdicts(experiment, made(experiment, off=0.03))
+    assert verdict["exact", "every term"] == "refuted"
+    assert verdict["exact", MANY] == "supported"
+
+
+def test_many_keys_are_a_row_of_their_own(experiment):
+    """It is of the sharp softmax alone, and the row of few keys is not of it."""
+    verdict = verdicts(experiment, made(experiment, off=0.03, at=4096))
+    assert verdict["exact", MANY] == "refuted"
+    assert verdict["exact", "every term"] == "supported"
+    other = verdicts(experiment, made(experiment, off=0.03, at=2048))
+    assert other["exact", MANY] == other["exact", "every term"] == "supported"
 
 
 def test_an_error_of_theory_as_large_as_the_margin_decides_nothing(experiment):

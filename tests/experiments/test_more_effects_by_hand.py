@@ -57,7 +57,7 @@ def test_decompositions_share_of_variance_is_the_ensembles():
 
 def test_specializations_errors_by_both_roads_are_of_both_states():
     rng, roads = np.random.default_rng(0), []
-    parts = ("squared_bias", "own", "cross", "own_error", "heads_error", "mse")
+    parts = ("squared_bias", "own", "cross", "heads_error", "mse")
     for dim in ("batch", "seed"):
         names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
         size = {name: 3.0 if name.endswith("before") else 2.0 for name in names}

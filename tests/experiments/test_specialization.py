@@ -37,11 +37,10 @@ def made(experiment, gain, seeds=64):
                 for p, g in parts.items()
             }
             # A head alone gains what its bias and its own variance do.
-            for part in ("own_error", "heads_error"):
-                theory |= {
-                    f"{part}_before": ("seed", 2 * np.ones(seeds)),
-                    f"{part}_after": ("seed", 2 - (gain[0] + gain[1]) * wobble),
-                }
+            theory |= {
+                "heads_error_before": ("seed", 2 * np.ones(seeds)),
+                "heads_error_after": ("seed", 2 - (gain[0] + gain[1]) * wobble),
+            }
             theory |= {f"n_eff_{s}": ("seed", np.full(seeds, 50.0)) for s in ("before", "after")}
             after = np.sum([theory[f"{p}_after"][1] for p in parts], axis=0)
             name = f"{stream}, {variant}"
@@ -51,7 +50,7 @@ def made(experiment, gain, seeds=64):
                     "mse_after": ("batch", (after - 0.01 * i) * wobble[::-1]),
                     **{
                         f"{part}_{state}": ("batch", theory[f"{part}_{state}"][1] * wobble[::-1])
-                        for part in ("own", "cross", "own_error", "heads_error")
+                        for part in ("own", "cross", "heads_error")
                         for state in ("before", "after")
                     },
                     "hdi": (("batch", "step"), np.full((seeds, 10), 0.1)),
@@ -95,7 +94,7 @@ def test_verdicts_can_go_both_ways(experiment):
         lambda name, d: {"mse_after": d["mse_after"] * (1.2 if "penalty" in name else 1.0)},
     )
     assert regimes(experiment, worse)["a penalty helps"] == "refuted"
-    for part in ("cross", "own_error", "heads_error"):
+    for part in ("cross", "heads_error"):
         other = changed(by_covariance, lambda _, d, name=f"{part}_after": {name: d[name] - 0.1})
         assert regimes(experiment, other)["decorrelation by both roads"] == "refuted"
 
@@ -196,7 +195,7 @@ def test_parts_by_plain_numpy(experiment):
     np.testing.assert_allclose(parts[0], bias, rtol=0.06)
     np.testing.assert_allclose(parts[1:3], [own, whole - own], rtol=0.1)
     alone = ((f - m_at[:, None, None]) ** 2).mean((0, 1))
-    np.testing.assert_allclose(parts[3:5], [weights**2 @ alone, weights @ alone], rtol=0.06)
+    np.testing.assert_allclose(parts[3], weights @ alone, rtol=0.06)
     error = ((f @ np.asarray(weights) - m_at[:, None]) ** 2).mean(0)
     simulated = np.asarray(
         experiment.module("simulate").held_out(
@@ -207,7 +206,7 @@ def test_parts_by_plain_numpy(experiment):
     assert abs(simulated[0] - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
     # Sample variances of 500 draws: 6 % at one query, less averaged over four.
     np.testing.assert_allclose(simulated[1:3], [own, whole - own], rtol=0.2)
-    np.testing.assert_allclose(simulated[3:], [weights**2 @ alone, weights @ alone], rtol=0.06)
+    np.testing.assert_allclose(simulated[3], weights @ alone, rtol=0.06)
 
 
 def test_roads_learn_the_same_heads():

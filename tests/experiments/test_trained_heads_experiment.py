@@ -195,7 +195,6 @@ def test_shares_of_a_known_gain(experiment):
         gain = d0 - 0.9 * d1
         expected = {
             "share of covariance": 0.49 * (1 - 1 / heads) / gain,
-            "share of products of errors": 1 - 0.1 / heads / gain,
             "share of ambiguity": 1 - 0.1 / gain,
             "share of index of errors": (d0 - d1) * 0.95 / gain,
             "share beyond identical heads": (0.9 - 0.9 * d1) / gain,
@@ -211,6 +210,25 @@ def test_shares_of_a_known_gain(experiment):
     assert families["rise of outputs"][0].value == pytest.approx(0.49 / 0.6, abs=2e-3)
     across = families["falls with errors across seeds"][0]
     assert across.points == ("additive, 2 of 2",)
+
+
+def test_the_ambiguitys_share_is_that_of_products_of_errors_on_another_scale(experiment):
+    """Of uneven heads: 1 − H(1 − p), p the share of the products of pairs, one by one."""
+    results = made(experiment, own=(1.0, 0.9))
+    layer = next(one for one in effects.layers(results) if one.heads == 4)
+    data = results.estimates[layer.point]
+    factor = np.random.default_rng(3).uniform(0.8, 1.2, (BATCHES, SEEDS // BATCHES, 4, 4))
+    uneven = (("batch", "replicate", "head", "head2"), factor + factor.swapaxes(-1, -2))
+    moved = data.assign(errors=data["errors"] * xr.Variable(*uneven))
+    estimates = {**results.estimates, layer.point: moved}
+    found = effects.of_ambiguity(replace(results, estimates=estimates), layer)
+    matrix = moved["errors"].sel(values=layer.values, start="random")
+    matrix = matrix.transpose("step", "head", "head2", ...).values
+    fell = (matrix[0] - matrix[-1]).mean((-2, -1))
+    pairs = sum(fell[h, g] for h in range(4) for g in range(4) if h != g) / 16
+    share = pairs / (pairs + np.trace(fell) / 16)
+    assert found.mean() == pytest.approx(1 - 4 * (1 - share), rel=1e-9)
+    assert abs(found.mean() - share) > 0.01
 
 
 def test_verdicts_can_go_both_ways(experiment):

@@ -11,6 +11,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from sims.montecarlo import run
+from sims.montecarlo.draws import Draws
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import draw, nw_weights
 from sims.study.experiment import load_experiment
@@ -180,7 +181,9 @@ def test_heads_noise_is_that_of_drawn_labels():
     np.testing.assert_allclose(values, drawn, atol=5 * drawn[0, 0] * np.sqrt(2 / 20_000))
 
 
-@pytest.mark.parametrize(("bootstrap", "features"), [(True, 1), (True, 1.0), (False, 1.0)])
+@pytest.mark.parametrize(
+    ("bootstrap", "features"), [(True, 1), (True, 3), (True, 1.0), (False, 1.0)]
+)
 def test_one_tree_is_scikit_learns(experiment, bootstrap, features):
     """A forest of the experiment predicts as its trees' mean does, by scikit-learn itself."""
     system = {**experiment.settings["trees"], "queries": 3}
@@ -204,7 +207,8 @@ def test_one_tree_is_scikit_learns(experiment, bootstrap, features):
 def test_the_systems_of_trees_are_what_their_names_say(experiment):
     """Trees that are not bagged know all labels of their training set, bagged ones 63 % of them."""
     systems = {s["name"]: s for s in experiment.settings["systems"] if s["kind"] == "trees"}
-    assert set(systems) == {"trees, not bagged", "bagged trees", "bagged trees, one feature"}
+    names = ("bagged trees", "bagged trees, one feature", "bagged trees, three features")
+    assert set(systems) == {"trees, not bagged", *names}
     state = 5
     x, y = make_friedman1(50, 5, noise=1.0, random_state=state)
     points = x.astype(np.float32)
@@ -214,11 +218,25 @@ def test_the_systems_of_trees_are_what_their_names_say(experiment):
         predictions = simulate.forest(None, shared, state)["predictions"]
         at_labels[name] = np.isclose(predictions, y).mean()
     assert at_labels["trees, not bagged"] == 1.0
-    for name in ("bagged trees", "bagged trees, one feature"):
+    for name in names:
         assert 0.5 < at_labels[name] < 0.75  # the share drawn by a bootstrap sample: 0.63
     # To scikit-learn 1.0 is all features, and 1 is one.
     tried = [system["max_features"] for system in systems.values()]
-    assert [(value, type(value)) for value in tried] == [(1.0, float), (1.0, float), (1, int)]
+    kinds = [(value, type(value)) for value in tried]
+    assert kinds == [(1.0, float), (1.0, float), (1, int), (3, int)]
+
+
+def test_trees_of_all_features_and_of_three_are_grown_on_the_same_training_sets():
+    """As many of them, four times those of other forests, of which the first are those of all."""
+    units = simulate.units(load_experiment("unification"))
+    pair = [units[name] for name in ("bagged trees", "bagged trees, three features")]
+    assert [unit.replicates for unit in pair] == [4 * 12 * 2] * 2
+    others = [f"{name}, measured" for name in ("bagged trees", "bagged trees, three features")]
+    others += ["trees, not bagged", "bagged trees, one feature"]
+    assert [units[name].replicates for name in others] == [12 * 2] * 4
+    assert {unit.stream for unit in (*pair, *(units[name] for name in others[2:]))} == {(1,)}
+    few, many = (simulate.states(Draws.of(10, (1,), count).draw(5)) for count in (24, 96))
+    np.testing.assert_array_equal(few, many[:24])
 
 
 def test_systems_of_ants_have_draws_of_their_own(experiment):
