@@ -33,7 +33,5 @@ def test_densities_and_misfits_are_those_of_one_normal_law(law):
         whole = multivariate_normal.logpdf(y, mean, covariance)
         for i in range(5):
             rest = np.arange(5) != i
-            others = multivariate_normal.logpdf(
-                y[rest], mean[rest], covariance[np.ix_(rest, rest)]
-            )
+            others = multivariate_normal.logpdf(y[rest], mean[rest], covariance[np.ix_(rest, rest)])
             assert density[i, draw] == pytest.approx(whole - others)
