@@ -1,4 +1,4 @@
-"""Laws that random points are drawn from: their weights, and where they put the points."""
+"""Pilots and the laws that points are drawn from: their weights, and where they put the points."""
 
 from types import SimpleNamespace
 
@@ -6,9 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sims.problem import KERNELS, TARGETS, Heads, Task
+from sims.problem.designs import isotropic
+from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.items import WIDEN, PairItem
 from sims.theory.exact.laplace import Proposal
-from sims.theory.exact.truncation import Extent
+from sims.theory.exact.truncation import Extent, pilot
 
 pytestmark = pytest.mark.theory
 
@@ -28,6 +31,18 @@ def test_weighted_points_have_the_moments_of_the_standard_normal_law():
         error = each.std() / len(x) ** 0.5
         assert error < 0.05
         assert abs(each.mean() - expected) < 5 * error
+
+
+@pytest.mark.parametrize("bandwidth", [0.05, 0.4, 2.0])
+def test_a_pilot_finds_the_effective_number_of_keys(bandwidth):
+    """``n (E K)²/E K²`` at the centre of one standard normal coordinate, to 1 %, in closed form."""
+    task = Task(isotropic(1), TARGETS["constant"](1), 0.5)
+    view = GaussianLaw(task.design, task.target).project(
+        Heads(np.ones((1, 1, 1)), "gaussian", bandwidth), 0, np.zeros(1)
+    )
+    found = pilot(KERNELS["gaussian"], view, 100, 1e-9).effective_keys
+    once, twice = (1 + 1 / bandwidth**2) ** -0.5, (1 + 2 / bandwidth**2) ** -0.5
+    assert found == pytest.approx(100 * once**2 / twice, rel=0.01)
 
 
 def extent(precision, shift):
