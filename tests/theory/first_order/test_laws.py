@@ -69,6 +69,12 @@ def test_the_average_over_queries_is_infinite_from_its_edge_on():
     assert np.isposinf(gaussian_overlap(c[edge], b[edge], kappa[edge])).all()
     assert np.isposinf(gaussian_overlap(c, b, 1.01 * kappa)).all()
     assert np.isfinite(gaussian_overlap(c, b, 0.99 * kappa)).all()
+    # At the last number before it too: once NaN, where rounding made the root's argument negative.
+    inside = np.nextafter(kappa, 0)
+    before = t**2 + c * (t - inside**2) > inside**2 * c**2
+    assert before.sum() > 100
+    found = np.asarray(gaussian_overlap(c[before], b[before], inside[before]))
+    assert ((found > 1e6) & np.isfinite(found)).all()
 
 
 @pytest.mark.parametrize("overlap", [gaussian_overlap, softmax_overlap])
