@@ -1,6 +1,7 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import yaml
 
 from sims.errors import InputError
 from sims.montecarlo import supply
+from sims.study import sweeping
 from sims.study.sweepfile import read_sweep
 from sims.terms import SCALARS
 from tests.cli.small import SPEC, run
@@ -158,3 +160,13 @@ def test_designs_are_checked(folder, design, words):
     with pytest.raises(InputError) as error:
         read_sweep(written(folder, **design))
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(("terminal", "lines"), [(True, ["a: 1/2", "a: 2/2"]), (False, ["a: 2/2"])])
+def test_points_are_counted_on_a_terminal_and_their_end_is_told_anywhere(
+    monkeypatch, capsys, terminal, lines
+):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal, raising=False)
+    for done in (1, 2):
+        sweeping._report("a", done, 2)
+    assert capsys.readouterr().err.splitlines() == lines

@@ -7,6 +7,7 @@ import pytest
 
 from sims.errors import InputError
 from sims.problem import DESIGNS, FRAMES, SEQUENCES, TARGETS, Heads, SequenceDesign, Task
+from sims.problem.sequences import cumulated
 from sims.simulation import estimate
 from sims.study.specification import ProblemSpec
 
@@ -25,6 +26,17 @@ def test_contract(roots):
     assert design.sample(key, 7, jnp.float32).dtype == jnp.float32
     for n in (1, 2, 3, 128, 299):
         np.testing.assert_allclose(design.sample(key, n), long[:n], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("root", [0.99, -0.97, 0.3])
+def test_cumulated_noise_is_that_of_a_plain_loop(root):
+    """Over five blocks of 32 and a broken one, of which all before reach the last."""
+    noise = np.random.default_rng(3).normal(size=(170, 2))
+    expected = noise.copy()
+    for t in range(1, len(noise)):
+        expected[t] += root * expected[t - 1]
+    found = cumulated(jnp.asarray(noise), jnp.asarray(root))
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.theory

@@ -90,3 +90,18 @@ def test_kernels(portable, precision):
         ):
             assert np.abs(value - wanted).max() <= TOLERANCE[precision] * np.abs(wanted).max()
     assert set(portable) == {f"sims_sums_{precision}"}
+
+
+@pytest.mark.parametrize(("processor", "expected"), [("arm", "arm"), ("", "arm64")])
+def test_where_nothing_lists_processors_libraries_are_told_apart_by_name(
+    monkeypatch, processor, expected
+):
+    """By that of the processor, or of the machine where the processor's is not known."""
+
+    def missing(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(native, "Path", missing)
+    monkeypatch.setattr(platform, "processor", lambda: processor)
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    assert native._processor.__wrapped__() == expected

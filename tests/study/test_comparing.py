@@ -23,3 +23,15 @@ def test_estimates_are_compared_that_have_an_error_in_both_runs():
     assert found.where == "mse at point p"
     same = _apart("e", one, one)
     assert (same.compared, same.beyond, same.worst, same.where) == (1, 0, 0.0, "")
+
+
+@pytest.mark.parametrize(("difference", "beyond"), [(10.0, 0), (10.1, 1), (-10.1, 1), (0.0, 0)])
+def test_estimates_are_beyond_that_are_more_than_two_joint_errors_apart(difference, beyond):
+    """Errors of 3 and 4 are a joint one of 5."""
+    one, other = (
+        {"p": xr.Dataset({"mse": ((), value), "mse_mcse": ((), error)})}
+        for value, error in ((0.0, 3.0), (difference, 4.0))
+    )
+    found = _apart("e", one, other)
+    assert (found.compared, found.beyond) == (1, beyond)
+    assert found.worst == pytest.approx(abs(difference) / 5)

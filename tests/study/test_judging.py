@@ -231,6 +231,12 @@ def test_cautions_stand_in_the_reason():
     )
 
 
+def test_of_several_cautions_the_first_is_named_and_the_others_are_counted():
+    marks = {"p0": {"cautions": ["first", "second"]}, "p1": {"cautions": ["third", "first"]}}
+    found = examined(SUPPORTED, FAMILY, results_with(marks))
+    assert found.reason == "every effect within; note: first (point p0 and 1 more), and 2 more"
+
+
 def test_empty_neighbourhoods_need_a_theory_that_counts_them():
     """Reported where exact theory knows P(empty), or where there is no theory to compare with."""
     empty = {"empty_rate": 0.1, "cautions": ["no key in reach in 0.1 of all cases"]}

@@ -46,3 +46,11 @@ def test_heads_too_wide_for_exact_theory_have_first_order_alone():
     wide = predict_terms(problem(2), TheorySpec(order="both", exact_width=1))
     assert list(wide["order"].values) == ["first"]
     xr.testing.assert_allclose(wide.isel(order=0, drop=True), predict(*problem(2)))
+
+
+@pytest.mark.parametrize("order", ["first", "both"])
+def test_every_variable_begins_with_the_order(order):
+    """However many orders there are, and whatever else a variable runs along."""
+    terms = predict_terms(problem(2), TheorySpec(order=order, exact_width=1))
+    assert terms["bias"].dims[1:] == predict(*problem(2))["bias"].dims
+    assert {values.dims[0] for values in terms.data_vars.values()} == {"order"}

@@ -130,3 +130,17 @@ def test_rounding_of_gram_matrices_is_that_of_the_worst_head():
     assert rounding.of_gram(seen, bandwidth) == pytest.approx(worst)
     with pytest.raises(InputError, match="bandwidth"):
         rounding.of_gram(seen * 1e12, bandwidth)
+
+
+def test_rounding_of_a_target_by_hand():
+    """Of 3 cos(2 x_1 − 1) at x_1 = ½ the angle is known to 2ε and the wave to (2 + 2)·3ε = 12ε.
+
+    At a squared error of 4 by keys that moves 2·2·12ε, and differences of squares of 3 another 9ε
+    times the weight ½: 52.5ε of 4 by keys, and of 5 with the noise.
+    """
+    eps = np.finfo(float).eps
+    wave, x = TrigonometricSeries([3.0], [[2.0, 0.0]], [-1.0]), np.array([[0.5, 7.0]])
+    np.testing.assert_allclose(wave.rounding(x), 12 * eps)
+    expected = (52.5 * eps / 5, 52.5 * eps / 4)
+    found = rounding.of_target(wave, x, *(np.array([[number]]) for number in (4.0, 1.0, 0.5)))
+    assert found == pytest.approx(expected, rel=1e-9, abs=0)

@@ -50,7 +50,9 @@ def gaussian_overlap(
     # The determinant of a Gaussian integral over queries; where it is not positive, no average.
     t = 1.0 + b**2
     finite = t**2 + jnp.abs(c) * (t - kappa**2) > kappa**2 * c**2
-    squared = (t**2 - kappa**2 * c**2) ** 2 - c**2 * (t - kappa**2) ** 2
+    # A difference of squares as a product, whose first factor is positive wherever it is finite.
+    part = jnp.abs(c) * (t - kappa**2)
+    squared = (t**2 + part - kappa**2 * c**2) * (t**2 - part - kappa**2 * c**2)
     return jnp.where(finite, t**2 / jnp.sqrt(jnp.where(finite, squared, 1.0)), jnp.inf)
 
 

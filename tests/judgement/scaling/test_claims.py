@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from sims.errors import InputError
 from sims.judgement.scaling import exponent_claim, law_claim
 from sims.judgement.scaling.compare import Comparison
 from sims.judgement.scaling.laws import Fit, Points
@@ -39,6 +40,13 @@ def test_the_best_of_several_rivals_pays_for_the_choice():
     assert found.p_value == pytest.approx(2 * norm.sf(4.8 / error))
     # To be better than all rivals takes the worst p-value and no such payment.
     assert law_claim(three, "power", **BATCH).p_value == pytest.approx(norm.sf(4.8 / error))
+
+
+@pytest.mark.parametrize("level", [-0.1, 0.0, 1.0, 1.1])
+def test_levels_that_leave_no_chance_or_no_doubt_are_refused(level):
+    both = compared(power=2 * EVEN, log=np.full(8, -2.0))
+    with pytest.raises(InputError, match=rf"level: got {level}; allowed: in \(0, 1\)"):
+        law_claim(both, "power", level=level, replicates=1000)
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,25 @@ def test_directions_multiply():
     )
 
 
+def test_the_average_over_queries_is_infinite_from_its_edge_on():
+    """Where ``t² + c(t − κ²)`` is κ²c² to the last bit, what is left of the root is rounding."""
+    rng = np.random.default_rng(0)
+    c, b = rng.uniform(0.05, 1, 2000), rng.uniform(0.05, 3, 2000)
+    t = 1 + b**2
+    kappa = np.sqrt((t**2 + c * t) / (c**2 + c))
+    edge = t**2 + c * (t - kappa**2) == kappa**2 * c**2
+    assert edge.sum() > 100
+    assert np.isposinf(gaussian_overlap(c[edge], b[edge], kappa[edge])).all()
+    assert np.isposinf(gaussian_overlap(c, b, 1.01 * kappa)).all()
+    assert np.isfinite(gaussian_overlap(c, b, 0.99 * kappa)).all()
+    # At the last number before it too: once NaN, where rounding made the root's argument negative.
+    inside = np.nextafter(kappa, 0)
+    before = t**2 + c * (t - inside**2) > inside**2 * c**2
+    assert before.sum() > 100
+    found = np.asarray(gaussian_overlap(c[before], b[before], inside[before]))
+    assert ((found > 1e6) & np.isfinite(found)).all()
+
+
 @pytest.mark.parametrize("overlap", [gaussian_overlap, softmax_overlap])
 def test_overlap_rises_from_one(overlap):
     values = np.asarray(overlap(np.linspace(0, 1, 101), 1.3, 0.7))
