@@ -10,7 +10,13 @@ from sims.problem import TARGETS
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 from sims.terms import PAIRS, SCALARS
-from tests.experiments.by_hand import families, mean_error, pseudovalues
+from tests.experiments.by_hand import (
+    families,
+    is_mean_of,
+    is_ratio_of,
+    mean_error,
+    pseudovalues,
+)
 
 BATCHES = 64
 
@@ -145,3 +151,41 @@ def test_diversitys_worst_pair_is_held_against_the_listed_one_that_is_worst_on_a
     by_hand = 0.5 - listed[:, listed.mean(0).argmax()]
     assert found.value == pytest.approx(by_hand.mean(), rel=1e-12)
     assert found.bound == pytest.approx(4 * mcse(by_hand) + effects.INTERPOLATION, rel=1e-9)
+
+
+def test_specialization():
+    """Diversity from the first step on; shares of the gain, by both roads; what a penalty does."""
+    rng = np.random.default_rng(11)
+    points = ("single, plain", "single, penalty")
+    points += ("additive, plain", "additive, penalty", "additive, weights")
+    parts = ("squared_bias", "own", "cross", "heads_error", "mse")
+    roads = []
+    for dim in ("batch", "seed"):
+        names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
+        size = {name: 3.0 if name.endswith("before") else 2.0 for name in names}
+        roads.append(
+            {p: xr.Dataset({k: (dim, rng.uniform(v, v + 0.3, 20)) for k, v in size.items()})
+             for p in points}
+        )  # fmt: skip
+    estimates, predictions = roads
+    for data in estimates.values():
+        data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
+        data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
+    found = families("specialization", estimates, predictions)
+    data = estimates["single, plain"]
+    is_mean_of(found["diversity rises"][0], data["hdi_after"].values - data["hdi"].values[:, 0])
+
+    def fell(data, *names):
+        whole = (sum(data[f"{n}_{state}"].values for n in names) for state in ("before", "after"))
+        return np.subtract(*whole)
+
+    is_ratio_of(found["share of covariance"][0], fell(data, "cross"), fell(data, "mse"))
+    ambiguity = fell(data, "mse") - fell(data, "heads_error")
+    is_ratio_of(found["share of ambiguity"][0], ambiguity, fell(data, "mse"))
+    gap = next(e for e in found["share by both roads"] if e.label == "single, covariance")
+    law, parts = predictions["single, plain"], ("squared_bias", "own", "cross")
+    theory = fell(law, "cross").mean() / fell(law, *parts).mean()
+    share = fell(data, "cross").mean() / fell(data, "mse").mean()
+    assert gap.value == pytest.approx(share - theory)
+    without, with_ = (estimates[p]["mse_after"].values for p in points[:2])
+    is_mean_of(found["penalty lowers the error"][0], (without - with_) / without.mean())
