@@ -78,6 +78,8 @@ def effects(results: Results) -> Families:
         families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
         if own[name].get("each"):
             families |= target_by_target(results, name, ordered)
+            family = f"{name}, equiangular heads, target by target"
+            families[family] = [opening_for_a_target(results, name, labels, gram)]
         else:
             families[f"{name}, majorized"] = [
                 of_batches(f"{labels[low]} to {labels[high]}", pairs[:, low, high], name)
@@ -158,10 +160,32 @@ def opening(regime: str, labels: Sequence[str], data: Arrays, gram: np.ndarray) 
     Steps are between neighbours of the list in the order of their common angle. It is the error
     itself, not that over the heads' own; draws are common to both ends of a step.
     """
-    even = np.flatnonzero([label.startswith("equiangular") for label in labels])
-    order = even[np.argsort(-gram[even, 0, 1], kind="stable")]
+    order = in_order(labels, gram)
     steps = zip(order[:-1], order[1:], jackknife(data, falls(order)).T, strict=True)
     return [of_batches(f"{labels[a]} to {labels[b]}", each, regime) for a, b, each in steps]
+
+
+def in_order(labels: Sequence[str], gram: np.ndarray) -> np.ndarray:
+    """Places of the equiangular configurations, from aligned heads to orthogonal ones."""
+    even = np.flatnonzero([label.startswith("equiangular") for label in labels])
+    return even[np.argsort(-gram[even, 0, 1], kind="stable")]
+
+
+def opening_for_a_target(
+    results: Results, regime: str, labels: Sequence[str], gram: np.ndarray
+) -> Effect:
+    """The least fall of a target's error at any step as equiangular heads open, over targets.
+
+    Half of a target's draws chooses the step, the other half says by how much the error falls
+    there, and the other way round: on average an upper bound of the least fall.
+    """
+    name = EACH.format(regime)
+    errors = results.estimates[name]["target_error_matrix"].values
+    first, second = (
+        falls(in_order(labels, gram))({"error_matrix": errors[:, half]}) for half in (0, 1)
+    )
+    least = [-at_largest(-chosen, -judged) for chosen, judged in ((first, second), (second, first))]
+    return of_batches("a target", np.mean(least, 0), name, unit="targets")
 
 
 def worse_pairs(

@@ -131,6 +131,11 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
         index = verdict.regime.removeprefix(f"{regime}, ")
         if index in ("equal heads", "top is tight", "no worse pair"):
             continue
+        # Where targets are judged one after another, that stands for the file's own, too.
+        each = results.settings["regimes"][regime].get("each")
+        if each and index == "equiangular heads":
+            continue
+        index = index.removesuffix(", target by target")
         # True by algebra: a dash.
         algebra = verdict.kind == "program" and verdict.verdict == "supported"
         change = verdict.effect or 0.0

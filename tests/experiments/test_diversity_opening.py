@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
-from experiments.diversity.effects import opening
+from experiments.diversity.effects import opening, opening_for_a_target
 from experiments.diversity.figure import cells, size
 from experiments.diversity.quantities import falls
 from sims.judgement import Verdict
@@ -66,6 +67,26 @@ def test_one_rise_refutes_and_one_step_that_is_not_told_leaves_open() -> None:
         assert decide(steps, rule).verdict == expected
 
 
+def test_least_fall_of_a_target_is_chosen_by_the_other_half_of_its_draws() -> None:
+    """Two targets, two halves each, errors from aligned to orthogonal.
+
+    The first falls least at its second step by either half (by −0.25 and by 0.1). The second by
+    its first step in one half (0.1, judged at 0.5), by its second in the other (0, judged at 0.4).
+    """
+    errors = np.array([
+        [[1.0, 0.8, 1.0], [1.0, 0.8, 0.72]],
+        [[1.0, 0.9, 0.54], [1.0, 0.5, 0.5]],
+    ])  # fmt: skip
+    every = np.full((2, 2, 4), 9.0)
+    every[..., [2, 0, 3]] = errors
+    dims = ("batch", "half", "configuration", "head", "head2")
+    data = xr.Dataset({"target_error_matrix": (dims, matrices(every, every))})
+    results = results_of(load_experiment("diversity"), {"r, target by target": data}, {})
+    effect = opening_for_a_target(results, "r", LABELS, gram())
+    assert (effect.points, effect.unit) == (("r, target by target",), "targets")
+    assert effect.values == pytest.approx([(-0.25 + 0.1) / 2, (0.5 + 0.4) / 2])
+
+
 @pytest.mark.parametrize(("effect", "rise"), [(0.3, 0.0), (-0.3, 0.3)])
 def test_dot_of_the_map_is_of_a_rise(effect: float, rise: float) -> None:
     """Falls have the least dot; a row that is of no regime has none."""
@@ -75,11 +96,14 @@ def test_dot_of_the_map_is_of_a_rise(effect: float, rise: float) -> None:
         made_verdict("pure noise, softmax, equiangular heads", effect),
         made_verdict("counterexamples, the error rises", 1.0),
     ]
+    # For one fixed target the row that is shown is the one over targets.
+    for ending, shown in (("", 0.5), (", target by target", -0.5)):
+        rows.append(made_verdict(f"one fixed target, equiangular heads{ending}", shown))
     frame = cells(rows, results)
     assert isinstance(frame, pd.DataFrame)
-    assert frame["index"].tolist() == ["equiangular heads"]
-    assert frame["regime"].tolist() == ["pure noise, softmax"]
-    assert frame["size"].tolist() == [size(rise)]
+    assert frame["index"].tolist() == 2 * ["equiangular heads"]
+    assert frame["regime"].tolist() == ["pure noise, softmax", "one fixed target"]
+    assert frame["size"].tolist() == [size(rise), size(0.5)]
 
 
 def test_what_is_true_by_algebra_is_a_dash_and_what_is_not_true_shows() -> None:
