@@ -150,7 +150,7 @@ def correlated_keys(results: Results, claims: Mapping[str, Verdict], axes: Seque
             verdict=claims[f"{kernel} kernel, keys N(0, Σ)"],
             labels={"loc": "lower left", "title": "about the axis"} if ax is axes[0] else None,
         )  # fmt: skip
-        ax.set(xlabel="principal angle θ (degrees)", xlim=(15, 98), title=f"{kernel}, keys N(0, Σ)")
+        ax.set(xlabel="principal angle θ (degrees)", xlim=(15, 98), title=f"{kernel}, Σ")
         figures.ticks(ax.xaxis, (30, 60, 90))
     claim = claims["gaussian kernel, canonical correlations"]
     figures.curve(
@@ -158,6 +158,6 @@ def correlated_keys(results: Results, claims: Mapping[str, Verdict], axes: Seque
         "canonical", "noise correlation", hue="width", margin=claim.margin, verdict=claim,
         labels={"loc": "upper left", "title": "$d_k$"},
     )  # fmt: skip
-    axes[2].set(xlabel="canonical correlation", title="gaussian, keys N(0, Σ)", xlim=(-0.05, 1.05))
+    axes[2].set(xlabel="canonical correlation", title="gaussian, Σ", xlim=(-0.05, 1.05))
     for ax in axes:
         ax.set_ylim(0, 1.08)
