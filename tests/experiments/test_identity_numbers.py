@@ -142,6 +142,7 @@ def test_parts_of_the_error_are_held_to_exact_theory_each_and_rates_to_the_varia
     law |= {"curve_n_eff": ("curve_n", sizes / 2)}
     law |= {k: ("order", line[:, 0]) for k, line in lines.items()}
     law |= {f"{k}_error": ("order", [np.nan, 0.01 * slope[k] ** 2]) for k in SCALARS}
+    law |= {"n_eff": (("order", "query", "head"), np.full((2, 1, 1), 2.0))}
     theory = xr.Dataset(law, {"order": ["first", "exact"], "curve_n": sizes})
     raw = {k: exact[k] * rng.uniform(0.9, 1.1, BATCHES) for k in SCALARS}
     estimates = {"p": xr.Dataset({k: ("batch", v) for k, v in raw.items()})}
