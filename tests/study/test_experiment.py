@@ -98,7 +98,7 @@ def test_redundant_views():
         ("design.kind", "cauchy", "design.kind: got 'cauchy'; allowed: isotropic,"),
         ("heads.frames.kind", "random", "heads.frames.kind: got 'random'; allowed: equiangular,"),
         ("heads.kernel", "box", "heads.kernel: got 'box'; allowed: gaussian, softmax,"),
-        ("queries.kind", "grid", "queries.kind: got 'grid'; allowed: gaussian, ball,"),
+        ("queries.kind", "grid", "queries.kind: got 'grid'; allowed: gaussian, correlated, ball,"),
         ("target", {"beta": 1.0}, "target.kind: got 'nothing'; allowed: a value"),
         # out of range
         ("dimension", 5, "dimension: got 5; allowed: at least heads.count . heads.width = 6"),

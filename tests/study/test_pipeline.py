@@ -80,7 +80,7 @@ def test_what_rows_say_to_readers_simulates_nothing_anew(tmp_path):
 
     unchanged = behind("", "")
     assert behind("    margin: ", "    seen_before: At seed 5.\n    margin: ") == unchanged
-    assert behind("claims:\n", "seen_before: At seed 5.\nclaims:\n") == unchanged
+    assert behind("\nseen_before: >-\n", "\nseen_before: >-\n  At seed 5.\n") == unchanged
     assert behind("    margin: 0.0", "    margin: 0.00") != unchanged
 
 
