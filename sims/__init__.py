@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Task,
         TrigonometricSeries,
         ball_queries,
+        correlated_queries,
         gaussian_queries,
         principal_angles,
     )
@@ -61,6 +62,7 @@ __all__ = [
     "Tuning",
     "WeightRule",
     "ball_queries",
+    "correlated_queries",
     "draw",
     "estimate",
     "gaussian_queries",

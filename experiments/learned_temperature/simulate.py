@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.montecarlo import Draw, HostBatches
+from sims.normals import normal
 from sims.simulation.native import native_rule_sums, usable
 from sims.simulation.whole import rule_sums
 from sims.study.experiment import Experiment
@@ -90,7 +91,7 @@ def _tasks(
 
     def one(index: Array) -> tuple[Array, Array, Array, Array]:
         target, at = held_out_task(stream, key, index // designs, queries, query_scale)
-        x = jax.random.normal(jax.random.fold_in(key, ~index), (n,), jnp.float32)
+        x = normal(jax.random.fold_in(key, ~index), (n,), jnp.float32)
         x = x.astype(jnp.float64)
         return x, target(x[:, None]), at, target(at[:, None])
 

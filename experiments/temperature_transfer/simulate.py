@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from sims.montecarlo import Draw, Replicates
+from sims.normals import normal
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 from sims.weights.entmax import Entmax
@@ -124,7 +125,7 @@ def errors(
         for leaf in (shared.amplitude[:, turn], shared.frequency[turn], shared.phase[turn],
                      shared.queries[turn])
     )  # fmt: skip
-    keys = jax.random.normal(key, (max(sizes), PLANE), single) * shared.seen.astype(single)
+    keys = normal(key, (max(sizes), PLANE), single) * shared.seen.astype(single)
 
     def target(points: Array) -> Array:
         return amplitude @ jnp.cos(frequency @ points.T + phase[:, None])
@@ -174,7 +175,7 @@ def on_sphere(
     sizes: Sequence[int],
 ) -> dict[str, Array]:  # fmt: skip
     """Attended keys of a query on the unit sphere of R^width, keys uniform, dot products."""
-    points = jax.random.normal(key, (max(sizes) + 1, width), jnp.float32)
+    points = normal(key, (max(sizes) + 1, width), jnp.float32)
     points = points / jnp.linalg.norm(points, axis=1, keepdims=True)
     score = points[1:] @ points[0]
     counts = [

@@ -45,9 +45,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
             dims=dict.fromkeys(("pooled", "unequal", "error"), ("agents",)),
             coords={"agents": agents},
         )  # fmt: skip
-        points[system["name"]] = SampledUnit(
-            many, replicates=replicates * system.get("pooled_factor", 1), stream=(*stream, POOLED)
-        )
+        points[system["name"]] = SampledUnit(many, replicates=replicates, stream=(*stream, POOLED))
         points[f"{system['name']}, measured"] = SampledUnit(
             kind(system, MEASURED, few, moments(few)),
             replicates=replicates * system.get("measured_factor", 1),

@@ -27,6 +27,7 @@ from sims.problem.task import (
     Task,
     ball_queries,
     check_compatible,
+    correlated_queries,
     gaussian_queries,
 )
 
@@ -55,6 +56,7 @@ __all__ = [
     "ball_queries",
     "check_compatible",
     "compressed",
+    "correlated_queries",
     "gaussian_queries",
     "principal_angles",
     "redundant_views",

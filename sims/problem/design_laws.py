@@ -21,6 +21,7 @@ from sims.checks import (
     on_device,
 )
 from sims.errors import InputError
+from sims.normals import normal
 from sims.problem.showing import span, variances
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class GaussianDesign(Design):
         return jnp.zeros(self.dimension)
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        return jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+        return normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
         return normal @ np.asarray(self.factor), _equal(normal)
@@ -150,9 +151,9 @@ class SphereDesign(Design):
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A normal vector's direction is uniform (its law is invariant under rotations).
-        normal = jax.random.normal(key, (n, self.size), dtype)
-        length = jnp.linalg.norm(normal, axis=1, keepdims=True)
-        return self.radius.astype(dtype) * normal / length
+        points = normal(key, (n, self.size), dtype)
+        length = jnp.linalg.norm(points, axis=1, keepdims=True)
+        return self.radius.astype(dtype) * points / length
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
         length = np.linalg.norm(normal, axis=1, keepdims=True)
@@ -261,14 +262,14 @@ class MixtureDesign(Design):
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # The normals are those of a Gaussian design with the same key: common random numbers.
-        normal = jax.random.normal(key, (n, self.dimension), dtype)
+        normals = normal(key, (n, self.dimension), dtype)
         uniform = jax.random.uniform(jax.random.fold_in(key, 1), (n,), dtype)
         chosen = jnp.searchsorted(jnp.cumsum(self.weights)[:-1].astype(dtype), uniform, "right")
-        out = jnp.zeros_like(normal)
+        out = jnp.zeros_like(normals)
         # One product a component: gathering a (d, d) factor for each row would take n d² numbers.
         for index in range(len(self.weights)):
             mean, factor = self.means[index].astype(dtype), self.factors[index].astype(dtype)
-            out = jnp.where((chosen == index)[:, None], mean + normal @ factor, out)
+            out = jnp.where((chosen == index)[:, None], mean + normals @ factor, out)
         return out
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:

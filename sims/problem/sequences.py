@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_count, check_covariance, check_positive, is_concrete
 from sims.errors import InputError, Uncovered
+from sims.normals import normal
 from sims.problem.design_laws import Design, GaussianDesign, WeightedPoints
 from sims.problem.showing import span, variances
 
@@ -84,11 +85,11 @@ class SequenceDesign(Design):
         near = (first + second) / (1 + first * second)  # ρ_1
         # Var X = 1 if the noise has the variance (1 − ρ_1²)(1 − φ_1²φ_2²) (Yule–Walker).
         spread = jnp.sqrt((1 - near**2) * (1 - (first * second) ** 2))
-        normal = jax.random.normal(key, (n, self.dimension), dtype)
-        start = normal[:1]
-        after = near * start + jnp.sqrt(1 - near**2) * normal[1:2]
+        normals = normal(key, (n, self.dimension), dtype)
+        start = normals[:1]
+        after = near * start + jnp.sqrt(1 - near**2) * normals[1:2]
         # Y_t = X_t − φ_2 X_{t−1} is an AR(1) in φ_1, and X is one in φ_2 with Y for its noise.
-        driven = cumulated(jnp.concatenate([after - second * start, spread * normal[2:]]), first)
+        driven = cumulated(jnp.concatenate([after - second * start, spread * normals[2:]]), first)
         whole = cumulated(jnp.concatenate([start, driven]), second)
         return whole[:n] @ self.factor.astype(dtype)
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_covariance, check_positive
 from sims.errors import InputError
+from sims.normals import normal
 from sims.problem.design_laws import Design, GaussianDesign, WeightedPoints
 
 
@@ -64,12 +65,12 @@ class StudentDesign(Design):
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # The normals are those of a Gaussian design with the same key: common random numbers.
-        normal = jax.random.normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+        normals = normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
         half = (self.freedom / 2).astype(dtype)
         # One key a row: the first rows are the same whatever n.
         keys = jax.random.split(jax.random.fold_in(key, 1), n)
         gamma = jax.vmap(lambda own: jax.random.gamma(own, half, (), dtype))(keys)
-        return normal * jnp.sqrt(half / gamma)[:, None]
+        return normals * jnp.sqrt(half / gamma)[:, None]
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
         from scipy.special import ndtr

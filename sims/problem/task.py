@@ -198,7 +198,18 @@ def gaussian_queries(
 def correlated_queries(
     dimension: int, count: int, covariance: ArrayLike, scale: float = 1.0, seed: int = 0
 ) -> Float[Array, "Q d"]:
-    """Queries ``x ~ N(0, scale²·Σ)``: with the keys' Σ they follow the keys, drawn in by κ."""
+    """Queries ``x ~ N(0, scale²·Σ)``: with the keys' Σ they follow the keys, drawn in by κ.
+
+    Args:
+        dimension: d.
+        count: Q, at least 1.
+        covariance: Σ, shape (d, d), symmetric and positive semidefinite.
+        scale: κ ≥ 0; 0 puts every query at the origin.
+        seed: of the draws; with Σ = I they are those of :func:`gaussian_queries`.
+
+    Raises:
+        InputError: a size is no count, κ is negative, or Σ is no covariance of shape (d, d).
+    """
     isotropic = gaussian_queries(dimension, count, scale, seed)
     matrix = as_floats("queries.covariance", covariance)
     check_covariance("queries.covariance", matrix)

@@ -17,6 +17,7 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from sims.normals import normal
 from sims.problem import Target, Task, TrigonometricSeries
 
 DRAW_BLOCK = 4096
@@ -37,7 +38,7 @@ def draw_block(
     """
     for_keys, for_labels = jax.random.split(jax.random.fold_in(key, block))
     x = task.design.sample(for_keys, size, dtype)
-    return x, jax.random.normal(for_labels, (size,), dtype)
+    return x, normal(for_labels, (size,), dtype)
 
 
 def draw_all(

@@ -26,8 +26,8 @@ CONFIG = ("fidelity", "experiment", "shards")
 """What ``snakemake --config`` may say."""
 MOST_SHARDS = 10_000
 _PROBLEM = (
-    "problem", "attention/low_rank.py", "weights", "checks.py", "threefry.py", "terms.py",
-    "runtime.py", "estimates.py", "learning.py", "diversity.py", "weighting.py",
+    "problem", "attention/low_rank.py", "weights", "checks.py", "threefry.py", "normals.py",
+    "terms.py", "runtime.py", "estimates.py", "learning.py", "diversity.py", "weighting.py",
 )  # fmt: skip
 _STUDY = (
     "study/schema.py", "kinds.py", "study/specification.py", "study/experiment.py",

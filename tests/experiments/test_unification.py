@@ -11,7 +11,6 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from sims.montecarlo import run
-from sims.montecarlo.draws import Draws
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import draw, nw_weights
 from sims.study.experiment import load_experiment
@@ -226,17 +225,13 @@ def test_the_systems_of_trees_are_what_their_names_say(experiment):
     assert kinds == [(1.0, float), (1.0, float), (1, int), (3, int)]
 
 
-def test_trees_of_all_features_and_of_three_are_grown_on_the_same_training_sets():
-    """As many of them, four times those of other forests, of which the first are those of all."""
+def test_systems_of_trees_are_grown_on_the_same_training_sets():
+    """As many of them, so that two systems differ by their trees alone."""
     units = simulate.units(load_experiment("unification"))
-    pair = [units[name] for name in ("bagged trees", "bagged trees, three features")]
-    assert [unit.replicates for unit in pair] == [4 * 12 * 2] * 2
-    others = [f"{name}, measured" for name in ("bagged trees", "bagged trees, three features")]
-    others += ["trees, not bagged", "bagged trees, one feature"]
-    assert [units[name].replicates for name in others] == [12 * 2] * 4
-    assert {unit.stream for unit in (*pair, *(units[name] for name in others[2:]))} == {(1,)}
-    few, many = (simulate.states(Draws.of(10, (1,), count).draw(5)) for count in (24, 96))
-    np.testing.assert_array_equal(few, many[:24])
+    names = [f"bagged trees{rest}" for rest in ("", ", one feature", ", three features")]
+    for stream, suffix in {simulate.POOLED: "", simulate.MEASURED: ", measured"}.items():
+        drawn = [units[name + suffix] for name in (*names, "trees, not bagged")]
+        assert {(unit.stream, unit.replicates) for unit in drawn} == {((stream,), 12 * 2)}
 
 
 def test_systems_of_ants_have_draws_of_their_own(experiment):
@@ -247,6 +242,7 @@ def test_systems_of_ants_have_draws_of_their_own(experiment):
     assert streams["heads at 30°, measured"] == (simulate.MEASURED,)
     ants = [stream for name, stream in streams.items() if name.startswith("ants")]
     assert len(set(ants)) == len(ants) == 6
+    assert units["ants, weak trails"].replicates == 1500 * 2
     assert units["ants, weak trails, measured"].replicates == 16 * 1500 * 2
 
 

@@ -241,6 +241,7 @@ def test_never_imports_theory():
                 "sims.errors",
                 "sims.identity",
                 "sims.montecarlo",
+                "sims.normals",
                 "sims.problem",
                 "sims.runtime",
                 "sims.simulation",
