@@ -7,6 +7,7 @@ import xarray as xr
 from scipy import stats
 
 from sims.montecarlo import Draws
+from sims.normals import normal
 from sims.study.experiment import load_experiment
 from sims.theory.context import Problems, tables
 from sims.weights import FACTORIES
@@ -80,7 +81,7 @@ def test_simulated_errors_are_those_of_the_rules(width):
     shared = simulate.population(settings, width, 2, "distance")
     key, turn, sizes = jax.random.key(3), np.int64(2), (256, 300)
     found = simulate.errors(key, shared, turn, sizes=sizes, scores="distance")
-    keys = np.asarray(jax.random.normal(key, (300, 2), "float32"), float)[:, :width]
+    keys = np.asarray(normal(key, (300, 2), "float32"), float)[:, :width]
     query = shared.queries[2, :width]
     waves = shared.frequency[2, :, :width]
 

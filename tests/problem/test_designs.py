@@ -11,6 +11,7 @@ import pytest
 
 from sims.checks import seeded_key
 from sims.errors import InputError
+from sims.normals import normal
 from sims.problem import (
     DESIGNS,
     FRAMES,
@@ -23,6 +24,7 @@ from sims.problem import (
     gaussian_queries,
     redundant_views,
 )
+from sims.problem.sequences import SequenceDesign
 
 SIGMA = np.array([[2.0, 0.6, 0.0, 0.0], [0.6, 1.0, -0.3, 0.0], [0, -0.3, 0.5, 0.1], [0, 0, 0.1, 1]])
 EXAMPLES = {
@@ -247,6 +249,24 @@ def test_draws_are_normal_and_independent():
     z = np.asarray(design.sample(jax.random.key(2), n)) @ np.linalg.inv(design.factor)
     assert np.abs((np.mean(z**4, axis=0) - 3) / np.sqrt(96 / n)).max() < 5
     assert np.abs(np.mean(z[1:] * z[:-1], axis=0) * np.sqrt(n - 1)).max() < 5
+
+
+def test_keys_in_single_precision_are_made_of_draws_with_whole_tails():
+    """Of :func:`sims.normals.normal`, which has its own test, in all designs made of normals."""
+    key, n = jax.random.key(6), 40
+    z = np.asarray(normal(key, (n, 4), "float32"))
+
+    def drawn(design):
+        return np.asarray(design.sample(key, n, jnp.float32))
+
+    directions = z / np.linalg.norm(z, axis=1, keepdims=True)
+    one = MixtureDesign([1.0], np.zeros((1, 4)), np.eye(4)[None])
+    np.testing.assert_allclose(drawn(DESIGNS["isotropic"](4)), z, rtol=1e-6)
+    np.testing.assert_allclose(drawn(DESIGNS["sphere"](4)) / 2, directions, rtol=1e-5)
+    np.testing.assert_allclose(drawn(one), z, rtol=1e-6)
+    np.testing.assert_allclose(drawn(StudentDesign(np.eye(4), 1e8)), z, rtol=1e-2)
+    # A sequence begins with the first of its normals.
+    np.testing.assert_allclose(drawn(SequenceDesign(np.eye(4), [0.5, 0.2]))[0], z[0], rtol=1e-5)
 
 
 def test_decaying_spectrum():

@@ -14,8 +14,10 @@ from sims import terms
 from sims.errors import InputError
 from sims.montecarlo import replicate_key, root_key
 from sims.montecarlo.compiled import TRACES
+from sims.normals import normal
 from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task
 from sims.simulation import Tuning, cosine, draw, efficiency_gain, estimate
+from sims.simulation.draws import draw_block
 from sims.simulation.native import native_sums, usable
 from sims.simulation.sums import streamed_sums
 from tests.simulation.conftest import frames
@@ -250,3 +252,11 @@ def test_never_imports_theory():
             )
             for name in names:
                 assert not name.startswith("sims.") or name.startswith(allowed), (path, name)
+
+
+def test_labels_in_single_precision_are_draws_with_whole_tails():
+    """The second key of a block's two; :func:`sims.normals.normal` has a test of its own."""
+    task, key = Task(DESIGNS["isotropic"](2), TARGETS["constant"](2, value=0.0), 1.0), root_key(3)
+    _, noise = draw_block(task, key, 2, 30, jnp.float32)
+    second = jax.random.split(jax.random.fold_in(key, 2))[1]
+    np.testing.assert_array_equal(noise, normal(second, (30,), "float32"))
