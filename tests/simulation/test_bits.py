@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sims.normals import normal
 from sims.problem import KERNELS
 from sims.simulation.native import usable, with_native_bits
 
@@ -18,7 +19,7 @@ def keys():
 
 
 @pytest.mark.parametrize("shape", [(), (15,), (16,), (17,), (100, 33)])
-@pytest.mark.parametrize("draw", [jax.random.normal, jax.random.uniform])
+@pytest.mark.parametrize("draw", [jax.random.normal, jax.random.uniform, normal])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_draws_are_equal(keys, draw, precision, shape):
     plain, native = (draw(key[1, 2], shape, precision) for key in keys)
