@@ -210,3 +210,47 @@ def test_an_index_that_rises_along_the_orbit_has_the_jackknifes_error(rng):
         error = np.sqrt((BATCHES - 1) / BATCHES * np.sum((own - own.mean()) ** 2))
         assert effect.value == pytest.approx(own.mean(), rel=1e-9)
         assert effect.error == pytest.approx(error, rel=1e-9)
+
+
+def test_steps_of_cubic_collapse_are_three_times_the_step_before(rng):
+    """log ρ falls by 4, 12.4 and 40 from layer to layer: 0.1 and 0.226 over three times."""
+    path = np.cumsum([np.log(0.02), -4.0, -12.4, -40.0])
+    scatter = np.ones((BATCHES, 1)) + 1e-6 * rng.normal(size=(BATCHES, 1))
+    data = xr.Dataset({"log_residual": (("batch", "layer"), path * scatter)})
+    found = effects.steps(SimpleNamespace(estimates={"p": data}), "p")
+    assert [effect.value for effect in found] == pytest.approx([0.1, 40 / 12.4 - 3], abs=1e-4)
+
+
+def test_the_exponent_of_a_tail_is_that_between_its_two_sizes(rng):
+    """Shares t²: the exponent 2, of which the law has 1.5."""
+    below = np.array([0.05, 0.15])
+    shares = np.tile(below**2, (BATCHES, 1)) * (1 + 1e-6 * rng.normal(size=(BATCHES, 1)))
+    data = xr.Dataset({"share": (("batch", "below"), shares)}, {"below": below})
+    results = SimpleNamespace(
+        estimates={"p": data}, prediction=lambda _: xr.Dataset({"exponent": 1.5})
+    )
+    assert effects.tail(results, "p").value == pytest.approx(0.5, abs=1e-4)
+
+
+def test_smallest_sets_that_lose_and_gain_rank():
+    """Among all sets of entries −1, 0 and 1, by loops and NumPy's ranks; larger are open."""
+    predict = collapse.module("predict")
+    found = predict.smallest({"sizes": [[2, 2], [3, 2], [3, 3], [4, 4]]})
+    lost, gained = found["lost"].values, found["gained"].values
+    for place, (n, d) in enumerate([(2, 2), (3, 2), (3, 3)]):
+        loss = gain = False
+        own = [t for t in np.ndindex(*[3] * d) if len(set(t)) > 1]
+        for chosen in np.ndindex(*[len(own)] * n):
+            if list(chosen) != sorted(chosen):
+                continue
+            tokens = np.array([own[i] for i in chosen], float) - 1
+            after = (tokens - tokens.mean(1, keepdims=True)) / tokens.std(1, keepdims=True)
+            change = affine_rank(after) - affine_rank(tokens)
+            loss, gain = loss or change < 0, gain or change > 0
+        assert (lost[place], gained[place]) == (loss, gain)
+    assert np.isnan([lost[3], gained[3]]).all()
+
+
+def affine_rank(points):
+    """The dimension of the affine hull of rows."""
+    return np.linalg.matrix_rank(points - points[0], tol=1e-9)

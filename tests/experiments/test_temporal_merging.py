@@ -1,6 +1,7 @@
 """The experiment `temporal_merging`: its verdicts that can fail, its counts, and its search."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,6 +112,18 @@ def test_products_are_counted_one_by_one(experiment):
     simulate = experiment.module("simulate")
     assert simulate.products_of(2, 1, 5, 3, 2) == 2 * 5 * (3 + 2 + 3)
     assert simulate.products_of_mha(3, 4, 7) == 3 * 2 * 7 * 4
+
+
+def test_formulas_of_sizes_are_those_of_counts(experiment):
+    """Ten tokens in slots of two and of three, by the formulas and one by one."""
+    sizes = {"heads": 2, "width": 6, "latent": 3, "rotary": 2, "tokens": 10, "training": 4}
+    settings = {"sizes": sizes | {"strides": [2, 3]}, "waves": []}
+    predict = experiment.module("predict").predict
+    found = predict(SimpleNamespace(points=[], settings=settings))["sizes"]
+    simulate = experiment.module("simulate")
+    counted = [simulate.products_of(2, 1, slots, 3, 2) for slots in (5, 4)]
+    assert found["products"].values.tolist() == [*counted, simulate.products_of_mha(2, 6, 10)]
+    assert found["elements"].values[:2].tolist() == [5 * 5, 4 * 5]
 
 
 def test_latent_attention_by_loops(experiment):
