@@ -17,7 +17,7 @@ from sims.montecarlo.compiled import TRACES
 from sims.normals import normal
 from sims.problem import DESIGNS, TARGETS, Heads, Kernel, Task
 from sims.simulation import Tuning, cosine, draw, efficiency_gain, estimate
-from sims.simulation.draws import draw_block
+from sims.simulation.draws import draw_block, target_values
 from sims.simulation.native import native_sums, usable
 from sims.simulation.sums import streamed_sums
 from tests.simulation.conftest import frames
@@ -260,3 +260,13 @@ def test_labels_in_single_precision_are_draws_with_whole_tails():
     _, noise = draw_block(task, key, 2, 30, jnp.float32)
     second = jax.random.split(jax.random.fold_in(key, 2))[1]
     np.testing.assert_array_equal(noise, normal(second, (30,), "float32"))
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-5), ("float64", 1e-13)])
+def test_values_of_a_series_are_sums_of_its_cosines(precision, tolerance):
+    """With phases of both signs; the amplitudes are of order 1."""
+    target = TARGETS["matern"](3, nu=1.5, features=8)
+    x = np.random.default_rng(2).normal(size=(30, 3)).astype(precision)
+    waves, phase, amplitude = map(np.asarray, (target.frequency, target.phase, target.amplitude))
+    expected = np.cos(np.asarray(x, float) @ waves.T + phase) @ amplitude
+    np.testing.assert_allclose(target_values(target, jnp.asarray(x)), expected, atol=tolerance)
