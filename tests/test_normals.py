@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, ndtri
 from sims.normals import normal, quantile
 
 
-def of(mass: np.ndarray, negative: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def drawn(mass: np.ndarray, negative: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Draws whose bits say that this mass, in units of 2⁻⁵⁶, lies beyond; and what they should be.
 
     A unit is the last of the 24 bits. The last eight bits of 64, which are not used, are ones.
@@ -27,7 +27,7 @@ def test_the_quantile_is_scipys(negative):
     small = np.geomspace(2000, 2**54, 300_000).astype(np.uint64)
     middle = np.uint64(2**55 - 1) - np.geomspace(1, 2**50, 500).astype(np.uint64)
     mass = np.concatenate([np.arange(2000, dtype=np.uint64), small, middle])
-    got, expected = of(mass, negative)
+    got, expected = drawn(mass, negative)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, expected, rtol=5e-7, atol=1e-7)
     assert np.abs(got).max() == pytest.approx(8.5, abs=0.05)
@@ -42,7 +42,7 @@ def test_the_tails_are_those_of_the_law(c):
     edges = np.unique(np.geomspace(64, 2**55, 400_000).astype(np.uint64))
     mass = np.concatenate([np.arange(64, dtype=np.uint64), edges[:-1] + np.diff(edges) // 2])
     counts = np.concatenate([np.ones(64), np.diff(edges)])
-    z = of(mass)[0].astype(float)
+    z = drawn(mass)[0].astype(float)
     mean = ((np.exp(c * z) + np.exp(-c * z)) * counts).sum() * 2.0**-56
     assert mean == pytest.approx(np.exp(c * c / 2), rel=1e-5)
 

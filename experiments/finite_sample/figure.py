@@ -18,7 +18,7 @@ DRAWN = ("noise variance", "signal variance", "squared bias")
 LEAST_KEYS = 50
 """Effective keys from which on first-order theory is held to its claims."""
 LEAST_GAP = 0.05
-"""Of first order, where exact theory is held to simulation."""
+"""First order's gap from which on exact theory is held to simulation, as in the row's ``where``."""
 
 
 def numbers(results: Results) -> dict[str, float]:
