@@ -130,3 +130,50 @@ def test_the_best_split_into_many_heads_is_what_few_are_held_against():
     assert [effect.at["budget"] for effect in found] == [8, 16] * 2
     for effect in found:
         assert effect.value == pytest.approx((1 + 0.05 * effect.at["budget"]) / 1.1 - 1)
+
+
+def test_a_curve_is_held_against_laws_from_its_first_n_to_its_last():
+    n = np.logspace(2, 8, 61)
+    sampled = EXPERIMENT.module("curves").curve(xr.DataArray(n**0.1, {"dense_n": n}, ("dense_n",)))
+    assert [effect.x for effect in sampled] == pytest.approx(np.logspace(2, 8, 13))
+    assert [effect.value for effect in sampled] == pytest.approx(np.logspace(0.2, 0.8, 13))
+
+
+def test_both_ends_are_held_against_the_best_split_between():
+    widths = np.array([1, 2, 4, 8])
+    predicted = np.array([6.0, 3.0, 2.0, 5.0])
+    splits = SimpleNamespace(
+        point="views", cases=lambda: [("smooth", 100, 8)],
+        candidates=lambda case, temperature: (widths, np.tile(predicted, (8, 1)), predicted),
+    )  # fmt: skip
+    ends = EXPERIMENT.module("effects").simulated_depths(splits, "fixed")
+    found = {effect.at["end"]: effect.value for effect in ends}
+    assert found == {"narrowest": pytest.approx(2.0), "widest": pytest.approx(1.5)}
+
+
+def test_any_number_of_heads_is_told_from_a_head_and_a_pool():
+    """A head of error 3 and pairs of 0.5: H heads have 0.5 + 2.5/H, whatever the pool's size."""
+    effects, regimes = EXPERIMENT.module("effects"), EXPERIMENT.module("regimes")
+    axes = {"group": [24], "width": [1, 3, 8]}
+    pools = [[0.5 + 2.5 / regimes.pooled_heads(24, width, 4) for width in axes["width"]]]
+    head = xr.DataArray(np.full((1, 3), 3.0), axes, tuple(axes))
+    splits = SimpleNamespace(
+        theory=xr.Dataset(coords={"budget": [24]}), settings={"simulated": {"heads": 4}}
+    )
+    whole = effects.Splits._whole(splits, head, xr.DataArray(pools, axes, tuple(axes)))
+    assert whole.values[0] == pytest.approx([0.5 + 2.5 * width / 24 for width in (1, 3, 8)])
+
+
+def test_the_total_relevance_of_blocks_is_given_and_spread_over_their_budget(monkeypatch):
+    """That of an additive target is each coordinate's own."""
+    predict, seen = EXPERIMENT.module("predict"), []
+    monkeypatch.setattr(
+        predict, "block_terms", lambda *_, relevance, dimension, **__: seen.append(
+            (dimension, relevance)
+        )
+    )  # fmt: skip
+    settings = {"geometry": "blocks", "queries": {"scale": 0.6}, "kernel": "gaussian"}
+    for interactions, budget in product(("all", "none"), (8, 32)):
+        family = {"interactions": interactions, "relevance": 2.0, "nu": None}
+        predict.terms(settings, family, budget, np.array([1, 2]), np.ones((2, 1)))
+    assert seen == [(8, 0.25), (32, 0.0625), (8, 2.0), (32, 2.0)]

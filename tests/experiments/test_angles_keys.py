@@ -143,3 +143,23 @@ def test_the_law_of_canonical_correlations_can_fail(experiment, results, kernel)
     assert found["canonical-angles", f"{kernel} kernel, canonical correlations"] == "refuted"
     other = {"gaussian": "softmax", "softmax": "gaussian"}[kernel]
     assert found["canonical-angles", f"{other} kernel, canonical correlations"] == "supported"
+
+
+def test_exact_theory_is_asked_of_the_populations_with_few_keys(monkeypatch):
+    experiment = load_experiment("angles", "smoke")
+    predict, asked = experiment.module("predict"), {}
+
+    def noted(point, theory, _):
+        asked[point.name] = theory.order
+        return xr.Dataset()
+
+    monkeypatch.setattr(predict, "predict_point", noted)
+    monkeypatch.setattr(predict, "predict_terms", lambda *_: xr.Dataset())
+    for name, empty in (("_laws", xr.Dataset()), ("_with_law", xr.Dataset()), ("canonical", {})):
+        monkeypatch.setattr(predict, name, lambda *_, empty=empty: empty)
+    predict.predict(experiment)
+    most = experiment.settings["exact_keys"]
+    drawn = [point for point in experiment.points if point.name in asked]
+    orders = {True: experiment.theory.order, False: "first"}
+    assert asked == {point.name: orders[point.spec.n <= most] for point in drawn}
+    assert len(set(asked.values())) == 2

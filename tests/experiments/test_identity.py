@@ -132,6 +132,15 @@ def test_layer_by_plain_loops(simulate):
     np.testing.assert_allclose(layer(*map(jnp.asarray, (x, keys, values))), expected, rtol=1e-12)
 
 
+def test_gaps_to_softmax_are_differences(simulate):
+    """None but rounding at equal norms; at unequal ones none with the tilt, and many without."""
+    equal, unequal = (
+        simulate.key_tilt(20, 4, jax.random.key(2), spread, None) for spread in (0.0, 0.5)
+    )
+    assert max(float(equal["plain"]), float(equal["tilted"]), float(unequal["tilted"])) < 8
+    assert float(unequal["plain"]) > 1e6
+
+
 @pytest.mark.theory
 @pytest.mark.parametrize(("spread", "width"), [(0.1, 2), (0.3, 8), (0.5, 16)])
 def test_moved_attention_against_brute_force(experiment, spread, width):

@@ -254,3 +254,27 @@ def test_heads_are_compared_by_logarithms_of_their_errors(rng):
         ]  # fmt: skip
         assert 0 < np.mean(other) < 1
         is_mean_of(found["outputs disagree"][place], other)
+
+
+def test_two_keys_attain_the_bound_by_tanh():
+    own = {"row_length": 4, "d": 2, "rows": 3}
+    for seed in range(5):
+        found = bounds.row_bounds(np.random.default_rng(seed), own)
+        assert found["attained"] == pytest.approx(1, abs=1e-12)
+
+
+def test_new_tokens_cost_twice_the_excess(rng):
+    """Of a risk above the optimum and a loss below it by the excess each, half the gap is one."""
+    point, at = "calibration", {"part": "calibration", "n": 800, "ratio": 1.0, "angle": "random"}
+    least, excess = 0.7, 0.02
+    gaps = excess * (1 + 0.1 * rng.standard_normal((2, BATCHES)))
+    data = {"risk": least + gaps[0], "loss": least - gaps[1], "rival": least + 3 * gaps[0]}
+    data["worse"] = np.full(BATCHES, 0.1)
+    theory = {"least": least, "excess": excess, "keys_gap": 0.1, "neighbour": 0.5}
+    estimates = xr.Dataset({name: ("batch", values) for name, values in data.items()})
+    made = results_of(
+        {point: estimates.assign_attrs(replicates=99)}, {point: xr.Dataset(theory)}, {point: at}
+    )
+    families = effects.calibration(made)
+    is_mean_of(families["excess"][0], gaps[0] / excess - 1)
+    is_mean_of(families["test less calibration"][0], gaps.sum(0) / (2 * excess) - 1)

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.study.results import Results
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads
 
@@ -110,6 +112,20 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     found = verdicts(experiment, scaled)
     assert found["slt-scale", "n_K^(1/4)"] == "supported"
     assert found["slt-scale", "√(6|w|√d)"] == "refuted"
+
+
+def test_what_is_above_the_bound_is_its_excess(experiment):
+    """Ratios to the bound below 1 exceed it by nothing, one of 1.3 by 0.3."""
+    over = np.tile([0.2, 0.9], (64, 1))
+    over[3, 1] = 1.3
+    data = xr.Dataset(
+        {"over_bound": (("batch", "length"), over), "error_by_length": (("batch", "length"), over)}
+    ).assign_attrs(replicates=99)
+    made = Results("lottery_tickets", "smoke", {"lengths": data}, {}, {},
+                   {"lengths": {"part": "lengths"}}, {}, {})  # fmt: skip
+    (effect,) = experiment.module("effects").others(made)["bound by tanh"]
+    assert effect.values.max() == pytest.approx(0.3)
+    assert np.count_nonzero(effect.values) == 1
 
 
 def test_targets_are_what_they_are_called(experiment):

@@ -189,3 +189,16 @@ def test_specialization():
     assert gap.value == pytest.approx(share - theory)
     without, with_ = (estimates[p]["mse_after"].values for p in points[:2])
     is_mean_of(found["penalty lowers the error"][0], (without - with_) / without.mean())
+
+
+def test_four_standard_errors_of_theorys_own_sets_are_a_bound():
+    """Configurations held against a law that is known by its drawn sets alone."""
+    effects, rng = load_experiment("diversity").module("effects"), np.random.default_rng(5)
+    law = 0.4 + 0.02 * rng.normal(size=(32, 3))
+    values = 0.5 + 0.01 * rng.normal(size=(BATCHES, 3))
+    values[:, 2] = 1.0  # aligned heads are one head, in every batch
+    found = effects.varying("regime", ["a", "b", "aligned"], values, law)
+    assert [effect.label for effect in found] == ["regime, a", "regime, b"]
+    for effect, own, known in zip(found, values.T, law.T, strict=False):
+        is_mean_of(effect, own - known.mean(), bound=4 * mean_error(known)[1])
+    assert all(effect.bound == 0 for effect in effects.varying("regime", ["a"], values[:, :1]))

@@ -5,8 +5,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.study.results import Results
 from sims.study.units import units_of
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads
@@ -76,6 +78,18 @@ def test_other_claims_can_come_out_otherwise(results, experiment):
     assert empty["relu-epanechnikov", "empty rows"] == "refuted"
     slow = verdicts(experiment, changed(results, "softmax ν=10000", lambda values: 2 * values))
     assert slow["softmax-limit", "fixed keys"] == "refuted"
+
+
+def test_empty_rows_are_held_to_their_law(experiment):
+    """A share of a half where the law says 0.4 is a tenth too much."""
+    rows = xr.DataArray(np.tile([0.0, 1.0], (64, 1)), dims=("batch", "replicate"))
+    data = xr.Dataset({"empty": rows}).assign_attrs(replicates=99)
+    made = Results(
+        "sparse_identity", "smoke", {"p": data}, {"p": xr.Dataset({"empty": 0.4})}, {},
+        {"p": {"part": "empty"}}, {}, {},
+    )  # fmt: skip
+    families = experiment.module("effects").effects(made)
+    assert [effect.value for effect in families["empty rows"]] == pytest.approx([0.1])
 
 
 @pytest.mark.theory
