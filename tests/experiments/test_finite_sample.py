@@ -41,6 +41,13 @@ def made(
     return results_of(experiment, estimates, predictions)
 
 
+def test_the_figure_looks_where_the_row_does(experiment):
+    figure = experiment.module("figure")
+    (row,) = (c for c in experiment.claims if (c.id, c.regime) == ("exact", "every term"))
+    assert row.where["first_order_gap"].at_least == figure.LEAST_GAP
+    assert row.where["n_eff"].at_most == figure.LEAST_KEYS
+
+
 def test_all_supported_where_all_is_true(experiment):
     assert set(verdicts(experiment, made(experiment)).values()) == {"supported"}
 
