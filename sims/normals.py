@@ -1,8 +1,8 @@
 """Standard normal draws whose tails are right in single precision, too.
 
-``jax.random.normal`` turns 23 random bits into a float32 on a grid of 2⁻²², and ends at +5.17 and
-−5.42. Weights of a softmax live on such tails: of its draws ``E e^{3Z}`` is 1 % too small and
-``E e^{4Z}`` 10 %. Here one bit is the sign and 55 are the mass beyond the draw, which a floating
+``jax.random.normal`` turns 23 random bits into a float32 on a grid of 2⁻²², and ends at +5.22 and
+−5.42. Weights of a softmax live on such tails: of its draws ``E e^{3Z}`` is 0.9 % too small and
+``E e^{4Z}`` 8 %. Here one bit is the sign and 55 are the mass beyond the draw, which a floating
 point number resolves the better the smaller it is. Random bits cost as much by 64 as by 32.
 """
 
