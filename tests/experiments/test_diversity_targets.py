@@ -66,6 +66,30 @@ def test_a_half_is_judged_along_the_other_ones_eigenvector():
     assert found.value == pytest.approx(np.mean(by_hand), rel=1e-9)
 
 
+def test_errors_by_both_roads_are_less_theorys():
+    """Theory a fifth above the simulation: its logarithm is that far off; gains have lost it."""
+    gram = np.array([[[1.0, c], [c, 1.0]] for c in (0.5, 0.2, 0.0)])
+    dims = ("configuration", "head", "head2")
+    wobble = 1 + 1e-3 * np.random.default_rng(5).standard_normal((64, 1, 1, 1))
+    simulated = {"error_matrix": gram, "bias_matrix": 0 * gram, "noise_matrix": gram}
+    data = xr.Dataset({k: (("batch", *dims), v * wobble) for k, v in simulated.items()})
+    known = {"bias_matrix": 0 * gram, "signal_matrix": 0.2 * gram, "noise_matrix": gram}
+    theory = xr.Dataset(
+        {k: (("set", *dims), np.stack([v, v])) for k, v in known.items()}
+        | {"grams": (dims, gram), "label": ("configuration", list("abc"))}
+        | {"one_angle": ("configuration", [True] * 3)}
+    )
+    results = SimpleNamespace(
+        estimates={"x": data.assign_attrs(replicates=9)}, predictions={"x": theory},
+        settings={"regimes": {"x": {}}},
+    )  # fmt: skip
+    found = effects.effects(results)
+    errors, gains = (found[f"{what} by both roads, gaussian"] for what in ("errors", "gains"))
+    assert [e.label for e in errors] == ["x, a", "x, b", "x, c"]
+    assert [e.value for e in errors] == pytest.approx([-np.log(1.2)] * 3, abs=1e-3)
+    assert [e.value for e in gains] == pytest.approx([0.0] * len(gains), abs=1e-9)
+
+
 def test_targets_are_drawn_one_a_batch():
     """Halves are replicates of the batch's own target, with keys of their own."""
     regime, draws = regimes.regimes(EXPERIMENT)["single index"], Draws.of(4, (), 2)

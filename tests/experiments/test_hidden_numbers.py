@@ -1,5 +1,7 @@
 """The effects of `hidden_scores` on stacks that are made by hand, and the scale of drawn scores."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -58,13 +60,35 @@ def test_the_residual_falls_to_the_last_layer_and_is_kept_at_the_depths_asked(rn
     law = xr.Dataset({"second_difference": ("memory", np.log(MEMORY + 0.01))}, {"memory": MEMORY})
     results = stacks("pure", {"p": of_arms({"log_residual": over_layers(logs)})}, {"p": law})
     found = {name: by_label(own) for name, own in effects.collapse(results).items()}
-    assert len(found["fall of the residual"]) == 4
+    assert len(found["fall of the residual"]) == len(found["second difference"]) == 4
+    early, late = SETTINGS["window"]
     for i, start, j, memory in arms(1):
         label, own = f"p, {start}, α′ = {memory}", logs[:, :, i, j]
         is_mean_of(found["fall of the residual"][label], -own[:, 6])
         for depth in SETTINGS["depths"]["pure"]:
             kept = own[:, depth - 1] - logs[:, depth - 1, i, 0]
             is_mean_of(found["residual kept"][f"{label}, depth {depth}"], kept)
+        slower = (own[:, late + 1] - own[:, late]) - (own[:, early + 1] - own[:, early])
+        second = slower / (late - early) / np.log(memory + 0.01) - 1
+        is_mean_of(found["second difference"][label], second)
+
+
+def test_a_search_ends_at_the_first_size_with_one_violation():
+    """Rounding is none; at no violation all sizes are counted, and the largest value is left."""
+    none, one, all_worse = np.array([-0.3, 1e-12]), np.array([-0.2, 0.4]), np.array([2.0, 3.0])
+    found = effects.smallest([("a", none), ("b", one), ("c", all_worse)])
+    assert (found.label, found.values.tolist()) == ("smallest: b", [0.4])
+    found = effects.smallest([("a", none), ("b", none - 1)])
+    assert (found.label, found.values.tolist()) == ("none at 2 sizes", [1e-12, 0.0])
+
+
+def test_energy_falls_on_new_scores_if_values_are_keys():
+    """Of 400 drawn memories, no step raises it by more than rounding; on old scores some do, and
+    some do whose values are drawn apart from keys."""
+    draw = SimpleNamespace(rng=lambda: np.random.default_rng(4))
+    rises = simulate.energies(3, 2, {"draws": 400, "steps": 10}, draw, 1, None)["rise"]
+    new, old, apart = rises.max(0)
+    assert new < 1e-12 < 0.01 < min(old, apart)
 
 
 def test_memory_that_keeps_tokens_apart_keeps_spread(rng):

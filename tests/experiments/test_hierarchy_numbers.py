@@ -49,6 +49,46 @@ def test_wide_heads_are_those_of_at_least_as_many_dimensions_as_tokens(rng):
         is_mean_of(effect, estimates[name][share].values - float(laws[name][share]))
 
 
+def test_the_coarsest_level_has_a_token_for_every_two_of_the_level_below(rng):
+    """16 tokens on three levels are 4 on the last, two for each of two features."""
+    gaps = {name: ("batch", rng.normal(size=BATCHES)) for name in effects.GAPS}
+    counts = {name: ("batch", np.full(BATCHES, 7)) for name in effects.COUNTS}
+    data = xr.Dataset(gaps | counts | {"columns": ("batch", np.full(BATCHES, 6))})
+    at = {"p": {"part": "checks", "tokens": 16, "width": 2, "levels": 3}}
+    law = {"p": xr.Dataset(dict.fromkeys(effects.COUNTS, 5))}
+    found = effects.identities(Results("hierarchy", "smoke", {"p": data}, law, {}, at, {}, {}))
+    for name in effects.GAPS:
+        (effect,) = found[name]
+        assert effect.at == {"levels": 3, "tokens": 16, "full": "yes", "coarsest": 2}
+        np.testing.assert_array_equal(effect.values, gaps[name][1])
+    assert all(found[name][0].values.tolist() == [2] * BATCHES for name in effects.COUNTS)
+
+
+def test_a_search_ends_at_the_first_size_with_one_violation():
+    """Rounding is none; at no violation all sizes are counted, and the largest value is left."""
+    sizes = {"a": [-0.3, 1e-12], "b": [-0.2, 0.4], "c": [2.0, 3.0]}
+
+    def smallest(*names):
+        data = {name: xr.Dataset({"violation": ("batch", sizes[name])}) for name in names}
+        at = {name: {"part": "strict"} for name in names}
+        return effects.smallest(Results("hierarchy", "smoke", data, {}, {}, at, {}, {}), "strict")
+
+    assert (smallest("a", "b", "c").label, smallest("a", "b", "c").value) == ("smallest: b", 0.4)
+    assert (smallest("a").label, smallest("a").value) == ("none at 1 sizes", 1e-12)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_narrow_heads_err_by_no_more_than_levels_and_ranks_do(levels):
+    """Of all three levels ranks alone are left out. The best forms err by what Eckart and Young
+    say, and so by less than leading singular vectors."""
+    settings = {"tokens": 16, "width": 3, "weights": [0.5, 0.3, 0.2], "levels": levels,
+                "taps": [0.6, 0.8], "decay": 0.5, "draws": 50}  # fmt: skip
+    found = hierarchy.module("simulate_ranks").narrowed(settings, 1, one_draw(), 1, None)
+    assert -1 < found["excess"].min() < found["excess"].max() < 0
+    assert found["least"].max() < 64
+    assert 0 < found["gain"].min() < 0.5 < found["gain"].max() < 1
+
+
 def test_truncated_scores_are_of_levels_whose_taps_have_norm_1():
     """Every level's tokens and scores by loops over the same draw; two levels of four are kept."""
     n, d, kept, spectrum = 8, 3, 3, [0.4, 0.3, 0.2, 0.1]

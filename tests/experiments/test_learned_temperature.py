@@ -123,6 +123,19 @@ def test_a_temperature_is_learned(experiment):
         assert nearer.mean() > 10 * nearer.std(ddof=1) / 4
 
 
+@pytest.mark.parametrize(("square", "direction"), [(3.0, 1), (5.0, -1)])
+def test_what_is_learned_is_the_logarithm_of_the_squared_bandwidth(experiment, square, direction):
+    """A query on the first of two keys, labelled as by a head of bandwidth 2: a step goes there."""
+    learning = experiment.module("learning")
+    course = learning.Course.of(experiment.settings, "smooth", "softmax")
+    course = replace(course, n=2, queries=1, tasks=1, steps=1)
+    label = 1 / (1 + np.exp(-(2.0**2) / (2 * 2.0**2)))
+    x, y = (np.array([[points]], np.float32) for points in ([0, 2, 0], [1, 0, label]))
+    start = np.float32(np.log(square))
+    found = learning.learn(learning.Lessons(start, x, y), course)
+    assert np.sign(float(found) - start) == direction
+
+
 def test_both_roads_have_one_temperature_and_one_set_of_tasks(drawn):
     """Within a factor at 128 keys and few tasks: another task would be off by far more."""
     for name, theory in drawn.predictions.items():

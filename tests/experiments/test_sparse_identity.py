@@ -92,6 +92,24 @@ def test_empty_rows_are_held_to_their_law(experiment):
     assert [effect.value for effect in families["empty rows"]] == pytest.approx([0.1])
 
 
+def test_rows_of_a_kernel_are_those_of_its_power(experiment):
+    """ν = 1 is sparsemax's, every larger ν entmax's; distances and equal norms apart."""
+    values = iter(np.arange(12.0))
+    estimates, at = {}, {}
+    for where in ("distance", "equal"):
+        for power in (1, 2, 3):
+            name = f"{where} {power}"
+            gaps = {k: ("batch", [next(values)]) for k in ("weights", "denominator")}
+            estimates[name], at[name] = xr.Dataset(gaps), {"part": where, "power": power}
+    made = Results("sparse_identity", "smoke", estimates, {}, {}, at, {}, {})
+    families = experiment.module("effects").effects(made)
+    found = {name: [float(e.values[0]) for e in own] for name, own in families.items() if own}
+    assert found == {
+        "sparsemax, distance": [0, 1], "entmax, distance": [2, 3, 4, 5],
+        "sparsemax, equal norms": [6, 7], "entmax, equal norms": [8, 9, 10, 11],
+    }  # fmt: skip
+
+
 @pytest.mark.theory
 def test_probability_of_an_empty_row_by_the_area_of_a_cap(experiment):
     """A cap of angle θ about the query has the share (1 − cos θ)/2, by quadrature of sin θ."""

@@ -141,14 +141,14 @@ def test_exponents_and_losses_by_hand():
     sizes = np.array(own.settings["reach"], float)
     logs = np.linspace(-12, 12, 200)
     rng, width = np.random.default_rng(1), 1
-    mse = np.zeros((64, 3, 200, len(sizes), 5))
+    mse = np.zeros((8, 3, 200, len(sizes), 5))
     for i, smoothness in enumerate(problems.SMOOTHNESS):
         for j, rule in enumerate(problems.WEIGHED):
             beta, nu = effects.BETA[smoothness], problems.ENTMAX.get(rule, np.inf)
             slope = -2 / (2 * beta + 1) if np.isinf(nu) else 2 * (beta - nu) / (nu * (2 * beta + 1))
             bottom = slope * np.log(sizes / sizes[0])
             curve = np.exp(0.05 * (logs[:, None] - bottom) ** 2)
-            mse[:, i, :, :, j] = curve * np.exp(0.01 * rng.standard_normal((64, 1, 1)))
+            mse[:, i, :, :, j] = curve * np.exp(0.01 * rng.standard_normal((8, 1, 1)))
     data = xr.Dataset(
         {"mse": (("group", "smoothness", "step", "size", "weighed"), mse)},
         {"smoothness": list(problems.SMOOTHNESS), "weighed": list(problems.WEIGHED), "size": sizes},
