@@ -337,20 +337,6 @@ def test_theory_claims_can_fail(results, experiment):
     assert judged["dk-log", "map, fixed temperature, smooth targets"] == "refuted"
 
 
-def test_readings_of_a_targets_relevance_have_rows_of_their_own(results):
-    """d_k* ∝ D^0.3 makes H* ∝ D^0.7; an additive target has one reading alone."""
-    for point, prefix in (("blocks", ""), ("softmax blocks", "softmax ")):
-        theory = results.predictions[point]
-        powers = xr.DataArray([0.3, -0.2], {"reading": ["coordinate", "one target"]})
-        made = theory["reading_optimum"] * 0 + theory["dense_budget"] ** powers
-        made = made.fillna(theory["dense_budget"] ** powers)
-        planted = {**results.predictions, point: theory.assign(reading_optimum=made)}
-        families = curves.families_of_theory(replace(results, predictions=planted))
-        for reading, gap, count in (("coordinate", -0.3, 4), ("one target", 0.2, 6)):
-            found = [effect.value for effect in families[f"{prefix}slope, blocks, {reading}"]]
-            assert found == pytest.approx([gap] * count)
-
-
 def test_one_or_two_heads_against_more(results, experiment):
     """The theory's claim of blocks turns with the errors of widths of half the budget and more."""
     blocks = results.predictions["blocks"]

@@ -80,6 +80,26 @@ def test_late_growth_is_that_at_the_transformers_temperature():
     assert curves.late_growth(optimum).value == pytest.approx((late / early) ** 0.25 - 1)
 
 
+def test_readings_of_a_target_have_best_widths_of_their_own(monkeypatch):
+    """d_k* ∝ D^0.3 by the one reading makes H* ∝ D^0.7, d_k* ∝ D^−0.2 by the other D^1.2."""
+    others = ("late_growth", "depths", "whole_depths", "splittings", "steps", "curve", "regimes")
+    for name in others:
+        monkeypatch.setattr(curves, name, lambda *_: [])
+    powers, predictions = xr.DataArray([0.3, -0.2], {"reading": ["coordinate", "one target"]}), {}
+    for point, own in regimes.checked(EXPERIMENT.settings).items():
+        axes = {"family": list(own["families"]), "temperature": list(curves.TEMPERATURES)}
+        axes |= {"dense_budget": own["budgets"], "dense_n": regimes.sizes(own)}
+        even = xr.DataArray(1.0, axes, tuple(axes))
+        best = even.isel(temperature=0, drop=True) * even["dense_budget"] ** powers
+        predictions[point] = xr.Dataset({"optimum": even, "surface": even, "reading_optimum": best})
+    results = SimpleNamespace(settings=EXPERIMENT.settings, prediction=predictions.get)
+    found = curves.families_of_theory(results)
+    for kernel in ("", "softmax "):
+        for reading, gap in (("coordinate", -0.3), ("one target", 0.2)):
+            values = [effect.value for effect in found[f"{kernel}slope, blocks, {reading}"]]
+            assert values == pytest.approx([gap] * len(values))
+
+
 def test_depths_are_over_the_least_error_between_the_ends():
     axes = {"family": ["smooth"], "dense_n": [1e3], "dense_budget": [8, 16]}
     axes |= {"dense_width": [1, 2, 3, 4, 5]}

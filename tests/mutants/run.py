@@ -144,7 +144,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 for source in $sources; do
-  object=$KEPT/$(cat "$source" "${source%/*}"/*.h | sha256sum | cut -c-64).o
+  object=$KEPT/$(cat "$source" "${source%/*}"/*.h | cksum | tr ' ' -).o
   [ -f "$object" ] || { "$REAL" $flags -c "$source" -o "$object.$$"; mv "$object.$$" "$object"; }
   objects="$objects $object"
 done
