@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from sims.montecarlo import Draws
 from sims.study.experiment import load_experiment
 from sims.terms import risk_matrix
 from sims.theory import predict
+from sims.weighting import WEIGHTINGS, risk
 from tests.experiments.by_hand import is_mean_of
 from tests.experiments.test_effects_by_hand import weighting
 
@@ -22,6 +24,22 @@ def test_the_cost_is_that_of_gaussian_heads_of_unequal_bandwidths():
     target = family(seed=3)
     x = np.random.default_rng(0).normal(size=(50, 16))
     assert np.std(target(x)) > 0.1
+
+
+def test_few_pairs_are_the_first_of_the_most(monkeypatch):
+    """Weights of the products of residuals of so many pairs, summed one by one."""
+    gaps = np.random.default_rng(1).normal(size=(40, 3))
+    monkeypatch.setattr(simulate, "deviations", lambda *_: gaps)
+    task, family, heads, n, own = simulate.units(EXPERIMENT)["cost"].sampler.constants
+    own, draw = own | {"pairs": [6, 12], "repeats": 1}, Draws.of(4, (), 1).draw(0)
+    found = simulate.cost(draw, (task, family, heads, n, own), None)["error"]
+    rng = draw.rng()
+    rng.integers(2**31)  # the target's
+    residuals = gaps[rng.integers(40, size=12)] - 0.5 * rng.normal(size=(12, 1))
+    for row, m in zip(found, (6, 12), strict=True):
+        estimated = sum(np.outer(one, one) for one in residuals[:m]) / m
+        expected = [risk(rule(estimated), gaps.T @ gaps / 40) for rule in WEIGHTINGS.values()]
+        np.testing.assert_allclose(row, expected, rtol=1e-9)
 
 
 def test_a_regime_has_equal_row_sums_where_it_is_said_to_have_them():
