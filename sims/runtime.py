@@ -4,8 +4,10 @@ Importing :mod:`sims.problem` applies it, so every entry point computes alike.
 """
 
 import contextlib
+import functools
 import os
 import re
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +19,11 @@ from sims.errors import InputError
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
+
+LOOK_EVERY = 1.0
+"""Seconds between looks at what compiled programs hold: each takes as long as a small problem."""
+_LOOKED: dict[Path, float] = {}
+"""When that was last looked at."""
 
 
 def host_devices() -> int:
@@ -36,10 +43,12 @@ def host_devices() -> int:
     return int(text)
 
 
+@functools.cache
 def memory(root: Path = Path("/")) -> int:
     """Bytes of memory that this process may use: the machine's, or its control groups' if less.
 
     A process may be in a group within others, as the step of a Slurm job is, each with a limit.
+    They are read once.
 
     Args:
         root: where ``proc`` and ``sys`` are.
@@ -60,7 +69,7 @@ def memory(root: Path = Path("/")) -> int:
     return min(limits)
 
 
-def forget_compiled(root: Path = Path("/")) -> None:
+def forget_compiled(root: Path = Path("/"), every: float = LOOK_EVERY) -> None:
     """Drop what JAX has compiled, once it takes half of the memory mappings of a process.
 
     Every compiled program takes some, and keeps them. Linux allows a process ``vm.max_map_count``,
@@ -68,7 +77,12 @@ def forget_compiled(root: Path = Path("/")) -> None:
 
     Args:
         root: where ``proc`` is.
+        every: seconds since the last look before which nothing is done.
     """
+    now = time.monotonic()
+    if now - _LOOKED.get(root, float("-inf")) < every:
+        return
+    _LOOKED[root] = now
     try:
         held = (root / "proc/self/maps").read_bytes().count(b"\n")
         allowed = int((root / "proc/sys/vm/max_map_count").read_text())

@@ -98,26 +98,38 @@ def assemble(
     Raises:
         InputError: weights have the wrong shape or do not sum to 1.
     """
+    arrays = (bias, bias_product, signal_covariance, noise_covariance)
+    return xr.Dataset(assembled(*arrays, weights=weights), attrs=dict(attrs or {}))
+
+
+def assembled(
+    bias: ArrayLike,
+    bias_product: ArrayLike,
+    signal_covariance: ArrayLike,
+    noise_covariance: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+) -> dict[str, xr.Variable]:
+    """The variables of :func:`assemble` by name, which raises what this raises."""
     bias = np.asarray(bias, float)
     lead = (BATCH,) if bias.ndim == 3 else ()
     pair_dims = (*lead, QUERY, HEAD, HEAD2)
     pairs = dict(zip(PAIRS, (bias_product, signal_covariance, noise_covariance), strict=True))
     found = {name: xr.Variable(pair_dims, np.asarray(v, float)) for name, v in pairs.items()}
     found |= {f"integrated_{name}": variable.mean(QUERY) for name, variable in found.items()}
-    # One dataset at the end: each one on the way would take longer than a small problem.
     bias_of = {"bias": xr.Variable((*lead, QUERY, HEAD), bias)}
-    return xr.Dataset(bias_of | found | _scalars(found, weights), attrs=dict(attrs or {}))
+    return bias_of | found | scalars(found, weights)
 
 
 def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
     """Add the scalar terms for these ensemble weights; see :func:`assemble`."""
-    return data.assign(_scalars(data.variables, weights))
+    return data.assign(scalars(data.variables, weights))
 
 
-def _scalars(
-    variables: Mapping[Any, xr.Variable], weights: ArrayLike | None
+def scalars(
+    variables: Mapping[Any, xr.Variable], weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
-    """The scalar terms, from the integrated pair terms."""
+    """The scalar terms, from the integrated pair terms; see :func:`assemble`."""
     # Plain arrays: labelled ones would take longer than small problems take to solve.
     integrated = {
         name: variables[f"integrated_{name}"].transpose(..., HEAD, HEAD2) for name in PAIRS

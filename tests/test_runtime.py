@@ -68,6 +68,7 @@ def test_memory_is_what_the_control_group_allows(tmp_path, own, limits):
         path = tmp_path / "sys/fs/cgroup" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(limit + "\n")
+    memory.cache_clear()  # it is read once
     assert memory(tmp_path) == 3000
 
 
@@ -79,9 +80,9 @@ def test_compiled_programs_are_forgotten_before_mappings_run_out(tmp_path, monke
     for folder in ("self", "sys/vm"):
         (tmp_path / "proc" / folder).mkdir(parents=True)
     (tmp_path / "proc/sys/vm/max_map_count").write_text("10\n")
-    for held, forgotten in ((5, 0), (6, 1)):
+    for held, every, forgotten in ((5, 0.0, 0), (6, 3600.0, 0), (6, 0.0, 1), (6, 0.0, 2)):
         (tmp_path / "proc/self/maps").write_text("7f00-7f01 r-xp\n" * held)
-        forget_compiled(tmp_path)
+        forget_compiled(tmp_path, every)  # not within the hour, then at once
         assert len(cleared) == forgotten
 
 

@@ -60,7 +60,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
         sampler = Replicates(
             partial(
                 split_errors, n=tuple(grid["n"]), families=len(settings["families"]),
-                dot=settings["kernel"] == "softmax",
+                dot=settings["kernel"] == "softmax", alike=alike(grid),
             ),
             per_batch=partial(drawn, settings=settings),
             rows=True,
@@ -101,6 +101,22 @@ def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:
         )
     law = GaussianDesign(np.eye(largest if blocks else settings["latent"] + columns))
     return law, Splits(*(np.stack(part) for part in zip(*rows, strict=True)))
+
+
+def alike(grid: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], ...]:
+    """Runs of widths that are computed alike: first and last width, heads and places they need.
+
+    Padded to the widest, most of what a narrow head sums would be zeros.
+    """
+    widths, most = grid["widths"], grid["heads"]
+    heads = [min(most, max(grid["budgets"]) // width) for width in widths]
+    # A power of two, 4 at least: every run is a program of its own.
+    size = [max(4, 1 << (width - 1).bit_length()) for width in widths]
+    ends = [i + 1 for i in range(len(widths)) if size[i : i + 1] != size[i + 1 : i + 2]]
+    return tuple(
+        (first, last, max(heads[first:last]), max(widths[first:last]))
+        for first, last in zip([0, *ends], ends, strict=False)
+    )
 
 
 def drawn(draw: Draw, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
@@ -166,6 +182,7 @@ def split_errors(
     n: tuple[int, ...],
     families: int,
     dot: bool,
+    alike: tuple[tuple[int, int, int, int], ...],
 ) -> dict[str, Array]:
     """Squared errors (width, rung, family, n, group) of one replicate, and Σw² without family.
 
@@ -179,6 +196,7 @@ def split_errors(
         n: numbers of keys; fewer are the first of the most.
         families: number of families of targets.
         dot: whether scores are dot products (softmax) or distances (gaussian kernel).
+        alike: of :func:`alike`; widths rise.
     """
     (law, splits), (at, waves) = shared, drawn
     latent = at.shape[1]
@@ -232,4 +250,11 @@ def split_errors(
         by_query = jax.lax.map(of_query, (at, values, truths))
         return {name: value.mean(0) for name, value in by_query.items()}
 
-    return dict(jax.lax.map(of_split, splits))
+    def cut(first: int, last: int, heads: int, places: int) -> Splits:
+        some = Splits(*(part[first:last] for part in splits))
+        whole = ("seen", "own", "members")
+        trimmed = {name: getattr(some, name)[:, :heads, :places] for name in whole}
+        return some._replace(pool=some.pool[..., :heads], **trimmed)
+
+    parts = [jax.lax.map(of_split, cut(*run)) for run in alike]
+    return {name: jnp.concatenate([part[name] for part in parts]) for name in parts[0]}

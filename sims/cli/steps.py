@@ -9,7 +9,7 @@ from sims.cli.options import writable
 from sims.errors import InputError
 from sims.judgement import read_ledger
 from sims.study import ledger as ledgers
-from sims.study import runner
+from sims.study import predicting, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, folder_of, load_experiment
 from sims.study.shards import Shard
@@ -90,7 +90,7 @@ def plan(options: Namespace) -> None:
 def predict(options: Namespace) -> None:
     """``sims predict``: predict every point of an experiment."""
     output = _output(options, "theory.nc")
-    runner.predict(_experiment(options), output)
+    predicting.predict(_experiment(options), output)
     _say(options, str(output))
 
 

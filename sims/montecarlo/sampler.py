@@ -180,9 +180,9 @@ def with_mcse(data: xr.Dataset) -> xr.Dataset:
     Of a variable that keeps its replicates it is the error of the mean over replicates too.
     """
     errors = {}
-    for name, values in data.data_vars.items():
-        if BATCH in values.dims:
+    for name, values in data.variables.items():
+        if BATCH in values.dims and name in data.data_vars:
             means = values.mean(REPLICATE) if REPLICATE in values.dims else values
             means = means.transpose(BATCH, ...)
-            errors[f"{name}_mcse"] = (means.dims[1:], estimates.mcse(means.values))
+            errors[f"{name}_mcse"] = xr.Variable(means.dims[1:], estimates.mcse(means.values))
     return data.assign(errors)

@@ -7,7 +7,7 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims import terms
+from sims import estimates, terms
 from sims.checks import on_device
 from sims.errors import InputError
 from sims.problem import Heads, Kernel, Task
@@ -45,31 +45,24 @@ def build(
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
     """
-    main = ("bias", *terms.PAIRS)
-    data = terms.assemble(*(arrays[name] for name in main), weights=weights)
     lead = (terms.BATCH, terms.QUERY, terms.HEAD)
-    data["empty_rate"] = lead, arrays["empty_rate"]
+    # Variables, and one dataset at the end: one for every step takes longer than a small problem.
+    found = terms.assembled(*(arrays[name] for name in ("bias", *terms.PAIRS)), weights=weights)
+    found["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
     if "raw_bias" in arrays:
-        data["raw_bias"] = lead, arrays["raw_bias"]
+        found["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
         for name in _RAW_PAIRS:
-            data[name] = (*lead, terms.HEAD2), arrays[name]
-            data[f"integrated_{name}"] = data[name].mean(terms.QUERY)
-        total = data["integrated_raw_total_covariance"]
-        raw = terms.summarise(
-            xr.Dataset(
-                {
-                    "integrated_bias_product": data["integrated_raw_bias_product"],
-                    "integrated_signal_covariance": total,
-                    "integrated_noise_covariance": xr.zeros_like(total),
-                }
-            ),
-            weights,
-        )
-        data = data.assign({f"raw_{name}": raw[name] for name in RAW_SCALARS})
-    if keep_queries:
-        return data
-    data["mean_empty_rate"] = data["empty_rate"].mean(terms.QUERY)
-    return data.drop_dims(terms.QUERY)
+            found[name] = xr.Variable((*lead, terms.HEAD2), arrays[name])
+            found[f"integrated_{name}"] = found[name].mean(terms.QUERY)
+        total = found["integrated_raw_total_covariance"]
+        parts = (found["integrated_raw_bias_product"], total, xr.zeros_like(total))
+        integrated = {f"integrated_{k}": v for k, v in zip(terms.PAIRS, parts, strict=True)}
+        raw = terms.scalars(integrated, weights)
+        found |= {f"raw_{name}": raw[name] for name in RAW_SCALARS}
+    if not keep_queries:
+        found["mean_empty_rate"] = found["empty_rate"].mean(terms.QUERY)
+        found = {name: values for name, values in found.items() if terms.QUERY not in values.dims}
+    return xr.Dataset(found)
 
 
 def batch_arrays(data: xr.Dataset) -> dict[str, np.ndarray]:
@@ -114,7 +107,7 @@ def unseen(data: xr.Dataset) -> int:
 
     Of integrals over queries, for how many heads that is so at every query.
     """
-    return int((_empty_rate(data).min(terms.BATCH) == 1).sum())
+    return int((_empty_rate(data).values.min(0) == 1).sum())
 
 
 def _empty_rate(data: xr.Dataset) -> xr.DataArray:
@@ -141,44 +134,44 @@ def examined(
     """
     attrs: dict[str, object] = {"rounding": shares.largest}
     faults, cautions = list(data.attrs.get("faults", [])), []
-    empty = _empty_rate(data)
+    rates = _empty_rate(data).values.mean(0)
     if count := unseen(data):
         faults.append(
-            f"no key was ever in reach at {count} of {empty[0].size} (query, head): an MCSE of 0 "
+            f"no key was ever in reach at {count} of {rates.size} (query, head): an MCSE of 0 "
             "there is no certainty"
         )
     compact = isinstance(heads.rule, Kernel) and vanishes(heads.rule)
-    if compact and float(empty.mean(terms.BATCH).min()) == 0:
+    if compact and rates.min() == 0:
         # None in N replicates: its probability may be 3/N (at 95 %), its square error m(x)².
         truth = np.asarray(task.target(on_device(queries)))
         hidden = 3 / data.attrs["replicates"] * float((truth**2).mean())
-        if hidden > float(data["mean_head_mse"].mean()):
+        if hidden > data["mean_head_mse"].values.mean():
             faults.append(
                 "no empty neighbourhood was seen somewhere, but one too rare for that may add "
                 f"{hidden:.1g} to the MSE, more than all that was seen"
             )
     square = np.diagonal(data["integrated_bias_product"].values, axis1=1, axis2=2).mean(1)
     for name, values, share in (
-        ("bias and signal variance", square + data["signal_variance"], shares.by_keys),
-        ("noise variance", data["noise_variance"], shares.noise),
+        ("bias and signal variance", square + data["signal_variance"].values, shares.by_keys),
+        ("noise variance", data["noise_variance"].values, shares.noise),
     ):
-        value, error = float(values.mean()), float(terms.mcse(values))
+        value, error = estimates.mean_and_error(values)
         if share * value > max(error, UNNOTICED * value):
             faults.append(f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}")
     if data.attrs["precision"] != asked:
         cautions.append(f"{data.attrs['precision']} in place of {asked}, which rounds too far here")
-    attrs["empty_rate"] = rate = float(empty.mean())
+    attrs["empty_rate"] = rate = float(rates.mean())
     if rate:
         said = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
         cautions.append(said)
         if not vanishes(heads.rule):
             faults.append(f"{said}; but this kernel never vanishes: its exponents overflow")
     noise = data["noise_covariance" if "empty_rate" in data else "integrated_noise_covariance"]
-    own = np.diagonal(noise.mean(terms.BATCH).values, axis1=-2, axis2=-1)
-    seen = (own > 0) & (empty.mean(terms.BATCH).values < 1)
+    own = np.diagonal(noise.values.mean(0), axis1=-2, axis2=-1)
+    seen = (own > 0) & (rates < 1)
     if task.noise_sd and seen.any():
         # Given that a key was in reach: the others count as 0.
-        keys = float(task.noise_sd) ** 2 * (1 - empty.mean(terms.BATCH).values[seen]) / own[seen]
+        keys = float(task.noise_sd) ** 2 * (1 - rates[seen]) / own[seen]
         attrs["least_n_eff"] = float(keys.min())
         if keys.min() < FEW_KEYS:
             cautions.append(f"a head attends to {keys.min():.2g} keys at some query")

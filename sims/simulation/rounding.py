@@ -226,7 +226,9 @@ def _weighed(
         scale = b[:, None] if scaled else 1.0
         of_queries, of_keys = np.asarray(heads.frames) / scale, np.asarray(heads.of_keys) / scale
         q = move(np.einsum("hdp,qd->pqh", of_queries, queries).astype(dtype))[..., None]
-        k = move(np.einsum("hdp,nd->phn", of_keys.astype(dtype), x.astype(dtype)))
+        # One product of all coordinates of all heads with the keys, (p, H, N).
+        each = np.moveaxis(of_keys, 2, 0).astype(dtype).reshape(-1, x.shape[1])
+        k = move((each @ x.astype(dtype).T).reshape(-1, heads.count, len(x)))
         values = task.target.moved(x.astype(dtype), unit).reshape(DESIGNS, -1)
         truth = task.target.moved(queries, unit)[:, None]
         deviations, noises = [], []

@@ -11,7 +11,7 @@ import numpy as np
 from sims import provenance
 from sims.errors import InputError, one_of
 from sims.judgement import Verdict
-from sims.study import results, runner
+from sims.study import predicting, results, runner
 from sims.study.contract import contract
 from sims.study.experiment import Experiment, load_experiment
 from sims.study.schema import ExperimentSpec
@@ -106,7 +106,7 @@ def replay(row: Verdict, fidelity: str, folder: Path, progress: bool = False) ->
         notes.append("claims, settings, grid or code of effects edited since the row was judged")
     home = Path("results", "replays", fidelity, row.experiment)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
-    runner.predict(experiment, theory)
+    predicting.predict(experiment, theory)
     runner.simulate(experiment, simulation, theory, progress)
     verdicts = runner.judge(experiment, simulation, theory, home / "verdicts.json")
     again = [v for v in verdicts if (v.claim, v.regime) == (row.claim, row.regime)]

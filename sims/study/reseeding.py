@@ -13,7 +13,7 @@ from sims.errors import InputError, one_of
 from sims.files import write_json
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
 from sims.kinds import is_tested
-from sims.study import code, runner
+from sims.study import code, predicting, runner
 from sims.study.experiment import Experiment, experiments, load_experiment
 from sims.study.ledger import claims_by_paper, judged
 
@@ -149,7 +149,7 @@ def _one(folder: Path, experiment: Experiment) -> None:
         path.unlink(missing_ok=True)
     home.mkdir(parents=True, exist_ok=True)
     if experiment.redraws or experiment.redrawn:
-        runner.predict(experiment, theory)
+        predicting.predict(experiment, theory)
     else:
         os.symlink((folder / name / "theory.nc").resolve(strict=True), theory)
     runner.simulate(experiment, simulation, theory)

@@ -1,9 +1,7 @@
 """The runner: every step of an experiment as a plain call, from a notebook, a test or the CLI."""
 
-import itertools
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +11,13 @@ import xarray as xr
 
 from sims import files
 from sims.errors import InputError
-from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
-from sims.study import code
-from sims.study.checking import own_code
-from sims.study.describing import read_variables
-from sims.study.experiment import Experiment, Point, load_experiment
+from sims.study.experiment import Experiment, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
 from sims.study.ledger import claims_by_paper
-from sims.study.results import Coordinates, Results, assembled, write
+from sims.study.predicting import predict, say_done, write_road
+from sims.study.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,9 +83,12 @@ def run(
     costs(experiment)
     units_of(experiment)
     theory, simulation = home / "theory.nc", home / "simulation.nc"
-    with Crew(experiment, simulation, processes) as crew:
-        predict(experiment, theory)
-        simulate(experiment, simulation, theory, progress, crew=crew)
+    with Crew(experiment, simulation, processes, predicting=True) as crew:
+
+        def predicted(wait: bool) -> None:
+            crew.predicted(lambda: predict(experiment, theory), wait)
+
+        simulate(experiment, simulation, theory, progress, crew=crew, predicted=predicted)
     results = _results(experiment, home)
     verdicts = _judged(experiment, results, home / "verdicts.json")
     if figure:
@@ -105,6 +103,7 @@ def simulate(
     progress: bool = False,
     closed: bool = False,
     crew: "Crew | None" = None,
+    predicted: Callable[[bool], None] = lambda wait: None,
 ) -> None:
     """Estimate every unit of an experiment, and write them into one file.
 
@@ -118,6 +117,8 @@ def simulate(
         closed: compute nothing: what is there already has to do.
         crew: processes that compute points of plain Python beside this one, see
             :mod:`sims.study.workers`; None is none.
+        predicted: called before every unit, and with True when the predictions have to be there: it
+            sees to that, and raises what is wrong with them. By default they are there.
 
     Raises:
         InputError: a problem cannot be built or simulated, or batches are missing that are not to
@@ -132,16 +133,18 @@ def simulate(
     finished: set[str] = set() if crew is None else crew.done
 
     def begun(name: str) -> xr.Dataset:
+        predicted(False)
         data = run.begun(name)
         finished.add(name)
         if len(finished) < len(run.units):
-            _report(experiment, "simulation", len(finished), len(run.units))
+            say_done(experiment, "simulation", len(finished), len(run.units))
         return data
 
     if crew is not None:
         crew.join(begun)
     estimates = {name: begun(name) for name in run.units}
-    _report(experiment, "simulation", len(estimates), len(run.units))
+    say_done(experiment, "simulation", len(estimates), len(run.units))
+    predicted(True)
     if experiment.simulation.decide != "no":
         start = run.results(estimates, theory)
         held = {name: run.longest(name, data) for name, data in estimates.items()}
@@ -149,7 +152,7 @@ def simulate(
     # The contract under which the simulation began, where that was another one.
     now = run.shelf.contract
     began = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
-    _write(experiment, "simulation", estimates, run.coordinates, output, began)
+    write_road(experiment, "simulation", estimates, run.coordinates, output, began)
     run.shelf.tidy(run.units.values())
 
 
@@ -186,66 +189,10 @@ def simulate_shard(
     parts = assigned(every, shard)
     for done, (name, part) in enumerate(parts.items(), 1):
         run.part(name, part)
-        _report(experiment, f"shard {shard}", done, len(parts))
+        say_done(experiment, f"shard {shard}", done, len(parts))
     mark = folder_of_turn(output, turn) / f"{shard.index}-of-{shard.count}.json"
     content = {"shard": str(shard), "batches": {n: [p.start, p.stop] for n, p in parts.items()}}
     files.write_json(content, mark, f"shard {shard} of {experiment.identity}")
-
-
-def predict(experiment: Experiment, output: Path) -> None:
-    """Predict every point of an experiment, and write them into one file.
-
-    Args:
-        experiment: which one.
-        output: the file; finished points are kept in ``.points`` beside it.
-
-    Raises:
-        InputError: a problem cannot be built or has no theory; the line names the grid point.
-    """
-    from sims.montecarlo import store
-    from sims.runtime import forget_compiled, in_threads
-    from sims.study.planning import costs, named
-    from sims.study.population import predict_point
-    from sims.study.units import units_of
-
-    own = experiment.module("predict")
-    points = experiment.points
-    coordinates: Coordinates = {point.name: point.coordinates for point in points}
-    if own is not None:
-        with own_code(experiment.folder):
-            predictions = own.predict(experiment)
-        if experiment.module("simulate") is not None:  # which names the points' coordinates
-            units = units_of(experiment)
-            coordinates = {**coordinates, **{k: unit.coordinates for k, unit in units.items()}}
-        _write(experiment, "theory", predictions, coordinates, output)
-        return
-    if not points:
-        raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
-    costs(experiment, ["theory"])
-    folder = output.parent / ".points"
-    settings = experiment.theory
-    seed = experiment.simulation.seed
-    drawn = seed if experiment.redraws else None
-    made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
-    owner = digest(experiment.identity, experiment.seed_offset, experiment.redrawn)[:8]
-    done = itertools.count(1)
-
-    def finish(point: Point) -> xr.Dataset:
-        path = folder / f"{point.digest}-theory-{owner}-{made}.npz"
-        kept = store.load(path)
-        if kept is None:
-            forget_compiled()
-            with named(point.name, point.coordinates):
-                kept = predict_point(point, settings, seed)
-            store.save(kept, path)
-        _report(experiment, "theory", next(done), len(points))
-        return kept
-
-    predictions = dict(
-        zip([point.name for point in points], in_threads(finish, points), strict=True)
-    )
-    store.prune(folder, "theory", owner, made)
-    _write(experiment, "theory", predictions, coordinates, output)
 
 
 def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:
@@ -347,36 +294,3 @@ def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
         (v.claim, v.regime, v.p_value) for v in adjusted
     }
     return adjusted if same else verdicts
-
-
-def _write(
-    experiment: Experiment,
-    road: str,
-    data: Mapping[str, xr.Dataset],
-    coordinates: Coordinates,
-    output: Path,
-    start: str | None = None,
-) -> None:
-    """Write a road's results; ``start`` is the contract under which a simulation began."""
-    from sims import provenance
-
-    step = "simulate" if road == "simulation" else "predict"
-    origin = provenance.collect(
-        road=road,
-        experiment=experiment.name,
-        fidelity=experiment.fidelity,
-        specification=experiment.spec.model_dump(mode="json"),
-        fingerprint=code.digest(step, experiment.folder, experiment.fidelity),
-    )
-    seed = experiment.simulation.seed if experiment.redraws else None
-    problem = digest(experiment.settings, experiment.problems, seed)
-    drawn = experiment.simulation.seed if road == "simulation" else seed
-    origin |= {"problem": problem, "contract": start, "seed": drawn} | provenance.replicates(data)
-    problems, own = experiment.problems_by_name, read_variables(experiment.folder)
-    whole = assembled(data, coordinates, problems, origin, own)
-    write(whole, output, f"{road}.nc of {experiment.identity}")
-
-
-def _report(experiment: Experiment, road: str, done: int, total: int) -> None:
-    if sys.stderr.isatty() or done == total:
-        print(f"{experiment.name}: {road} {done}/{total}", file=sys.stderr)

@@ -2,8 +2,9 @@
 
 What JAX traces is sharded over devices; a sampler of plain Python keeps one core busy, and threads
 would wait for one another's lock. So a run starts processes of its own, each of which takes the
-next point, computes it and keeps it where the run looks (:mod:`sims.study.shelf`). They are a help
-and no more: a point that a worker fails at, or dies at, the run computes itself, and what is wrong
+next point, computes it and keeps it where the run looks (:mod:`sims.study.shelf`). Where there is
+no such point a worker predicts, which keeps about one core busy, while the run simulates. They are
+a help and no more: what a worker fails at, or dies at, the run computes itself, and what is wrong
 with it is said there. Numbers do not depend on who computed them.
 """
 
@@ -24,8 +25,11 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from sims.study.experiment import Experiment
+from sims.study.predicting import predict
 from sims.study.simulating import Simulation
 
+PREDICTION = ""
+"""What a worker is told to have it predict; no point has that name."""
 SECONDS = 10.0
 """That a worker may take to keep its batches, once it is told to end."""
 
@@ -94,12 +98,15 @@ class Crew:
         experiment: which one.
         output: the file that the simulation is written to.
         count: processes in all, the run's own among them.
+        predicting: whether one of them is to predict, if there is nothing else for it.
 
     Attributes:
         done: names of the points that workers have computed.
     """
 
-    def __init__(self, experiment: Experiment, output: Path, count: int) -> None:
+    def __init__(
+        self, experiment: Experiment, output: Path, count: int, predicting: bool = False
+    ) -> None:
         run = Simulation(experiment, output)
         needed = {k: unit for k, unit in run.units.items() if not run.shelf.finished(unit).exists()}
         self.done: set[str] = set()
@@ -108,12 +115,21 @@ class Crew:
         self._helpers: list[tuple[Worker, threading.Thread]] = []
         self._stack = ExitStack()
         for _ in range(min(count - 1, len(self._left) - (not self._others))):
-            worker = Worker(experiment, output)
-            self._stack.callback(worker.close)
-            arguments = (self._left, self.done)
-            thread = threading.Thread(target=worker.serve, args=arguments, daemon=True)
-            thread.start()
-            self._helpers.append((worker, thread))
+            self._helpers.append(self._hire(experiment, output, self._left, self.done))
+        self._predicted: set[str] = set()
+        self._predictor: tuple[Worker, threading.Thread] | None = None
+        if predicting and count > 1 and needed and not self._helpers:
+            told = deque([PREDICTION])
+            self._predictor = self._hire(experiment, output, told, self._predicted)
+
+    def _hire(
+        self, experiment: Experiment, output: Path, left: deque[str], done: set[str]
+    ) -> tuple[Worker, threading.Thread]:
+        worker = Worker(experiment, output)
+        self._stack.callback(worker.close)
+        thread = threading.Thread(target=worker.serve, args=(left, done), daemon=True)
+        thread.start()
+        return worker, thread
 
     def __enter__(self) -> "Crew":
         return self
@@ -121,6 +137,24 @@ class Crew:
     def __exit__(self, *error: object) -> None:
         """End the workers."""
         self._stack.close()
+
+    def predicted(self, predict: Callable[[], object], wait: bool) -> None:
+        """See to it that there are predictions; at most once by this process.
+
+        Args:
+            predict: makes them in this process, if no worker does or the one that tried has failed.
+            wait: whether they are needed now; a worker that has not begun by then is left out.
+        """
+        if self._predictor is not None and not self._predicted:
+            worker, thread = self._predictor
+            if not wait and thread.is_alive():
+                return
+            if not worker.ready:
+                worker.close()
+            thread.join()
+        if not self._predicted:
+            predict()
+            self._predicted.add(PREDICTION)
 
     def join(self, begun: Callable[[str], object]) -> None:
         """Compute what is left with the workers: what takes all devices first, then the rest.
@@ -170,7 +204,10 @@ def main() -> None:
     with suppress(KeyboardInterrupt, Exception), threadpool_limits(1):
         print("ready", file=replies, flush=True)
         while (name := names.get()) is not None:
-            run.begun(name)
+            if name == PREDICTION:
+                predict(experiment, output.with_name("theory.nc"))
+            else:
+                run.begun(name)
             print(name, file=replies, flush=True)
     # What Python does at its end takes half a second, and wants the input that a thread waits for.
     os._exit(0)

@@ -114,8 +114,9 @@ def test_simulation_by_plain_attention(settings, point):
     families, groups = len(own["families"]), regimes.groups(own)
     shared = (law, type(splits)(*map(jnp.asarray, splits)))
     found = simulate.split_errors(
-        key, shared, (at, waves), n=n, families=families, dot=point.startswith("softmax")
-    )
+        key, shared, (at, waves), n=n, families=families, dot=point.startswith("softmax"),
+        alike=simulate.alike(grid),
+    )  # fmt: skip
     size = len(law.covariance)
     task = Task(
         DESIGNS["isotropic"](size), TrigonometricSeries([0.0], np.zeros((1, size)), [0.0]), 1.0

@@ -11,7 +11,7 @@ import yaml
 
 from sims.errors import InputError
 from sims.montecarlo import supply
-from sims.study import runner, turns
+from sims.study import predicting, runner, turns
 from sims.study.contract import contract
 from sims.study.experiment import load_experiment
 from sims.study.shards import Load, Shard, assigned
@@ -217,7 +217,7 @@ def test_turns_of_shards_are_adaptive_sampling(tmp_path, monkeypatch):
     experiment = load_experiment(folder, "smoke")
     whole, output = tmp_path / "whole/simulation.nc", tmp_path / "shards/simulation.nc"
     for path in (whole, output):
-        runner.predict(experiment, path.with_name("theory.nc"))
+        predicting.predict(experiment, path.with_name("theory.nc"))
     runner.simulate(experiment, whole, whole.with_name("theory.nc"))
     quiet = _values(whole)
     assert set(quiet["mse"].notnull().sum("batch").values.tolist()) - {64}  # some went on

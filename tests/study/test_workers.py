@@ -19,7 +19,7 @@ from sims.study.experiment import load_experiment
 from sims.study.simulating import Simulation
 from sims.study.units import GridUnit, SampledUnit
 from sims.study.workers import Crew, Worker
-from tests.cli.small import EXPERIMENT
+from tests.cli.small import EFFECTS, EXPERIMENT
 
 SIMULATE = """
 import os
@@ -79,6 +79,21 @@ MEET = """
     time.sleep(0.05)
 """
 """Each process waits until another has begun a point: only two can get on."""
+PREDICT = """
+import os
+from pathlib import Path
+
+from sims.errors import InputError
+from sims.study.roads import predict_terms
+
+
+def predict(experiment):
+    with Path(__file__).with_name("who").open("a") as file:
+        file.write(f"theory {os.getpid()}\\n")
+    ACT
+    return {point.name: predict_terms(point.spec.build(), experiment.theory)
+            for point in experiment.points}
+"""
 
 
 @pytest.fixture
@@ -149,6 +164,55 @@ def test_what_a_worker_fails_at_the_run_computes(make, tmp_path, capfd):
         assert len(set.union(*found.values())) == 2
         (tmp_path / "own" / "who").unlink()
     assert "rror" not in capfd.readouterr().err  # what is wrong with a point, the run says
+
+
+@pytest.fixture
+def both_roads(tmp_path, monkeypatch):
+    """``both_roads(act, count)``: a run of points that JAX traces, in which theory does that.
+
+    The run's own process simulates nothing before somebody has begun to predict.
+    """
+    begun = Simulation.begun
+
+    def late(run, name):
+        wait_for((tmp_path / "own" / "who").exists)
+        return begun(run, name)
+
+    def ran(act, count):
+        folder = tmp_path / "own"
+        folder.mkdir()
+        (folder / "effects.py").write_text(EFFECTS)
+        (folder / "predict.py").write_text(PREDICT.replace("ACT", act))
+        (folder / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+        if count > 1:
+            monkeypatch.setattr(Simulation, "begun", late)
+        out = runner.run(folder, "smoke", folder=tmp_path / "out", figure=False, processes=count)
+        return out.results.predictions, processes(out.experiment)["theory"]
+
+    return ran
+
+
+def test_theory_and_simulation_run_side_by_side_and_change_no_number(both_roads, tmp_path):
+    alone, by = both_roads("pass", 1)
+    assert by == {os.getpid()}
+    (tmp_path / "own").rename(tmp_path / "before")
+    (tmp_path / "out").rename(tmp_path / "out before")
+    beside, by = both_roads("pass", 2)
+    assert len(by) == 1
+    assert os.getpid() not in by
+    for name, values in alone.items():
+        xr.testing.assert_identical(values, beside[name])
+
+
+def test_what_a_worker_fails_to_predict_the_run_predicts(both_roads):
+    _, by = both_roads(f"if os.getpid() != {os.getpid()}: os._exit(3)", 2)
+    assert os.getpid() in by
+    assert len(by) == 2
+
+
+def test_an_error_of_theory_is_the_runs_own(both_roads):
+    with pytest.raises(InputError, match="x: got 'y'"):
+        both_roads("raise InputError('x', 'y', 'z')", 2)
 
 
 def test_an_error_is_the_runs_own(make, tmp_path):

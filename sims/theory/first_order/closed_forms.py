@@ -36,6 +36,10 @@ from sims.theory import rounding
 from sims.theory.arrays import Number, Numbers
 from sims.theory.coverage import series_of
 
+Chosen = Int[Numbers, "*sets m"]
+"""Numbers of m heads. Types of inner functions stand here: each takes as long as a small sum."""
+ByPair = Float[Numbers, "P Q"]
+"""Of every pair of heads, each once."""
 TOGETHER = 2**17
 """Numbers of float64 that the pairs of heads of a step may take: what a core's cache holds."""
 
@@ -247,7 +251,7 @@ def _closed_forms(
     constant = (series.amplitude - amplitude) @ xp.cos(series.phase)
     target = eqx.tree_at(lambda t: t.amplitude, series, amplitude)
 
-    def tilt_by(chosen: Int[Numbers, "*sets m"]) -> Tilt:
+    def tilt_by(chosen: Chosen) -> Tilt:
         """The design reweighted by the product of these heads' kernels."""
         frames, of_keys = heads.frames[chosen], heads.of_keys[chosen]
         return TILTS[heads.kernel](sigma, frames, of_keys, heads.bandwidth[chosen], queries)
@@ -277,7 +281,7 @@ def _closed_forms(
     # Few pairs at a time: of their (J, J) matrices few live at once, not all.
     overlap, signal, mean = each(pair, (first, second))
 
-    def symmetric(values: Float[Numbers, "P Q"]) -> Float[Numbers, "Q H H"]:
+    def symmetric(values: ByPair) -> Numbers:
         return xp.moveaxis(values[place], 2, 0)
 
     # The query itself is a tilt without spread: m(x). The bias's last term is −E[A_h δ_h].
@@ -356,7 +360,8 @@ def first_order_terms(
 
     gram = 0.0
     if heads.kernel is GAUSSIAN:
-        seen = np.einsum("hdp,de,heq->hpq", heads.of_keys, sigma, heads.of_keys)
+        keys = np.asarray(heads.of_keys)
+        seen = keys.swapaxes(1, 2) @ sigma @ keys
         gram = rounding.of_gram(seen, np.asarray(heads.bandwidth))
     with np.errstate(all="ignore"):  # ∞ where n_eff is 0 to float64, or input out of range
         arrays = _closed_forms(task, heads, float(n), points, each)
