@@ -47,7 +47,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "with their captions: [report.html](report.html), a page that needs nothing beside it. For "
         "programs: [ledger.json](ledger.json).",
         *_table_of_kinds(ledger),
-        *(("", f"{seeds[0]}.") if seeds else ()),
+        *(("", f"{seeds[0]}: [seeds.json](seeds.json).") if seeds else ()),
         *(("", f"{told.removesuffix('.')} in [report.html](report.html).") if told else ()),
         "",
         "## Claims",

@@ -18,6 +18,14 @@ from sims.study.experiment import Experiment, experiments, load_experiment
 from sims.study.ledger import claims_by_paper, judged
 
 
+class Other(TypedDict):
+    """What a row came to with another seed; see :class:`~sims.judgement.Verdict`."""
+
+    verdict: str
+    effect: float | None
+    interval: tuple[float, float] | None
+
+
 class Row(TypedDict):
     """A verdict of the ledger and how it came out with other seeds."""
 
@@ -26,6 +34,7 @@ class Row(TypedDict):
     regime: str
     first: str
     verdicts: dict[str, int]
+    others: list[Other]
     turned: bool
 
 
@@ -88,22 +97,18 @@ def compare(base: list[Verdict], others: list[list[Verdict]]) -> Comparison:
         others: one ledger a seed, of the experiments that were run with it.
 
     Returns:
-        ``rows`` (claim, experiment, regime, first, verdicts by kind, turned: whether both
-        supported and refuted occur) of the experiments that were run, those alone that a draw could
-        have turned; ``turned`` (how many rows), ``judged``, ``inconclusive``.
+        ``rows`` (claim, experiment, regime, first, verdicts by kind, others: each of them with its
+        effect and interval, turned: whether both supported and refuted occur) of the experiments
+        that were run, those alone that a draw could have turned; ``turned`` (how many rows),
+        ``judged``, ``inconclusive``.
     """
-    tables = [
-        ({v.experiment for v in ledger}, {_key(v): v.verdict for v in ledger}) for ledger in others
-    ]
+    tables = [({v.experiment for v in ledger}, {_key(v): v for v in ledger}) for ledger in others]
     rows: list[Row] = []
     for verdict in (v for v in base if is_tested(v.kind)):
-        counts = Counter(
-            table.get(_key(verdict), "missing")
-            for run, table in tables
-            if verdict.experiment in run
-        )
-        if not counts:
+        found = [table.get(_key(verdict)) for run, table in tables if verdict.experiment in run]
+        if not found:
             continue
+        counts = Counter("missing" if other is None else other.verdict for other in found)
         rows.append(
             {
                 "claim": verdict.claim,
@@ -111,6 +116,11 @@ def compare(base: list[Verdict], others: list[list[Verdict]]) -> Comparison:
                 "regime": verdict.regime,
                 "first": verdict.verdict,
                 "verdicts": dict(counts),
+                "others": [
+                    {"verdict": v.verdict, "effect": v.effect, "interval": v.interval}
+                    for v in found
+                    if v is not None
+                ],
                 "turned": {"supported", "refuted"} <= {verdict.verdict, *counts},
             }
         )

@@ -105,6 +105,8 @@ def test_simulation_by_plain_attention(settings, point):
     """One replicate against float64 weights of real heads, wave by wave."""
     # The widest heads of the smaller budget are fewer than those that are pooled.
     grid = settings[point]["simulated"] | {"budgets": [8, 24]}
+    # Heads of width 6 or 8, of which there are four or three, are computed in one run.
+    grid["widths"] = sorted({*grid["widths"], 6, 8})
     own = settings[point] | {"waves": 2, "queries": {"scale": 0.6, "count": 2}, "simulated": grid}
     n = (50, 80)
     law, splits = simulate.arranged(own)

@@ -8,7 +8,7 @@ import pytest
 
 from sims.errors import InputError
 from sims.problem import TARGETS, Heads, Kernel, Task, TrigonometricSeries
-from sims.simulation import engine, estimate, replicate
+from sims.simulation import engine, estimate, nw_weights, replicate
 from sims.simulation import rounding as module
 from sims.simulation.draws import draw_block
 from sims.simulation.rounding import SMALL, Shares, rounding
@@ -58,6 +58,22 @@ def test_a_constant_alone_has_neither_bias_nor_signal(make):
     assert float(abs(data["bias"]).max()) == 0
     assert float(abs(data["signal_covariance"]).max()) == 0
     np.testing.assert_array_equal(data["mse"], data["ensemble_variance"])
+
+
+def test_heads_weigh_keys_as_attention_does(make):
+    """Of two coordinates each, with frames of keys and bandwidths of their own."""
+    task, _, queries = make()
+    rng = np.random.default_rng(6)
+    frames, of_keys = rng.normal(size=(2, 3, 4, 2))
+    heads = Heads(frames, "gaussian", [0.7, 0.9, 1.3], of_keys)
+    x = module._draw(task, rng, module.DESIGNS * 30)
+    points = np.asarray(queries)
+    found = module._weighed(task, heads, x, points, None, "float64", None)
+    for deviation, noise, keys in zip(*found, np.split(x, module.DESIGNS), strict=True):
+        weights = np.stack([nw_weights(heads, point, keys) for point in points])
+        gap = weights @ np.asarray(task.target(keys)) - np.asarray(task.target(points))[:, None]
+        np.testing.assert_allclose(deviation, gap, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(noise, task.noise_sd**2 * (weights**2).sum(-1), rtol=1e-10)
 
 
 @pytest.mark.parametrize("rule", ["gaussian", "half"])

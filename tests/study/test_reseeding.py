@@ -37,6 +37,8 @@ def test_only_supported_against_refuted_is_a_turn():
     assert comparison["judged"] == 9
     assert comparison["inconclusive"] == 3
     assert comparison["rows"][0]["verdicts"] == {"supported": 2, "inconclusive": 1}
+    found = [other["verdict"] for other in comparison["rows"][0]["others"]]
+    assert found == ["supported", "inconclusive", "supported"]
 
 
 def test_a_verdict_that_no_other_seed_gives_is_a_turn():
@@ -57,6 +59,14 @@ def test_an_experiment_that_was_not_run_is_left_out():
     comparison = compare(base, [[ROW], [ROW]])
     assert [row["experiment"] for row in comparison["rows"]] == ["e"]
     assert comparison["judged"] == 2
+
+
+def test_what_every_seed_found_is_told():
+    seen = [replace(ROW, effect=x, interval=(x - 1, x + 1)) for x in (3.0, 4.0)]
+    (row,) = compare([ROW], [[verdict] for verdict in seen])["rows"]
+    assert row["others"] == [
+        {"verdict": ROW.verdict, "effect": x, "interval": (x - 1, x + 1)} for x in (3.0, 4.0)
+    ]
 
 
 def test_rows_that_no_draw_could_have_turned_are_left_out():
@@ -105,7 +115,7 @@ def run(tmp_path, monkeypatch):
         output.write_text("its own")
 
     monkeypatch.setattr(reseeding.runner, "simulate", simulate)
-    monkeypatch.setattr(reseeding.runner, "predict", predict)
+    monkeypatch.setattr(reseeding.predicting, "predict", predict)
     monkeypatch.setattr(reseeding.runner, "judge", judge)
     monkeypatch.setattr(reseeding, "load_experiment", load)
     monkeypatch.setattr(reseeding, "claims_by_paper", lambda: {"2605.20271": 2})

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 from sims.errors import InputError
-from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
+from sims.problem import (
+    DESIGNS,
+    FRAMES,
+    TARGETS,
+    GaussianDesign,
+    Heads,
+    Task,
+    TrigonometricSeries,
+)
 from sims.theory import first_order_arrays, predict, rounding
 
 pytestmark = pytest.mark.theory
@@ -82,6 +90,19 @@ def test_stated_rounding_of_narrow_kernels(bandwidth):
     assert float(abs(ratio - 1).max()) <= narrow.attrs["rounding"] + 1e-5
     # Unit frames and keys: 2ε/b², and what moved input shows beside it.
     assert narrow.attrs["rounding"] >= 2 * np.finfo(float).eps / bandwidth**2
+
+
+def test_stated_rounding_does_not_depend_on_the_unit_of_the_keys():
+    """Keys, queries and bandwidth a thousand times as large, waves as long."""
+
+    def stated(unit):
+        series = TrigonometricSeries([1.0], [[0.5 / unit, 0.2 / unit]], [0.3])
+        design = GaussianDesign(unit**2 * np.eye(2))
+        narrow = Heads(FRAME, "gaussian", 1e-3 * unit)
+        return predict(Task(design, series, 0.5), narrow, 10**8, QUERIES * unit).attrs["rounding"]
+
+    assert stated(1.0) > 1e-11
+    assert stated(1e3) == pytest.approx(stated(1.0), rel=0.1)
 
 
 def test_a_fast_wave_that_a_head_sees_whole_is_named():

@@ -206,7 +206,7 @@ void Weigh(const Options& options, T top, double scale, Scores<T>& scores, Candi
   if (total == 0 && options.rule == kRelu && options.uniform) {
     candidates.count = scores.n;
     std::fill(values, values + scores.n, T(1.0 / scores.n));
-    std::fill(candidates.masks.begin(), candidates.masks.end(), Mask<T>(-1));
+    std::fill(candidates.masks.begin(), candidates.masks.end(), kAll<T>);
     if (const int64_t over = scores.n % kLanes<T>) candidates.masks.back() = (1 << over) - 1;
   }
 }

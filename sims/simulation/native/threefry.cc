@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <cstring>
 
+#include "vectors.h"
 #include "xla/ffi/api/ffi.h"
 
 namespace ffi = xla::ffi;
 
 namespace {
 
-constexpr int kLanes = 16;
-typedef uint32_t V __attribute__((vector_size(4 * kLanes)));
+constexpr int kWords = kBytes / 4;  // of a vector
+typedef uint32_t V __attribute__((vector_size(kBytes)));
 constexpr int kRotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
 
 inline void Hash(uint32_t one, uint32_t two, V& x, V& y) {
@@ -38,7 +39,7 @@ inline void Store(V x, V y, uint32_t* to) {
 }
 
 inline void Store(V x, V y, uint64_t* to) {
-  for (int i = 0; i < kLanes; ++i) to[i] = uint64_t(x[i]) << 32 | y[i];
+  for (int i = 0; i < kWords; ++i) to[i] = uint64_t(x[i]) << 32 | y[i];
 }
 
 template <ffi::DataType type, typename T>
@@ -47,16 +48,16 @@ ffi::Error Bits(ffi::Buffer<ffi::U32> keys, ffi::ResultBuffer<type> out) {
   const uint32_t* key = keys.typed_data();
   T* to = out->typed_data();
   V lane;
-  for (int i = 0; i < kLanes; ++i) lane[i] = i;
+  for (int i = 0; i < kWords; ++i) lane[i] = i;
   for (int64_t k = 0; k < many; ++k, key += 2, to += count) {
-    for (int64_t start = 0; start < count; start += kLanes) {
+    for (int64_t start = 0; start < count; start += kWords) {
       // A multiple of the lanes: the counter's high word is that of all lanes.
       V x = V{} + uint32_t(uint64_t(start) >> 32), y = lane + uint32_t(start);
       Hash(key[0], key[1], x, y);
-      if (count - start >= kLanes) {
+      if (count - start >= kWords) {
         Store(x, y, to + start);
       } else {
-        T bits[kLanes];
+        T bits[kWords];
         Store(x, y, bits);
         std::memcpy(to + start, bits, (count - start) * sizeof(T));
       }

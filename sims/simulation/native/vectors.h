@@ -14,7 +14,14 @@
 
 namespace {
 
-constexpr int kBytes = 64;      // of a vector; compilers split it where the CPU's are shorter
+// Bytes of a vector: as many as the CPU's have. A longer one would go through memory at every step.
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
 constexpr int kSubBlock = 256;  // keys whose weights stay in the first-level cache
 
 template <typename T> struct Real;
@@ -44,7 +51,9 @@ template <> struct Real<double> {
 template <typename T> constexpr int kLanes = kBytes / int(sizeof(T));
 
 // A bit for every lane of a vector.
-template <typename T> using Mask = std::conditional_t<sizeof(T) == 4, uint16_t, uint8_t>;
+template <typename T> using Mask = std::conditional_t<kLanes<T> == 16, uint16_t, uint8_t>;
+
+template <typename T> constexpr Mask<T> kAll = (1 << kLanes<T>) - 1;
 
 template <typename T> int64_t VectorsOf(int64_t n) { return (n + kLanes<T> - 1) / kLanes<T>; }
 
@@ -202,18 +211,22 @@ template <typename T, int tile>
 inline void Products(const typename Real<T>::V* left, const typename Real<T>::V* right,
                      int64_t stride, int64_t vectors, typename Real<T>::V* sums) {
   using V = typename Real<T>::V;
-  V acc[tile][tile];
-  for (int h = 0; h < tile; ++h)
-    for (int g = 0; g < tile; ++g) acc[h][g] = sums[h * tile + g];
-  for (int64_t i = 0; i < vectors; ++i) {
-    V l[tile], r[tile];
-    for (int h = 0; h < tile; ++h) l[h] = left[h * stride + i];
-    for (int g = 0; g < tile; ++g) r[g] = right[g * stride + i];
+  // As many accumulators at a time as there are registers for: 32 with AVX-512, 16 without.
+  constexpr int part = kBytes == 64 ? tile : (tile + 1) / 2;
+  for (int from = 0; from < tile; from += part) {
+    V acc[tile][part];
     for (int h = 0; h < tile; ++h)
-      for (int g = 0; g < tile; ++g) acc[h][g] += l[h] * r[g];
+      for (int g = 0; g < part; ++g) acc[h][g] = sums[h * tile + from + g];
+    for (int64_t i = 0; i < vectors; ++i) {
+      V l[tile], r[part];
+      for (int h = 0; h < tile; ++h) l[h] = left[h * stride + i];
+      for (int g = 0; g < part; ++g) r[g] = right[(from + g) * stride + i];
+      for (int h = 0; h < tile; ++h)
+        for (int g = 0; g < part; ++g) acc[h][g] += l[h] * r[g];
+    }
+    for (int h = 0; h < tile; ++h)
+      for (int g = 0; g < part; ++g) sums[h * tile + from + g] = acc[h][g];
   }
-  for (int h = 0; h < tile; ++h)
-    for (int g = 0; g < tile; ++g) sums[h * tile + g] = acc[h][g];
 }
 
 template <typename T>
@@ -223,29 +236,37 @@ T LargestLane(typename Real<T>::V v) {
   return largest;
 }
 
-// The sum of one half's lanes and the other's, in double precision.
-template <typename Half, typename V> inline Half Folded(V v) {
-  Half parts[2];
+typedef double D2 __attribute__((vector_size(16)));
+typedef double D4 __attribute__((vector_size(32)));
+typedef double D8 __attribute__((vector_size(64)));
+
+// The sum of one half's lanes and the other's, until one is left.
+inline double Folded(D2 v) { return v[0] + v[1]; }
+
+inline double Folded(D4 v) {
+  D2 parts[2];
   std::memcpy(parts, &v, sizeof parts);
-  return parts[0] + parts[1];
+  return Folded(parts[0] + parts[1]);
 }
 
+inline double Folded(D8 v) {
+  D4 parts[2];
+  std::memcpy(parts, &v, sizeof parts);
+  return Folded(parts[0] + parts[1]);
+}
+
+// In double precision.
 template <typename T>
 double SumOfLanes(typename Real<T>::V v) {
-  typedef double D8 __attribute__((vector_size(64)));
-  typedef double D4 __attribute__((vector_size(32)));
-  typedef double D2 __attribute__((vector_size(16)));
-  D8 wide;
   if constexpr (sizeof(T) == 4) {
-    typedef float F8 __attribute__((vector_size(32)));
-    F8 halves[2];
+    typedef float F __attribute__((vector_size(kBytes / 2)));
+    typedef double D __attribute__((vector_size(kBytes)));
+    F halves[2];
     std::memcpy(halves, &v, sizeof halves);
-    wide = __builtin_convertvector(halves[0], D8) + __builtin_convertvector(halves[1], D8);
+    return Folded(__builtin_convertvector(halves[0], D) + __builtin_convertvector(halves[1], D));
   } else {
-    wide = v;
+    return Folded(v);
   }
-  const D2 pair = Folded<D2>(Folded<D4>(wide));
-  return pair[0] + pair[1];
 }
 
 }  // namespace
