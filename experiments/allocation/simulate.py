@@ -1,7 +1,7 @@
 """Errors of one head and of pooled heads for every split of a budget, on a ladder of bandwidths."""
 
 from collections.abc import Mapping
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
@@ -225,8 +225,11 @@ def split_errors(
                 near = scores[:, :count]
                 weights = jnp.exp((near - near.max(1, keepdims=True)) / bandwidths**2)
                 scale = 1 / weights.sum(2)
-                # Rows of every group, rung by rung: the first head, and the pool.
-                pooled = jnp.einsum("rgh,rhn->grn", split.pool * scale[:, None], weights)
+                # Rows of every group, rung by rung: the first head, and the pool, head by head, as
+                # one product of so few takes longer.
+                shares = jnp.moveaxis(split.pool * scale[:, None], 1, 0)[..., None]
+                members = [shares[:, :, h] * weights[:, h] for h in range(weights.shape[1])]
+                pooled = reduce(jnp.add, members)
                 first = jnp.broadcast_to(weights[:, 0] * scale[:, :1], pooled.shape)
                 rows = jnp.stack([first, pooled])
                 # A product a group: targets' values are read once for all bandwidths.
