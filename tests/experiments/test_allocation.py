@@ -148,6 +148,8 @@ def test_simulation_by_plain_attention(settings, point):
                                     truth = 2**0.5 * np.cos(query @ wave + phase)
                                     expected[r, w // 2, j] += (row @ values - truth) ** 2 / 8
                 for r, name in enumerate(("head", "pool")):
+                    if name == "pool" and not regimes.pooled_heads(group, width, 4):
+                        expected[r], noise[r] = np.nan, np.nan
                     np.testing.assert_allclose(found[name][i, k, :, :, g], expected[r], rtol=3e-3)
                     np.testing.assert_allclose(
                         found[f"{name}_noise"][i, k, :, g], noise[r], rtol=3e-3
