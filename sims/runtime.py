@@ -23,7 +23,7 @@ Out = TypeVar("Out")
 LOOK_EVERY = 1.0
 """Seconds between looks at what compiled programs hold: each takes as long as a small problem."""
 _LOOKED: dict[Path, float] = {}
-"""When that was last looked at."""
+"""When that was last looked at, by root, in seconds of a monotonic clock."""
 
 
 def host_devices() -> int:

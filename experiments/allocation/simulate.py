@@ -104,9 +104,13 @@ def arranged(settings: Settings) -> tuple[GaussianDesign, Splits]:
 
 
 def alike(grid: Mapping[str, Any]) -> tuple[tuple[int, int, int, int], ...]:
-    """Runs of widths that are computed alike: first and last width, heads and places they need.
+    """Runs of widths that are padded to one size and computed by one program.
 
-    Padded to the widest, most of what a narrow head sums would be zeros.
+    Padded to the widest of all, most of what a narrow head sums would be zeros.
+
+    Returns:
+        For every run: the place of its first width in the list, the place after its last, and the
+        most heads and the most coordinates of a head that one of its widths has.
     """
     widths, most = grid["widths"], grid["heads"]
     heads = [min(most, max(grid["budgets"]) // width) for width in widths]
