@@ -81,6 +81,8 @@ FIELDS: dict[str, Words] = {
     "heads.count": Words("number of heads"),
     "heads.width": Words("width of a head"),
     "heads.frames": Words("frames of the heads"),
+    "heads.key_frames": Words("frames that project keys"),
+    "heads.key_frames.angle": Words("principal angle of two heads' key frames", "degree"),
     "heads.frames.angle": Words("principal angle of two heads", "degree"),
     "heads.frames.cosine": Words("cosine of the principal angle of two heads"),
     "heads.frames.seed": Words("seed of the frames"),

@@ -44,9 +44,12 @@ def _seeded(spec: ProblemSpec, seed: int) -> ProblemSpec:
         for name in ("design", "target", "queries")
         if (part := getattr(spec, name)) is not None
     }
-    if spec.heads.frames is not None:
-        frames = spec.heads.frames.model_copy(update=drawn(spec.heads.frames))
-        parts["heads"] = spec.heads.model_copy(update={"frames": frames})
+    frames = {
+        name: own.model_copy(update=drawn(own))
+        for name in ("frames", "key_frames")
+        if (own := getattr(spec.heads, name)) is not None
+    }
+    parts["heads"] = spec.heads.model_copy(update=frames)
     return spec.model_copy(update=parts)
 
 

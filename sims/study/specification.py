@@ -113,6 +113,10 @@ else:
     ]
 
 
+KEYS_APART = 2**62
+"""Bit flipped in the seed of key frames: drawn apart from the frames of queries of equal seed."""
+
+
 class HeadsSpec(Strict):
     """The heads: H frames of width d_k, a kernel or weight rule, one bandwidth or one a head."""
 
@@ -121,6 +125,13 @@ class HeadsSpec(Strict):
     frames: FramesChoice | None = Field(
         default=None,
         description="subspaces; left out only with design.kind redundant_views",
+    )
+    key_frames: FramesChoice | None = Field(
+        default=None,
+        # Left out of what is hashed, so that problems without them keep their names.
+        exclude_if=lambda value: value is None,
+        description="frames that project keys (W_K), drawn apart from those of queries (W_Q); "
+        "left out, both are `frames`",
     )
     kernel: KernelChoice = Field(
         default="gaussian", description="a kernel's name, or a weight rule with its options"
@@ -178,7 +189,7 @@ class ProblemSpec(Strict):
         root, frames with the bases that they are cut from.
         """
         count, width, queries = self.heads.count, self.heads.width, self.queries.count
-        target, frames = self.target, getattr(self.heads.frames, "kind", None)
+        target = self.target
         dimension, terms = self.dimension, getattr(target, "features", 1)
         terms = max(terms, getattr(target, "levels", 0) + 1)
         terms *= dimension if target.kind == "additive" else 1
@@ -186,10 +197,13 @@ class ProblemSpec(Strict):
             dimension += count * width
         cheap = self.design.kind in ("sphere", "cube")
         table = 3 * _bytes(self.design.file) // 8 if self.design.kind == "empirical" else 0
-        bases = {"haar": count, None: 1}.get(frames, 2)
+        kinds = (self.heads.frames, self.heads.key_frames)
+        made = [kind for part in kinds if (kind := getattr(part, "kind", None)) is not None]
+        bases = sum(count if kind == "haar" else 2 for kind in made) or 1
         sizes = {
             "design": 1 if cheap else 4 * dimension**2 + table,
-            "frames": bases * dimension**2 + 2 * count * dimension * width + 4 * width * count**2,
+            "frames": bases * dimension**2
+            + max(len(made), 1) * (2 * count * dimension * width + 4 * width * count**2),
             "target": 3 * terms * dimension,
             "queries": 3 * queries * dimension,
             "results": 12 * queries * count**2,
@@ -238,10 +252,9 @@ class ProblemSpec(Strict):
         else:
             m = TARGETS[target.kind](self.dimension, **_arguments(target))
         if design.kind == "redundant_views":
-            if heads.frames is not None:
-                raise InputError(
-                    "heads.frames", heads.frames.kind, "nothing (views set the frames)"
-                )
+            for name in ("frames", "key_frames"):
+                if (own := getattr(heads, name)) is not None:
+                    raise InputError(f"heads.{name}", own.kind, "nothing (views set the frames)")
             law, frames = redundant_views(
                 self.dimension, heads.count, heads.width, **_arguments(design)
             )
@@ -258,12 +271,18 @@ class ProblemSpec(Strict):
                 law = _called(laws[design.kind], design, dimension=self.dimension)
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
-            frames = FRAMES[heads.frames.kind](
-                self.dimension, heads.count, heads.width, **_arguments(heads.frames)
-            )
+            frames = self._frames(heads.frames)
+        of_keys = None if heads.key_frames is None else self._frames(heads.key_frames, KEYS_APART)
         return Problem(
             Task(law, m, self.noise_sd),
-            Heads(frames, heads.rule(), heads.bandwidth),
+            Heads(frames, heads.rule(), heads.bandwidth, of_keys),
             self.n,
             queries,
         )
+
+    def _frames(self, choice: Any, apart: int = 0) -> Any:
+        """The frames of a choice, its seed with the bits ``apart`` flipped."""
+        words = _arguments(choice)
+        if isinstance(words.get("seed"), int):
+            words["seed"] ^= apart
+        return FRAMES[choice.kind](self.dimension, self.heads.count, self.heads.width, **words)

@@ -25,6 +25,7 @@ from sims.theory.first_order.laws import (
     noise_correlation_law,
     noise_covariance_law,
     softmax_overlap,
+    softmax_overlap_of_maps,
 )
 from sims.theory.first_order.views import ViewTerms, view_terms
 from sims.weights import WeightRule
@@ -121,6 +122,7 @@ __all__ = [
     "predict",
     "rescaled",
     "softmax_overlap",
+    "softmax_overlap_of_maps",
     "tilted_mean",
     "tilted_product",
     "view_terms",

@@ -62,6 +62,44 @@ def test_a_part_without_a_seed_stays(point):
     np.testing.assert_array_equal(one, other)
 
 
+def test_key_frames_are_drawn_apart_from_frames_of_the_same_seed(point):
+    """W_Q and W_K: of one kind and one seed, in a file and in a population, yet other draws."""
+    heads = SPEC["heads"] | {"key_frames": SPEC["heads"]["frames"]}
+    spec = parse(ProblemSpec, SPEC | {"heads": heads}, "problem")
+    own = spec.build().heads
+    frames = parse(ProblemSpec, SPEC, "problem").build().heads.frames
+    np.testing.assert_array_equal(own.frames, frames)
+    every = [own, *(problem.heads for problem in members(replace(point, spec=spec), 5))]
+    both = np.stack([np.ravel(part) for h in every for part in (h.frames, h.key_frames)])
+    assert len(np.unique(both.round(9), axis=0)) == 10
+    overlap = np.einsum("hdk,hdk->", own.frames, own.key_frames)
+    assert abs(overlap) < 1.9  # of 2 where they are one
+
+
+def test_no_key_frames_leave_no_trace(point):
+    """Neither in arrays nor in what is hashed: problems of before the field keep their names."""
+    assert point.spec.build().heads.key_frames is None
+    assert "key_frames" not in point.spec.model_dump()["heads"]
+    assert (
+        "key_frames"
+        in parse(
+            ProblemSpec,
+            SPEC | {"heads": SPEC["heads"] | {"key_frames": {"kind": "haar"}}},
+            "problem",
+        ).model_dump()["heads"]
+    )
+
+
+def test_views_set_the_frames_of_keys_too():
+    heads = {k: v for k, v in SPEC["heads"].items() if k != "frames"}
+    views = SPEC | {"design": {"kind": "redundant_views", "noise": 0.5}}
+    spec = parse(
+        ProblemSpec, views | {"heads": heads | {"key_frames": {"kind": "haar"}}}, "problem"
+    )
+    with pytest.raises(InputError, match=r"heads\.key_frames: got .*haar.*; allowed: nothing"):
+        spec.build()
+
+
 def test_both_roads_are_those_of_every_problem(point):
     simulated = estimate_population(point, SETTINGS)
     predicted = predict_point(point, TheorySpec(order="both"), 5)

@@ -2,7 +2,8 @@
 
 Both angle laws are reconstructions; their derivations stand in ``docs/theory.md``, "The angle
 law". They are first order in 1/n, for X ~ N(0, I), frames with orthonormal columns that project
-queries and keys alike, one bandwidth for all heads and queries x ~ N(0, κ²I).
+queries and keys alike (but in :func:`softmax_overlap_of_maps`), one bandwidth for all heads and
+queries x ~ N(0, κ²I).
 """
 
 from collections.abc import Callable
@@ -87,6 +88,47 @@ def softmax_overlap(
     finite = a * jnp.abs(c) * (1 + jnp.abs(c)) < 1
     inverse = 1.0 - 2.0 * a * c**2 - a**2 * c**2 * (1 - c**2)
     return jnp.where(finite, jnp.where(finite, inverse, 1.0) ** -0.5, jnp.inf)
+
+
+def softmax_overlap_of_maps(
+    frames: ArrayLike, key_frames: ArrayLike, bandwidth: ArrayLike, query_scale: ArrayLike
+) -> Float[Array, "*sets H H"]:
+    """Query-averaged overlap of softmax heads whose queries and keys have maps of their own.
+
+    A head's scores are ``xᵀU_hV_hᵀX/s``. For keys N(0, I) its weights are those of the tilt
+    ``A_hx`` with ``A_h = V_hU_hᵀ/s``, two heads overlap by ``exp(xᵀA_hᵀA_gx)``, and averaged over
+    x ~ N(0, κ²I)::
+
+        r_hg = det[I − κ²(A_hᵀA_g + A_gᵀA_h)]^{−1/2}
+
+    With ``V_h = U_h`` it is the product over principal angles of :func:`softmax_overlap`.
+
+    Args:
+        frames: U, shape (…, H, d, d_k), which project queries.
+        key_frames: V, of the shape of U, which project keys.
+        bandwidth: b > 0 of all heads; the temperature is s = b².
+        query_scale: κ ≥ 0.
+
+    Returns:
+        r, dimensionless; infinite where the average is. The noise covariance is σ²r/n.
+
+    Raises:
+        InputError: shapes disagree, or an argument is out of its range.
+    """
+    of_queries, of_keys = as_floats("frames", frames), as_floats("key_frames", key_frames)
+    if of_queries.ndim < 3 or of_keys.shape != of_queries.shape:
+        allowed = f"the frames' shape {of_queries.shape}, (…, H, d, d_k)"
+        raise InputError("key_frames", of_keys.shape, allowed)
+    b, kappa = as_floats("bandwidth", bandwidth), as_floats("query_scale", query_scale)
+    check_positive("bandwidth", b)
+    check_non_negative("query_scale", kappa)
+    maps = jnp.einsum("...hdk,...hek->...hde", of_keys, of_queries) * (kappa / b**2)
+    forms = jnp.einsum("...hed,...gef->...hgdf", maps, maps)
+    inverse = jnp.linalg.eigvalsh(jnp.eye(maps.shape[-1]) - forms - jnp.swapaxes(forms, -1, -2))
+    finite = inverse[..., 0] > 0
+    return jnp.where(
+        finite, jnp.prod(jnp.where(finite[..., None], inverse, 1.0), -1) ** -0.5, jnp.inf
+    )
 
 
 OVERLAPS = {GAUSSIAN: gaussian_overlap, SOFTMAX: softmax_overlap}
