@@ -113,6 +113,7 @@ def facts(results: Results, name: str) -> dict[str, float | str]:
     own = results.coordinates[name]
     return {
         "kernel": str(own[KERNEL]),
+        "bandwidth": np.nan if isinstance(own[UNIT], str) else results.number(name, UNIT),
         "unit": "own" if isinstance(own[UNIT], str) else "common",
         "keys": str(own[DESIGN]),
         "population": str(own["population"]),

@@ -42,12 +42,16 @@ def numbers(results: Results) -> dict[str, float]:
         for point in (place(results, SLOPED, kernel, "common"),)
         for name, pair in (("along", AXES), ("between", COORDINATES))
     }
-    cube = {e.at["kernel"]: -e.value for e in families["decorrelation at one principal angle"]
-            if e.at["keys"] == CUBE}  # fmt: skip
+    cube = {
+        (e.at["kernel"], e.at["bandwidth"]): 1 / (1 + e.value) - 1
+        for e in families["decorrelation at one principal angle"]
+        if e.at["keys"] == CUBE
+    }
     total = [abs(e.value) for e in families["total correlation"] if e.at["kernel"] == "gaussian"]
     return rho | {
         "queries": results.problems[place(results, SLOPED)]["queries"]["count"],
-        "cube": 1 / (1 - cube["gaussian"]) - 1,
+        "cube": cube["gaussian", 0.5],
+        "narrow": cube["gaussian", 0.2],
         "total": max(total),
         "problems": min(results.batches(name) for name in by_law(results)),
     }
@@ -142,9 +146,10 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     for ax, kernel in zip(axes[:, 1], KERNELS, strict=True):
         figures.curve(
             ax, sided(results, kernel), None, "pair", "correlation", hue="of",
-            labels={"loc": "upper left"} if kernel == "gaussian" else None,
+            labels={"loc": "upper left", "ncols": 2} if kernel == "gaussian" else None,
         )  # fmt: skip
-        ax.set_title(f"one direction, {kernel}")
+        low, high = ax.get_ylim()
+        ax.set(title=f"one direction, {kernel}", ylim=(low, high + 0.45 * (high - low)))
     for ax, kernel in zip(axes[:, 2], KERNELS, strict=True):
         law(results, claims[f"decorrelation, {kernel} kernel"], kernel, ax)
     figures.letters(axes.flat)
@@ -157,7 +162,8 @@ def points(ax: Axes, frame: pd.DataFrame, verdict: dict[str, Verdict], kernel: s
         ax, frame, frame.assign(theory=np.nan), "angle", "noise correlation", hue="bandwidth",
         verdict=verdict, labels={"loc": "lower left", "title": "bandwidth"},
     )  # fmt: skip
-    ax.set(xlabel="principal angle θ (degrees)", xlim=(5, 95), title=f"all pairs, {kernel}")
+    ax.set(xlabel="principal angle θ (degrees)", xlim=(0, 95), title=f"all pairs, {kernel}")
+    ax.set_ylim(1.02 - 1.9 * (1.02 - frame["simulation"].min()), 1.02)
     figures.ticks(ax.xaxis, (0, 30, 60, 90))
 
 
