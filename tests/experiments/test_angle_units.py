@@ -189,8 +189,8 @@ def quadrature(angle, kernel, bandwidth, scale=0.5, nodes=60):
     one = kernel_at(first[..., None, None], at[:, None])  # (x1, 1, z1, 1)
     other = kernel_at(second[..., None, None], cosine * at[:, None] + sine * at[None])
     mean = np.einsum("qxzy,z->qx", one, weight)[:, :1]
-    means = np.einsum("qxzy,z,y->qx", other, weight, weight)
-    cross = np.einsum("qxzy,qxzy,z,y->qx", one * np.ones_like(other), other, weight, weight)
+    means = other @ weight @ weight
+    cross = np.einsum("qxzy,y->qxz", other, weight) * one[..., 0] @ weight
     square = np.einsum("qxzy,z->qx", one**2, weight)[:, :1]
     return (cross / (mean * means) @ weight @ weight) / (square / mean**2)[:, 0].dot(weight)
 
