@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from sims import DESIGNS, Heads, Task, predict
+from sims import TARGETS as TARGETS_OF
 from sims.estimates import mcse
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
@@ -216,6 +218,30 @@ def test_the_law_and_its_alternatives_by_quadrature(kernel, bandwidth):
         gaps.append(abs((1 - other) / (1 - law[0]) - 1))
     assert found["alternative_gap"].values[1] == pytest.approx(min(gaps), rel=1e-2)
     assert found["alternative_gap"].values[5] < 1e-12
+
+
+def test_one_temperature_for_heads_of_different_spread():
+    """theory.md: softmax's own law with a = κ² s_h² s_g²/s², by product rules over queries."""
+    slope, kappa, temperature = np.array([[1, 0.9], [0.9, 1]]), 0.5, 1.69
+    lines = np.deg2rad([0.0, 120.0])
+    frames = np.stack([np.cos(lines), np.sin(lines)], axis=1)
+    at, weight = np.polynomial.hermite_e.hermegauss(80)
+    nodes = np.stack(np.meshgrid(at, at, indexing="ij"), axis=-1).reshape(-1, 2)
+    weights = np.outer(weight, weight).ravel() / weight.sum() ** 2
+    queries = kappa * nodes @ np.linalg.cholesky(slope).T
+    task = Task(DESIGNS["gaussian"](slope), TARGETS_OF["constant"](2), noise_sd=1.0)
+    heads = Heads(frames[..., None], "softmax", temperature**0.5)
+    noise = predict(task, heads, n=100, queries=queries)["noise_covariance"].values
+    whole = 100 * np.einsum("q,qhg->hg", weights, noise)
+    inner = frames @ slope @ frames.T
+    squared = np.outer(np.diag(inner), np.diag(inner))
+    c2, a = inner**2 / squared, kappa**2 * squared / temperature**2
+    np.testing.assert_allclose(whole, (1 - 2 * a * c2 - a**2 * c2 * (1 - c2)) ** -0.5, 1e-6)
+    along, minor = (
+        2 / sum((1 - 2 * kappa**2 * v**2 / temperature**2) ** -0.5 for v in spreads)
+        for spreads in ((1.9, 0.1), (0.19, 0.19))
+    )
+    assert (along, minor) == (pytest.approx(0.755, abs=5e-4), pytest.approx(0.997, abs=5e-4))
 
 
 @pytest.fixture(scope="module")
