@@ -36,6 +36,12 @@ RISES = {
     "errors decorrelate": ("errors", "rise of errors"),
     "better than identical heads": ("fall of the error", "better than identical heads"),
 }
+AGAINST_SEPARATE = {
+    "joint training parts heads further": "subspaces",
+    "joint training decorrelates errors further": "errors' correlation",
+    "joint training lowers the error further": "fall of the error",
+}
+"""Families of joint against separate training to the name of what it changes."""
 PATHS = {
     "error against subspaces along the path": ("subspaces", "falls with subspaces along the path"),
     "error against errors along the path": ("errors", "falls with errors along the path"),
@@ -76,7 +82,7 @@ def numbers(results: Results) -> dict[str, object]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("abcd", "eeff", "eegg", "eehh"), height=7.9, heights=(2.1, 2.5, 1.6, 1.6),
+        ("abcd", "eeff", "eegg", "eehh"), height=8.5, heights=(2.1, 3.1, 1.6, 1.6),
         stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
     )  # fmt: skip
@@ -99,9 +105,13 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     ]  # fmt: skip
     beyond = ("beyond identical heads", "share beyond identical heads")
     shares += by_values({"gain beyond identical heads": beyond})
+    against: list[Row] = [
+        (f"{family}, four pooled heads", "joint against separate training", name, family, {})
+        for family, name in AGAINST_SEPARATE.items()
+    ]
     for letter, rows, axis in (
         ("e", shares, "share of the gain"),
-        ("f", by_values(RISES), "rise of the index, fall of the error by parting"),
+        ("f", by_values(RISES) + against, "rise of the index, fall of the error"),
         ("g", by_values(PATHS), "−rank correlation of error and index along the path"),
         ("h", by_values(ACROSS), "−correlation of error and index across trained layers"),
     ):
