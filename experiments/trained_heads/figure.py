@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.diversity import mean_index
 from sims.effects import Effect
 from sims.estimates import mcse, ratio
 from sims.judgement import Verdict
@@ -16,10 +17,12 @@ from sims.study.results import Results
 from .effects import (
     INDICES,
     Layer,
+    after,
     beyond_identical,
     effects,
     error,
     layers,
+    separately_trained,
 )
 
 VALUES = {"pooled": "pool", "free": "free"}
@@ -69,7 +72,14 @@ def numbers(results: Results) -> dict[str, object]:
         index = INDICES["subspaces"](results, layer)
         return float((index[..., -1] > index[..., 0]).mean())
 
+    controlled = list(separately_trained(results))
+    ends = [[mean_index(m).mean() for m in after(results, x, "subspaces")] for x in controlled]
     return {
+        "separate": {
+            "start": float(INDICES["subspaces"](results, controlled[0])[..., 0].mean()),
+            "joint": [float(one[0]) for one in ends],
+            "apart": [float(one[1]) for one in ends],
+        },
         "seeds": min(results.replicates_at(name) for name in results.points),
         "gains": extremes(lambda x: float(1 - along(results, x)[:, -1].mean())),
         "beyond": extremes(lambda x: float(beyond_identical(results, x).mean())),
