@@ -85,10 +85,10 @@ def loss(
     their average, but no product of two heads' errors is in it.
     """
     averages = attention(layer, queries, keys) @ values
-    parts = jnp.einsum("hop,hqp->hqo", mixing(layer, free), averages)
     if objective == "separate":
+        parts = jnp.einsum("hop,hqp->hqo", mixing(layer, free), averages)
         return jnp.mean((len(parts) * parts - labels) ** 2)
-    return jnp.mean((parts.sum(0) - labels) ** 2)
+    return jnp.mean((jnp.einsum("hop,hqp->qo", mixing(layer, free), averages) - labels) ** 2)
 
 
 def train(
