@@ -195,7 +195,8 @@ def test_spline_through_the_listed_heads_is_as_exact_as_is_said() -> None:
 def test_the_splines_error_is_part_of_the_effect() -> None:
     effects = load_experiment("diversity").module("effects")
     means = list_of(synthetic(0.3, 0.5, 0.4), LIST)
-    made = effects.at_equal_diversity("made", ("mean", "noise"), list(LIST), means, GRAM)
+    key = ("mean", "noise")
+    made = effects.at_equal_diversity("made", [key], list(LIST), means, GRAM)[key]
     assert [effect.label for effect in made] == ["made, three and one", "made, two and two"]
     assert {effect.bound for effect in made} == {effects.INTERPOLATION}
     assert {effect.points for effect in made} == {("made",)}
