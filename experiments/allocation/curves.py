@@ -202,10 +202,10 @@ def cells(
 def quickened(n: np.ndarray, widths: np.ndarray) -> float:
     """By how much d_k* grows more in a decade of n than in an earlier one, as a share of its rise.
 
-    ``max_{i<j} (g_j − g_i)/(max y − min y)`` with ``g_i = y(10^{i+1}) − y(10^i)`` the growth of
-    ``y = d_k*`` from one power of ten of n to the next: negative or 0 for a curve that is concave
-    in log n, 0 for ``a + p log n``. Powers at which y is not known are left out; NaN where fewer
-    than :data:`FEWEST_DECADES` growths are left.
+    ``max_{i<j} (g_j − g_i)/(max y − min y)`` with ``g_i = max(y(10^{i+1}) − y(10^i), 0)`` the
+    growth of ``y = d_k*`` from one power of ten of n to the next, a fall being none: negative or 0
+    for a curve that is concave in log n or falls, 0 for ``a + p log n``. Powers at which y is not
+    known are left out; NaN where fewer than :data:`FEWEST_DECADES` growths are left.
 
     Args:
         n: numbers of keys (k,), powers of ten among them.
@@ -214,7 +214,7 @@ def quickened(n: np.ndarray, widths: np.ndarray) -> float:
     power = np.log10(n)
     whole = (np.abs(power - np.round(power)) < 1e-9) & np.isfinite(widths)
     best = dict(zip(np.round(power[whole]).astype(int).tolist(), widths[whole], strict=True))
-    grown = [best[k + 1] - best[k] for k in sorted(best) if k + 1 in best]
+    grown = [max(best[k + 1] - best[k], 0.0) for k in sorted(best) if k + 1 in best]
     if len(grown) < FEWEST_DECADES:
         return np.nan
     largest = max(later - earlier for earlier, later in combinations(grown, 2))

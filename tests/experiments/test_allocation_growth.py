@@ -30,8 +30,10 @@ def at_powers(values):
         # 1, 2, 3, 4 of 10: not between neighbours, from the first to the last.
         ((1, 2, 4, 7, 11), 0.3),
         ((1, 3, 5, 7, 9), 0.0),
-        # 4, 0, −3, 1 of a range of 4: growth that comes back counts.
-        ((1, 5, 5, 2, 3), 1.0),
+        # 4, 0, none for a fall by 3, and 1 of a range of 4: growth that comes back counts.
+        ((1, 5, 5, 2, 3), 0.25),
+        # A fall, and then nothing, is no growth that quickens.
+        ((3.2, 3.1, 3.0, 3.0, 3.0), 0.0),
         # The first decade is not known: 3, 2, 3 of 8.
         ((np.nan, 3, 6, 8, 11), 1 / 8),
         # Two growths are too few; neither is one over two decades.
