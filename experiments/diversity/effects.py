@@ -277,12 +277,12 @@ class Rises:
         # Batches last in memory: what is summed lies side by side.
         apart = np.ascontiguousarray((index[:, pairs[:, 1]] - index[:, pairs[:, 0]]).T).T
         some, means = np.abs(apart).max(0) >= 1e-9, apart.mean(0)
-        known = np.abs(means) > APART * mcse(apart)
-        for (first, second), mean, is_known in zip(
-            pairs[some].tolist(), means[some], known[some], strict=True
+        told = np.abs(means) > APART * mcse(apart)
+        for (first, second), mean, known in zip(
+            pairs[some].tolist(), means[some], told[some], strict=True
         ):
             rise, unknown = self.of_pair(*((first, second) if mean > 0 else (second, first)))
-            yield rise if is_known else unknown
+            yield rise if known else unknown
 
     def of_pair(self, low: int, high: int) -> tuple[Effect, Effect]:
         """The rise from one configuration to another, and what it is if their order is unknown."""
