@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -210,11 +211,17 @@ def with_drawn_target(
 
 
 def targets(draw: Draw, *, dimension: int, family: Settings) -> TrigonometricSeries:
-    """A target for every replicate of a batch, drawn anew: a series whose leaves are (R, …)."""
-    chosen = TARGETS[family["kind"]]
-    options = {name: value for name, value in family.items() if name != "kind"}
-    each = [chosen(dimension, seed=int(seed), **options) for seed in states(draw)]
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+    """A target for every replicate of a batch: a series whose leaves are (R, J, …).
+
+    The waves of a random-feature target are independent and alike, so that R·J of one draw, in R
+    groups with their amplitudes √R times as large, are R targets of J waves.
+    """
+    count, waves = draw.replicates, family["features"]
+    options = {name: value for name, value in family.items() if name not in ("kind", "features")}
+    seed = int(draw.rng().integers(2**31))
+    whole = TARGETS[family["kind"]](dimension, seed=seed, features=count * waves, **options)
+    each = jax.tree.map(lambda leaf: leaf.reshape(count, waves, *leaf.shape[1:]), whole)
+    return eqx.tree_at(lambda series: series.amplitude, each, each.amplitude * np.sqrt(count))
 
 
 def common_wave(frames: Array) -> TrigonometricSeries:

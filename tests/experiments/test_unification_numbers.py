@@ -86,7 +86,7 @@ def weights(frames, kernel, b, x, at):
 def test_errors_of_heads_are_about_a_target_of_every_replicates_own(kernel):
     """By NumPy from the keys, queries and target of each replicate: squared bias and noise.
 
-    With one head the first in the list stands alone; the target is the family's by its seed.
+    The targets of a batch are those of one draw with as many waves as all of them have.
     """
     family = {"kind": "matern", "nu": 1.5, "lengthscale": 3.0, "features": 4}
     system = {"dimension": 8, "width": 2, "angle": 30, "kernel": kernel, "bandwidth": 0.8}
@@ -100,17 +100,19 @@ def test_errors_of_heads_are_about_a_target_of_every_replicates_own(kernel):
     frames = np.asarray(FRAMES["equiangular"](8, 4, 2, seed=simulate.POOLED, angle=30), float)
     root = jax.random.fold_in(root_key(5), simulate.POOLED)
     for b in range(2):
-        seeds, errors = np.random.default_rng([5, simulate.POOLED, b]).integers(2**31, size=2), []
-        for r, seed in enumerate(seeds):
-            target = TARGETS["matern"](8, seed=int(seed), nu=1.5, lengthscale=3.0, features=4)
+        seed, errors = np.random.default_rng([5, simulate.POOLED, b]).integers(2**31), []
+        whole = TARGETS["matern"](8, seed=int(seed), nu=1.5, lengthscale=3.0, features=8)
+        frequency, phase = np.asarray(whole.frequency), np.asarray(whole.phase)
+        for r in range(2):
+            own = slice(4 * r, 4 * r + 4)
             key = replicate_key(root, b, r)
             x = np.asarray(draw(task, key, 20)[0])
             at = 0.4 * np.asarray(jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (3, 8)))
             w = weights(frames, kernel, 0.8, x, at)
 
-            def m(points, target=target):
-                waves = np.cos(points @ np.asarray(target.frequency).T + np.asarray(target.phase))
-                return waves @ np.asarray(target.amplitude)
+            def m(points, frequency=frequency[own], phase=phase[own]):
+                # A target of unit variance.
+                return np.sqrt(2 / 4) * np.cos(points @ frequency.T + phase).sum(1)
 
             for size in agents:
                 pool = w[:size].mean(0)
