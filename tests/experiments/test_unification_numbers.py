@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
@@ -10,6 +11,7 @@ from sims.montecarlo import replicate_key, root_key, run
 from sims.problem import DESIGNS, FRAMES, TARGETS, Task
 from sims.simulation import draw
 from sims.study.experiment import load_experiment
+from tests.experiments.by_hand import families
 
 EXPERIMENT = load_experiment("unification")
 simulate, predict = (EXPERIMENT.module(name) for name in ("simulate", "predict"))
@@ -158,3 +160,30 @@ def test_heads_that_look_along_the_target_are_better_than_heads_apart():
     spread = np.hypot(error.std(ddof=1) / 40**0.5, np.std(brute) / 4000**0.5)
     assert abs(error.mean() - np.mean(brute)) < 5 * spread
     assert spread < 0.1 * error.mean()
+
+
+def test_pools_have_their_falls():
+    """Of the error alone, 1 − 0.6/0.8 at the largest number of agents."""
+    wobble = 0.01 * np.random.default_rng(0).normal(size=8)
+    pair = {"name": "apart", "plain": "near", "changed": "far"}
+    estimates = {
+        name: xr.Dataset(
+            {"error": (("batch", "agents"), np.outer(1 + wobble, [2.0, last]))}, {"agents": [1, 2]}
+        )
+        for name, last in (("near", 0.8), ("far", 0.6))
+    }
+    estimates |= {"heads": estimates["near"].assign(pooled=estimates["near"]["error"])}
+    estimates["heads"] = estimates["heads"].assign(unequal=estimates["near"]["error"])
+    values = {"variance": ("batch", 1 + wobble), "covariance": ("batch", 1 - wobble)}
+    estimates["heads, measured"] = xr.Dataset(values)
+    settings = {
+        "systems": [{"name": "heads", "kind": "heads"}], "mechanisms": [], "unequal": 0.5,
+        "evaporation": dict.fromkeys(("name", "plain", "changed"), "heads"),
+        "pool_mechanisms": [pair],
+    }  # fmt: skip
+    predictions = {"heads, measured": xr.Dataset({"variance": np.nan})}
+    found = families("unification", estimates, predictions, settings=settings)
+    (fall,) = found["fall of the error"]
+    assert fall.value == pytest.approx(0.25)
+    assert fall.at == {"mechanism": "apart"}
+    assert fall.points == ("near", "far")
