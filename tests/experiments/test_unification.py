@@ -258,7 +258,8 @@ def test_verdicts_can_go_both_ways(results, experiment):
     wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=64)
 
     systems = results.settings["systems"]
-    # How many mechanisms of diversity a system has; the one of ants is not one.
+    # How many mechanisms of diversity a system has; less than none where trails evaporate. Systems
+    # that are compared have batches of their own.
     alone = [system["name"] for system in results.settings["pools"]]
     rank = dict.fromkeys([*(system["name"] for system in systems), *alone], 0)
     for mechanism in results.settings["mechanisms"]:
@@ -274,7 +275,7 @@ def test_verdicts_can_go_both_ways(results, experiment):
     def made(factor):
         estimates = {}
         for name in alone:
-            old, own = results.estimates[name], wobble if rank[name] % 2 else wobble[::-1]
+            old, own = results.estimates[name], wobble if rank[name] in (1, -2) else wobble[::-1]
             error = np.outer(own, np.full(len(old["agents"]), (0.8 * factor**2) ** rank[name]))
             estimates[name] = (
                 old.isel(batch=0).expand_dims(batch=64).assign(error=(("batch", "agents"), error))
@@ -297,7 +298,7 @@ def test_verdicts_can_go_both_ways(results, experiment):
             pools = {k: np.outer(wobble[::-1], factor * (c + (v - c) * s)) for k, s in laws.items()}
             # A mechanism lowers the error by a fifth, or raises it; evaporation again otherwise.
             error = (0.8 * factor**2) ** rank[name]
-            own = wobble if rank[name] % 2 else wobble[::-1]
+            own = wobble if rank[name] in (1, -2) else wobble[::-1]
             pools["error"] = np.outer(own, np.full(len(m), error))
             estimates[name] = xr.Dataset(
                 {k: (("batch", "agents"), values) for k, values in pools.items()},
