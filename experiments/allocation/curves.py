@@ -64,7 +64,6 @@ def families_of_theory(results: Results) -> Families:
             own[f"quickening, {name}"] = quickenings(views["optimum"].sel(temperature=name), BUDGET)
             if not kernel:
                 own[f"map, {name}"] = regimes(views, name)
-                own[f"map quickening, {name}"] = map_quickenings(views, name)
                 own[f"step of view noise, {name}"] = noise_steps(views, name)
                 own[f"growth by view noise, {name}"] = noise_rates(views, name)
         families_of = settings[kernel + "blocks"]["families"]
@@ -232,15 +231,6 @@ def quickenings(optimum: xr.DataArray, budget: int) -> list[Effect]:
         )
         for family in optimum["family"].values.tolist()
     ]
-
-
-def map_quickenings(views: xr.Dataset, temperature: str) -> list[Effect]:
-    """:func:`quickened` of every cell of the map of which enough decades are known."""
-    every = [
-        exact(name, quickened(views["dense_n"].values, y), **own)
-        for name, own, y in cells(views, temperature)
-    ]
-    return [effect for effect in every if np.isfinite(effect.value)]
 
 
 def noise_pairs(

@@ -146,18 +146,6 @@ def test_one_view_noise_is_held_against_none():
     assert not curves.noise_steps(data.isel(cell=data["cell_noise"] == 0.4), "fixed")
 
 
-def test_cells_of_the_map_with_few_decades_are_left_out():
-    def some(cell, temperature):
-        widths = at_powers((1, 2, 4, 7, 11))
-        if cell["noise"] == 0.4:
-            widths[SIZES > 2e4] = np.nan
-        return widths
-
-    found = curves.map_quickenings(views(some), "tuned")
-    assert {e.at["noise"] for e in found} == {0.1, 0.8}
-    assert [e.value for e in found] == pytest.approx([0.3] * 16)
-
-
 def test_rows_of_view_noise_are_of_the_smooth_target_and_its_label_noise():
     """What ``where`` of the rows picks, at the file's own map."""
     claim = next(c for c in EXPERIMENT.claims if c.effects == "step of view noise, fixed")
