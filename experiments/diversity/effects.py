@@ -244,13 +244,6 @@ def at_largest(chosen: np.ndarray, judged: np.ndarray) -> np.ndarray:
     return np.take_along_axis(judged, chosen.argmax(1)[:, None], 1)[:, 0]
 
 
-def risen(
-    point: str, labels: Sequence[str], rises: np.ndarray, index: np.ndarray
-) -> Iterator[Effect]:
-    """:meth:`Rises.along` of one index."""
-    yield from Rises(point, labels, rises).along(index)
-
-
 class Rises:
     """The rises of the error between configurations, which are the same whatever the index.
 

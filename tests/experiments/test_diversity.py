@@ -190,15 +190,15 @@ def test_a_pair_whose_order_is_not_known_is_open(effects):
     rises = 0.1 + 1e-3 * rng.standard_normal((BATCHES, 2, 2))
     index = np.zeros((BATCHES, 2))
     index[:, 1] = 1e-3 + 1e-2 * rng.standard_normal(BATCHES)
-    (effect,) = effects.risen("regime", ["a", "b"], rises, index)
+    (effect,) = effects.Rises("regime", ["a", "b"], rises).along(index)
     assert effect.value == 0
     assert effect.bound == pytest.approx(0.1, abs=1e-3)
-    (effect,) = effects.risen("regime", ["a", "b"], rises, index + np.array([0.0, 0.1]))
+    (effect,) = effects.Rises("regime", ["a", "b"], rises).along(index + np.array([0.0, 0.1]))
     assert (effect.label, effect.bound) == ("a to b", 0)
-    (effect,) = effects.risen("regime", ["a", "b"], rises, index - np.array([0.0, 0.1]))
+    (effect,) = effects.Rises("regime", ["a", "b"], rises).along(index - np.array([0.0, 0.1]))
     assert effect.label == "b to a"
     # One number is no order.
-    assert not list(effects.risen("regime", ["a", "b"], rises, np.ones((BATCHES, 2))))
+    assert not list(effects.Rises("regime", ["a", "b"], rises).along(np.ones((BATCHES, 2))))
 
 
 def test_weak_majorization(effects):

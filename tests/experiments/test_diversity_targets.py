@@ -114,12 +114,12 @@ def test_a_pair_whose_order_is_not_known_asks_for_batches():
     rises = 0.01 + 1e-4 * rng.standard_normal((64, 2, 2))
     index = np.zeros((64, 2))
     index[:, 1] = 1e-3 + 1e-2 * rng.standard_normal(64)
-    found = list(effects.risen("a point", ["a", "b"], rises, index))
+    found = list(effects.Rises("a point", ["a", "b"], rises).along(index))
     finding = decide(found, Rule("bound", 0.005, 0.95, sequential=True))
     assert finding.verdict == "inconclusive"
     assert finding.needs == {"a point": 2 * 64}
     # Known or not, a change that is within the margin is no rise beyond it.
-    small = list(effects.risen("a point", ["a", "b"], 0.1 * rises, index))
+    small = list(effects.Rises("a point", ["a", "b"], 0.1 * rises).along(index))
     assert decide(small, Rule("bound", 0.005, 0.95, sequential=True)).verdict == "supported"
 
 
