@@ -36,17 +36,16 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """A stream and size (H, d_k) each; a replicate is a seed of training.
 
     All share their draws: contrasts of points, value paths, starts and objectives are paired.
-    Pooled layers of the sizes in ``separate`` are trained on their heads' own errors once more, and
-    looked at before and after.
+    Pooled layers of the sizes in ``separate`` are trained on their heads' own errors once more.
     """
     settings = experiment.settings
+    steps = settings["path"]
     joint = of_sizes(
-        settings, settings["sizes"], settings["values"], settings["starts"], settings["path"],
+        settings, settings["sizes"], settings["values"], settings["starts"], steps,
         objective="joint",
     )  # fmt: skip
-    ends = (settings["path"][0], settings["path"][-1])
     apart = of_sizes(
-        settings, settings["separate"], ["pool"], ["random"], ends, objective="separate"
+        settings, settings["separate"], ["pool"], ["random"], steps, objective="separate"
     )
     return joint | {f"{name}, separate": unit for name, unit in apart.items()}
 
