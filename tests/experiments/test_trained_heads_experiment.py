@@ -337,7 +337,8 @@ def test_separate_training_from_a_seed(small, results):
     """From the joint layers' start, on their tasks: another end, and more alike errors."""
     joint = results.estimates["additive, 3 of 2"].sel(values="pool", start="random")
     apart = results.estimates["additive, 3 of 2, separate"].sel(values="pool", start="random")
-    assert apart["step"].values.tolist() == [0, 40]
+    # Of one file: points whose looks differ could not be written into it.
+    assert apart["step"].values.tolist() == joint["step"].values.tolist()
     for name in ("errors", "subspaces"):
         first, second = (d[name].sel(step=0).values for d in (joint, apart))
         np.testing.assert_allclose(first, second, rtol=1e-6)
