@@ -174,6 +174,11 @@ def test_specialization():
     found = families("specialization", estimates, predictions)
     data = estimates["single, plain"]
     is_mean_of(found["diversity rises"][0], data["hdi_after"].values - data["hdi"].values[:, 0])
+    # Of weights learned and not, in one and the same stream.
+    learned, plain = (estimates[f"additive, {variant}"] for variant in ("weights", "plain"))
+    higher = (learned["hdi_after"] - plain["hdi_after"]).values
+    lower = (learned["hdi"] - plain["hdi"]).values[:, 0]
+    is_mean_of(found["learned weights rise further"][0], higher - lower)
 
     def fell(data, *names):
         whole = (sum(data[f"{n}_{state}"].values for n in names) for state in ("before", "after"))
