@@ -212,8 +212,8 @@ def test_rounding_beside_the_mcse_is_a_fault(make, monkeypatch):
 def test_what_few_keys_show_is_scaled_to_all_of_them(make, monkeypatch):
     """Two designs of 16 keys, of 160: a tenth of the variance over designs is left.
 
-    Deviations 1 and 3 have the mean square 4 without its noise and the variance 2; both are moved
-    by 0.01, and noise of mean 2 by 0.5.
+    Deviations 1 and 3 have the variance 2 and, squared, the mean 2² − 2/2 = 3 without the noise of
+    a mean of two; both are moved by 0.01, and noise of mean 2 by 0.5.
     """
     task, heads, queries = make()
 
