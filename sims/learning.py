@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_count, check_non_negative, check_positive
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
 FEATURES = 8
@@ -120,6 +120,36 @@ def leave_one_out(heads: Heads, x: Float[Array, "n d"], y: Float[Array, " n"]) -
     return jax.nn.softmax(jnp.where(itself, -jnp.inf, log_k), axis=-1) @ y
 
 
+def joint(
+    weights: Float[Array, " H"], estimates: Float[Array, "H n"], y: Float[Array, " n"]
+) -> Float[Array, ""]:
+    """The error of the weighted heads together, ``mean_i (Y_i − Σ_h α_h f̂_h(X_i))²``.
+
+    Its gradient with respect to one head has the residual of all: heads are rewarded for errors
+    that cancel. At α_h = 1/H it is the :func:`separate` errors less ``mean_h mean_i (f̂_h − f̄)²``,
+    the ambiguity (Krogh & Vedelsby 1995, NeurIPS 7).
+    """
+    return jnp.mean((y - weights @ estimates) ** 2)
+
+
+def separate(
+    weights: Float[Array, " H"], estimates: Float[Array, "H n"], y: Float[Array, " n"]
+) -> Float[Array, ""]:
+    """The errors of the heads one by one, ``mean_h mean_i (Y_i − f̂_h(X_i))²``.
+
+    Its gradient with respect to one head knows no other head, so nothing rewards heads that part.
+    The weights do not enter: under it they stay as they are.
+    """
+    return jnp.mean((y - estimates) ** 2)
+
+
+OBJECTIVES: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "joint": joint,
+    "separate": separate,
+}
+"""What heads descend: name to ``(weights, leave-one-out estimates, labels) -> error``."""
+
+
 def retract(frames: Float[Array, "H d d_k"]) -> Float[Array, "H d d_k"]:
     """The orthonormal frames near given ones: Q of the QR factorisation with positive diagonal."""
     q, r = jnp.linalg.qr(frames)
@@ -139,10 +169,12 @@ def learn(
     rate: float = 0.05,
     penalty: float | Array = 0.0,
     learn_weights: bool | Array = False,
+    objective: str = "joint",
 ) -> Learned:
     """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``.
 
-    New tasks at every step.
+    That is the :func:`joint` objective; under the :func:`separate` one the first term is
+    ``mean_h mean_i (Y_i − f̂_h^{−i}(X_i))²``. New tasks at every step, and the same ones under both.
 
     Args:
         stream: of targets.
@@ -156,6 +188,7 @@ def learn(
         rate: first learning rate.
         penalty: λ ≥ 0, of the overlap. Traced.
         learn_weights: whether α is learned too, freely; else 1/H. Traced.
+        objective: a key of :data:`OBJECTIVES`.
 
     Returns:
         The learned frames and weights, and the overlap along the way.
@@ -164,6 +197,9 @@ def learn(
         check_count(f"learning.{field}", count)
     check_positive("learning.rate", rate)
     check_non_negative("learning.penalty", penalty)
+    if objective not in OBJECTIVES:
+        raise InputError("learning.objective", objective, one_of(OBJECTIVES, objective))
+    error_of = OBJECTIVES[objective]
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
     even = jnp.full(start.count, 1.0 / start.count, jnp.float64)
 
@@ -178,7 +214,7 @@ def learn(
             y = y + jnp.asarray(noise_sd, jnp.float32) * jax.random.normal(
                 for_labels, (n,), jnp.float32
             )
-            return jnp.mean((y - weights.astype(y.dtype) @ leave_one_out(heads, x, y)) ** 2)
+            return error_of(weights.astype(y.dtype), leave_one_out(heads, x, y), y)
 
         error = jnp.mean(jnp.stack([one(k) for k in jax.random.split(key, tasks)]))
         return error.astype(jnp.float64) + penalty * overlap(frames)
@@ -210,7 +246,7 @@ class Course:
         dimension: d.
         count: H.
         width: d_k.
-        angle: degrees between heads at the start.
+        angle: degrees between heads at the start; None starts them at random, each by itself.
         bandwidth: b of the Gaussian kernel.
         n: keys of a task.
         noise_sd: σ of the labels.
@@ -219,13 +255,14 @@ class Course:
         rate: first learning rate.
         penalty: λ ≥ 0, of the overlap.
         learn_weights: whether output weights are learned too.
+        objective: a key of :data:`OBJECTIVES`.
     """
 
     stream: str
     dimension: int
     count: int
     width: int
-    angle: float
+    angle: float | None
     bandwidth: float
     n: int
     noise_sd: float
@@ -234,14 +271,16 @@ class Course:
     rate: float
     penalty: float
     learn_weights: bool
+    objective: str = "joint"
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], stream: str, variant: str) -> "Course":
         """One stream and variant of an experiment's settings.
 
         Args:
-            settings: ``variants`` (penalty, learn_weights), ``dimension``, ``heads`` (count, width,
-                angle, bandwidth), ``n``, ``noise_sd``, ``learning`` (steps, tasks, rate).
+            settings: ``variants`` (penalty, learn_weights and, where they are others, objective
+                and what ``heads`` has), ``dimension``, ``heads`` (count, width, angle, bandwidth),
+                ``n``, ``noise_sd``, ``learning`` (steps, tasks, rate).
             stream: a key of :data:`STREAMS`.
             variant: a key of ``variants``.
 
@@ -250,8 +289,8 @@ class Course:
         """
         try:
             common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
-            own = settings["variants"][variant]
-            return cls(stream=stream, **common, **settings["heads"], **settings["learning"], **own)
+            own = {**settings["heads"], **settings["variants"][variant]}
+            return cls(stream=stream, **common, **settings["learning"], **own)
         except (KeyError, TypeError) as error:
             got = f"{type(error).__name__}: {error}"
             raise InputError("settings", got, "those of Course.of") from error
@@ -283,7 +322,7 @@ class Run(NamedTuple):
         return {"before": (self.before, even), "after": (self.after, self.learned.weights)}
 
 
-_learn = jax.jit(learn, static_argnames=("n", "noise_sd", "steps", "tasks", "rate"))
+_learn = jax.jit(learn, static_argnames=("n", "noise_sd", "steps", "tasks", "rate", "objective"))
 
 
 @cache
@@ -298,14 +337,17 @@ def learned(course: Course, seed: int, batch: int) -> Run:
     dimension = course.dimension
     stream = STREAMS[course.stream](dimension)
     rotation = jax.random.orthogonal(for_rotation, dimension, dtype=jnp.float64)
-    frames = FRAMES["equiangular"](
-        dimension, course.count, course.width, seed=seed + batch, angle=course.angle
-    )
+    if course.angle is None:
+        frames = FRAMES["haar"](dimension, course.count, course.width, seed=seed + batch)
+    else:
+        frames = FRAMES["equiangular"](
+            dimension, course.count, course.width, seed=seed + batch, angle=course.angle
+        )
     start = Heads(frames, "gaussian", course.bandwidth)
     end = _learn(
         stream, rotation, start, for_learning, n=course.n, noise_sd=course.noise_sd,
         steps=course.steps, tasks=course.tasks, rate=course.rate, penalty=course.penalty,
-        learn_weights=course.learn_weights,
+        learn_weights=course.learn_weights, objective=course.objective,
     )  # fmt: skip
     after = eqx.tree_at(lambda heads: heads.frames, start, end.frames)
     held_out = jax.random.split(jax.random.fold_in(key, 2**31 - 1), 3)

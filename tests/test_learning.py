@@ -1,5 +1,8 @@
 """Heads that learn: the leave-one-out error, the retraction, and what learning finds."""
 
+from dataclasses import replace
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +11,7 @@ import pytest
 from sims import learning
 from sims.errors import InputError
 from sims.learning import (
+    OBJECTIVES,
     STREAMS,
     Course,
     Learned,
@@ -123,8 +127,76 @@ def test_penalty_parts_heads_and_weights_learn():
     assert float(free.overlap[0]) == pytest.approx(np.cos(np.deg2rad(10)) ** 2)
 
 
+@pytest.mark.theory
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_objectives_and_their_gradients_by_plain_numpy(name):
+    """Heads of uneven weights one by one; the gradient by central differences."""
+    rng = np.random.default_rng(2)
+    x, y, weights = rng.normal(size=(9, 6)), rng.normal(size=9), np.array([0.5, 0.3, 0.4])
+    start = heads(width=2, dimension=6, angle=[20, 40])
+
+    def by_numpy(frames):
+        estimates = np.zeros((3, 9))
+        for h, i in np.ndindex(3, 9):
+            others = np.arange(9) != i
+            w = np.exp(-(((x[others] - x[i]) @ frames[h]) ** 2).sum(1) / (2 * 0.7**2))
+            estimates[h, i] = w @ y[others] / w.sum()
+        if name == "joint":
+            pool = sum(w * e for w, e in zip(weights, estimates, strict=True))
+            return sum((y[i] - pool[i]) ** 2 for i in range(9)) / 9
+        return sum((y[i] - estimates[h, i]) ** 2 for h in range(3) for i in range(9)) / 27
+
+    def ours(frames):
+        moved = Heads(frames, "gaussian", 0.7)
+        estimates = leave_one_out(moved, jnp.asarray(x), jnp.asarray(y))
+        return OBJECTIVES[name](jnp.asarray(weights), estimates, jnp.asarray(y))
+
+    frames = np.asarray(start.frames)
+    error, slope = jax.jit(jax.value_and_grad(ours))(start.frames)
+    assert float(error) == pytest.approx(by_numpy(frames), rel=1e-12)
+    for h in range(3):
+        direction = np.zeros_like(frames)
+        direction[h] = rng.normal(size=frames.shape[1:])
+        ends = [by_numpy(frames + s * direction) for s in (1e-5, -1e-5)]
+        expected = float(np.sum(np.asarray(slope) * direction))
+        assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(expected, rel=1e-6)
+
+
+def test_separate_heads_know_nothing_of_each_other():
+    """From one start they stay one head, and their average too; other heads change none of them."""
+    rotation, u, v = jnp.eye(4), heads(seed=0).frames, heads(seed=5).frames
+    starts = {
+        "same": jnp.stack([u[0]] * 3),
+        "apart": jnp.stack([u[0], u[1], u[2]]),
+        "others": jnp.stack([u[0], v[1], v[2]]),
+    }
+
+    @partial(jax.jit, static_argnames="objective")
+    def run(frames, free, objective):
+        start = Heads(frames, "gaussian", 0.7)
+        few = OPTIONS | {"steps": 12}
+        return learn(
+            STREAMS["additive"](4), rotation, start, jax.random.key(3), objective=objective,
+            learn_weights=free, **few,
+        )  # fmt: skip
+
+    separate = {name: run(frames, False, "separate").frames for name, frames in starts.items()}
+    assert float(jnp.abs(separate["same"][0] - u[0]).max()) > 0.1
+    for name in ("apart", "others"):
+        np.testing.assert_allclose(separate[name][0], separate["same"][0], atol=1e-6)
+    assert float(jnp.abs(separate["apart"][1] - separate["same"][1]).max()) > 0.01
+    np.testing.assert_allclose(separate["same"], jnp.stack([separate["same"][0]] * 3), atol=1e-6)
+    joint = {name: run(frames, False, "joint").frames for name, frames in starts.items()}
+    # The average of equal heads is one of them, and so is its gradient.
+    np.testing.assert_allclose(joint["same"], separate["same"], atol=1e-5)
+    assert float(jnp.abs(joint["apart"][0] - joint["others"][0]).max()) > 0.01
+    # Weights have no part in the heads' own errors.
+    np.testing.assert_array_equal(run(starts["apart"], True, "separate").weights, np.full(3, 1 / 3))
+
+
 def test_bad_settings_are_refused():
-    for wrong in ({"n": 0}, {"steps": 0}, {"rate": 0.0}, {"penalty": -1.0}):
+    wrongs = ({"n": 0}, {"steps": 0}, {"rate": 0.0}, {"penalty": -1.0}, {"objective": "seperate"})
+    for wrong in wrongs:
         with pytest.raises(InputError, match="learning"):
             learn(STREAMS["noise"](4), jnp.eye(4), heads(), jax.random.key(0), **(OPTIONS | wrong))
 
@@ -162,6 +234,19 @@ def test_a_run_is_known_by_course_seed_and_batch():
     np.testing.assert_array_equal(after.frames, run.learned.frames)
     assert np.abs(np.asarray(after.frames - before.frames)).max() > 1e-3
     np.testing.assert_array_equal(weights, [0.5, 0.5])
+
+
+def test_heads_that_start_at_random():
+    """No angle in common, others for every batch; the objective is the course's."""
+    courses = {name: replace(COURSE, angle=None, objective=name) for name in OBJECTIVES}
+    runs = [learned(courses["joint"], 5, batch) for batch in range(8)]
+    starts = np.array([float(overlap(run.before.frames)) for run in runs])
+    assert starts.std() > 0.1
+    assert len(set(starts)) == 8
+    np.testing.assert_allclose(jnp.sum(runs[0].before.frames ** 2, 1), 1, atol=1e-12)
+    apart = learned(courses["separate"], 5, 0)
+    np.testing.assert_array_equal(apart.before.frames, runs[0].before.frames)
+    assert float(jnp.abs(apart.after.frames - runs[0].after.frames).max()) > 1e-3
 
 
 def test_leave_one_out_projects_keys_by_their_own_frames():

@@ -1,7 +1,7 @@
 """Effects of theory alone: depths of valleys, d_k*(n) and H*(D) as curves, and the map."""
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import xarray as xr
@@ -29,6 +29,8 @@ PER_DECADE = 2
 """Points of a curve d_k*(n) that a law is held against."""
 FEWEST = 7
 """Points of a curve of the map that a law is held against: three decades."""
+FEWEST_DECADES = 3
+"""Growths of d_k* over a decade of n that are compared with one another, at least."""
 STEPS = {"decay": ("slow", "smooth"), "smoothness": ("rough", "smooth")}
 """Families of targets whose d_k* are compared, the first over the second, by what sets them apart:
 how fast relevance decays over the coordinates, and how smooth the target is."""
@@ -59,8 +61,11 @@ def families_of_theory(results: Results) -> Families:
             for family in views["family"].values.tolist():
                 widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
                 own[f"widths, {name}, {family}"] = curve(widths)
+            own[f"quickening, {name}"] = quickenings(views["optimum"].sel(temperature=name), BUDGET)
             if not kernel:
                 own[f"map, {name}"] = regimes(views, name)
+                own[f"step of view noise, {name}"] = noise_steps(views, name)
+                own[f"growth by view noise, {name}"] = noise_rates(views, name)
         families_of = settings[kernel + "blocks"]["families"]
         for name in blocks["reading"].values.tolist():
             # The relevance of one coordinate does not depend on D in an additive target.
@@ -73,6 +78,7 @@ def families_of_theory(results: Results) -> Families:
         for family in blocks["family"].values.tolist():
             widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
             own[f"widths, blocks, {family}"] = curve(widths)
+        own["quickening, blocks"] = quickenings(blocks["optimum"].sel(temperature="fixed"), WIDE)
         families |= {kernel + name: effects for name, effects in own.items()}
     return families
 
@@ -172,14 +178,105 @@ def regimes(views: xr.Dataset, temperature: str) -> list[Effect]:
     fewer than three decades are left out.
     """
     out = []
-    for cell, y in enumerate(views["map_optimum"].sel(temperature=temperature).values):
-        own = {k: views[f"cell_{k}"].values[cell] for k in ("alpha", "nu", "noise", "noise_sd")}
-        name = ", ".join(f"{k} = {v:g}" for k, v in own.items())
+    for cell, (name, own, y) in enumerate(cells(views, temperature)):
         x, known = views["dense_n"].values, np.isfinite(y)
         x, y = x[known], y[known]
         if len(x) >= FEWEST and x[-1] >= 1e3 * x[0]:
             rate = float((y[-1] - y[0]) / np.log(x[-1] / x[0]))
             out.append(exact(name, deviation(x, y), cell=cell, rate=rate, span=x[-1] / x[0], **own))
+    return out
+
+
+def cells(
+    views: xr.Dataset, temperature: str
+) -> Iterator[tuple[str, dict[str, float | str], np.ndarray]]:
+    """Every cell of the map, in words and as facts, and its d_k*(n)."""
+    for cell, y in enumerate(views["map_optimum"].sel(temperature=temperature).values):
+        own: dict[str, float | str] = {
+            k: float(views[f"cell_{k}"].values[cell]) for k in ("alpha", "nu", "noise", "noise_sd")
+        }
+        yield ", ".join(f"{k} = {v:g}" for k, v in own.items()), own, y
+
+
+def quickened(n: np.ndarray, widths: np.ndarray) -> float:
+    """By how much d_k* grows more in a decade of n than in an earlier one, as a share of its rise.
+
+    ``max_{i<j} (g_j − g_i)/(max y − min y)`` with ``g_i = max(y(10^{i+1}) − y(10^i), 0)`` the
+    growth of ``y = d_k*`` from one power of ten of n to the next, a fall being none: negative or 0
+    for a curve that is concave in log n or falls, 0 for ``a + p log n``. Powers at which y is not
+    known are left out; NaN where fewer than :data:`FEWEST_DECADES` growths are left.
+
+    Args:
+        n: numbers of keys (k,), powers of ten among them.
+        widths: d_k*, (k,), NaN where it is not known.
+    """
+    power = np.log10(n)
+    whole = (np.abs(power - np.round(power)) < 1e-9) & np.isfinite(widths)
+    best = dict(zip(np.round(power[whole]).astype(int).tolist(), widths[whole], strict=True))
+    grown = [max(best[k + 1] - best[k], 0.0) for k in sorted(best) if k + 1 in best]
+    if len(grown) < FEWEST_DECADES:
+        return np.nan
+    largest = max(later - earlier for earlier, later in combinations(grown, 2))
+    return float(largest / np.ptp(list(best.values())))
+
+
+def quickenings(optimum: xr.DataArray, budget: int) -> list[Effect]:
+    """:func:`quickened` of theory's d_k*(n) at one budget, by family of targets."""
+    of_budget = optimum.sel(dense_budget=budget)
+    return [
+        exact(
+            f"{family} target",
+            quickened(optimum["dense_n"].values, of_budget.sel(family=family).values),
+            family=family,
+        )
+        for family in optimum["family"].values.tolist()
+    ]
+
+
+def noise_pairs(
+    views: xr.Dataset, temperature: str
+) -> Iterator[tuple[str, dict[str, float | str], np.ndarray, np.ndarray]]:
+    """Cells of the map that are alike but for the views' noise, the least and the most of the map.
+
+    In words and as facts without that noise, and d_k*(n) at the least noise and at the most.
+    """
+    every = list(cells(views, temperature))
+    levels = [float(own["noise"]) for _, own, _ in every]
+    least, most = min(levels), max(levels)
+    for (_, own, quiet), (_, other, noisy) in product(every, every):
+        if least < most and own["noise"] == least and own | {"noise": most} == other:
+            facts = {k: v for k, v in own.items() if k != "noise"}
+            yield ", ".join(f"{k} = {v:g}" for k, v in facts.items()), facts, quiet, noisy
+
+
+def noise_steps(views: xr.Dataset, temperature: str) -> list[Effect]:
+    """Size of the logarithm of theory's d_k* at the most view noise over that at the least.
+
+    Of every pair of cells of the map, at every n at which both errors are least at an inner width.
+    """
+    return [
+        exact(f"{name}, n = {n:.4g}", abs(np.log(high / low)), n=n, **own)
+        for name, own, quiet, noisy in noise_pairs(views, temperature)
+        for n, low, high in zip(views["dense_n"].values.tolist(), quiet, noisy, strict=True)
+        if np.isfinite([low, high]).all()
+    ]
+
+
+def noise_rates(views: xr.Dataset, temperature: str) -> list[Effect]:
+    """Size of the logarithm of the growth of d_k* at the most view noise over that at the least.
+
+    Growth is that from the first to the last n at which both errors are least at an inner width;
+    pairs of cells with fewer than three decades of such n are left out.
+    """
+    out, n = [], views["dense_n"].values
+    for name, own, quiet, noisy in noise_pairs(views, temperature):
+        known = np.isfinite(quiet) & np.isfinite(noisy)
+        x, low, high = n[known], quiet[known], noisy[known]
+        if len(x) >= FEWEST and x[-1] >= 1e3 * x[0]:
+            ends = np.array([high[-1] - high[0], low[-1] - low[0]])
+            # A width that does not grow has no rate to compare: NaN leaves the claim open.
+            grown = np.where(ends > 0, ends, np.nan)
+            out.append(exact(name, abs(np.log(grown[0] / grown[1])), span=x[-1] / x[0], **own))
     return out
 
 

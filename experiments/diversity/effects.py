@@ -1,9 +1,10 @@
 """Pairs of configurations and what the error does from the less to the more diverse one."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -19,8 +20,10 @@ from .quantities import (
     falls,
     head_errors,
     index_of,
+    indices_of,
     log_error,
     over_equiangular,
+    over_equiangular_each,
     over_top,
     predicted,
     relative_errors,
@@ -30,18 +33,19 @@ from .quantities import (
 )
 from .regimes import EACH, SIXTEEN
 
+CONTINUOUS = ("mean", "top", "entropy", "participation")
+"""Definitions that do not jump where two heads become one."""
 EVERY: list[Key] = [
     (definition, version)
-    for version in ("total", "geometric", "noise", "errors")
-    for definition in DEFINITIONS
+    for version in ("total", "geometric", "noise", "signal", "errors")
+    for definition in (DEFINITIONS if version == "errors" else CONTINUOUS)
 ]
-"""The indices of a regime; that of signals is left out, as a constant m has none."""
+"""The indices of a regime; those of signals are of regimes whose targets are drawn, as a constant m
+has none."""
 APART = 5.0
 """Standard errors by which the indices of two configurations have to differ for their order to be
 taken as known."""
 
-CONTINUOUS = ("mean", "top", "entropy", "participation")
-"""Definitions that do not jump where two heads become one."""
 INTERPOLATION = 5e-4
 """Relative error of equiangular heads' error between listed ones, at most; for 0.3 ≤ cos θ ≤ 0.92.
 
@@ -61,18 +65,21 @@ def effects(results: Results) -> Families:
         data = simulated(results, name)
         change = relative_rises if name in equal else rises
         pairs = jackknife(data, change)
-        index = {key: jackknife(data, index_of(key, gram)) for key in EVERY}
+        keys = keys_of(own[name])
+        index = of_all(keys, data, gram)
         even = np.array([label.startswith("equiangular") for label in labels])
-        for key, values in index.items():
-            family = f"{name}, {', '.join(key)}"
-            if name in equal and even.any() and key[0] in CONTINUOUS:
-                families[family] = at_equal_diversity(name, key, labels, data, gram)
-            else:
-                families[family] = list(risen(name, labels, pairs, values))
+        smooth = [key for key in keys if name in equal and even.any() and key[0] in CONTINUOUS]
+        for key, found in at_equal_diversity(name, smooth, labels, data, gram).items():
+            families[f"{name}, {', '.join(key)}"] = found
+        rise = Rises(name, labels, pairs)
+        for key in [key for key in keys if key not in smooth]:
+            families[f"{name}, {', '.join(key)}"] = list(rise.along(index[key]))
+        if "only" in own[name]:
+            continue
+        one_angle = np.flatnonzero(theory["one_angle"].values).tolist()
         ordered = [
-            (low, high) for low, high in permutations(range(len(labels)), 2)
-            if majorizes(gram[low], gram[high]) and theory["one_angle"].values[[low, high]].all()
-        ]  # fmt: skip
+            pair for pair in permutations(one_angle, 2) if majorizes(*(gram[k] for k in pair))
+        ]
         if even.any():
             families[f"{name}, equiangular heads"] = opening(name, labels, data, gram)
         families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
@@ -93,8 +100,8 @@ def effects(results: Results) -> Families:
         for family, statistic in (("errors", log_error), ("gains", relative_errors)):
             values, known = jackknife(data, statistic), jackknife(law, statistic)
             families[f"{family} by both roads, {kernel}"] += varying(name, labels, values, known)
-        for key in EVERY:
-            if key[0] in CONTINUOUS and key[1] != "geometric":
+        for key in keys:
+            if key[0] in CONTINUOUS and key[1] not in ("geometric", "signal"):
                 at = [f"{label}: {', '.join(key)}" for label in labels]
                 known = jackknife(law, index_of(key, gram))
                 families["indices by both roads"] += varying(name, at, index[key], known)
@@ -141,17 +148,39 @@ def target_by_target(
     }
 
 
+def keys_of(regime: Mapping[str, Any]) -> list[Key]:
+    """The indices of a regime of the settings: ``only`` those that it names, if it names any."""
+    if "only" in regime:
+        return [key for key in EVERY if ", ".join(key) in regime["only"]]
+    return [key for key in EVERY if key[1] != "signal" or regime.get("drawn")]
+
+
+def of_all(keys: Sequence[Key], data: Arrays, gram: np.ndarray) -> dict[Key, np.ndarray]:
+    """Pseudo-values of every index, (B, C) each."""
+    every = indices_of(keys, gram)
+    values = jackknife(data, lambda means: np.stack(every(means), axis=-1))
+    return {key: values[..., place].copy() for place, key in enumerate(keys)}
+
+
 def at_equal_diversity(
-    regime: str, key: Key, labels: Sequence[str], data: Arrays, gram: np.ndarray
-) -> list[Effect]:
-    """One effect an uneven configuration: its error over that of equiangular heads, less 1."""
+    regime: str, keys: Sequence[Key], labels: Sequence[str], data: Arrays, gram: np.ndarray
+) -> dict[Key, list[Effect]]:
+    """Of every index an effect an uneven configuration: its error over equiangular heads', less 1.
+
+    Over that of equiangular heads which are equally diverse by this index.
+    """
+    if not keys:
+        return {}
     even = np.array([label.startswith("equiangular") for label in labels])
-    values = jackknife(data, over_equiangular(key, gram, even))
+    values = jackknife(data, over_equiangular_each(keys, gram, even))
     uneven = [label for label, is_even in zip(labels, even, strict=True) if not is_even]
-    return [
-        of_batches(f"{regime}, {label}", each, regime, bound=INTERPOLATION)
-        for label, each in zip(uneven, values.T, strict=True)
-    ]
+    return {
+        key: [
+            of_batches(f"{regime}, {label}", each, regime, bound=INTERPOLATION)
+            for label, each in zip(uneven, values[..., place].T, strict=True)
+        ]
+        for place, key in enumerate(keys)
+    }
 
 
 def opening(regime: str, labels: Sequence[str], data: Arrays, gram: np.ndarray) -> list[Effect]:
@@ -218,27 +247,52 @@ def at_largest(chosen: np.ndarray, judged: np.ndarray) -> np.ndarray:
 def risen(
     point: str, labels: Sequence[str], rises: np.ndarray, index: np.ndarray
 ) -> Iterator[Effect]:
-    """The rise of the error in every pair, from the less to the more diverse configuration.
+    """:meth:`Rises.along` of one index."""
+    yield from Rises(point, labels, rises).along(index)
+
+
+class Rises:
+    """The rises of the error between configurations, which are the same whatever the index.
 
     Args:
         point: the regime's.
         labels: of the C configurations.
         rises: pseudo-values (B, C, C).
-        index: pseudo-values (B, C).
-
-    Where the order of a pair by the index is not known, it counts as a rise of zero that may be off
-    by all that the error changes; where the two indices are one number, there is no order.
     """
-    for first, second in combinations(range(len(labels)), 2):
-        apart = index[:, second] - index[:, first]
-        if np.abs(apart).max() < 1e-9:
-            continue
-        known = abs(apart.mean()) > APART * mcse(apart)
-        low, high = (first, second) if apart.mean() > 0 else (second, first)
-        rise = of_batches(f"{labels[low]} to {labels[high]}", rises[:, low, high], point)
-        # More batches bring the order out.
-        unknown = replace(rise, value=0.0, bound=abs(rise.value), narrowing=True)
-        yield rise if known else unknown
+
+    def __init__(self, point: str, labels: Sequence[str], rises: np.ndarray) -> None:
+        self.point, self.labels, self.rises = point, labels, rises
+        self._made: dict[tuple[int, int], tuple[Effect, Effect]] = {}
+
+    def along(self, index: np.ndarray) -> Iterator[Effect]:
+        """The rise of the error in every pair, from the less to the more diverse configuration.
+
+        Where the order of a pair by the index is not known, it counts as a rise of zero that may be
+        off by all that the error changes; where both indices are one number, there is no order.
+
+        Args:
+            index: pseudo-values (B, C).
+        """
+        pairs = np.array(list(combinations(range(len(self.labels)), 2)))
+        # Batches last in memory: what is summed lies side by side.
+        apart = np.ascontiguousarray((index[:, pairs[:, 1]] - index[:, pairs[:, 0]]).T).T
+        some, means = np.abs(apart).max(0) >= 1e-9, apart.mean(0)
+        told = np.abs(means) > APART * mcse(apart)
+        for (first, second), mean, known in zip(
+            pairs[some].tolist(), means[some], told[some], strict=True
+        ):
+            rise, unknown = self.of_pair(*((first, second) if mean > 0 else (second, first)))
+            yield rise if known else unknown
+
+    def of_pair(self, low: int, high: int) -> tuple[Effect, Effect]:
+        """The rise from one configuration to another, and what it is if their order is unknown."""
+        if (low, high) not in self._made:
+            label = f"{self.labels[low]} to {self.labels[high]}"
+            rise = of_batches(label, self.rises[:, low, high], self.point)
+            # More batches bring the order out.
+            unknown = replace(rise, value=0.0, bound=abs(rise.value), narrowing=True)
+            self._made[low, high] = rise, unknown
+        return self._made[low, high]
 
 
 def majorizes(less: np.ndarray, more: np.ndarray) -> bool:

@@ -31,7 +31,8 @@ PANELS = {
     ("mean", "geometric"): "mean, of subspaces",
 }
 VERSIONS = {
-    "geometric": "subspaces", "noise": "noise", "total": "correlations", "errors": "errors", "": "",
+    "geometric": "subspaces", "noise": "noise", "signal": "signals", "total": "correlations",
+    "errors": "errors", "": "",
 }  # fmt: skip
 """The matrices that indices are taken of, in words."""
 DEFINITIONS = (
@@ -98,7 +99,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         ax, cells(verdicts, results), down, across, verdict="verdict", size="size",
         key={words: size(rise) for words, rise in SIZES.items()},
     )  # fmt: skip
-    ax.set_title("largest rise of the MSE (first four rows: at equal diversity)")
+    ax.set_title("largest rise of the MSE (first five rows: at equal diversity)")
     ax.tick_params(axis="x", rotation=45)
     for tick in ax.get_xticklabels():
         tick.set(ha="left", rotation_mode="anchor")

@@ -1,6 +1,6 @@
 """Functions of a regime's expectations: errors, indices, and how the one hangs on the other."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -103,25 +103,51 @@ def falls(order: np.ndarray) -> Callable[[Arrays], np.ndarray]:
 
 def index_of(key: Key, gram: np.ndarray) -> Callable[[Arrays], np.ndarray]:
     """The index as a function of expectations, (…, configuration)."""
-    definition, version = key
+    return lambda means: indices_of([key], gram)(means)[0]
 
-    def index(means: Arrays) -> np.ndarray:
-        if version == "geometric":
-            matrix = np.broadcast_to(gram, means["error_matrix"].shape)
-        elif version == "errors":
-            matrix = normalised_errors(means["error_matrix"])
-        else:
-            noise = means["noise_matrix"]
-            matrix = correlation(
-                noise if version == "noise" else means["error_matrix"] - means["bias_matrix"]
-            )
-        return DEFINITIONS[definition](matrix)
+
+def indices_of(keys: Sequence[Key], gram: np.ndarray) -> Callable[[Arrays], list[np.ndarray]]:
+    """Several indices as a function of expectations, (…, configuration) each.
+
+    Each matrix is made once for all indices of it. Indices of signals, ``signal = errors − biases −
+    noise``, are NaN throughout where the draws leave a head without signal variance.
+    """
+
+    def index(means: Arrays) -> list[np.ndarray]:
+        matrices = {version: matrix_of(version, means, gram) for _, version in keys}
+        none = np.full(means["error_matrix"].shape[:-2], np.nan)
+        found = ((definition, matrices[version]) for definition, version in keys)
+        return [none if m is None else DEFINITIONS[definition](m) for definition, m in found]
 
     return index
 
 
+def matrix_of(version: str, means: Arrays, gram: np.ndarray) -> np.ndarray | None:
+    """What an index is taken of, (…, configuration, head, head2); None if it does not exist."""
+    if version == "geometric":
+        return np.broadcast_to(gram, means["error_matrix"].shape)
+    if version == "errors":
+        return normalised_errors(means["error_matrix"])
+    noise = means["noise_matrix"]
+    if version == "noise":
+        return correlation(noise)
+    total = means["error_matrix"] - means["bias_matrix"]
+    if version == "total":
+        return correlation(total)
+    signal = total - noise
+    exists = (np.diagonal(signal, axis1=-2, axis2=-1) > 0).all()
+    return correlation(signal) if exists else None
+
+
 def over_equiangular(
     key: Key, gram: np.ndarray, equiangular: np.ndarray
+) -> Callable[[Arrays], np.ndarray]:
+    """:func:`over_equiangular_each` of a single index, (…, uneven configuration)."""
+    return lambda means: over_equiangular_each([key], gram, equiangular)(means)[..., 0]
+
+
+def over_equiangular_each(
+    keys: Sequence[Key], gram: np.ndarray, equiangular: np.ndarray
 ) -> Callable[[Arrays], np.ndarray]:
     """Uneven heads' error over that of equiangular heads equally diverse, less 1, as a function.
 
@@ -129,28 +155,34 @@ def over_equiangular(
     those that are there, by cubic splines through their errors and indices as functions of cos² θ.
 
     Args:
-        key: the index.
+        keys: the indices (k).
         gram: of the subspaces, (configuration, head, head2).
         equiangular: which of the configurations are (configuration,).
 
     Returns:
-        A function of expectations, (…, uneven configuration).
+        A function of expectations, (…, uneven configuration, k).
     """
-    index = index_of(key, gram)
+    index = indices_of(keys, gram)
     squares = gram[equiangular, 0, 1]
     order = np.argsort(squares)[::-1]
     # From the least to the most diverse; a spline is linear in what it goes through.
     spline = CubicSpline(squares[order][::-1], np.eye(len(order))[::-1])
     curve = spline(np.linspace(1.0, 0.0, CURVE))
 
-    def gap(means: Arrays) -> np.ndarray:
-        diversity, error = np.broadcast_arrays(index(means), relative_errors(means))
-        ascending, known = (
-            values[..., equiangular][..., order] @ curve.T for values in (diversity, error)
-        )
-        equal = np.empty_like(error[..., ~equiangular])
-        for at in np.ndindex(equal.shape[:-1]):
-            equal[at] = np.interp(diversity[..., ~equiangular][at], ascending[at], known[at])
-        return np.asarray(error[..., ~equiangular] / equal - 1)
+    def along(values: np.ndarray) -> np.ndarray:
+        return np.asarray(values[..., equiangular][..., order] @ curve.T)
 
-    return gap
+    def gaps(means: Arrays) -> np.ndarray:
+        errors = relative_errors(means)
+        known = along(errors)
+
+        def gap(diversity: np.ndarray) -> np.ndarray:
+            error, ascending = errors, along(diversity)
+            equal = np.empty_like(error[..., ~equiangular])
+            for at in np.ndindex(equal.shape[:-1]):
+                equal[at] = np.interp(diversity[..., ~equiangular][at], ascending[at], known[at])
+            return np.asarray(error[..., ~equiangular] / equal - 1)
+
+        return np.stack([gap(diversity) for diversity in index(means)], axis=-1)
+
+    return gaps

@@ -42,6 +42,7 @@ def effects(results: Results) -> Families:
             for angle, wider in pairwise(sorted({angle for angle, _ in at}))
         ],
         "last doubling, drawn": [doubling(results, at, kernel) for kernel, at in drawn.items()],
+        **with_diversity(results, drawn),
     }
 
 
@@ -78,6 +79,62 @@ def doubling(results: Results, at: Places, kernel: str) -> Effect:
     few, most = sorted(h for angle, h in at if angle == least)[-2:]
     first, second = at[least, few], at[least, most]
     return fall(results, first, second, kernel).scaled(1 / ratio(results, first).value)
+
+
+def with_diversity(results: Results, drawn: dict[str, Places]) -> Families:
+    """The last doubling at the widest angle, and at the least above 0 over that, of each kernel.
+
+    What it removes is :func:`removed`. A kernel is passed over unless both H are at both angles.
+    """
+    at_widest: list[Effect] = []
+    shares: list[Effect] = []
+    of_one_head: list[Effect] = []
+    for kernel, at in drawn.items():
+        few, most = sorted({h for _, h in at})[-2:]
+        angles = min(angle for angle, _ in at if angle > 0), max(angle for angle, _ in at)
+        places = {(angle, h): at.get((angle, h)) for angle in angles for h in (few, most)}
+        points = [name for name in places.values() if name is not None]
+        if len(points) < len(places):
+            continue
+        count = min(map(results.batches, points))
+        terms = {
+            f"{part} {place}": values
+            for place, name in zip(("few", "most", "few apart", "most apart"), points, strict=True)
+            for part, values in batches(results, name, count).items()
+        }
+        for family, statistic, own in (
+            (at_widest, lambda means: removed(means, " apart"), points[2:]),
+            (shares, lambda means: removed(means) / removed(means, " apart"), points),
+            (of_one_head, in_units_of_one_head, points),
+        ):
+            values = jackknife(terms, statistic)
+            label = f"{kernel}, {few:g} to {most:g} heads"
+            family.append(of_batches(label, values, own, unit="problems", at={"kernel": kernel}))
+    gain = "gain at the least angle over gain of orthogonal heads"
+    return {
+        "last doubling of orthogonal heads, drawn": at_widest,
+        f"{gain}, drawn": shares,
+        f"{gain}, of one head, drawn": of_one_head,
+    }
+
+
+def removed(terms: Batches, which: str = "", share: bool = True) -> np.ndarray:
+    """``1 − r(2H)/r(H)``, what a doubling removes of the variance that is left.
+
+    Args:
+        terms: what the ratios r are made of, by part and place ("few" and "most" heads).
+        which: what follows the name of the place, of another angle.
+        share: False takes ``r(H) − r(2H)``, in units of one head's variance.
+    """
+    few, most = (
+        kept({part: terms[f"{part} {place}{which}"] for part in PARTS}) for place in ("few", "most")
+    )
+    return (few - most) / few if share else few - most
+
+
+def in_units_of_one_head(terms: Batches) -> np.ndarray:
+    """What a doubling removes at the least angle over what it removes at the widest one."""
+    return removed(terms, share=False) / removed(terms, " apart", share=False)
 
 
 def kept(terms: Batches) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Diversity before and after learning, and what the held-out gain is made of."""
+"""Diversity before and after learning, what the held-out gain is made of, and why heads part."""
 
 from collections.abc import Callable
 
@@ -19,11 +19,13 @@ READINGS = {
 That of the products of errors, a share p, is no third one: the ambiguity's is 1 − H(1 − p).
 """
 PARTS = {"squared_bias": "squared bias", "own": "own variance", "cross": "covariance of heads"}
+CONTROLS = {"aligned": ("plain", "separate"), "random": ("random", "random separate")}
+"""Start of the heads to the variants that learn from it: on their joint error, each on its own."""
 Road = Callable[[Results, str, str, str], np.ndarray]
 
 
 def effects(results: Results) -> Families:
-    """Rises of diversity, shares of the gain, what a penalty does, and both roads' gaps."""
+    """Rises of diversity, shares of the gain, joint against separate training, roads' gaps."""
     plain = {stream: f"{stream}, plain" for stream in streams(results)}
     gaps = [(point, state) for point in results.points for state in ("before", "after")]
     return {
@@ -48,6 +50,17 @@ def effects(results: Results) -> Families:
             of_seeds(stream, fall(results, stream), point, f"{stream}, penalty")
             for stream, point in plain.items()
         ],
+        **{
+            family: [
+                of_seeds(
+                    f"{stream}, {start} start", contrast(results, stream, start),
+                    *(f"{stream}, {variant}" for variant in CONTROLS[start]), start=start,
+                )
+                for start in starts(results)
+                for stream in plain
+            ]
+            for family, contrast in CONTRASTS.items()
+        },
         "share by both roads": [
             of_seeds(
                 f"{stream}, {reading}",
@@ -64,20 +77,26 @@ def effects(results: Results) -> Families:
     }  # fmt: skip
 
 
-def of_seeds(label: str, values: np.ndarray, *points: str) -> Effect:
+def of_seeds(label: str, values: np.ndarray, *points: str, **at: str) -> Effect:
     """The mean over learning seeds, which are the batches.
 
     Without points where theory's seeds, as many as the file says, limit the effect.
     """
-    stream = label.split(",")[0]
+    facts = {"stream": label.split(",")[0], **at}
     return of_batches(
-        label, values, points, replicates=len(values), unit="learning seeds", at={"stream": stream}
+        label, values, points, replicates=len(values), unit="learning seeds", at=facts
     )
 
 
 def streams(results: Results) -> list[str]:
     """The streams of this run."""
     return [stream for stream in STREAMS if f"{stream}, plain" in results.points]
+
+
+def starts(results: Results) -> list[str]:
+    """The starts from which this run's heads learn under both objectives."""
+    known = results.settings["variants"]
+    return [start for start, pair in CONTROLS.items() if all(one in known for one in pair)]
 
 
 def rise(results: Results, point: str) -> np.ndarray:
@@ -134,3 +153,50 @@ def error_gap(results: Results, point: str, state: str) -> np.ndarray:
     """Simulated held-out error less theory's, over theory's mean."""
     expected = predicted(results, point, "mse", state)
     return (simulated(results, point, "mse", state) - expected) / expected.mean()
+
+
+def parts_further(results: Results, stream: str, start: str) -> np.ndarray:
+    """The diversity index after joint training less that after separate training, one a seed."""
+    together, apart = _after(results, stream, start, "hdi_after")
+    return together - apart
+
+
+def decorrelates_further(results: Results, stream: str, start: str) -> np.ndarray:
+    """Correlation of the heads' errors after separate training less that after joint training.
+
+    The correlation is ``mean_{h≠g} M_hg / mean_h M_hh``, M_hg the mean product of the errors of two
+    heads on held-out tasks, biases included. With uniform weights the error of the average is
+    ``(mean_h M_hh + (H − 1) mean_{h≠g} M_hg)/H``, so it is ``(H MSE/mean_h M_hh − 1)/(H − 1)``. A
+    pseudo-value a seed.
+    """
+    heads = results.settings["heads"]["count"]
+    errors, own = (
+        _after(results, stream, start, f"{part}_after") for part in ("mse", "heads_error")
+    )
+    together, apart = (
+        (heads * ratio(error, alone) - 1) / (heads - 1)
+        for error, alone in zip(errors, own, strict=True)
+    )
+    return apart - together
+
+
+def lowers_error(results: Results, stream: str, start: str) -> np.ndarray:
+    """By how much the error after joint training is below that after separate training, relatively.
+
+    A pseudo-value a seed.
+    """
+    together, apart = _after(results, stream, start, "mse_after")
+    return 1 - ratio(together, apart)
+
+
+def _after(results: Results, stream: str, start: str, name: str) -> list[np.ndarray]:
+    """A simulated number after joint and after separate training, each (seeds,)."""
+    return [results.estimates[f"{stream}, {variant}"][name].values for variant in CONTROLS[start]]
+
+
+CONTRASTS: dict[str, Callable[[Results, str, str], np.ndarray]] = {
+    "joint training parts heads further": parts_further,
+    "joint training decorrelates errors further": decorrelates_further,
+    "joint training lowers the error further": lowers_error,
+}
+"""Families of joint against separate training, seed by seed: same start, same tasks."""

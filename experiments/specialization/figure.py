@@ -1,9 +1,10 @@
-"""Rise of diversity, its share of the gain and what a penalty does, a line a stream."""
+"""What learning does to heads and their error, and what joint training does, a line a stream."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -11,7 +12,19 @@ from sims.estimates import mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
-from .effects import READINGS, Road, fall, predicted, rise, share, simulated, streams
+from .effects import (
+    CONTRASTS,
+    CONTROLS,
+    READINGS,
+    Road,
+    fall,
+    predicted,
+    rise,
+    share,
+    simulated,
+    starts,
+    streams,
+)
 
 GROUPS = {
     "rise of the diversity index": "diversity rises",
@@ -25,6 +38,13 @@ SHARES = {
     "ambiguity explains the gain": "ambiguity",
 }
 """Regime of the claims of a reading of decorrelation to the reading."""
+AGAINST_SEPARATE = {
+    "joint training parts heads further": "diversity index",
+    "joint training decorrelates errors further": "fall of the errors' correlation",
+    "joint training lowers the error further": "relative fall of the error",
+}
+"""Families of joint less separate training to the name of what it changes."""
+START = {"aligned": "10° apart", "random": "at random"}
 STREAMS = {
     "noise": "nothing but noise", "single": "single direction", "additive": "additive",
     "isotropic": "isotropic",
@@ -50,6 +70,14 @@ def numbers(results: Results) -> dict[str, object]:
         "free": ends["additive, weights"],
         "free_gain": 1 - error("additive, weights") / error("additive, plain"),
         "harm": [error("single, penalty", r) / error("single, plain", r) - 1 for r in roads],
+        "separate": {
+            start: {
+                stream: float(results.estimates[f"{stream}, {pair[1]}"]["hdi_after"].mean())
+                for stream in streams(results)
+            }
+            for start, pair in CONTROLS.items()
+            if start in starts(results)
+        },
         "n_eff": min(
             float(results.prediction(name)[f"n_eff_{state}"].mean())
             for name in results.points
@@ -69,6 +97,38 @@ def values(results: Results, regime: str, stream: str) -> np.ndarray:
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
+    drawing, axes = figures.mosaic(
+        ("a", "b"), height=10.4, heights=(4.4, 6.0),
+        title="Heads part where they are trained together, and it is their errors that decorrelate",
+    )  # fmt: skip
+    of_learning(axes["a"], results, verdicts)
+    of_joint_training(axes["b"], results, verdicts)
+    figures.letters(axes[letter] for letter in "ab")
+    return drawing
+
+
+def of_joint_training(ax: Axes, results: Results, verdicts: Sequence[Verdict]) -> None:
+    """Joint less separate training: index, correlation of errors and error, by start."""
+    claims = {verdict.regime: verdict for verdict in verdicts}
+    rows: list[tuple[str, str, float, float]] = []
+    own: dict[tuple[str, str], Verdict] = {}
+    for family, contrast in CONTRASTS.items():
+        for start in starts(results):
+            for stream in streams(results):
+                line = (f"{AGAINST_SEPARATE[family]}, start {START[start]}", STREAMS[stream])
+                rows.append((*line, *mean_and_error(contrast(results, stream, start))))
+                if claim := claims.get(f"{family}, {stream}, {start} start"):
+                    own[line] = claim
+    figures.forest(
+        ax, pd.DataFrame(rows, columns=["group", "label", "value", "error"]), percent=False,
+        numbers=True, margin={line: (claim.margin, np.inf) for line, claim in own.items()},
+        verdict=own,
+    )  # fmt: skip
+    ax.set_xlabel("joint training against separate training")
+
+
+def of_learning(ax: Axes, results: Results, verdicts: Sequence[Verdict]) -> None:
+    """Rise of the index, shares of the gain and what a penalty does, by joint training."""
     claims = {verdict.regime: verdict for verdict in verdicts}
     rows: list[tuple[str, str, float, float]] = []
     own: dict[object, Verdict] = {}
@@ -83,14 +143,8 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
                 own[line] = claims[whole]
             if claim := claims.get(whole, claims.get(regime)):
                 margins[line] = (claim.margin, np.inf)
-    drawing, axes = figures.panels(
-        height=5.0,
-        title="Heads become diverse by themselves, and it is their errors that decorrelate",
-    )
-    ax = axes[0, 0]
     figures.forest(
         ax, pd.DataFrame(rows, columns=["group", "label", "value", "error"]), percent=False,
         numbers=True, margin=margins, verdict=own,
     )  # fmt: skip
     ax.set_xlabel("rise of the index, share of the gain, relative fall of the error")
-    return drawing

@@ -1,6 +1,6 @@
 """What training gains and what the gain is made of; indices and error along its path."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -25,6 +25,11 @@ class Layer(NamedTuple):
     def point(self) -> str:
         """The name of its point, where layers of all value paths and starts are trained alike."""
         return f"{self.stream}, {self.heads} of {self.width}"
+
+    @property
+    def control(self) -> str:
+        """The name of the point at which its heads are trained each on its own error."""
+        return f"{self.point}, separate"
 
     @property
     def at(self) -> dict[str, str | float]:
@@ -172,21 +177,73 @@ def across_seeds(results: Results, layer: Layer, index: str) -> np.ndarray:
     return jackknife(means, minus_correlation)
 
 
+def separately_trained(results: Results) -> Iterator[Layer]:
+    """Kinds of pooled layers whose heads are trained each on its own error, too."""
+    for layer in layers(results):
+        if layer.values == "pool" and [layer.heads, layer.width] in results.settings["separate"]:
+            yield layer
+
+
+def after(results: Results, layer: Layer, name: str) -> list[np.ndarray]:
+    """Matrices of the heads, (B, R, H, H), after joint training and after separate training."""
+    return [
+        results.estimates[point][name].sel(values=layer.values, start="random").values[:, :, -1]
+        for point in (layer.point, layer.control)
+    ]
+
+
+def parts_further(results: Results, layer: Layer) -> np.ndarray:
+    """The subspaces' mean index after joint training less that after separate training."""
+    together, apart = (mean_index(m).mean(1) for m in after(results, layer, "subspaces"))
+    return together - apart
+
+
+def decorrelates_further(results: Results, layer: Layer) -> np.ndarray:
+    """Correlation of the heads' errors after separate training less that after joint training.
+
+    The correlation is ``mean_{h≠g} M_hg / mean_h M_hh``, biases included; a pseudo-value a batch.
+    """
+
+    def correlations(products: np.ndarray) -> np.ndarray:
+        own = np.trace(products, axis1=-2, axis2=-1)
+        pairs = (products.sum((-2, -1)) - own) / (layer.heads - 1)
+        return ratio(pairs.mean(1), own.mean(1))
+
+    together, apart = (correlations(m) for m in after(results, layer, "errors"))
+    return apart - together
+
+
+def lowers_error(results: Results, layer: Layer) -> np.ndarray:
+    """By how much the error after joint training is below that after separate training."""
+    together, apart = (m.mean((-2, -1)).mean(1) for m in after(results, layer, "errors"))
+    return 1 - ratio(together, apart)
+
+
+CONTRASTS: dict[str, Callable[[Results, Layer], np.ndarray]] = {
+    "joint training parts heads further": parts_further,
+    "joint training decorrelates errors further": decorrelates_further,
+    "joint training lowers the error further": lowers_error,
+}
+"""Families of joint against separate training, seed by seed: same start, same tasks."""
+
+
 def effects(results: Results) -> Families:
     """Shares of the gain, rises of indices, and whether the error falls where an index rises."""
-    every = list(layers(results))
+    every, controlled = list(layers(results)), list(separately_trained(results))
 
-    def family(values: Callable[[Results, Layer], np.ndarray]) -> list[Effect]:
+    def family(
+        values: Callable[[Results, Layer], np.ndarray], of: Sequence[Layer] = every
+    ) -> list[Effect]:
         return [
             of_batches(
                 f"{one.stream}, {one.values}, {one.heads} of {one.width}",
                 values(results, one),
-                one.point,
+                (one.point, one.control) if of is controlled else one.point,
                 replicates=error(results, one)[..., 0].size,
                 unit="seeds of training",
                 at=one.at,
             )
-            for one in every
+            for one in of
         ]
 
     return {
@@ -202,5 +259,6 @@ def effects(results: Results) -> Families:
             f"falls with {name} across seeds": family(partial(across_seeds, index=name))
             for name in ("subspaces", "errors")
         },
+        **{name: family(contrast, controlled) for name, contrast in CONTRASTS.items()},
         "random start": family(above_random),
     }

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
+from sims.diversity import mean_index
 from sims.effects import Effect
 from sims.estimates import mcse, ratio
 from sims.judgement import Verdict
@@ -16,10 +17,12 @@ from sims.study.results import Results
 from .effects import (
     INDICES,
     Layer,
+    after,
     beyond_identical,
     effects,
     error,
     layers,
+    separately_trained,
 )
 
 VALUES = {"pooled": "pool", "free": "free"}
@@ -36,6 +39,12 @@ RISES = {
     "errors decorrelate": ("errors", "rise of errors"),
     "better than identical heads": ("fall of the error", "better than identical heads"),
 }
+AGAINST_SEPARATE = {
+    "joint training parts heads further": "subspaces",
+    "joint training decorrelates errors further": "errors' correlation",
+    "joint training lowers the error further": "fall of the error",
+}
+"""Families of joint against separate training to the name of what it changes."""
 PATHS = {
     "error against subspaces along the path": ("subspaces", "falls with subspaces along the path"),
     "error against errors along the path": ("errors", "falls with errors along the path"),
@@ -63,7 +72,14 @@ def numbers(results: Results) -> dict[str, object]:
         index = INDICES["subspaces"](results, layer)
         return float((index[..., -1] > index[..., 0]).mean())
 
+    controlled = list(separately_trained(results))
+    ends = [[mean_index(m).mean() for m in after(results, x, "subspaces")] for x in controlled]
     return {
+        "separate": {
+            "start": float(INDICES["subspaces"](results, controlled[0])[..., 0].mean()),
+            "joint": [float(one[0]) for one in ends],
+            "apart": [float(one[1]) for one in ends],
+        },
         "seeds": min(results.replicates_at(name) for name in results.points),
         "gains": extremes(lambda x: float(1 - along(results, x)[:, -1].mean())),
         "beyond": extremes(lambda x: float(beyond_identical(results, x).mean())),
@@ -76,7 +92,7 @@ def numbers(results: Results) -> dict[str, object]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("abcd", "eeff", "eegg", "eehh"), height=7.9, heights=(2.1, 2.5, 1.6, 1.6),
+        ("abcd", "eeff", "eegg", "eehh"), height=9.2, heights=(2.1, 3.8, 1.6, 1.6),
         stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
     )  # fmt: skip
@@ -99,9 +115,13 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     ]  # fmt: skip
     beyond = ("beyond identical heads", "share beyond identical heads")
     shares += by_values({"gain beyond identical heads": beyond})
+    against: list[Row] = [
+        (f"{family}, four pooled heads", "joint against separate training", name, family, {})
+        for family, name in AGAINST_SEPARATE.items()
+    ]
     for letter, rows, axis in (
         ("e", shares, "share of the gain"),
-        ("f", by_values(RISES), "rise of the index, fall of the error by parting"),
+        ("f", by_values(RISES) + against, "rise of the index, fall of the error"),
         ("g", by_values(PATHS), "−rank correlation of error and index along the path"),
         ("h", by_values(ACROSS), "−correlation of error and index across trained layers"),
     ):

@@ -75,16 +75,26 @@ def responses(
 
 
 def loss(
-    layer: Layer, free: Array | bool, queries: Array, labels: Array, keys: Array, values: Array
-) -> Float[Array, ""]:
-    """Mean over queries and outputs of ``(label − Σ_h A_h Σ_i w_hi Y_i)²``."""
+    layer: Layer, free: Array | bool, queries: Array, labels: Array, keys: Array, values: Array,
+    *, objective: str = "joint",
+) -> Float[Array, ""]:  # fmt: skip
+    """Mean over queries and outputs of ``(label − Σ_h A_h Σ_i w_hi Y_i)²``.
+
+    That is the ``joint`` objective. Under the ``separate`` one it is the mean over heads, too, of
+    ``(label − H A_h Σ_i w_hi Y_i)²``, the errors of the rescaled heads one by one; the layer is
+    their average, but no product of two heads' errors is in it.
+    """
     averages = attention(layer, queries, keys) @ values
+    if objective == "separate":
+        parts = jnp.einsum("hop,hqp->hqo", mixing(layer, free), averages)
+        return jnp.mean((len(parts) * parts - labels) ** 2)
     return jnp.mean((jnp.einsum("hop,hqp->qo", mixing(layer, free), averages) - labels) ** 2)
 
 
 def train(
     stream: Stream, rotation: Array, free: Array | bool, start: Layer, key: Array, *,
     n: int, queries: int, tasks: int, steps: int, rate: float, noise_sd: Array | float,
+    objective: str = "joint",
 ) -> Layer:  # fmt: skip
     """Adam with a cosine decay on the :func:`loss` of fresh tasks at every step.
 
@@ -100,6 +110,7 @@ def train(
         steps: gradient steps.
         rate: first learning rate.
         noise_sd: σ of the labels.
+        objective: ``joint`` or ``separate``, of the :func:`loss`.
 
     Returns:
         The layer before each step and after the last: leaves (steps + 1, …).
@@ -116,7 +127,7 @@ def train(
             y = y + jnp.asarray(noise_sd, jnp.float32) * jax.random.normal(
                 for_noise, y.shape, jnp.float32
             )
-            return loss(layer, free, x[n:], y[n:], x[:n], y[:n])
+            return loss(layer, free, x[n:], y[n:], x[:n], y[:n], objective=objective)
 
         return jnp.mean(jax.vmap(one)(jax.random.split(key, tasks)))
 

@@ -12,9 +12,10 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """
     settings = experiment.settings
     return {
-        f"{stream}, {heads} of {width}": xr.Dataset(
+        f"{stream}, {heads} of {width}{objective}": xr.Dataset(
             {"subspaces_start": 1 - width / settings["dimension"]}
         )
-        for heads, width in settings["sizes"]
+        for objective, sizes in (("", settings["sizes"]), (", separate", settings["separate"]))
+        for heads, width in sizes
         for stream in settings["streams"]
     }

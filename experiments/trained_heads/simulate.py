@@ -1,5 +1,6 @@
 """Layers along their training: the heads' covariances and products of errors on held-out tasks."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -34,24 +35,45 @@ class Course(NamedTuple):
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """A stream and size (H, d_k) each; a replicate is a seed of training.
 
-    All share their draws: contrasts of points, value paths and starts are paired.
+    All share their draws: contrasts of points, value paths, starts and objectives are paired.
+    Pooled layers of the sizes in ``separate`` are trained on their heads' own errors once more, and
+    looked at before and after.
     """
     settings = experiment.settings
+    joint = of_sizes(
+        settings, settings["sizes"], settings["values"], settings["starts"], settings["path"],
+        objective="joint",
+    )  # fmt: skip
+    ends = (settings["path"][0], settings["path"][-1])
+    apart = of_sizes(
+        settings, settings["separate"], ["pool"], ["random"], ends, objective="separate"
+    )
+    return joint | {f"{name}, separate": unit for name, unit in apart.items()}
+
+
+def of_sizes(
+    settings: dict[str, Any], sizes: Sequence[Sequence[int]], values: Sequence[str],
+    starts: Sequence[str], steps: Sequence[int], *, objective: str,
+) -> dict[str, SampledUnit]:  # fmt: skip
+    """Every stream and size (H, d_k) under an objective, with these value paths, starts and looks.
+
+    A replicate's draws are named by batch and replicate alone, whatever the layers.
+    """
     along = ("values", "start", "step", "head", "head2")
     points = {}
-    for heads, width in settings["sizes"]:
+    for heads, width in sizes:
         replicate = partial(
             of_seed, heads=heads, width=width, dimension=settings["dimension"],
             outputs=settings["outputs"], n=settings["n"],
-            training=tuple(settings["training"].items()),
+            training=(*settings["training"].items(), ("objective", objective)),
             held_out=tuple(settings["held_out"].items()),
-            steps=tuple(settings["path"]),
+            steps=tuple(steps),
         )  # fmt: skip
         for stream in settings["streams"]:
             course = Course(
                 STREAMS[stream](settings["dimension"]),
-                jnp.asarray([values == "free" for values in settings["values"]]),
-                jnp.asarray([start == "identical" for start in settings["starts"]]),
+                jnp.asarray([path == "free" for path in values]),
+                jnp.asarray([start == "identical" for start in starts]),
                 jnp.asarray(settings["noise_sd"]),
             )
             sampler = Replicates(
@@ -60,11 +82,7 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
                 reduce="stack",
                 dims=dict.fromkeys(("errors", "covariance", "subspaces"), along)
                 | {"temperature": along[:-1]},
-                coords={
-                    "values": settings["values"],
-                    "start": settings["starts"],
-                    "step": settings["path"],
-                },
+                coords={"values": list(values), "start": list(starts), "step": list(steps)},
             )
             points[f"{stream}, {heads} of {width}"] = SampledUnit(
                 sampler, {"stream": stream, "heads": heads, "width": width}

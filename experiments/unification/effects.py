@@ -22,7 +22,9 @@ def effects(results: Results) -> Families:
             gap for name in names for gap in gaps(results, name, "unequal")
         ],
         "fall of the error": [
-            fall(results, **mechanism) for mechanism in results.settings["mechanisms"]
+            fall(results, **mechanism)
+            for part in ("mechanisms", "pool_mechanisms")
+            for mechanism in results.settings.get(part, ())
         ],
         "fall of the correlation": [
             less_alike(results, **mechanism) for mechanism in results.settings["mechanisms"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
 from sims.montecarlo import Draw, HostBatches, HostReplicates, Replicates, Sampler
-from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
+from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
 from sims.simulation import draw as training_set
 from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
@@ -30,22 +31,28 @@ Coefficients = Mapping[str, np.ndarray]
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """Two points a system: its pooled variances and errors, and ``…, measured`` v and ρv."""
+    """Two points a system: its pooled variances and errors, and ``…, measured`` v and ρv.
+
+    Of a pool of the settings there is one point, its errors alone.
+    """
     settings, times = experiment.settings, experiment.simulation.replicates_per_batch
     points: dict[str, Unit] = {}
-    for index, system in enumerate(settings["systems"]):
+    for index, system in enumerate([*settings["systems"], *settings["pools"]]):
         kind, system = KINDS[system["kind"]], settings[system["kind"]] | system
         system["unequal"] = settings["unequal"]
         replicates = system["replicates"] * times
         # Systems of heads see the same keys, those of trees the same training sets.
         stream = (index,) if system["kind"] == "ants" else ()
         agents, few = 2 ** np.arange(int(np.log2(system["agents"])) + 1), settings["measured"]
+        law = index < len(settings["systems"])
+        every = pooled(system, agents) if law else errors(agents)
         many = kind(
-            system, POOLED, int(agents[-1]), pooled(system, agents),
-            dims=dict.fromkeys(("pooled", "unequal", "error"), ("agents",)),
-            coords={"agents": agents},
+            system, POOLED, int(agents[-1]), every,
+            dims=dict.fromkeys(every, ("agents",)), coords={"agents": agents},
         )  # fmt: skip
         points[system["name"]] = SampledUnit(many, replicates=replicates, stream=(*stream, POOLED))
+        if not law:
+            continue
         points[f"{system['name']}, measured"] = SampledUnit(
             kind(system, MEASURED, few, moments(few)),
             replicates=replicates * system.get("measured_factor", 1),
@@ -68,7 +75,6 @@ def pooled(system: Settings, agents: np.ndarray) -> Coefficients:
     that of the plain average of the first M, so that systems differ by their agents alone.
     """
     evaporation, most = system.get("evaporation", 0.0), int(agents[-1])
-    first = np.arange(most) < agents[:, None]
 
     def matrices(kept: float) -> np.ndarray:
         out = np.zeros((len(agents), most, most))
@@ -83,8 +89,14 @@ def pooled(system: Settings, agents: np.ndarray) -> Coefficients:
     return {
         "pooled": matrices(1 - evaporation),
         "unequal": matrices(1 - system["unequal"]),
-        "error": (first[:, :, None] & first[:, None]) / agents[:, None, None] ** 2,
+        **errors(agents),
     }
+
+
+def errors(agents: np.ndarray) -> Coefficients:
+    """Of the mean squared error of the plain average of the first M agents, for each M."""
+    first = np.arange(int(agents[-1])) < agents[:, None]
+    return {"error": (first[:, :, None] & first[:, None]) / agents[:, None, None] ** 2}
 
 
 def geometric_weights(kept: float, count: int) -> np.ndarray:
@@ -121,7 +133,9 @@ def heads(
 ) -> Sampler:
     """NW heads at common angles; the queries are drawn anew in every replicate.
 
-    The frames keep the angle whatever their number; those of a part are the same throughout.
+    The frames keep the angle whatever their number; those of a part are the same throughout, and
+    those of two angles are made of the same orthonormal blocks. With a ``target`` in the settings
+    the errors are about it, else about 0.
     """
     dimension = system["dimension"]
     task = Task(DESIGNS["isotropic"](dimension), TARGETS["constant"](dimension, value=0.0), 1.0)
@@ -129,6 +143,17 @@ def heads(
         dimension, count, system["width"], seed=part, angle=system["angle"]
     )
     chosen = Heads(frames, system.get("kernel", "gaussian"), system["bandwidth"])
+    if "target" in system:
+        sizes = {"n": system["n"], "queries": system["queries"]}
+        shared = (chosen, task, system["scale"], coefficients)
+        if system["target"] == "common direction":
+            return Replicates(
+                partial(with_target, **sizes), constants=(*shared, common_wave(frames)), **labels
+            )
+        return Replicates(
+            partial(with_drawn_target, **sizes), constants=shared, rows=True,
+            per_batch=partial(targets, dimension=dimension, family=system["target"]), **labels,
+        )  # fmt: skip
     return Replicates(
         partial(noise, n=system["n"], queries=system["queries"]),
         constants=(chosen, task, system["scale"], coefficients),
@@ -151,6 +176,65 @@ def noise(
     return taken(coefficients, covariance, covariance)
 
 
+def with_target(
+    key: Array,
+    shared: tuple[Heads, Task, float, Coefficients, TrigonometricSeries],
+    _: None,
+    *,
+    n: int,
+    queries: int,
+) -> dict[str, Array]:
+    """Outputs of the products of errors about a target m, with the labels integrated out.
+
+    With ``g_h = Σ_i w_hi m(X_i)`` they are ``(g_h − m(x))(g_g − m(x)) + Σ_i w_hi w_gi`` (H, H),
+    averaged over the queries x, for unit label noise.
+    """
+    chosen, task, scale, coefficients, target = shared
+    x, _ = training_set(task, key, n)
+    at = scale * jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (queries, x.shape[1]))
+    weights = jax.vmap(lambda q: nw_weights(chosen, q, x))(at)
+    bias = weights @ target(x) - target(at)[:, None]
+    products = jnp.einsum("qhn,qgn->hg", weights, weights) + bias.T @ bias
+    return taken(coefficients, None, products / queries)
+
+
+def with_drawn_target(
+    key: Array,
+    shared: tuple[Heads, Task, float, Coefficients],
+    target: TrigonometricSeries,
+    *,
+    n: int,
+    queries: int,
+) -> dict[str, Array]:
+    """As :func:`with_target`, of the replicate's own target."""
+    return with_target(key, (*shared, target), None, n=n, queries=queries)
+
+
+def targets(draw: Draw, *, dimension: int, family: Settings) -> TrigonometricSeries:
+    """A target for every replicate of a batch: a series whose leaves are (R, J, …).
+
+    The waves of a random-feature target are independent and alike, so that R·J of one draw, in R
+    groups with their amplitudes √R times as large, are R targets of J waves.
+    """
+    count, waves = draw.replicates, family["features"]
+    options = {name: value for name, value in family.items() if name not in ("kind", "features")}
+    seed = int(draw.rng().integers(2**31))
+    whole = TARGETS[family["kind"]](dimension, seed=seed, features=count * waves, **options)
+    each = jax.tree.map(lambda leaf: leaf.reshape(count, waves, *leaf.shape[1:]), whole)
+    return eqx.tree_at(lambda series: series.amplitude, each, each.amplitude * np.sqrt(count))
+
+
+def common_wave(frames: Array) -> TrigonometricSeries:
+    """``sin u·x``, u the direction that is nearest to the first directions of all heads.
+
+    Heads at one angle have ``Σ_h U_h ∝ Σ_h Q_h`` with orthonormal blocks Q_h, whatever the angle:
+    u is its first column, normed. The squared cosine of u to a head is ``(1 + (H − 1)c)/H``, c the
+    cosine of the angle.
+    """
+    direction = np.asarray(frames, float)[:, :, 0].sum(0)
+    return TrigonometricSeries([1.0], [direction / np.linalg.norm(direction)], [-np.pi / 2])
+
+
 def trees(
     system: Settings, part: int, count: int, coefficients: Coefficients, **labels: Any
 ) -> Sampler:
@@ -159,7 +243,8 @@ def trees(
     Without the bootstrap and with all features at every split, trees of one forest differ only
     where splits tie.
     """
-    queries = np.random.default_rng(0).random((system["queries"], 5), dtype=np.float32)
+    size = (system["queries"], system["features"])
+    queries = np.random.default_rng(0).random(size, dtype=np.float32)
     return HostReplicates(
         forest,
         constants=(system, count, queries),
@@ -180,7 +265,9 @@ def states(draw: Draw) -> np.ndarray:
 def forest(_: Draw, shared: tuple[Settings, int, np.ndarray], state: int) -> dict[str, np.ndarray]:
     """Predictions (M, Q) of the trees of one forest."""
     system, count, queries = shared
-    x, y = make_friedman1(system["n"], 5, noise=system["noise"], random_state=int(state))
+    x, y = make_friedman1(
+        system["n"], system["features"], noise=system["noise"], random_state=int(state)
+    )
     rule = RandomForestRegressor(
         count, max_features=system["max_features"], bootstrap=system.get("bootstrap", True),
         random_state=int(state),
@@ -190,8 +277,11 @@ def forest(_: Draw, shared: tuple[Settings, int, np.ndarray], state: int) -> dic
 
 
 def friedman(points: np.ndarray) -> np.ndarray:
-    """Friedman's first function at points (Q, 5); Friedman (1991), doi:10.1214/aos/1176347963."""
-    a, b, c, d, e = np.asarray(points, float).T
+    """Friedman's first function at points (Q, p), of their first five features.
+
+    Friedman (1991), doi:10.1214/aos/1176347963.
+    """
+    a, b, c, d, e = np.asarray(points, float).T[:5]
     return np.asarray(10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 10 * d + 5 * e)
 
 

@@ -82,7 +82,8 @@ def test_late_growth_is_that_at_the_transformers_temperature():
 
 def test_readings_of_a_target_have_best_widths_of_their_own(monkeypatch):
     """d_k* ∝ D^0.3 by the one reading makes H* ∝ D^0.7, d_k* ∝ D^−0.2 by the other D^1.2."""
-    others = ("late_growth", "depths", "whole_depths", "splittings", "steps", "curve", "regimes")
+    others = ("late_growth", "depths", "whole_depths", "splittings", "steps", "curve", "regimes",
+              "quickenings", "noise_steps", "noise_rates")  # fmt: skip
     for name in others:
         monkeypatch.setattr(curves, name, lambda *_: [])
     powers, predictions = xr.DataArray([0.3, -0.2], {"reading": ["coordinate", "one target"]}), {}

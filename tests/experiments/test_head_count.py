@@ -14,6 +14,12 @@ DRAWN = [("not-heads-alone", f"wider angle, everything drawn, {kernel}") for ker
 WIDER = ("not-heads-alone", "wider angle at fixed H")
 ADDING = ("adding-heads", "fixed head dimension")
 ADDING_DRAWN = ("adding-heads", "fixed head dimension, everything drawn")
+ORTHOGONAL = [("adding-heads", f"orthogonal heads, everything drawn, {k}") for k in KERNELS]
+LITTLE = [
+    ("adding-heads", f"little diversity against much{unit}, everything drawn, {kernel}")
+    for unit in ("", " in units of one head")
+    for kernel in KERNELS
+]
 
 ORDERS = {"order": ["first", "exact"]}
 
@@ -89,7 +95,7 @@ def test_a_doubling_removes_a_share_of_what_was_there_before_it(experiment):
 def test_claims_hold_where_they_are_true(experiment):
     verdict = verdicts(experiment, made(experiment))
     # cos² 30° is so small a correlation that the last doubling removes less than a tenth.
-    rows = (ALIGNED, *EXACT, WIDER, ADDING, *DRAWN, ADDING_DRAWN)
+    rows = (ALIGNED, *EXACT, WIDER, ADDING, *DRAWN, ADDING_DRAWN, *ORTHOGONAL, *LITTLE)
     assert verdict == dict.fromkeys(rows, "supported")
 
 
@@ -113,7 +119,60 @@ def test_aligned_heads_that_differ_are_refuted(experiment):
 def test_angles_that_do_not_matter_and_heads_that_do_are_refuted(experiment):
     flat = made(experiment, lambda angle: 1.0 if angle == 0 else 0.02 + 0.001 * (angle > 60))
     verdict = verdicts(experiment, flat)
-    assert {verdict[row] for row in (WIDER, ADDING, *DRAWN, ADDING_DRAWN)} == {"refuted"}
+    assert {verdict[row] for row in (WIDER, ADDING, *DRAWN, ADDING_DRAWN, *LITTLE)} == {"refuted"}
+    # All heads that are apart gain alike.
+    assert {verdict[row] for row in ORTHOGONAL} == {"supported"}
+
+
+def test_orthogonal_heads_may_be_saturated_and_units_may_matter(experiment):
+    """ρ = 0.55 and 0.3: 4.6 % against 11.3 % of what is left, 0.028 against 0.044 of one head."""
+    correlation = {0: 1.0, 30: 0.55, 60: 0.4, 90: 0.3}
+    verdict = verdicts(experiment, made(experiment, correlation.get))
+    assert [verdict[row] for row in (*ORTHOGONAL, *LITTLE)] == [
+        *["supported"] * 4,
+        *["refuted"] * 2,
+    ]
+    alike = verdicts(experiment, made(experiment, {**correlation, 90: 0.5}.get))
+    assert [alike[row] for row in (*ORTHOGONAL, *LITTLE)] == ["refuted"] * 6
+
+
+def test_gains_with_and_without_diversity_by_leaving_batches_out(experiment):
+    """Values and errors by an explicit jackknife over the problems, both units."""
+    results = made(experiment)
+    found = experiment.module("effects").effects(results)
+    gain = "gain at the least angle over gain of orthogonal heads"
+    names = (
+        "last doubling of orthogonal heads, drawn",
+        f"{gain}, drawn",
+        f"{gain}, of one head, drawn",
+    )
+    for index, kernel in enumerate(KERNELS):
+        data = {
+            (point.coordinates["heads.frames.angle"], point.coordinates["heads.count"]):
+            results.estimates[point.name]
+            for point in experiment.points
+            if point.coordinates["population"] == "wider angle"
+            and point.coordinates["heads.kernel"] == kernel
+        }  # fmt: skip
+
+        def by_hand(kept, data=data):
+            r = {
+                place: float(d["ensemble_variance"][kept].mean() / d["variance"][kept].mean())
+                for place, d in data.items()
+            }
+            gains = [r[angle, 8] - r[angle, 16] for angle in (30, 90)]
+            shares = [gains[0] / r[30, 8], gains[1] / r[90, 8]]
+            return np.array([shares[1], shares[0] / shares[1], gains[0] / gains[1]])
+
+        every = np.arange(64)
+        whole = by_hand(every)
+        pseudo = np.array([64 * whole - 63 * by_hand(every != b) for b in every])
+        for name, values in zip(names, pseudo.T, strict=True):
+            effect = found[name][index]
+            assert effect.at == {"kernel": kernel}
+            assert effect.value == pytest.approx(values.mean())
+            assert effect.error == pytest.approx(values.std(ddof=1) / 8, rel=1e-6)
+            assert len(effect.points) == (2 if name == names[0] else 4)
 
 
 def test_figure_and_caption(experiment):

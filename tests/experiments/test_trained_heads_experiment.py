@@ -33,6 +33,7 @@ def small():
     settings = dict(whole.settings) | {
         "streams": ["additive"],
         "sizes": [[3, 2]],
+        "separate": [[3, 2]],
         "training": {"steps": 40, "tasks": 2, "queries": 16, "rate": 0.05},
         "path": [0, 1, 40],
         "held_out": {"tasks": 4, "queries": 8, "designs": 2},
@@ -135,6 +136,11 @@ def made(experiment, own=(1.0, 1.0), rho=(0.9, 0.3), overlap=0.3, covariance=(0.
             .assign_attrs(replicates=SEEDS)
         )
         predictions[name] = xr.Dataset({"subspaces_start": 1 - width / 12})
+        if [heads, width] in settings["separate"]:
+            # Heads on their own errors end as they started.
+            stay = estimates[name].isel(step=[0, 0], values=[0], start=[0])
+            estimates[f"{name}, separate"] = stay.assign_attrs(replicates=SEEDS)
+            predictions[f"{name}, separate"] = predictions[name]
     return results_of(experiment, estimates, predictions)
 
 
@@ -280,6 +286,64 @@ def test_claims_are_about_their_own_layers(experiment):
     assert {r for r in refuted if "two" in r or "pooled" in r} == set()
     assert "ambiguity explains the gain, four free heads" in refuted
     assert "errors decorrelate, free" in refuted
+
+
+def test_joint_less_separate_training_by_hand(experiment):
+    """Of layers with uneven errors; their own mean and that of pairs, number by number."""
+    results = made(experiment, own=(1.0, 0.9))
+    layer = next(one for one in effects.layers(results) if one.heads == 4)
+    joint, apart = results.estimates[layer.point], results.estimates[layer.control]
+    factor = np.random.default_rng(3).uniform(0.8, 1.2, (BATCHES, SEEDS // BATCHES, 4, 4))
+    uneven = (("batch", "replicate", "head", "head2"), factor + factor.swapaxes(-1, -2))
+    joint = joint.assign(errors=joint["errors"] * xr.Variable(*uneven))
+    moved = replace(results, estimates={**results.estimates, layer.point: joint})
+    of_joint = joint.sel(values="pool", start="random", step=6)
+    of_joint = of_joint.transpose("batch", "replicate", "head", "head2")
+    of_apart = apart.isel(values=0, start=0, step=-1).transpose(*of_joint.dims)
+    index, rho, mse = [], [], []
+    for data in (of_joint, of_apart):
+        shared, products = data["subspaces"].values, data["errors"].values
+        pairs = [(h, g) for h in range(4) for g in range(4) if h != g]
+        index.append(1 - sum(shared[..., h, g].mean(1) for h, g in pairs) / 12)
+        own = sum(products[..., h, h].mean(1) for h in range(4)) / 4
+        common = sum(products[..., h, g].mean(1) for h, g in pairs) / 12
+        rho.append(common.mean() / own.mean())
+        mse.append(own.mean() / 4 + common.mean() * 3 / 4)
+    np.testing.assert_allclose(effects.parts_further(moved, layer), index[0] - index[1], rtol=1e-9)
+    found = effects.decorrelates_further(moved, layer)
+    assert found.mean() == pytest.approx(rho[1] - rho[0], rel=1e-9)
+    lower = effects.lowers_error(moved, layer)
+    assert lower.mean() == pytest.approx(1 - mse[0] / mse[1], rel=1e-9)
+    family = effects_of(experiment, moved)["joint training lowers the error further"]
+    assert [e.points for e in family] == [
+        (f"{stream}, 4 of 2", f"{stream}, 4 of 2, separate") for stream in ("additive", "isotropic")
+    ]
+
+
+def test_joint_training_has_to_do_more_than_separate_training(experiment):
+    """Its rows are refuted, and no others, where both end alike in one stream."""
+    results = made(experiment)
+    name = "additive, 4 of 2"
+    same = results.estimates[name].isel(step=[0, -1])
+    found = regimes(
+        experiment, replace(results, estimates={**results.estimates, f"{name}, separate": same})
+    )
+    rows = {regime for regime in found if "joint training" in regime}
+    assert len(rows) == 3
+    assert {regime for regime, verdict in found.items() if verdict == "refuted"} == rows
+
+
+def test_separate_training_from_a_seed(small, results):
+    """From the joint layers' start, on their tasks: another end, and more alike errors."""
+    joint = results.estimates["additive, 3 of 2"].sel(values="pool", start="random")
+    apart = results.estimates["additive, 3 of 2, separate"].sel(values="pool", start="random")
+    assert apart["step"].values.tolist() == [0, 40]
+    for name in ("errors", "subspaces"):
+        first, second = (d[name].sel(step=0).values for d in (joint, apart))
+        np.testing.assert_allclose(first, second, rtol=1e-6)
+        assert (
+            np.abs(joint[name].sel(step=40).values - apart[name].sel(step=40).values).max() > 1e-3
+        )
 
 
 def test_figure_and_caption(experiment):

@@ -84,6 +84,32 @@ def test_gradient_by_finite_differences(experiment, simulate):
 
 
 @pytest.mark.theory
+@pytest.mark.parametrize("free", [True, False])
+def test_heads_own_errors_and_their_gradient_by_plain_numpy(experiment, simulate, free):
+    """The separate objective head by head; its slope by central differences, of one head's W_K."""
+    layer, rng = a_layer(simulate), np.random.default_rng(4)
+    x, keys, values, labels = (rng.normal(size=s) for s in ((4, 5), (9, 5), (9, 2), (4, 2)))
+
+    def by_heads(layer):
+        averages, _, mixing = by_numpy(layer, x, keys, values, free)
+        own = [np.mean((3 * g @ a.T - labels) ** 2) for g, a in zip(averages, mixing, strict=True)]
+        return sum(own) / 3
+
+    def ours(layer):
+        return experiment.module("layer").loss(
+            layer, free, *(jnp.asarray(a) for a in (x, labels, keys, values)), objective="separate"
+        )
+
+    found, slope = jax.value_and_grad(ours)(layer)
+    assert float(found) == pytest.approx(by_heads(layer), rel=1e-12)
+    direction = np.zeros(layer.key.shape)
+    direction[1] = rng.normal(size=layer.key.shape[1:])
+    ends = [by_heads(layer._replace(key=layer.key + s * direction)) for s in (1e-5, -1e-5)]
+    expected = np.sum(np.asarray(slope.key) * direction)
+    assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.theory
 def test_errors_and_covariances_by_drawn_labels(simulate):
     """M and S of free heads against plain NumPy, one task and its queries, 4000 designs.
 

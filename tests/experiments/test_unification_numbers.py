@@ -1,32 +1,41 @@
-"""Agents of any kind, by other routes: the error of forests, softmax heads on lines."""
+"""Agents of any kind, by other routes: the error of forests, heads with a target, softmax heads."""
 
+import jax
 import numpy as np
 import pytest
 import xarray as xr
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
-from sims.montecarlo import run
+from sims.montecarlo import replicate_key, root_key, run
+from sims.problem import DESIGNS, FRAMES, TARGETS, Task
+from sims.simulation import draw
 from sims.study.experiment import load_experiment
+from tests.experiments.by_hand import families
 
 EXPERIMENT = load_experiment("unification")
 simulate, predict = (EXPERIMENT.module(name) for name in ("simulate", "predict"))
 
 
-def test_the_error_of_a_forest_is_about_friedmans_function():
-    """By scikit-learn's predictions, and by that function written out; the first tree's, too."""
+@pytest.mark.parametrize("features", [5, 10])
+def test_the_error_of_a_forest_is_about_friedmans_function(features):
+    """By scikit-learn's predictions, and by that function written out; the first tree's, too.
+
+    Beyond the five features that matter there may be others that do not.
+    """
     settings = EXPERIMENT.settings["trees"] | {"queries": 5, "max_features": 1}
+    settings |= {"features": features}
     coefficients = simulate.pooled({"unequal": 0.5}, np.array([1, 2]))
     dims = dict.fromkeys(("pooled", "unequal", "error"), ("agents",))
     sampler = simulate.trees(settings, simulate.POOLED, 2, coefficients, dims=dims)
     data = run(sampler, 3, replicates_per_batch=3, batches=2, stream=(simulate.POOLED,))
-    x = np.random.default_rng(0).random((5, 5), dtype=np.float32)
+    x = np.random.default_rng(0).random((5, features), dtype=np.float32)
     truth = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2
     truth += 10 * x[:, 3] + 5 * x[:, 4]
     for b in range(2):
         squares = []
         for state in np.random.default_rng([3, simulate.POOLED, b]).integers(2**31, size=3):
-            training = make_friedman1(50, 5, noise=1.0, random_state=int(state))
+            training = make_friedman1(50, features, noise=1.0, random_state=int(state))
             rule = RandomForestRegressor(2, max_features=1, random_state=int(state))
             rule.fit(*training)
             estimates = rule.estimators_[0].predict(x), rule.predict(x)
@@ -75,3 +84,122 @@ def test_an_integral_over_queries_is_as_uncertain_as_theory_at_its_nodes(monkeyp
     v, c = predict.heads({"angle": 60}, sizes)
     assert v == pytest.approx((3.0, 0.3))
     assert c == pytest.approx((1.0, 0.03))
+
+
+def weights(frames, kernel, b, x, at):
+    """Of each head (H, Q, n), the plain way."""
+    out = []
+    for u in frames:
+        keys, queries = x @ u, at @ u
+        if kernel == "softmax":
+            scores = queries @ keys.T / b**2
+        else:
+            scores = -((queries[:, None] - keys) ** 2).sum(-1) / (2 * b**2)
+        k = np.exp(scores)
+        out.append(k / k.sum(1, keepdims=True))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_errors_of_heads_are_about_a_target_of_every_replicates_own(kernel):
+    """By NumPy from the keys, queries and target of each replicate: squared bias and noise.
+
+    The targets of a batch are those of one draw with as many waves as all of them have.
+    """
+    family = {"kind": "matern", "nu": 1.5, "lengthscale": 3.0, "features": 4}
+    system = {"dimension": 8, "width": 2, "angle": 30, "kernel": kernel, "bandwidth": 0.8}
+    system |= {"n": 20, "queries": 3, "scale": 0.4, "target": family}
+    agents = np.array([1, 2, 4])
+    sampler = simulate.heads(
+        system, simulate.POOLED, 4, simulate.errors(agents), dims={"error": ("agents",)}
+    )
+    data = run(sampler, 5, replicates_per_batch=2, batches=2, stream=(simulate.POOLED,))
+    task = Task(DESIGNS["isotropic"](8), TARGETS["constant"](8, value=0.0), 1.0)
+    frames = np.asarray(FRAMES["equiangular"](8, 4, 2, seed=simulate.POOLED, angle=30), float)
+    root = jax.random.fold_in(root_key(5), simulate.POOLED)
+    for b in range(2):
+        seed, errors = np.random.default_rng([5, simulate.POOLED, b]).integers(2**31), []
+        whole = TARGETS["matern"](8, seed=int(seed), nu=1.5, lengthscale=3.0, features=8)
+        frequency, phase = np.asarray(whole.frequency), np.asarray(whole.phase)
+        for r in range(2):
+            own = slice(4 * r, 4 * r + 4)
+            key = replicate_key(root, b, r)
+            x = np.asarray(draw(task, key, 20)[0])
+            at = 0.4 * np.asarray(jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (3, 8)))
+            w = weights(frames, kernel, 0.8, x, at)
+
+            def m(points, frequency=frequency[own], phase=phase[own]):
+                # A target of unit variance.
+                return np.sqrt(2 / 4) * np.cos(points @ frequency.T + phase).sum(1)
+
+            for size in agents:
+                pool = w[:size].mean(0)
+                bias = pool @ m(x) - m(at)
+                errors.append(np.mean(bias**2 + (pool**2).sum(1)))
+        np.testing.assert_allclose(data["error"][b], np.reshape(errors, (2, 3)).mean(0), rtol=1e-6)
+
+
+def test_the_wave_that_heads_have_in_common():
+    """One direction at either angle, seen alike by all heads; m is its sine, not its cosine."""
+    frames = [FRAMES["equiangular"](16, 8, 2, seed=1, angle=angle) for angle in (30, 90)]
+    waves = [simulate.common_wave(own) for own in frames]
+    directions = [np.asarray(wave.frequency)[0] for wave in waves]
+    np.testing.assert_allclose(*directions, atol=1e-12)
+    for own, wave, squared in zip(
+        frames, waves, ((1 + 7 * np.cos(np.pi / 6)) / 8, 1 / 8), strict=True
+    ):
+        u = np.asarray(wave.frequency)[0]
+        np.testing.assert_allclose(
+            ((np.asarray(own, float).transpose(0, 2, 1) @ u) ** 2).sum(1), squared
+        )
+        points = np.random.default_rng(0).normal(size=(5, 16))
+        np.testing.assert_allclose(wave(points), np.sin(points @ u), atol=1e-12)
+
+
+def test_heads_that_look_along_the_target_are_better_than_heads_apart():
+    """With sin(u·x) and labels that are drawn: the mean squared error by brute force, 5 errors."""
+    system = {"dimension": 8, "width": 1, "angle": 30, "bandwidth": 0.8}
+    system |= {"n": 20, "queries": 1, "scale": 0.4, "target": "common direction"}
+    sampler = simulate.heads(
+        system, simulate.POOLED, 4, simulate.errors(np.array([4])), dims={"error": ("agents",)},
+    )  # fmt: skip
+    data = run(sampler, 3, replicates_per_batch=50, batches=40, stream=(simulate.POOLED,))
+    error = data["error"].values[:, 0]
+    frames = np.asarray(FRAMES["equiangular"](8, 4, 1, seed=simulate.POOLED, angle=30), float)
+    u = frames[:, :, 0].sum(0) / np.linalg.norm(frames[:, :, 0].sum(0))
+    rng, brute = np.random.default_rng(0), []
+    for _ in range(4000):
+        x, at = rng.normal(size=(20, 8)), 0.4 * rng.normal(size=(1, 8))
+        y = np.sin(x @ u) + rng.normal(size=20)
+        pool = weights(frames, "gaussian", 0.8, x, at).mean(0)
+        brute.append((pool @ y - np.sin(at @ u))[0] ** 2)
+    spread = np.hypot(error.std(ddof=1) / 40**0.5, np.std(brute) / 4000**0.5)
+    assert abs(error.mean() - np.mean(brute)) < 5 * spread
+    assert spread < 0.1 * error.mean()
+
+
+def test_pools_have_their_falls():
+    """Of the error alone, 1 − 0.6/0.8 at the largest number of agents."""
+    wobble = 0.01 * np.random.default_rng(0).normal(size=8)
+    pair = {"name": "apart", "plain": "near", "changed": "far"}
+    estimates = {
+        name: xr.Dataset(
+            {"error": (("batch", "agents"), np.outer(1 + wobble, [2.0, last]))}, {"agents": [1, 2]}
+        )
+        for name, last in (("near", 0.8), ("far", 0.6))
+    }
+    estimates |= {"heads": estimates["near"].assign(pooled=estimates["near"]["error"])}
+    estimates["heads"] = estimates["heads"].assign(unequal=estimates["near"]["error"])
+    values = {"variance": ("batch", 1 + wobble), "covariance": ("batch", 1 - wobble)}
+    estimates["heads, measured"] = xr.Dataset(values)
+    settings = {
+        "systems": [{"name": "heads", "kind": "heads"}], "mechanisms": [], "unequal": 0.5,
+        "evaporation": dict.fromkeys(("name", "plain", "changed"), "heads"),
+        "pool_mechanisms": [pair],
+    }  # fmt: skip
+    predictions = {"heads, measured": xr.Dataset({"variance": np.nan})}
+    found = families("unification", estimates, predictions, settings=settings)
+    (fall,) = found["fall of the error"]
+    assert fall.value == pytest.approx(0.25)
+    assert fall.at == {"mechanism": "apart"}
+    assert fall.points == ("near", "far")

@@ -1,0 +1,155 @@
+"""Allocation: growth of d_k* by decades, and what the views' noise moves, on widths by hand."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.study.experiment import load_experiment
+
+EXPERIMENT = load_experiment("allocation", "standard")
+curves = EXPERIMENT.module("curves")
+SIZES = np.sort(np.append(np.logspace(2, 6, 9), 1024.0))
+"""Powers of ten, their geometric means, and a size of the simulation between."""
+
+
+def at_powers(values):
+    """Widths at the powers of ten; elsewhere far off, as no growth by decades looks there."""
+    widths = np.full(len(SIZES), 50.0)
+    widths[[0, 2, 5, 7, 9]] = values
+    np.testing.assert_allclose(SIZES[[0, 2, 5, 7, 9]], 10.0 ** np.arange(2, 7))
+    return widths
+
+
+@pytest.mark.parametrize(
+    ("widths", "expected"),
+    [
+        # Growths 4, 3, 2, 1 of a rise of 10: the least of the falls.
+        ((1, 5, 8, 10, 11), -0.1),
+        # 2, 1, 4, 3 of 10: from the second to the third decade.
+        ((1, 3, 4, 8, 11), 0.3),
+        # 1, 2, 3, 4 of 10: not between neighbours, from the first to the last.
+        ((1, 2, 4, 7, 11), 0.3),
+        ((1, 3, 5, 7, 9), 0.0),
+        # 4, 0, none for a fall by 3, and 1 of a range of 4: growth that comes back counts.
+        ((1, 5, 5, 2, 3), 0.25),
+        # A fall, and then nothing, is no growth that quickens.
+        ((3.2, 3.1, 3.0, 3.0, 3.0), 0.0),
+        # The first decade is not known: 3, 2, 3 of 8.
+        ((np.nan, 3, 6, 8, 11), 1 / 8),
+        # Two growths are too few; neither is one over two decades.
+        ((1, 3, 6, np.nan, np.nan), np.nan),
+        ((1, 3, 6, np.nan, 11), np.nan),
+    ],
+)
+def test_growth_of_a_decade_is_held_against_every_earlier_one(widths, expected):
+    found = curves.quickened(SIZES, at_powers(widths))
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_logarithm_does_not_quicken_and_a_power_does():
+    log_n = np.log(SIZES)
+    assert curves.quickened(SIZES, 2 + 0.8 * log_n) == pytest.approx(0, abs=1e-12)
+    assert curves.quickened(SIZES, np.sqrt(log_n)) < 0
+    power = SIZES**0.1
+    grown = np.diff(power[[0, 2, 5, 7, 9]])
+    expected = (grown[-1] - grown[0]) / (power[-1] - power[0])
+    assert curves.quickened(SIZES, power) == pytest.approx(expected)
+
+
+def test_quickening_of_every_family_is_at_the_budget_asked_for():
+    axes = {"family": ["smooth", "rough"], "dense_budget": [24, 512], "dense_n": SIZES}
+    values = np.ones((2, 2, len(SIZES)))
+    values[0, 1], values[1, 1] = at_powers((1, 2, 4, 7, 11)), at_powers((1, 5, 8, 10, 11))
+    found = curves.quickenings(xr.DataArray(values, axes, tuple(axes)), 512)
+    assert [(e.label, e.at["family"], e.value) for e in found] == [
+        ("smooth target", "smooth", pytest.approx(0.3)),
+        ("rough target", "rough", pytest.approx(-0.1)),
+    ]
+
+
+CELLS = [
+    {"alpha": alpha, "nu": nu, "noise": noise, "noise_sd": noise_sd}
+    for alpha in (0.4, 0.8) for nu in (np.inf, 0.5)
+    for noise in (0.1, 0.4, 0.8) for noise_sd in (2.0, 8.0)
+]  # fmt: skip
+
+
+def views(best):
+    """The map's dataset with ``best(cell, temperature)``, (n,), in every cell."""
+    widths = [[best(cell, name) for name in curves.TEMPERATURES] for cell in CELLS]
+    data = {"map_optimum": (("cell", "temperature", "dense_n"), np.array(widths, float))}
+    data |= {f"cell_{key}": ("cell", [cell[key] for cell in CELLS]) for key in CELLS[0]}
+    return xr.Dataset(data, {"temperature": list(curves.TEMPERATURES), "dense_n": SIZES})
+
+
+def grows(cell, temperature):
+    """Linear in log n; the slope is of decay, view noise, label noise and temperature."""
+    rate = cell["alpha"] * {0.1: 1.0, 0.4: 5.0, 0.8: 0.7}[cell["noise"]]
+    rate *= {2.0: 1.0, 8.0: 1.3}[cell["noise_sd"]] if cell["noise"] == 0.8 else 1.0
+    rate *= 1.0 if temperature == "fixed" or cell["noise"] < 0.8 else 2.0
+    return (2.0 if cell["nu"] == 0.5 else 1.0) + rate * np.log(SIZES)
+
+
+def test_view_noise_is_held_against_the_same_cell_with_the_least_of_it():
+    """The most noise of the map over the least, at the same decay, smoothness and label noise."""
+    for temperature, factor in (("fixed", 1.0), ("tuned", 2.0)):
+        data = views(grows)
+        found = curves.noise_rates(data, temperature)
+        assert [(e.at["alpha"], e.at["nu"], e.at["noise_sd"]) for e in found] == [
+            (a, nu, sd) for a in (0.4, 0.8) for nu in (np.inf, 0.5) for sd in (2.0, 8.0)
+        ]
+        for effect in found:
+            ratio = factor * 0.7 * (1.3 if effect.at["noise_sd"] == 8.0 else 1.0)
+            assert effect.value == pytest.approx(abs(np.log(ratio)))
+        steps = curves.noise_steps(data, temperature)
+        assert len(steps) == 8 * len(SIZES)
+        for effect in steps:
+            start = 2.0 if effect.at["nu"] == 0.5 else 1.0
+            ratio = factor * 0.7 * (1.3 if effect.at["noise_sd"] == 8.0 else 1.0)
+            low = start + effect.at["alpha"] * np.log(effect.at["n"])
+            high = start + ratio * effect.at["alpha"] * np.log(effect.at["n"])
+            assert effect.value == pytest.approx(abs(np.log(high / low)))
+
+
+def test_view_noise_is_looked_at_where_both_best_widths_are_inner_ones():
+    """Of a pair of cells the second n is unknown in one, the last in the other."""
+
+    def some(cell, temperature):
+        widths = grows(cell, temperature)
+        if cell["alpha"] == 0.4 and cell["noise"] == 0.1:
+            widths[1] = np.nan
+        if cell["alpha"] == 0.4 and cell["noise"] == 0.8:
+            widths[-1] = np.nan
+        if cell["alpha"] == 0.8 and cell["noise"] == 0.1:
+            widths[4:] = np.nan
+        return widths
+
+    data = views(some)
+    steps = [e for e in curves.noise_steps(data, "fixed") if e.at["alpha"] == 0.4]
+    assert sorted({e.at["n"] for e in steps}) == SIZES[[0, *range(2, 9)]].tolist()
+    # Of the other decay fewer than three decades are left.
+    rates = curves.noise_rates(data, "fixed")
+    assert {e.at["alpha"] for e in rates} == {0.4}
+    assert {e.at["span"] for e in rates} == {SIZES[-2] / SIZES[0]}
+
+
+def test_a_width_that_does_not_grow_leaves_its_row_open():
+    def falls(cell, temperature):
+        sign = -1 if cell["noise"] == 0.8 else 1
+        return 50 + sign * np.log(SIZES)
+
+    assert np.isnan([e.value for e in curves.noise_rates(views(falls), "fixed")]).all()
+
+
+def test_one_view_noise_is_held_against_none():
+    data = views(grows)
+    assert not curves.noise_steps(data.isel(cell=data["cell_noise"] == 0.4), "fixed")
+
+
+def test_rows_of_view_noise_are_of_the_smooth_target_and_its_label_noise():
+    """What ``where`` of the rows picks, at the file's own map."""
+    claim = next(c for c in EXPERIMENT.claims if c.effects == "step of view noise, fixed")
+    smooth, settings = EXPERIMENT.settings["views"]["families"]["smooth"], EXPERIMENT.settings
+    assert claim.where["alpha"] == smooth["alpha"] in settings["map"]["alpha"]
+    assert claim.where["noise_sd"] == settings["views"]["noise_sd"] in settings["map"]["noise_sd"]
+    assert (min(settings["map"]["noise"]), max(settings["map"]["noise"])) == (0.1, 0.8)
