@@ -72,7 +72,7 @@ def test_specializations_errors_by_both_roads_are_of_both_states():
     for data in roads[0].values():
         data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
         data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
-    found = families("specialization", *roads)["error by both roads"]
+    found = families("specialization", *roads, settings={"variants": {}})["error by both roads"]
     for state in ("before", "after"):
         assert sum(state in effect.label for effect in found) == len(WAYS)
 
@@ -171,7 +171,7 @@ def test_specialization():
     for data in estimates.values():
         data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
         data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
-    found = families("specialization", estimates, predictions)
+    found = families("specialization", estimates, predictions, settings={"variants": {}})
     data = estimates["single, plain"]
     is_mean_of(found["diversity rises"][0], data["hdi_after"].values - data["hdi"].values[:, 0])
     # Of weights learned and not, in one and the same stream.
