@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sims import learning
 from sims.errors import InputError
 from sims.learning import (
     OBJECTIVES,
     STREAMS,
     Course,
+    Learned,
     learn,
     learned,
     leave_one_out,
@@ -77,6 +79,22 @@ def test_streams(name):
     many = jax.vmap(lambda key: jnp.mean(stream.target(rotation, key)(x) ** 2))
     assert float(many(jax.random.split(jax.random.key(4), 300)).mean()) < 1
     assert (name == "noise") == (float(jnp.abs(target(x)).max()) == 0.0)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("dimension", [1, 4, 9])
+def test_isotropic_targets_are_as_rough_along_a_coordinate_in_any_dimension(dimension):
+    """Waves g/√d with g ~ N(0, I): the squared length of a frequency is 1 on average, ± 5 errors.
+
+    It is a χ² of d degrees of freedom over d, of variance 2/d.
+    """
+
+    def squares(key):
+        target = STREAMS["isotropic"](dimension).target(jnp.eye(dimension), key)
+        return jnp.sum(target.frequency**2, axis=1)
+
+    found = np.ravel(jax.vmap(squares)(jax.random.split(jax.random.key(8), 200)))
+    assert abs(found.mean() - 1) < 5 * np.sqrt(2 / dimension / len(found))
 
 
 OPTIONS = {"n": 48, "noise_sd": 0.3, "steps": 60, "tasks": 1, "rate": 0.1}
@@ -242,3 +260,26 @@ def test_leave_one_out_projects_keys_by_their_own_frames():
     w = np.exp(-(((q[:, :, None] - k[:, None]) ** 2).sum(-1)) / (2 * 0.7**2))
     w *= 1 - np.eye(6)
     np.testing.assert_allclose(estimates, (w @ y) / w.sum(-1), rtol=1e-12)
+
+
+def test_what_is_held_out_was_not_learned_from(monkeypatch):
+    """The random keys of learning: of its steps, their tasks and what each draws; and the batch's.
+
+    None of them may be a key of the held-out target, queries and data.
+    """
+    batch = jax.random.fold_in(jax.random.key(5, impl="threefry2x32"), 0)
+    used = [batch, *jax.random.split(batch)]
+
+    def without_learning(stream, rotation, start, key, *, steps, tasks, **options):
+        used.append(key)
+        of_tasks = [k for s in jax.random.split(key, steps) for k in jax.random.split(s, tasks)]
+        used.extend([*jax.random.split(key, steps), *of_tasks])
+        used.extend(part for task in of_tasks for part in jax.random.split(task, 3))
+        return Learned(start.frames, jnp.full(2, 0.5), jnp.zeros(steps))
+
+    monkeypatch.setattr(learning, "_learn", without_learning)
+    held_out = jax.random.key_data(learned.__wrapped__(COURSE, 5, 0).held_out).tolist()
+    assert len(used) == 3 + 1 + 2 + 2 + 6
+    words = {tuple(jax.random.key_data(each).tolist()) for each in used}
+    assert words.isdisjoint(map(tuple, held_out))
+    assert len({*map(tuple, held_out)}) == 3

@@ -194,6 +194,8 @@ def test_rows_that_had_been_seen_are_counted(tmp_path, monkeypatch):
 def test_sentences_say_how_many_where_not_and_how_sure():
     tested = replace(VERDICT, kind="simulation", adjusted=0.012)
     no = [replace(VERDICT, regime=name, verdict="refuted") for name in "abcd"]
+    sure = [replace(tested, adjusted=p) for p in (0.001, 0.03, 0.002)]
+    assert "turned 3 of these verdicts: the least sure has p\xa0=\xa00.03 " in sentence(sure)
     assert sentence([tested]) == (
         "Supported in the one regime tried. Draws could have turned 1 of these verdicts: the least "
         "sure has p\xa0=\xa00.012 among all tested claims of its paper."
@@ -209,7 +211,7 @@ def test_sentences_say_how_many_where_not_and_how_sure():
 @pytest.mark.parametrize(
     ("test", "band", "named"),
     [("equivalence", "x=22 width=216", 130), ("bound", "x=0 width=238", 130),
-     ("ordering", "x=238 width=22", 238)],
+     ("ordering", "x=238 width=22", 238), ("law", "x=238 width=22", 238)],
 )  # fmt: skip
 def test_an_interval_is_drawn_over_what_its_claim_allows(test, band, named):
     """From −1 to 1, at a margin of 1, on 260 pixels with a tenth of the range beside it."""

@@ -122,7 +122,15 @@ def test_aligned_heads_share_a_weight():
 
 @pytest.mark.parametrize("name", WEIGHTINGS)
 @pytest.mark.parametrize(
-    "wrong", [np.ones(3), np.ones((2, 3)), [[1, 2], [0, 1]], [[1, 2], [2, 1]], [[np.nan]]]
+    "wrong",
+    [
+        np.ones(3),
+        np.ones((2, 3)),
+        [[1, 2], [0, 1]],
+        [[1, 2], [2, 1]],
+        [[np.nan]],
+        [[1, 1.001], [1.001, 1]],
+    ],
 )
 def test_bad_matrices_are_refused(name, wrong):
     with pytest.raises(InputError, match="weighting"):

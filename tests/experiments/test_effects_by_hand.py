@@ -62,6 +62,11 @@ def test_adding_heads(rng, shared):
     (against, *_) = found["diverse against aligned"]
     one, other = whole[2, 8, 0.0], whole[2, 8, 1.0]
     is_ratio_of(against, one[: len(other)], other, 1.0, -1.0)
+    aligned = [whole[size, 4, 1.0] for size in (1, 2, 4, 8)]
+    assert [e.label[0] for e in found["aligned heads"]] == ["2", "4", "8"]
+    for effect, more in zip(found["aligned heads"], aligned[1:], strict=True):
+        first = whole[1, 4, 1.0]
+        np.testing.assert_allclose(effect.values, more / first - 1, rtol=1e-9)
     (gap,) = (e for e in found["gap to first order"] if "4 diverse of width 4" in e.label)
     is_mean_of(gap, whole[4, 4, 0.0] - 1)
     assert gap.at["variance_share"] == pytest.approx(0.8)

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.study.results import Results
 from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads
 
@@ -79,3 +81,19 @@ def test_open_directions_by_hand(experiment):
 
 def test_figure_and_caption(results, experiment):
     check_figure(experiment, results)
+
+
+def test_gates_that_leave_as_many_heads_close_none(experiment):
+    """Five heads without gates in each of two draws; with them as many, more, fewer, fewer once."""
+    effects = experiment.module("effects")
+    gated = np.array([[5, 6, 4, 5], [5, 7, 3, 4]])
+    counts = np.stack([np.full_like(gated, 5), gated], axis=2)
+    dims = ("batch", "content", "gates")
+    results = Results(
+        "head_recovery", "smoke", {"content": xr.Dataset({"bound": (dims, counts)})},
+        {"content": xr.Dataset({"bound": (dims[1:], 0 * counts[0])})}, {}, {}, {}, {},
+    )  # fmt: skip
+    found = effects.bound(results)
+    expected = [[1, 1], [1, 1], [0, 0], [1, 0]]
+    for content, kept in zip(effects.CONTENTS, expected, strict=True):
+        np.testing.assert_array_equal(found[f"gates close none, {content}"][0].values, kept)

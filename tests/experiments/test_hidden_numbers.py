@@ -186,3 +186,21 @@ def test_drawn_scores_of_normal_tokens_have_the_standard_deviation_that_is_state
     error = squares.std(ddof=1) / draws**0.5
     assert error < 0.05 * expected
     assert abs(squares.mean() - expected) < 4.4 * error
+
+
+def test_the_second_layer_is_as_uncertain_as_its_theory(rng):
+    """Gaps over the expected error; the bound is the stated error of the term over it."""
+    names = ("squared_bias", "variance")
+    law = {name: (("start", "memory"), rng.uniform(1, 2, (2, 3))) for name in (*names, "mse")}
+    law |= {f"{name}_error": (("start", "memory"), rng.uniform(0.1, 0.2, (2, 3))) for name in names}
+    law, raw = of_arms(law), {name: rng.uniform(1, 2, (BATCHES, 2, 3)) for name in names}
+    data = of_arms({name: (("batch", "start", "memory"), raw[name]) for name in names})
+    results = stacks("second layer", {"p": data}, {"p": law})
+    results.coordinates["p"].update(view="same", kernel="gaussian")
+    found = by_label(effects.regression(results)["second layer over theory"])
+    assert len(found) == 12
+    for i, start, j, memory in arms():
+        for name in names:
+            term, error, scale = (float(law[key][i, j]) for key in (name, f"{name}_error", "mse"))
+            effect = found[f"same, gaussian, {start}, α′ = {memory}, {name}"]
+            is_mean_of(effect, (raw[name][:, i, j] - term) / scale, bound=error / scale)

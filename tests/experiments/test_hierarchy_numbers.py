@@ -64,6 +64,14 @@ def test_the_coarsest_level_has_a_token_for_every_two_of_the_level_below(rng):
     assert all(found[name][0].values.tolist() == [2] * BATCHES for name in effects.COUNTS)
 
 
+def test_an_eigenvalue_below_zero_is_counted_in_units_of_rounding(monkeypatch):
+    """Scores whose least eigenvalue is −2⁻³⁰ of their largest: 2²² units over four tokens."""
+    own = np.diag([1.0, 0.5, 0.25, -(2.0**-30)])
+    monkeypatch.setattr(simulate.hierarchy, "mixed", lambda *_: 8 * own)
+    found = simulate.checks(4, 2, 2, one_draw(), 1, None)
+    assert found["definite"] == pytest.approx(2.0**22 / 4)
+
+
 def test_a_search_ends_at_the_first_size_with_one_violation():
     """Rounding is none; at no violation all sizes are counted, and the largest value is left."""
     sizes = {"a": [-0.3, 1e-12], "b": [-0.2, 0.4], "c": [2.0, 3.0]}

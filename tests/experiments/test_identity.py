@@ -183,3 +183,19 @@ def test_points_of_unequal_norms_are_predicted_at_every_fidelity(fidelity):
     whole = load_experiment("identity", fidelity)
     tilts = [n for n, unit in units_of(whole).items() if unit.coordinates["part"] == "tilt"]
     assert tilts == list(whole.module("predict").predict(whole))
+
+
+def test_the_unit_of_a_tilted_gap_is_the_rounding_of_its_largest_exponent(simulate, monkeypatch):
+    """Keys of one norm, √d_k = 2, along the query, against it and across: exponents by hand.
+
+    At temperature 2 half squared distances are 0, 4 and 2, and twice the tilt is 2.
+    """
+    unit, seen = np.eye(4), []
+    given = {1: unit[:1], 3: np.stack([unit[0], -unit[0], unit[1]])}
+    monkeypatch.setattr(simulate, "directions", lambda key, count, width: given[count])
+    monkeypatch.setattr(
+        simulate, "rounding", lambda magnitude, n, epsilon: seen.append(float(magnitude)) or 1.0
+    )
+    found = simulate.key_tilt(3, 4, jax.random.key(0), 0.0, None)
+    assert seen == [pytest.approx(6.0)]
+    assert float(found["tilted_total_variation"]) < 1e-15

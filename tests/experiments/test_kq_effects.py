@@ -263,6 +263,48 @@ def test_two_keys_attain_the_bound_by_tanh():
         assert found["attained"] == pytest.approx(1, abs=1e-12)
 
 
+class Given:
+    """A generator that gives what it is told: arrays for normals, 0 for uniforms."""
+
+    def __init__(self, *integers, normals):
+        self.left, self.arrays = list(integers), list(normals)
+
+    def integers(self, *_):
+        return self.left.pop(0)
+
+    def standard_normal(self, shape):
+        values = np.array(self.arrays.pop(0), float)
+        assert values.shape == shape
+        return values
+
+    def uniform(self, low, high, size=()):
+        return np.zeros(size)
+
+
+def test_a_row_of_two_keys_against_every_bound():
+    """Equal scores moved by ±δ: weights change by ± tanh(δ)/2, values lie 5 apart.
+
+    Values diag(3, 4) have the spectral norm 4, and softmax is Lipschitz with ½.
+    """
+    delta, half = 0.4, np.tanh(0.4) / 2
+    given = Given(2, normals=[[[0, 0]], [[delta, -delta]], [[3, 0], [0, 4]]])
+    found = bounds.row_bounds(given, {"row_length": 4, "d": 2, "rows": 1})
+    assert found["euclidean"] == pytest.approx(2 * half / delta)
+    assert found["tanh"] == pytest.approx(half * 5 / (np.tanh(delta / 2) * 5))
+    assert found["frobenius"] == pytest.approx(2 * half * 5 / (2**0.5 * delta * 4))
+
+
+def test_a_random_heads_bound_is_of_spectral_norms():
+    """Scores diag(4, 2, 1)/√3 of rank one keep the 4: what is lost has the norm 2/√3."""
+    keys, values = np.diag([4.0, 2.0, 1.0]), np.diag([1.0, 2.0, 3.0])
+    given = Given(1, normals=[[keys, np.eye(3), values]])
+    found = bounds.random_bounds(given, {"random_length": 3, "d": 3})
+    weights = [np.exp(np.diag(kept) / 3**0.5) for kept in ([4.0, 0, 0], [4.0, 2.0, 1.0])]
+    moved, own = (each / each.sum(1, keepdims=True) for each in weights)
+    error = np.linalg.svd((moved - own) @ values)[1][0]
+    assert found["ratio"] == pytest.approx(error / (2 / 3**0.5 * 3))
+
+
 def test_new_tokens_cost_twice_the_excess(rng):
     """Of a risk above the optimum and a loss below it by the excess each, half the gap is one."""
     point, at = "calibration", {"part": "calibration", "n": 800, "ratio": 1.0, "angle": "random"}

@@ -72,7 +72,7 @@ def test_specializations_errors_by_both_roads_are_of_both_states():
     for data in roads[0].values():
         data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
         data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
-    found = families("specialization", *roads)["error by both roads"]
+    found = families("specialization", *roads, settings={"variants": {}})["error by both roads"]
     for state in ("before", "after"):
         assert sum(state in effect.label for effect in found) == len(WAYS)
 
@@ -171,9 +171,14 @@ def test_specialization():
     for data in estimates.values():
         data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
         data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
-    found = families("specialization", estimates, predictions)
+    found = families("specialization", estimates, predictions, settings={"variants": {}})
     data = estimates["single, plain"]
     is_mean_of(found["diversity rises"][0], data["hdi_after"].values - data["hdi"].values[:, 0])
+    # Of weights learned and not, in one and the same stream.
+    learned, plain = (estimates[f"additive, {variant}"] for variant in ("weights", "plain"))
+    higher = (learned["hdi_after"] - plain["hdi_after"]).values
+    lower = (learned["hdi"] - plain["hdi"]).values[:, 0]
+    is_mean_of(found["learned weights rise further"][0], higher - lower)
 
     def fell(data, *names):
         whole = (sum(data[f"{n}_{state}"].values for n in names) for state in ("before", "after"))

@@ -167,3 +167,12 @@ def test_empty_rows_are_predicted_at_every_fidelity(fidelity):
     whole = load_experiment("sparse_identity", fidelity)
     empty = [n for n, unit in units_of(whole).items() if unit.coordinates["part"] == "empty"]
     assert empty == list(whole.module("predict").predict(whole))
+
+
+def test_the_gap_to_softmax_is_that_of_the_key_where_it_is_largest(experiment, monkeypatch):
+    """Of four keys: 0.4 at the first one, less at the others."""
+    simulate = experiment.module("simulate")
+    rows = {True: np.array([0.5, 0.5, 0.0, 0.0]), False: np.array([0.1, 0.4, 0.3, 0.2])}
+    monkeypatch.setattr(simulate, "attended", lambda rule, *_: rows[rule != "softmax"])
+    found = simulate.gap_to_softmax(4, 2, 10.0, jax.random.key(0), None, None)
+    assert float(found["gap"]) == pytest.approx(0.4)

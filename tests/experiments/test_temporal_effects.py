@@ -145,3 +145,30 @@ def test_passes_that_are_wrong_at_one_length_alone_are_found(monkeypatch, wrong)
         name = f"parallel {gates}"
         assert before[name] < 64
         assert after[name] > 1e12
+
+
+def test_squared_biases_at_one_limit_are_held_against_each_other(made):
+    """Pairs of keys at τ and single keys at 2τ; most points are at the bandwidth of the pairs."""
+    names = {"merged": (2, 1.4), "warm": (1, 1.4 * 2**0.5), "cold": (1, 1.4)}
+    problems = {
+        name: {
+            "heads": {"kernel": {"scores": "dot", "stride": stride}, "bandwidth": bandwidth},
+            "design": {"kind": "autoregressive", "persistence": 0.0},
+        }
+        for name, (stride, bandwidth) in names.items()
+    }
+    rng, like = np.random.default_rng(4), dict(zip(names, ("one", "two", "one"), strict=True))
+    estimates = {
+        name: made.estimates[key] * rng.uniform(0.9, 1.1, BATCHES) for name, key in like.items()
+    }
+    estimates["drawn problems"] = made.estimates["drawn problems"]
+    results = replace(
+        made, problems=problems, estimates=estimates,
+        predictions={name: made.predictions[key] for name, key in like.items()},
+        coordinates={name: {"design": "iid"} for name in names},
+    )  # fmt: skip
+    found = effects.of_errors(results)["squared bias at the equivalent temperature"]
+    (effect,) = found
+    assert effect.points == ("merged", "warm")
+    both = (estimates[name]["squared_bias"].values for name in ("merged", "warm"))
+    is_mean_of(effect, pseudovalues(lambda a, b: a / b, *both) - 1)

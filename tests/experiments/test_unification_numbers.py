@@ -70,6 +70,22 @@ def test_softmax_heads_on_lines_tend_to_their_own_law():
     np.testing.assert_allclose(gaps[0] / gaps[1], 4, rtol=0.1)
 
 
+def test_an_integral_over_queries_is_as_uncertain_as_theory_at_its_nodes(monkeypatch):
+    """Noise that is the same everywhere leaves no error of the rule: what is stated is theory's."""
+
+    def constant(task, heads, n, points, order):
+        pairs = ("query", "head", "head2")
+        value, error = ([[2.0, 1.0], [1.0, 4.0]], [[0.2, 0.03], [0.03, 0.4]])
+        each = {"noise_covariance": value, "noise_covariance_error": error}
+        return xr.Dataset({k: (pairs, np.tile(v, (len(points), 1, 1))) for k, v in each.items()})
+
+    monkeypatch.setattr(predict, "theory", constant)
+    sizes = {"width": 1, "bandwidth": 0.6, "n": 64, "scale": 0.4}
+    v, c = predict.heads({"angle": 60}, sizes)
+    assert v == pytest.approx((3.0, 0.3))
+    assert c == pytest.approx((1.0, 0.03))
+
+
 def weights(frames, kernel, b, x, at):
     """Of each head (H, Q, n), the plain way."""
     out = []

@@ -1,6 +1,7 @@
 """Weighing heads: whose cost it is, where uniform weights are best, what is held against what."""
 
 import numpy as np
+import pytest
 
 from sims.montecarlo import Draws
 from sims.study.experiment import load_experiment
@@ -66,3 +67,12 @@ def test_constraints_are_held_against_weights_of_any_sign():
     for k, effect in enumerate(found["optimal less non-negative"]):
         is_mean_of(effect, (optimal - constrained)[:, k] / even.mean())
         assert effect.at["pairs_per_head"] == (4, 8)[k]
+
+
+def test_the_cost_is_told_with_the_variance_of_the_noise(monkeypatch):
+    """Labels of standard deviation ½: σ² = ¼, and six heads."""
+    predict = EXPERIMENT.module("predict")
+    monkeypatch.setattr(predict, "predict_terms", lambda *_: None)
+    law = predict.predict(EXPERIMENT)["cost"]
+    assert law.attrs == {"heads": 6, "noise_variance": 0.25}
+    assert law["inflation"].values == pytest.approx([5 / (m - 6) for m in law["pairs"].values])

@@ -97,3 +97,13 @@ def test_another_paper_changes_no_adjusted_p_value():
     assert [mixed[i].adjusted for i in (0, -2, -1)] == pytest.approx([4e-9, 0.04, 0.09])
     assert [mixed[i].verdict for i in (0, -2, -1)] == ["supported", "refuted", "inconclusive"]
     assert "not among 4 claims" in mixed[-1].reason
+
+
+@pytest.mark.parametrize("told", [0, 1, 2])
+def test_a_family_is_no_smaller_than_what_was_judged(told):
+    """Three rows count as three, whichever way they came out, if fewer are said to exist."""
+    rows = [replace(ROW, p_value=0.02, verdict=v) for v in ("supported", "refuted", "inconclusive")]
+    found = adjust(rows, claims={MAIN: told})
+    assert [v.adjusted for v in found[:2]] == pytest.approx([0.06, 0.06])
+    assert found[0].verdict == "inconclusive"
+    assert "among 3 claims" in found[0].reason

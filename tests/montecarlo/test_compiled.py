@@ -205,6 +205,22 @@ def test_another_function_constant_seed_stream_or_size_is_not_resumed():
         assert "\n" not in str(caught.value)
 
 
+def of_batches(spread):
+    """A sampler whose batches draw what their replicates share, of that spread."""
+    return Replicates(
+        lambda key, shared, batch: {"x": batch + jax.random.normal(key)},
+        per_batch=lambda draw: spread * draw.rng().normal(),
+    )
+
+
+def test_batches_that_draw_other_things_are_not_resumed():
+    done = run(of_batches(1.0), 0, replicates_per_batch=2, batches=2)
+    more = {"replicates_per_batch": 2, "batches": 3, "resume": done}
+    assert run(of_batches(1.0), 0, **more).sizes["batch"] == 3
+    with pytest.raises(InputError, match="resume: got"):
+        run(of_batches(2.0), 0, **more)
+
+
 def test_what_cannot_be_identified_runs_but_is_not_resumed():
     opaque = memoryview(b"12")
 
@@ -223,6 +239,12 @@ def test_the_batches_asked_for_are_the_least():
     data = run(constant, 0, replicates_per_batch=2, batches=20, rel_mcse=0.1)
     assert (data.attrs["stopped"], data.sizes["batch"]) == ("precision", 24)
     assert run(constant, 0, replicates_per_batch=2, batches=16).attrs["stopped"] == "limit"
+
+
+def test_a_limit_below_the_batches_asked_for_is_none():
+    data = run(scaled(1.0), 0, replicates_per_batch=2, batches=11, rel_mcse=1e-9, max_batches=9)
+    assert (data.attrs["stopped"], data.sizes["batch"]) == ("limit", 11)
+    assert data.attrs["batches_asked"] == 11
 
 
 def test_replicates_that_share_what_a_batch_drew_are_no_precision():

@@ -134,6 +134,14 @@ def test_holder_series():
     np.testing.assert_allclose(np.linalg.norm(m.frequency, axis=1), scale, rtol=1e-14)
 
 
+def test_directions_of_a_holder_series_are_uniform():
+    """The mean of uniform unit vectors is 0, that of uuᵀ is I/3; to 5 standard errors at most."""
+    waves = np.concatenate([TARGETS["holder"](3, seed, levels=9).frequency for seed in range(60)])
+    u = waves / np.linalg.norm(waves, axis=1, keepdims=True)
+    assert np.abs(u.mean(0)).max() < 5 / np.sqrt(3 * len(u))
+    assert np.abs(u.T @ u / len(u) - np.eye(3) / 3).max() < 5 * np.sqrt(4 / 45 / len(u))
+
+
 def test_additive_has_no_cross_derivative():
     """Nor a mixed difference of any step, so steps can be large."""
     x, steps = np.array([0.3, -0.8, 1.1]), 0.7 * np.eye(3)

@@ -209,6 +209,29 @@ def test_rounding_beside_the_mcse_is_a_fault(make, monkeypatch):
     assert "rounding by up to 0.5 of noise variance" in faults[0]
 
 
+def test_what_few_keys_show_is_scaled_to_all_of_them(make, monkeypatch):
+    """Two designs of 16 keys, of 160: a tenth of the variance over designs is left.
+
+    Deviations 1 and 3 have the variance 2 and, squared, the mean 2² − 2/2 = 3 without the noise of
+    a mean of two; both are moved by 0.01, and noise of mean 2 by 0.5.
+    """
+    task, heads, queries = make()
+
+    def weighed(task, heads, x, queries, constant, precision, rng):
+        deviation, noise = np.array([1.0, 3.0]), np.array([1.0, 3.0])
+        if rng is not None:
+            deviation, noise = deviation + 0.01, noise + 0.5
+        return deviation[:, None, None], noise[:, None, None]
+
+    monkeypatch.setattr(module, "WORK", 1)
+    monkeypatch.setattr(module, "_weighed", weighed)
+    size = 3 + 0.1 * 2
+    moved = 1e-4 + 2 * 0.01 * size**0.5
+    found = rounding(task, heads, 160, np.asarray(queries), "float32")
+    expected = (moved + 0.1 * 0.5) / (size + 0.1 * 2), moved / size, 0.5 / 2
+    assert found == pytest.approx(expected)
+
+
 def test_nothing_seen_is_no_certainty(make):
     """Once an MCSE of 0 that ended a run as precise."""
     task, heads, queries = make(scale=0.0)

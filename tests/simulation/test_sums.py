@@ -78,6 +78,28 @@ def test_native_rescales_when_the_peak_moves(precision):
     np.testing.assert_allclose(value, gram, rtol=TOLERANCE[precision])
 
 
+@pytest.mark.parametrize("precision", TOLERANCE)
+def test_native_rescales_centred_sums_when_the_peak_moves(precision):
+    """Pairs ``Σ u_h (y − c_h) u_g (y − c_g)``, y the first column, of keys that come nearer."""
+    if not usable(KERNELS["softmax"], "cpu", np.inf):
+        pytest.skip("no C++ compiler")
+    n = 1024
+    keys = np.linspace(-2, 2, n).reshape(1, 1, n).repeat(2, 1).astype(precision)
+    keys[:, 1] *= 0.5
+    queries = np.full((1, 1, 2), 12.0, precision)
+    columns = np.stack([np.cos(np.arange(n)), np.ones(n)]).astype(precision)
+    centres = np.array([[0.3, -0.7]], precision)
+    given = map(jnp.asarray, (queries, keys, columns))
+    found = native_sums(KERNELS["softmax"], *given, 1.0, 1, jnp.asarray(centres))
+    u = np.exp(12.0 * (keys[0] - keys[0].max(1, keepdims=True)).astype(float))
+    off = u * (columns[0].astype(float) - centres[0, :, None])
+    total = found.linear[0, :, -1]
+    value = np.asarray(found.centred[0] / (total[:, None] * total))
+    expected = off @ off.T / np.outer(u.sum(1), u.sum(1))
+    error = np.abs(value - expected).max() / np.abs(expected).max()
+    assert error <= 10 * TOLERANCE[precision]
+
+
 def test_switched_off(monkeypatch):
     monkeypatch.setenv("SIMS_NATIVE", "0")
     assert not usable(KERNELS["gaussian"], "cpu", np.inf)

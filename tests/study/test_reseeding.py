@@ -101,7 +101,8 @@ def run(tmp_path, monkeypatch):
 
     def simulate(experiment, output, theory):
         calls.append((experiment.name, experiment.seed_offset))
-        assert theory.read_text() == ("its own" if experiment.redrawn else "predictions")
+        anew = experiment.redrawn or experiment.redraws
+        assert theory.read_text() == ("its own" if anew else "predictions")
         output.write_text("batches")
 
     def judge(experiment, simulation, theory, output):
@@ -110,7 +111,7 @@ def run(tmp_path, monkeypatch):
         write_verdicts([row], output, f"verdicts.json of {experiment.name} at smoke")
 
     def predict(experiment, output):
-        assert experiment.redrawn
+        assert experiment.redrawn or experiment.redraws
         assert not output.is_symlink()  # or the run's own predictions would be lost
         output.write_text("its own")
 
@@ -155,10 +156,26 @@ def test_the_same_problems_keep_their_predictions_and_are_kept_apart(run):
     assert run(1, "one")[1]["judged"] == 1
 
 
-def test_edited_code_is_run_again(run, monkeypatch):
+def test_heads_that_learn_from_another_seed_are_predicted_anew(run, monkeypatch):
+    """Also where the problems are those of the run: what is learned is not."""
+    load = reseeding.load_experiment
+
+    def of_learning(*arguments, **options):
+        return SimpleNamespace(**vars(load(*arguments, **options)) | {"redraws": True})
+
+    monkeypatch.setattr(reseeding, "load_experiment", of_learning)
+    assert run(1, "one", redrawn=False)[0] == [("one", 1)]
+    assert Path("results/smoke/one/theory.nc").read_text() == "predictions"
+
+
+@pytest.mark.parametrize("edited", ["simulate", "predict", "judge"])
+def test_edited_code_is_run_again(run, monkeypatch, edited):
+    """Whichever step of a run it is that would use it."""
     run(1, "one")
-    monkeypatch.setattr(reseeding.code, "digest", lambda *_: "other code")
+    other = {edited: "other code"}
+    monkeypatch.setattr(reseeding.code, "digest", lambda step, *_: other.get(step, "code"))
     assert run(1, "one")[0] == [("one", 1)]
+    assert run(1, "one")[0] == []
 
 
 def test_damaged_verdicts_are_judged_again(run, capsys):
