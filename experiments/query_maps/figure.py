@@ -60,5 +60,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         )  # fmt: skip
         ax.set(title=f"$d_k$ = {width}", xlabel="angle between key subspaces (degrees)")
         figures.ticks(ax.xaxis, (0, 30, 60, 90))
+        # Room above the lines, for the key.
+        ax.set_ylim(top=1 + 0.3 * (1 - ax.get_ylim()[0]))
     figures.letters(axes.flat)
     return drawing
