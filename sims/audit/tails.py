@@ -9,8 +9,8 @@ from scipy.stats import binom
 from sims.audit.runs import LEVEL, SURE, looks
 from sims.judgement.intervals import fixed_half_width, sequence_half_width, skewed_half_width
 
-ROWS = 216
-"""About as many as a paper's tested claims: the first of them is held to a share 1/216."""
+ROWS = 305
+"""About as many as a paper's tested claims: the first of them is held to a share 1/305."""
 TIMES = 1.5
 """The share of misses, over the nominal one, up to which an interval holds."""
 BATCHES = 256
@@ -41,7 +41,7 @@ SURROGATES: dict[str, Draw] = {
 
 
 def tails(runs: int) -> list[dict[str, Any]]:
-    """Count the runs in which an interval at a share 1/216 of 5 % misses the mean.
+    """Count the runs in which an interval at a share 1/305 of 5 % misses the mean.
 
     Args:
         runs: of each law of batches.
