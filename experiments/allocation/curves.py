@@ -1,6 +1,7 @@
 """Effects of theory alone: depths of valleys, d_k*(n) and H*(D) as curves, and the map."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -61,7 +62,7 @@ def families_of_theory(results: Results) -> Families:
             for family in views["family"].values.tolist():
                 widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
                 own[f"widths, {name}, {family}"] = curve(widths)
-            own[f"quickening, {name}"] = quickenings(views["optimum"].sel(temperature=name), BUDGET)
+            own[f"quickening, {name}"] = quickenings(views.sel(temperature=name), BUDGET)
             if not kernel:
                 own[f"map, {name}"] = regimes(views, name)
                 own[f"step of view noise, {name}"] = noise_steps(views, name)
@@ -78,7 +79,7 @@ def families_of_theory(results: Results) -> Families:
         for family in blocks["family"].values.tolist():
             widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
             own[f"widths, blocks, {family}"] = curve(widths)
-        own["quickening, blocks"] = quickenings(blocks["optimum"].sel(temperature="fixed"), WIDE)
+        own["quickening, blocks"] = quickenings(blocks.sel(temperature="fixed"), WIDE)
         families |= {kernel + name: effects for name, effects in own.items()}
     return families
 
@@ -198,39 +199,41 @@ def cells(
         yield ", ".join(f"{k} = {v:g}" for k, v in own.items()), own, y
 
 
-def quickened(n: np.ndarray, widths: np.ndarray) -> float:
-    """By how much d_k* grows more in a decade of n than in an earlier one, as a share of its rise.
+def quickened(n: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
+    """By how much d_k* grows more in a decade of n than in an earlier one, as a share of its most.
 
-    ``max_{i<j} (g_j − g_i)/(max y − min y)`` with ``g_i = max(y(10^{i+1}) − y(10^i), 0)`` the
-    growth of ``y = d_k*`` from one power of ten of n to the next, a fall being none: negative or 0
-    for a curve that is concave in log n or falls, 0 for ``a + p log n``. Powers at which y is not
-    known are left out; NaN where fewer than :data:`FEWEST_DECADES` growths are left.
+    ``max_{i<j} (g_j − g_i)/max y`` with ``g_i = max(y(10^{i+1}) − y(10^i), 0)`` the growth of
+    ``y = d_k*`` from one power of ten of n to the next, a fall being none: negative or 0 for a
+    curve that is concave in log n or falls, 0 for ``a + p log n``. Powers at which y is not known
+    are left out; NaN where fewer than :data:`FEWEST_DECADES` growths are left.
 
     Args:
         n: numbers of keys (k,), powers of ten among them.
         widths: d_k*, (k,), NaN where it is not known.
+        errors: how far off each of them may be, (k,).
+
+    Returns:
+        The share, and how far off it may be: two growths have the errors of four widths.
     """
     power = np.log10(n)
     whole = (np.abs(power - np.round(power)) < 1e-9) & np.isfinite(widths)
     best = dict(zip(np.round(power[whole]).astype(int).tolist(), widths[whole], strict=True))
     grown = [max(best[k + 1] - best[k], 0.0) for k in sorted(best) if k + 1 in best]
     if len(grown) < FEWEST_DECADES:
-        return np.nan
+        return np.nan, 0.0
     largest = max(later - earlier for earlier, later in combinations(grown, 2))
-    return float(largest / np.ptp(list(best.values())))
+    widest = max(best.values())
+    return float(largest / widest), float(4 * errors[whole].max() / widest)
 
 
-def quickenings(optimum: xr.DataArray, budget: int) -> list[Effect]:
-    """:func:`quickened` of theory's d_k*(n) at one budget, by family of targets."""
-    of_budget = optimum.sel(dense_budget=budget)
-    return [
-        exact(
-            f"{family} target",
-            quickened(optimum["dense_n"].values, of_budget.sel(family=family).values),
-            family=family,
-        )
-        for family in optimum["family"].values.tolist()
-    ]
+def quickenings(theory: xr.Dataset, budget: int) -> list[Effect]:
+    """:func:`quickened` of theory's d_k*(n) at one budget and temperature, by family of targets."""
+    out, n = [], theory["dense_n"].values
+    for family in theory["family"].values.tolist():
+        own = theory.sel(family=family, dense_budget=budget)
+        share, off = quickened(n, own["optimum"].values, own["optimum_error"].values)
+        out.append(replace(exact(f"{family} target", share, family=family), bound=off))
+    return out
 
 
 def noise_pairs(

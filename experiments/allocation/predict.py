@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.polynomial.polynomial import polyder, polyval
 
 from sims.study.experiment import Experiment
 from sims.theory import BlockTerms, ViewTerms, block_terms, rescaled, view_terms
@@ -20,6 +21,10 @@ MAP_BUDGET = 24
 READINGS = ["coordinate", "one target"]
 """What is given beside the total relevance that does not depend on D: that of a coordinate, or the
 target and its keys, of which the heads see D coordinates."""
+POINTS = 9
+"""Widths, or bandwidths, that a polynomial about the best one goes through."""
+NEWTON = 6
+"""Steps from the parabola's vertex to the polynomial's."""
 SAME_TARGET = 32
 """D at which the relevance of a coordinate is that of the target of a given total."""
 
@@ -139,7 +144,8 @@ def dense(settings: Settings) -> xr.Dataset:
     small.
 
     Their minima are at ``optimum`` if it is inside, with admissible widths, and bandwidths, to both
-    sides; else that is NaN. For blocks ``scaled_surface`` is of the average times its best factor.
+    sides; else that is NaN. ``optimum_error`` is how far it is from that by two points fewer. For
+    blocks ``scaled_surface`` is of the average times its best factor.
     """
     widths, n = np.arange(1, settings["widest"] + 1), sizes(settings)
     rows: dict[str, list[list[np.ndarray]]] = {}
@@ -218,6 +224,7 @@ def curves(
         out[name], optimum = minima(value, settings)
         if name == "surface":
             out["optimum"] = optimum
+            out["optimum_error"] = np.abs(optimum - minima(value, settings, POINTS - 2)[1])
     return out
 
 
@@ -229,16 +236,18 @@ def admissible(settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray)
     return np.where(known, own.error(size, heads, settings["noise_sd"]), np.nan)
 
 
-def minima(value: np.ndarray, settings: Settings) -> tuple[np.ndarray, np.ndarray]:
+def minima(
+    value: np.ndarray, settings: Settings, points: int = POINTS
+) -> tuple[np.ndarray, np.ndarray]:
     """Of errors (n, width, bandwidth), the first two bandwidths the fixed and the Transformer's.
 
     Returns:
         Surfaces (temperature, n, width), and where they are least (temperature, n), NaN at an end.
     """
     grid = (settings["bandwidths"][k] for k in ("low", "high", "count"))
-    tuned, _, inside = valley(value[..., 2:], np.log(np.geomspace(*grid)))
+    tuned, _, inside = valley(value[..., 2:], np.log(np.geomspace(*grid)), points)
     surfaces = np.stack([value[..., 0], value[..., 1], tuned])
-    _, width, interior = valley(surfaces, np.arange(1.0, value.shape[1] + 1))
+    _, width, interior = valley(surfaces, np.arange(1.0, value.shape[1] + 1), points)
     at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)
     interior[2] &= np.take_along_axis(inside, at[..., None], -1)[..., 0]
     return surfaces, np.where(interior, width, np.nan)
@@ -265,22 +274,54 @@ def regimes(settings: Settings, cells: Sequence[Settings]) -> xr.Dataset:
                       coords={"temperature": TEMPERATURES, "dense_n": n, **coords})  # fmt: skip
 
 
-def valley(values: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def valley(
+    values: np.ndarray, x: np.ndarray, points: int = POINTS
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Least value along the last axis, its place, and whether it is inside.
 
-    The vertex of the parabola through the logarithms of the least value and its two neighbours; at
-    an end, or beside a missing value, the least value itself. x is equally spaced.
+    Where the polynomial through the logarithms about the least value is least, within a step of it:
+    through ``points`` of them, or as many of an odd number as are known; at an end, or beside a
+    missing value, the least value itself. x is equally spaced, and ``points`` is odd.
     """
     known = np.where(np.isnan(values), np.inf, values)
-    at = np.argmin(known, axis=-1)
-    middle = np.clip(at, 1, len(x) - 2)
-    left, low, right = (
-        np.take_along_axis(known, (middle + k)[..., None], -1)[..., 0] for k in (-1, 0, 1)
-    )
-    inside = (at == middle) & np.isfinite(left) & np.isfinite(right)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        a, b = np.log(left / low), np.log(right / low)
-        shift = np.where(inside, 0.5 * (a - b) / (a + b), 0.0)
-        drop = np.where(inside, -0.125 * (a - b) ** 2 / (a + b), 0.0)
-    least = np.take_along_axis(known, at[..., None], -1)[..., 0] * np.exp(drop)
-    return np.where(np.isfinite(least), least, np.nan), x[at] + shift * (x[1] - x[0]), inside
+    at, place, missing = np.argmin(known, axis=-1), np.arange(len(x)), ~np.isfinite(known)
+    before, after = (missing & (place < at[..., None]), missing & (place > at[..., None]))
+    first = np.max(np.where(before, place, -1), axis=-1) + 1
+    last = np.min(np.where(after, place, len(x)), axis=-1) - 1
+    inside = np.isfinite(np.min(known, axis=-1)) & (first < at) & (at < last)
+    count = np.minimum(points, last - first + 1)
+    count -= 1 - count % 2
+    least = np.take_along_axis(known, at[..., None], -1)[..., 0]
+    shift, drop = np.zeros(at.shape), np.zeros(at.shape)
+    for size in np.unique(count[inside]).tolist():
+        chosen = inside & (count == size)
+        start = np.clip(at - size // 2, first, last - size + 1)[chosen]
+        own = np.take_along_axis(known[chosen], start[:, None] + np.arange(size), -1)
+        shift[chosen], drop[chosen] = lowest(
+            np.log(own / least[chosen][:, None]), at[chosen] - start
+        )
+    least = np.where(np.isfinite(least), least * np.exp(drop), np.nan)
+    return least, x[at] + shift * (x[1] - x[0]), inside
+
+
+def lowest(values: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the polynomial through values (m, k) at 0, …, k − 1 is least, and how low it is there.
+
+    By Newton's method from the vertex of the parabola about the place of the least value (m,), and
+    never further than 1 from it.
+
+    Returns:
+        How far off that place (m,), and the polynomial there (m,).
+    """
+    half = values.shape[-1] // 2
+    powers = np.vander((np.arange(2 * half + 1) - half) / half, increasing=True)
+    curve = np.linalg.solve(powers, values.T)
+    slope, bend = polyder(curve), polyder(curve, 2)
+    near = middle[:, None] + np.arange(-1, 2)
+    left, low, right = np.take_along_axis(values, near, axis=-1).T
+    shift = 0.5 * (left - right) / (left - 2 * low + right)
+    for _ in range(NEWTON):
+        at = (middle + shift - half) / half
+        moved = shift - half * polyval(at, slope, tensor=False) / polyval(at, bend, tensor=False)
+        shift = np.clip(moved, -1, 1)
+    return shift, polyval((middle + shift - half) / half, curve, tensor=False)

@@ -108,6 +108,31 @@ def test_valley_of_a_parabola():
     assert np.isnan(gone[0][0]) and not gone[2][0]  # noqa: PT018
 
 
+def test_valley_between_whole_widths_is_that_of_the_curve():
+    """Of a curve that is no parabola: nine points find its place, and its least, ten times nearer.
+
+    The windows of the first and the last curve are cut off at the ends, or at a missing value.
+    """
+    predict, x, places = EXPERIMENT.module("predict"), np.arange(1.0, 13.0), [1.7, 5.3, 8.6]
+
+    def curve(x, place):
+        return 0.2 * np.exp(-0.5 * (x - place)) + 0.1 * (x - place) + 1
+
+    shapes = np.stack([curve(x, place) for place in places])
+    shapes[2, 10:] = np.nan
+    least, place, inside = predict.valley(shapes, x)
+    coarse = predict.valley(shapes, x, 3)
+    assert inside.all()
+    np.testing.assert_allclose(place, places, atol=6e-3)
+    np.testing.assert_allclose(least, 1.2, atol=5e-5)
+    for good, bad, truth in ((place, coarse[1], places), (least, coarse[0], 1.2)):
+        assert (10 * np.abs(good - truth) < np.abs(bad - truth)).all()
+    # Of a polynomial of the sixth degree, seven points are as good as nine.
+    smooth = np.exp(2e-4 * (x - 6.2) ** 6 + 0.1 * (x - 6.2) ** 2)[None]
+    for points in (7, 9):
+        assert predict.valley(smooth, x, points)[1] == pytest.approx(6.2, abs=1e-9)
+
+
 def test_slope_of_heads_is_that_of_a_power():
     effects = EXPERIMENT.module("effects")
     budgets = [16, 24, 48]

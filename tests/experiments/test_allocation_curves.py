@@ -5,6 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.interpolate import BarycentricInterpolator
+from scipy.optimize import minimize_scalar
 
 from sims.study.experiment import load_experiment
 from sims.theory import block_terms
@@ -238,14 +240,23 @@ def test_readings_of_a_targets_relevance(small):
             errors = np.log(np.where(enough, terms.error(count, 16 / widths, own["noise_sd"]), 1e9))
             errors[np.isnan(errors)] = np.inf  # no two blocks of such a width fit
             at = int(np.argmin(errors))
-            near = slice(at - 1, at + 2)
-            if 0 < at < 15 and errors[near].max() < np.log(1e9):
-                bend, slope, _ = np.polyfit(widths[near], errors[near], 2)
-                expected.append(-slope / (2 * bend))
+            if 0 < at < 15 and errors[at - 1 : at + 2].max() < np.log(1e9):
+                # Nine, or seven where theory knows eight: the first are known, then none.
+                count = int(np.argmax(errors >= np.log(1e9))) or 16
+                points = min(9, count - 1 + count % 2)
+                first = min(max(at - points // 2, 0), count - points)
+                near = slice(first, first + points)
+                curve = BarycentricInterpolator(widths[near], errors[near])
+                sides = widths[at] - 1, widths[at] + 1
+                expected.append(
+                    minimize_scalar(
+                        curve, bounds=sides, method="bounded", options={"xatol": 1e-9}
+                    ).x
+                )
             else:
                 expected.append(widths[at] if widths[at] in (1, 16) else np.nan)
         here = found.sel(reading=reading).values[0, 0]
-        np.testing.assert_allclose(here, expected, rtol=1e-7)
+        np.testing.assert_allclose(here, expected, rtol=1e-6)
         assert np.isfinite(expected).any()
 
 

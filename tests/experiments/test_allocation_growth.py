@@ -23,47 +23,67 @@ def at_powers(values):
 @pytest.mark.parametrize(
     ("widths", "expected"),
     [
-        # Growths 4, 3, 2, 1 of a rise of 10: the least of the falls.
-        ((1, 5, 8, 10, 11), -0.1),
-        # 2, 1, 4, 3 of 10: from the second to the third decade.
-        ((1, 3, 4, 8, 11), 0.3),
-        # 1, 2, 3, 4 of 10: not between neighbours, from the first to the last.
-        ((1, 2, 4, 7, 11), 0.3),
+        # Growths 4, 3, 2, 1 of a largest width of 11: the least of the falls.
+        ((1, 5, 8, 10, 11), -1 / 11),
+        # 2, 1, 4, 3: from the second to the third decade.
+        ((1, 3, 4, 8, 11), 3 / 11),
+        # 1, 2, 3, 4: not between neighbours, from the first to the last.
+        ((1, 2, 4, 7, 11), 3 / 11),
         ((1, 3, 5, 7, 9), 0.0),
-        # 4, 0, none for a fall by 3, and 1 of a range of 4: growth that comes back counts.
-        ((1, 5, 5, 2, 3), 0.25),
+        # 4, 0, none for a fall by 3, and 1, of 5: growth that comes back counts.
+        ((1, 5, 5, 2, 3), 0.2),
         # A fall, and then nothing, is no growth that quickens.
         ((3.2, 3.1, 3.0, 3.0, 3.0), 0.0),
-        # The first decade is not known: 3, 2, 3 of 8.
-        ((np.nan, 3, 6, 8, 11), 1 / 8),
+        # The first decade is not known: 3, 2, 3 of 11.
+        ((np.nan, 3, 6, 8, 11), 1 / 11),
         # Two growths are too few; neither is one over two decades.
         ((1, 3, 6, np.nan, np.nan), np.nan),
         ((1, 3, 6, np.nan, 11), np.nan),
     ],
 )
 def test_growth_of_a_decade_is_held_against_every_earlier_one(widths, expected):
-    found = curves.quickened(SIZES, at_powers(widths))
+    found, _ = curves.quickened(SIZES, at_powers(widths), np.zeros(len(SIZES)))
     assert found == pytest.approx(expected, nan_ok=True)
 
 
 def test_a_logarithm_does_not_quicken_and_a_power_does():
-    log_n = np.log(SIZES)
-    assert curves.quickened(SIZES, 2 + 0.8 * log_n) == pytest.approx(0, abs=1e-12)
-    assert curves.quickened(SIZES, np.sqrt(log_n)) < 0
+    log_n, exact = np.log(SIZES), np.zeros(len(SIZES))
+    assert curves.quickened(SIZES, 2 + 0.8 * log_n, exact)[0] == pytest.approx(0, abs=1e-12)
+    assert curves.quickened(SIZES, np.sqrt(log_n), exact)[0] < 0
     power = SIZES**0.1
     grown = np.diff(power[[0, 2, 5, 7, 9]])
-    expected = (grown[-1] - grown[0]) / (power[-1] - power[0])
-    assert curves.quickened(SIZES, power) == pytest.approx(expected)
+    expected = (grown[-1] - grown[0]) / power[-1]
+    assert curves.quickened(SIZES, power, exact)[0] == pytest.approx(expected)
+
+
+def test_error_of_a_quickening_is_that_of_two_growths():
+    """Of four widths, each off by as much as the worst at a power of ten; elsewhere none counts."""
+    errors = np.full(len(SIZES), 9.0)
+    errors[[0, 2, 5, 7, 9]] = 0.01, 0.03, 0.02, np.nan, 0.01
+    found = curves.quickened(SIZES, at_powers((1, 3, 5, np.nan, 11)), errors)
+    assert np.isnan(found[0])
+    errors[7] = 0.05
+    _, off = curves.quickened(SIZES, at_powers((1, 3, 5, 7, 10)), errors)
+    assert off == pytest.approx(4 * 0.05 / 10)
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        widths = np.cumsum(rng.uniform(0, 2, 5))
+        moved = widths + 0.05 * rng.choice([-1, 1], 5)
+        value, bound = curves.quickened(SIZES, at_powers(widths), np.full(len(SIZES), 0.05))
+        other, _ = curves.quickened(SIZES, at_powers(moved), errors)
+        assert abs(other * moved.max() - value * widths.max()) <= bound * widths.max() + 1e-12
 
 
 def test_quickening_of_every_family_is_at_the_budget_asked_for():
     axes = {"family": ["smooth", "rough"], "dense_budget": [24, 512], "dense_n": SIZES}
-    values = np.ones((2, 2, len(SIZES)))
+    values, errors = np.ones((2, 2, len(SIZES))), np.full((2, 2, len(SIZES)), 7.0)
     values[0, 1], values[1, 1] = at_powers((1, 2, 4, 7, 11)), at_powers((1, 5, 8, 10, 11))
-    found = curves.quickenings(xr.DataArray(values, axes, tuple(axes)), 512)
-    assert [(e.label, e.at["family"], e.value) for e in found] == [
-        ("smooth target", "smooth", pytest.approx(0.3)),
-        ("rough target", "rough", pytest.approx(-0.1)),
+    errors[0, 1], errors[1, 1] = 0.0, 0.11
+    theory = xr.Dataset({"optimum": (tuple(axes), values), "optimum_error": (tuple(axes), errors)})
+    found = curves.quickenings(theory.assign_coords(axes), 512)
+    assert [(e.label, e.at["family"], e.value, e.bound) for e in found] == [
+        ("smooth target", "smooth", pytest.approx(3 / 11), 0.0),
+        ("rough target", "rough", pytest.approx(-1 / 11), pytest.approx(0.04)),
     ]
 
 

@@ -120,9 +120,9 @@ def test_a_square_root_is_not_told_from_its_neighbours():
 
 @pytest.mark.theory
 def test_exponents_that_fit_the_re_tuned_width():
-    """Of a + p (log n)^q: 0.34 to 0.58 (gaussian, smooth target); softmax is bent upwards."""
+    """Of a + p (log n)^q: 0.30 to 0.62 (gaussian, smooth target); softmax is bent upwards."""
     for point, within, beyond in (
-        ("views", (0.34, 0.58), (0.31, 0.61)), ("softmax views", (1.16, 1.54), (1.13, 1.57))
+        ("views", (0.30, 0.62), (0.26, 0.66)), ("softmax views", (1.06, 1.51), (1.03, 1.54))
     ):  # fmt: skip
         own = regimes.checked(EXPERIMENT.settings)[point]
         own = own | {"budgets": [curves.BUDGET], "families": {"smooth": own["families"]["smooth"]}}
@@ -131,3 +131,8 @@ def test_exponents_that_fit_the_re_tuned_width():
         x, y = ([getattr(e, k) for e in found] for k in ("x", "value"))
         assert max(deviation(x, y, q) for q in within) < 0.02
         assert min(deviation(x, y, q) for q in beyond) > 0.02
+        # As near to a logarithm itself as docs/theory.md says, softmax from 10³ keys on, too.
+        if point == "softmax views":
+            assert deviation(x, y) == pytest.approx(0.0244, abs=5e-4)
+            assert x[2] == 1e3
+            assert deviation(x[2:], y[2:]) == pytest.approx(0.0125, abs=5e-4)
