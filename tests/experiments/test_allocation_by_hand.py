@@ -133,6 +133,22 @@ def test_valley_between_whole_widths_is_that_of_the_curve():
         assert predict.valley(smooth, x, points)[1] == pytest.approx(6.2, abs=1e-9)
 
 
+def test_widths_whose_bandwidth_is_cut_off_bend_no_polynomial():
+    """From width 9 on the best bandwidth is not admissible, and the least error jumps."""
+    predict, own = EXPERIMENT.module("predict"), {"bandwidths": {"low": 0.5, "high": 2, "count": 9}}
+    widths, logs = np.arange(1.0, 13.0)[:, None], np.linspace(-1, 1, 9)
+    error = 0.02 * np.exp(-0.5 * (widths - 6.4)) + 0.01 * widths + 0.3 * (logs - 0.1) ** 2
+    value = np.exp(np.hstack([error[:, :1], error[:, :1], error]))[None]
+    value[0, 8:, 2:8] = np.nan
+    surface, best = predict.minima(value, own)
+    np.testing.assert_allclose(best, 6.4, atol=3e-3)
+    jumps = np.diff(np.log(surface[2, 0]))
+    assert jumps[7] > 5 * np.abs(jumps[[6, 8]]).max()
+    # Beside the best width there is none to go through: not known.
+    value[0, 6:, 2:8] = np.nan
+    assert np.isnan(predict.minima(value, own)[1][2, 0])
+
+
 def test_slope_of_heads_is_that_of_a_power():
     effects = EXPERIMENT.module("effects")
     budgets = [16, 24, 48]

@@ -173,3 +173,20 @@ def test_rows_of_view_noise_are_of_the_smooth_target_and_its_label_noise():
     assert claim.where["alpha"] == smooth["alpha"] in settings["map"]["alpha"]
     assert claim.where["noise_sd"] == settings["views"]["noise_sd"] in settings["map"]["noise_sd"]
     assert (min(settings["map"]["noise"]), max(settings["map"]["noise"])) == (0.1, 0.8)
+
+
+@pytest.mark.theory
+def test_errors_of_best_widths_are_differences_of_two_polynomials():
+    """Each is what two points fewer change, and is far above rounding at some n at least."""
+    predict, settings = EXPERIMENT.module("predict"), EXPERIMENT.module("regimes").checked(
+        EXPERIMENT.settings
+    )["views"]  # fmt: skip
+    own = settings | {"budgets": [24], "decades": {"low": 3, "high": 5, "per_decade": 1}}
+    own |= {"families": {"smooth": settings["families"]["smooth"]}}
+    found = predict.dense(own)
+    fixed = found.isel(family=0, dense_budget=0).sel(temperature="fixed")
+    widths = found["dense_width"].values.astype(float)
+    fewer = predict.valley(fixed["surface"].values, widths, 7)[1]
+    expected = np.abs(fewer - fixed["optimum"].values)
+    np.testing.assert_allclose(fixed["optimum_error"], expected, rtol=1e-6)
+    assert 1e-6 < expected.max() < 0.02
