@@ -247,11 +247,13 @@ def minima(
     grid = (settings["bandwidths"][k] for k in ("low", "high", "count"))
     tuned, _, inside = valley(value[..., 2:], np.log(np.geomspace(*grid)), points)
     surfaces = np.stack([value[..., 0], value[..., 1], tuned])
-    # No polynomial goes through widths whose best bandwidth is cut off: the curve has a kink there.
-    smooth = np.stack([value[..., 0], value[..., 1], np.where(inside, tuned, np.nan)])
+    at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)[:, None]
+    # Where the best bandwidth is cut off the curve has a kink, and no polynomial goes through such
+    # widths, but for those beside the best.
+    near = np.abs(np.arange(value.shape[1]) - at) <= 1
+    smooth = np.stack([value[..., 0], value[..., 1], np.where(inside | near, tuned, np.nan)])
     _, width, interior = valley(smooth, np.arange(1.0, value.shape[1] + 1), points)
-    at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)
-    interior[2] &= np.take_along_axis(inside, at[..., None], -1)[..., 0]
+    interior[2] &= np.take_along_axis(inside, at, -1)[..., 0]
     return surfaces, np.where(interior, width, np.nan)
 
 
