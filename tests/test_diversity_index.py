@@ -181,6 +181,16 @@ class TestVersions:
             versions(np.zeros((2, 2)), np.zeros((2, 2)))
 
 
+@pytest.mark.parametrize("rest", [0.0, 1e-17])
+def test_one_head_without_variance_leaves_all_without_correlations(rest):
+    """Of that part alone, be it 0 or rounding, and in one matrix of a stack."""
+    other, part = equicorrelated(3, 0.5), np.diag([2.0, rest, 3.0])
+    part[0, 2] = part[2, 0] = 0.6
+    assert set(versions(part, other)) == {"noise", "total"}
+    assert set(versions(other, part)) == {"signal", "total"}
+    assert set(versions(np.stack([other, part]), np.stack([other] * 2))) == {"noise", "total"}
+
+
 @pytest.mark.theory
 def test_two_heads_of_equal_variance_have_no_counterexample_under_noise_alone():
     """With H = 2 every definition falls with the one correlation, as the variance rises."""

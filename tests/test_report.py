@@ -157,6 +157,24 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     assert "1 of them were edited after the simulation began." in overview
 
 
+def test_other_seeds_judge_of_the_ledger_what_draws_could_turn(tmp_path, monkeypatch):
+    """Two rows of six: neither algebra, nor theory by itself, is of those that are counted."""
+    kinds = ["program", "program", "program", "theory", "both roads", "simulation"]
+    ledger = [replace(VERDICT, kind=kind, regime=f"{i}") for i, kind in enumerate(kinds)]
+    write_verdicts(ledger, tmp_path / "ledger.json", "ledger.json of smoke")
+    found = {
+        "ledger": hashlib.sha256((tmp_path / "ledger.json").read_bytes()).hexdigest(),
+        "judged": 20, "turned": 0, "inconclusive": 0, "redrawn": True,
+        "rows": [{"claim": "angles", "experiment": "e", "regime": "4", "first": "supported",
+                  "turned": False, "verdicts": {"supported": 20}}],
+    }  # fmt: skip
+    write_json(found, tmp_path / "seeds.json", "seeds.json of smoke")
+    monkeypatch.setattr("sims.report.overview.experiments", list)
+    write_overview(tmp_path, "smoke", tmp_path / "README.md")
+    overview = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert " 1 of 2 verdicts that draws could have turned, 20 times in all;" in overview
+
+
 def _seen(experiment="decomposition"):
     """An experiment of whose rows the second had been seen before, and its rows' verdicts."""
     loaded = load_experiment(experiment)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXPONENT_SETS = 8
 """Sets of 4,000 draws behind an exponent's p-value: they fill one block of the sampler, and resolve
-3·10⁻⁵, a tenth of what Holm asks of the first of 150 claims."""
+3·10⁻⁵, a fifth of what Holm asks of the first of 305 claims."""
 
 
 NAMED = 3

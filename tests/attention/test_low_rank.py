@@ -59,6 +59,19 @@ def test_rank_deficient_keys(caches):
     assert error(kq_svd(few, queries, 5), few, queries) < 1e-16 * (few**2).sum() ** 2
 
 
+@pytest.mark.parametrize("share", [1e-7, 1e-9])
+def test_directions_in_which_keys_are_small_are_kept(caches, share):
+    """Queries are as large there as keys are small, and scores come back to rounding."""
+    turn = np.linalg.qr(np.random.default_rng(6).standard_normal((6, 6)))[0]
+    scale = np.array([1.0, 1.0, 1.0, 1.0, 1.0, share])
+    plain_keys, plain_queries = (np.linalg.qr(part)[0] for part in caches)
+    keys, queries = (plain_keys * scale) @ turn, (plain_queries / scale) @ turn
+    scores, rounding = plain_keys @ plain_queries.T, 100 * np.finfo(float).eps / share
+    found = kq_svd(keys, queries, 6)
+    np.testing.assert_allclose(found.scores(keys, queries), scores, atol=rounding)
+    np.testing.assert_allclose(best_query_map(keys, np.eye(6)), np.eye(6), atol=rounding)
+
+
 def test_rivals_by_their_definitions(caches):
     keys, queries = caches
     v = np.linalg.eigh(keys.T @ keys)[1][:, -2:]

@@ -105,6 +105,20 @@ def test_the_line_of_sizes_is_at_one_radius(predict, problem):
     assert float(lines[0] / lines[1]) == pytest.approx(2, rel=1e-6)
 
 
+def test_exact_theory_along_the_line_is_far_closer_than_first_order(predict, problem, monkeypatch):
+    """Theory that is off by all it may be: a gap of 1 in 1000 is still right to a hundredth."""
+
+    def off(task, heads, n, queries, order="first", rtol=None):
+        return xr.Dataset(dict.fromkeys(TERMS, 1 + rtol if order == "exact" else 1.001))
+
+    monkeypatch.setattr(predict, "theory", off)
+    lines = predict.curve(problem, [200, 400])
+    for name in ("signal_variance", "noise_variance"):
+        data = lines[f"curve_{name}"]
+        gap = data.sel(road="first") / data.sel(road="exact") - 1
+        np.testing.assert_allclose(gap, 1e-3, rtol=1e-2)
+
+
 def test_three_theories_are_three(predict, problem):
     """The bias's part in 1/n: first order has it within a twentieth, a radius held has not."""
     data = predict.three(problem, 1e-2, 30, 200)

@@ -136,3 +136,24 @@ def test_exponents_that_fit_the_re_tuned_width():
             assert deviation(x, y) == pytest.approx(0.0244, abs=5e-4)
             assert x[2] == 1e3
             assert deviation(x[2:], y[2:]) == pytest.approx(0.0125, abs=5e-4)
+
+
+@pytest.mark.parametrize("third", [None, 4.0])
+def test_softmax_is_trusted_where_the_third_moment_has_enough_keys(third):
+    """Of two widths with 100 effective keys one has n_third = 4, below 10, which is asked for."""
+    splits = object.__new__(effects.Splits)
+    axes = {"family": ["smooth"], "n": [100], "budget": [8], "width": [1, 2], "rung": [0, 1]}
+    at = ("n", "width", "rung")
+    theory = {
+        "mse": (tuple(axes), np.full((1, 1, 1, 2, 2), 0.5)),
+        "n_eff": (at, np.full((1, 2, 2), 100.0)),
+    }
+    if third:
+        theory["n_third"] = (at, np.array([[[50.0, 50.0], [third, third]]]))
+    splits.theory = xr.Dataset(theory, axes, {"fixed": 0, "least_n_eff": 10.0})
+    errors = np.ones((6, 1, 1, 1, 2, 2))
+    splits.batches = xr.Dataset({"mse": (("batch", *axes), errors)}, axes)
+    splits.settings, splits._candidates = {"geometry": "views"}, {}
+    widths, simulated, predicted = splits.candidates(("smooth", 100, 8), "fixed")
+    assert (widths.tolist(), simulated.shape) == ([1, 2], (6, 2))
+    assert predicted.tolist() == [0.5, np.inf if third else 0.5]

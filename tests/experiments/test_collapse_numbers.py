@@ -14,8 +14,8 @@ from sims.study.experiment import load_experiment
 from tests.experiments.by_hand import is_mean_of
 
 collapse, recovery = (load_experiment(name) for name in ("collapse", "head_recovery"))
-cases, depth, effects, symmetry = (
-    collapse.module(name) for name in ("cases", "depth", "effects", "symmetry")
+cases, depth, effects, ranking, symmetry = (
+    collapse.module(name) for name in ("cases", "depth", "effects", "ranking", "symmetry")
 )
 counting, of_orbit, of_heads = (recovery.module(n) for n in ("counting", "orbit", "effects"))
 BATCHES = 10
@@ -230,6 +230,24 @@ def test_the_exponent_of_a_tail_is_that_between_its_two_sizes(rng):
         estimates={"p": data}, prediction=lambda _: xr.Dataset({"exponent": 1.5})
     )
     assert effects.tail(results, "p").value == pytest.approx(0.5, abs=1e-4)
+
+
+def test_an_open_rank_leaves_the_loss_of_its_batch_open(monkeypatch):
+    """Six tokens in R^3 lose two ranks by a value matrix of rank 1, without the residual alone.
+
+    Where the first rank after a layer is open, the losses of later draws do not stand for it.
+    """
+    sampler = ranking.kept_ranks({"n": 6, "d": 3, "width": 1})
+    np.testing.assert_array_equal(sampler.batch(one_draw(), 3, None)["loss"], [[0, 0], [0, 2]])
+    real, asked = ranking.affine_rank, []
+
+    def first_is_open(tokens):
+        asked.append(tokens)
+        return np.nan if len(asked) == 2 else real(tokens)
+
+    monkeypatch.setattr(ranking, "affine_rank", first_is_open)
+    found = sampler.batch(one_draw(), 3, None)["loss"]
+    np.testing.assert_array_equal(found, [[np.nan, 0], [0, 2]])
 
 
 def test_smallest_sets_that_lose_and_gain_rank():

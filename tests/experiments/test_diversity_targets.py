@@ -135,3 +135,19 @@ def test_one_angle_is_asked_of_every_pair_of_heads():
     )
     found = EXPERIMENT.module("predict").averaged(two, 2, 2, 1)
     assert found["one_angle"].values.tolist() == [True, False]
+
+
+def test_waves_of_a_drawn_target_have_the_process_length_scale(monkeypatch):
+    """Squared-exponential of length ℓ: frequencies N(0, I/ℓ²), by 512 points of a Sobol set."""
+    predict, seen = EXPERIMENT.module("predict"), []
+
+    def stop(regime, frequency, x):
+        seen.append(np.asarray(frequency))
+        raise StopIteration
+
+    monkeypatch.setattr(predict, "over_draws", stop)
+    regime = regimes.regimes(EXPERIMENT)["exchangeable, gaussian"]._replace(lengthscale=4.0)
+    with pytest.raises(StopIteration):
+        predict.averaged(regime, 1, 512, 3)
+    assert seen[0].shape == (512, 1, regime.frames.shape[2])
+    np.testing.assert_allclose(seen[0].std(0), 1 / 4, rtol=0.05)

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import ncx2
 
 from sims.study.experiment import load_experiment
 from tests.experiments.helpers import check_figure, verdicts
@@ -153,6 +154,18 @@ def test_predictions_by_hand(experiment):
     np.testing.assert_allclose(second["mse"], float(second["mse"][0]), rtol=1e-9)
 
 
+def test_late_log_odds_grow_faster_where_tokens_are_normed(experiment):
+    """At skip ½ the branch's variance is 1: E log χ′²_d(d)/d, and 1/2d more where a norm is."""
+    own = experiment.settings["second_layer"] | {"views": []}
+    bare = SimpleNamespace(settings=dict(experiment.settings) | {"second_layer": own})
+    laws = experiment.module("predict").predict(bare)
+    d = experiment.settings["stack"]["d"]
+    plain = ncx2(d, d).expect(np.log) - np.log(d)
+    assert float(laws["late, skip"]["rate"]) == pytest.approx(plain, rel=1e-6)
+    normed = plain + 1 / (2 * d)
+    assert float(laws["late, skip and norm"]["rate"]) == pytest.approx(normed, rel=1e-6)
+
+
 def test_figure_and_caption(results, experiment):
     assert "refuted" in check_figure(experiment, results)
 
@@ -160,3 +173,12 @@ def test_figure_and_caption(results, experiment):
 def test_every_stack_is_named_once():
     names = [regime["name"] for regime in load_experiment("hidden_scores").settings["stacks"]]
     assert len(set(names)) == len(names)
+
+
+def test_bias_and_variance_of_the_second_layer_add_up_to_its_error(experiment):
+    """Of three sets of keys, exactly: a variance of n − 1, and a square without its own."""
+    own = experiment.settings["second_layer"] | {"draws": 3, "n": 5}
+    draw = SimpleNamespace(rng=lambda: np.random.default_rng(4))
+    layer = experiment.module("second_layer").second_layer
+    found = layer(own, own["views"][0], "softmax", draw, 1, None)
+    np.testing.assert_allclose(found["squared_bias"] + found["variance"], found["mse"], rtol=1e-12)

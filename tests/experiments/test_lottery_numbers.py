@@ -108,6 +108,31 @@ def test_the_theorem_is_tried_at_its_printed_widths(heads):
     assert found["failed"] == np.mean([error > tolerance for error in errors])
 
 
+def test_errors_by_length_are_held_against_the_bound_by_tanh():
+    """Weights change by ``2 tanh(ε/2)`` at most in sum, ε the largest change of a score; by loops.
+
+    One item an entry moves the scores so far that ε would be another bound.
+    """
+    sources, d, sizes = 4, 2, [2, 5]
+    own = {"d": d, "items": 1, "lengths": sizes}
+    found = simulate.lengths(np.random.default_rng(3), sources, own)
+
+    rng = np.random.default_rng(3)
+    goal = simulate.targets(rng, "edge", (sources, 1, 2, d, d))[:, 0, 0]
+    sums = pruned(simulate.products(rng, goal.shape, 1), goal)
+    tokens = rng.standard_normal((sources, max(sizes), d))
+    tokens *= d**0.5 / np.linalg.norm(tokens, axis=-1, keepdims=True)
+    for place, length in enumerate(sizes):
+        gaps, ratios = [], []
+        for x, old, new in zip(tokens[:, :length], goal, sums, strict=True):
+            gap = np.linalg.norm((head(x, new, np.eye(d)) - head(x, old, np.eye(d)))[0])
+            moved = max(abs(x[0] @ (new - old) @ key) for key in x)
+            gaps.append(gap)
+            ratios.append(gap / (2 * d**0.5 * np.tanh(moved / 2)))
+        assert found["error_by_length"][place] == pytest.approx(sum(gaps) / sources)
+        assert found["over_bound"][place] == pytest.approx(max(ratios))
+
+
 def test_rates_are_fitted_to_their_own_range_of_items():
     """Curves that bend have another rate from 12 to 20 items an entry than from 8 to 16."""
     rng, items = np.random.default_rng(4), np.array([4, 8, 12, 16, 20])

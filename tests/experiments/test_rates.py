@@ -185,7 +185,10 @@ def test_simulated_error_by_plain_numpy():
 
 @pytest.mark.theory
 def test_the_simulated_problems_have_the_first_targets_and_their_nuisances(experiment):
-    """Two of eight targets; a nuisance coordinate halves what a head sees by its own overlap."""
+    """Two of eight targets; a nuisance coordinate halves what a head sees by its own overlap.
+
+    Of the variance of one of eight heads, its own overlap's part is cut to an eighth.
+    """
     own = experiment.settings
     few = own["simulated"] | {"targets": 2}
     settings = own | {"widths": [1], "levels": 6, "targets": 8, "groups": 4, "simulated": few}
@@ -202,6 +205,9 @@ def test_the_simulated_problems_have_the_first_targets_and_their_nuisances(exper
             extra, eight = predict.nuisance(bandwidth), data.sel(heads=8)
             assert float(eight["n_eff_of_heads"]) == pytest.approx(size / parts["overlap"] / extra)
             mse, expected = eight["mse_of_heads"], predict.error(parts, size, 8, extra)
+            spread = (extra / 8 + 7 / 8) * parts["variance"] / size
+            share = float(eight["variance_share_of_heads"])
+            assert share == pytest.approx(float(spread / expected), rel=1e-9)
         else:
             mse, expected = data.sel(beta=beta)["mse"], predict.error(parts, size, 1, 1.0)
         assert float(mse) == pytest.approx(float(expected), rel=1e-9)

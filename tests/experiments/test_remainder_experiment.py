@@ -88,6 +88,26 @@ def test_controlled_by_plain_loops():
             assert means[b, s] == pytest.approx(expected, rel=1e-12)
 
 
+def test_controls_times_squares_are_about_the_mean_estimate():
+    """Σ K (g − ḡ)²/(R − 1) of nine replicates by plain NumPy, of both estimates; then noise."""
+    rng = np.random.default_rng(0)
+    controls = rng.normal(size=(9, 2, 8)) + 0.5
+    controls[..., 0] = 1
+    noise, estimates = rng.uniform(1, 2, (9, 2, 2)), 3 + rng.normal(size=(9, 4, 3, 2, 2))
+    products = np.concatenate([noise, (estimates**2).mean((1, 2))], axis=-1)
+    sums = simulate.Sums(
+        np.einsum("rsi,rsj->sij", controls, controls),
+        np.einsum("rsi,rst->sit", controls, products),
+        np.einsum("rsi,rqhsv->qhsiv", controls, estimates),
+    )
+    found = simulate.moments(sums, 9)
+    squares = ((estimates - estimates.mean(0)) ** 2).mean((1, 2))
+    signal, linear = np.einsum("rsi,rsv->vsi", controls, squares) / 8
+    share, less = np.einsum("rsi,rsv->vsi", controls, noise) / 9
+    np.testing.assert_allclose(found["variance"], signal + share, rtol=1e-10)
+    np.testing.assert_allclose(found["variance_remainder"], signal - linear + less, rtol=1e-10)
+
+
 @pytest.mark.theory
 @pytest.mark.parametrize(("kernel", "bandwidth"), [("gaussian", 0.7), ("softmax", 1.1)])
 def test_remainders_against_exact_theory(kernel, bandwidth):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -235,6 +236,24 @@ def test_the_ambiguitys_share_is_that_of_products_of_errors_on_another_scale(exp
     share = pairs / (pairs + np.trace(fell) / 16)
     assert found.mean() == pytest.approx(1 - 4 * (1 - share), rel=1e-9)
     assert abs(found.mean() - share) > 0.01
+
+
+def test_along_the_path_ranks_are_correlated():
+    """Minus 1 − 6 Σd²/(n³ − n) of five steps, whatever the sizes; the mean over seeds."""
+    ranks = np.array([[[1, 2, 3, 4, 5], [1, 3, 2, 4, 5]], [[5, 1, 2, 3, 4], [5, 4, 3, 2, 1]]])
+    index = np.broadcast_to([0.1, 0.2, 0.3, 0.4, 0.9], ranks.shape)
+    axes = ("batch", "replicate", "step", "head", "head2")
+    data = {
+        "errors": (axes, uniform(np.exp(2.0 * ranks), np.zeros(ranks.shape), 2)),
+        "subspaces": (axes, uniform(np.ones(ranks.shape), 1 - index, 2)),
+    }
+    layer = effects.Layer("additive", "pool", 2, 2)
+    arms = xr.Dataset(data).expand_dims(values=["pool"], start=["random"])
+    results = SimpleNamespace(estimates={layer.point: arms})
+    found = effects.along_the_path(results, layer, "subspaces")
+    spearman = 1 - 6 * ((ranks - np.arange(1, 6)) ** 2).sum(-1) / (5**3 - 5)
+    np.testing.assert_allclose(spearman, [[1, 0.9], [0, -1]], atol=1e-12)
+    np.testing.assert_allclose(found, [-0.95, 0.5], atol=1e-12)
 
 
 def test_verdicts_can_go_both_ways(experiment):

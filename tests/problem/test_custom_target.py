@@ -92,6 +92,15 @@ def test_rounding_of_a_function_is_that_of_its_argument():
     assert slow.largest(x) == 3.0
 
 
+def test_no_signs_that_are_drawn_hide_the_worst_ones():
+    """Three summands of one unit each, exact, about 0: signs that disagree move it by one of them.
+
+    At about a third of 400 points no draw of four has three signs that agree.
+    """
+    target = CustomTarget(3, lambda x: (x[..., 0] - 1) + (x[..., 1] - 1) + (x[..., 2] - 1))
+    assert (target.rounding(np.ones((400, 3))) >= 3 * np.finfo(float).eps).all()
+
+
 def test_moved_nowhere_a_function_is_looked_at_in_the_precision_of_its_points():
     target = CustomTarget(3, lambda x: 1e5 + jnp.sin(x[..., 0]))
     for dtype in (np.float32, np.float64):

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ from sims.errors import InputError
 from sims.montecarlo import batch_keys, root_key
 from sims.montecarlo.compiled import Program, run_batches
 from sims.simulation import Tuning, estimate
+from sims.simulation.ensemble import Groups
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
@@ -111,3 +113,15 @@ def test_a_million_keys_run(make):
     result = estimate(task, heads, 10**6, queries, 0, batches=2, replicates_per_batch=2)
     assert np.all(np.isfinite(result["bias"]))
     assert float(result["noise_variance"].mean()) < 1e-3
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_queries_that_fill_up_the_last_round_do_not_count(keep):
+    """Five queries in rounds of three: the sixth is there for its shape alone."""
+    values = np.arange(12.0).reshape(2, 6) ** 2
+    rounds = [
+        SimpleNamespace(width=3, gather=lambda part: {"bias": values[:, part]}) for _ in range(2)
+    ]
+    found = Groups(rounds, 5, keep, {}).gather([slice(0, 3), slice(3, 6)])["bias"]
+    expected = values[:, :5] if keep else values[:, :5].mean(1, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-15)

@@ -141,6 +141,16 @@ def test_a_point_may_take_all_the_batches_that_there_are():
     assert adaptive._needs([verdict], {"p": 64}, limit - 1) == {}
 
 
+def test_a_point_gets_what_the_most_demanding_of_its_claims_needs():
+    """In whichever order the claims come; a point that only one of them has gets its own."""
+    needs = [{"p": 200.0, "q": 90.0}, {"p": 120.0}, {"p": 150.0, "r": 80.0}]
+    verdicts = [SimpleNamespace(needs=each) for each in needs]
+    expected = {"p": 200.0, "q": 90.0, "r": 80.0}
+    counts = dict.fromkeys("pqr", 64)
+    assert adaptive._needs(verdicts, counts, MOST) == expected
+    assert adaptive._needs(verdicts[::-1], counts, MOST) == expected
+
+
 def test_equal_allocation_is_not_levelled_with_a_population(monkeypatch):
     """A population has as many batches as problems; other points owe it nothing."""
     monkeypatch.setattr(adaptive, "effects_of", lambda *_: {})

@@ -271,3 +271,10 @@ def test_what_runs_on_one_core(make):
     assert found == {True: True, False: False}
     spread = HostReplicates(lambda draw, shared, batch: {"x": 1.0}, n_jobs=2)
     assert not SampledUnit(spread).on_one_core
+
+
+def test_a_run_has_no_more_processes_than_it_was_given(make, tmp_path):
+    """Of two, one is a helper for the points: the run predicts itself."""
+    with Crew(make("pass"), tmp_path / "simulation.nc", 2, predicting=True) as crew:
+        assert len(crew._helpers) == 1
+        assert crew._predictor is None

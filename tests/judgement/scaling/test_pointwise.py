@@ -11,6 +11,16 @@ X = np.array([2.0, 3.0, 5.0, 9.0, 20.0])
 SCALES = np.array([0.5, 0.2, 0.3, 0.4, 0.1])
 
 
+def test_scatter_is_relative_to_a_value_but_no_less_than_its_error():
+    """An estimate that is 0, or beside its error nearly so, is off a law by its error."""
+    y, errors = [0.0, -0.1, 0.1, -2.0, 3.0], np.array([0.5, 0.2, 0.3, 0.4, 0.1])
+    expected = [0.5, 0.2, 0.3, 2.0, 3.0]
+    np.testing.assert_allclose(Points.of(X, y, errors).scatter_scales, expected)
+    covariance = np.diag(errors**2)
+    covariance[0, 1] = covariance[1, 0] = 0.02
+    np.testing.assert_allclose(Points.of(X, y, covariance).scatter_scales, expected)
+
+
 @pytest.mark.parametrize("law", ["power", "log"])
 def test_densities_and_misfits_are_those_of_one_normal_law(law):
     """Of five correlated points with scatter: ``rᵀQr`` by a plain inverse, and the density of a

@@ -9,7 +9,7 @@ import sys
 import jax
 import numpy as np
 import pytest
-from scipy.stats import binom, chisquare
+from scipy.stats import binom, chi2, chisquare
 
 from sims.errors import InputError
 from sims.judgement.scaling import (
@@ -87,6 +87,11 @@ def test_posterior_is_that_of_quadrature():
     # At least 400 effective draws: 5 standard errors of mean and of deviation.
     assert abs(fitted.exponent.mean() - mean) < 5 * deviation / np.sqrt(fitted.ess)
     assert fitted.exponent.std() == pytest.approx(deviation, rel=5 / np.sqrt(2 * fitted.ess))
+    # No parameter has been fitted to the points of a draw: χ² of all eight.
+    tail = chi2.sf((residual * solved).sum(-1), 8)
+    misfit = (mass * tail).sum()
+    spread = np.sqrt((mass * (tail - misfit) ** 2).sum())
+    assert abs(fitted.misfit - misfit) < 5 * spread / np.sqrt(fitted.ess)
 
 
 def test_floor_is_needed_where_the_curve_levels_off():

@@ -164,6 +164,27 @@ def test_radius_solves_its_equation_by_quadrature():
         assert float(theory["attended"][h]) == pytest.approx(N * inside, rel=1e-9)
 
 
+@pytest.mark.theory
+def test_effective_keys_of_second_and_third_powers_by_quadrature():
+    """``1/Σw²`` and ``Σw²/Σw³`` are ``n (E K)²/E K²`` and ``n E K · E K²/E K³``, K = (λ − D²)²."""
+    from scipy.integrate import quad
+    from scipy.stats import norm
+
+    heads = heads_of(1, 2.0, 3.0)
+    theory = predict(task_of(), heads, N, QUERY).isel(query=0)
+    for h in range(2):
+        frame = np.asarray(heads.frames[h])[:, 0]
+        law, q = norm(0, (frame @ SIGMA @ frame) ** 0.5), QUERY[0] @ frame
+        radius = float(theory["radius"][h])
+
+        def kernel(t, power, law=law, q=q, radius=radius):
+            return (radius**2 - (t - q) ** 2) ** (2 * power) * law.pdf(t)
+
+        one, two, three = (quad(kernel, q - radius, q + radius, (k,))[0] for k in (1, 2, 3))
+        assert float(theory["n_eff"][h]) == pytest.approx(N * one**2 / two, rel=1e-9)
+        assert float(theory["n_third"][h]) == pytest.approx(N * one * two / three, rel=1e-9)
+
+
 def test_a_constant_target_has_no_bias_and_no_signal():
     task = Task(
         DESIGNS["gaussian"](SIGMA), TrigonometricSeries([2.0], np.zeros((1, D)), [0.0]), 1.0
