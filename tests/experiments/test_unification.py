@@ -204,6 +204,20 @@ def test_one_tree_is_scikit_learns(experiment, bootstrap, features):
         assert float(data["pooled"][b, 1]) == pytest.approx(np.var(means, axis=0, ddof=1).mean())
 
 
+@pytest.mark.parametrize(
+    ("bootstrap", "features", "tried"),
+    [(True, 5, 1.0), (True, 5, 1), (False, 5, 1.0), (True, 10, 3)],
+)
+def test_a_forest_is_scikit_learns_to_the_bit(experiment, bootstrap, features, tried):
+    system = {**experiment.settings["trees"], "features": features, "bootstrap": bootstrap}
+    queries = np.random.default_rng(1).random((9, features), dtype=np.float32)
+    found = simulate.forest(None, (system | {"max_features": tried}, 8, queries), 7)["predictions"]
+    x, y = make_friedman1(system["n"], features, noise=1.0, random_state=7)
+    rule = RandomForestRegressor(8, max_features=tried, bootstrap=bootstrap, random_state=7)
+    expected = [tree.predict(queries) for tree in rule.fit(x, y).estimators_]
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_the_systems_of_trees_are_what_their_names_say(experiment):
     """Trees that are not bagged know all labels of their training set, bagged ones 63 % of them."""
     systems = {s["name"]: s for s in experiment.settings["systems"] if s["kind"] == "trees"}
