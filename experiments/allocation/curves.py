@@ -6,9 +6,10 @@ from itertools import combinations, product
 
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.effects import Effect, Families
-from sims.judgement.curves import deviation
+from sims.judgement.curves import deviation, deviation_error
 from sims.study.results import Results
 
 from .regimes import SOFTMAX, checked, labelled
@@ -48,7 +49,7 @@ def families_of_theory(results: Results) -> Families:
             labelled(results.prediction(kernel + k), settings[kernel + k])
             for k in ("views", "blocks")
         )
-        own: Families = {"late growth, transformer": [late_growth(views["optimum"])]}
+        own: Families = {"late growth, transformer": [late_growth(views)]}
         for name in TEMPERATURES:
             surface = views["surface"].sel(temperature=name)
             own[f"depth, {name}"] = depths(surface)
@@ -56,12 +57,12 @@ def families_of_theory(results: Results) -> Families:
             own[f"split, blocks, {name}"] = splittings(blocks, "surface", name)
             own[f"split, scaled blocks, {name}"] = splittings(blocks, "scaled_surface", name)
             for geometry, data in (("views", views), ("blocks", blocks)):
-                own[f"slope, {geometry}, {name}"] = slopes(data["optimum"], kernel + geometry, name)
+                own[f"slope, {geometry}, {name}"] = slopes(data, kernel + geometry, name)
             for what in STEPS:
-                own[f"step of {what}, {name}"] = steps(views["optimum"].sel(temperature=name), what)
+                own[f"step of {what}, {name}"] = steps(views.sel(temperature=name), what)
             for family in views["family"].values.tolist():
-                widths = views["optimum"].sel(temperature=name, family=family, dense_budget=BUDGET)
-                own[f"widths, {name}, {family}"] = curve(widths)
+                best = views.sel(temperature=name, family=family, dense_budget=BUDGET)
+                own[f"widths, {name}, {family}"] = curve(best)
             own[f"quickening, {name}"] = quickenings(views.sel(temperature=name), BUDGET)
             if not kernel:
                 own[f"map, {name}"] = regimes(views, name)
@@ -72,21 +73,31 @@ def families_of_theory(results: Results) -> Families:
             # The relevance of one coordinate does not depend on D in an additive target.
             kept = [k for k, v in families_of.items()
                     if name == "one target" or v["interactions"] == "all"]  # fmt: skip
-            widths = blocks["reading_optimum"].sel(reading=name, family=kept)
+            best = (
+                blocks[["reading_optimum", "reading_optimum_error"]]
+                .rename(reading_optimum="optimum", reading_optimum_error="optimum_error")
+                .sel(reading=name, family=kept)
+            )
             own[f"slope, blocks, {name}"] = slopes(
-                widths.expand_dims(temperature=["fixed"]), kernel + "blocks", "fixed"
+                best.expand_dims(temperature=["fixed"]), kernel + "blocks", "fixed"
             )
         for family in blocks["family"].values.tolist():
-            widths = blocks["optimum"].sel(temperature="fixed", family=family, dense_budget=WIDE)
-            own[f"widths, blocks, {family}"] = curve(widths)
+            best = blocks.sel(temperature="fixed", family=family, dense_budget=WIDE)
+            own[f"widths, blocks, {family}"] = curve(best)
         own["quickening, blocks"] = quickenings(blocks.sel(temperature="fixed"), WIDE)
         families |= {kernel + name: effects for name, effects in own.items()}
     return families
 
 
-def exact(name: str, value: float, **at: float | str) -> Effect:
-    """An effect of theory alone, without sampling."""
-    return Effect(name, float(value), replicates=0, at=at)
+def exact(name: str, value: float | tuple[float, float], **at: float | str) -> Effect:
+    """An effect of theory alone, without sampling: its value, or that and how far off it may be."""
+    known, off = value if isinstance(value, tuple) else (value, 0.0)
+    return Effect(name, float(known), bound=float(off), replicates=0, at=at)
+
+
+def off_log(widths: ArrayLike, errors: ArrayLike) -> np.ndarray:
+    """How far off the logarithms of widths are at most, of the widths' own errors."""
+    return -np.log1p(-np.asarray(errors) / np.asarray(widths))
 
 
 def rows(surface: xr.DataArray) -> Iterator[tuple[str, dict[str, float | str], np.ndarray]]:
@@ -151,25 +162,26 @@ def splittings(blocks: xr.Dataset, surface: str, temperature: str) -> list[Effec
     return out
 
 
-def late_growth(optimum: xr.DataArray) -> Effect:
+def late_growth(views: xr.Dataset) -> Effect:
     """Theory's d_k* at the later n over that at the earlier, less 1."""
-    hot = optimum.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
-    early, late = (float(hot.sel(dense_n=n, method="nearest")) for n in LATE)
-    return exact("growth", late / early - 1)
+    hot = views.sel(temperature="transformer", family="smooth", dense_budget=BUDGET)
+    hot = hot.sel(dense_n=list(LATE), method="nearest")
+    early, late = hot["optimum"].values
+    off = off_log(hot["optimum"], hot["optimum_error"]).sum()
+    return exact("growth", (late / early - 1, late / early * np.expm1(off)))
 
 
-def curve(widths: xr.DataArray) -> list[Effect]:
+def curve(best: xr.Dataset) -> list[Effect]:
     """Theory's d_k* at some n of the range, for laws to be held against."""
-    n = widths["dense_n"].values
+    n = best["dense_n"].values
     count = round(np.log10(n[-1] / n[0]) * PER_DECADE) + 1
-    spaced = np.geomspace(n[0], n[-1], count)
-    return [
-        Effect(
-            f"n = {x:.3g}", float(widths.sel(dense_n=x, method="nearest")), x=x, replicates=0,
-            at={"n": x},
-        )
-        for x in spaced.tolist()
-    ]  # fmt: skip
+    out = []
+    for x in np.geomspace(n[0], n[-1], count).tolist():
+        at = best.sel(dense_n=x, method="nearest")
+        off = np.nan_to_num(float(at["optimum_error"]))  # of a width that is not known
+        known = exact(f"n = {x:.3g}", (float(at["optimum"]), off), n=x)
+        out.append(replace(known, x=x))
+    return out
 
 
 def regimes(views: xr.Dataset, temperature: str) -> list[Effect]:
@@ -179,24 +191,27 @@ def regimes(views: xr.Dataset, temperature: str) -> list[Effect]:
     fewer than three decades are left out.
     """
     out = []
-    for cell, (name, own, y) in enumerate(cells(views, temperature)):
+    for cell, (name, own, y, errors) in enumerate(cells(views, temperature)):
         x, known = views["dense_n"].values, np.isfinite(y)
-        x, y = x[known], y[known]
+        x, y, errors = x[known], y[known], errors[known]
         if len(x) >= FEWEST and x[-1] >= 1e3 * x[0]:
             rate = float((y[-1] - y[0]) / np.log(x[-1] / x[0]))
-            out.append(exact(name, deviation(x, y), cell=cell, rate=rate, span=x[-1] / x[0], **own))
+            value = deviation(x, y), deviation_error(x, y, errors)
+            out.append(exact(name, value, cell=cell, rate=rate, span=x[-1] / x[0], **own))
     return out
 
 
 def cells(
     views: xr.Dataset, temperature: str
-) -> Iterator[tuple[str, dict[str, float | str], np.ndarray]]:
-    """Every cell of the map, in words and as facts, and its d_k*(n)."""
-    for cell, y in enumerate(views["map_optimum"].sel(temperature=temperature).values):
+) -> Iterator[tuple[str, dict[str, float | str], np.ndarray, np.ndarray]]:
+    """Every cell of the map, in words and as facts, its d_k*(n), and how far off that may be."""
+    of = views.sel(temperature=temperature)
+    for cell, y in enumerate(of["map_optimum"].values):
         own: dict[str, float | str] = {
             k: float(views[f"cell_{k}"].values[cell]) for k in ("alpha", "nu", "noise", "noise_sd")
         }
-        yield ", ".join(f"{k} = {v:g}" for k, v in own.items()), own, y
+        words = ", ".join(f"{k} = {v:g}" for k, v in own.items())
+        yield words, own, y, of["map_optimum_error"].values[cell]
 
 
 def quickened(n: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> tuple[float, float]:
@@ -213,17 +228,26 @@ def quickened(n: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> tuple[fl
         errors: how far off each of them may be, (k,).
 
     Returns:
-        The share, and how far off it may be: two growths have the errors of four widths.
+        The share, and how far off it may be: a difference of growths has the errors of the widths
+        that it is made of, and the share that of the largest width, too.
     """
     power = np.log10(n)
-    whole = (np.abs(power - np.round(power)) < 1e-9) & np.isfinite(widths)
-    best = dict(zip(np.round(power[whole]).astype(int).tolist(), widths[whole], strict=True))
-    grown = [max(best[k + 1] - best[k], 0.0) for k in sorted(best) if k + 1 in best]
+    kept = (np.abs(power - np.round(power)) < 1e-9) & np.isfinite(widths)
+    order = np.round(power[kept]).astype(int).tolist()
+    best = dict(zip(order, zip(widths[kept], errors[kept], strict=True), strict=True))
+    grown = [
+        (max(best[k + 1][0] - best[k][0], 0.0), best[k + 1][1] + best[k][1])
+        for k in sorted(best) if k + 1 in best
+    ]  # fmt: skip
     if len(grown) < FEWEST_DECADES:
         return np.nan, 0.0
-    largest = max(later - earlier for earlier, later in combinations(grown, 2))
-    widest = max(best.values())
-    return float(largest / widest), float(4 * errors[whole].max() / widest)
+    rises = [(b - a, off + own) for (a, own), (b, off) in combinations(grown, 2)]
+    largest = max(rise for rise, _ in rises)
+    off = max(largest - max(rise - e for rise, e in rises),
+              max(rise + e for rise, e in rises) - largest)  # fmt: skip
+    widest, loose = (float(np.max(column)) for column in zip(*best.values(), strict=True))
+    share = largest / widest
+    return float(share), float((off + abs(share) * loose) / (widest - loose))
 
 
 def quickenings(theory: xr.Dataset, budget: int) -> list[Effect]:
@@ -232,7 +256,7 @@ def quickenings(theory: xr.Dataset, budget: int) -> list[Effect]:
     for family in theory["family"].values.tolist():
         own = theory.sel(family=family, dense_budget=budget)
         share, off = quickened(n, own["optimum"].values, own["optimum_error"].values)
-        out.append(replace(exact(f"{family} target", share, family=family), bound=off))
+        out.append(exact(f"{family} target", (share, off), family=family))
     return out
 
 
@@ -241,15 +265,17 @@ def noise_pairs(
 ) -> Iterator[tuple[str, dict[str, float | str], np.ndarray, np.ndarray]]:
     """Cells of the map that are alike but for the views' noise, the least and the most of the map.
 
-    In words and as facts without that noise, and d_k*(n) at the least noise and at the most.
+    In words and as facts without that noise; d_k*(n) at the least noise and at the most, (2, n),
+    and how far off they may be.
     """
     every = list(cells(views, temperature))
-    levels = [float(own["noise"]) for _, own, _ in every]
+    levels = [float(own["noise"]) for _, own, *_ in every]
     least, most = min(levels), max(levels)
-    for (_, own, quiet), (_, other, noisy) in product(every, every):
+    for (_, own, *quiet), (_, other, *noisy) in product(every, every):
         if least < most and own["noise"] == least and own | {"noise": most} == other:
             facts = {k: v for k, v in own.items() if k != "noise"}
-            yield ", ".join(f"{k} = {v:g}" for k, v in facts.items()), facts, quiet, noisy
+            words = ", ".join(f"{k} = {v:g}" for k, v in facts.items())
+            yield words, facts, *np.stack([quiet, noisy], axis=1)
 
 
 def noise_steps(views: xr.Dataset, temperature: str) -> list[Effect]:
@@ -257,12 +283,15 @@ def noise_steps(views: xr.Dataset, temperature: str) -> list[Effect]:
 
     Of every pair of cells of the map, at every n at which both errors are least at an inner width.
     """
-    return [
-        exact(f"{name}, n = {n:.4g}", abs(np.log(high / low)), n=n, **own)
-        for name, own, quiet, noisy in noise_pairs(views, temperature)
-        for n, low, high in zip(views["dense_n"].values.tolist(), quiet, noisy, strict=True)
-        if np.isfinite([low, high]).all()
-    ]
+    out = []
+    for name, own, widths, errors in noise_pairs(views, temperature):
+        sizes, off = np.abs(np.diff(np.log(widths), axis=0)[0]), off_log(widths, errors).sum(0)
+        out += [
+            exact(f"{name}, n = {n:.4g}", (size, own_off), n=n, **own)
+            for n, size, own_off in zip(views["dense_n"].values.tolist(), sizes, off, strict=True)
+            if np.isfinite(size)
+        ]
+    return out
 
 
 def noise_rates(views: xr.Dataset, temperature: str) -> list[Effect]:
@@ -272,39 +301,43 @@ def noise_rates(views: xr.Dataset, temperature: str) -> list[Effect]:
     pairs of cells with fewer than three decades of such n are left out.
     """
     out, n = [], views["dense_n"].values
-    for name, own, quiet, noisy in noise_pairs(views, temperature):
-        known = np.isfinite(quiet) & np.isfinite(noisy)
-        x, low, high = n[known], quiet[known], noisy[known]
+    for name, own, widths, errors in noise_pairs(views, temperature):
+        known = np.isfinite(widths).all(0)
+        x, widths, errors = n[known], widths[:, known], errors[:, known]
         if len(x) >= FEWEST and x[-1] >= 1e3 * x[0]:
-            ends = np.array([high[-1] - high[0], low[-1] - low[0]])
+            ends, off = widths[:, -1] - widths[:, 0], errors[:, -1] + errors[:, 0]
             # A width that does not grow has no rate to compare: NaN leaves the claim open.
-            grown = np.where(ends > 0, ends, np.nan)
-            out.append(exact(name, abs(np.log(grown[0] / grown[1])), span=x[-1] / x[0], **own))
+            ends = np.where(ends > off, ends, np.nan)
+            size, share = abs(np.log(ends[1] / ends[0])), np.nan_to_num(off_log(ends, off)).sum()
+            out.append(exact(name, (size, share), span=x[-1] / x[0], **own))
     return out
 
 
-def slopes(optimum: xr.DataArray, geometry: str, temperature: str) -> list[Effect]:
+def slopes(best: xr.Dataset, geometry: str, temperature: str) -> list[Effect]:
     """Theory's slope of log H* on log D, less 1, by family and n; NaN if a minimum is missing."""
     least, sizes = SLOPES[geometry]
-    out = []
-    for family, n in product(optimum["family"].values.tolist(), sizes):
-        width = optimum.sel(family=family, temperature=temperature).sel(dense_n=n, method="nearest")
-        width = width.sel(dense_budget=width["dense_budget"] >= least)
-        size, heads = np.log(width["dense_budget"].values), -np.log(width.values)
-        centred = size - size.mean()
-        out.append(exact(f"{family} target, n = {n:g}", centred @ heads / (centred @ centred)))
+    out, best = [], best.sel(dense_budget=best["dense_budget"] >= least)
+    for family, n in product(best["family"].values.tolist(), sizes):
+        own = best.sel(family=family, temperature=temperature).sel(dense_n=n, method="nearest")
+        own = own.transpose("dense_budget", ...)
+        size, widths = np.log(own["dense_budget"].values), own["optimum"].values
+        pull = (size - size.mean()) / np.sum((size - size.mean()) ** 2)
+        off = np.nan_to_num(np.abs(pull) @ off_log(widths, own["optimum_error"]))
+        out.append(exact(f"{family} target, n = {n:g}", (-pull @ np.log(widths), off)))
     return out
 
 
-def steps(optimum: xr.DataArray, what: str) -> list[Effect]:
+def steps(best: xr.Dataset, what: str) -> list[Effect]:
     """Theory's logarithm of d_k* of one family over that of the other of :data:`STEPS`.
 
     At every n and D at which the error of both is least at an inner width.
     """
-    first, second = (optimum.sel(family=name) for name in STEPS[what])
-    known = (first / second).stack(case=("dense_n", "dense_budget")).dropna("case")
-    cases, values = known["case"].values.tolist(), np.log(known.values)
+    pair = best[["optimum", "optimum_error"]].sel(family=list(STEPS[what]))
+    pair = pair.stack(case=("dense_n", "dense_budget")).transpose("family", "case")
+    pair = pair.isel(case=np.isfinite(pair["optimum"].values).all(0))
+    values = -np.diff(np.log(pair["optimum"].values), axis=0)[0]
+    off = off_log(pair["optimum"], pair["optimum_error"]).sum(0)
     return [
-        exact(f"n = {n:.4g}, D = {budget}", value, n=n, budget=budget)
-        for (n, budget), value in zip(cases, values, strict=True)
+        exact(f"n = {n:.4g}, D = {budget}", (value, own), n=n, budget=budget)
+        for (n, budget), value, own in zip(pair["case"].values.tolist(), values, off, strict=True)
     ]

@@ -23,6 +23,10 @@ READINGS = ["coordinate", "one target"]
 target and its keys, of which the heads see D coordinates."""
 POINTS = 9
 """Widths, or bandwidths, that a polynomial about the best one goes through."""
+FEWEST = 3
+"""Points of the coarsest polynomial that is least between whole ones."""
+NEARLY = 0.25
+"""Share of the number of keys asked for from which on the formula's values are gone through."""
 NEWTON = 6
 """Steps from the parabola's vertex to the polynomial's."""
 SAME_TARGET = 32
@@ -144,8 +148,9 @@ def dense(settings: Settings) -> xr.Dataset:
     small.
 
     Their minima are at ``optimum`` if it is inside, with admissible widths, and bandwidths, to both
-    sides; else that is NaN. ``optimum_error`` is how far it is from that by two points fewer. For
-    blocks ``scaled_surface`` is of the average times its best factor.
+    sides, and off by about ``optimum_error``, the difference to that by coarser polynomials; where
+    there is no inner one, or none is coarser, both are NaN. For blocks ``scaled_surface`` is of the
+    average times its best factor.
     """
     widths, n = np.arange(1, settings["widest"] + 1), sizes(settings)
     rows: dict[str, list[list[np.ndarray]]] = {}
@@ -172,11 +177,12 @@ def readings(settings: Settings) -> xr.Dataset:
     """Of blocks, ``reading_optimum``: d_k* at the fixed temperature by :data:`READINGS`.
 
     At width 1, and where one head sees all that a budget can, the end is the best width; NaN where
-    the least error is at the last width that theory knows.
+    the least error is at the last width that theory knows. ``reading_optimum_error`` is how far off
+    it may be: 0 at an end.
     """
     widths, n, budgets = np.arange(1, settings["widest"] + 1), sizes(settings), settings["budgets"]
     bandwidths = np.full((len(widths), 1), settings["bandwidth"])
-    rows: list[list[list[np.ndarray]]] = []
+    rows: list[list[list[tuple[np.ndarray, np.ndarray]]]] = []
     for reading in READINGS:
         # Of every budget, whose target is taken, and how many of its coordinates it spreads over.
         of = budgets if reading == "coordinate" else [max(budgets)] * len(budgets)
@@ -191,17 +197,31 @@ def readings(settings: Settings) -> xr.Dataset:
                 best_width(settings, terms, budget, widths, n)
                 for terms, budget in zip(every, budgets, strict=True)
             ])  # fmt: skip
-    dims = ("reading", "family", "dense_budget", "dense_n")
-    return xr.Dataset({"reading_optimum": (dims, np.array(rows))}, coords={"reading": READINGS})
+    dims, found = (
+        ("reading", "family", "dense_budget", "dense_n"),
+        np.moveaxis(np.array(rows), 3, 0),
+    )
+    names = ("reading_optimum", "reading_optimum_error")
+    return xr.Dataset(
+        {name: (dims, values) for name, values in zip(names, found, strict=True)},
+        coords={"reading": READINGS},
+    )
 
 
 def best_width(
     settings: Settings, own: Terms, budget: int, widths: np.ndarray, n: np.ndarray
-) -> np.ndarray:
-    """Where the error of a split into ``H = D/d_k`` heads is least, an end included (n,)."""
-    surface = admissible(settings, own, number(budget, widths), n)[..., 0]
-    _, best, inside = valley(surface, widths.astype(float))
-    return np.where(inside | np.isin(best, (1, budget)), best, np.nan)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where the error of a split into ``H = D/d_k`` heads is least, an end included (n,).
+
+    And how far off that may be, (n,).
+    """
+    error, known = (part[..., 0] for part in errors(settings, own, number(budget, widths), n))
+    (_, best, inside), (_, other, turns) = (
+        valley(error, widths * 1.0, known, coarser=coarser) for coarser in (False, True)
+    )
+    end = ~inside & np.isin(best, (1, budget))
+    off = np.where(end, 0.0, np.where(turns, np.abs(best - other), np.nan))
+    return np.where(np.isnan(off), np.nan, best), off
 
 
 def bands(settings: Settings, widths: np.ndarray) -> np.ndarray:
@@ -215,50 +235,66 @@ def curves(
     settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Of one family and budget, as :func:`dense` names them: (temperature, n, width)."""
-    error = admissible(settings, own, heads, n)
+    error, known = errors(settings, own, heads, n)
     values = {"surface": error}
     if isinstance(own, BlockTerms):
         values["scaled_surface"] = rescaled(error, own.limit_fit + own.ratio_fit / n[:, None, None])
     out = {}
     for name, value in values.items():
-        out[name], optimum = minima(value, settings)
+        out[name], optimum = minima(value, known, settings)
         if name == "surface":
-            out["optimum"] = optimum
-            out["optimum_error"] = np.abs(optimum - minima(value, settings, POINTS - 2)[1])
+            off = np.abs(optimum - minima(value, known, settings, coarser=True)[1])
+            out |= {"optimum": np.where(np.isnan(off), np.nan, optimum), "optimum_error": off}
     return out
 
 
-def admissible(settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray) -> np.ndarray:
-    """Errors (n, width, bandwidth), NaN where n_eff, or softmax's n_third, is too small."""
+def errors(
+    settings: Settings, own: Terms, heads: np.ndarray, n: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """By first-order theory (n, width, bandwidth), and where n_eff, or n_third, is large enough.
+
+    Down to :data:`NEARLY` of what is asked for, the formula's value is still one for polynomials to
+    go through; below it is NaN.
+    """
     size = n[:, None, None]
     seen = sizes_seen(settings, own, size)
-    known = seen.get("n_third", seen["n_eff"]) >= settings["least_n_eff"]
-    return np.where(known, own.error(size, heads, settings["noise_sd"]), np.nan)
+    keys, least = seen.get("n_third", seen["n_eff"]), settings["least_n_eff"]
+    error = np.asarray(own.error(size, heads, settings["noise_sd"]))
+    return np.where(keys >= NEARLY * least, error, np.nan), keys >= least
 
 
 def minima(
-    value: np.ndarray, settings: Settings, points: int = POINTS
+    error: np.ndarray, known: np.ndarray, settings: Settings, *, coarser: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Of errors (n, width, bandwidth), the first two bandwidths the fixed and the Transformer's.
 
     Returns:
-        Surfaces (temperature, n, width), and where they are least (temperature, n), NaN at an end.
+        Surfaces (temperature, n, width), NaN where the error is not known, and where they are least
+        (temperature, n), NaN at an end, or where no polynomial is ``coarser``.
     """
-    grid = (settings["bandwidths"][k] for k in ("low", "high", "count"))
-    tuned, _, inside = valley(value[..., 2:], np.log(np.geomspace(*grid)), points)
-    surfaces = np.stack([value[..., 0], value[..., 1], tuned])
+    logs = np.log(np.geomspace(*(settings["bandwidths"][k] for k in ("low", "high", "count"))))
+    tuned, _, inside = valley(error[..., 2:], logs, known[..., 2:], coarser=coarser)
+    free, _, turns = valley(error[..., 2:], logs, coarser=coarser)
+    seen = np.where(known, error, np.nan)
+    surfaces = np.stack([seen[..., 0], seen[..., 1], tuned])
     at = np.argmin(np.where(np.isnan(tuned), np.inf, tuned), axis=-1)[:, None]
-    # Where the best bandwidth is cut off the curve has a kink, and no polynomial goes through such
-    # widths, but for those beside the best.
-    near = np.abs(np.arange(value.shape[1]) - at) <= 1
-    smooth = np.stack([value[..., 0], value[..., 1], np.where(inside | near, tuned, np.nan)])
-    _, width, interior = valley(smooth, np.arange(1.0, value.shape[1] + 1), points)
-    interior[2] &= np.take_along_axis(inside, at, -1)[..., 0]
+    least = np.take_along_axis(tuned, at, -1)
+    # Where the best bandwidth is cut off the curve has a kink. What goes on smoothly there is the
+    # formula's least value at any bandwidth, good for going through, unless it is below the least.
+    through = np.where(inside, tuned, np.where(turns & (free > least), free, np.nan))
+    smooth = np.stack([error[..., 0], error[..., 1], through])
+    places = np.arange(1.0, error.shape[1] + 1)
+    _, width, interior = valley(smooth, places, np.isfinite(surfaces), coarser=coarser)
+    at = at[:, 0]
+    interior[2] &= inside[np.arange(len(at)), at] & (np.abs(width[2] - places[at]) <= 1)
     return surfaces, np.where(interior, width, np.nan)
 
 
 def regimes(settings: Settings, cells: Sequence[Settings]) -> xr.Dataset:
-    """The map: ``map_optimum`` of d_k*(n) by cell and temperature, at the budget of the map."""
+    """The map: ``map_optimum`` of d_k*(n) by cell and temperature, at the budget of the map.
+
+    With ``map_optimum_error``, as :func:`dense` has it.
+    """
     widths, n, rows = np.arange(1, settings["widest"] + 1), sizes(settings), []
     length = next(iter(settings["families"].values()))["lengthscale"]
     every: dict[tuple[float | None, ...], Terms] = {}
@@ -269,43 +305,54 @@ def regimes(settings: Settings, cells: Sequence[Settings]) -> xr.Dataset:
         if key not in every:
             family = {"alpha": cell["alpha"], "nu": cell["nu"], "lengthscale": length}
             every[key] = terms(own, family, MAP_BUDGET, widths, bands(own, widths))
-        rows.append(curves(own, every[key], number(MAP_BUDGET, widths), n)["optimum"])
+        rows.append(curves(own, every[key], number(MAP_BUDGET, widths), n))
     coords = {
         f"cell_{key}": ("cell", [np.inf if cell[key] is None else cell[key] for cell in cells])
         for key in cells[0]
     }
-    return xr.Dataset({"map_optimum": (("cell", "temperature", "dense_n"), np.array(rows))},
-                      coords={"temperature": TEMPERATURES, "dense_n": n, **coords})  # fmt: skip
+    names, dims = ("optimum", "optimum_error"), ("cell", "temperature", "dense_n")
+    return xr.Dataset(
+        {f"map_{name}": (dims, np.array([row[name] for row in rows])) for name in names},
+        coords={"temperature": TEMPERATURES, "dense_n": n, **coords},
+    )
 
 
 def valley(
-    values: np.ndarray, x: np.ndarray, points: int = POINTS
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Least value along the last axis, its place, and whether it is inside.
+    values: np.ndarray, x: np.ndarray, known: np.ndarray | None = None, points: int = POINTS,
+    *, coarser: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Least known value along the last axis, its place, and whether it is inside.
 
-    Where the polynomial through the logarithms about the least value is least, within a step of it:
-    through ``points`` of them, or as many of an odd number as are known; at an end, or beside a
-    missing value, the least value itself. x is equally spaced, and ``points`` is odd.
+    Inside it has known values to both sides, and is that of the polynomial through the logarithms
+    of ``points`` values about the least one, known or not, or of as many as are positive; its place
+    is where that is least, within a step. Elsewhere it is the least known value itself. If
+    ``coarser``, the polynomial goes through two values fewer, or one of four, and inside is where
+    that leaves :data:`FEWEST` at least. x is equally spaced, and all values are known unless told.
     """
-    known = np.where(np.isnan(values), np.inf, values)
-    at, place, missing = np.argmin(known, axis=-1), np.arange(len(x)), ~np.isfinite(known)
-    before, after = (missing & (place < at[..., None]), missing & (place > at[..., None]))
+    usable = np.isfinite(values) & (values > 0)
+    known = usable if known is None else usable & known
+    at, place = np.argmin(np.where(known, values, np.inf), axis=-1), np.arange(len(x))
+    sides = np.pad(known, [(0, 0)] * (known.ndim - 1) + [(1, 1)])
+    inside = np.ones(at.shape, bool)
+    for step in range(3):
+        inside &= np.take_along_axis(sides, at[..., None] + step, -1)[..., 0]
+    before, after = (~usable & (place < at[..., None]), ~usable & (place > at[..., None]))
     first = np.max(np.where(before, place, -1), axis=-1) + 1
     last = np.min(np.where(after, place, len(x)), axis=-1) - 1
-    inside = np.isfinite(np.min(known, axis=-1)) & (first < at) & (at < last)
     count = np.minimum(points, last - first + 1)
-    count -= 1 - count % 2
-    least = np.take_along_axis(known, at[..., None], -1)[..., 0]
+    if coarser:
+        inside &= count > FEWEST
+        count = np.maximum(count - 2, FEWEST)
+    least = np.take_along_axis(np.where(known, values, np.nan), at[..., None], -1)[..., 0]
     shift, drop = np.zeros(at.shape), np.zeros(at.shape)
     for size in np.unique(count[inside]).tolist():
         chosen = inside & (count == size)
         start = np.clip(at - size // 2, first, last - size + 1)[chosen]
-        own = np.take_along_axis(known[chosen], start[:, None] + np.arange(size), -1)
+        own = np.take_along_axis(values[chosen], start[:, None] + np.arange(size), -1)
         shift[chosen], drop[chosen] = lowest(
             np.log(own / least[chosen][:, None]), at[chosen] - start
         )
-    least = np.where(np.isfinite(least), least * np.exp(drop), np.nan)
-    return least, x[at] + shift * (x[1] - x[0]), inside
+    return least * np.exp(drop), x[at] + shift * (x[1] - x[0]), inside
 
 
 def lowest(values: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -317,8 +364,8 @@ def lowest(values: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Returns:
         How far off that place (m,), and the polynomial there (m,).
     """
-    half = values.shape[-1] // 2
-    powers = np.vander((np.arange(2 * half + 1) - half) / half, increasing=True)
+    half = (values.shape[-1] - 1) / 2
+    powers = np.vander(np.arange(values.shape[-1]) / half - 1, increasing=True)
     curve = np.linalg.solve(powers, values.T)
     slope, bend = polyder(curve), polyder(curve, 2)
     near = middle[:, None] + np.arange(-1, 2)

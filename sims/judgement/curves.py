@@ -36,21 +36,57 @@ def deviation(x: ArrayLike, y: ArrayLike, exponent: float = 1.0) -> float:
     return float(fitted.fun)
 
 
+def deviation_error(x: ArrayLike, y: ArrayLike, bounds: ArrayLike, exponent: float = 1.0) -> float:
+    """How far off a :func:`deviation` is at most, if y is off by up to some bounds.
+
+    The largest distance from the nearest law moves by no more than y does, ``e = max_i e_i``, and
+    the rise R by at most ``s = e_1 + e_k``, so that a deviation d moves by at most
+    ``(e + d s)/(R − s)``. A curve that falls for sure is off by 1 for sure; of one that might rise
+    or fall nothing is known (inf).
+
+    Args:
+        x: > 1, (k,), in any order.
+        y: (k,).
+        bounds: e ≥ 0, (k,).
+        exponent: of log x.
+    """
+    ends = np.argsort(x)[[0, -1]]
+    bounds = np.asarray(bounds, float)
+    rise, moved = np.diff(np.asarray(y, float)[ends])[0], bounds[ends].sum()
+    if rise + moved <= 0:
+        return 0.0
+    if rise - moved <= 0:
+        return float("inf")
+    return float((bounds.max() + deviation(x, y, exponent) * moved) / (rise - moved))
+
+
 def law_of_curve(
-    x: np.ndarray, y: np.ndarray, *, exponent: float, margin: float, level: float
-) -> Finding:
+    x: np.ndarray, y: np.ndarray, bounds: np.ndarray, *, exponent: float, margin: float,
+    level: float,
+) -> Finding:  # fmt: skip
     """Whether a curve follows a law throughout: :func:`deviation` at most ``margin``.
+
+    Wherever within its bounds the curve lies: see :func:`deviation_error`.
 
     Args:
         x: abscissas > 1, (k,), k ≥ 4: three points of four are always met.
         y: the curve, without sampling error.
+        bounds: how far off it may be, (k,), not at random.
         exponent: of log x in the law.
         margin: δ, a share of the curve's rise.
         level: not used by the decision, since nothing is random; recorded.
     """
     if len(x) < 4 or not np.isfinite([x, y]).all():
         return missing(y, margin, level, 0)
-    off = deviation(x, y, exponent)
-    verdict, sign = ("supported", "≤") if off <= margin else ("refuted", ">")
-    words = f"largest deviation at {len(x)} points: {off:.2g} {sign} {margin:.2g} of the rise"
-    return Finding(verdict, off, (off, off), margin, level, 0, words, 0.0)
+    found, off = deviation(x, y, exponent), deviation_error(x, y, bounds, exponent)
+    low, high = max(found - off, 0.0), found + off
+    verdict = "inconclusive"
+    if high <= margin or low > margin:
+        verdict = "supported" if high <= margin else "refuted"
+    sign = "≤" if found <= margin else ">"
+    words = f"largest deviation at {len(x)} points: {found:.2g} {sign} {margin:.2g} of the rise"
+    if verdict == "inconclusive":
+        words += f", and off by up to {off:.2g}"
+    known = (low, high) if np.isfinite(off) else None
+    p = 1.0 if verdict == "inconclusive" else 0.0
+    return Finding(verdict, found, known, margin, level, 0, words, p)

@@ -203,8 +203,8 @@ def _deviation(effects: Sequence[Effect], rule: Rule) -> Finding:
     assert rule.expected is not None
     if any(np.isfinite(effect.batches) for effect in effects):
         raise InputError("effects", "sampled ones", "a curve of theory, for the test `deviation`")
-    x, y = np.array([(e.x, e.value) for e in effects], float).reshape(-1, 2).T
-    return law_of_curve(x, y, exponent=rule.expected, margin=rule.margin, level=rule.level)
+    x, y, off = np.array([(e.x, e.value, e.bound) for e in effects], float).reshape(-1, 3).T
+    return law_of_curve(x, y, off, exponent=rule.expected, margin=rule.margin, level=rule.level)
 
 
 def _law(effects: Sequence[Effect], rule: Rule) -> Finding:

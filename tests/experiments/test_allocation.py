@@ -332,7 +332,9 @@ def test_theory_claims_can_fail(results, experiment):
     log_n = np.log(theory["dense_n"])
     growing = theory.assign(
         optimum=theory["optimum"].fillna(0) * 0 + log_n,
+        optimum_error=theory["optimum_error"].fillna(0) * 0,
         map_optimum=theory["map_optimum"].fillna(0) * 0 + np.sqrt(log_n),
+        map_optimum_error=theory["map_optimum_error"].fillna(0) * 0,
     )
     planted = replace(results, predictions={**results.predictions, "views": growing})
     judged = verdicts(experiment, planted)
@@ -358,13 +360,13 @@ def test_one_or_two_heads_against_more(results, experiment):
 
 def test_laws_are_of_theory_where_they_are_fitted(results):
     """At some n of the range for the budget of the claim."""
-    theory = results.predictions["views"]["optimum"]
-    curve = theory.sel(temperature="fixed", family="rough", dense_budget=curves.BUDGET)
-    sampled = curves.curve(curve)
+    theory = results.predictions["views"]
+    best = theory.sel(temperature="fixed", family="rough", dense_budget=curves.BUDGET)
+    sampled = curves.curve(best)
     assert [effect.x for effect in sampled] == pytest.approx(np.logspace(2, 8, 13))
-    assert [effect.value for effect in sampled] == curve.values[
-        [int(np.argmin(np.abs(curve["dense_n"].values - e.x))) for e in sampled]
-    ].tolist()  # fmt: skip
+    places = [int(np.argmin(np.abs(best["dense_n"].values - e.x))) for e in sampled]
+    assert [effect.value for effect in sampled] == best["optimum"].values[places].tolist()
+    assert [effect.bound for effect in sampled] == best["optimum_error"].values[places].tolist()
     claims = [c for c in load_experiment("allocation").claims if c.test == "deviation"]
     assert [c.margin for c in claims] == [0.02] * 10
 

@@ -65,7 +65,8 @@ def test_theorys_slope_of_heads_is_fitted_to_all_budgets():
         ("family", "temperature", "dense_n", "dense_budget"),
     )  # fmt: skip
     fitted = np.polyfit(np.log(budgets[1:]), np.log(budgets[1:] / widths[1:]), 1)[0]
-    effects = curves.slopes(optimum, "blocks", "fixed")
+    best = xr.Dataset({"optimum": optimum, "optimum_error": 0 * optimum})
+    effects = curves.slopes(best, "blocks", "fixed")
     assert [effect.value for effect in effects] == pytest.approx([fitted - 1] * len(sizes))
 
 
@@ -121,7 +122,7 @@ def test_valley_between_whole_widths_is_that_of_the_curve():
     shapes = np.stack([curve(x, place) for place in places])
     shapes[2, 10:] = np.nan
     least, place, inside = predict.valley(shapes, x)
-    coarse = predict.valley(shapes, x, 3)
+    coarse = predict.valley(shapes, x, points=3)
     assert inside.all()
     np.testing.assert_allclose(place, places, atol=6e-3)
     np.testing.assert_allclose(least, 1.2, atol=5e-5)
@@ -130,27 +131,123 @@ def test_valley_between_whole_widths_is_that_of_the_curve():
     # Of a polynomial of the sixth degree, seven points are as good as nine.
     smooth = np.exp(2e-4 * (x - 6.2) ** 6 + 0.1 * (x - 6.2) ** 2)[None]
     for points in (7, 9):
-        assert predict.valley(smooth, x, points)[1] == pytest.approx(6.2, abs=1e-9)
+        assert predict.valley(smooth, x, points=points)[1] == pytest.approx(6.2, abs=1e-9)
 
 
-def test_widths_whose_bandwidth_is_cut_off_bend_no_polynomial():
-    """From width 9 on the best bandwidth is not admissible, and the least error jumps."""
-    predict, own = EXPERIMENT.module("predict"), {"bandwidths": {"low": 0.5, "high": 2, "count": 9}}
+def test_a_coarser_polynomial_goes_through_fewer_points_than_the_best():
+    """Through seven for nine, three for five and four; of three points none is coarser."""
+    predict, x, place = EXPERIMENT.module("predict"), np.arange(1.0, 13.0), 6.4
+    curve = 0.2 * np.exp(-0.5 * (x - place)) + 0.1 * (x - place) + 1
+    window = {3: (4, 7), 4: (3, 7), 5: (3, 8), 8: (2, 10), 12: (0, 12)}
+    shapes = np.full((5, 12), np.nan)
+    for row, (first, last) in zip(shapes, window.values(), strict=True):
+        row[first:last] = curve[first:last]
+    _, full, inside = predict.valley(shapes, x)
+    _, coarse, told = predict.valley(shapes, x, coarser=True)
+    assert inside.all()
+    assert told.tolist() == [False, True, True, True, True]
+    # Both places by a fit of one's own, to the points that are named.
+    for row, used, found in [
+        (0, (4, 7), full), (1, (3, 7), full), (2, (3, 8), full), (3, (2, 10), full),
+        (4, (1, 10), full), (1, (4, 7), coarse), (2, (4, 7), coarse), (3, (2, 8), coarse),
+        (4, (2, 9), coarse),
+    ]:  # fmt: skip
+        of, at = x[slice(*used)], np.linspace(5.5, 6.9, 140001)
+        law = np.polynomial.Polynomial.fit(of, np.log(curve[slice(*used)]), len(of) - 1)
+        assert found[row] == pytest.approx(at[np.argmin(law(at))], abs=2e-5), (row, used)
+    # What is stated is a difference and no bound: of twelve points both places are good to 1e-4.
+    off, said = np.abs(full - place)[1:], np.abs(full - coarse)[1:]
+    assert (off[:3] < said[:3]).all()
+    assert max(off[3], said[3]) < 1e-4
+
+
+def test_a_polynomial_goes_through_values_that_are_not_known():
+    """The least is among the known ones, with known ones to both sides; the rest tells its place.
+
+    Values that are not positive have no logarithm: the polynomial ends before them.
+    """
+    predict, x, place = EXPERIMENT.module("predict"), np.arange(1.0, 13.0), 6.4
+    curve = 0.2 * np.exp(-0.5 * (x - place)) + 0.1 * (x - place) + 1
+    known = np.stack([np.isin(x, (5, 6, 7)), np.isin(x, (6, 7, 8)), np.isin(x, (8, 9, 10))])
+    least, found, inside = predict.valley(np.tile(curve, (3, 1)), x, known)
+    assert inside.tolist() == [True, False, False]
+    whole = predict.valley(curve[None], x)
+    assert (found[0], least[0]) == (whole[1][0], whole[0][0])
+    assert found[1:].tolist() == [6, 8]
+    assert least[1:].tolist() == [curve[5], curve[7]]
+    cut = np.tile(curve, (2, 1))
+    cut[0, 9:], cut[1, 9:] = np.nan, -1.0
+    ends = predict.valley(cut, x, np.isin(x, (5, 6, 7))[None] & np.ones((2, 1), bool))[1]
+    assert ends[0] == ends[1] != whole[1][0]
+
+
+BANDS = {"bandwidths": {"low": 0.5, "high": 2, "count": 9}}
+
+
+@pytest.fixture
+def valleys():
+    """Errors by width and bandwidth, (1, 12, 11), least at width 6.4 at all temperatures.
+
+    The best bandwidth is near the fifth of nine; all are known.
+    """
     widths, logs = np.arange(1.0, 13.0)[:, None], np.linspace(-1, 1, 9)
     error = 0.02 * np.exp(-0.5 * (widths - 6.4)) + 0.01 * widths + 0.3 * (logs - 0.1) ** 2
     value = np.exp(np.hstack([error[:, :1], error[:, :1], error]))[None]
-    value[0, 8:, 2:8] = np.nan
-    surface, best = predict.minima(value, own)
-    np.testing.assert_allclose(best, 6.4, atol=3e-3)
+    return value, np.ones(value.shape, bool)
+
+
+def test_widths_whose_bandwidth_is_cut_off_bend_no_polynomial(valleys):
+    """From width 9 on the best bandwidth is not admissible, and the least error jumps."""
+    predict, (value, known) = EXPERIMENT.module("predict"), valleys
+    known[0, 8:, 2:8] = False
+    surface, best = predict.minima(value, known, BANDS)
     jumps = np.diff(np.log(surface[2, 0]))
     assert jumps[7] > 5 * np.abs(jumps[[6, 8]]).max()
-    # One beside the best, 7, is gone through, cut off as it is: its error is too large, and the
-    # best width is said to be a narrower one.
-    value[0, 6, 2:6] = np.nan
-    assert 6 < predict.minima(value, own)[1][2, 0] < 6.4
+    np.testing.assert_allclose(best[2], best[0], atol=1e-6)
+    # Nor does one next to the best, and the polynomials end where the formula has no value.
+    known[0, 6, 2:6] = False
+    np.testing.assert_allclose(predict.minima(value, known, BANDS)[1][2], best[0], atol=1e-6)
+    gone = np.where(known, value, np.nan)
+    gone[0, 8:, :2] = np.nan
+    short = predict.minima(gone, known, BANDS)[1]
+    assert 1e-4 < abs(short[0, 0] - best[0, 0]) < 1e-2
+    assert np.isnan(short[2, 0])
     # Where the best width itself is cut off it is not known.
-    value[0, 5, 2:8] = np.nan
-    assert np.isnan(predict.minima(value, own)[1][2, 0])
+    known[0, 5, 2:8] = False
+    assert np.isnan(predict.minima(value, known, BANDS)[1][2, 0])
+
+
+def test_a_least_value_below_the_best_is_no_continuation(valleys):
+    """Where a width is cut off the formula may turn again, far below: nothing goes through that."""
+    predict, (value, known) = EXPERIMENT.module("predict"), valleys
+    known[0, 8:, 2:8] = False
+    best = predict.minima(value, known, BANDS)[1]
+    value[0, 9, 4] = 0.5 * value[0, 5].min()
+    found = predict.minima(value, known, BANDS)[1]
+    assert 0 < abs(found[2, 0] - best[2, 0]) < 5e-3
+    np.testing.assert_array_equal(found[:2], best[:2])
+
+
+def test_the_error_of_a_best_width_has_that_of_bandwidths(valleys):
+    """It is not known where the best bandwidth is told by three values of the formula alone."""
+    predict, (value, known) = EXPERIMENT.module("predict"), valleys
+    fine, whole = (
+        predict.minima(value, known, BANDS, coarser=coarser)[1] for coarser in (False, True)
+    )
+    assert 1e-5 < abs(whole[2, 0] - fine[2, 0]) < 1e-2
+    three = value.copy()
+    three[0, 5, [2, 3, 4, 8, 9, 10]] = np.nan
+    assert np.isfinite(predict.minima(three, known, BANDS)[1][2, 0])
+    coarse = predict.minima(three, known, BANDS, coarser=True)[1]
+    assert np.isnan(coarse[2, 0])
+    np.testing.assert_array_equal(coarse[:2], whole[:2])
+    # A bandwidth's own error moves the width: here its valley is no parabola at width 7.
+    skew = value.copy()
+    skew[0, 6, 2:] *= np.exp(0.1 * np.linspace(-1, 1, 9) ** 7)
+    moved = (
+        predict.minima(skew, known, BANDS, coarser=True)[1] - predict.minima(skew, known, BANDS)[1]
+    )
+    assert abs(moved[2, 0]) > 2 * abs(whole[2, 0] - fine[2, 0])
 
 
 def test_slope_of_heads_is_that_of_a_power():
@@ -179,7 +276,15 @@ def test_the_best_split_into_many_heads_is_what_few_are_held_against():
 
 def test_a_curve_is_held_against_laws_from_its_first_n_to_its_last():
     n = np.logspace(2, 8, 61)
-    sampled = EXPERIMENT.module("curves").curve(xr.DataArray(n**0.1, {"dense_n": n}, ("dense_n",)))
+    widths = xr.DataArray(n**0.1, {"dense_n": n}, ("dense_n",))
+    errors = xr.where(n > 9e7, np.nan, 0.01 * widths)
+    sampled = EXPERIMENT.module("curves").curve(
+        xr.Dataset({"optimum": widths, "optimum_error": errors})
+    )
+    assert [effect.bound for effect in sampled[:12]] == pytest.approx(
+        0.01 * np.logspace(0.2, 0.75, 12)
+    )
+    assert sampled[12].bound == 0.0
     assert [effect.x for effect in sampled] == pytest.approx(np.logspace(2, 8, 13))
     assert [effect.value for effect in sampled] == pytest.approx(np.logspace(0.2, 0.8, 13))
 

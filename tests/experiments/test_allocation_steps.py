@@ -88,7 +88,8 @@ def test_theorys_steps_are_over_the_smooth_target_at_the_same_n_and_budget(what)
     gone = [("rough", 16, 1000), ("smooth", 64, 100), ("slow", 64, 10_000)]
     for family, budget, n in gone:
         optimum.loc[{"family": family, "dense_budget": budget, "dense_n": n}] = np.nan
-    found = curves.steps(optimum, what)
+    errors = 0.01 * optimum**2
+    found = curves.steps(xr.Dataset({"optimum": optimum, "optimum_error": errors}), what)
     without = {(n, d) for family, d, n in gone if family in (first, "smooth")}
     cases = {(n, d) for n in SIZES for d in BUDGETS} - without
     assert {(e.at["n"], e.at["budget"]) for e in found} == cases
@@ -96,6 +97,8 @@ def test_theorys_steps_are_over_the_smooth_target_at_the_same_n_and_budget(what)
         n, budget = effect.at["n"], effect.at["budget"]
         expected = np.log(best(first, n, budget) / best("smooth", n, budget))
         assert effect.value == pytest.approx(expected, rel=1e-12)
+        off = sum(-np.log(1 - 0.01 * best(k, n, budget)) for k in (first, "smooth"))
+        assert effect.bound == pytest.approx(off)
 
 
 def test_an_inner_minimum_has_known_widths_to_both_sides():
@@ -126,8 +129,8 @@ def test_exponents_that_fit_the_re_tuned_width():
     ):  # fmt: skip
         own = regimes.checked(EXPERIMENT.settings)[point]
         own = own | {"budgets": [curves.BUDGET], "families": {"smooth": own["families"]["smooth"]}}
-        optimum = regimes.labelled(predict.dense(own), own)["optimum"]
-        found = curves.curve(optimum.sel(temperature="tuned", family="smooth").isel(dense_budget=0))
+        best = regimes.labelled(predict.dense(own), own)
+        found = curves.curve(best.sel(temperature="tuned", family="smooth").isel(dense_budget=0))
         x, y = ([getattr(e, k) for e in found] for k in ("x", "value"))
         assert max(deviation(x, y, q) for q in within) < 0.02
         assert min(deviation(x, y, q) for q in beyond) > 0.02

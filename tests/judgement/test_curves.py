@@ -5,7 +5,7 @@ import pytest
 
 from sims.effects import Effect, of_batches
 from sims.errors import InputError
-from sims.judgement.curves import deviation
+from sims.judgement.curves import deviation, deviation_error
 from sims.judgement.tests import Rule, decide
 
 X = np.logspace(2, 8, 13)
@@ -35,15 +35,68 @@ def test_deviation_by_brute_force(exponent):
     assert deviation(x[mixed], y[mixed], exponent) == pytest.approx(best, rel=1e-3)
 
 
-def curve(y, batches=np.inf):
+@pytest.mark.parametrize("exponent", [1.0, 0.5])
+def test_error_of_a_deviation_holds_what_errors_of_the_curve_can_do_to_it(exponent):
+    """Curves anywhere within their bounds, at the ends of them mostly; and it is no loose one."""
+    rng, largest = np.random.default_rng(4), 0.0
+    for _ in range(300):
+        x = np.logspace(1, 3, 6)
+        y = np.log(x) ** 0.8 + 0.02 * rng.normal(size=6)
+        bounds = rng.uniform(0, 0.1, 6)
+        off = deviation_error(x, y, bounds, exponent)
+        moved = y + bounds * rng.choice([-1, 1], 6)
+        change = abs(deviation(x, moved, exponent) - deviation(x, y, exponent))
+        assert change <= off + 1e-9
+        largest = max(largest, change / off)
+        mixed = rng.permutation(6)
+        again = deviation_error(x[mixed], y[mixed], bounds[mixed], exponent)
+        assert again == pytest.approx(off)
+    assert largest > 0.6
+
+
+def test_error_of_a_deviation_is_reached():
+    """A law whose points go off by turns, its ends inwards: by 0.1 each, of a rise by 2 − 0.2."""
+    x = np.logspace(1, 3, 6)
+    y, bounds = np.log10(x), np.full(6, 0.1)
+    off = deviation_error(x, y, bounds)
+    moved = y + bounds * np.array([1, -1, 1, -1, 1, -1])
+    assert deviation(x, moved) == pytest.approx(off) == pytest.approx(0.1 / 1.8)
+
+
+def test_what_falls_for_sure_is_off_by_one_for_sure():
+    assert deviation_error(X, -np.log(X), np.full(13, 0.1)) == 0.0
+    for slope in (0.001, -0.001):
+        assert deviation_error(X, slope * np.log(X), np.full(13, 0.1)) == np.inf
+    assert deviation_error(X, np.full(13, 2.0), np.zeros(13)) == 0.0
+
+
+def curve(y, batches=np.inf, bound=0.0):
     return [
-        Effect(f"n = {x:g}", float(v), x=x, replicates=0, batches=batches)
-        for x, v in zip(X, y, strict=True)
+        Effect(f"n = {x:g}", float(v), x=x, replicates=0, batches=batches, bound=off)
+        for x, v, off in zip(X, y, np.broadcast_to(bound, 13).tolist(), strict=True)
     ]
 
 
-def judged(y, expected=1.0):
-    return decide(curve(y), Rule("deviation", 0.02, 0.95, expected=expected))
+def judged(y, expected=1.0, bound=0.0):
+    return decide(curve(y, bound=bound), Rule("deviation", 0.02, 0.95, expected=expected))
+
+
+def test_a_verdict_holds_wherever_in_its_bounds_the_curve_lies():
+    """A rise of 10 that is off by 0.8 % and by 4.2 %: open from where a bound reaches 2 %."""
+    log = np.log(X) / np.log(1e6) * 10
+    near, far = log + 0.08 * np.cos(12 * np.arange(13)), np.sqrt(np.log(X)) * 10
+    for y, reached, verdict in ((near, (0.05, 0.2), "supported"), (far, (0.05, 0.5), "refuted")):
+        exact = judged(y)
+        small, large = (judged(y, bound=np.eye(13)[6] * off) for off in reached)
+        assert exact.verdict == small.verdict == verdict
+        assert small.effect == exact.effect
+        assert exact.interval == (exact.effect, exact.effect)
+        share = reached[0] / (y[-1] - y[0])
+        assert small.interval == pytest.approx((exact.effect - share, exact.effect + share))
+        assert (large.verdict, large.p_value) == ("inconclusive", 1.0)
+        assert "off by up to" in large.reason
+    unknown = judged(0.001 * log, bound=np.full(13, 0.1))
+    assert (unknown.verdict, unknown.interval) == ("inconclusive", None)
 
 
 def test_verdicts_go_both_ways():
