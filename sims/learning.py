@@ -203,25 +203,27 @@ def learn(
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
     even = jnp.full(start.count, 1.0 / start.count, jnp.float64)
 
-    def loss(parameters: tuple[Array, Array], key: Array) -> Array:
+    def task(key: Array) -> tuple[Array, Array]:
+        for_target, for_keys, for_labels = jax.random.split(key, 3)
+        x = jax.random.normal(for_keys, (n, start.dimension), jnp.float32)
+        y = stream.target(rotation, for_target)(x)
+        noise = jax.random.normal(for_labels, (n,), jnp.float32)
+        return x, y + jnp.asarray(noise_sd, jnp.float32) * noise
+
+    def loss(parameters: tuple[Array, Array], x: Array, y: Array) -> Array:
         frames, weights = parameters
         heads = eqx.tree_at(lambda h: h.frames, start, frames)
-
-        def one(key: Array) -> Array:
-            for_target, for_keys, for_labels = jax.random.split(key, 3)
-            x = jax.random.normal(for_keys, (n, start.dimension), jnp.float32)
-            y = stream.target(rotation, for_target)(x)
-            y = y + jnp.asarray(noise_sd, jnp.float32) * jax.random.normal(
-                for_labels, (n,), jnp.float32
-            )
-            return error_of(weights.astype(y.dtype), leave_one_out(heads, x, y), y)
-
-        error = jnp.mean(jnp.stack([one(k) for k in jax.random.split(key, tasks)]))
-        return error.astype(jnp.float64) + penalty * overlap(frames)
+        errors = [
+            error_of(weights.astype(own.dtype), leave_one_out(heads, at, own), own)
+            for at, own in zip(x, y, strict=True)
+        ]
+        return jnp.mean(jnp.stack(errors)).astype(jnp.float64) + penalty * overlap(frames)
 
     def step(carry: Any, key: Array) -> tuple[Any, Array]:
         (frames, weights), state = carry
-        slope, for_weights = jax.grad(loss)((frames, weights), key)
+        # Drawn in a loop of their own: else XLA draws a label anew wherever the gradient uses it.
+        x, y = jax.lax.map(task, jax.random.split(key, tasks))
+        slope, for_weights = jax.grad(loss)((frames, weights), x, y)
         # The part along the manifold of orthonormal frames.
         inner = jnp.einsum("hdp,hdq->hpq", frames, slope)
         slope = slope - jnp.einsum("hdp,hpq->hdq", frames, (inner + inner.mT) / 2)

@@ -118,22 +118,24 @@ def train(
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
     outputs, dimension = start.value.shape[-1], start.query.shape[1]
 
-    def batch_loss(layer: Layer, key: Array) -> Array:
-        def one(key: Array) -> Array:
-            for_target, for_points, for_noise = jax.random.split(key, 3)
-            shape = (n + queries, dimension)
-            x = jax.random.normal(for_points, shape, jnp.float32)
-            y = responses(stream, rotation, for_target, outputs, x).astype(jnp.float32)
-            y = y + jnp.asarray(noise_sd, jnp.float32) * jax.random.normal(
-                for_noise, y.shape, jnp.float32
-            )
+    def task(key: Array) -> tuple[Array, Array]:
+        for_target, for_points, for_noise = jax.random.split(key, 3)
+        x = jax.random.normal(for_points, (n + queries, dimension), jnp.float32)
+        y = responses(stream, rotation, for_target, outputs, x).astype(jnp.float32)
+        noise = jax.random.normal(for_noise, y.shape, jnp.float32)
+        return x, y + jnp.asarray(noise_sd, jnp.float32) * noise
+
+    def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
+        def one(x: Array, y: Array) -> Array:
             return loss(layer, free, x[n:], y[n:], x[:n], y[:n], objective=objective)
 
-        return jnp.mean(jax.vmap(one)(jax.random.split(key, tasks)))
+        return jnp.mean(jax.vmap(one)(x, y))
 
     def step(carry: tuple[Layer, optax.OptState], key: Array) -> tuple[tuple, Layer]:
         layer, state = carry
-        change, state = optimiser.update(jax.grad(batch_loss)(layer, key), state)
+        # Drawn in a loop of their own: else XLA draws a label anew wherever the gradient uses it.
+        x, y = jax.lax.map(task, jax.random.split(key, tasks))
+        change, state = optimiser.update(jax.grad(batch_loss)(layer, x, y), state)
         moved = Layer(*optax.apply_updates(layer, change))
         return (moved, state), layer
 
