@@ -1,12 +1,13 @@
 """Independent work in threads, and arithmetic that is coarser than asked for."""
 
+import os
 import time
 
 import jax
 import pytest
 
 from sims.montecarlo import HostBatches, run
-from sims.runtime import forget_compiled, host_devices, in_threads, lost_digits, memory
+from sims.runtime import configure, forget_compiled, host_devices, in_threads, lost_digits, memory
 
 
 def test_results_keep_their_order():
@@ -39,6 +40,18 @@ def test_cores_are_those_allotted(monkeypatch, ours, slurms, found):
         if value is not None:
             monkeypatch.setenv(name, value)
     assert host_devices() == found
+
+
+@pytest.mark.parametrize(("own", "threads"), [(None, "3"), ("1", "1")])
+def test_as_many_threads_as_devices(monkeypatch, own, threads):
+    """Unless it was said how many."""
+    assert jax.devices()  # JAX has started: devices stay what they are
+    monkeypatch.setenv("SIMS_HOST_DEVICES", "3")
+    monkeypatch.delenv("NPROC", raising=False)
+    if own is not None:
+        monkeypatch.setenv("NPROC", own)
+    configure()
+    assert os.environ["NPROC"] == threads
 
 
 def test_lost_digits_are_named():

@@ -219,7 +219,9 @@ def regime_map(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict
     figures.log_axes(ax, y=True)
     figures.ticks(ax.yaxis, (0.002, 0.01, 0.05, 0.2), percent=True)
     figures.band(ax, (-np.inf, MARGIN), at=None)
-    figures.note(ax, f"f, grey: margin, below {MARGIN:.0%}".replace("%", " %"))
+    figures.note(
+        ax, f"f, grey: margin, below {MARGIN:.0%}; bars: errors of widths".replace("%", " %")
+    )
     ax.set(xlabel="growth of $d_k^*$ per unit of log $n$",
            ylabel="off the nearest log law (% of rise)", title="map of regimes")  # fmt: skip
 
