@@ -239,7 +239,7 @@ def _outcome(path, content, command, output, capsys):
     ("flips", "cuts"), [(1, 0), pytest.param(40, 8, marks=pytest.mark.faults)], ids=["few", "many"]
 )
 def test_no_damaged_file_is_read(folder, capsys, monkeypatch, flips, cuts):
-    """By one process: what a helper says of a file goes to its own stderr, which is not captured."""
+    """By one process: what helpers say of a file goes to their own stderr, not captured."""
     monkeypatch.setenv("SIMS_HOST_DEVICES", "1")
     rng, counts = random.Random(20), Counter()
     for kind, (place, rivals, command, output) in KINDS.items():
