@@ -240,7 +240,7 @@ def _outcome(path, content, command, output, capsys):
 )
 def test_no_damaged_file_is_read(folder, capsys, monkeypatch, flips, cuts):
     """By one process: what helpers say of a file goes to their own stderr, not captured."""
-    monkeypatch.setenv("SIMS_HOST_DEVICES", "1")
+    monkeypatch.setattr("sims.cli.steps._processes", lambda: 1)
     rng, counts = random.Random(20), Counter()
     for kind, (place, rivals, command, output) in KINDS.items():
         for what, content in _damages(place(), rivals(), flips, cuts, rng):
