@@ -238,9 +238,7 @@ def _outcome(path, content, command, output, capsys):
 @pytest.mark.parametrize(
     ("flips", "cuts"), [(1, 0), pytest.param(40, 8, marks=pytest.mark.faults)], ids=["few", "many"]
 )
-def test_no_damaged_file_is_read(folder, capsys, monkeypatch, flips, cuts):
-    """By one process: what helpers say of a file goes to their own stderr, not captured."""
-    monkeypatch.setattr("sims.cli.steps._processes", lambda: 1)
+def test_no_damaged_file_is_read(folder, capsys, flips, cuts):
     rng, counts = random.Random(20), Counter()
     for kind, (place, rivals, command, output) in KINDS.items():
         for what, content in _damages(place(), rivals(), flips, cuts, rng):
