@@ -110,7 +110,8 @@ class HostRounds:
     """Batches of a plain function, one a round: each is computed when it is waited for."""
 
     width = 1
-    attrs: Mapping[str, Any] = {}
+    attrs: Mapping[str, Any] = {"device_count": 1}
+    """Plain functions run on JAX's default device alone, however many are given."""
 
     def __init__(self, batch: Callable[[int], dict[str, np.ndarray]]) -> None:
         self.batch = batch

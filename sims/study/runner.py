@@ -132,16 +132,20 @@ def simulate(
     run = Simulation(experiment, output, progress, closed)
     finished: set[str] = set() if crew is None else crew.done
 
+    def told() -> None:
+        count = len(finished & run.units.keys())
+        if count < len(run.units):
+            say_done(experiment, "simulation", count, len(run.units))
+
     def begun(name: str) -> xr.Dataset:
         predicted(False)
         data = run.begun(name)
         finished.add(name)
-        if len(finished) < len(run.units):
-            say_done(experiment, "simulation", len(finished), len(run.units))
+        told()
         return data
 
     if crew is not None:
-        crew.join(begun)
+        crew.join(begun, told)
     estimates = {name: begun(name) for name in run.units}
     say_done(experiment, "simulation", len(estimates), len(run.units))
     predicted(True)

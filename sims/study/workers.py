@@ -2,7 +2,9 @@
 
 What JAX traces is sharded over devices; a sampler of plain Python keeps one core busy, and threads
 would wait for one another's lock. So a run starts processes of its own, each of which takes the
-next point, computes it and keeps it where the run looks (:mod:`sims.study.shelf`). Where there is
+next point, computes it and keeps it where the run looks (:mod:`sims.study.shelf`). Such a process
+has one device and one thread of JAX's: with more of them many small operations are handed from
+thread to thread, and take twice the time. One of them predicts first. Where there is
 no such point a worker predicts, which keeps about one core busy, while the run simulates. They are
 a help and no more: what a worker fails at, or dies at, the run computes itself, and what is wrong
 with it is said there. Numbers do not depend on who computed them.
@@ -17,7 +19,7 @@ import sys
 import threading
 from _thread import interrupt_main
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +32,10 @@ from sims.study.simulating import Simulation
 
 PREDICTION = ""
 """What a worker is told to have it predict; no point has that name."""
+ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
+"""Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
+LOOK_EVERY = 0.5
+"""Seconds between looks at what workers have done."""
 SECONDS = 10.0
 """That a worker may take to keep its batches, once it is told to end."""
 
@@ -40,15 +46,18 @@ class Worker:
     Args:
         experiment: which one.
         output: the file that the simulation is written to.
+        environment: beside that of the run.
     """
 
-    def __init__(self, experiment: Experiment, output: Path) -> None:
+    def __init__(
+        self, experiment: Experiment, output: Path, environment: Mapping[str, str] = ONE_CORE
+    ) -> None:
         paths = os.pathsep.join(path for path in sys.path if path)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sims.study.workers"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": paths},
+            env=os.environ | environment | {"PYTHONPATH": paths},
         )
         self.ready = False
         self._send(pickle.dumps((replace(experiment), output)))  # without what it has worked out
@@ -97,11 +106,11 @@ class Crew:
     Args:
         experiment: which one.
         output: the file that the simulation is written to.
-        count: processes in all, the run's own among them.
-        predicting: whether one of them is to predict, if there is nothing else for it.
+        count: processes that compute at a time, the run's own among them while it does.
+        predicting: whether one of them is to predict.
 
     Attributes:
-        done: names of the points that workers have computed.
+        done: names of the points that workers have computed, and :data:`PREDICTION`.
     """
 
     def __init__(
@@ -110,24 +119,31 @@ class Crew:
         run = Simulation(experiment, output)
         needed = {k: unit for k, unit in run.units.items() if not run.shelf.finished(unit).exists()}
         self.done: set[str] = set()
+        self._hired = (experiment, output)
+        self._count = count
         self._left = deque(name for name, unit in needed.items() if unit.on_one_core)
         self._others = [name for name in needed if name not in self._left]
         self._helpers: list[tuple[Worker, threading.Thread]] = []
-        self._stack = ExitStack()
-        for _ in range(min(count - 1, len(self._left) - (not self._others))):
-            self._helpers.append(self._hire(experiment, output, self._left, self.done))
-        self._predicted: set[str] = set()
         self._predictor: tuple[Worker, threading.Thread] | None = None
-        if predicting and count > 1 and needed and not self._helpers:
-            told = deque([PREDICTION])
-            self._predictor = self._hire(experiment, output, told, self._predicted)
+        self._stack = ExitStack()
+        if count > 1 and self._left:
+            if predicting:
+                self._left.appendleft(PREDICTION)
+            self._staff(count - bool(self._others))
+        elif count > 1 and needed and predicting:
+            self._predictor = self._hire(deque([PREDICTION]), {})
+
+    def _staff(self, most: int) -> None:
+        """Hire as many as there is work for, and no more than so many in all."""
+        for _ in range(min(most - len(self._helpers), len(self._left))):
+            self._helpers.append(self._hire(self._left, ONE_CORE))
 
     def _hire(
-        self, experiment: Experiment, output: Path, left: deque[str], done: set[str]
+        self, left: deque[str], environment: Mapping[str, str]
     ) -> tuple[Worker, threading.Thread]:
-        worker = Worker(experiment, output)
+        worker = Worker(*self._hired, environment)
         self._stack.callback(worker.close)
-        thread = threading.Thread(target=worker.serve, args=(left, done), daemon=True)
+        thread = threading.Thread(target=worker.serve, args=(left, self.done), daemon=True)
         thread.start()
         return worker, thread
 
@@ -145,37 +161,39 @@ class Crew:
             predict: makes them in this process, if no worker does or the one that tried has failed.
             wait: whether they are needed now; a worker that has not begun by then is left out.
         """
-        if self._predictor is not None and not self._predicted:
+        if self._predictor is not None and PREDICTION not in self.done:
             worker, thread = self._predictor
             if not wait and thread.is_alive():
                 return
             if not worker.ready:
                 worker.close()
             thread.join()
-        if not self._predicted:
+        if not wait and any(thread.is_alive() for _, thread in self._helpers):
+            return
+        if PREDICTION not in self.done:
             predict()
-            self._predicted.add(PREDICTION)
+            self.done.add(PREDICTION)
 
-    def join(self, begun: Callable[[str], object]) -> None:
-        """Compute what is left with the workers: what takes all devices first, then the rest.
+    def join(self, begun: Callable[[str], object], told: Callable[[], object]) -> None:
+        """Compute what is left with the workers: what takes all devices here, the rest there.
 
         Args:
             begun: computes a point in this process.
+            told: called when workers have done more.
         """
         if not self._helpers:
             return
         for name in self._others:
             begun(name)
-        with threadpool_limits(1):
-            while self._left:
-                try:
-                    name = self._left.popleft()
-                except IndexError:  # another took it
-                    break
-                begun(name)
+        self._staff(self._count)
+        count = len(self.done)
         for worker, thread in self._helpers:
-            if worker.ready:  # one that is not has nothing to do
-                thread.join()
+            # One that is not ready has nothing to do, unless nobody else is there to do it.
+            while thread.is_alive() and (worker.ready or self._left):
+                thread.join(LOOK_EVERY)
+                if len(self.done) > count:
+                    count = len(self.done)
+                    told()
 
 
 def _listen(names: "queue.SimpleQueue[str | None]") -> None:

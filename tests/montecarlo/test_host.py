@@ -102,6 +102,7 @@ def test_host_batches():
         normal = np.random.default_rng([3, 6, 1, b]).normal(size=(8, 2))
         np.testing.assert_allclose(data["variance"][b], normal.var(0, ddof=1) * factor)
     assert calls == [0, 1, 2]
+    assert data.attrs["device_count"] == 1  # though the tests have several
     precise = run(sampler, 3, replicates_per_batch=8, batches=2, rel_mcse=0.2)
     assert precise.attrs["stopped"] == "precision"
     assert len(calls) == 3 + precise.sizes["batch"]  # none was computed in vain

@@ -130,9 +130,12 @@ def processes(experiment):
     return found
 
 
-def simulated(experiment, output, count):
-    with Crew(experiment, output, count) as crew:
-        runner.simulate(experiment, output, crew=crew)
+def simulated(experiment, output, count, predicting=False):
+    with Crew(experiment, output, count, predicting) as crew:
+        runner.simulate(
+            experiment, output, crew=crew,
+            predicted=lambda wait: crew.predicted(lambda: 1 / 0, wait) if predicting else None,
+        )  # fmt: skip
     with xr.open_dataset(output, engine="h5netcdf") as data:
         return data.load()
 
@@ -161,7 +164,7 @@ def test_what_a_worker_fails_at_the_run_computes(make, tmp_path, capfd):
         simulated(experiment, tmp_path / trouble[:5] / "simulation.nc", 2)
         found = processes(experiment)
         assert all(os.getpid() in who for who in found.values())
-        assert len(set.union(*found.values())) == 2
+        assert len(set.union(*found.values())) == 3
         (tmp_path / "own" / "who").unlink()
     assert "rror" not in capfd.readouterr().err  # what is wrong with a point, the run says
 
@@ -274,7 +277,23 @@ def test_what_runs_on_one_core(make):
 
 
 def test_a_run_has_no_more_processes_than_it_was_given(make, tmp_path):
-    """Of two, one is a helper for the points: the run predicts itself."""
+    """Of two, one is a helper while the run computes what takes all devices, and two are then."""
     with Crew(make("pass"), tmp_path / "simulation.nc", 2, predicting=True) as crew:
         assert len(crew._helpers) == 1
         assert crew._predictor is None
+        seen = []
+        crew.join(seen.append, lambda: seen.append(len(crew._helpers)))
+        assert (seen[0], set(seen[1:])) == ("jax", {2})
+
+
+def test_a_helper_has_one_device_and_one_thread(make, tmp_path):
+    """And predicts first, once; the run waits for that where it has to."""
+    act = "assert (os.environ['NPROC'], os.environ['SIMS_HOST_DEVICES']) == ('1', '1')"
+    experiment = make(f"if os.getpid() != {os.getpid()}: {act}")
+    (experiment.folder / "predict.py").write_text(PREDICT.replace("ACT", act))
+    simulated(experiment, tmp_path / "simulation.nc", 2, predicting=True)
+    found = processes(experiment)
+    assert not any(os.getpid() in who for who in found.values())
+    assert len(found["theory"]) == 1
+    first = (experiment.folder / "who").read_text().splitlines()[0]
+    assert first.startswith("theory")
