@@ -47,7 +47,7 @@ def layers(results: Results) -> Iterator[Layer]:
 
 
 def matrices(results: Results, layer: Layer, name: str, start: str = "random") -> np.ndarray:
-    """``errors``, ``covariance`` or ``subspaces`` at every step looked at, (B, R, C, H, H)."""
+    """Matrices of the heads of this name at every step looked at, (B, R, C, H, H)."""
     return results.estimates[layer.point][name].sel(values=layer.values, start=start).values
 
 
@@ -69,11 +69,13 @@ def alone(results: Results, layer: Layer) -> np.ndarray:
 
 INDICES: dict[str, Callable[[Results, Layer], np.ndarray]] = {
     "subspaces": lambda r, layer: mean_index(matrices(r, layer, "subspaces")),
+    "maps": lambda r, layer: mean_index(matrices(r, layer, "maps")),
     "outputs": lambda r, layer: mean_index(correlation(matrices(r, layer, "covariance"))),
     "errors": lambda r, layer: top_index(normalised_errors(matrices(r, layer, "errors"))),
 }
-"""Index along the path, (B, R, C): the mean index of the subspaces of W_K and of the outputs'
-correlations, the spectral one of the errors (their mean index is MSE/v̄, by algebra)."""
+"""Index along the path, (B, R, C): the mean index of the subspaces of W_K, of the correlations that
+both maps and the temperature lead to by the law of many keys, and of the outputs' correlations; the
+spectral one of the errors (their mean index is MSE/v̄, by algebra)."""
 
 
 def ends(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -192,9 +194,9 @@ def after(results: Results, layer: Layer, name: str) -> list[np.ndarray]:
     ]
 
 
-def parts_further(results: Results, layer: Layer) -> np.ndarray:
-    """The subspaces' mean index after joint training less that after separate training."""
-    together, apart = (mean_index(m).mean(1) for m in after(results, layer, "subspaces"))
+def parts_further(results: Results, layer: Layer, name: str = "subspaces") -> np.ndarray:
+    """A mean index of the heads after joint training less that after separate training."""
+    together, apart = (mean_index(m).mean(1) for m in after(results, layer, name))
     return together - apart
 
 
@@ -221,6 +223,7 @@ def lowers_error(results: Results, layer: Layer) -> np.ndarray:
 
 CONTRASTS: dict[str, Callable[[Results, Layer], np.ndarray]] = {
     "joint training parts heads further": parts_further,
+    "joint training parts maps further": partial(parts_further, name="maps"),
     "joint training decorrelates errors further": decorrelates_further,
     "joint training lowers the error further": lowers_error,
 }
@@ -253,11 +256,11 @@ def effects(results: Results) -> Families:
         **{f"rise of {name}": family(partial(rise, index=name)) for name in INDICES},
         **{
             f"falls with {name} along the path": family(partial(along_the_path, index=name))
-            for name in ("subspaces", "errors")
+            for name in ("subspaces", "maps", "errors")
         },
         **{
             f"falls with {name} across seeds": family(partial(across_seeds, index=name))
-            for name in ("subspaces", "errors")
+            for name in ("subspaces", "maps", "errors")
         },
         **{name: family(contrast, controlled) for name, contrast in CONTRASTS.items()},
         "random start": family(above_random),

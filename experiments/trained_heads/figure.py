@@ -35,22 +35,26 @@ SHARES = {
 """Regime of the claims of each reading to the reading, of whose share they are."""
 RISES = {
     "subspaces part": ("subspaces", "rise of subspaces"),
+    "maps part": ("both maps", "rise of maps"),
     "outputs decorrelate": ("outputs", "rise of outputs"),
     "errors decorrelate": ("errors", "rise of errors"),
     "better than identical heads": ("fall of the error", "better than identical heads"),
 }
 AGAINST_SEPARATE = {
     "joint training parts heads further": "subspaces",
+    "joint training parts maps further": "both maps",
     "joint training decorrelates errors further": "errors' correlation",
     "joint training lowers the error further": "fall of the error",
 }
 """Families of joint against separate training to the name of what it changes."""
 PATHS = {
     "error against subspaces along the path": ("subspaces", "falls with subspaces along the path"),
+    "error against maps along the path": ("both maps", "falls with maps along the path"),
     "error against errors along the path": ("errors", "falls with errors along the path"),
 }
 ACROSS = {
     "error against subspaces across seeds": ("subspaces", "falls with subspaces across seeds"),
+    "error against maps across seeds": ("both maps", "falls with maps across seeds"),
     "error against errors across seeds": ("errors", "falls with errors across seeds"),
 }
 

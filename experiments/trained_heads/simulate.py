@@ -79,7 +79,7 @@ def of_sizes(
                 replicate,
                 constants=course,
                 reduce="stack",
-                dims=dict.fromkeys(("errors", "covariance", "subspaces"), along)
+                dims=dict.fromkeys(("errors", "covariance", "subspaces", "maps"), along)
                 | {"temperature": along[:-1]},
                 coords={"values": list(values), "start": list(starts), "step": list(steps)},
             )
@@ -98,7 +98,8 @@ def of_seed(
 
     Returns:
         For each of the steps ``errors`` and ``covariance``, see :func:`moments`; ``subspaces``, the
-        Gram matrix of the column spaces of W_K; and the ``temperature`` of each head; (V, S, C, …).
+        Gram matrix of the column spaces of W_K; ``maps``, see :func:`correlation_of_maps`; and the
+        ``temperature`` of each head; (V, S, C, …).
     """
     for_rotation, for_start, for_training, for_tasks = jax.random.split(key, 4)
     rotation = jax.random.orthogonal(for_rotation, dimension, dtype=jnp.float64)
@@ -121,17 +122,38 @@ def of_seed(
             "errors": errors,
             "covariance": covariance,
             "subspaces": jnp.sum(jnp.einsum("hdi,gdj->hgij", frames, frames) ** 2, (2, 3)) / width,
+            "maps": correlation_of_maps(layer),
             "temperature": jnp.exp(layer.log_temperature),
         }
 
     # Mapped over layers alone, draws of tasks are made once for all of them.
     paths = jax.vmap(jax.vmap(path, (None, 0)), (0, None))(course.free, course.identical)
-    each = jax.vmap(jax.vmap(of_layer, (None, 0)))
-    found = jax.lax.map(
-        lambda step: each(course.free, jax.tree.map(lambda leaf: leaf[:, :, step], paths)),
-        jnp.asarray(steps),
-    )
-    return jax.tree.map(lambda values: jnp.moveaxis(values, 0, 2), found)
+    shape = (len(course.free), len(course.identical), len(steps))
+    free = jnp.broadcast_to(course.free[:, None, None], shape)
+    looked_at = jax.tree.map(lambda leaf: leaf[:, :, jnp.asarray(steps)], paths)
+    # One axis of layers: XLA's simplifier fails at products that are batched along two and swapped.
+    each = jax.tree.map(lambda a: a.reshape(-1, *a.shape[3:]), (free, looked_at))
+    found = jax.vmap(of_layer)(*each)
+    return jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), found)
+
+
+def correlation_of_maps(layer: Layer) -> Float[Array, "H H"]:
+    """``det[I + (C_h − C_g)ᵀ(C_h − C_g)]^{−1/2}`` with ``C_h = W_K W_Qᵀ/s_h``, in (0, 1].
+
+    Of many keys N(0, I) head h takes the weights of the tilt ``C_h x``; the noise of two heads has
+    the correlation ``exp(−‖(C_h − C_g)x‖²/2)``, and this is its mean over queries x ~ N(0, I).
+    """
+    scaled = layer.key / jnp.exp(layer.log_temperature)[:, None, None]
+    products = jnp.einsum("hdk,hek->hde", scaled, layer.query)
+    apart = products[:, None] - products[None]
+    left = jnp.eye(apart.shape[-1]) + jnp.einsum("hgde,hgdf->hgef", apart, apart)
+    determinant = jnp.ones(left.shape[:2])
+    # By elimination: LAPACK's decompositions of many matrices on several devices wait for ever.
+    for _ in range(left.shape[-1]):
+        pivot, row = left[..., 0, 0], left[..., 0, 1:]
+        determinant = determinant * pivot
+        left = left[..., 1:, 1:] - row[..., :, None] * row[..., None, :] / pivot[..., None, None]
+    return determinant**-0.5
 
 
 def moments(

@@ -128,6 +128,7 @@ def made(experiment, own=(1.0, 1.0), rho=(0.9, 0.3), overlap=0.3, covariance=(0.
                 "errors": uniform(*errors, heads),
                 "covariance": uniform(np.full(shape, 0.6), common, heads),
                 "subspaces": uniform(np.ones(shape), c, heads),
+                "maps": uniform(np.ones(shape), 2 * c, heads),
             }
             starts.append(xr.Dataset({key: (axes, matrix) for key, matrix in matrices.items()}))
         name = f"{stream}, {heads} of {width}"
@@ -157,6 +158,29 @@ def test_subspaces_are_those_of_the_keys_projections(small):
     gram = np.einsum("hdi,gdj->hgij", frames, frames)
     start = settings["starts"].index("random")
     np.testing.assert_allclose(found[0, start, 0], (gram**2).sum((2, 3)) / 2, rtol=1e-5, atol=1e-7)
+
+
+def test_indices_are_of_their_own_matrices(experiment):
+    """Rows of maps take maps, those of subspaces subspaces, joint and separate."""
+    results = made(experiment)
+    layer = next(one for one in effects.layers(results) if one.heads == 4)
+    data, control = (results.estimates[name] for name in (layer.point, layer.control))
+    pairs = xr.DataArray(0.125 * (1 - np.eye(4)), dims=("head", "head2"))
+    estimates = {**results.estimates, layer.point: data.assign(maps=data["maps"] - pairs)}
+    moved = replace(results, estimates=estimates)
+    of_maps, of_subspaces = (
+        effects.INDICES[name](moved, layer) - effects.INDICES[name](results, layer)
+        for name in ("maps", "subspaces")
+    )
+    np.testing.assert_allclose(of_maps, 0.125, rtol=1e-9)
+    np.testing.assert_array_equal(of_subspaces, 0)
+    ends = [
+        effects_of(experiment, r)["joint training parts maps further"] for r in (moved, results)
+    ]
+    assert ends[0][0].value - ends[1][0].value == pytest.approx(0.125, rel=1e-9)
+    own = [d["maps"].sel(values="pool", start="random").isel(step=-1) for d in (data, control)]
+    first = [float(m.isel(head=0, head2=1).mean()) for m in own]
+    assert ends[1][0].value == pytest.approx(first[1] - first[0], rel=1e-9)
 
 
 def test_across_seeds_errors_are_over_those_of_identical_heads_that_are_trained(experiment):
@@ -348,7 +372,7 @@ def test_joint_training_has_to_do_more_than_separate_training(experiment):
         experiment, replace(results, estimates={**results.estimates, f"{name}, separate": same})
     )
     rows = {regime for regime in found if "joint training" in regime}
-    assert len(rows) == 3
+    assert len(rows) == 4
     assert {regime for regime, verdict in found.items() if verdict == "refuted"} == rows
 
 
