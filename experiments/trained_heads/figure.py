@@ -96,7 +96,7 @@ def numbers(results: Results) -> dict[str, object]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("abcd", "eeff", "eegg", "eehh"), height=9.2, heights=(2.1, 3.8, 1.6, 1.6),
+        ("abcd", "eeff", "eegg", "eehh"), height=9.9, heights=(2.1, 4.0, 1.9, 1.9),
         stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
     )  # fmt: skip
