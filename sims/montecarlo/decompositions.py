@@ -32,12 +32,12 @@ def waits_for_threads(program: Jaxpr) -> bool:
     A stack of k matrices m × n is if ``k m n min(m, n)`` exceeds :data:`WORK`; a single matrix
     never is. Loops, branches and inner functions are looked through.
     """
-    return any(
-        len(shape) > 2 and math.prod(shape) * min(shape[-2:]) > WORK
-        for equation in equations(program)
-        if equation.primitive.name in DECOMPOSITIONS
-        for shape in [equation.invars[0].aval.shape]
-    )
+    for equation in equations(program):
+        if equation.primitive.name in DECOMPOSITIONS:
+            shape = getattr(equation.invars[0].aval, "shape", ())
+            if len(shape) > 2 and math.prod(shape) * min(shape[-2:]) > WORK:
+                return True
+    return False
 
 
 def equations(program: Jaxpr) -> Iterator[JaxprEqn]:
