@@ -47,8 +47,8 @@ test-faults: setup ## damage files, kill runs, fill disks: a table of what is no
 test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
 	pytest -q tests/slurm -m "slurm or slow"
 
-mutants: setup ## make plausible mistakes, and see that tests catch them (ROOM=NAME: in one room)
-	python tests/mutants/run.py --workers $(WORKERS) $(if $(ROOM),--room $(ROOM))
+mutants: setup ## make plausible mistakes, see that tests catch them (ROOM=NAME: of one room; COUNT=N: so many)
+	python tests/mutants/run.py --workers $(WORKERS) $(if $(ROOM),--room $(ROOM)) $(if $(COUNT),--count $(COUNT))
 
 lint: setup ## check style, types, import rules and the workflow
 	ruff check

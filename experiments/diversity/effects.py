@@ -1,10 +1,9 @@
 """Pairs of configurations and what the error does from the less to the more diverse one."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, permutations
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,13 +14,16 @@ from sims.estimates import jackknife, mcse, ratio
 from sims.study.results import Results
 
 from .quantities import (
+    APART,
+    CONTINUOUS,
     Arrays,
     Key,
     falls,
     head_errors,
     index_of,
-    indices_of,
+    keys_of,
     log_error,
+    of_all,
     over_equiangular,
     over_equiangular_each,
     over_top,
@@ -30,21 +32,10 @@ from .quantities import (
     relative_rises,
     rises,
     simulated,
+    variance_share,
 )
 from .regimes import EACH, SIXTEEN
-
-CONTINUOUS = ("mean", "top", "entropy", "participation")
-"""Definitions that do not jump where two heads become one."""
-EVERY: list[Key] = [
-    (definition, version)
-    for version in ("total", "geometric", "noise", "signal", "errors")
-    for definition in (DEFINITIONS if version == "errors" else CONTINUOUS)
-]
-"""The indices of a regime; those of signals are of regimes whose targets are drawn, as a constant m
-has none."""
-APART = 5.0
-"""Standard errors by which the indices of two configurations have to differ for their order to be
-taken as known."""
+from .trend import trends
 
 INTERPOLATION = 5e-4
 """Relative error of equiangular heads' error between listed ones, at most; for 0.3 ≤ cos θ ≤ 0.92.
@@ -82,6 +73,7 @@ def effects(results: Results) -> Families:
         ]
         if even.any():
             families[f"{name}, equiangular heads"] = opening(name, labels, data, gram)
+            families |= trends(name, labels, index, data, equal=name in equal)
         families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
         if own[name].get("each"):
             families |= target_by_target(results, name, ordered)
@@ -96,10 +88,11 @@ def effects(results: Results) -> Families:
         if "worst_rise" in theory:
             families[f"{name}, no worse pair"] = list(worse_pairs(name, theory, labels, law, gram))
         families["algebra"].append(Effect(name, values=algebra(data), replicates=0))
-        kernel = "softmax" if "softmax" in name else "gaussian"
+        kernel, share = "softmax" if "softmax" in name else "gaussian", variance_share(law)
         for family, statistic in (("errors", log_error), ("gains", relative_errors)):
             values, known = jackknife(data, statistic), jackknife(law, statistic)
-            families[f"{family} by both roads, {kernel}"] += varying(name, labels, values, known)
+            family = f"{family} by both roads, {kernel}"
+            families[family] += varying(name, labels, values, known, share)
         for key in keys:
             if key[0] in CONTINUOUS and key[1] not in ("geometric", "signal"):
                 at = [f"{label}: {', '.join(key)}" for label in labels]
@@ -146,20 +139,6 @@ def target_by_target(
         f"{regime}, {family}": [of_batches("a target", np.mean(values, 0), name, unit="targets")]
         for family, values in (("majorized", rise), ("top is tight", short))
     }
-
-
-def keys_of(regime: Mapping[str, Any]) -> list[Key]:
-    """The indices of a regime of the settings: ``only`` those that it names, if it names any."""
-    if "only" in regime:
-        return [key for key in EVERY if ", ".join(key) in regime["only"]]
-    return [key for key in EVERY if key[1] != "signal" or regime.get("drawn")]
-
-
-def of_all(keys: Sequence[Key], data: Arrays, gram: np.ndarray) -> dict[Key, np.ndarray]:
-    """Pseudo-values of every index, (B, C) each."""
-    every = indices_of(keys, gram)
-    values = jackknife(data, lambda means: np.stack(every(means), axis=-1))
-    return {key: values[..., place].copy() for place, key in enumerate(keys)}
 
 
 def at_equal_diversity(
@@ -299,8 +278,9 @@ def majorizes(less: np.ndarray, more: np.ndarray) -> bool:
 
 
 def varying(
-    point: str, labels: Sequence[str], values: np.ndarray, law: np.ndarray | None = None
-) -> list[Effect]:
+    point: str, labels: Sequence[str], values: np.ndarray, law: np.ndarray | None = None,
+    share: np.ndarray | None = None,
+) -> list[Effect]:  # fmt: skip
     """One effect a configuration, less the law if there is one.
 
     Aligned heads are one head: what is 0 or 1 for them in every batch is left out.
@@ -310,12 +290,16 @@ def varying(
         labels: of the configurations.
         values: pseudo-values (B, C).
         law: those of theory's sets of draws, (S, C); four of its standard errors are a bound.
+        share: of variance in the error by theory, (C,), a fact that a claim may select by.
     """
     law = np.zeros((2, len(labels))) if law is None else law
     bounds = 4 * mcse(law)
+    facts = [{}] * len(labels) if share is None else [{"variance_share": s} for s in share.tolist()]
     return [
-        of_batches(f"{point}, {label}", each - known.mean(), point, bound=float(bound))
-        for label, each, known, bound in zip(labels, values.T, law.T, bounds, strict=True)
+        of_batches(f"{point}, {label}", each - known.mean(), point, bound=float(bound), at=at)
+        for label, each, known, bound, at in zip(
+            labels, values.T, law.T, bounds, facts, strict=True
+        )
         if np.ptp(each) > 1e-9
     ]
 

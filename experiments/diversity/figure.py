@@ -63,6 +63,10 @@ INDEX_CLAIMS = ("hdi-monotone", "hdi-further", "hdi-conditions")
 """Claims whose rows are of an index, or of what takes its place."""
 
 
+NOT_SHOWN = ("equal heads", "top is tight", "no worse pair")
+"""Their rows that are of no index; those of trends are of all at once."""
+
+
 def worst(results: Results) -> dict[str, Any]:
     """Largest rises between any two configurations, in per cent: a row an index, by regime."""
     regimes = [name for name, theory in results.predictions.items() if "worst_rise" in theory]
@@ -130,7 +134,7 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
         if regime is None:  # of counterexamples, or of all regimes at once
             continue
         index = verdict.regime.removeprefix(f"{regime}, ")
-        if index in ("equal heads", "top is tight", "no worse pair"):
+        if index in NOT_SHOWN or index.startswith("trend"):
             continue
         # Where targets are judged one after another, that stands for the file's own, too.
         each = results.settings["regimes"][regime].get("each")

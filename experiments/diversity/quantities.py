@@ -1,12 +1,14 @@
 """Functions of a regime's expectations: errors, indices, and how the one hangs on the other."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy.interpolate import CubicSpline
 
 from sims.diversity import DEFINITIONS, correlation, normalised_errors
+from sims.estimates import jackknife
 from sims.study.results import Results
 
 Key = tuple[str, str]
@@ -15,6 +17,18 @@ Arrays = Mapping[str, np.ndarray]
 """Products of errors, products of biases and noise covariances, (…, configuration, head, head2)."""
 CURVE = 2001
 """Points of a curve between which it is taken for straight."""
+CONTINUOUS = ("mean", "top", "entropy", "participation")
+"""Definitions that do not jump where two heads become one."""
+EVERY: list[Key] = [
+    (definition, version)
+    for version in ("total", "geometric", "noise", "signal", "errors")
+    for definition in (DEFINITIONS if version == "errors" else CONTINUOUS)
+]
+"""The indices of a regime; those of signals are of regimes whose targets are drawn, as a constant m
+has none."""
+APART = 5.0
+"""Standard errors by which two configurations have to differ, by an index or in their errors, for
+their order to be taken as known."""
 
 
 def simulated(results: Results, regime: str) -> Arrays:
@@ -34,6 +48,16 @@ def predicted(theory: xr.Dataset) -> Arrays:
 def mean_error(means: Arrays) -> np.ndarray:
     """The ensemble's mean squared error, ``1ᵀM1/H²``."""
     return np.asarray(means["error_matrix"].mean((-2, -1)))
+
+
+def variance_share(law: Arrays) -> np.ndarray:
+    """The share of the ensemble's error that is no squared bias, by theory, (configuration,).
+
+    Args:
+        law: expectations by each of theory's sets of draws, (set, configuration, head, head2).
+    """
+    bias, error = (law[f"{part}_matrix"].mean((0, -2, -1)) for part in ("bias", "error"))
+    return np.asarray(1 - bias / error)
 
 
 def head_error(means: Arrays) -> np.ndarray:
@@ -137,6 +161,20 @@ def matrix_of(version: str, means: Arrays, gram: np.ndarray) -> np.ndarray | Non
     signal = total - noise
     exists = (np.diagonal(signal, axis1=-2, axis2=-1) > 0).all()
     return correlation(signal) if exists else None
+
+
+def keys_of(regime: Mapping[str, Any]) -> list[Key]:
+    """The indices of a regime of the settings: ``only`` those that it names, if it names any."""
+    if "only" in regime:
+        return [key for key in EVERY if ", ".join(key) in regime["only"]]
+    return [key for key in EVERY if key[1] != "signal" or regime.get("drawn")]
+
+
+def of_all(keys: Sequence[Key], data: Arrays, gram: np.ndarray) -> dict[Key, np.ndarray]:
+    """Pseudo-values of every index, (B, C) each."""
+    every = indices_of(keys, gram)
+    values = jackknife(data, lambda means: np.stack(every(means), axis=-1))
+    return {key: values[..., place].copy() for place, key in enumerate(keys)}
 
 
 def over_equiangular(

@@ -104,8 +104,10 @@ def behind(results: Results, stream: str, rule: str, other: str) -> Effect:
 
 def gap(results: Results, point: str) -> Effect:
     """The simulated error at the longest context over first-order theory's, less 1, paired."""
-    expected = results.prediction(point)["each_mse"].values
+    theory = results.prediction(point)
+    expected = theory["each_mse"].values
+    share = 1 - float(theory["each_squared_bias"].mean()) / expected.mean()
     values = ratio(kept(results, point)[:, -1], expected) - 1
     stream, rule = named(point)
     return of_batches(point, values, point, unit="seeds of learning",
-                      at={"stream": stream, "rule": rule})  # fmt: skip
+                      at={"stream": stream, "rule": rule, "variance_share": share})  # fmt: skip

@@ -10,28 +10,45 @@ from sims.weights import FACTORIES
 
 from .learning import POWERS, Course, held_out_task, keys_of, learned
 
+TERMS = ("mse", "squared_bias")
+
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """``each_mse`` (seed) on the tasks of the simulation, under the names of its units.
+    """``each_mse`` and ``each_squared_bias`` (seed), under the names of the simulation's units.
+
+    On its tasks.
 
     Of softmax, which of distances is the gaussian kernel, and α-entmax; other rules have no theory.
     """
     settings, run = experiment.settings, experiment.simulation
     n = settings["lengths"][-1] * settings["n"]
-    return {
-        f"{stream}, {rule}": xr.Dataset({
-            "each_mse": ("seed", [
-                of_seed(Course.of(settings, stream, rule), run.seed, batch, n, settings["held_out"])
-                for batch in range(run.batches)
-            ])
-        })
+    courses = {
+        f"{stream}, {rule}": Course.of(settings, stream, rule)
         for stream, rules in settings["best"].items()
         for rule in rules if rule == "softmax" or rule in POWERS
     }  # fmt: skip
+    return {
+        name: xr.Dataset(
+            {
+                f"each_{term}": ("seed", values)
+                for term, values in zip(
+                    TERMS,
+                    np.array(
+                        [
+                            of_seed(course, run.seed, batch, n, settings["held_out"])
+                            for batch in range(run.batches)
+                        ]
+                    ).T,
+                    strict=True,
+                )
+            }
+        )
+        for name, course in courses.items()
+    }
 
 
-def of_seed(course: Course, seed: int, batch: int, n: int, sizes: dict[str, int]) -> float:
-    """Mean over held-out tasks and queries of squared bias, signal and noise variance."""
+def of_seed(course: Course, seed: int, batch: int, n: int, sizes: dict[str, int]) -> list[float]:
+    """Means over held-out tasks and queries of the error and of the squared bias in it."""
     bandwidth = np.exp(learned(course, seed, batch) / 2)
     key = keys_of(seed, range(batch, batch + 1))[0, 1]
     rule = (
@@ -45,5 +62,6 @@ def of_seed(course: Course, seed: int, batch: int, n: int, sizes: dict[str, int]
             course.stream(), key, index, sizes["queries"], course.query_scale
         )
         task = Task(DESIGNS["isotropic"](1), target, course.noise_sd)
-        errors.append(float(theory(task, heads, n, np.asarray(at)[:, None])["mse"]))
-    return float(np.mean(errors))
+        terms = theory(task, heads, n, np.asarray(at)[:, None])
+        errors.append([float(terms[term]) for term in TERMS])
+    return np.mean(errors, axis=0).tolist()

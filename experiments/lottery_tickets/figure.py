@@ -95,7 +95,7 @@ def by_width(ax: Axes, results: Results, claim: Verdict) -> None:
 
 
 def by_count(ax: Axes, results: Results, claim: Verdict) -> None:
-    """Items needed for an error of 2^−8 against the number of entries."""
+    """Items needed for an error of 2^−11 against the number of entries."""
     data, theory = results.estimates["many"], results.prediction("many")
     items, counts = data["searched"].values.astype(float), data["count"].values
     found = jackknife(

@@ -9,6 +9,8 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import ratio
 from sims.study.results import Results
 
+from .courses import NOISY
+
 STREAMS = ("noise", "single", "additive", "isotropic")
 READINGS = {
     "covariance": "cross",
@@ -18,6 +20,8 @@ READINGS = {
 
 That of the products of errors, a share p, is no third one: the ambiguity's is 1 − H(1 − p).
 """
+TRAINED = {"": "plain", ", much noise": NOISY, ", random start": "random"}
+"""What marks families of shares to the variant whose heads they are about."""
 PARTS = {"squared_bias": "squared bias", "own": "own variance", "cross": "covariance of heads"}
 CONTROLS = {"aligned": ("plain", "separate"), "random": ("random", "random separate")}
 """Start of the heads to the variants that learn from it: on their joint error, each on its own."""
@@ -33,11 +37,13 @@ def effects(results: Results) -> Families:
             of_seeds(stream, rise(results, point), point) for stream, point in plain.items()
         ],
         **{
-            f"share of {reading}": [
+            f"share of {reading}{mark}": [
                 of_seeds(stream, share(results, point, part, simulated), point)
-                for stream, point in plain.items()
+                for stream in streams(results, variant)
+                for point in [f"{stream}, {variant}"]
             ]
             for reading, part in READINGS.items()
+            for mark, variant in TRAINED.items()
         },
         "learned weights rise further": [
             of_seeds(
@@ -71,13 +77,16 @@ def effects(results: Results) -> Families:
             if stream != "noise" or reading == "covariance"
         ],
         "error by both roads": [
-            of_seeds(f"{point}, {state}", error_gap(results, point, state))
+            of_seeds(
+                f"{point}, {state}", error_gap(results, point, state),
+                variance_share=variance_share(results, point, state),
+            )
             for point, state in gaps
         ],
     }  # fmt: skip
 
 
-def of_seeds(label: str, values: np.ndarray, *points: str, **at: str) -> Effect:
+def of_seeds(label: str, values: np.ndarray, *points: str, **at: str | float) -> Effect:
     """The mean over learning seeds, which are the batches.
 
     Without points where theory's seeds, as many as the file says, limit the effect.
@@ -88,9 +97,9 @@ def of_seeds(label: str, values: np.ndarray, *points: str, **at: str) -> Effect:
     )
 
 
-def streams(results: Results) -> list[str]:
-    """The streams of this run."""
-    return [stream for stream in STREAMS if f"{stream}, plain" in results.points]
+def streams(results: Results, variant: str = "plain") -> list[str]:
+    """The streams of this run on which heads are trained so."""
+    return [stream for stream in STREAMS if f"{stream}, {variant}" in results.points]
 
 
 def starts(results: Results) -> list[str]:
@@ -153,6 +162,14 @@ def error_gap(results: Results, point: str, state: str) -> np.ndarray:
     """Simulated held-out error less theory's, over theory's mean."""
     expected = predicted(results, point, "mse", state)
     return (simulated(results, point, "mse", state) - expected) / expected.mean()
+
+
+def variance_share(results: Results, point: str, state: str) -> float:
+    """Share of the variance in the error, by theory."""
+    own, cross, whole = (
+        predicted(results, point, part, state).mean() for part in ("own", "cross", "mse")
+    )
+    return float((own + cross) / whole)
 
 
 def parts_further(results: Results, stream: str, start: str) -> np.ndarray:

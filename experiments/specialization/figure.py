@@ -12,10 +12,12 @@ from sims.estimates import mean_and_error
 from sims.judgement import Verdict
 from sims.study.results import Results
 
+from .courses import NOISY
 from .effects import (
     CONTRASTS,
     CONTROLS,
     READINGS,
+    TRAINED,
     Road,
     fall,
     predicted,
@@ -24,18 +26,26 @@ from .effects import (
     simulated,
     starts,
     streams,
+    variance_share,
 )
 
 GROUPS = {
     "rise of the diversity index": "diversity rises",
     "share of the gain: covariance of outputs": "decorrelation explains the gain",
     "share of the gain: ambiguity": "ambiguity explains the gain",
+    "random start, share of the gain: ambiguity": "ambiguity explains the gain, random start",
+    "much noise, share of the gain: covariance": "decorrelation explains the gain, much noise",
+    "much noise, share of the gain: ambiguity": "ambiguity explains the gain, much noise",
     "fall of the error by a penalty": "a penalty helps",
 }
 """Groups of lines to the regime of their claims, of one for each stream or of one for all."""
 SHARES = {
-    "decorrelation explains the gain": "covariance",
-    "ambiguity explains the gain": "ambiguity",
+    f"{regime}{mark}": reading
+    for regime, reading in (
+        ("decorrelation explains the gain", "covariance"),
+        ("ambiguity explains the gain", "ambiguity"),
+    )
+    for mark in TRAINED
 }
 """Regime of the claims of a reading of decorrelation to the reading."""
 AGAINST_SEPARATE = {
@@ -66,6 +76,14 @@ def numbers(results: Results) -> dict[str, object]:
             stream: [float(share(results, f"{stream}, plain", "cross", r).mean()) for r in roads]
             for stream in streams(results)
         },
+        "noisy_shares": {
+            stream: float(share(results, f"{stream}, {NOISY}", "cross", simulated).mean())
+            for stream in streams(results, NOISY)
+        },
+        "variance": [
+            variance_share(results, f"{stream}, {NOISY}", "before")
+            for stream in streams(results, NOISY)
+        ],
         "alone": ends["additive, plain"],
         "free": ends["additive, weights"],
         "free_gain": 1 - error("additive, weights") / error("additive, plain"),
@@ -90,15 +108,21 @@ def values(results: Results, regime: str, stream: str) -> np.ndarray:
     """What the claims of a regime are about, one a seed of the stream."""
     if regime == "a penalty helps":
         return fall(results, stream)
-    point = f"{stream}, plain"
+    point = f"{stream}, {trained(regime)}"
     if regime in SHARES:
         return share(results, point, READINGS[SHARES[regime]], simulated)
     return rise(results, point)
 
 
+def trained(regime: str) -> str:
+    """The variant whose heads the claims of a regime are about."""
+    marked = [variant for mark, variant in TRAINED.items() if mark and regime.endswith(mark)]
+    return marked[0] if marked else "plain"
+
+
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("a", "b"), height=10.4, heights=(4.4, 6.0),
+        ("a", "b"), height=12.5, heights=(6.5, 6.0),
         title="Heads part where they are trained together, and it is their errors that decorrelate",
     )  # fmt: skip
     of_learning(axes["a"], results, verdicts)
@@ -136,7 +160,7 @@ def of_learning(ax: Axes, results: Results, verdicts: Sequence[Verdict]) -> None
     for group, regime in GROUPS.items():
         if regime in claims:
             own[group] = claims[regime]
-        for stream in streams(results):
+        for stream in streams(results, trained(regime)):
             line, whole = (group, STREAMS[stream]), f"{regime}, {stream}"
             rows.append((*line, *mean_and_error(values(results, regime, stream))))
             if whole in claims:

@@ -13,16 +13,15 @@ from sims.problem import DESIGNS, Heads, Task
 from sims.study.experiment import Experiment
 from sims.theory import first_order_arrays
 
+from .courses import courses
+
 PARTS = ("squared_bias", "own", "cross", "heads_error", "n_eff")
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """One dataset a stream and variant, under the names of the units, along ``seed``."""
-    settings = experiment.settings
     return {
-        f"{stream}, {variant}": of_seeds(experiment, Course.of(settings, stream, variant))
-        for stream in settings["streams"]
-        for variant in settings["variants"]
+        name: of_seeds(experiment, course) for name, course in courses(experiment.settings).items()
     }
 
 

@@ -14,23 +14,23 @@ from sims.simulation import nw_weights
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
+from .courses import courses
+
 PARTS = ("mse", "own", "cross", "heads_error")
 
 
 def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """A stream and variant each; a batch is a learning seed."""
-    settings = experiment.settings
     return {
-        f"{stream}, {variant}": SampledUnit(
+        name: SampledUnit(
             HostBatches(
                 of_seed,
-                constants=(Course.of(settings, stream, variant), settings["held_out"]),
+                constants=(course, experiment.settings["held_out"]),
                 dims={"hdi": ("step",), "weights": ("head",)},
             ),
-            {"stream": stream, "variant": variant},
+            dict(zip(("stream", "variant"), name.split(", "), strict=True)),
         )
-        for stream in settings["streams"]
-        for variant in settings["variants"]
+        for name, course in courses(experiment.settings).items()
     }
 
 

@@ -138,9 +138,16 @@ def beyond_identical(results: Results, layer: Layer) -> np.ndarray:
     return ratio(missed, gain(results, layer))
 
 
-def better_than_identical(results: Results, layer: Layer) -> np.ndarray:
-    """By how much the trained layer's error is below that of identical heads, relatively."""
-    return 1 - ratio(ends(error(results, layer))[1], ends(error(results, layer, "identical"))[1])
+def below_identical(results: Results, layer: Layer, name: str) -> np.ndarray:
+    """By how much the trained layer's error or variance is below that of identical heads.
+
+    Relatively; it is the mean of the matrix of this name, "errors" or "covariance".
+    """
+    own, twins = (
+        ends(matrices(results, layer, name, start).mean((-2, -1)))[1]
+        for start in ("random", "identical")
+    )
+    return 1 - ratio(own, twins)
 
 
 def rise(results: Results, layer: Layer, index: str) -> np.ndarray:
@@ -252,15 +259,16 @@ def effects(results: Results) -> Families:
     return {
         **{f"share of {name}": family(of) for name, of in READINGS.items()},
         "share beyond identical heads": family(beyond_identical),
-        "better than identical heads": family(better_than_identical),
+        "better than identical heads": family(partial(below_identical, name="errors")),
+        "less variance than identical heads": family(partial(below_identical, name="covariance")),
         **{f"rise of {name}": family(partial(rise, index=name)) for name in INDICES},
         **{
             f"falls with {name} along the path": family(partial(along_the_path, index=name))
-            for name in ("subspaces", "maps", "errors")
+            for name in INDICES
         },
         **{
             f"falls with {name} across seeds": family(partial(across_seeds, index=name))
-            for name in ("subspaces", "maps", "errors")
+            for name in INDICES
         },
         **{name: family(contrast, controlled) for name, contrast in CONTRASTS.items()},
         "random start": family(above_random),

@@ -40,6 +40,7 @@ RISES = {
     "errors decorrelate": ("errors", "rise of errors"),
     "better than identical heads": ("fall of the error", "better than identical heads"),
 }
+VARIANCE = {"less variance than identical heads": ("", "less variance than identical heads")}
 AGAINST_SEPARATE = {
     "joint training parts heads further": "subspaces",
     "joint training parts maps further": "both maps",
@@ -50,6 +51,7 @@ AGAINST_SEPARATE = {
 PATHS = {
     "error against subspaces along the path": ("subspaces", "falls with subspaces along the path"),
     "error against maps along the path": ("both maps", "falls with maps along the path"),
+    "error against outputs along the path": ("outputs", "falls with outputs along the path"),
     "error against errors along the path": ("errors", "falls with errors along the path"),
 }
 ACROSS = {
@@ -57,7 +59,13 @@ ACROSS = {
     "error against maps across seeds": ("both maps", "falls with maps across seeds"),
     "error against errors across seeds": ("errors", "falls with errors across seeds"),
 }
-
+OUTPUTS = "error against outputs across seeds"
+OF_OUTPUTS: dict[str, dict[str, str | int]] = {
+    "pooled": {"values": "pool"},
+    "two free heads": {"values": "free", "heads": 2},
+    "four free heads": {"values": "free", "heads": 4},
+}
+"""Claims of the index of outputs across trained layers to what selects their effects."""
 
 Row = tuple[str, str, str, str, dict[str, str | int]]
 """Regime of a claim, its line's group and name, its family of effects and what selects them."""
@@ -96,7 +104,8 @@ def numbers(results: Results) -> dict[str, object]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("abcd", "eeff", "eegg", "eehh"), height=9.9, heights=(2.1, 4.0, 1.9, 1.9),
+        ("abcd", "eeff", "eegg", "eehh", "eeii"), height=11.4,
+        heights=(2.1, 4.0, 0.6, 2.2, 2.5),
         stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
     )  # fmt: skip
@@ -123,11 +132,16 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         (f"{family}, four pooled heads", "joint against separate training", name, family, {})
         for family, name in AGAINST_SEPARATE.items()
     ]
+    outputs: list[Row] = [
+        (f"{OUTPUTS}, {name}", "outputs", name, "falls with outputs across seeds", at)
+        for name, at in OF_OUTPUTS.items()
+    ]
     for letter, rows, axis in (
         ("e", shares, "share of the gain"),
         ("f", by_values(RISES) + against, "rise of the index, fall of the error"),
-        ("g", by_values(PATHS), "−rank correlation of error and index along the path"),
-        ("h", by_values(ACROSS), "−correlation of error and index across trained layers"),
+        ("g", by_values(VARIANCE), "fall of the variance"),
+        ("h", by_values(PATHS), "−rank correlation of error and index along the path"),
+        ("i", by_values(ACROSS) + outputs, "−correlation of error and index across trained layers"),
     ):
         forest(axes[letter], results, verdicts, rows)
         axes[letter].set_xlabel(axis)

@@ -1,6 +1,7 @@
 """Pooled agents against the law, with v and ρ measured elsewhere, and what diversity is worth."""
 
 import numpy as np
+import xarray as xr
 
 from sims.effects import Effect, Families, of_batches
 from sims.estimates import ratio
@@ -13,18 +14,25 @@ KINDS = {"heads": "heads", "trees": "trees", "ants": "ants, lasting pheromone"}
 def effects(results: Results) -> Families:
     """Pooled variances over the law's, v and ρv over theory's, and what a mechanism changes.
 
-    What evaporation changes is counted as a rise, as it is no mechanism of diversity.
+    What evaporation changes is counted as a rise, as it is no mechanism of diversity. Of trees
+    there is the error of a whole forest, too, which is that of ever more of them.
     """
     names = systems(results)
+    mechanisms = [
+        mechanism
+        for part in ("mechanisms", "pool_mechanisms")
+        for mechanism in results.settings.get(part, ())
+    ]
     return {
         "pooled over the law": [gap for name in names for gap in gaps(results, name)],
         "unequal weights over the law": [
             gap for name in names for gap in gaps(results, name, "unequal")
         ],
-        "fall of the error": [
-            fall(results, **mechanism)
-            for part in ("mechanisms", "pool_mechanisms")
-            for mechanism in results.settings.get(part, ())
+        "fall of the error": [fall(results, **mechanism) for mechanism in mechanisms],
+        "fall of the error of ever more trees": [
+            fall_of_many(results, **mechanism)
+            for mechanism in mechanisms
+            if trees(results) >= {mechanism["plain"], mechanism["changed"]}
         ],
         "fall of the correlation": [
             less_alike(results, **mechanism) for mechanism in results.settings["mechanisms"]
@@ -51,6 +59,16 @@ def systems(results: Results) -> dict[str, str]:
         if system.get("kernel") == "softmax"
         else KINDS[system["kind"]]
         for system in results.settings["systems"]
+    }
+
+
+def trees(results: Results) -> set[str]:
+    """Names of the systems of trees, those of which the pool's error alone is taken among them."""
+    return {
+        system["name"]
+        for part in ("systems", "pools")
+        for system in results.settings.get(part, ())
+        if system["kind"] == "trees"
     }
 
 
@@ -105,6 +123,29 @@ def fall(results: Results, name: str, plain: str, changed: str) -> Effect:
     before, after = (data["error"].sel(agents=agents).values for data in both)
     return of_batches(
         f"{plain} to {changed}", 1 - ratio(after, before), (plain, changed),
+        replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
+    )  # fmt: skip
+
+
+def of_many(data: xr.Dataset) -> np.ndarray:
+    """Error of the plain average of ever more agents: ``(M e_M − e_1)/(M − 1)``, (batch,).
+
+    Where all agents are alike, and all pairs of them, the expected error of M is ``a + b/M``, at
+    every M: a is the mean product of the errors of two agents, and a + b the error of one. Given
+    their training set the trees of a forest are iid, so that a is the mean squared error of the
+    mean over all trees that might be grown on it. With e at 1 and at the largest M of the same
+    draws this is a without bias.
+    """
+    most = int(data["agents"].max())
+    one, pool = (data["error"].sel(agents=agents).values for agents in (1, most))
+    return np.asarray((most * pool - one) / (most - 1))
+
+
+def fall_of_many(results: Results, name: str, plain: str, changed: str) -> Effect:
+    """As :func:`fall`, of the errors of ever more agents; the batches are paired as there."""
+    before, after = (of_many(results.estimates[system]) for system in (plain, changed))
+    return of_batches(
+        f"{plain} to {changed}, ever more", 1 - ratio(after, before), (plain, changed),
         replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
     )  # fmt: skip
 

@@ -160,3 +160,82 @@ def test_softmax_is_trusted_where_the_third_moment_has_enough_keys(third):
     widths, simulated, predicted = splits.candidates(("smooth", 100, 8), "fixed")
     assert (widths.tolist(), simulated.shape) == ([1, 2], (6, 2))
     assert predicted.tolist() == [0.5, np.inf if third else 0.5]
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_families_of_steps_are_of_the_temperature_and_the_kernel_in_their_names(
+    monkeypatch, temperature
+):
+    """By theory, of widths that each temperature and kernel has for itself; no other family."""
+    others = ("late_growth", "depths", "whole_depths", "splittings", "slopes", "curve", "regimes",
+              "quickenings", "noise_steps", "noise_rates")  # fmt: skip
+    for name in others:
+        monkeypatch.setattr(curves, name, lambda *_: [])
+    predictions = {}
+    for point, own in regimes.checked(EXPERIMENT.settings).items():
+        axes = {"family": list(own["families"]), "temperature": list(TEMPERATURES)}
+        axes |= {"dense_budget": own["budgets"], "dense_n": regimes.sizes(own)}
+        even = xr.DataArray(1.0, axes, tuple(axes))
+        hot = xr.DataArray([0.1, 0.2, 0.3], {"temperature": list(TEMPERATURES)})
+        tall = xr.DataArray(np.arange(3.0), {"family": list(own["families"])})
+        optimum = even * np.exp(tall * hot * (2 if point.startswith("softmax") else 1))
+        nothing = {"optimum_error": 0 * even, "surface": even, "scaled_surface": even}
+        reading = {"reading": ["coordinate"]}
+        first = even.isel(temperature=0, drop=True).expand_dims(reading)
+        nothing |= {"reading_optimum": first, "reading_optimum_error": 0 * first}
+        predictions[point] = xr.Dataset({"optimum": optimum, **nothing})
+    results = SimpleNamespace(settings=EXPERIMENT.settings, prediction=predictions.get)
+    found = curves.families_of_theory(results)
+    # Of families in the order smooth, rough, slow: 1 and 2 times as much as the temperature's.
+    power = {"fixed": 0.1, "transformer": 0.2, "tuned": 0.3}[temperature]
+    for kernel, factor in (("", 1), ("softmax ", 2)):
+        for what, times in (("smoothness", 1), ("decay", 2)):
+            values = [effect.value for effect in found[f"{kernel}step of {what}, {temperature}"]]
+            assert values == pytest.approx([times * factor * power] * len(values))
+            assert len(values) > 400
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_families_of_simulated_steps_are_of_the_temperature_in_their_names(
+    monkeypatch, temperature
+):
+    """Of redundant views of either kernel; blocks have none, as their heads share nothing."""
+    for name in ("agreement", "simulated_depths", "choices"):
+        monkeypatch.setattr(effects, name, lambda *_: [])
+    monkeypatch.setattr(effects, "movements", lambda _: {})
+    monkeypatch.setattr(effects, "families_of_theory", lambda _: {})
+    factors = {"views": {"smooth": 1.02, "rough": 0.97, "slow": 1.05}}
+    factors["softmax views"] = {"smooth": 0.96, "rough": 1.04, "slow": 0.99}
+    points = [*factors, "blocks"]
+
+    def splits(_, point):
+        if point in factors:
+            return made(factors[point])
+        return SimpleNamespace(settings={"geometry": "blocks"})
+
+    monkeypatch.setattr(effects, "Splits", splits)
+    monkeypatch.setattr(effects, "checked", lambda _: dict.fromkeys(points))
+    found = effects.effects(SimpleNamespace(settings={}))
+    named = {name for name in found if name.startswith("simulated step")}
+    every = [(what, point, name) for what in PAIRS for point in factors for name in TEMPERATURES]
+    assert named == {f"simulated step of {what}, {point}, {name}" for what, point, name in every}
+    for what, first in PAIRS.items():
+        for point, own in factors.items():
+            family = found[f"simulated step of {what}, {point}, {temperature}"]
+            n, budget = (family[0].at[name] for name in ("n", "budget"))
+            wide, narrow = (own[k] * best(k, n, budget, temperature) for k in (first, "smooth"))
+            assert family[0].value == pytest.approx(np.log(wide / narrow), rel=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["", "softmax "])
+def test_the_transformers_rung_is_the_one_after_the_ladder(kernel):
+    """Both roads have it last, b₁ d_k^¼; re-tuned heads take those of the ladder alone."""
+    own = regimes.checked(EXPERIMENT.settings)[f"{kernel}views"]
+    bandwidths = predict.rungs(own, np.array([1, 16]))
+    splits = object.__new__(effects.Splits)
+    fixed = own["ladder"].index(own["bandwidth"])
+    splits.theory = xr.Dataset(coords={"rung": range(bandwidths.shape[1])}, attrs={"fixed": fixed})
+    (hot,), (cold,) = splits.rungs("transformer"), splits.rungs("fixed")
+    assert bandwidths[:, hot] == pytest.approx([own["bandwidth"], 2 * own["bandwidth"]])
+    assert bandwidths[:, cold] == pytest.approx([own["bandwidth"]] * 2)
+    assert bandwidths[0, splits.rungs("tuned")] == pytest.approx(own["ladder"])

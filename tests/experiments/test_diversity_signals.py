@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from experiments.diversity.effects import EVERY, Rises, at_equal_diversity, keys_of, of_all
-from experiments.diversity.quantities import index_of
+from experiments.diversity.effects import Rises, at_equal_diversity
+from experiments.diversity.quantities import EVERY, index_of, keys_of, of_all
 from experiments.diversity.regimes import SIXTEEN
 from sims.study.experiment import load_experiment
 

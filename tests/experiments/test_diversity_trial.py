@@ -5,9 +5,8 @@ import pytest
 import xarray as xr
 from scipy.optimize import brentq
 
-from experiments.diversity.effects import CONTINUOUS, EVERY
 from experiments.diversity.predict import averaged
-from experiments.diversity.quantities import over_equiangular
+from experiments.diversity.quantities import CONTINUOUS, EVERY, over_equiangular
 from experiments.diversity.regimes import regimes
 from experiments.diversity.trial import Family, _worst, scattered, two_heads, worst_pairs
 from sims.judgement.tests import Rule, decide

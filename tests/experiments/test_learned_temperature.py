@@ -68,7 +68,13 @@ def made_up(kept=None):
                 {"length": lengths}, attrs={"replicates": 2},
             )  # fmt: skip
             if rule in THEORY:
-                predictions[name] = xr.Dataset({"each_mse": ("seed", third[:, 0] * last)})
+                mse = third[:, 0] * last
+                predictions[name] = xr.Dataset(
+                    {
+                        "each_mse": ("seed", mse),
+                        "each_squared_bias": ("seed", 0.25 * mse[::-1] ** 2),
+                    }
+                )
     return whole, results_of(whole, estimates, predictions)
 
 
@@ -104,6 +110,16 @@ def test_the_best_is_the_least_error_at_every_length():
     whole, results = made_up()
     found = whole.module("effects").best(results, "smooth")
     np.testing.assert_allclose(found.mean(0), 1.0, rtol=1e-3)
+
+
+def test_gaps_carry_the_share_of_variance():
+    """One less the squared bias over the error, by theory: means over seeds, not of ratios."""
+    whole, results = made_up()
+    for effect in whole.module("effects").effects(results)["gap to theory"]:
+        theory = results.predictions[effect.label]
+        mse, squared_bias = (theory[f"each_{term}"].values for term in ("mse", "squared_bias"))
+        share = 1 - sum(squared_bias) / sum(mse)
+        assert effect.at["variance_share"] == pytest.approx(share, rel=1e-12)
 
 
 def test_a_temperature_is_learned(experiment):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.learning import STREAMS, Course, Stream
+from experiments.specialization.courses import courses
+from sims.learning import STREAMS, Stream
 from sims.problem import FRAMES, Heads
 from sims.study.experiment import load_experiment
 from sims.study.judging import effects_of
@@ -32,6 +33,8 @@ def made(experiment, gain, seeds=64):
     estimates, predictions = {}, {}
     for stream in experiment.settings["streams"]:
         for i, variant in enumerate(experiment.settings["variants"]):
+            if stream not in experiment.settings["only_on"].get(variant, [stream]):
+                continue
             apart = "separate" in variant
             wobble = 1 + 1e-3 * rng.normal(size=seeds)
             parts = dict(zip(PARTS, gain, strict=True))
@@ -161,18 +164,47 @@ def test_joint_less_separate_training_by_hand(experiment):
     assert first.points == ("noise, plain", "noise, separate")
 
 
-def test_variants_differ_in_objective_and_start_alone(experiment):
+def test_variants_differ_in_objective_start_and_noise_alone(experiment):
     """What each control learns from and where it starts; all else is that of plain learning."""
-    of = {
-        name: Course.of(experiment.settings, "single", name)
-        for name in experiment.settings["variants"]
-    }
+    every = courses(experiment.settings)
+    of = {name: every[f"additive, {name}"] for name in experiment.settings["variants"]}
     assert {(c.objective, c.angle) for c in (of["plain"], of["penalty"], of["weights"])} == {
         ("joint", 10)
     }
     assert of["separate"] == replace(of["plain"], objective="separate")
     assert of["random"] == replace(of["plain"], angle=None)
     assert of["random separate"] == replace(of["plain"], angle=None, objective="separate")
+    assert of["noisy"] == replace(of["plain"], noise_sd=5.0)
+    assert {c.noise_sd for name, c in every.items() if "noisy" not in name} == {0.5}
+    some = {"noise, noisy", "noise, weights", "single, weights", "isotropic, weights"}
+    assert len(every) == 4 * 7 - len(some)
+    assert not some & set(every)
+
+
+def test_rows_of_much_noise_are_about_its_heads(experiment):
+    """Where noisy heads gain by bias alone their rows are refuted, and no others."""
+    results = made(experiment, (0.05, 0.02, 0.3))
+    other = made(experiment, (0.3, 0.02, 0.05))
+    mixed = replace(
+        results,
+        estimates={
+            name: (other if "noisy" in name else results).estimates[name]
+            for name in results.estimates
+        },
+    )
+    found = regimes(experiment, mixed)
+    rows = {regime for regime in found if "explains" in regime and "much noise" in regime}
+    assert len(rows) == 6
+    assert {r for r, v in found.items() if v == "refuted" and "explains" in r} == rows
+
+
+def test_roads_are_compared_where_there_is_variance(experiment):
+    """The share of the variance in the error by theory: 2 of 3 at the start; then by hand."""
+    results = made(experiment, (0.5, 0.0, 0.2))
+    gaps = effects_of(experiment, results)["error by both roads"]
+    before, after = gaps[:2]
+    assert before.at["variance_share"] == pytest.approx(2 / 3)
+    assert after.at["variance_share"] == pytest.approx(1.8 / 2.3, rel=2e-3)
 
 
 def test_claims_are_about_their_own_stream(experiment):

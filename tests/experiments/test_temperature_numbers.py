@@ -238,20 +238,30 @@ def test_losses_are_over_the_best_rule_at_its_best_temperature_at_every_longer_c
 
 
 def test_theorys_error_is_the_mean_over_held_out_tasks(monkeypatch):
-    """One task that is much harder than the others counts in full: (1 + 2 + 9)/3 = 4."""
+    """One task that is much harder than the others counts in full: (1 + 2 + 9)/3 = 4.
+
+    The squared bias, half of each error, is beside it.
+    """
     errors = iter([1.0, 2.0, 9.0])
+
+    def terms(error):
+        return {"mse": error, "squared_bias": error / 2}
+
     monkeypatch.setattr(predict, "learned", lambda *_: 0.0)
     task = TARGETS["constant"](1), np.zeros(2)
     monkeypatch.setattr(predict, "keys_of", lambda *_: np.zeros((1, 2)))
     monkeypatch.setattr(predict, "held_out_task", lambda *_: task)
-    monkeypatch.setattr(predict, "theory", lambda *_: {"mse": next(errors)})
+    monkeypatch.setattr(predict, "theory", lambda *_: terms(next(errors)))
     course = predict.Course.of(learning.settings, "smooth", "softmax")
-    assert predict.of_seed(course, 1, 0, 64, {"tasks": 3, "queries": 2}) == pytest.approx(4.0)
+    assert predict.of_seed(course, 1, 0, 64, {"tasks": 3, "queries": 2}) == pytest.approx(
+        [4.0, 2.0]
+    )
 
 
 def test_theory_is_asked_at_the_longest_context(monkeypatch):
     """64 times 64 keys, which is where simulation is compared with it."""
-    monkeypatch.setattr(predict, "of_seed", lambda _course, _seed, _batch, n, _sizes: float(n))
+    monkeypatch.setattr(predict, "of_seed", lambda *asked: [float(asked[3]), 1.0])
     for data in predict.predict(learning).values():
         assert data["each_mse"].sizes["seed"] == learning.simulation.batches
         np.testing.assert_array_equal(data["each_mse"], 4096.0)
+        np.testing.assert_array_equal(data["each_squared_bias"], 1.0)

@@ -121,12 +121,12 @@ def made(experiment, own=(1.0, 1.0), rho=(0.9, 0.3), overlap=0.3, covariance=(0.
         starts = []
         v, r = line(own) + wobble, line(rho) + shift
         c = width / 12 * line((1.0, overlap)) + shift + 0.1 * wobble
-        common = line(covariance) + 0.1 * wobble
+        common = line(covariance) + 0.1 * wobble + shift - shift.mean((0, 1))
         same = v * (1 + 0.01 * rng.normal(size=shape))
-        for errors in (v, v * r), (same, same):
+        for *errors, outputs in (v, v * r, common), (same, same, np.full(shape, 0.6)):
             matrices = {
                 "errors": uniform(*errors, heads),
-                "covariance": uniform(np.full(shape, 0.6), common, heads),
+                "covariance": uniform(np.full(shape, 0.6), outputs, heads),
                 "subspaces": uniform(np.ones(shape), c, heads),
                 "maps": uniform(np.ones(shape), 2 * c, heads),
             }

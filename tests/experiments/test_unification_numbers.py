@@ -1,5 +1,7 @@
 """Agents of any kind, by other routes: the error of forests, heads with a target, softmax heads."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from sims.study.experiment import load_experiment
 from tests.experiments.by_hand import families
 
 EXPERIMENT = load_experiment("unification")
-simulate, predict = (EXPERIMENT.module(name) for name in ("simulate", "predict"))
+simulate, predict, effects = (
+    EXPERIMENT.module(name) for name in ("simulate", "predict", "effects")
+)
 
 
 @pytest.mark.parametrize("features", [5, 10])
@@ -203,3 +207,66 @@ def test_pools_have_their_falls():
     assert fall.value == pytest.approx(0.25)
     assert fall.at == {"mechanism": "apart"}
     assert fall.points == ("near", "far")
+
+
+def grown(agents, errors):
+    """Errors of pools that are made up, (batch, M)."""
+    return xr.Dataset({"error": (("batch", "agents"), errors)}, {"agents": agents})
+
+
+def test_the_error_of_ever_more_trees_is_the_mean_product_of_two_trees_errors():
+    """Of two training sets: of the first all trees err by 3, of the second by 1, −1, 5 and −1."""
+    errors = np.array([[3.0, 3.0, 3.0, 3.0], [1.0, -1.0, 5.0, -1.0]])
+    # By the definition, over every order of the trees: which is the first, and which are pooled.
+    orders = errors[:, list(itertools.permutations(range(4)))]
+    of_one = (orders[:, :, 0] ** 2).mean(1)
+    of_four = (orders.mean(2) ** 2).mean(1)
+    pairs = [np.mean([a * b for a, b in itertools.permutations(row, 2)]) for row in errors]
+    assert pairs == pytest.approx([9.0, -1.0])
+    of_two = (orders[:, :, :2].mean(2) ** 2).mean(1)
+    found = effects.of_many(grown([1, 2, 4], np.transpose([of_one, of_two, of_four])))
+    np.testing.assert_allclose(found, pairs)
+    # Sixteen trees of error 5 and single ones of 20 leave (80 − 20)/15 to ever more.
+    assert effects.of_many(grown([1, 16], np.array([[20.0, 5.0]]))) == pytest.approx(4.0)
+
+
+def test_the_fall_of_the_error_of_ever_more_trees():
+    """From 4 to 3, of trees alone, paired: training sets that are harder for both leave no error.
+
+    The error of 4 trees falls from 6 to 5.25 and that of one is 12 in all: ``(4 e₄ − e₁)/3``.
+    """
+    hard = 1 + 0.1 * np.random.default_rng(1).normal(size=64)
+    near, far = (np.outer(hard, [12.0, pool]) for pool in (6.0, 5.25))
+    trees = {"plain": "all features", "changed": "few features"}
+    alone = {"plain": "all of ten", "changed": "few of ten"}
+    ants = {"plain": "ants", "changed": "few features"}
+    kinds = dict.fromkeys(("all features", "few features", "all of ten", "few of ten"), "trees")
+    kinds["ants"] = "ants"
+    estimates = {
+        name: grown([1, 4], (far if name.startswith("few") else near).copy()).assign(
+            pooled=(("batch", "agents"), near), unequal=(("batch", "agents"), near)
+        )
+        for name in kinds
+    }
+    estimates["few of ten"]["error"][:, 1] = hard[::-1] * 5.25
+    one = xr.Dataset({"variance": ("batch", hard), "covariance": ("batch", hard / 2)})
+    estimates |= {f"{name}, measured": one for name in kinds}
+    made = [{"name": name, "kind": kind} for name, kind in kinds.items()]
+    settings = {
+        "systems": [s for s in made if "ten" not in s["name"]], "unequal": 0.5,
+        "pools": [s for s in made if "ten" in s["name"]],
+        "mechanisms": [{"name": "of five", **trees}, {"name": "mixed", **ants}],
+        "pool_mechanisms": [{"name": "of ten", **alone}], "evaporation": {"name": "", **trees},
+    }  # fmt: skip
+    predictions = {f"{name}, measured": xr.Dataset({"variance": np.nan}) for name in kinds}
+    found = families("unification", estimates, predictions, settings=settings)
+    paired, unpaired = found["fall of the error of ever more trees"]
+    assert (paired.at, paired.points) == ({"mechanism": "of five"}, tuple(trees.values()))
+    assert (unpaired.at, unpaired.points) == ({"mechanism": "of ten"}, tuple(alone.values()))
+    for effect in (paired, unpaired):
+        assert effect.value == pytest.approx(0.25)
+    assert paired.error < 1e-12
+    # By the delta method.
+    before, after = 4 * hard, (4 * 5.25 * hard[::-1] - 12 * hard) / 3
+    spread = (after / after.mean() - before / before.mean()) * after.mean() / before.mean()
+    assert unpaired.error == pytest.approx(spread.std(ddof=1) / 8)

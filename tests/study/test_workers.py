@@ -72,7 +72,7 @@ def units(experiment):
     return {name: SampledUnit(s, stream=(k,)) for k, (name, s) in enumerate(found.items())}
 """
 MEET = """
-    until = time.monotonic() + 6
+    until = time.monotonic() + 20
     while not others() and time.monotonic() < until:
         time.sleep(0.01)
     assert others(), "nobody else came"
@@ -114,8 +114,8 @@ def make(tmp_path):
 
 
 def wait_for(condition):
-    """Until it holds; a minute is far more than it takes."""
-    until = time.monotonic() + 6
+    """Until it holds: twenty seconds are more than it takes beside other work."""
+    until = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < until, "it never came to be"
         time.sleep(0.02)
