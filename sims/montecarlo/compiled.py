@@ -15,6 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, PyTree
 
 from sims.errors import InputError
+from sims.montecarlo.decompositions import waits_for_threads
 from sims.montecarlo.draws import PILOT, Draws
 from sims.montecarlo.sampler import Arrays, OfReplicates
 
@@ -172,28 +173,42 @@ class Replicates(OfReplicates):
 
 
 class ShardedRounds:
-    """Batches of :class:`Replicates`, one a device."""
+    """Batches of :class:`Replicates`, one a device.
+
+    On a CPU all are on one device where :mod:`sims.montecarlo.decompositions` says so.
+    """
 
     attrs: Mapping[str, Any] = {}
 
     def __init__(self, sampler: Replicates, draws: Draws, devices: Sequence[jax.Device]) -> None:
         self.sampler, self.draws = sampler, draws
-        self.mesh, self.width = Mesh(np.array(devices), ("batch",)), len(devices)
-        at_once = sampler.at_once or (1 if devices[0].platform == "cpu" else AT_ONCE)
+        on_cpu = devices[0].platform == "cpu"
+        at_once = sampler.at_once or (1 if on_cpu else AT_ONCE)
         if isinstance(sampler.reduce, Fold):
             at_once = divisor(draws.replicates, at_once)
         self.program = Program(_by_value(sampler.replicate), sampler.reduce, sampler.rows, at_once)
         self.shared = sampler.constants
         if sampler.prepare is not None:
             self.shared = sampler.prepare(draws.draw(PILOT, 0).key)
+        self._spread(devices)
+        if on_cpu and self.width > 1:
+            traced = run_batches.trace(*self._arguments(0), mesh=self.mesh)
+            if waits_for_threads(traced.jaxpr.jaxpr):
+                self._spread(devices[:1])
+                self.attrs = {"device_count": 1}
 
-    def dispatch(self, first: int) -> dict[str, Array]:
-        """Start a batch on every device."""
+    def _spread(self, devices: Sequence[jax.Device]) -> None:
+        self.mesh, self.width = Mesh(np.array(devices), ("batch",)), len(devices)
+
+    def _arguments(self, first: int) -> tuple[Program, PyTree, PyTree, Array]:
         numbers = range(first, first + self.width)
         each = [self.sampler.of_batch(self.draws.draw(b)) for b in numbers]
         batch = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
-        keys = self.draws.keys(np.array(numbers, np.uint32))
-        return run_batches(self.program, self.shared, batch, keys, mesh=self.mesh)
+        return self.program, self.shared, batch, self.draws.keys(np.array(numbers, np.uint32))
+
+    def dispatch(self, first: int) -> dict[str, Array]:
+        """Start a batch on every device."""
+        return run_batches(*self._arguments(first), mesh=self.mesh)
 
     def gather(self, handle: dict[str, Array]) -> Arrays:
         """Wait for the batches."""

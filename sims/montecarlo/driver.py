@@ -91,9 +91,10 @@ def run(
         A dataset with dimension ``batch``, ``<name>_mcse`` beside each variable that has it, and
         attributes: ``seed``, ``stream`` if there is one, ``replicates_per_batch``, ``batches``,
         ``batches_asked`` (the limit), ``replicates`` (all that were done), ``stopped``
-        ("precision" or "limit"), ``rel_mcse``, ``device``, ``device_count`` (1 of plain functions),
-        ``problem`` (a digest of what the result is of), the sampler's own, and ``faults``, if there
-        are any: phrases on what makes the numbers no evidence, such as values that are not finite.
+        ("precision" or "limit"), ``rel_mcse``, ``device``, ``device_count`` (1 of plain functions,
+        and of programs that decompose many matrices at once on a CPU), ``problem`` (a digest of
+        what the result is of), the sampler's own, and ``faults``, if there are any: phrases on what
+        makes the numbers no evidence, such as values that are not finite.
 
     Raises:
         InputError: an argument cannot be used; ``resume`` is of something else, or the sampler
