@@ -11,12 +11,11 @@ from sims.weights import FACTORIES
 from .learning import POWERS, Course, held_out_task, keys_of, learned
 
 TERMS = ("mse", "squared_bias")
+"""Terms of the decomposition that are predicted: the error, and what of it is bias."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """``each_mse`` and ``each_squared_bias`` (seed), under the names of the simulation's units.
-
-    On its tasks.
+    """``each_mse`` and ``each_squared_bias`` (seed) on the simulation's tasks, unit by unit.
 
     Of softmax, which of distances is the gaussian kernel, and α-entmax; other rules have no theory.
     """
@@ -27,24 +26,15 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         for stream, rules in settings["best"].items()
         for rule in rules if rule == "softmax" or rule in POWERS
     }  # fmt: skip
-    return {
-        name: xr.Dataset(
-            {
-                f"each_{term}": ("seed", values)
-                for term, values in zip(
-                    TERMS,
-                    np.array(
-                        [
-                            of_seed(course, run.seed, batch, n, settings["held_out"])
-                            for batch in range(run.batches)
-                        ]
-                    ).T,
-                    strict=True,
-                )
-            }
-        )
-        for name, course in courses.items()
-    }
+    found = {}
+    for name, course in courses.items():
+        rows = [
+            of_seed(course, run.seed, batch, n, settings["held_out"])
+            for batch in range(run.batches)
+        ]
+        columns = zip(TERMS, np.transpose(rows), strict=True)
+        found[name] = xr.Dataset({f"each_{term}": ("seed", column) for term, column in columns})
+    return found
 
 
 def of_seed(course: Course, seed: int, batch: int, n: int, sizes: dict[str, int]) -> list[float]:
