@@ -26,12 +26,14 @@ from jax import lax
 from benchmarks.pieces import GO_ON, OutOfTime, Pieces
 from benchmarks.problem import Work
 from sims import files
+from sims.montecarlo.compiled import divisor
 from sims.places import place
 from sims.problem import KERNELS, Heads
 from sims.provenance import versions
 from sims.simulation import Tuning, estimate
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.pallas import Tile, pallas_sums
+from sims.simulation.plan import ROWS
 from sims.simulation.sums import streamed_sums
 from sims.study.code import EXPERIMENTS, code
 
@@ -88,15 +90,17 @@ def error(kernel: str, sums: Callable[..., Any], queries: int, n: int, heads: in
 
 
 def rate(sums: Callable[..., Any], queries: int, n: int, replicates: int) -> float:
-    """Evaluations a second of the sums alone, keys in blocks of the engine's size."""
+    """Evaluations a second of the sums alone, keys and queries in blocks of the engine's size."""
     q, keys, columns, _ = arrays("gaussian", queries, DRAW_BLOCK, lead=(replicates,))
+
+    block = divisor(queries, max(1, ROWS // replicates))
 
     @jax.jit
     def run(q: Any, keys: Any, columns: Any) -> Any:
         def one(keys: Any, columns: Any) -> Any:
             def step(total: Any, shift: Any) -> tuple[Any, None]:
                 # Other keys in every step, or the compiler would take the loop apart.
-                found = sums(KERNELS["gaussian"], q, keys + shift, columns, 1.0, queries)
+                found = sums(KERNELS["gaussian"], q, keys + shift, columns, 1.0, block)
                 return total + found.gram, None
 
             start = jnp.zeros((queries, HEADS, HEADS))
@@ -173,11 +177,11 @@ def at_paper(pieces: Pieces, name: str, folder: Path) -> dict[str, float | str]:
     """
     spent = folder / f"{name}.seconds"
     before = float(spent.read_text()) if spent.exists() else 0.0
-    output = ("--output", str(folder / name))
+    # Beside no experiments of its own, that folder's are the checkout's; results go below it.
     begun = time.monotonic()
     running = subprocess.Popen(
-        [sys.executable, "-m", "sims", "run", name, "--fidelity", "paper", *output],
-        stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-m", "sims", "run", name, "--fidelity", "paper"],
+        cwd=folder, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         said = running.communicate(timeout=max(pieces.left() - 30, 1))[1]

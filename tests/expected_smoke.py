@@ -6,6 +6,7 @@ file anew, after ``make reproduce FIDELITY=smoke``.
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,21 @@ DETERMINISTIC = 1e-5
 """The same of effects that are not sampled, relative where they are above 1."""
 
 
-def found() -> dict[str, dict[str, Any]]:
+def found(names: Iterable[str], folder: Path, ledger: Path) -> dict[str, dict[str, Any]]:
     """Every row's verdict, and number, mean, mean size and mean MCSE of its effects.
 
     An identity's effects are rounding, which machines do differently: of these the verdict alone.
+
+    Args:
+        names: of experiments.
+        folder: of their results, one folder each.
+        ledger: their verdicts.
     """
-    verdicts = {
-        (v.experiment, v.claim, v.regime): v.verdict for v in read_ledger(FOLDER / "ledger.json")
-    }
+    verdicts = {(v.experiment, v.claim, v.regime): v.verdict for v in read_ledger(ledger)}
     rows: dict[str, dict[str, Any]] = {}
-    for name in experiments():
+    for name in names:
         experiment = load_experiment(name, "smoke")
-        home = FOLDER / name
+        home = folder / name
         roads = (home / "simulation.nc", home / "theory.nc")
         results = Results.load(*roads, experiment.settings, experiment.identity)
         families = effects_of(experiment, results)
@@ -94,7 +98,7 @@ def unsaid() -> list[str]:
 
 def main(arguments: list[str]) -> int:
     """Compare, or renew the file; 1 if something differs."""
-    rows = found()
+    rows = found(experiments(), FOLDER, FOLDER / "ledger.json")
     if arguments == ["--renew"]:
         FILE.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         return 0

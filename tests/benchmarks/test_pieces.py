@@ -60,6 +60,15 @@ def _options(monkeypatch, tmp_path):
     return asked, sizes
 
 
+def test_a_run_at_paper_fidelity_is_a_command_that_exists(monkeypatch, tmp_path):
+    """In a folder of its own, with experiments of the checkout; here it only says what it does."""
+    popen = gpu.subprocess.Popen
+    monkeypatch.setattr(gpu.subprocess, "Popen", lambda c, **o: popen([*c, "--dry"], **o))
+    pieces = Pieces(tmp_path / "gpu.json", HERE, 600.0)
+    assert set(gpu.at_paper(pieces, "angles", tmp_path)) == {"minutes"}
+    assert "failed" in gpu.at_paper(pieces, "no_such_experiment", tmp_path)
+
+
 DEVICE = {"platform": "gpu", "device_kind": "a GPU"}
 
 

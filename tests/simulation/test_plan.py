@@ -38,12 +38,27 @@ def test_many_queries_go_in_equal_groups():
     """Not in tiny blocks, although the budget would allow those: on a CPU the sums go in groups."""
     shape = Shape(queries=10**5, heads=8, dimension=32, width=4, terms=64, n=4096, itemsize=4)
     plan = make_plan(shape, 4, Tuning(), 1, streamed=False)
-    whole = make_plan(shape, 4, Tuning(memory_budget=2**40), 1, platform="gpu")
+    whole = make_plan(shape, 4, Tuning(memory_budget=2**40), 1, platform="gpu", streamed=False)
     assert plan.blocks.queries > 1
     assert plan.blocks.keys == 4096
     assert 10**4 < plan.group < 10**5 == whole.group
     groups = -(-(10**5) // plan.group)
     assert groups * plan.group - 10**5 < groups * plan.blocks.queries  # little is padding
+
+
+@pytest.mark.parametrize(
+    ("count", "rows"), [(5, (5, 32)), (64, (64, 16)), (128, (128, 8)), (1000, (125, 8))]
+)
+def test_what_xla_weighs_together_on_a_gpu(count, rows):
+    """At most 1024 queries × replicates, of these 8 to 32; a rule, or Pallas, as before."""
+    shape = Shape(queries=count, heads=8, dimension=32, width=4, terms=64, n=65536, itemsize=4)
+    large = Tuning(memory_budget=2**40)
+    plan = make_plan(shape, 64, large, 1, platform="gpu")
+    assert (plan.blocks.queries, plan.at_once) == rows
+    fused = make_plan(shape, 64, large, 1, platform="gpu", streamed=False)
+    assert (fused.blocks.queries, fused.at_once) == (count, 32)
+    rule = make_plan(replace(shape, whole=True), 64, large, 1, platform="gpu")
+    assert (rule.blocks.queries, rule.at_once) == (1, 32)
 
 
 def test_plan_says_what_it_needs():

@@ -1,0 +1,88 @@
+"""The engine on a GPU: compiled Pallas against NumPy, and every number against that of a CPU."""
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from sims.problem import DESIGNS, KERNELS, TARGETS, Heads, Task, gaussian_queries
+from sims.simulation import Tuning, estimate
+from sims.simulation.pallas import Tile, pallas_sums
+from tests.simulation.conftest import frames
+from tests.simulation.test_pallas import check, problem
+
+pytestmark = pytest.mark.gpu
+ROUNDING = {"float64": 1e-11, "float32": 1e-4}
+"""Largest difference of the two devices, relative to the largest entry of each array."""
+
+
+@pytest.fixture(autouse=True)
+def gpu():
+    if jax.devices()[0].platform != "gpu":
+        pytest.skip("no GPU here")
+
+
+def compiled(*arguments):
+    return pallas_sums(*arguments, tile=Tile(queries=2, keys=16))
+
+
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", KERNELS)
+def test_compiled_sums(name, dtype, far):
+    check(name, dtype, problem(name, dtype, far=far), compiled)
+
+
+def engine(kernel, precision, **tuning):
+    """All terms of a small problem, by name."""
+    task = Task(
+        DESIGNS["decaying_spectrum"](4, power=0.5, rotation_seed=3),
+        TARGETS["rbf"](4, seed=2, lengthscale=1.5, features=6),
+        0.5,
+    )
+    found = estimate(
+        task, Heads(frames(3, 4, 2), kernel, 0.9), 300, gaussian_queries(4, 5, 0.6, seed=4), 0,
+        batches=3, replicates_per_batch=8, precision=precision, tuning=Tuning(**tuning),
+    )  # fmt: skip
+    return {name: value.values for name, value in found.data_vars.items()}
+
+
+def on_a_cpu(path):
+    """What a CPU computes, into a file: called in a process of its own."""
+    for name in KERNELS:
+        for precision in ROUNDING:
+            np.savez(f"{path}/{name}-{precision}.npz", **engine(name, precision))
+
+
+@pytest.fixture(scope="module")
+def of_a_cpu(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cpu")
+    program = f"from tests.gpu.test_engine_on_gpu import on_a_cpu; on_a_cpu({str(path)!r})"
+    cpu = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=cpu)
+    return path
+
+
+@pytest.mark.parametrize("precision", ROUNDING)
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("sums", ["plain", "pallas"])
+def test_numbers_are_those_of_a_cpu(sums, name, precision, of_a_cpu):
+    """The same seed gives the same draws on both devices, and so the same terms to rounding."""
+    options = {"kernel_sums": partial(pallas_sums, tile=Tile(2, 64, 2))} if sums == "pallas" else {}
+    ours = engine(name, precision, **options)
+    with np.load(of_a_cpu / f"{name}-{precision}.npz") as theirs:
+        assert set(theirs.files) == set(ours)
+        for key in theirs.files:
+            size = np.abs(theirs[key]).max() or 1.0
+            gap = np.abs(ours[key] - theirs[key]).max() / size
+            assert gap <= ROUNDING[precision], (key, gap)
+
+
+@pytest.mark.parametrize("precision", ROUNDING)
+def test_bits_repeat(precision):
+    one, other = (engine("softmax", precision) for _ in range(2))
+    assert all(np.array_equal(one[key], other[key], equal_nan=True) for key in one)
