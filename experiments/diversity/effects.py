@@ -13,6 +13,7 @@ from sims.effects import Effect, Families, of_batches
 from sims.estimates import jackknife, mcse, ratio
 from sims.study.results import Results
 
+from .drawn import over_drawn_frames
 from .quantities import (
     APART,
     CONTINUOUS,
@@ -74,6 +75,8 @@ def effects(results: Results) -> Families:
         if even.any():
             families[f"{name}, equiangular heads"] = opening(name, labels, data, gram)
             families |= trends(name, labels, index, data, equal=name in equal)
+        if own[name].get("drawn_frames"):
+            families[f"{name}, random frames drawn"] = over_drawn_frames(results, name)
         families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
         if own[name].get("each"):
             families |= target_by_target(results, name, ordered)

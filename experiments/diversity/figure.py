@@ -64,7 +64,7 @@ INDEX_CLAIMS = ("hdi-monotone", "hdi-further", "hdi-conditions")
 
 
 NOT_SHOWN = ("equal heads", "top is tight", "no worse pair")
-"""Their rows that are of no index; those of trends are of all at once."""
+"""Their rows that are of no index; those of trends and of drawn frames are of all at once."""
 
 
 def worst(results: Results) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
         if regime is None:  # of counterexamples, or of all regimes at once
             continue
         index = verdict.regime.removeprefix(f"{regime}, ")
-        if index in NOT_SHOWN or index.startswith("trend"):
+        if index in NOT_SHOWN or index.startswith(("trend", "random frames drawn")):
             continue
         # Where targets are judged one after another, that stands for the file's own, too.
         each = results.settings["regimes"][regime].get("each")

@@ -23,6 +23,9 @@ SIXTEEN = [
 EACH = "{}, target by target"
 """Name of the point at which a regime's targets are drawn, one a batch."""
 
+DRAWN = "{}, frames drawn"
+"""Name of the point at which a regime's frames are drawn, several sets a batch."""
+
 
 class Regime(NamedTuple):
     """A regime's configurations as arrays, and what is drawn anew with every query set.
@@ -37,6 +40,7 @@ class Regime(NamedTuple):
         lengthscale: of the squared-exponential law of m where it is drawn; None where m is fixed.
         law: from a seed to a target of the family that m is from, where targets are also judged one
             after another; None elsewhere.
+        drawn_frames: whether frames are also drawn, several sets a batch.
         seen: 1 for a coordinate in which queries vary, 0 for one in which they are 0; (d,).
         n: keys.
         noise_sd: σ.
@@ -51,6 +55,7 @@ class Regime(NamedTuple):
     target: TrigonometricSeries
     lengthscale: float | None
     law: Callable[..., Target] | None
+    drawn_frames: bool
     seen: np.ndarray
     n: int
     noise_sd: Array
@@ -84,7 +89,7 @@ def regime(
     return Regime(
         tuple(labels), jnp.stack(frames), jnp.stack(covariances), first.kernel, first.bandwidth,
         task.target, base["target"]["lengthscale"] if own.get("drawn") else None,
-        spec.family() if own.get("each") else None,
+        spec.family() if own.get("each") else None, bool(own.get("drawn_frames")),
         (np.arange(task.dimension) < base["dimension"]).astype(float),
         n, task.noise_sd, base["queries"]["scale"],
     )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from sims.montecarlo import Draw, Replicates
@@ -14,7 +15,7 @@ from sims.simulation import target_values
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
 
-from .regimes import EACH, Regime, regimes
+from .regimes import DRAWN, EACH, Regime, regimes
 
 OUTPUTS = ("error_matrix", "bias_matrix", "noise_matrix")
 HALVES = 2
@@ -68,6 +69,16 @@ def units(experiment: Experiment) -> dict[str, Unit]:
                 dims={"target_error_matrix": ("half", *dims)},
             )  # fmt: skip
             own[EACH.format(name)] = SampledUnit(sampler, about, settings["replicates_each"])
+        if regime.drawn_frames:
+            shape = (settings["frames_drawn"]["configurations"], *regime.frames.shape[1:])
+            per_batch = partial(frames_of, shape=shape, law=regime.law)
+            sampler = Replicates(
+                partial(over_frames, function=function), constants=shared(regime),
+                per_batch=per_batch,
+                dims={"frames_error": ("half", "drawn"), "frames_gram": ("drawn", *dims[1:])},
+            )  # fmt: skip
+            replicates = settings["frames_drawn"]["replicates"]
+            own[DRAWN.format(name)] = SampledUnit(sampler, {"regime": name}, replicates)
     return grid_units(experiment) | own
 
 
@@ -86,6 +97,32 @@ def halves(
     keys = jax.random.split(key, HALVES)
     own = shared._replace(target=target)
     return {"target_error_matrix": jax.vmap(lambda k: function(k, own, None)["error_matrix"])(keys)}
+
+
+def frames_of(
+    draw: Draw, shape: tuple[int, int, int, int], law: Callable[..., Target] | None
+) -> tuple[np.ndarray, TrigonometricSeries | None]:
+    """A batch's Haar-random frames (C, H, d, d_k), and its target where it has one of its own."""
+    frames = np.linalg.qr(draw.rng().standard_normal(shape))[0]
+    return frames, None if law is None else target_of(draw, law)
+
+
+def over_frames(
+    key: Array, shared: Shared, batch: tuple[Array, TrigonometricSeries | None], *,
+    function: Callable[..., dict[str, Float[Array, "C H H"]]],
+) -> dict[str, Array]:  # fmt: skip
+    """Errors of ensembles of the batch's frames, twice, and mean squared cosines of their heads.
+
+    ``frames_error`` (half, C) is the ensemble's error by draws of each half; ``frames_gram``
+    (C, H, H) is ``tr F_h'F_g F_g'F_h/d_k``. The law of keys is that of the first configuration.
+    """
+    frames, target = batch
+    root = jnp.broadcast_to(shared.root[0], (len(frames), *shared.root[0].shape))
+    own = shared._replace(frames=frames, root=root)
+    found = halves(key, own, shared.target if target is None else target, function=function)
+    cross = jnp.einsum("chdp,cgdq->chgpq", frames, frames)
+    gram = (cross**2).sum((-2, -1)) / frames.shape[-1]
+    return {"frames_error": found["target_error_matrix"].mean((-2, -1)), "frames_gram": gram}
 
 
 def shared(regime: Regime) -> Shared:
