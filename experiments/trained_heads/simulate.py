@@ -22,13 +22,11 @@ class Course(NamedTuple):
     Attributes:
         stream: of tasks.
         free: whether W_V and W_O are trained, or heads are pooled; (V,).
-        identical: whether all heads start as the first, and so stay equal, or each by itself; (S,).
         noise_sd: σ of the labels.
     """
 
     stream: Stream
     free: Array
-    identical: Array
     noise_sd: Array
 
 
@@ -66,13 +64,12 @@ def of_sizes(
             outputs=settings["outputs"], n=settings["n"],
             training=(*settings["training"].items(), ("objective", objective)),
             held_out=tuple(settings["held_out"].items()),
-            steps=tuple(steps),
+            starts=tuple(starts), steps=tuple(steps),
         )  # fmt: skip
         for stream in settings["streams"]:
             course = Course(
                 STREAMS[stream](settings["dimension"]),
                 jnp.asarray([path == "free" for path in values]),
-                jnp.asarray([start == "identical" for start in starts]),
                 jnp.asarray(settings["noise_sd"]),
             )
             sampler = Replicates(
@@ -92,9 +89,12 @@ def of_sizes(
 def of_seed(
     key: Array, course: Course, _: None, *, heads: int, width: int, dimension: int, outputs: int,
     n: int, training: tuple[tuple[str, Any], ...], held_out: tuple[tuple[str, int], ...],
-    steps: tuple[int, ...],
+    starts: tuple[str, ...], steps: tuple[int, ...],
 ) -> dict[str, Array]:  # fmt: skip
     """Train a layer of each value path and start, and look at its heads at some steps.
+
+    From the start ``identical`` all heads are the first, and stay equal: one of them is looked at
+    for all. From ``random`` each is by itself.
 
     Returns:
         For each of the steps ``errors`` and ``covariance``, see :func:`moments`; ``subspaces``, the
@@ -115,8 +115,9 @@ def of_seed(
     def of_layer(free: Array, at_step: Layer) -> dict[str, Array]:
         layer = Layer(*(leaf.astype(jnp.float64) for leaf in at_step))
         errors, covariance = moments(
-            layer, free, course, rotation, for_tasks, n=n, outputs=outputs, **dict(held_out)
-        )
+            layer, free, course, rotation, for_tasks,
+            n=n, outputs=outputs, alike=heads // len(layer.query), **dict(held_out),
+        )  # fmt: skip
         frames, _ = jnp.linalg.qr(layer.key)
         return {
             "errors": errors,
@@ -126,15 +127,29 @@ def of_seed(
             "temperature": jnp.exp(layer.log_temperature),
         }
 
-    # Mapped over layers alone, draws of tasks are made once for all of them.
-    paths = jax.vmap(jax.vmap(path, (None, 0)), (0, None))(course.free, course.identical)
-    shape = (len(course.free), len(course.identical), len(steps))
-    free = jnp.broadcast_to(course.free[:, None, None], shape)
+    identical = [start == "identical" for start in starts]
+    paths = jax.vmap(jax.vmap(path, (None, 0)), (0, None))(course.free, jnp.asarray(identical))
     looked_at = jax.tree.map(lambda leaf: leaf[:, :, jnp.asarray(steps)], paths)
-    # One axis of layers: XLA's simplifier fails at products that are batched along two and swapped.
-    each = jax.tree.map(lambda a: a.reshape(-1, *a.shape[3:]), (free, looked_at))
-    found = jax.vmap(of_layer)(*each)
-    return jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), found)
+    shape = (len(course.free), len(steps))
+
+    def of_start(place: int) -> dict[str, Array]:
+        distinct = 1 if identical[place] else heads
+        # Mapped over layers alone, draws of tasks are made once for all of them; and over one axis
+        # of layers, as XLA's simplifier fails at products that are batched along two and swapped.
+        layers = jax.tree.map(
+            lambda leaf: leaf[:, place, :, :distinct].reshape(-1, distinct, *leaf.shape[4:]),
+            looked_at,
+        )
+        found = jax.vmap(of_layer)(jnp.repeat(course.free, len(steps)), layers)
+        return jax.tree.map(
+            lambda a: jnp.broadcast_to(a, (len(a), *[heads] * (a.ndim - 1))).reshape(
+                *shape, *[heads] * (a.ndim - 1)
+            ),
+            found,
+        )
+
+    each = [of_start(place) for place in range(len(starts))]
+    return jax.tree.map(lambda *of: jnp.stack(of, axis=1), *each)
 
 
 def correlation_of_maps(layer: Layer) -> Float[Array, "H H"]:
@@ -158,15 +173,17 @@ def correlation_of_maps(layer: Layer) -> Float[Array, "H H"]:
 
 def moments(
     layer: Layer, free: Array, course: Course, rotation: Array, key: Array, *,
-    n: int, outputs: int, tasks: int, queries: int, designs: int,
+    n: int, outputs: int, tasks: int, queries: int, designs: int, alike: int = 1,
 ) -> tuple[Float[Array, "H H"], Float[Array, "H H"]]:  # fmt: skip
     """``M_hg = E⟨ê_h, ê_g⟩/p`` and ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``.
 
     With ``f̂_h = H A_h g_h`` the layer is the pool of these, ``f̂ = Σ_h f̂_h/H``, and with
     ``ê_h = f̂_h − m`` its error is the mean of M. Expectations are over held-out tasks and queries,
     for S given them, and over keys and labels; the labels' noise is integrated out. Unbiased.
+    Each head of ``layer`` stands for ``alike`` equal ones.
     """
     scaled = len(layer.query) * mixing(layer, free)
+    scaled = scaled * jnp.where(free, alike, 1)  # a pool of equal heads is any of them
     per_noise = jnp.einsum("hop,gop->hg", scaled, scaled) / outputs
 
     def one_task(index: Array) -> tuple[Array, Array]:

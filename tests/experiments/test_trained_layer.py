@@ -118,7 +118,7 @@ def test_errors_and_covariances_by_drawn_labels(simulate):
     """
     layer, n, designs = a_layer(simulate, heads=2), 12, 4000
     stream, rotation, key = STREAMS["additive"](5), jnp.eye(5), jax.random.key(3)
-    course = simulate.Course(stream, jnp.array([True]), jnp.array([False]), jnp.asarray(0.7))
+    course = simulate.Course(stream, jnp.array([True]), jnp.asarray(0.7))
     sizes = {"n": n, "outputs": 2, "tasks": 1, "queries": 3, "designs": designs}
     found = jax.jit(lambda: simulate.moments(layer, True, course, rotation, key, **sizes))()
     for_target, for_queries, _ = jax.random.split(jax.random.fold_in(key, 0), 3)
@@ -153,7 +153,7 @@ def test_moments_of_few_designs_by_loops(simulate):
     """M and S of pooled heads from the very draws, two tasks and three designs, to rounding."""
     layer, stream = a_layer(simulate, heads=2), STREAMS["isotropic"](5)
     rotation, key = jax.random.orthogonal(jax.random.key(5), 5), jax.random.key(4)
-    course = simulate.Course(stream, jnp.array([False]), jnp.array([False]), jnp.asarray(0.7))
+    course = simulate.Course(stream, jnp.array([False]), jnp.asarray(0.7))
     sizes = {"n": 8, "outputs": 2, "tasks": 2, "queries": 3, "designs": 3}
     found = simulate.moments(layer, False, course, rotation, key, **sizes)
     errors, covariance = np.zeros((2, 2)), np.zeros((2, 2))
@@ -317,3 +317,38 @@ def test_training_is_on_noisy_labels_of_fresh_tasks(experiment, simulate):
         layer = optax.apply_updates(layer, change)
         for path, expected in zip(found, layer, strict=True):
             np.testing.assert_allclose(path[step + 1], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_equal_heads_are_looked_at_as_one(simulate, free):
+    """What one head says for three equal ones is what the three say; training keeps them equal."""
+    stream, rotation, key = STREAMS["additive"](5), jnp.eye(5), jax.random.key(8)
+    start = jax.tree.map(
+        lambda leaf: jnp.repeat(leaf[:1], 3, axis=0).astype(jnp.float32),
+        a_layer(simulate, heads=2),
+    )
+    course = simulate.Course(stream, jnp.array([free]), jnp.asarray(0.7))
+    path = simulate.train(
+        stream,
+        rotation,
+        free,
+        start,
+        key,
+        n=8,
+        queries=4,
+        tasks=1,
+        steps=20,
+        rate=0.05,
+        noise_sd=0.7,
+    )
+    layer = simulate.Layer(*(leaf[-1].astype(jnp.float64) for leaf in path))
+    for leaf in layer:
+        np.testing.assert_allclose(leaf, jnp.broadcast_to(leaf[:1], leaf.shape), rtol=1e-5)
+    assert not np.isclose(layer.query, start.query).any()
+    same = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), layer)
+    one = jax.tree.map(lambda leaf: leaf[:1], layer)
+    sizes = {"n": 8, "outputs": 2, "tasks": 2, "queries": 3, "designs": 3}
+    of_three = simulate.moments(same, free, course, rotation, key, **sizes)
+    of_one = simulate.moments(one, free, course, rotation, key, alike=3, **sizes)
+    for found, expected in zip(of_one, of_three, strict=True):
+        np.testing.assert_allclose(jnp.broadcast_to(found, (3, 3)), expected, rtol=1e-12)
