@@ -92,6 +92,12 @@ def made(
             estimates[f"{name}, target by target"] = xr.Dataset(
                 {"target_error_matrix": (("batch", "half", *dims), law * (1 + apart))}
             )
+        if experiment.settings["regimes"][name].get("drawn_frames"):
+            error = law.mean((-2, -1)) * (1 + 1e-3 * rng.standard_normal((BATCHES, 2, len(gram))))
+            found = {"frames_error": (("batch", "half", "drawn"), error)}
+            drawn = np.tile(gram, (BATCHES, 1, 1, 1))
+            found["frames_gram"] = (("batch", "drawn", *pair), drawn)
+            estimates[f"{name}, frames drawn"] = xr.Dataset(found)
         zero = np.zeros_like(law)
         names = ("error_matrix", "bias_matrix", "noise_matrix")
         arrays = zip(names, (values, 0 * values, values), strict=True)
@@ -149,6 +155,7 @@ def test_the_index_of_subspaces_is_right_where_products_are_linear_in_it(experim
         assert verdict["hdi-monotone", f"{regime}, equiangular heads"] == "supported"
         assert verdict["hdi-conditions", f"{regime}, majorized"] == "supported"
     assert verdict["hdi-monotone", "redundant views, top, total"] == "supported"
+    assert verdict["hdi-monotone", "exchangeable, softmax, random frames drawn"] == "supported"
 
 
 def test_where_products_are_convex_only_the_partial_order_is_right(experiment, shapes):
