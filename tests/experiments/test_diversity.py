@@ -54,8 +54,8 @@ def made(
 ):  # fmt: skip
     """Error matrices ``product`` of the squared cosine, noise the whole of it; times ``head``.
 
-    Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. Theory's
-    matrices are ``theory`` times the simulation's, and its sets are ``noise`` apart.
+    Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. Theory's matrices
+    are ``theory`` times the simulation's, its sets ``noise`` apart.
     """
     rng = np.random.default_rng(5)
     estimates, predictions, at = {}, {}, {}
@@ -94,10 +94,9 @@ def made(
             )
         if experiment.settings["regimes"][name].get("drawn_frames"):
             error = law.mean((-2, -1)) * (1 + 1e-3 * rng.standard_normal((BATCHES, 2, len(gram))))
-            found = {"frames_error": (("batch", "half", "drawn"), error)}
-            drawn = np.tile(gram, (BATCHES, 1, 1, 1))
-            found["frames_gram"] = (("batch", "drawn", *pair), drawn)
-            estimates[f"{name}, frames drawn"] = xr.Dataset(found)
+            own = (("batch", "drawn", *pair), np.tile(gram, (BATCHES, 1, 1, 1)))
+            both = {"frames_error": (("batch", "half", "drawn"), error), "frames_gram": own}
+            estimates[f"{name}, frames drawn"] = xr.Dataset(both)
         zero = np.zeros_like(law)
         names = ("error_matrix", "bias_matrix", "noise_matrix")
         arrays = zip(names, (values, 0 * values, values), strict=True)
