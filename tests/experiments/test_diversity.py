@@ -54,8 +54,8 @@ def made(
 ):  # fmt: skip
     """Error matrices ``product`` of the squared cosine, noise the whole of it; times ``head``.
 
-    Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. Theory's matrices
-    are ``theory`` times the simulation's, its sets ``noise`` apart.
+    Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. Theory's
+    matrices are ``theory`` times the simulation's, and its sets are ``noise`` apart.
     """
     rng = np.random.default_rng(5)
     estimates, predictions, at = {}, {}, {}
@@ -97,13 +97,12 @@ def made(
             own = (("batch", "drawn", *pair), np.tile(gram, (BATCHES, 1, 1, 1)))
             both = {"frames_error": (("batch", "half", "drawn"), error), "frames_gram": own}
             estimates[f"{name}, frames drawn"] = xr.Dataset(both)
-        zero = np.zeros_like(law)
         names = ("error_matrix", "bias_matrix", "noise_matrix")
         arrays = zip(names, (values, 0 * values, values), strict=True)
         estimates[name] = xr.Dataset(
             {k: (("batch", *dims), v) for k, v in arrays}, attrs={"replicates": 512}
         )
-        parts = {"bias_matrix": zero, "signal_matrix": zero, "noise_matrix": theory * law}
+        parts = {"bias_matrix": 0 * law, "signal_matrix": 0 * law, "noise_matrix": theory * law}
         # Sets of draws that differ by so much say how far theory's own average may be off.
         sets = {
             k: (("set", *dims), np.stack([v * (1 - noise), v * (1 + noise)]))
