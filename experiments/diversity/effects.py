@@ -35,7 +35,7 @@ from .quantities import (
     simulated,
     variance_share,
 )
-from .regimes import EACH, SIXTEEN
+from .regimes import EACH, SIXTEEN, with_drawn_frames
 from .trend import trends
 
 INTERPOLATION = 5e-4
@@ -75,8 +75,6 @@ def effects(results: Results) -> Families:
         if even.any():
             families[f"{name}, equiangular heads"] = opening(name, labels, data, gram)
             families |= trends(name, labels, index, data, equal=name in equal)
-        if own[name].get("drawn_frames"):
-            families[f"{name}, random frames drawn"] = over_drawn_frames(results, name)
         families[f"{name}, equal heads"] = varying(name, labels, jackknife(data, head_errors))
         if own[name].get("each"):
             families |= target_by_target(results, name, ordered)
@@ -101,6 +99,8 @@ def effects(results: Results) -> Families:
                 at = [f"{label}: {', '.join(key)}" for label in labels]
                 known = jackknife(law, index_of(key, gram))
                 families["indices by both roads"] += varying(name, at, index[key], known)
+    for name in with_drawn_frames(results.settings):
+        families[f"{name}, random frames drawn"] = over_drawn_frames(results, name)
     examples = counterexamples(results)
     for name, pair in examples.items():
         families["counterexamples, rise"] += error_rises(results, name, *pair)

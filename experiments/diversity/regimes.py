@@ -40,7 +40,6 @@ class Regime(NamedTuple):
         lengthscale: of the squared-exponential law of m where it is drawn; None where m is fixed.
         law: from a seed to a target of the family that m is from, where targets are also judged one
             after another; None elsewhere.
-        drawn_frames: whether frames are also drawn, several sets a batch.
         seen: 1 for a coordinate in which queries vary, 0 for one in which they are 0; (d,).
         n: keys.
         noise_sd: σ.
@@ -55,7 +54,6 @@ class Regime(NamedTuple):
     target: TrigonometricSeries
     lengthscale: float | None
     law: Callable[..., Target] | None
-    drawn_frames: bool
     seen: np.ndarray
     n: int
     noise_sd: Array
@@ -63,11 +61,26 @@ class Regime(NamedTuple):
 
 
 def regimes(experiment: Experiment) -> dict[str, Regime]:
-    """Every regime of the settings, by its name."""
-    base, settings = experiment.spec.problem or {}, experiment.settings
+    """Every regime of the listed configurations, by its name."""
+    return _built(experiment, experiment.settings["regimes"])
+
+
+def with_drawn_frames(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the regimes whose frames are drawn, by name: beside the list, or alone."""
+    beside = {name: own for name, own in settings["regimes"].items() if own.get("drawn_frames")}
+    return beside | settings["drawn_frames_alone"]
+
+
+def drawn_regimes(experiment: Experiment) -> dict[str, Regime]:
+    """Every regime whose frames are drawn, several sets a batch, by its name."""
+    return _built(experiment, with_drawn_frames(experiment.settings))
+
+
+def _built(experiment: Experiment, chosen: Mapping[str, Any]) -> dict[str, Regime]:
+    base, heads = experiment.spec.problem or {}, experiment.settings["configurations"]
     return {
-        name: regime(name, {**base, **own.get("problem", {})}, own, settings["configurations"])
-        for name, own in settings["regimes"].items()
+        name: regime(name, {**base, **own.get("problem", {})}, own, heads)
+        for name, own in chosen.items()
     }
 
 
@@ -89,7 +102,7 @@ def regime(
     return Regime(
         tuple(labels), jnp.stack(frames), jnp.stack(covariances), first.kernel, first.bandwidth,
         task.target, base["target"]["lengthscale"] if own.get("drawn") else None,
-        spec.family() if own.get("each") else None, bool(own.get("drawn_frames")),
+        spec.family() if own.get("each") else None,
         (np.arange(task.dimension) < base["dimension"]).astype(float),
         n, task.noise_sd, base["queries"]["scale"],
     )  # fmt: skip

@@ -1,8 +1,8 @@
 """Errors of all configurations of heads at once, with targets, queries and keys drawn anew."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,14 @@ from jaxtyping import Array, Float
 
 from sims.montecarlo import Draw, Replicates
 from sims.problem import Kernel, Target, TrigonometricSeries
-from sims.simulation import target_values
+from sims.simulation import target_values, with_quick_bits
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit, grid_units
 
-from .regimes import DRAWN, EACH, Regime, regimes
+from .regimes import DRAWN, EACH, Regime, drawn_regimes, regimes
 
 OUTPUTS = ("error_matrix", "bias_matrix", "noise_matrix")
+PAIR = ("head", "head2")
 HALVES = 2
 """Independent halves of the draws of one target: what the first chooses the second judges."""
 DESIGNS = 2
@@ -48,45 +49,54 @@ class Shared(NamedTuple):
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """The grid's points (the counterexamples), and a unit for every regime.
+    """The grid's points (the counterexamples), and units for every regime.
 
     Regimes share their draws, as the configurations of one do.
     """
     settings, own = experiment.settings, dict[str, Unit]()
     for name, regime in regimes(experiment).items():
         about = {"regime": name, "configurations": "; ".join(regime.labels)}
-        function = partial(
-            replicate, kernel=regime.kernel, n=regime.n, queries=settings["queries"],
-            features=settings["features"] if regime.lengthscale else 0,
-        )  # fmt: skip
-        dims = ("configuration", "head", "head2")
+        function = of_regime(regime, settings)
+        dims = ("configuration", *PAIR)
         sampler = Replicates(function, constants=shared(regime), dims=dict.fromkeys(OUTPUTS, dims))
         own[name] = SampledUnit(sampler, about, settings["replicates"])
         if regime.law:
             sampler = Replicates(
                 partial(halves, function=function), constants=shared(regime),
-                per_batch=partial(target_of, law=regime.law),
+                per_batch=partial(own_target, law=regime.law),
                 dims={"target_error_matrix": ("half", *dims)},
             )  # fmt: skip
             own[EACH.format(name)] = SampledUnit(sampler, about, settings["replicates_each"])
-        if regime.drawn_frames:
-            shape = (settings["frames_drawn"]["configurations"], *regime.frames.shape[1:])
-            per_batch = partial(frames_of, shape=shape, law=regime.law)
-            sampler = Replicates(
-                partial(over_frames, function=function), constants=shared(regime),
-                per_batch=per_batch,
-                dims={"frames_error": ("half", "drawn"), "frames_gram": ("drawn", *dims[1:])},
-            )  # fmt: skip
-            replicates = settings["frames_drawn"]["replicates"]
-            own[DRAWN.format(name)] = SampledUnit(sampler, {"regime": name}, replicates)
+    drawn = settings["frames_drawn"]
+    for name, regime in drawn_regimes(experiment).items():
+        shape = (drawn["configurations"], *regime.frames.shape[1:])
+        sampler = Replicates(
+            partial(over_frames, function=of_regime(regime, settings)), constants=shared(regime),
+            per_batch=partial(frames_of, shape=shape, law=regime.law),
+            dims={"frames_error": ("half", "drawn"), "frames_gram": ("drawn", *PAIR)},
+        )  # fmt: skip
+        own[DRAWN.format(name)] = SampledUnit(sampler, {"regime": name}, drawn["replicates"])
     return grid_units(experiment) | own
 
 
-def target_of(draw: Draw, law: Callable[..., Target]) -> TrigonometricSeries:
-    """The target of a batch, of the regime's family."""
-    target = law(seed=int(draw.rng().integers(2**31)))
+def of_regime(regime: Regime, settings: Mapping[str, Any]) -> Callable[..., dict[str, Array]]:
+    """A regime's :func:`replicate`, of random key, what is shared and what is a batch's."""
+    return partial(
+        replicate, kernel=regime.kernel, n=regime.n, queries=settings["queries"],
+        features=settings["features"] if regime.lengthscale else 0,
+    )  # fmt: skip
+
+
+def target_of(rng: np.random.Generator, law: Callable[..., Target]) -> TrigonometricSeries:
+    """A target of the regime's family."""
+    target = law(seed=int(rng.integers(2**31)))
     assert isinstance(target, TrigonometricSeries)  # for the type checker
     return target
+
+
+def own_target(draw: Draw, law: Callable[..., Target]) -> TrigonometricSeries:
+    """The target of a batch."""
+    return target_of(draw.rng(), law)
 
 
 def halves(
@@ -103,8 +113,9 @@ def frames_of(
     draw: Draw, shape: tuple[int, int, int, int], law: Callable[..., Target] | None
 ) -> tuple[np.ndarray, TrigonometricSeries | None]:
     """A batch's Haar-random frames (C, H, d, d_k), and its target where it has one of its own."""
-    frames = np.linalg.qr(draw.rng().standard_normal(shape))[0]
-    return frames, None if law is None else target_of(draw, law)
+    rng = draw.rng()
+    frames = np.linalg.qr(rng.standard_normal(shape))[0]
+    return frames, None if law is None else target_of(rng, law)
 
 
 def over_frames(
@@ -159,7 +170,7 @@ def replicate(
         queries: Q.
         features: waves of a drawn target; 0 takes the one that is shared.
     """
-    for_target, for_queries, for_keys = jax.random.split(key, 3)
+    for_target, for_queries, for_keys = jax.random.split(with_quick_bits(key), 3)
     d = shared.root.shape[-1]
     target = shared.target
     if features:

@@ -13,6 +13,7 @@ import optax
 from jaxtyping import Array, Float
 
 from sims.learning import Stream
+from sims.simulation import target_values
 
 
 class Layer(NamedTuple):
@@ -71,7 +72,9 @@ def responses(
 ) -> Float[Array, "n p"]:
     """One task of the stream, ``m: R^d → R^p`` of independent components, at some points."""
     components = jax.random.split(key, outputs)
-    return jax.vmap(lambda one: stream.target(rotation, one)(at), out_axes=1)(components)
+    return jax.vmap(lambda one: target_values(stream.target(rotation, one), at), out_axes=1)(
+        components
+    )
 
 
 def loss(

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from sims.learning import STREAMS, Stream
 from sims.montecarlo import Replicates
+from sims.simulation import with_quick_bits
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
@@ -101,7 +102,8 @@ def of_seed(
         Gram matrix of the column spaces of W_K; ``maps``, see :func:`correlation_of_maps`; and the
         ``temperature`` of each head; (V, S, C, …).
     """
-    for_rotation, for_start, for_training, for_tasks = jax.random.split(key, 4)
+    keys = jax.random.split(with_quick_bits(key), 4)
+    for_rotation, for_start, for_training, for_tasks = keys
     rotation = jax.random.orthogonal(for_rotation, dimension, dtype=jnp.float64)
     drawn = random_layer(for_start, heads, width, dimension, outputs)
 

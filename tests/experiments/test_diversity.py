@@ -45,8 +45,8 @@ def regimes(experiment):
 @pytest.fixture(scope="module")
 def shapes(experiment, regimes):
     """Regime to theory's dataset with few draws: labels, Gram matrices, and whether one angle."""
-    predict = experiment.module("predict")
-    return {name: predict.averaged(regime, 2, 2, 1) for name, regime in regimes.items()}
+    averaged = experiment.module("predict").averaged
+    return {name: averaged(regime, 2, 2, 1) for name, regime in regimes.items()}
 
 
 def made(
@@ -88,10 +88,9 @@ def made(
         own += 1e-4 * rng.standard_normal((BATCHES, len(gram), 1, 1)) * np.eye(4)
         values = law * wobble + own * sizes
         if experiment.settings["regimes"][name].get("each"):
-            apart = 1e-3 * rng.standard_normal((BATCHES, 2, len(gram), 1, 1))
-            estimates[f"{name}, target by target"] = xr.Dataset(
-                {"target_error_matrix": (("batch", "half", *dims), law * (1 + apart))}
-            )
+            apart = law * (1 + 1e-3 * rng.standard_normal((BATCHES, 2, len(gram), 1, 1)))
+            each = {"target_error_matrix": (("batch", "half", *dims), apart)}
+            estimates[f"{name}, target by target"] = xr.Dataset(each)
         if experiment.settings["regimes"][name].get("drawn_frames"):
             error = law.mean((-2, -1)) * (1 + 1e-3 * rng.standard_normal((BATCHES, 2, len(gram))))
             own = (("batch", "drawn", *pair), np.tile(gram, (BATCHES, 1, 1, 1)))
@@ -111,9 +110,10 @@ def made(
         predictions[name] = shape.assign(sets).assign(grams=(dims, gram))
         if named := experiment.settings["regimes"][name].get("any_configuration"):
             rises = {"worst_rise": (("searched", "set"), np.zeros((len(named), 2)))}
-            predictions[name] = predictions[name].assign(
-                rises | {"worst_index": ("searched", named)}
-            )
+            rises["worst_index"] = ("searched", named)
+            predictions[name] = predictions[name].assign(rises)
+    for name in experiment.settings["drawn_frames_alone"]:
+        estimates[f"{name}, frames drawn"] = estimates["one fixed target, frames drawn"]
     pairs = {name: tuple(at[label] for label in labels) for name, labels in SEARCHES.items()}
     for less, more in filter(None, pairs.values()):
         predictions[more]["mse"] = shown * predictions[less]["mse"]

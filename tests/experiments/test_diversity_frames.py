@@ -10,7 +10,7 @@ from scipy.stats import pearsonr
 
 from experiments.diversity import simulate
 from experiments.diversity.drawn import fall, over_drawn_frames, within_batches
-from experiments.diversity.regimes import regimes
+from experiments.diversity.regimes import drawn_regimes, regimes
 from sims.diversity import mean_index
 from sims.montecarlo.draws import Draws
 from sims.study.experiment import load_experiment
@@ -40,6 +40,21 @@ def test_a_batch_has_frames_of_its_own_and_a_target_where_there_is_a_law():
     )
     assert not np.array_equal(target.frequency, another.frequency)
     assert simulate.frames_of(draws.draw(0), SHAPE, None)[1] is None
+    # Not the generator that begins with the frames, begun again.
+    assert not np.isclose(simulate.own_target(draws.draw(0), law).frequency, target.frequency).all()
+
+
+def test_frames_are_drawn_beside_the_list_and_alone():
+    drawn = drawn_regimes(EXPERIMENT)
+    assert set(drawn) - set(regimes(EXPERIMENT)) == {"one fixed target, softmax"}
+    apart, beside = drawn["one fixed target, softmax"], drawn["one fixed target"]
+    assert (apart.kernel.name, beside.kernel.name) == ("softmax", "gaussian")
+    assert apart.bandwidth[0] == 1.12
+    for one in (apart, beside):
+        assert np.array_equal(one.law(seed=4).frequency, beside.law(seed=4).frequency)
+    units = simulate.units(EXPERIMENT)
+    assert {f"{name}, frames drawn" for name in drawn} <= set(units)
+    assert "one fixed target, softmax" not in units
 
 
 def test_frames_are_haar(monte_carlo):

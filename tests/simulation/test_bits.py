@@ -7,7 +7,7 @@ import pytest
 
 from sims.normals import normal
 from sims.problem import KERNELS
-from sims.simulation.native import usable, with_native_bits
+from sims.simulation.native import usable, with_native_bits, with_quick_bits
 
 
 @pytest.fixture
@@ -33,3 +33,13 @@ def test_many_keys_and_narrow_bits(keys):
     np.testing.assert_array_equal(plain, native)
     plain, native = (jax.random.bits(k[0, 0], (9,), jnp.uint16) for k in keys)
     np.testing.assert_array_equal(plain, native)
+
+
+@pytest.mark.parametrize(("setting", "of"), [("1", 1), ("0", 0)])
+def test_quick_bits_are_native_where_they_can_be(keys, monkeypatch, setting, of):
+    """And the same in any case: a seed names its draws, whoever makes them."""
+    monkeypatch.setenv("SIMS_NATIVE", setting)
+    quick = with_quick_bits(keys[0][0, 1])
+    assert jax.random.key_impl(quick) == jax.random.key_impl(keys[of])
+    drawn, again = (jax.random.normal(jax.random.split(k)[1], (7,)) for k in (quick, keys[0][0, 1]))
+    np.testing.assert_array_equal(drawn, again)

@@ -183,6 +183,16 @@ def with_native_bits(key: Array) -> Array:
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=_native_threefry())
 
 
+def with_quick_bits(key: Array) -> Array:
+    """The same Threefry key, its bits made in C++ where they can be; in any case the same bits.
+
+    For replicates that JAX traces, on the default device's platform. XLA makes the bits on an
+    accelerator, and where the library is not there (:func:`usable`).
+    """
+    here = usable(GAUSSIAN, jax.default_backend())
+    return with_native_bits(key) if here else key
+
+
 @functools.cache
 def _native_threefry() -> Any:
     plain = jax.extend.random.threefry_prng_impl
