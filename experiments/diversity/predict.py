@@ -138,7 +138,7 @@ def _over_draws(
 
             return jax.tree.map(lambda part: part.mean(0), jax.vmap(at)(phases))
 
-        every = jax.lax.map(one, (frequency, x), batch_size=64)
+        every = jax.lax.map(one, (frequency, x), batch_size=256)
         return jax.tree.map(lambda part: part.mean(0), every)
 
     return jax.lax.map(configuration, (frames, covariance))
