@@ -81,7 +81,7 @@ def test_errors_by_both_roads_are_less_theorys():
     )
     results = SimpleNamespace(
         estimates={"x": data.assign_attrs(replicates=9)}, predictions={"x": theory},
-        settings={"regimes": {"x": {}}},
+        settings={"regimes": {"x": {}}, "drawn_frames_alone": {}},
     )  # fmt: skip
     found = effects.effects(results)
     errors, gains = (found[f"{what} by both roads, gaussian"] for what in ("errors", "gains"))
@@ -93,7 +93,7 @@ def test_errors_by_both_roads_are_less_theorys():
 def test_targets_are_drawn_one_a_batch():
     """Halves are replicates of the batch's own target, with keys of their own."""
     regime, draws = regimes.regimes(EXPERIMENT)["single index"], Draws.of(4, (), 2)
-    targets = [simulate.target_of(draws.draw(b), regime.law) for b in (0, 0, 1)]
+    targets = [simulate.own_target(draws.draw(b), regime.law) for b in (0, 0, 1)]
     assert np.array_equal(targets[0].phase, targets[1].phase)
     assert not np.isclose(targets[0].phase, targets[2].phase).any()
     # Of the family: functions of the heads' common plane alone.

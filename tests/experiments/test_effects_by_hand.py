@@ -336,7 +336,7 @@ def test_diversity_counterexample(rng, shared):
     columns = {"less": "less", "more": "more", "searched_ratio": 2.1, "searched_rise": 0.5}
     search = {k: ("search", [value]) for k, value in columns.items()}
     predictions["less"] = predictions["less"].assign(search).assign_coords(search=["pair"])
-    settings = {"regimes": {}, "resolution": 0.02}
+    settings = {"regimes": {}, "drawn_frames_alone": {}, "resolution": 0.02}
     settings["counterexamples"] = {"pair": {"indices": ["mean, geometric"]}}
     found = families("diversity", estimates, predictions, settings=settings)
     less, more = (estimates[name]["mse"].values for name in ("less", "more"))
