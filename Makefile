@@ -6,6 +6,7 @@ EXPERIMENT ?=
 WORKERS ?= 2
 UPGRADE ?=
 ROOM ?=
+MINUTES ?= 24
 
 VENV := .venv
 LOCK := requirements/$(or $(EXTRA),lock).txt
@@ -47,8 +48,9 @@ test-faults: setup ## damage files, kill runs, fill disks: a table of what is no
 test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
 	pytest -q tests/slurm -m "slurm or slow"
 
-mutants: setup ## make plausible mistakes, see that tests catch them (ROOM=NAME: of one room; COUNT=N: so many)
-	python tests/mutants/run.py --workers $(WORKERS) $(if $(ROOM),--room $(ROOM)) $(if $(COUNT),--count $(COUNT))
+mutants: setup ## make plausible mistakes for half an hour, see that tests catch them (MINUTES=: all; ROOM=NAME: of one room; COUNT=N: so many)
+	python tests/mutants/run.py --workers $(WORKERS) --seed "$$(git rev-parse HEAD)" $(if $(ROOM),--room $(ROOM)) \
+		$(if $(COUNT),--count $(COUNT)) $(if $(MINUTES),--minutes $(MINUTES))
 
 lint: setup ## check style, types, import rules and the workflow
 	ruff check

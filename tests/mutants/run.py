@@ -46,6 +46,8 @@ LIBRARIES = (
 """What the process that others are forked from imports: no array is made, so JAX starts nothing."""
 FIRST, RESULT = (Path(__file__).parent / name for name in ("first_result.csv", "result.csv"))
 """What every mutant came to before any test was written for it, and when it was last recorded."""
+NOT_RUN = "not run"
+"""What became of a mistake whose turn came too late."""
 PASSED, NO_TESTS = 0, 5
 """pytest's exit codes. Any other is that of a mistake which was caught, be it at an import."""
 
@@ -227,6 +229,9 @@ def main() -> int:
     parser.add_argument(
         "--count", type=int, help="so many, drawn by the seed of those known to be caught"
     )
+    parser.add_argument(
+        "--minutes", type=float, help="begin none later than this; the seed draws their order"
+    )
     parser.add_argument("--seed", default="0", help="draws them: any text, such as a commit's hash")
     parser.add_argument("--workers", type=int, default=2, help="copies that work side by side")
     parser.add_argument("--record", action="store_true", help="write the outcomes to result.csv")
@@ -240,6 +245,8 @@ def main() -> int:
         known = recorded(RESULT)
         chosen = [mutant for mutant in chosen if known.get(mutant.id) == "caught"]
         chosen = random.Random(asked.seed).sample(chosen, min(asked.count, len(chosen)))
+    if asked.minutes is not None:
+        random.Random(asked.seed).shuffle(chosen)
     if not chosen:
         sys.exit(f"no mutants: got room {asked.room}, ids {asked.only}; see tests/mutants/*.yaml")
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
@@ -257,7 +264,11 @@ def main() -> int:
                 shutil.copytree(first, root)
             roots.put(root)
 
+        last = time.monotonic() + 60 * (float("inf") if asked.minutes is None else asked.minutes)
+
         def one(mutant: Mutant) -> tuple[str, tuple[str, ...]]:
+            if time.monotonic() > last:
+                return NOT_RUN, ()
             root, begun = roots.get(), time.monotonic()
             try:
                 word, tests = outcome_of(mutant, root)
@@ -278,10 +289,11 @@ def main() -> int:
                 print((first / "output").read_text(encoding="utf-8")[-3000:], file=sys.stderr)
                 sys.exit(f"pytest: exit code {code}; the tests have to pass without a mutant")
             print(f"without any, all pass: {time.monotonic() - begun:.0f} s", flush=True)
+    run = {m: word for m, word in zip(chosen, words, strict=True) if word != NOT_RUN}
     if asked.record:
-        record({mutant.id: word for mutant, word in zip(chosen, words, strict=True)})
-    left = [(m, w) for m, w in zip(chosen, words, strict=True) if w != "caught"]
-    print(f"{len(chosen) - len(left)} of {len(chosen)} caught")
+        record({mutant.id: word for mutant, word in run.items()})
+    left = [(m, w) for m, w in run.items() if w != "caught"]
+    print(f"{len(run) - len(left)} of {len(run)} caught, {len(chosen) - len(run)} not run")
     for mutant, word in left:
         print(f"{mutant.id}: {word}. {mutant.file}: {mutant.does}")
     return bool(left)
