@@ -1,5 +1,7 @@
 """The lists of mutants: each fits the tree, and no room or experiment is without one."""
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -59,3 +61,12 @@ def test_records_are_of_these_mutants():
         outcomes = recorded(path)
         assert outcomes.keys() <= ids
         assert set(outcomes.values()) <= {"caught", "survived"}
+
+
+def test_no_mutant_begins_after_the_minutes():
+    """What is left out is counted, and is neither caught nor missed."""
+    chosen = [mutant.id for mutant in EVERY if mutant.room == "first_order"][:2]
+    asked = [sys.executable, "tests/mutants/run.py", "--minutes", "0", "--only", *chosen]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["2 mutants", "0 of 0 caught, 2 not run"], done.stderr
+    assert done.returncode == 0

@@ -19,6 +19,7 @@ from scipy.stats import norm, qmc
 
 from sims.diversity import DEFINITIONS, geometric_gram, versions
 from sims.problem import FRAMES, GaussianDesign, Heads, Task, TrigonometricSeries
+from sims.runtime import in_threads
 from sims.study.experiment import Experiment, Point
 from sims.study.roads import predict_terms
 from sims.study.specification import Problem
@@ -48,22 +49,30 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         gram = geometric_gram(np.linalg.qr(problem.heads.frames)[0])
         own = predict_terms(problem, experiment.theory)
         terms[point.name] = own.assign(gram=(("head", "head2"), gram))
-    for name, data in searched(experiment.points, settings).items():
-        terms[name] = terms[name].merge(data)
+    parts = [partial(searched, experiment.points, settings)]
     for name, regime in regimes(experiment).items():
-        own = settings["regimes"][name]
-        drawn = {
-            "sets": settings["sets"], "seed": settings["draws_seed"],
-            "draws": int(settings["draws"] * own.get("share_of_draws", 1)),
-        }  # fmt: skip
-        terms[name] = averaged(regime, **drawn)
-        if named := own.get("any_configuration"):
-            angles = np.linspace(0.0, np.pi / 2, settings["knots"])
-            pairs = averaged(two_heads(regime, angles), **drawn)
-            family = Family(angles, pairs, regime.frames.shape[1])
-            keys = [tuple(index.split(", ")) for index in named]
-            terms[name] = terms[name].merge(worst_pairs(family, keys, **settings["trial"]))
+        parts.append(partial(of_regime, regime, name, settings))
+    for found in in_threads(lambda part: part(), parts):
+        for name, data in found.items():
+            terms[name] = terms[name].merge(data) if name in terms else data
     return terms
+
+
+def of_regime(regime: Regime, name: str, settings: Mapping[str, Any]) -> dict[str, xr.Dataset]:
+    """A regime's averages, by its name, with the worst pairs by the indices it is searched by."""
+    own = settings["regimes"][name]
+    drawn = {
+        "sets": settings["sets"], "seed": settings["draws_seed"],
+        "draws": int(settings["draws"] * own.get("share_of_draws", 1)),
+    }  # fmt: skip
+    terms = averaged(regime, **drawn)
+    if named := own.get("any_configuration"):
+        angles = np.linspace(0.0, np.pi / 2, settings["knots"])
+        pairs = averaged(two_heads(regime, angles), **drawn)
+        family = Family(angles, pairs, regime.frames.shape[1])
+        keys = [tuple(index.split(", ")) for index in named]
+        terms = terms.merge(worst_pairs(family, keys, **settings["trial"]))
+    return {name: terms}
 
 
 def averaged(regime: Regime, sets: int, draws: int, seed: int) -> xr.Dataset:
