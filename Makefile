@@ -6,7 +6,7 @@ EXPERIMENT ?=
 WORKERS ?= 2
 UPGRADE ?=
 ROOM ?=
-MINUTES ?= 24
+MINUTES ?= 22
 
 VENV := .venv
 LOCK := requirements/$(or $(EXTRA),lock).txt

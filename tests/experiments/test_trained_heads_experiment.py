@@ -50,7 +50,11 @@ def results(small):
 
 
 def test_training_from_a_seed(results):
-    """Error falls; identical heads stay so; a start is that of the random heads' first."""
+    """Error falls; identical heads start as the first random one, and learn as it does alone.
+
+    One of them is looked at for all, so it is held against a head that is trained by itself.
+    """
+    alone = results.estimates["additive, 3 of 2, separate"].sel(values="pool", start="random")
     for values in ("pool", "free"):
         layers = results.estimates["additive, 3 of 2"].sel(values=values)
         apart, same = (layers.sel(start=start) for start in ("random", "identical"))
@@ -61,16 +65,14 @@ def test_training_from_a_seed(results):
             # Adam's first step has the size of the rate.
             change = np.log(data["temperature"][:, :, 1] / data["temperature"][:, :, 0])
             np.testing.assert_allclose(np.abs(change), 0.05, rtol=1e-3)
-        np.testing.assert_allclose(same["subspaces"], 1, rtol=1e-6)
-        np.testing.assert_allclose(
-            same["errors"], np.broadcast_to(same["errors"][..., :1, :1], same["errors"].shape),
-            rtol=1e-4,
-        )  # fmt: skip
         assert (apart["subspaces"].values[..., 0, 1] < 0.9).all()
         # The pool of identical heads is the first one.
         if values == "pool":
             np.testing.assert_allclose(
                 same["errors"][..., 0, 0, 0], apart["errors"][..., 0, 0, 0], rtol=1e-9
+            )
+            np.testing.assert_allclose(
+                same["errors"][..., 1, 1], alone["errors"][..., 0, 0], rtol=1e-4
             )
     pool, free = (
         results.estimates["additive, 3 of 2"]["subspaces"]

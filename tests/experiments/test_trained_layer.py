@@ -272,6 +272,21 @@ def test_random_start(simulate):
         np.testing.assert_array_equal(one, other[:2])
 
 
+@pytest.mark.parametrize("free", [True, False])
+def test_heads_that_start_equal_stay_equal(simulate, free):
+    """So that one of them may be looked at for all; heads that start apart do not meet."""
+    drawn = simulate.random_layer(jax.random.key(0), 3, 2, 4, 2)
+    equal = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), drawn)
+    for start, tolerance in ((equal, 1e-6), (drawn, None)):
+        path = simulate.train(
+            STREAMS["additive"](4), jnp.eye(4), free, start, jax.random.key(1),
+            n=8, queries=4, tasks=2, steps=30, rate=0.1, noise_sd=0.5,
+        )  # fmt: skip
+        for part in (path.query, path.key, path.value, path.output):
+            gap = np.abs(part - part[:, :1]).max()
+            assert gap < tolerance if tolerance else gap > 0.1
+
+
 def test_the_value_path_is_trained_only_if_free(experiment, simulate):
     start = simulate.random_layer(jax.random.key(0), 2, 2, 4, 2)
     for free in (True, False):
