@@ -51,14 +51,14 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         terms[point.name] = own.assign(gram=(("head", "head2"), gram))
     parts = [partial(searched, experiment.points, settings)]
     for name, regime in regimes(experiment).items():
-        parts.append(partial(of_regime, regime, name, settings))
+        parts.append(partial(regime_terms, regime, name, settings))
     for found in in_threads(lambda part: part(), parts):
         for name, data in found.items():
             terms[name] = terms[name].merge(data) if name in terms else data
     return terms
 
 
-def of_regime(regime: Regime, name: str, settings: Mapping[str, Any]) -> dict[str, xr.Dataset]:
+def regime_terms(regime: Regime, name: str, settings: Mapping[str, Any]) -> dict[str, xr.Dataset]:
     """A regime's averages, by its name, with the worst pairs by the indices it is searched by."""
     own = settings["regimes"][name]
     drawn = {
