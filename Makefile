@@ -20,7 +20,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-faults test-slurm mutants lint docs benchmark peers lock clean
+.PHONY: help setup reproduce publish test test-shapes test-faults test-slurm mutants lint docs benchmark peers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ publish: setup ## copy ledger, report and figures of FIDELITY to results/publish
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
 	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not faults and not slurm and not gpu and not site"
+
+test-shapes: setup ## the quick tests with the shape of every annotated array checked at every call
+	SIMS_SHAPES=1 pytest -n $(WORKERS) --dist worksteal -m "not slow and not faults and not slurm and not gpu and not site"
 
 test-faults: setup ## damage files, kill runs, fill disks: a table of what is noticed (minutes)
 	pytest -q -s tests/faults -m "faults or not faults"

@@ -9,12 +9,14 @@ os.environ.update(SETTINGS | os.environ)
 
 import numpy as np
 import pytest
-from jaxtyping import install_import_hook
 
-import tests.shapes  # noqa: F401
+if os.environ.get("SIMS_SHAPES"):
+    # `make test-shapes`: shapes of annotated arrays are checked at every call, for two fifths more time.
+    from jaxtyping import install_import_hook
 
-# Shapes of annotated arrays are checked at every call.
-install_import_hook("sims", "tests.shapes.checked")
+    import tests.shapes  # noqa: F401
+
+    install_import_hook("sims", "tests.shapes.checked")
 
 import sims.problem  # noqa: E402, F401
 from tests.pipeline import copy  # noqa: E402, F401

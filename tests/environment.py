@@ -1,6 +1,7 @@
 """What the environment has to say before JAX is imported, for tests to compile fast."""
 
 from importlib.metadata import version
+from pathlib import Path
 
 # XLA's older emitters compile up to four times as fast and run hardly slower at these sizes.
 # jaxlib 0.11 has them no more, and ends at a flag that it does not know.
@@ -13,4 +14,7 @@ SETTINGS = {
     # by side.
     "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false " * _OLDER
     + "--xla_cpu_parallel_codegen_split_count=1",
+    # Programs that were compiled once are kept, for the processes of a run and for later runs.
+    "JAX_COMPILATION_CACHE_DIR": str(Path(__file__).parents[1] / ".pytest_cache" / "programs"),
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
 }
