@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 if os.environ.get("SIMS_SHAPES"):
-    # `make test-shapes`: shapes of annotated arrays are checked at every call, for two fifths more time.
+    # `make test-shapes`: the shapes of annotated arrays, at every call.
     from jaxtyping import install_import_hook
 
     import tests.shapes  # noqa: F401
 
     install_import_hook("sims", "tests.shapes.checked")
 
-import sims.problem  # noqa: E402, F401
-from tests.pipeline import copy  # noqa: E402, F401
-from tests.sequential import sequential_test  # noqa: E402
+import sims.problem  # noqa: F401
+from tests.pipeline import copy  # noqa: F401
+from tests.sequential import sequential_test
 
 
 def pytest_collection_modifyitems(config, items):
