@@ -7,7 +7,6 @@ import xarray as xr
 from sims.study.experiment import load_experiment
 from sims.study.population import members
 from tests.experiments.by_hand import families, is_mean_of
-from tests.experiments.helpers import batches_of, check_figure, results_of, verdicts
 
 TERMS = ("signal_variance", "cross_signal_covariance", "noise_variance", "cross_noise_covariance")
 
@@ -71,22 +70,6 @@ def test_signal_of_drawn_problems_is_compared_problem_by_problem():
     assert [effect.value for effect in each] == pytest.approx([0.5] * 128)
     for name in ("first order", "fixed radius, noise", "bias, first order"):
         assert not found[name]
-
-
-def test_verdicts_and_figure_on_made_up_results():
-    """First order off by 10%, a fixed radius by 50%: verdicts say so."""
-    experiment = load_experiment("adaptive_terms", "standard")
-    names = [point.name for point in experiment.points]
-    drawn = {point.name for point in experiment.points if point.population is not None}
-    estimates = {name: batches_of(dict.fromkeys(TERMS, 2.0), i) for i, name in enumerate(names)}
-    laws = {name: population(2.0) if name in drawn else theory(2.0) for name in names}
-    results = results_of(experiment, estimates, laws)
-    found = verdicts(experiment, results)
-    assert found["adaptive-radius", "first order, 100 effective keys and more"] == "refuted"
-    assert found["fixed-radius-enough", "signal"] == "refuted"
-    assert found["fixed-radius-enough", "signal, every problem"] == "refuted"
-    assert found["remainder-order", "signal variance, ν = 1"] == "supported"
-    check_figure(experiment, results)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries, redundant_vi
 from sims.simulation import draw, nw_weights
 from sims.study.experiment import load_experiment
 from sims.theory import view_terms
-from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.helpers import verdicts
 from tests.experiments.runs import both_roads, small
 
 simulate, predict, effects, curves, regimes = (
@@ -233,51 +233,12 @@ def test_slope_of_the_logarithmic_law(results, settings):
     assert (last - first) / np.log(1e2) == pytest.approx(1 / slope, rel=0.03)
 
 
-def test_every_claim_is_judged_and_drawn(results, experiment):
-    judged = verdicts(experiment, results)
-    assert set(judged) == {(c.id, c.regime) for c in experiment.claims}
-    assert " nan" not in check_figure(experiment, results).lower()
-
-
-WORDS = ("fixed temperature", "Transformer's temperature", "re-tuned bandwidth")
-CHOICES = [("allocation", f"redundant views, both roads, {name}") for name in WORDS]
 INNER = ("allocation", "redundant views, fixed temperature, simulation")
-NOISE = ("allocation", "redundant views, label noise by both roads")
-ERROR = ("allocation", "redundant views, error by both roads")
 
 
 def worse(data, factor):
     """Errors of every road's estimate times a factor."""
     return {name: data[name] * factor for name in ("head", "pool", "head_noise", "pool_noise")}
-
-
-def test_verdicts_can_go_both_ways(lawful, experiment):
-    judged = verdicts(experiment, lawful)
-    grown = ("dk-log", "redundant views, both roads, growth")
-    assert {judged[key] for key in [*CHOICES, ERROR, NOISE, INNER, grown]} == {"supported"}
-    assert judged["allocation", "blocks, fixed temperature, both roads"] == "supported"
-    # Width 3, in the middle, made worse than it is: theory's best no longer is.
-    data = lawful.estimates["views"]
-    judged = verdicts(experiment, changed(lawful, **worse(data, 1 + 0.5 * (data["width"] == 3))))
-    assert {judged[key] for key in [*CHOICES, NOISE, INNER]} == {"refuted"}
-    blocks = lawful.estimates["blocks"]
-    bad = changed(lawful, "blocks", **worse(blocks, 1 + 0.5 * (blocks["width"] == 2)))
-    judged = verdicts(experiment, bad)
-    assert judged["allocation", "blocks, fixed temperature, both roads"] == "refuted"
-    assert judged["allocation", "blocks, label noise by both roads"] == "refuted"
-    # All widths alike: every one is as good as the best, and none is better than the ends.
-    flat = {name: 1 + 0.01 * (data[name] - data[name].mean("batch")) for name in worse(data, 1)}
-    assert verdicts(experiment, changed(lawful, **flat))[INNER] == "refuted"
-
-
-def test_missing_simulation_leaves_verdicts_open(lawful, experiment):
-    """One split without a number, well inside theory's range, which alone says what is compared."""
-    data = lawful.estimates["views"]
-    gone = (data["width"] == 1) & (data["n"] == 1024)
-    cut = {name: data[name].where(~gone) for name in worse(data, 1)}
-    judged = verdicts(experiment, changed(lawful, **cut))
-    tuned = ("allocation", "redundant views, re-tuned bandwidth, simulation")
-    assert {judged[key] for key in [*CHOICES, NOISE, INNER, tuned]} == {"inconclusive"}
 
 
 def test_comparison_is_where_theory_says(lawful):
@@ -317,31 +278,6 @@ def test_softmax_is_trusted_less(settings):
         overlap = np.asarray(terms.noise_variance)[:, 0]
         assert (np.isfinite(surface) == (400 / overlap**share >= 10)).all()
         assert 0 < np.isfinite(surface).sum() < len(widths)
-
-
-def test_theory_claims_can_fail(results, experiment):
-    theory = results.predictions["views"]
-    grown = theory.assign(
-        optimum=theory["optimum"] * 0 + theory["dense_budget"] ** 0.3,
-        surface=theory["surface"] * 0 + theory["dense_width"],
-    )
-    planted = replace(results, predictions={**results.predictions, "views": grown})
-    judged = verdicts(experiment, planted)
-    assert judged["heads-linear", "redundant views, fixed temperature"] == "refuted"
-    assert judged["allocation", "redundant views, fixed temperature, theory"] == "refuted"
-    log_n = np.log(theory["dense_n"])
-    growing = theory.assign(
-        optimum=theory["optimum"].fillna(0) * 0 + log_n,
-        optimum_error=theory["optimum_error"].fillna(0) * 0,
-        map_optimum=theory["map_optimum"].fillna(0) * 0 + np.sqrt(log_n),
-        map_optimum_error=theory["map_optimum_error"].fillna(0) * 0,
-    )
-    planted = replace(results, predictions={**results.predictions, "views": growing})
-    judged = verdicts(experiment, planted)
-    for key in ("fixed temperature", "re-tuned bandwidth", "Transformer's temperature"):
-        assert judged["dk-log", f"redundant views, {key}"] == "supported"
-    assert judged["dk-log", "redundant views, re-tuned bandwidth, square root"] == "refuted"
-    assert judged["dk-log", "map, fixed temperature, smooth targets"] == "refuted"
 
 
 def test_one_or_two_heads_against_more(results, experiment):

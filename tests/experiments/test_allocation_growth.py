@@ -173,26 +173,9 @@ def test_view_noise_is_looked_at_where_both_best_widths_are_inner_ones():
     assert {e.at["span"] for e in rates} == {SIZES[-2] / SIZES[0]}
 
 
-def test_a_width_that_does_not_grow_leaves_its_row_open():
-    def falls(cell, temperature):
-        sign = -1 if cell["noise"] == 0.8 else 1
-        return 50 + sign * np.log(SIZES)
-
-    assert np.isnan([e.value for e in curves.noise_rates(views(falls), "fixed")]).all()
-
-
 def test_one_view_noise_is_held_against_none():
     data = views(grows)
     assert not curves.noise_steps(data.isel(cell=data["cell_noise"] == 0.4), "fixed")
-
-
-def test_rows_of_view_noise_are_of_the_smooth_target_and_its_label_noise():
-    """What ``where`` of the rows picks, at the file's own map."""
-    claim = next(c for c in EXPERIMENT.claims if c.effects == "step of view noise, fixed")
-    smooth, settings = EXPERIMENT.settings["views"]["families"]["smooth"], EXPERIMENT.settings
-    assert claim.where["alpha"] == smooth["alpha"] in settings["map"]["alpha"]
-    assert claim.where["noise_sd"] == settings["views"]["noise_sd"] in settings["map"]["noise_sd"]
-    assert (min(settings["map"]["noise"]), max(settings["map"]["noise"])) == (0.1, 0.8)
 
 
 @pytest.mark.theory

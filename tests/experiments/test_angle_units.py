@@ -12,7 +12,7 @@ from sims.estimates import mcse
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 from tests.experiments.by_hand import is_mean_of, pseudovalues
-from tests.experiments.helpers import check_figure, results_of, verdicts
+from tests.experiments.helpers import results_of
 
 BATCHES = 64
 LINES = [0.0, 30.0, 45.0, 60.0, 90.0, 120.0, 135.0, 150.0]
@@ -280,61 +280,3 @@ def results(experiment):
     heads = {point.name: point.spec.heads.count for point in experiment.points}
     data = {name: made(theory, heads[name]) for name, theory in predictions.items()}
     return results_of(experiment, data, predictions)
-
-
-def test_rows_that_theory_decides(experiment, results):
-    """With theory's covariances: what is known of pairs, and the law of 1 − ρ, come out so."""
-    found = verdicts(experiment, results)
-    for kernel, many, one in (
-        ("gaussian", "own bandwidths", "one bandwidth"),
-        ("softmax", "own temperatures", "one temperature"),
-    ):
-        for unit in (many, one):
-            assert found["extremes", f"best pair, keys N(0, Σ), {kernel}, {unit}"] == "supported"
-            assert found["angles", f"orthogonal pairs, {kernel}, {unit}"] == "refuted"
-        assert found["extremes", f"label noise, keys N(0, Σ), {kernel}, {one}"] == "supported"
-        assert found["angles", f"decorrelation, {kernel} kernel"] == "supported"
-        assert found["angles", f"keys on a cube, {kernel}"] == "supported"  # made up alike
-    assert found["angles", "keys N(0, Σ), gaussian, one bandwidth"] == "refuted"
-    assert found["angles", "keys N(0, Σ), softmax, one temperature"] == "supported"
-    assert found["angles", "decorrelation, keys N(0, Σ), softmax, one temperature"] == "refuted"
-    assert found["angles", "label noise, targets of one direction"] == "supported"
-    assert found["canonical-angles", "one bandwidth or temperature for all heads"] == "refuted"
-
-
-def test_rows_can_turn(experiment, results):
-    """The axes as correlated as the pair between them; all pairs alike; sides unlike diagonals."""
-    data = dict(results.estimates)
-    lines = {n: p["heads"]["frames"].get("angles", []) for n, p in results.problems.items()}
-    for name, at in results.coordinates.items():
-        theory, heads = results.predictions[name], results.problems[name]["heads"]["count"]
-
-        def change(noise, at=at, name=name):
-            out = noise.copy()
-            if at["design"] == "correlation 0.9":
-                first, second = (lines[name].index(line) for line in (45, 135))
-                start, end = (lines[name].index(line) for line in (0, 90))
-                mean = (noise[first, first] + noise[second, second]) / 2
-                share = 2 * noise[start, end] / (noise[start, start] + noise[end, end])
-                out[first, second] = out[second, first] = share * mean
-            elif at["design"] == "cube":
-                out[0, 2] = out[2, 0] = 0.4
-            else:
-                out = noise * (0.9 + 0.1 * np.eye(len(noise)))
-            return out
-
-        data[name] = made(theory, heads, 1, change)
-    found = verdicts(experiment, replace(results, estimates=data))
-    for kernel, many, one in (
-        ("gaussian", "own bandwidths", "one bandwidth"),
-        ("softmax", "own temperatures", "one temperature"),
-    ):
-        for unit in (many, one):
-            assert found["extremes", f"best pair, keys N(0, Σ), {kernel}, {unit}"] == "refuted"
-            assert found["angles", f"orthogonal pairs, {kernel}, {unit}"] == "supported"
-        assert found["angles", f"decorrelation, {kernel} kernel"] == "refuted"
-        assert found["angles", f"keys on a cube, {kernel}"] == "refuted"
-
-
-def test_figure_and_caption(experiment, results):
-    assert "at 512 fixed" in check_figure(experiment, results).replace("\n", " ")

@@ -9,7 +9,7 @@ import xarray as xr
 from sims.study.experiment import load_experiment
 from sims.theory import noise_correlation_law
 from tests.experiments.by_hand import drawn, families, is_mean_of, pseudovalues
-from tests.experiments.test_angles import BATCHES, KERNEL, simulated, verdicts
+from tests.experiments.test_angles import BATCHES
 from tests.experiments.test_angles import experiment as experiment
 from tests.experiments.test_angles import results as results
 
@@ -110,39 +110,6 @@ def test_effects_by_hand():
     gaps = {effect.label: effect for effect in found["gap to the law, canonical"]}
     assert set(gaps) == set(made)
     assert gaps["wide"].value == pytest.approx(0.0, abs=0.05)
-
-
-def corrected(experiment, results, taken):
-    """Verdicts where pairs of keys N(0, Σ) are simulated like the pair that ``taken`` names."""
-    effects = experiment.module("effects")
-    data = dict(results.estimates)
-    for names in effects.correlated(results).values():
-        minor, major, wide = names
-        for name, like in taken(minor, major, wide).items():
-            data[name] = simulated(results.prediction(like), seed=1)
-    return verdicts(experiment, replace(results, estimates=data))
-
-
-def test_rows_on_principal_angles_can_be_supported(experiment, results):
-    """If the pair about the minor axis were as correlated as the one about the major axis."""
-    found = corrected(experiment, results, lambda minor, major, wide: {minor: major})
-    for kernel in ("gaussian", "softmax"):
-        assert found["angles", f"{kernel} kernel, keys N(0, Σ)"] == "supported"
-        assert found["extremes", f"label noise, keys N(0, Σ), {kernel}"] == "supported"
-        assert found["canonical-angles", f"{kernel} kernel, canonical correlations"] == "refuted"
-    assert found["canonical-angles", "Σ-orthogonal heads, label noise"] == "refuted"
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-def test_the_law_of_canonical_correlations_can_fail(experiment, results, kernel):
-    data = dict(results.estimates)
-    for name, at in results.coordinates.items():
-        if at[KERNEL] == kernel and at["queries"] == "like keys":
-            data[name] = simulated(results.prediction(name), 0.9)
-    found = verdicts(experiment, replace(results, estimates=data))
-    assert found["canonical-angles", f"{kernel} kernel, canonical correlations"] == "refuted"
-    other = {"gaussian": "softmax", "softmax": "gaussian"}[kernel]
-    assert found["canonical-angles", f"{other} kernel, canonical correlations"] == "supported"
 
 
 def test_exact_theory_is_asked_of_the_populations_with_few_keys(monkeypatch):

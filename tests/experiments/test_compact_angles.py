@@ -5,14 +5,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.units import units_of
-from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads
-
-BATCHES = 64
 
 
 @pytest.fixture(scope="module")
@@ -28,66 +24,6 @@ def experiment():
 @pytest.fixture(scope="module")
 def drawn(experiment):
     return both_roads(experiment, lambda point: not point.startswith("few"))
-
-
-@pytest.fixture(scope="module")
-def results(drawn):
-    """The truth is that of the series everywhere, the floor exact; one curve and a product."""
-    rng, estimates = np.random.default_rng(1), {}
-    curve = {}
-    for name in drawn.points:
-        n, width = drawn.number(name, "n"), int(drawn.number(name, "width"))
-        group = str(drawn.coordinates[name]["group"])
-        theory = drawn.prediction(name if group != "few" else name.replace("few", "many"))
-        law, aligned = theory["law"].values, float(theory["aligned"])
-        # the gaussian curve for all, so that the claims of one curve hold
-        law = curve.setdefault((group, width), law)
-        noise = 1 + 1e-4 * rng.standard_normal((2, BATCHES))
-        data = {
-            "pair": (("batch", "angle"), noise[0][:, None] * law * aligned / n),
-            "own": ("batch", noise[1] * aligned / n),
-        }
-        data["pair"][1][:, -1] = noise[0] / n
-        if width == 2:
-            mixed = np.sqrt(noise[0][:, None] * law * aligned) / n
-            data["mixed"] = (("batch", "angle"), mixed)
-        estimates[name] = xr.Dataset(data, {"angle": theory["angle"].values})
-        estimates[name].attrs["replicates"] = 99
-    return replace(drawn, estimates=estimates)
-
-
-def changed(results, change, part="pair", choose=lambda name: True):
-    """Results with one variable changed at some points."""
-    estimates = {
-        name: data.assign({part: change(data[part])}) if choose(name) and part in data else data
-        for name, data in results.estimates.items()
-    }
-    return replace(results, estimates=estimates)
-
-
-def test_each_claim_can_come_out_either_way(results, experiment):
-    found = verdicts(experiment, results)
-    assert set(found) == {(claim.id, claim.regime) for claim in experiment.claims}
-    assert set(found.values()) == {"supported"}
-
-    def refuted(planted):
-        other = verdicts(experiment, planted)
-        return {at for at, verdict in other.items() if verdict == "refuted"}
-
-    adaptive = changed(results, lambda p: p * xr.where(p["angle"] == 45, 1.2, 1.0),
-                       choose=lambda name: "many, 1.5-entmax" in name)  # fmt: skip
-    assert refuted(adaptive) == {
-        ("angle-series", "adaptive radii"), ("angle-one-curve", "compact kernels, d_k = 1"),
-    }  # fmt: skip
-    falls = changed(results, lambda p: p * xr.where(p["angle"] == 20, 0.3, 1.0),
-                    choose=lambda name: "few, biweight" in name)  # fmt: skip
-    assert refuted(falls) == {("angle-rises", "few keys")}
-    assert ("angle-product", "angles of 10° and 20°") in refuted(
-        changed(results, lambda mixed: 1.01 * mixed, "mixed")
-    )
-    floors = changed(results, lambda p: p * xr.where(p["angle"] == 90, 0.9, 1.0),
-                     choose=lambda name: "few, gaussian" in name)  # fmt: skip
-    assert refuted(floors) == {("angle-floor", "few keys")}
 
 
 @pytest.mark.parametrize("rule", ["biweight", "1.5-entmax", "softmax"])
@@ -174,7 +110,3 @@ def test_few_keys_keep_the_radius():
         few, many = (found[f"{group}, {rule}, d_k=2"] for group in ("few", "many"))
         means = [(2 * p.bandwidth**2 * nu) ** nu / p.n for p in (few, many)]
         assert means[0] == pytest.approx(means[1], rel=1e-12)
-
-
-def test_figure_and_caption(results, experiment):
-    assert "supported" in check_figure(experiment, results)

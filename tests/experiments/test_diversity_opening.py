@@ -56,17 +56,6 @@ def test_steps_are_of_the_errors_themselves_in_the_order_of_the_angle() -> None:
     assert decide(steps, rule).verdict == "refuted"
 
 
-def test_one_rise_refutes_and_one_step_that_is_not_told_leaves_open() -> None:
-    rng = np.random.default_rng(4)
-    alone = np.ones((BATCHES, 4))
-    noise = 1e-2 * rng.standard_normal((BATCHES, 4))
-    rule = Rule("ordering", 0.0, 0.95, sequential=True)
-    for last, expected in ((0.2, "supported"), (0.5, "inconclusive"), (0.8, "refuted")):
-        products = np.array([0.5, 0.6, 1.0, last]) + noise
-        steps = opening("regime", LABELS, {"error_matrix": matrices(products, alone)}, gram())
-        assert decide(steps, rule).verdict == expected
-
-
 def test_least_fall_of_a_target_is_chosen_by_the_other_half_of_its_draws() -> None:
     """Two targets, two halves each, errors from aligned to orthogonal.
 

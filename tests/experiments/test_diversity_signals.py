@@ -6,7 +6,6 @@ import pytest
 from experiments.diversity.effects import Rises, at_equal_diversity
 from experiments.diversity.quantities import EVERY, index_of, keys_of, of_all
 from experiments.diversity.regimes import SIXTEEN
-from sims.study.experiment import load_experiment
 
 BATCHES = 64
 SQUARES = {f"equiangular {k / 20}": (k / 20) ** 2 for k in range(21)}
@@ -107,10 +106,3 @@ def test_every_index_at_once_is_each_by_itself():
     for key, values in every.items():
         own = index_of(key, GRAM)(means())
         np.testing.assert_allclose(values, np.tile(own, (BATCHES, 1)), atol=1e-9)
-
-
-def test_all_sixteen_have_rows_where_targets_are_drawn():
-    rows = {claim.regime for claim in load_experiment("diversity").claims}
-    for kernel in ("gaussian", "softmax"):
-        for key in SIXTEEN:
-            assert f"exchangeable, {kernel}, {', '.join(key)}" in rows

@@ -12,7 +12,6 @@ from experiments.diversity.figure import cells
 from experiments.diversity.quantities import variance_share
 from experiments.diversity.trend import rank_fall, ranks, trends
 from sims.judgement import Verdict
-from sims.judgement.tests import Rule, decide
 from sims.study.experiment import load_experiment
 from sims.study.judging import chosen
 from tests.experiments.helpers import results_of
@@ -151,32 +150,6 @@ def test_trends_are_over_all_configurations_and_over_random_ones() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("index", "expected"), [((1, 2, 3, 4), "supported"), ((4, 2, 3, 1), "refuted")]
-)
-def test_a_row_of_trends_can_come_out_either_way(index: tuple[float, ...], expected: str) -> None:
-    """The index by which the correlation is weakest decides."""
-    errors = swapping(0.1)
-    every = [
-        rank_fall("regime", KEY, constant(*own), errors, errors) for own in ((1, 2, 3, 4), index)
-    ]
-    rows = [claim for claim in EXPERIMENT.claims if "trend over configurations" in claim.effects]
-    assert len(rows) == 6
-    for claim in rows:
-        assert decide(every, Rule.of(claim, 9)).verdict == expected
-
-
-def test_rows_over_random_frames_are_of_subspaces_alone() -> None:
-    errors = swapping(0.1)
-    keys = [KEY, ("mean", "signal"), ("top", "geometric")]
-    every = [rank_fall("r", key, constant(1, 2, 3, 4), errors, errors) for key in keys]
-    rows = [claim for claim in EXPERIMENT.claims if "trend over random frames" in claim.effects]
-    assert len(rows) == 2
-    for claim in rows:
-        labels = [effect.label for effect in chosen(every, claim)]
-        assert labels == ["r, mean, geometric", "r, top, geometric"]
-
-
 def test_trends_have_no_dot_in_the_map() -> None:
     def row(regime: str) -> Verdict:
         about = ("hdi-monotone", "diversity", regime, "s", "supported")
@@ -234,17 +207,3 @@ def test_roads_are_compared_where_variance_is_half_of_the_error() -> None:
         assert len(found[claim.effects]) == 3
         labels = [effect.label for effect in chosen(found[claim.effects], claim)]
         assert labels == [f"x, {kernel}, a", f"x, {kernel}, b"]
-
-
-def test_rows_are_over_targets_where_targets_are_drawn() -> None:
-    """A row of one regime is if its regime draws them, one of several if all of them do."""
-    regimes = EXPERIMENT.settings["regimes"]
-    one_by_one = ("target by target", "majorized", "top is tight")
-    for claim in EXPERIMENT.claims:
-        names = [name for name in regimes if claim.regime.startswith(name)]
-        drawn = any(
-            regimes[name].get("drawn")
-            or (regimes[name].get("each") and claim.regime.endswith(one_by_one))
-            for name in names
-        )
-        assert ("targets" in claim.over) == drawn, claim.regime

@@ -8,7 +8,7 @@ import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
-from tests.experiments.helpers import check_figure, verdicts
+from tests.experiments.helpers import verdicts
 from tests.experiments.runs import both_roads
 
 REFUTED = {
@@ -77,10 +77,6 @@ def test_open_directions_by_hand(experiment):
     whole = counting.jacobian(output, np.array([[1.0, 1.0], [0.0, 0.0]]))
     np.testing.assert_array_equal(whole, [[1, 1, 0, 0], [0, 0, 0, 0]])
     assert counting.rank(whole) == 1
-
-
-def test_figure_and_caption(results, experiment):
-    check_figure(experiment, results)
 
 
 def test_gates_that_leave_as_many_heads_close_none(experiment):

@@ -9,47 +9,8 @@ from sims.montecarlo import run
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, gaussian_queries
 from sims.study.experiment import load_experiment
 from sims.theory import predict
-from tests.experiments.helpers import check_figure, results_of, verdicts
 
 simulate, effects = (load_experiment("remainder").module(name) for name in ("simulate", "effects"))
-SIZES = (256, 512, 1024, 2048, 4096, 8192)
-
-
-def made(experiment, slope, error):
-    """Gaps ``n^slope`` of a relative error, with batches that points share; controls are noise."""
-    estimates, law = {}, {}
-    for kernel in ("gaussian", "softmax"):
-        shared = np.random.default_rng(1).normal(size=64)
-        gaps = []
-        for index, n in enumerate(SIZES):
-            own = np.random.default_rng([2, index]).normal(size=64)
-            gaps.append(0.01 * -((n / 256) ** slope) * (1 + error * (0.6 * shared + 0.8 * own)))
-        products = np.zeros((64, len(SIZES), 8))
-        products[..., 0] = np.transpose(gaps)
-        controls = np.broadcast_to(np.eye(8), (64, len(SIZES), 8, 8))
-        dims = ("batch", "size", "control")
-        terms = {f"{name}{end}": (dims, products) for name, _ in effects.TERMS.values()
-                 for end in ("", "_remainder")}  # fmt: skip
-        estimates[kernel] = xr.Dataset(
-            terms | {"controls": ((*dims, "other"), controls)}, {"size": list(SIZES)},
-            attrs={"replicates": 2048},
-        )  # fmt: skip
-        ones = {name: ("size", np.ones(len(SIZES))) for name, _ in effects.TERMS.values()}
-        law[kernel] = xr.Dataset(ones, {"size": list(SIZES)})
-    return results_of(experiment, estimates, law)
-
-
-@pytest.mark.parametrize(
-    ("slope", "error", "verdict"),
-    [(-1, 0.1, "supported"), (-0.5, 0.05, "refuted"), (-1.15, 0.6, "inconclusive")],
-)
-def test_verdicts_can_go_all_ways(slope, error, verdict):
-    experiment = load_experiment("remainder")
-    results = made(experiment, slope, error)
-    judged = verdicts(experiment, results)
-    assert set(judged) == {(c.id, c.regime) for c in experiment.claims}
-    assert set(judged.values()) == {verdict}
-    check_figure(experiment, results)
 
 
 def test_points_of_both_roads_are_kernels():

@@ -79,38 +79,10 @@ def test_a_kept_rule_is_held_against_a_kept_one_and_a_tuned_against_a_tuned(road
         assert effect.value == pytest.approx(1 - last("relu gap") / last("softmax"), rel=2e-3)
 
 
-def test_a_matched_rule_is_judged_from_four_times_the_keys_on(road):
-    """At all sizes to 256 times that of tuning, all other rules at the last of these alone.
-
-    A loss is that of a parabola in the logarithm as far off as its bottom has moved.
-    """
-    sizes = {True: SIZES[1:5], False: SIZES[4:5]}
-    for matched, at in sizes.items():
-        found = effects.losses(road, matched=matched)
-        assert found
-        assert {effect.at["size"] for effect in found} == set(at)
-        assert len(found) == len(at) * len({effect.label.split(", n")[0] for effect in found})
-        for effect in found:
-            off = DRIFT[effect.at["rule"]] * np.log(effect.at["size"] / 256)
-            assert effect.value == pytest.approx(np.exp(BEND * off**2) - 1, rel=1e-3)
-
-
-def test_attended_keys_grow_by_the_law_of_their_dimension(road):
-    found = effects.support_slopes(road)
-    assert len(found) == 3 * len(problems.ENTMAX)
-    for effect in found:
-        assert effect.value == pytest.approx(0, abs=1e-9)
-
-
 def test_effective_keys_are_a_harmonic_mean_over_problems(road):
     case = roads.Case(WIDTH, "β = 1", "softmax")
     keys = effects.effective(road, case)
     np.testing.assert_allclose(keys, 1 / np.linspace(0.1, 0.6, BATCHES).mean())
-
-
-def test_top_k_may_grow_with_the_rate_of_its_dimension():
-    case = roads.Case(WIDTH, "β = 2", roads.SCALED)
-    np.testing.assert_allclose(case.growth(SIZES), 2 / 3 * np.log(SIZES / 256))
 
 
 def test_on_the_sphere_a_dimension_is_lost():

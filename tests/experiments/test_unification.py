@@ -1,12 +1,10 @@
 """The experiment `unification`: its agents, its estimators, verdicts that can fail."""
 
 import itertools
-from dataclasses import replace
 
 import jax
 import numpy as np
 import pytest
-import xarray as xr
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 
@@ -15,8 +13,7 @@ from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
 from sims.simulation import draw, nw_weights
 from sims.study.experiment import load_experiment
 from sims.theory import noise_covariance_law
-from tests.experiments.helpers import check_figure, verdicts
-from tests.experiments.runs import both_roads, small
+from tests.experiments.runs import small
 
 simulate, predict, effects = (
     load_experiment("unification").module(name) for name in ("simulate", "predict", "effects")
@@ -26,12 +23,6 @@ simulate, predict, effects = (
 @pytest.fixture(scope="module")
 def experiment():
     return small("unification", batches=4)
-
-
-@pytest.fixture(scope="module")
-def results(experiment):
-    pools = {system["name"] for system in experiment.settings["pools"]}
-    return both_roads(experiment, lambda point: point not in pools)
 
 
 def test_estimators_by_plain_loops():
@@ -259,75 +250,3 @@ def test_systems_of_ants_have_draws_of_their_own(experiment):
     assert len(set(ants)) == len(ants) == 7
     assert units["ants, weak trails"].replicates == 1500 * 2
     assert units["ants, weak trails, measured"].replicates == 16 * 1500 * 2
-
-
-def test_every_claim_is_judged_and_drawn(results, experiment):
-    judged = verdicts(experiment, results)
-    assert set(judged) == {(c.id, c.regime) for c in experiment.claims}
-    check_figure(experiment, results)
-
-
-def test_verdicts_can_go_both_ways(results, experiment):
-    """Data made to obey the law are supported, and refuted once a pool's variance is off."""
-    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=64)
-
-    systems = results.settings["systems"]
-    # How many mechanisms of diversity a system has; less than none where trails evaporate. Systems
-    # that are compared have batches of their own.
-    alone = [system["name"] for system in results.settings["pools"]]
-    rank = dict.fromkeys([*(system["name"] for system in systems), *alone], 0)
-    for mechanism in results.settings["mechanisms"]:
-        rank[mechanism["changed"]] = rank[mechanism["plain"]] + 1
-    fading = results.settings["evaporation"]["changed"]
-    rank[fading] = -1
-    for mechanism in results.settings["pool_mechanisms"]:
-        if mechanism["changed"] == fading:
-            rank[mechanism["plain"]] = rank[fading] - 1
-        else:
-            rank[mechanism["changed"]] = 1
-
-    def made(factor):
-        estimates = {}
-        for name in alone:
-            old, own = results.estimates[name], wobble if rank[name] in (1, -2) else wobble[::-1]
-            error = np.outer(own, np.full(len(old["agents"]), (0.8 * factor**2) ** rank[name]))
-            estimates[name] = (
-                old.isel(batch=0).expand_dims(batch=64).assign(error=(("batch", "agents"), error))
-            )
-        for name in effects.systems(results):
-            other = effects.measured(name)
-            m = results.estimates[name]["agents"]
-            v, c = (float(results.prediction(other)[k]) for k in ("variance", "covariance"))
-            # A mechanism makes agents less alike, or more; evaporation the other way round.
-            alike = 0.4 - 0.15 * rank[name] if factor == 1.0 else 0.22 + 0.2 * rank[name]
-            v, c = (v, c) if np.isfinite(v) else (1.0, alike)
-            kept = 1 - next(s for s in systems if s["name"] == name).get("evaporation", 0.0)
-            shares = {"pooled": kept, "unequal": 1 - results.settings["unequal"]}
-            laws = {
-                pool: np.array(
-                    [np.sum(np.square(q ** np.arange(k) / sum(q ** np.arange(k)))) for k in m]
-                )
-                for pool, q in shares.items()
-            }
-            pools = {k: np.outer(wobble[::-1], factor * (c + (v - c) * s)) for k, s in laws.items()}
-            # A mechanism lowers the error by a fifth, or raises it; evaporation again otherwise.
-            error = (0.8 * factor**2) ** rank[name]
-            own = wobble if rank[name] in (1, -2) else wobble[::-1]
-            pools["error"] = np.outer(own, np.full(len(m), error))
-            estimates[name] = xr.Dataset(
-                {k: (("batch", "agents"), values) for k, values in pools.items()},
-                {"agents": m},
-                results.estimates[name].attrs,
-            )
-            estimates[other] = xr.Dataset(
-                {"variance": ("batch", v * wobble), "covariance": ("batch", c * wobble[::-1])},
-                attrs=results.estimates[other].attrs,
-            )
-        return replace(results, estimates=estimates)
-
-    assert set(verdicts(experiment, made(1.0)).values()) == {"supported"}
-    judged = verdicts(experiment, made(1.3))
-    # Those of theory alone, which are left as they are.
-    for kept in ("variance and correlation by theory", "agents less alike, ants, exploration"):
-        assert judged.pop(("unification", kept)) == "supported"
-    assert set(judged.values()) == {"refuted"}

@@ -13,7 +13,6 @@ from sims.problem import TARGETS
 from sims.simulation import draw
 from sims.study.experiment import load_experiment
 from sims.weighting import optimal, risk
-from tests.experiments.helpers import check_figure, verdicts
 from tests.experiments.runs import both_roads, small
 
 simulate, predict, effects = (
@@ -67,26 +66,6 @@ def test_cross_fitting_does_not_flatter():
     in_sample = 1 - float(risk(optimal(mean), mean)) / float(risk(np.full(5, 0.2), mean))
     assert in_sample > 0
     assert gain < 2 * error
-
-
-def test_every_claim_is_judged_and_drawn(results, experiment):
-    judged = verdicts(experiment, results)
-    assert set(judged) == {(c.id, c.regime) for c in experiment.claims}
-    assert "training sets with 2 draws" in check_figure(experiment, results)
-
-
-def test_verdicts_can_fail(results, experiment):
-    """Swap the roles: the equal heads' data under the unequal heads' name, and a wrong law."""
-    first, second, cost = results.points
-    swapped = {first: results.estimates[second], second: results.estimates[first]}
-    changed = replace(results, estimates=swapped | {cost: results.estimates[cost]})
-    judged = verdicts(experiment, changed)
-    for regime in ("equal row sums", "unequal heads", "size of the gain"):
-        assert judged["weighting", regime] == "refuted"
-    law = results.predictions[cost]
-    wrong = {**results.predictions, cost: law.assign(inflation=10 * law["inflation"])}
-    judged = verdicts(experiment, replace(results, predictions=wrong))
-    assert judged["weighting", "cost of estimation"] == "refuted"
 
 
 def test_every_training_set_has_a_target_of_its_own(experiment):
