@@ -1,6 +1,6 @@
 """``make mutants``: mistakes that cosmic-ray makes in eight core files, and the share caught.
 
-COUNT are drawn of each file, made in a copy of the tree, and held against the tests named beside it.
+COUNT are drawn of each file, made in a copy of the tree and held against the tests named for it.
 """
 
 import random
