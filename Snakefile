@@ -1,6 +1,5 @@
-# One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
+# One rule a step, each a `sims step`: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
 # A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
-import json
 import os
 import sys
 from functools import cache
@@ -32,14 +31,11 @@ def checked(function, argument):
 
 FIDELITY, NAMES = checked(choose, config)
 SHARDS = checked(shards, config)
-TURNS = range(2, 7)
 HOME = place(EXPERIMENTS)
 # What formulas in the report are read from, where it is there.
 THEORY = [str(path) for path in (place("docs/theory.md"),) if path.is_file()]
 
 OUT = f"results/{FIDELITY}"
-# The judgement is audited in a run of all experiments, not for one.
-AUDIT = [] if config.get("experiment") else [f"{OUT}/audit.json"]
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
@@ -94,7 +90,6 @@ wildcard_constraints:
     name=r"\w+",
     shard=r"[1-9]\d*",
     of=r"[1-9]\d*",
-    turn=r"[1-9]",
 
 
 def everything(w):
@@ -103,7 +98,6 @@ def everything(w):
     each = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", *figures)
     return [
         f"{OUT}/ledger.json",
-        *AUDIT,
         f"{OUT}/report.html",
         *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
     ]
@@ -118,26 +112,6 @@ onsuccess:
 rule all:
     input:
         everything,
-
-
-def marks(turn):
-    """What the shards of a turn leave behind."""
-    of = "" if turn == 1 else f"turn-{turn}/"
-    return expand(
-        f"{OUT}/{{{{name}}}}/shards/{of}{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
-    )
-
-
-def shards_of(w):
-    """All shards, turn by turn as far as their plans say that points go on."""
-    found = list(marks(1)) if SHARDS else []
-    if SHARDS and needs_theory(w.name, FIDELITY):
-        for turn in TURNS:
-            with open(checkpoints.plan.get(name=w.name, turn=turn).output[0]) as file:
-                if not json.load(file)["points"]:
-                    break
-            found += marks(turn)
-    return [mark.format(name=w.name) for mark in found]
 
 
 # A part of a simulation, for a job of its own; its batches lie in .points, where the whole finds them.
@@ -159,54 +133,8 @@ rule shard:
         settings=settings("simulate"),
         output=f"{OUT}/{{name}}/simulation.nc",
     shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} "
-        "--output {params.output} --shard {wildcards.shard}/{wildcards.of} "
-        "2> >(tee {log} >&2)"
-
-
-# Where sampling goes on until claims are decided: a look at the turns before, and what it leaves to do.
-checkpoint plan:
-    input:
-        shards=lambda w: [mark.format(name=w.name) for mark in marks(int(w.turn) - 1)],
-        theory=f"{OUT}/{{name}}/theory.nc",
-        code=code("judge"),
-    output:
-        f"{OUT}/{{name}}/shards/turn-{{turn}}/plan.json",
-    log:
-        f"{OUT}/logs/{{name}}/plan-{{turn}}.log",
-    priority: 3
-    resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
-    params:
-        fidelity=FIDELITY,
-        settings=settings("judge"),
-        output=f"{OUT}/{{name}}/simulation.nc",
-    shell:
-        "SIMS_HOST_DEVICES=1 sims plan {wildcards.name} --fidelity {params.fidelity} "
-        "--output {params.output} --turn {wildcards.turn} "
-        "2> >(tee {log} >&2)"
-
-
-rule shard_of_turn:
-    input:
-        plan=f"{OUT}/{{name}}/shards/turn-{{turn}}/plan.json",
-    output:
-        f"{OUT}/{{name}}/shards/turn-{{turn}}/{{shard}}-of-{{of}}.json",
-    log:
-        f"{OUT}/logs/{{name}}/shard-{{turn}}-{{shard}}-of-{{of}}.log",
-    priority: 3
-    threads: EACH
-    resources:
-        gpu=GPU,
-        mem_mb=ask(MEGABYTES, "simulate"),
-        runtime=ask(MINUTES, "simulate"),
-    params:
-        fidelity=FIDELITY,
-        output=f"{OUT}/{{name}}/simulation.nc",
-    shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} "
-        "--output {params.output} --shard {wildcards.shard}/{wildcards.of} --turn {wildcards.turn} "
+        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --fidelity {params.fidelity} "
+        "--output {params.output} --part {wildcards.shard}/{wildcards.of} "
         "2> >(tee {log} >&2)"
 
 
@@ -215,7 +143,9 @@ rule simulate:
     input:
         code=code("simulate"),
         theory=lambda w: needs_theory(w.name, FIDELITY),
-        shards=shards_of,
+        shards=expand(
+            f"{OUT}/{{{{name}}}}/shards/{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
+        ),
     output:
         f"{OUT}/{{name}}/simulation.nc",
     log:
@@ -230,7 +160,7 @@ rule simulate:
         fidelity=FIDELITY,
         settings=settings("simulate"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --fidelity {params.fidelity} --output {output} "
         "2> >(tee {log} >&2)"
 
 
@@ -250,7 +180,7 @@ rule predict:
         fidelity=FIDELITY,
         settings=settings("predict"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims step predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
         "2> >(tee {log} >&2)"
 
 
@@ -270,7 +200,7 @@ rule judge:
         fidelity=FIDELITY,
         settings=settings("judge"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {params.fidelity} --output {output} "
+        "SIMS_HOST_DEVICES=1 sims step judge {wildcards.name} --fidelity {params.fidelity} --output {output} "
         "2> >(tee {log} >&2)"
 
 
@@ -290,7 +220,7 @@ rule ledger:
     params:
         fidelity=FIDELITY,
     shell:
-        "sims ledger --fidelity {params.fidelity} --output {output} "
+        "sims step ledger --fidelity {params.fidelity} --output {output} "
         "2> >(tee {log} >&2)"
 
 
@@ -316,32 +246,13 @@ rule plot:
         fidelity=FIDELITY,
         settings=settings("plot"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {params.fidelity} --output {output.figure} "
-        "2> >(tee {log} >&2)"
-
-
-rule audit:
-    input:
-        code=code("audit"),
-    output:
-        f"{OUT}/audit.json",
-    log:
-        f"{OUT}/logs/audit.log",
-    priority: 1
-    resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
-    params:
-        fidelity=FIDELITY,
-    shell:
-        "SIMS_HOST_DEVICES=1 sims audit --fidelity {params.fidelity} --output {output} "
+        "SIMS_HOST_DEVICES=1 sims step plot {wildcards.name} --fidelity {params.fidelity} --output {output.figure} "
         "2> >(tee {log} >&2)"
 
 
 rule report:
     input:
         ledger=f"{OUT}/ledger.json",
-        audit=AUDIT,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
@@ -358,5 +269,5 @@ rule report:
     params:
         fidelity=FIDELITY,
     shell:
-        "sims report --fidelity {params.fidelity} --output {output} "
+        "sims step report --fidelity {params.fidelity} --output {output} "
         "2> >(tee {log} >&2)"

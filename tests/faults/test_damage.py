@@ -90,14 +90,14 @@ def folder(tmp_path_factory):
     own = Path("experiments/grid")  # whose predictions have checkpoints
     own.mkdir()
     (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    assert run("predict", "grid", "--fidelity", "smoke") == 0
+    assert run("step", "predict", "grid", "--fidelity", "smoke") == 0
     for name, fidelity in (("near", "smoke"), ("far", "smoke"), ("near", "standard")):
         for step in ("simulate", "predict", "judge", "plot"):
             assert run(step, name, "--fidelity", fidelity) == 0
     for fidelity in ("smoke", "standard"):
-        assert run("ledger", "--fidelity", fidelity) == 0
+        assert run("step", "ledger", "--fidelity", fidelity) == 0
         _more(fidelity)
-    assert run("report", "--fidelity", "smoke") == 0
+    assert run("step", "report", "--fidelity", "smoke") == 0
     yield home
     os.chdir(before)
 
@@ -263,9 +263,9 @@ def test_roads_of_different_problems_are_not_compared(folder, capsys):
     kept = {p: p.read_bytes() for p in (own, OTHER / "theory.nc")}
     own.write_text(text.replace("scale: 4.0", "scale: 5.0"))
     try:
-        assert run("predict", "far", "--fidelity", "smoke") == 0
+        assert run("step", "predict", "far", "--fidelity", "smoke") == 0
         capsys.readouterr()
-        assert run("judge", "far", "--fidelity", "smoke") == 2
+        assert run("step", "judge", "far", "--fidelity", "smoke") == 2
     finally:
         for path, data in kept.items():
             path.write_bytes(data)

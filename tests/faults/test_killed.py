@@ -105,7 +105,7 @@ def _begin(folder, *more, limit=None):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    command = [sys.executable, "-m", "sims", "simulate", "slow", "--fidelity", "smoke", *more]
+    command = [sys.executable, "-m", "sims", "step", "simulate", "slow", "--fidelity", "smoke", *more]
     return subprocess.Popen(
         command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True,
         preexec_fn=limited if limit else None,
@@ -154,7 +154,7 @@ def _sigterm(folder, rng):
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 75, said
-    assert said.splitlines()[-1] == "sims simulate: stopped; the same command goes on"
+    assert said.splitlines()[-1] == "sims step: stopped; the same command goes on"
     assert "Traceback" not in said
 
 
