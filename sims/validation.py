@@ -62,10 +62,10 @@ def _line(data: object, error: Mapping[str, Any], where: str) -> InputError:
     elif error["type"].startswith("union_tag"):
         places.append("kind")
         names = re.findall(r"'(\w+)'", context.get("expected_tags", ""))
-        given = context.get("tag")
+        given = context.get("tag", "nothing")
         words = one_of(names, given) if names else "a value (it is required)"
     elif error["type"] == "missing":
-        given, words = None, "a value (it is required)"
+        given, words = "nothing", "a value (it is required)"
     elif error["type"] in ("model_type", "model_attributes_type", "dict_type"):
         words = "a mapping of keys to values"
     elif error["type"] == "literal_error":

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from joblib import Parallel, delayed
@@ -12,7 +13,7 @@ from sims.cli.listing import print_table
 from sims.cli.options import netcdf
 from sims.runtime import host_devices
 from sims.study.shards import Shard
-from sims.study.sweepfile import Sweep, read_sweep
+from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 
 MOST_ROWS = 40
@@ -24,10 +25,10 @@ def sweep(
     shard: str | None, shards: int, dry: bool,
 ) -> None:  # fmt: skip
     """Run a sweep, or one shard of it, and write its file and its figure."""
-    sweep = read_sweep(spec, sets, rel_mcse, seed)
+    read = spec, sets, rel_mcse, seed
     output = netcdf(given or f"results/sweeps/{Path(spec).stem}.nc")
     part = None if shard is None else Shard.parse(shard)
-    run = Run(sweep, output)
+    run = Run(read_sweep(*read), output)
     plan = run.plan()
     if dry:
         print(f"{spec}: nothing is run or written")
@@ -41,7 +42,7 @@ def sweep(
     if shards > 1:
         os.environ["SIMS_HOST_DEVICES"] = str(max(1, host_devices() // shards))
         parts = [Shard(index, shards) for index in range(1, shards + 1)]
-        Parallel(n_jobs=shards)(delayed(_compute)(sweep, output, one) for one in parts)
+        Parallel(n_jobs=shards)(delayed(_compute)(read, output, one) for one in parts)
     data = run.whole(sys.stderr.isatty())
     from sims.figures import overview, save
 
@@ -50,9 +51,9 @@ def sweep(
     print(output, output.with_suffix(".png"), sep="\n")
 
 
-def _compute(sweep: Sweep, output: Path, part: Shard) -> None:
+def _compute(read: tuple[Any, ...], output: Path, part: Shard) -> None:
     """A part of a sweep, in a process of its own on its share of the cores."""
-    Run(sweep, output).part(part)
+    Run(read_sweep(*read), output).part(part)
 
 
 def _print(data: xr.Dataset) -> None:
