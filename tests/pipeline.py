@@ -13,7 +13,7 @@ STUB = f"""#!{sys.executable}
 import json, os, sys, time
 from pathlib import Path
 from sims import files
-step, output = sys.argv[1], Path(sys.argv[-1])
+step, output = sys.argv[2], Path(sys.argv[-1])
 whose = f"{{output.parent.name}} at smoke" if output.parent.name != "smoke" else "smoke"
 if os.environ.get("WAIT") == step:
     Path("begun.part").write_text(json.dumps(dict(os.environ) | {{"PID": os.getpid()}}))
