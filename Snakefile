@@ -8,7 +8,14 @@ from shlex import quote
 
 from sims.errors import InputError
 from sims.places import place
-from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, hold, needs_theory
+from sims.study.code import (
+    EXPERIMENTS,
+    FIDELITIES,
+    accelerated,
+    digest,
+    hold,
+    needs_theory,
+)
 from sims.study.experiment import choose
 
 
@@ -33,13 +40,6 @@ if workflow.remote_exec:
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 GPU = int(accelerated() and FIDELITY != "smoke")
 
-# What a cluster is asked for, smoke, standard, paper; a local run does not look at it.
-MINUTES = {
-    "simulate": (20, 120, 1440),
-    "predict": (20, 60, 480),
-    "other": (20, 40, 120),
-}
-MEGABYTES = {"simulate": (4000, 8000, 32000), "other": (4000, 8000, 16000)}
 # A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
 # if it left by itself, Slurm would call it failed.
 TRAP = "trap 'sleep 600' TERM; " if workflow.remote_exec else ""
@@ -57,15 +57,27 @@ def prepare():
         checked(hold, FIDELITY)
 
 
-def code(step, name="name"):
+def code(step):
     """What a step depends on beside its input files."""
-    return lambda w: digest(step, HOME / w.name if name in w.keys() else None, FIDELITY)
+    return lambda w: digest(
+        step, HOME / w.name if "name" in w.keys() else None, FIDELITY
+    )
 
 
-def ask(table, step="other"):
-    """Doubled at every attempt: a job that ran out of either goes on from what it saved."""
-    amount = table.get(step, table["other"])[FIDELITIES.index(FIDELITY)]
-    return lambda w, attempt: amount * 2 ** (attempt - 1)
+def ask(minutes, megabytes=(4000, 8000, 16000), **more):
+    """What a cluster is asked for at smoke, standard, paper; doubled at every attempt.
+
+    A job that ran out of it goes on from what it saved.
+    """
+    place = FIDELITIES.index(FIDELITY)
+    doubled = {"runtime": minutes[place], "mem_mb": megabytes[place]}
+    return more | {
+        k: lambda w, attempt, n=n: n << attempt - 1 for k, n in doubled.items()
+    }
+
+
+SMALL = ask((20, 40, 120))
+LARGE = ask((20, 120, 1440), (4000, 8000, 32000), gpu=GPU)
 
 
 wildcard_constraints:
@@ -86,10 +98,6 @@ def everything(w):
     ]
 
 
-onsuccess:
-    print(f"{OUT}: the report is report.html, figures are NAME/figure.png", file=sys.stderr)
-
-
 rule all:
     input:
         everything,
@@ -104,9 +112,7 @@ rule shard:
     priority: 3
     threads: EACH
     resources:
-        gpu=GPU,
-        mem_mb=ask(MEGABYTES, "simulate"),
-        runtime=ask(MINUTES, "simulate"),
+        **LARGE,
     params:
         fidelity=FIDELITY,
         code=code("simulate"),
@@ -130,9 +136,7 @@ rule simulate:
     priority: 2
     threads: EACH
     resources:
-        gpu=GPU,
-        mem_mb=ask(MEGABYTES, "simulate"),
-        runtime=ask(MINUTES, "simulate"),
+        **LARGE,
     params:
         fidelity=FIDELITY,
         code=code("simulate"),
@@ -148,8 +152,7 @@ rule predict:
     priority: 1
     threads: EACH
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES, "predict"),
+        **ask((20, 60, 480)),
     params:
         fidelity=FIDELITY,
         code=code("predict"),
@@ -166,8 +169,7 @@ rule judge:
     log:
         f"{OUT}/logs/{{name}}/judge.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
         code=code("judge"),
@@ -185,8 +187,7 @@ rule ledger:
     log:
         f"{OUT}/logs/ledger.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
         code=code("ledger"),
@@ -200,22 +201,17 @@ rule plot:
         theory=f"{OUT}/{{name}}/theory.nc",
         ledger=f"{OUT}/ledger.json",
     output:
-        figure=f"{OUT}/{{name}}/figure.pdf",
-        more=[
-            f"{OUT}/{{name}}/figure.png",
-            f"{OUT}/{{name}}/figure.svg",
-            f"{OUT}/{{name}}/caption.md",
-        ],
+        multiext(f"{OUT}/{{name}}/figure", ".pdf", ".png", ".svg"),
+        f"{OUT}/{{name}}/caption.md",
     log:
         f"{OUT}/logs/{{name}}/plot.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
         code=code("plot"),
     shell:
-        STEP + "{wildcards.name} --output {output.figure}" + MORE
+        STEP + "{wildcards.name} --output {output[0]}" + MORE
 
 
 rule report:
@@ -233,8 +229,7 @@ rule report:
     log:
         f"{OUT}/logs/report.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
         code=code("report"),
