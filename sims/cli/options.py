@@ -1,6 +1,7 @@
 """Output files that the command line names, looked at before the work whose result they take."""
 
 import os
+import re
 from pathlib import Path
 
 from sims.errors import InputError
@@ -31,3 +32,15 @@ def netcdf(given: str | Path) -> Path:
     if path.suffix != ".nc":
         raise InputError("--output", str(path), "a file whose name ends in .nc")
     return path
+
+
+def part_of(option: str, text: str) -> tuple[int, int]:
+    """The part i of N that ``2/7`` names.
+
+    Raises:
+        InputError: it names none.
+    """
+    found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
+    if found and 1 <= int(found[1]) <= int(found[2]):
+        return int(found[1]), int(found[2])
+    raise InputError(option, text, "i/N, i from 1 to N")

@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from sims.cli.options import writable
+from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
-from sims.study import ledger, predicting, runner
+from sims.files import write_json
+from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
-from sims.study.shards import Shard
 
 WRITTEN = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.png")
 """What ``sims run`` names at its end, the figure last."""
@@ -25,10 +25,10 @@ def run(name: str, fidelity: str, seed_offset: int, dry: bool) -> None:
     if dry:
         _plan(experiment, folder)
         return
+    progress, processes = sys.stderr.isatty(), _processes()
     outcome = runner.run(
-        name, fidelity, seed_offset=seed_offset, progress=sys.stderr.isatty(),
-        processes=_processes(),
-    )  # fmt: skip
+        name, fidelity, seed_offset=seed_offset, progress=progress, processes=processes
+    )
     for v in outcome.verdicts:
         print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
     print(*(outcome.folder / name for name in WRITTEN), sep="\n")
@@ -80,18 +80,19 @@ def step(
         if part is None:
             one(loaded, path)
         else:
-            runner.simulate_shard(loaded, path, Shard.parse(part), sys.stderr.isatty())
+            _simulate(loaded, path, part)
     else:
         steps = RUN_STEPS if experiment is None else STEPS
         raise InputError("step", name, one_of(steps, name))
 
 
-def _simulate(experiment: Experiment, output: Path) -> None:
-    from sims.study.workers import Crew
-
-    theory = output.with_name("theory.nc")
-    with Crew(experiment, output, _processes()) as crew:
-        runner.simulate(experiment, output, theory, sys.stderr.isatty(), crew=crew)
+def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
+    """All points, or a part of them, which then leaves a mark that it is done."""
+    own, theory = part_of("--part", part), output.with_name("theory.nc")
+    runner.simulate(experiment, output, theory, sys.stderr.isatty(), _processes(), own)
+    if own != (1, 1):
+        mark = output.parent / f"shards/{own[0]}-of-{own[1]}.json"
+        write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
 
 
 def _judge(experiment: Experiment, output: Path) -> None:
@@ -137,7 +138,7 @@ def _publish(fidelity: str, ledger: Path) -> None:
 
 STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
-    "predict": ("theory.nc", predicting.predict),
+    "predict": ("theory.nc", runner.predict),
     "judge": ("verdicts.json", _judge),
     "plot": ("figure.pdf", _plot),
 }

@@ -10,9 +10,8 @@ from joblib import Parallel, delayed
 
 from sims.cli.decompose import FEW_KEYS
 from sims.cli.listing import print_table
-from sims.cli.options import netcdf
+from sims.cli.options import netcdf, part_of
 from sims.runtime import host_devices
-from sims.study.shards import Shard
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 
@@ -21,13 +20,19 @@ MOST_ROWS = 40
 
 
 def sweep(
-    spec: str, sets: list[str], rel_mcse: float | None, seed: int | None, given: Path | None,
-    shard: str | None, shards: int, dry: bool,
-) -> None:  # fmt: skip
+    spec: str,
+    sets: list[str],
+    rel_mcse: float | None,
+    seed: int | None,
+    given: Path | None,
+    shard: str | None,
+    shards: int,
+    dry: bool,
+) -> None:
     """Run a sweep, or one shard of it, and write its file and its figure."""
     read = spec, sets, rel_mcse, seed
     output = netcdf(given or f"results/sweeps/{Path(spec).stem}.nc")
-    part = None if shard is None else Shard.parse(shard)
+    part = None if shard is None else part_of("--shard", shard)
     run = Run(read_sweep(*read), output)
     plan = run.plan()
     if dry:
@@ -37,12 +42,12 @@ def sweep(
     if run.uncovered or sys.stderr.isatty():
         print(*plan, sep="\n", file=sys.stderr)
     if part is not None:
-        run.part(part, sys.stderr.isatty())
+        run.part(*part, sys.stderr.isatty())
         return
     if shards > 1:
         os.environ["SIMS_HOST_DEVICES"] = str(max(1, host_devices() // shards))
-        parts = [Shard(index, shards) for index in range(1, shards + 1)]
-        Parallel(n_jobs=shards)(delayed(_compute)(read, output, one) for one in parts)
+        parts = [(index, shards) for index in range(1, shards + 1)]
+        Parallel(n_jobs=shards)(delayed(_compute)(read, output, part) for part in parts)
     data = run.whole(sys.stderr.isatty())
     from sims.figures import overview, save
 
@@ -51,9 +56,9 @@ def sweep(
     print(output, output.with_suffix(".png"), sep="\n")
 
 
-def _compute(read: tuple[Any, ...], output: Path, part: Shard) -> None:
+def _compute(read: tuple[Any, ...], output: Path, part: tuple[int, int]) -> None:
     """A part of a sweep, in a process of its own on its share of the cores."""
-    Run(read_sweep(*read), output).part(part)
+    Run(read_sweep(*read), output).part(*part)
 
 
 def _print(data: xr.Dataset) -> None:

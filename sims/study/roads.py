@@ -1,12 +1,12 @@
 """Both roads for the problem of one grid point, as the experiment file's settings ask for them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from sims.montecarlo import Checkpoint
 from sims.simulation import estimate
 from sims.study.results import ORDER
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -20,7 +20,7 @@ def estimate_terms(
     settings: SimulationSpec,
     resume: xr.Dataset | None = None,
     progress: bool = False,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Path | None = None,
     stream: tuple[int, ...] = (),
 ) -> xr.Dataset:
     """The terms by simulation; going on after the batches of ``resume``, if given.
