@@ -56,10 +56,10 @@ def digest_of(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    texts = [source.read_bytes() for source in (sources(path) if path.suffix == ".py" else [path])]
-    return hashlib.sha256(b"".join(hashlib.sha256(text).digest() for text in texts)).hexdigest()[
-        :16
-    ]
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    whole = b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources(path))
+    return hashlib.sha256(whole).hexdigest()[:16]
 
 
 def sources(path: Path) -> list[Path]:
