@@ -1,7 +1,7 @@
 """The commands of ``sims`` and their options. What they do is imported when they are called."""
 
+from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Literal
 
 from typer import Argument, Exit, Option, Typer
@@ -69,7 +69,7 @@ def decompose(
     """
     from sims.cli import decompose
 
-    decompose.decompose(SimpleNamespace(**locals()))
+    decompose.decompose(Namespace(**locals()))
 
 
 @app.command()

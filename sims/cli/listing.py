@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
@@ -27,7 +27,7 @@ VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
 
 def experiments(as_json: bool) -> None:
     """Name, title and claims of every experiment that is here."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name in names():
         data = read_yaml(place(EXPERIMENTS) / name / "experiment.yaml")
         claims = list(dict.fromkeys(str(c.get("id")) for c in data.get("claims") or []))

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -95,56 +94,43 @@ def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
 
 
-def _judge(experiment: Experiment, output: Path) -> None:
-    simulation, theory = (output.with_name(f"{road}.nc") for road in ("simulation", "theory"))
-    runner.judge(experiment, simulation, theory, output)
-
-
-def _plot(experiment: Experiment, output: Path) -> None:
-    runner.plot(experiment, output.parent, output)
-
-
-def _ledger(fidelity: str, output: Path) -> None:
-    ledger.gather(output.parent, fidelity, output)
-
-
 def _report(fidelity: str, output: Path) -> None:
     from sims.report import write_report
 
     write_report(output.parent, fidelity, output)
 
 
-def _publish(fidelity: str, ledger: Path) -> None:
+def _publish(fidelity: str, made: Path) -> None:
     """Copy a finished run's ledger and figures, with a report and a README that show them."""
     from sims.report import write_overview, write_report
 
-    source, target = ledger.parent, Path("results", "published")
+    source, target = made.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
-    if not (ledger.is_file() and figures):
+    if not (made.is_file() and figures):
         raise InputError(str(source), "no finished run", "make reproduce, first")
-    with tempfile.TemporaryDirectory(prefix=".published.", dir=target.parent) as folder:
-        made = Path(folder, "made")
-        made.mkdir()
-        write_report(source, fidelity, made / "report.html")
-        write_overview(source, fidelity, made / "README.md")
-        for name in figures:
-            shutil.copy(source / name / "figure.png", made / f"{name}.png")
-        for path in (ledger, source / "seeds.json"):
-            if path.exists():
-                shutil.copy(path, made)
-        shutil.rmtree(target, ignore_errors=True)
-        made.rename(target)
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    write_report(source, fidelity, target / "report.html")
+    write_overview(source, fidelity, target / "README.md")
+    for name in figures:
+        shutil.copy(source / name / "figure.png", target / f"{name}.png")
+    shutil.copy(made, target)
 
 
 STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
-    "judge": ("verdicts.json", _judge),
-    "plot": ("figure.pdf", _plot),
+    "judge": (
+        "verdicts.json",
+        lambda one, path: runner.judge(
+            one, path.with_name("simulation.nc"), path.with_name("theory.nc"), path
+        ),
+    ),
+    "plot": ("figure.pdf", lambda one, path: runner.plot(one, path.parent, path)),
 }
 """Of an experiment: the file that a step writes, and what writes it."""
 RUN_STEPS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
-    "ledger": ("ledger.json", _ledger),
+    "ledger": ("ledger.json", lambda fidelity, path: ledger.gather(path.parent, fidelity, path)),
     "report": ("report.html", _report),
     "publish": ("ledger.json", _publish),
 }

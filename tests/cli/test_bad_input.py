@@ -39,7 +39,6 @@ TEXTS = [
     ("n: " + "9" * 5000, "allowed: valid YAML"),
     ("a: \x1b[31m", "allowed: valid YAML"),
     (b"problem: \xe9", "allowed: a text file in UTF-8"),
-    (None, "got 'Is a directory'; allowed: a text file"),
 ]
 
 
@@ -54,14 +53,8 @@ TEXTS = [
     ids=str,
 )
 def test_what_is_no_yaml(folder, capsys, recwarn, file, command, text, words):
-    file.unlink(missing_ok=True)
     file.parent.mkdir(exist_ok=True)
-    if text is None:
-        if command != ["decompose", "spec.yaml"]:
-            return
-        file.mkdir()
-    else:
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
     refused(capsys, recwarn, words, *command)
 
 
@@ -221,7 +214,7 @@ NAMED = [
     ("target", {"kind": "python", "file": "my.py"}, "target.name: got 'nothing'; allowed: a value"),
     ("design", {"kind": "empirical", "file": "no.npy"}, "problem.design.file: got 'no.npy: No "),
     ("design", {"kind": "empirical", "file": "my.py"}, "design.file"),
-    ("design", {"kind": "empirical", "file": "rows.csv"}, "dimension"),
+    ("design", {"kind": "empirical", "file": "rows.csv"}, "allowed: numbers of shape (N, 4)"),
 ]
 
 
@@ -294,6 +287,7 @@ LINES = [
     ("new class", "name: got 'class'; allowed: lower-case letters"),
     ("new small", "name: got 'small'; allowed: one that is no folder of experiments/ yet"),
     ("decompose none.yaml", "none.yaml: got 'No such file or directory'"),
+    ("decompose .", ".: got 'Is a directory'; allowed: a text file"),
     ("decompose \0", "allowed: a text file in UTF-8"),
     ("decompose spec.yaml --rel-mcse x", "'--rel-mcse': Input should be a valid number"),
     ("decompose spec.yaml --rel-mcse inf", "simulation.rel_mcse: got inf; allowed: a finite numb"),
