@@ -98,13 +98,14 @@ def chosen(family: Sequence[Effect], claim: ClaimSpec) -> list[Effect]:
     Raises:
         InputError: an effect does not know such a fact.
     """
-    for fact, effect in ((f, e) for e in family for f in claim.where if f not in e.at):
+    return [e for e in family if all(_holds(e, claim, fact) for fact in claim.where)]
+
+
+def _holds(effect: Effect, claim: ClaimSpec, fact: str) -> bool:
+    if fact not in effect.at:
         allowed = one_of(effect.at, fact) or "nothing: its effects have no facts"
         raise InputError(f"claims, {claim.id} ({claim.regime}), where", fact, allowed)
-    return [e for e in family if all(_holds(e.at[f], wanted) for f, wanted in claim.where.items())]
-
-
-def _holds(value: float | str, wanted: float | str | Range) -> bool:
+    value, wanted = effect.at[fact], claim.where[fact]
     if not isinstance(wanted, Range):
         return bool(value == wanted)
     low = -np.inf if wanted.at_least is None else wanted.at_least

@@ -1,0 +1,71 @@
+"""The Snakefile: what runs, what runs again, and what is refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.pipeline import ROOT, run
+
+RUN = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke")
+
+
+def test_a_run_makes_all_and_again_what_is_missing(copy):
+    done = run(copy, *RUN, "shards=2")
+    assert done.returncode == 0, done.stderr
+    home = copy / "results/smoke/angles"
+    made = {str(p.relative_to(home)) for p in home.rglob("*") if p.is_file()}
+    assert made == {
+        "simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.pdf", "figure.png",
+        "figure.svg", "shards/1-of-2.json", "shards/2-of-2.json",
+    }  # fmt: skip
+    assert "Nothing to be done" in run(copy, *RUN, "shards=2").stderr
+    (home / "theory.nc").unlink()  # in the middle, while what was made of it is there
+    path = copy / "experiments/angles/caption.md"
+    path.write_text(path.read_text() + "More.\n")
+    dry = run(copy, *RUN, "shards=2", "-n")
+    rules = {x.split()[1][:-1] for x in (dry.stdout + dry.stderr).splitlines() if x[:5] == "rule "}
+    assert rules == {"predict", "simulate", "judge", "ledger", "plot", "report", "all"}
+
+
+def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
+    environment = os.environ | {"WAIT": "judge", "PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(
+        [sys.executable, *RUN], cwd=copy, env=environment, stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (copy / "begun").exists():
+            assert running.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        second = run(copy, *RUN, "--quiet", "all")
+        assert second.returncode == 2
+        assert "results/smoke: got 'held by another run'; allowed: one run of" in second.stderr
+    finally:
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+    assert list((copy / ".snakemake/locks").glob("*.lock"))  # Snakemake's own, left behind
+    (copy / "go").touch()
+    done = run(copy, *RUN)
+    assert done.returncode == 0, done.stderr
+    assert (copy / "results/smoke/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        ("fidelty=smoke", "--config: got 'fidelty'"),
+        ("experiment=$(touch PWNED)", "experiment: got '$(touch PWNED)'; allowed: angles"),
+        ("shards=many", "shards: got 'many'; allowed: a whole number, 0 to 10000"),
+    ],
+)
+def test_bad_configuration_is_one_line(copy, config, words):
+    done = run(copy, "-m", "snakemake", "-n", "--quiet", "all", "--config", config)
+    lines = [x for x in done.stderr.splitlines() if not x.startswith("Using ")]
+    assert (done.returncode, len(lines)) == (2, 1), done.stderr
+    assert words in lines[0]
+    assert not list(copy.rglob("PWNED*"))
