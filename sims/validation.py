@@ -24,7 +24,7 @@ class Strict(BaseModel):
         if isinstance(data, Mapping) and cls.model_config["extra"] == "forbid":
             for key in data:
                 if key not in cls.model_fields:
-                    raise InputError("key", key, one_of(sorted(cls.model_fields), key))
+                    raise InputError(str(key), key, one_of(sorted(cls.model_fields), key))
         return data
 
 
@@ -54,13 +54,16 @@ def parse(model: type[Model], data: object, where: str, of_json: bool = False) -
 def _line(data: object, error: Mapping[str, Any], where: str) -> InputError:
     """The error of one line for an error of pydantic's."""
     given, context, words = error["input"], error.get("ctx", {}), error["msg"]
-    cause, path = context.get("error"), _path(data, error["loc"], error["type"] == "missing")
-    places = [where, ".".join(path)]
+    path, inside = _path(data, error["loc"], error["type"] == "missing"), ""
+    cause = context.get("error")
     if isinstance(cause, InputError):
         given, words = cause.value, cause.allowed
-        places.append(cause.field)
+        if cause.field.isidentifier():
+            path.append(cause.field)
+        else:
+            inside = cause.field
     elif error["type"].startswith("union_tag"):
-        places.append("kind")
+        path.append("kind")
         names = re.findall(r"'(\w+)'", context.get("expected_tags", ""))
         given = context.get("tag", "nothing")
         words = one_of(names, given) if names else "a value (it is required)"
@@ -73,7 +76,7 @@ def _line(data: object, error: Mapping[str, Any], where: str) -> InputError:
     else:
         words = words.removeprefix("Input should be ").removeprefix("Value error, ")
         words = words[0].lower() + words[1:]
-    return InputError(": ".join(filter(None, places)), given, words)
+    return InputError(": ".join(filter(None, (where, ".".join(path), inside))), given, words)
 
 
 def _path(data: Any, location: tuple[Any, ...], missing: bool) -> list[str]:

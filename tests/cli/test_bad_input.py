@@ -107,16 +107,24 @@ PROBLEM = [
     ("theory.order", "both", "theory.order: got 'both'; allowed: first, exact"),
     # misspelt words
     ("problm", 1, "got 'problm'; allowed: problem, simulation, theory (did you mean problem?)"),
-    ("problem.nosie_sd", 1, "problem: key: got 'nosie_sd'; allowed: design, dimension, heads, n"),
+    (
+        "problem.nosie_sd",
+        1,
+        "problem.nosie_sd: got 'nosie_sd'; allowed: design, dimension, heads, n",
+    ),
     ("problem.nosie_sd", 1, "(did you mean noise_sd?)"),
-    ("problem.heads.bandwith", 1, "problem.heads: key: got 'bandwith'; allowed: bandwidth, count"),
-    ("problem.target.lenghtscale", 1, "problem.target: key: got 'lenghtscale'"),
-    ("problem.target.kind", "rfb", "problem.target: kind: got 'rfb'; allowed: "),
+    (
+        "problem.heads.bandwith",
+        1,
+        "problem.heads.bandwith: got 'bandwith'; allowed: bandwidth, count",
+    ),
+    ("problem.target.lenghtscale", 1, "problem.target.lenghtscale: got 'lenghtscale'"),
+    ("problem.target.kind", "rfb", "problem.target.kind: got 'rfb'; allowed: "),
     ("problem.target.kind", "rfb", "(did you mean rbf?)"),
     ("problem.heads.kernel", "gausian", "got 'gausian'; allowed: "),
     ("problem.heads.kernel", {"kind": "entmx"}, "(did you mean entmax?)"),
     ("problem.heads.kernel", {"kind": "entmax", "alpah": 1.5}, "(did you mean alpha?)"),
-    ("problem.heads.frames", {}, "problem.heads.frames: kind: got "),
+    ("problem.heads.frames", {}, "problem.heads.frames.kind: got "),
     ("simulation.precision", "flaot64", "got 'flaot64'; allowed: float32, float64 (did you mean "),
     ("theory.order", "exakt", "(did you mean exact?)"),
 ]
@@ -129,7 +137,7 @@ def test_a_problem(folder, capsys, recwarn, path, value, words):
 
 
 AXES = [
-    ("heads.bandwith=1,2", "point 0 (heads.bandwith: 1): heads: key: got 'bandwith'; allowed"),
+    ("heads.bandwith=1,2", "point 0 (heads.bandwith: 1): heads.bandwith: got 'bandwith'; allowed"),
     ("n=1.5", "point 0 (n: 1.5): n: got 1.5; allowed: a valid integer"),
     ("n=9:2:3", "low and high: got [9.0, 2.0]; allowed: low < high"),
     ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
@@ -162,7 +170,7 @@ def test_the_file_of_a_sweep(folder, capsys, recwarn, design, words):
 
 CLAIM = "claims.0."
 SETTINGS = [
-    ("titel", "T", "key: got 'titel'; allowed: aim, claims, data_generating_process"),
+    ("titel", "T", "titel: got 'titel'; allowed: aim, claims, data_generating_process"),
     ("title", 3, "title: got 3; allowed: a valid string"),
     ("paper", "2604.23618", "got '2604.23618'; allowed: "),
     ("settings", 3, "settings: got 3; allowed: a mapping of keys to values"),
@@ -170,7 +178,7 @@ SETTINGS = [
     ("grid", [], "grid: got []; allowed: at least one"),
     ("grid", [{"heads.bandwith": [1]}], "(did you mean bandwidth?)"),
     ("grid", [{"heads.bandwidth": [[0.5, 0.7]]}], "heads.bandwidth: got "),
-    (CLAIM + "margn", 1, "claims.0: key: got 'margn'; allowed: "),
+    (CLAIM + "margn", 1, "claims.0.margn: got 'margn'; allowed: "),
     (CLAIM + "margin", -1, "claims.0.margin: got -1; allowed: greater than or equal to 0"),
     (CLAIM + "id", "decompositon", "(did you mean decomposition?)"),
     (CLAIM + "test", "equivalance", "(did you mean equivalence?)"),
@@ -181,7 +189,11 @@ SETTINGS = [
     (CLAIM + "where", {"n_eff": {}}, "allowed: at_least, at_most or both"),
     (CLAIM + "expected", 1.0, "expected: got 1.0; allowed: "),
     ("fidelities", {"standard": {}}, "fidelity: got 'smoke'; allowed: standard"),
-    ("fidelities.paper", {"simulation": {"batchs": 8}}, "fidelities.paper.simulation: key: got 'b"),
+    (
+        "fidelities.paper",
+        {"simulation": {"batchs": 8}},
+        "fidelities.paper.simulation: batchs: got 'b",
+    ),
     ("fidelities.smoke", {"settings": {"deph": 3}}, "fidelities.smoke.settings: got 'deph'; all"),
     ("fidelities.smoke", {"problem": {"haeds.count": 2}}, "(did you mean heads?)"),
 ]
