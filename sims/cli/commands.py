@@ -30,7 +30,7 @@ def make_parser() -> Parser:
         "its bias-variance-covariance decomposition by theory and by simulation, with the Monte "
         "Carlo standard error (MCSE), the gap between the two and how far theory can be trusted. "
         "Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless the "
-        "file says `theory: {order: exact}`: any n, kernel and design.",
+        "file says `theory: {order: exact}` (any n, kernel and design) or `auto`.",
     )
     one.add_argument("spec", metavar="SPEC.yaml", type=filled, help="the problem")
     one.add_argument(

@@ -16,6 +16,7 @@ from sims.cli.options import netcdf
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.montecarlo.progress import Progress
+from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study import sweeping
 from sims.study.describing import described
@@ -27,10 +28,9 @@ from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
 from sims.study.sweepfile import DecomposeSpec, check, with_files, with_options
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
+from sims.theory import FEW_KEYS
 from sims.validation import parse
 
-FEW_KEYS = 50
-"""First-order theory is called rough where n_eff or n_third is below."""
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
 """What a table's theory is, by ``theory.order``."""
 
@@ -44,8 +44,12 @@ def decompose(options: Namespace) -> None:
     problem = spec.problem.build()
     order, reason = spec.theory.order, uncovered(problem, spec.theory)
     load = cost(spec.problem, problem, spec.simulation)
+    design, read = problem.task.design, []
+    if isinstance(design, EmpiricalDesign):
+        file = spec.problem.design.model_dump()["file"]
+        read = ["{}: {:,} rows of {} columns".format(Path(file).name, *design.rows.shape)]
     if options.dry:
-        print(f"{options.spec}: nothing is run or written")
+        print(f"{options.spec}: nothing is run or written", *read, sep="\n")
         print(*lines_of([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
@@ -61,16 +65,16 @@ def decompose(options: Namespace) -> None:
             if order == "none" or reason is not None:
                 prediction = _no_prediction()
             else:
-                show = sys.stderr.isatty() and spec.theory.order == "exact"
+                show = sys.stderr.isatty() and order in ("exact", "auto")
                 with Progress(1, show=show, what="exact theory") as bar:
                     prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
-    outcome["theory"]["uncovered"] = reason
+    outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
     if output is not None:
-        scalars = sweeping.row(estimate, prediction, spec.theory.order == "exact")
+        scalars = sweeping.row(estimate, prediction, order)
         labelled = described(xr.Dataset(scalars), sweeping.MEANS)
         origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
         write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
@@ -238,8 +242,9 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
     said = theory.get("uncovered") or ORDERS[theory["order"]]
     lines = [
+        *outcome["read"],
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {said}."
+        f"stopped at its {run['stopped']}. Theory: {said}.",
     ]
     if run["missed"]:
         lines.append(
@@ -260,11 +265,10 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
         lines += [f"{effective}.", *_bounds(outcome)]
     elif third is not None:
         lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
-        if min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS:
+        few = min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS
+        if few and outcome["settings"]["theory"]["order"] == "first":
             lines.append(
-                f"Where n_eff or n_third is below about {FEW_KEYS}, first-order theory is rough: "
-                "its relative error is of order 1/n_eff + 1/n_third. "
-                "`theory: {order: exact}` in the file has no such limit."
+                "`theory: {order: auto}` in the file takes exact theory if it is affordable."
             )
     rounding = f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')}"
     known = theory["order"] != "none"

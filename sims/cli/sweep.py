@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from sims.cli.decompose import FEW_KEYS
 from sims.cli.listing import table
 from sims.cli.options import netcdf
 from sims.errors import InputError
@@ -93,13 +92,12 @@ def _print(data: xr.Dataset) -> None:
                    "–" if np.isnan(gap) else f"{gap:+.1%}", one["faults"]]  # fmt: skip
         rows.append((*(_short(one[field]) for field in fields), *numbers))
     table((*fields, "MSE", "± MCSE", "theory", "gap", "no evidence"), rows)
-    if "n_third" in frame:
-        rough = int((frame[["n_eff_least", "n_third"]].min(axis=1) < FEW_KEYS).sum())
-        if rough:
-            print(
-                f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: exact}}` has no such limit."
-            )
+    rough = int(frame["cautions"].str.contains("first-order theory is rough").sum())
+    if rough:
+        print(
+            f"First-order theory is rough at {rough} of {len(frame)} points (`cautions`); "
+            "`theory: {order: auto}` takes exact theory if it is affordable."
+        )
     if len(frame) > MOST_ROWS:
         print(f"… and {len(frame) - MOST_ROWS:,} more points in the file")
 

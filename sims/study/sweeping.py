@@ -173,7 +173,7 @@ class Run:
             if estimate is None:
                 estimate = self._estimate(self.units[name], None, progress)
                 store.save(estimate, path)
-            rows[name] = row(estimate, predictions[name], self.sweep.spec.theory.order == "exact")
+            rows[name] = row(estimate, predictions[name], self.sweep.spec.theory.order)
             rows[name]["attrs"] = dict(estimate.attrs)
             _report(self.whose, done, len(points))
         data = self._labelled(rows)
@@ -239,7 +239,7 @@ def origin(
     }
 
 
-def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dict[str, Any]:
+def row(estimate: xr.Dataset, prediction: xr.Dataset | None, order: str) -> dict[str, Any]:
     """A point's scalars: every term by both roads, NaN where a road has nothing, and what was met.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
@@ -251,12 +251,12 @@ def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dic
         out[term] = float(estimate[term].mean())
         out[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
         out[f"{term}_theory"] = float(theory.get(term, np.nan))
-        if exact:
+        if order in ("exact", "auto"):
             out[f"{term}_theory_error"] = float(theory.get(f"{term}_error", np.nan))
     keys, third = theory.get("n_eff"), theory.get("n_third")
     out["n_eff"] = np.nan if keys is None else float(keys.mean())
     out["n_eff_least"] = np.nan if keys is None else float(keys.min())
-    if not exact:
+    if order != "exact":
         out["n_third"] = np.nan if third is None else float(third.min())
     for name in ("empty_rate", "rounding", "batches", "replicates"):
         out[name] = np.asarray(estimate.attrs[name]).item()

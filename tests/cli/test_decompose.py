@@ -19,13 +19,19 @@ ROOT = Path(__file__).parents[2]
         ("heads.frames.angle", 120, "heads.frames.angle"),
         ("noise_sd", -1.0, "noise_sd: got -1.0"),
         ("heads.bandwidth", 0.0, "bandwidth: got 0.0"),
-        ("design", {"kind": "gaussian", "covariance": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0],
-                    [0, 0, 0, -1]]}, "design.covariance"),
+        (
+            "design",
+            {
+                "kind": "gaussian",
+                "covariance": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]],
+            },
+            "design.covariance",
+        ),
         ("n", 0, "n: got 0"),
         ("heads.bandwith", 1.0, "bandwith"),
         ("n", "many", "n: got 'many'"),
     ],
-)  # fmt: skip
+)
 def test_bad_problem_is_one_line_and_exit_code_2(folder, capsys, path, value, words):
     spec = json.loads(json.dumps(SPEC))
     *parents, last = path.split(".")
@@ -86,10 +92,14 @@ def test_decompose_says_where_first_order_is_rough(folder, capsys):
     least = outcome["n_eff"]["least"]
     assert least > 50 > outcome["n_third"]["least"] == pytest.approx(least**2 / 512)
     assert f"n_third: least {outcome['n_third']['least']:.1f}" in text
-    assert "`theory: {order: exact}`" in text
-    outcome, text = _decompose(folder, capsys, n=4096)
-    assert min(outcome["n_eff"]["least"], outcome["n_third"]["least"]) > 50
-    assert "is rough" not in text
+    assert "`theory: {order: auto}`" in text
+    (caution,) = outcome["simulation"]["cautions"]
+    assert f"n_third = {outcome['n_third']['least']:.2g} at query " in caution
+    assert f"Note: {caution}." in text
+    for changes, order in (({"n": 4096}, "first"), ({"heads": softmax}, "exact")):
+        outcome, text = _decompose(folder, capsys, theory={"order": "auto"}, **changes)
+        assert outcome["theory"]["order"] == order
+        assert "is rough" not in text
 
 
 @pytest.mark.parametrize(
@@ -146,10 +156,14 @@ def test_decompose_says_that_exact_theory_missed_its_accuracy(folder, capsys, mo
     """In the file's words, in place of the library's warning."""
     monkeypatch.setattr("sims.theory.exact.ambient.SIZES", (11,))
     outcome, text = _decompose(
-        folder, capsys, theory={"order": "exact", "rtol": 1e-4}, design={"kind": "cube"},
-        dimension=2, heads={"kernel": "epanechnikov", "bandwidth": 0.2},
+        folder,
+        capsys,
+        theory={"order": "exact", "rtol": 1e-4},
+        design={"kind": "cube"},
+        dimension=2,
+        heads={"kernel": "epanechnikov", "bandwidth": 0.2},
         queries={"kind": "gaussian", "count": 1, "scale": 0.5},
-    )  # fmt: skip
+    )
     found = outcome["theory"]
     assert not found["reached"]
     assert found["entries"] == found["entries_missed"] == 4
@@ -164,16 +178,39 @@ def test_exact_theory_without_a_value_is_no_missing_pair():
     from sims.terms import SCALARS
 
     row = {"theory": None, "theory_error": None, "simulation": 1.0}
-    theory = {"order": "exact", "rtol": 1e-4, "reached": False, "rounding": 0.0,
-              "entries": 4, "entries_missed": 1, "entries_unknown": 1}  # fmt: skip
-    run = {"replicates": 32, "batches": 4, "precision": "float64", "stopped": "limit",
-           "rounding": None, "empty_rate": 0.0, "faults": [], "cautions": [],
-           "missed": [], "negligible": []}  # fmt: skip
+    theory = {
+        "order": "exact",
+        "rtol": 1e-4,
+        "reached": False,
+        "rounding": 0.0,
+        "entries": 4,
+        "entries_missed": 1,
+        "entries_unknown": 1,
+    }
+    run = {
+        "replicates": 32,
+        "batches": 4,
+        "precision": "float64",
+        "stopped": "limit",
+        "rounding": None,
+        "empty_rate": 0.0,
+        "faults": [],
+        "cautions": [],
+        "missed": [],
+        "negligible": [],
+    }
     settings = {"simulation": {}, "problem": {"heads": {"count": 2}}}
     lines = _footer(
-        {"terms": dict.fromkeys(SCALARS, row), "n_eff": {"mean": None, "least": None},
-         "n_third": None, "theory": theory, "simulation": run, "settings": settings}
-    )  # fmt: skip
+        {
+            "terms": dict.fromkeys(SCALARS, row),
+            "n_eff": {"mean": None, "least": None},
+            "n_third": None,
+            "theory": theory,
+            "simulation": run,
+            "settings": settings,
+            "read": [],
+        }
+    )
     text = "\n".join(lines)
     assert "no value in 1 of 4" in text
     assert "One head" not in text
@@ -215,11 +252,9 @@ def test_decompose_one_head(folder, capsys):
 def test_decompose_shows_one_order_of_theory(folder, capsys):
     _write(folder, theory={"order": "both"})
     assert run("decompose", "spec.yaml") == 2
-    err = capsys.readouterr().err
-    assert (
-        err
-        == "sims decompose: theory.order: got 'both'; allowed: first, exact, none (one at a time)\n"
-    )
+    allowed = "first, exact, auto, none (one at a time)"
+    said = f"sims decompose: theory.order: got 'both'; allowed: {allowed}\n"
+    assert capsys.readouterr().err == said
 
 
 def test_faults_and_cautions_are_shown(folder, capsys):

@@ -50,10 +50,13 @@ def test_what_theory_does_not_cover_is_said_before_and_simulated(own, capsys):
 def test_both_roads_take_a_function_and_rows(own, capsys):
     """Exact theory of an empirical design has no error to speak of: within 5 MCSE."""
     write(own, {"order": "exact"}, design={"kind": "empirical", "file": "rows.csv"})
+    assert run("decompose", "inside/own.yaml", "--dry") == 0
+    assert "rows.csv: 30 rows of 4 columns\n" in capsys.readouterr().out
     assert run("decompose", "inside/own.yaml", "--json") == 0
     out, err = capsys.readouterr()
     assert err == ""
     outcome = json.loads(out)
+    assert outcome["read"] == ["rows.csv: 30 rows of 4 columns"]
     assert outcome["theory"]["uncovered"] is None
     for term in ("noise_variance", "mse"):
         assert abs(outcome["terms"][term]["gap_in_mcse"]) < 5

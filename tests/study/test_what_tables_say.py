@@ -35,11 +35,11 @@ def test_a_sweeps_row_gives_the_mean_and_the_least_of_keys():
     estimate = estimate.assign({f"{name}_mcse": 0.5 for name in SCALARS})
     at = ("query", "head")
     theory = xr.Dataset({"n_eff": (at, KEYS), "n_third": (at, KEYS - 1)}, attrs={"faults": ["f"]})
-    found = row(estimate, theory, exact=False)
+    found = row(estimate, theory, "first")
     assert (found["n_eff"], found["n_eff_least"]) == (pytest.approx(30), 8)
     assert found["n_third"] == 7
     assert found["faults"] == "f"
-    assert np.isnan(row(estimate, None, exact=False)["n_third"])
+    assert np.isnan(row(estimate, None, "first")["n_third"])
 
 
 @pytest.mark.parametrize(("difference", "beyond"), [(7.0, 0), (9.9, 0), (10.1, 1), (-10.1, 1)])
