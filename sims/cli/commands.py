@@ -1,6 +1,5 @@
 """The commands of ``sims`` and their options. What they do is imported when they are called."""
 
-from argparse import Namespace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -65,11 +64,11 @@ def decompose(
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
     with the Monte Carlo standard error (MCSE), the gap between the two and how far theory can be
     trusted. Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless
-    the file says `theory: {order: exact}`: any n, kernel and design.
+    the file says `theory: {order: exact}` (any n, kernel and design) or `auto`.
     """
     from sims.cli import decompose
 
-    decompose.decompose(Namespace(**locals()))
+    decompose.decompose(spec, rel_mcse, seed, json, output, dry)
 
 
 @app.command()

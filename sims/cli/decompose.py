@@ -4,7 +4,6 @@ import json
 import math
 import sys
 import warnings
-from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sims.cli.listing import print_table
 from sims.cli.options import netcdf
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.montecarlo.progress import Progress
+from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study import sweeping
 from sims.study.describing import described
@@ -27,25 +28,35 @@ from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
 from sims.study.sweepfile import DecomposeSpec, check, with_files, with_options
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
+from sims.theory import FEW_KEYS
 from sims.validation import parse
 
-FEW_KEYS = 50
-"""First-order theory is called rough where n_eff or n_third is below."""
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
 """What a table's theory is, by ``theory.order``."""
 
 
-def decompose(options: Namespace) -> None:
+def decompose(
+    file: str,
+    rel_mcse: float | None,
+    seed: int | None,
+    as_json: bool,
+    output: Path | None,
+    dry: bool,
+) -> None:
     """Run both roads on the problem of a file, print them, and write them if asked to."""
-    output = None if options.output is None else netcdf(options.output)
-    data = with_options(read_yaml(options.spec), options.rel_mcse, options.seed)
-    spec = parse(DecomposeSpec, with_files(data, Path(options.spec).parent), options.spec)
+    output = output and netcdf(output)
+    data = with_options(read_yaml(file), rel_mcse, seed)
+    spec = parse(DecomposeSpec, with_files(data, Path(file).parent), file)
     check(spec)
     problem = spec.problem.build()
     order, reason = spec.theory.order, uncovered(problem, spec.theory)
     load = cost(spec.problem, problem, spec.simulation)
-    if options.dry:
-        print(f"{options.spec}: nothing is run or written")
+    design, read = problem.task.design, []
+    if isinstance(design, EmpiricalDesign):
+        table = Path(spec.problem.design.model_dump()["file"]).name
+        read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
+    if dry:
+        print(f"{file}: nothing is run or written", *read, sep="\n")
         print(*lines_of([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
@@ -61,20 +72,20 @@ def decompose(options: Namespace) -> None:
             if order == "none" or reason is not None:
                 prediction = _no_prediction()
             else:
-                show = sys.stderr.isatty() and spec.theory.order == "exact"
+                show = sys.stderr.isatty() and order in ("exact", "auto")
                 with Progress(1, show=show, what="exact theory") as bar:
                     prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
-    outcome["theory"]["uncovered"] = reason
+    outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
     if output is not None:
-        scalars = sweeping.row(estimate, prediction, spec.theory.order == "exact")
+        scalars = sweeping.row(estimate, prediction, order)
         labelled = described(xr.Dataset(scalars), sweeping.MEANS)
         origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
         write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
-    if options.json:
+    if as_json:
         print(json.dumps(outcome, indent=1, allow_nan=False))
     else:
         _print(outcome)
@@ -200,36 +211,31 @@ def _number(value: float | np.floating) -> float | None:
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
     exact = outcome["theory"]["order"] == "exact"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("term", no_wrap=True)
-    bound = ("± bound",) if exact else ()
-    for name in ("theory", *bound, "simulation", "± MCSE", "gap", "gap/MCSE", "gap/theory"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for term, row in outcome["terms"].items():
-        table.add_row(
-            LABELS[term],
-            _show(row["theory"], ".4g"),
-            *([_show(row["theory_error"], ".2g")] if exact else []),
-            _show(row["simulation"], ".4g"),
-            _show(row["mcse"], ".2g"),
-            _show(row["gap"], "+.2g"),
-            _show(row["gap_in_mcse"], "+.1f" if abs(row["gap_in_mcse"] or 0) < 1e5 else "+.0e"),
-            _show(row["relative_gap"], "+.2%"),
-            end_section=term in ("squared_bias", "variance", "covariance", "ensemble_variance"),
-            style="bold" if term == "mse" else None,
-        )
-    # Never narrower than the table: cut columns would lose digits.
-    console = Console(highlight=False)
-    console.width = max(console.width, 118 if exact else 108)
-    console.print(table)
-    for line in _footer(outcome):
-        # Brackets are no markup: `theory: {...}` and the like are printed as they are.
-        console.print(line, markup=False, soft_wrap=True)
+    forms = {
+        "theory": ".4g",
+        **({"theory_error": ".2g"} if exact else {}),
+        "simulation": ".4g",
+        "mcse": ".2g",
+        "gap": "+.2g",
+        "gap_in_mcse": "+.1f",
+        "relative_gap": "+.2%",
+    }
+    names = {
+        "theory_error": "± bound",
+        "mcse": "± MCSE",
+        "gap_in_mcse": "gap/MCSE",
+        "relative_gap": "gap/theory",
+    }
+    print_table(
+        ("term", *(names.get(key, key) for key in forms)),
+        [
+            (LABELS[term], *(_show(row[key], form) for key, form in forms.items()))
+            for term, row in outcome["terms"].items()
+        ],
+        numbers=True,
+    )
+    print(*_footer(outcome), sep="\n")
 
 
 def _footer(outcome: dict[str, Any]) -> list[str]:
@@ -238,8 +244,9 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
     said = theory.get("uncovered") or ORDERS[theory["order"]]
     lines = [
+        *outcome["read"],
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {said}."
+        f"stopped at its {run['stopped']}. Theory: {said}.",
     ]
     if run["missed"]:
         lines.append(
@@ -260,11 +267,10 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
         lines += [f"{effective}.", *_bounds(outcome)]
     elif third is not None:
         lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
-        if min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS:
+        few = min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS
+        if few and outcome["settings"]["theory"]["order"] == "first":
             lines.append(
-                f"Where n_eff or n_third is below about {FEW_KEYS}, first-order theory is rough: "
-                "its relative error is of order 1/n_eff + 1/n_third. "
-                "`theory: {order: exact}` in the file has no such limit."
+                "`theory: {order: auto}` in the file takes exact theory if it is affordable."
             )
     rounding = f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')}"
     known = theory["order"] != "none"

@@ -157,8 +157,10 @@ def _print_json(data: object) -> None:
     print(json.dumps(data, indent=1, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table for people."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False
+) -> None:
+    """Print a table for people; of numbers, none is cut short."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -168,5 +170,8 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     table.columns[0].no_wrap = True
+    for column in table.columns[1:] if numbers else ():
+        column.justify = "right"
     # A pipe has no width of its own, and 80 characters are few for a table.
-    Console(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    width = None if sys.stdout.isatty() and not numbers else 120
+    Console(highlight=False, width=width).print(table)

@@ -8,12 +8,12 @@ from typing import Any
 import xarray as xr
 from joblib import Parallel, delayed
 
-from sims.cli.decompose import FEW_KEYS
 from sims.cli.listing import print_table
 from sims.cli.options import netcdf, part_of
 from sims.runtime import host_devices
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
+from sims.theory import FEW_KEYS
 
 MOST_ROWS = 40
 """Points that are printed; more are in the file alone."""
@@ -76,11 +76,13 @@ def _print(data: xr.Dataset) -> None:
     columns = (*fields, "MSE", "± MCSE", "theory", "gap", "no evidence")
     print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
     if "n_third" in frame:
-        rough = int((frame[["n_eff_least", "n_third"]].min(axis=1) < FEW_KEYS).sum())
+        # Under order auto n_third is missing where theory is exact, and so is the least of the two.
+        keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
+        rough = int((keys < FEW_KEYS).sum())
         if rough:
             print(
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: exact}}` has no such limit."
+                f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
             )
     if len(frame) > MOST_ROWS:
         print(f"… and {len(frame) - MOST_ROWS:,} more points in the file")

@@ -47,9 +47,9 @@ def predict_terms(
     if progress is not None:
         asked["progress"] = progress
     if settings.order != "both":
-        options = asked if settings.order == "exact" else {}
+        options = {} if settings.order == "first" else asked
         terms = predict(*problem, order=settings.order, **options)
-        return terms.expand_dims({ORDER: [settings.order]}, axis=0)
+        return terms.expand_dims({ORDER: [terms.attrs["order"]]}, axis=0)
     first = predict(*problem, order="first")
     if settings.exact_width is not None and problem.heads.width > settings.exact_width:
         return first.expand_dims({ORDER: ["first"]}, axis=0)

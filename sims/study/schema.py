@@ -85,10 +85,11 @@ class SimulationSpec(Strict):
 class TheorySpec(Strict):
     """Which theory to compute."""
 
-    order: Literal["first", "exact", "both", "none"] = Field(
+    order: Literal["first", "exact", "auto", "both", "none"] = Field(
         default="first",
-        description="first order in 1/n, exact at every n, one beside the other; none, in "
-        "`sims decompose`, where theory does not cover the heads' weight rule",
+        description="first order in 1/n, exact at every n, one beside the other; in `sims "
+        "decompose` and `sims sweep` also auto, exact where first order is out of its range, and "
+        "none, where theory does not cover the heads' weight rule",
     )
     rtol: float | None = Field(
         default=None,
@@ -106,7 +107,7 @@ class TheorySpec(Strict):
         """Fields that were given and change nothing, and what they need."""
         need = {} if self.order == "both" else {"exact_width": "order: both"}
         if self.order in ("first", "none"):
-            need["rtol"] = "order: exact or both"
+            need["rtol"] = "order: exact, auto or both"
         return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
 
 

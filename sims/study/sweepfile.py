@@ -153,7 +153,7 @@ def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def check(spec: DecomposeSpec) -> None:
     """Raise InputError where a setting makes no sense, or changes nothing, without claims."""
     if spec.theory.order == "both":
-        raise InputError("theory.order", "both", "first, exact, none (one at a time)")
+        raise InputError("theory.order", "both", "first, exact, auto, none (one at a time)")
     if spec.simulation.decide != "no":
         allowed = "no: there are no claims to decide"
         raise InputError("simulation.decide", spec.simulation.decide, allowed)

@@ -145,12 +145,12 @@ class Run:
             InputError: a problem cannot be simulated; the line names the point.
         """
         points = self.sweep.points
-        exact = self.sweep.spec.theory.order == "exact"
+        order = self.sweep.spec.theory.order
         rows = {}
         for point, prediction in zip(points, in_threads(self.predicted, points), strict=True):
             estimate = self.simulated(point, progress)
             attrs = dict(estimate.attrs)
-            rows[point.name] = {**row(estimate, prediction, exact), "attrs": attrs}
+            rows[point.name] = {**row(estimate, prediction, order), "attrs": attrs}
         print(f"{self.whose}: {len(points)}/{len(points)}", file=sys.stderr)
         data = self._labelled(rows)
         write(data, self.output, f"{self.output.name} of {self.whose}")
@@ -214,7 +214,7 @@ def origin(
     }
 
 
-def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dict[str, Any]:
+def row(estimate: xr.Dataset, prediction: xr.Dataset | None, order: str) -> dict[str, Any]:
     """A point's scalars: every term by both roads, NaN where a road has nothing, and what was met.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
@@ -226,12 +226,12 @@ def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dic
         out[term] = float(estimate[term].mean())
         out[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
         out[f"{term}_theory"] = float(theory.get(term, np.nan))
-        if exact:
+        if order in ("exact", "auto"):
             out[f"{term}_theory_error"] = float(theory.get(f"{term}_error", np.nan))
     keys, third = theory.get("n_eff"), theory.get("n_third")
     out["n_eff"] = np.nan if keys is None else float(keys.mean())
     out["n_eff_least"] = np.nan if keys is None else float(keys.min())
-    if not exact:
+    if order != "exact":
         out["n_third"] = np.nan if third is None else float(third.min())
     for name in ("empty_rate", "rounding", "batches", "replicates"):
         out[name] = np.asarray(estimate.attrs[name]).item()

@@ -104,7 +104,7 @@ PROBLEM = [
     ("simulation.max_batches", 8, "simulation.max_batches: got 8; allowed: noth"),
     ("simulation.decide", "adaptive", "simulation.decide: got 'adaptive'; allowed:"),
     ("theory.rtol", 1e-3, "theory.rtol: got 0.001; allowed: nothing"),
-    ("theory.order", "both", "theory.order: got 'both'; allowed: first, exact"),
+    ("theory.order", "both", "theory.order: got 'both'; allowed: first, exact, auto, none (one at"),
     # misspelt words
     ("problm", 1, "got 'problm'; allowed: problem, simulation, theory (did you mean problem?)"),
     (

@@ -54,10 +54,14 @@ def test_decompose_says_where_first_order_is_rough(folder, capsys):
     least = outcome["n_eff"]["least"]
     assert least > 50 > outcome["n_third"]["least"] == pytest.approx(least**2 / 512)
     assert f"n_third: least {outcome['n_third']['least']:.1f}" in text
-    assert "`theory: {order: exact}`" in text
-    outcome, text = _decompose(folder, capsys, n=4096)
-    assert min(outcome["n_eff"]["least"], outcome["n_third"]["least"]) > 50
-    assert "is rough" not in text
+    assert "`theory: {order: auto}`" in text
+    (caution,) = outcome["simulation"]["cautions"]
+    assert f"n_third = {outcome['n_third']['least']:.2g} at query " in caution
+    assert f"Note: {caution}." in text
+    for changes, order in (({"n": 4096}, "first"), ({"heads": softmax}, "exact")):
+        outcome, text = _decompose(folder, capsys, theory={"order": "auto"}, **changes)
+        assert outcome["theory"]["order"] == order
+        assert "is rough" not in text
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,8 @@ def test_a_function_and_rows_of_ones_own(folder, capsys):
         assert float(data["mse"]) == outcome["terms"]["mse"]["simulation"] > 0
         assert data["mse_mcse"].attrs["units"] == "squared unit of Y"
     rows = {"kind": "empirical", "file": "rows.csv"}
-    outcome, _ = _decompose(folder, capsys, theory={"order": "exact"}, design=rows)
+    outcome, text = _decompose(folder, capsys, theory={"order": "exact"}, design=rows)
+    assert "rows.csv: 30 rows of 4 columns\n" in text
     for term in ("noise_variance", "mse"):
         assert abs(outcome["terms"][term]["gap_in_mcse"]) < 5
         assert outcome["terms"][term]["theory_error"] < 1e-5 * outcome["terms"][term]["theory"]
