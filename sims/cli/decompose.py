@@ -70,7 +70,10 @@ def decompose(
             # It names variables of the library; the outcome says the same in the file's words.
             warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
             if order == "none" or reason is not None:
-                prediction = _no_prediction()
+                prediction = xr.Dataset(
+                    dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
+                    attrs={"order": "none", "rounding": 0.0},
+                )
             else:
                 show = sys.stderr.isatty() and order in ("exact", "auto")
                 with Progress(1, show=show, what="exact theory") as bar:
@@ -86,7 +89,7 @@ def decompose(
         origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
         write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
     if as_json:
-        print(json.dumps(outcome, indent=1, allow_nan=False))
+        print(json.dumps(_plain(outcome), indent=1, allow_nan=False))
     else:
         _print(outcome)
 
@@ -107,7 +110,7 @@ def uncovered(problem: Problem, theory: TheorySpec) -> str | None:
 def compare(
     prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec
 ) -> dict[str, Any]:
-    """Every scalar term by both roads, as plain numbers (None where there is no number).
+    """Every scalar term by both roads, as plain numbers (NaN where there is no number).
 
     Args:
         prediction: the theory's dataset.
@@ -120,94 +123,73 @@ def compare(
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     for term in SCALARS:
-        theory = float(prediction[term])
-        simulated, error = float(estimate[term].mean()), float(estimate[f"{term}_mcse"])
+        theory, bound = prediction[term], prediction.get(f"{term}_error", math.nan)
+        simulated, error = estimate[term].mean(), estimate[f"{term}_mcse"]
         gap = simulated - theory
-        bound = float(prediction.get(f"{term}_error", math.nan))
-        rows[term] = {
-            "theory": _number(theory),
-            "theory_error": _number(bound),
-            "simulation": _number(simulated),
-            "mcse": _number(error),
-            "gap": _number(gap),
-            "gap_in_mcse": _number(gap / error if error else math.nan),
-            "relative_gap": _number(gap / theory if theory else math.nan),
+        numbers = {
+            "theory": theory,
+            "theory_error": bound,
+            "simulation": simulated,
+            "mcse": error,
+            "gap": gap,
+            "gap_in_mcse": gap / error,
+            "relative_gap": gap / theory,
         }
-    attrs = estimate.attrs
-    return {
-        "terms": rows,
-        "n_eff": _keys(prediction["n_eff"].values),
-        "n_third": _keys(prediction["n_third"].values) if "n_third" in prediction else None,
-        "theory": _accuracy(prediction),
-        "simulation": {
-            key: np.asarray(attrs[key]).item()
-            for key in (
-                "replicates",
-                "batches",
-                "batches_asked",
-                "stopped",
-                "precision",
-                "empty_rate",
-            )
-        }
-        | {"rounding": _number(attrs["rounding"])}
-        | {
-            key: [*attrs.get(key, []), *prediction.attrs.get(key, [])]
-            for key in ("faults", "cautions")
-        }
-        | _imprecise(rows, settings),
+        rows[term] = {key: float(value) for key, value in numbers.items()}
+    attrs, order = estimate.attrs, prediction.attrs["order"]
+    run: dict[str, Any] = {
+        key: np.asarray(attrs[key]).item()
+        for key in (
+            "replicates",
+            "batches",
+            "batches_asked",
+            "stopped",
+            "precision",
+            "empty_rate",
+            "rounding",
+        )
     }
-
-
-def _no_prediction() -> xr.Dataset:
-    """A prediction that says nothing, where no theory is asked for."""
-    empty = xr.Dataset(dict.fromkeys(SCALARS, math.nan), attrs={"order": "none", "rounding": 0.0})
-    return empty.assign(n_eff=((QUERY, HEAD), np.full((1, 1), math.nan)))
-
-
-def _keys(values: np.ndarray) -> dict[str, Any]:
-    return {
-        "mean": _number(values.mean()),
-        "least": _number(values.min()),
-        "by_head": [_number(v) for v in values.mean(axis=0)],
-    }
-
-
-def _accuracy(prediction: xr.Dataset) -> dict[str, Any]:
-    """Which theory it is; if exact, in how many entries (query, head, head2) rtol was missed."""
-    order, rounding = prediction.attrs["order"], _number(prediction.attrs["rounding"])
-    if order != "exact":
-        return {"order": order, "rounding": rounding}
-    converged, defect = prediction["converged"].values, prediction["defect"].values
-    return {
-        "order": order,
-        "rounding": rounding,
-        "empty_probability": _number(prediction["empty_probability"].values.mean()),
-        "rtol": prediction.attrs["rtol"],
-        "reached": bool(converged.all()),
-        "entries": converged.size,
-        "entries_missed": int((~converged).sum()),
-        "entries_unknown": int(np.isnan(prediction["noise_covariance"].values).sum()),
-        "largest_defect": _number(np.abs(defect).max()),
-    }
-
-
-def _imprecise(rows: dict[str, Any], settings: SimulationSpec) -> dict[str, list[str]]:
-    """Terms less precise than asked for: those that hold up stopping, and the negligible ones."""
-    imprecise: dict[str, list[str]] = {"missed": [], "negligible": []}
+    for key in ("faults", "cautions"):
+        run[key] = [*attrs.get(key, []), *prediction.attrs.get(key, [])]
+    run |= {"missed": [], "negligible": []}
     for term, row in rows.items():
-        value, error = row["simulation"], row["mcse"]
-        if settings.rel_mcse is None or value is None or error <= settings.rel_mcse * abs(value):
-            continue
-        small = abs(value) + 2 * error <= settings.negligible * rows["mse"]["simulation"]
-        imprecise["negligible" if small else "missed"].append(term)
-    return imprecise
+        size, mcse = abs(row["simulation"]), row["mcse"]
+        if settings.rel_mcse is not None and mcse > settings.rel_mcse * size:
+            small = size + 2 * mcse <= settings.negligible * rows["mse"]["simulation"]
+            run["negligible" if small else "missed"].append(term)
+    accuracy = {"order": order, "rounding": prediction.attrs["rounding"]}
+    if order == "exact":
+        converged = prediction["converged"].values
+        accuracy |= {
+            "empty_probability": float(prediction["empty_probability"].mean()),
+            "rtol": prediction.attrs["rtol"],
+            "reached": bool(converged.all()),
+            "entries": converged.size,
+            "entries_missed": int((~converged).sum()),
+            "entries_unknown": int(np.isnan(prediction["noise_covariance"].values).sum()),
+            "largest_defect": float(np.abs(prediction["defect"]).max()),
+        }
+    keys = {name: _keys(prediction.get(name)) for name in ("n_eff", "n_third")}
+    return {"terms": rows, **keys, "theory": accuracy, "simulation": run}
 
 
-def _number(value: float | np.floating) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _keys(numbers: xr.DataArray | None) -> dict[str, Any] | None:
+    if numbers is None:
+        return None
+    values = numbers.values
+    mean, least = float(values.mean()), float(values.min())
+    return {"mean": mean, "least": least, "by_head": values.mean(axis=0).tolist()}
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: None for what is no number."""
+    if isinstance(value, dict):
+        return {key: _plain(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [_plain(inside) for inside in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print(outcome: dict[str, Any]) -> None:
@@ -218,7 +200,7 @@ def _print(outcome: dict[str, Any]) -> None:
         "simulation": ".4g",
         "mcse": ".2g",
         "gap": "+.2g",
-        "gap_in_mcse": "+.1f",
+        "gap_in_mcse": "+.2g",
         "relative_gap": "+.2%",
     }
     names = {
@@ -267,7 +249,7 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
         lines += [f"{effective}.", *_bounds(outcome)]
     elif third is not None:
         lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
-        few = min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS
+        few = min(keys["least"], third["least"]) < FEW_KEYS
         if few and outcome["settings"]["theory"]["order"] == "first":
             lines.append(
                 "`theory: {order: auto}` in the file takes exact theory if it is affordable."
@@ -295,8 +277,8 @@ def _bounds(outcome: dict[str, Any]) -> list[str]:
             "entries (query, head, head), hence none for their average."
         )
     elif mse:
-        errors = [row["theory_error"] or 0.0 for row in outcome["terms"].values()]
-        lines.append(f"Bound on theory's error: up to {max(errors) / mse:.2g} of the MSE.")
+        errors = [row["theory_error"] for row in outcome["terms"].values()]
+        lines.append(f"Bound on theory's error: up to {np.nanmax(errors) / mse:.2g} of the MSE.")
     if not theory["reached"]:
         lines.append(
             f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} of "
@@ -310,5 +292,5 @@ def _labels(names: list[str]) -> str:
     return ", ".join(LABELS[name].split(",")[0] for name in names)
 
 
-def _show(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+def _show(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "–"

@@ -75,27 +75,21 @@ def claims(fidelity: str, paper: str | None, as_json: bool) -> None:
         _print_json(rows)
         return
     for group in groups.values():
-        about = group.about
-        print(f"arXiv {group.arxiv}", *([f"{about.authors} ({about.year})"] if about else []))
-        if about:
-            print(about.title)
-        _print_claims(group.claims)
-        if group.ours:
-            print("Our own claims beside the paper's")
-            _print_claims(group.ours)
+        print(f"arXiv {group.arxiv}", group.about.title if group.about else "")
+        print_table(
+            ("claim", "what it says", "verdicts"),
+            [(row.id, row.statement, _said(row)) for row in (*group.claims, *group.ours)],
+        )
     print(f"Verdicts: {source}" if verdicts else "No ledger yet: make reproduce")
 
 
-def _print_claims(rows: "Sequence[ClaimRows]") -> None:
-    found = []
-    for row in rows:
-        lines = [
-            f"{v.verdict} ({v.experiment}{'' if v.regime == 'all' else f' [{v.regime}]'}"
-            f"{v.worth and f'; {v.worth}'}){', edited after the simulation began' * v.edited}"
-            for v in row.verdicts
-        ]
-        found.append((row.id, row.statement, "\n".join(lines) or "not covered"))
-    print_table(("claim", "what it says", "verdicts"), found)
+def _said(row: "ClaimRows") -> str:
+    lines = [
+        f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
+        f"{', edited after the simulation began' * v.edited}"
+        for v in row.verdicts
+    ]
+    return "\n".join(lines) or "not covered"
 
 
 def table(name: str, fidelity: str, order: str, latex: bool) -> None:
