@@ -36,7 +36,7 @@ reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 
 publish: setup ## copy ledger, report and figures of FIDELITY to results/published
-	sims publish --fidelity $(FIDELITY)
+	sims step publish --fidelity $(FIDELITY)
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo

@@ -1,6 +1,5 @@
-# One rule a step, each a `sims` command: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
-# A step runs again when its inputs change, code among them, or its part of experiment.yaml (params).
-import json
+# One rule a step, each a `sims step`: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
+# A step runs again when its inputs change, or (params) its code or its part of experiment.yaml.
 import os
 import sys
 from functools import cache
@@ -13,13 +12,11 @@ from sims.study.code import (
     EXPERIMENTS,
     FIDELITIES,
     accelerated,
-    choose,
-    files,
+    digest,
+    hold,
     needs_theory,
-    part,
-    shards,
 )
-from sims.study.workflow import begin, outcome, remember_job_age
+from sims.study.experiment import choose
 
 
 def checked(function, argument):
@@ -30,16 +27,9 @@ def checked(function, argument):
         sys.exit(2)
 
 
-FIDELITY, NAMES = checked(choose, config)
-SHARDS = checked(shards, config)
-TURNS = range(2, 7)
+FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
-# What formulas in the report are read from, where it is there.
-THEORY = [str(path) for path in (place("docs/theory.md"),) if path.is_file()]
-
 OUT = f"results/{FIDELITY}"
-# The judgement is audited in a run of all experiments, not for one.
-AUDIT = [] if config.get("experiment") else [f"{OUT}/audit.json"]
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
@@ -50,17 +40,13 @@ if workflow.remote_exec:
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 GPU = int(accelerated() and FIDELITY != "smoke")
 
-# What a cluster is asked for, smoke, standard, paper; a local run does not look at it.
-MINUTES = {
-    "simulate": (20, 120, 1440),
-    "predict": (20, 60, 480),
-    "other": (20, 40, 120),
-}
-MEGABYTES = {"simulate": (4000, 8000, 32000), "other": (4000, 8000, 16000)}
-PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
 # A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
 # if it left by itself, Slurm would call it failed.
-shell.prefix(("trap 'sleep 600' TERM; " if workflow.remote_exec else "") + PATH)
+TRAP = "trap 'sleep 600' TERM; " if workflow.remote_exec else ""
+PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
+shell.prefix(TRAP + PATH)
+STEP = "SIMS_HOST_DEVICES={threads} sims step {rule} "
+MORE = " --fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 @cache
@@ -68,82 +54,57 @@ def prepare():
     """Before any file is looked for, if this is a run: no dry one, nor a job of one."""
     running = workflow.executor_plugin and workflow.is_main_process
     if running and not workflow.dryrun and not workflow.touch:
-        checked(begin, FIDELITY)
-        remember_job_age()
+        checked(hold, FIDELITY)
 
 
 def code(step):
-    def of(w):
-        prepare()
-        return files(step, HOME / w.name if "name" in w.keys() else None)
-
-    return of
-
-
-def settings(step):
-    return lambda w: part(step, HOME / w.name, FIDELITY)
+    """What a step depends on beside its input files."""
+    return lambda w: digest(
+        step, HOME / w.name if "name" in w.keys() else None, FIDELITY
+    )
 
 
-def ask(table, step="other"):
-    """Doubled at every attempt: a job that ran out of either goes on from what it saved."""
-    amount = table.get(step, table["other"])[FIDELITIES.index(FIDELITY)]
-    return lambda w, attempt: amount * 2 ** (attempt - 1)
+def ask(minutes, megabytes=(4000, 8000, 16000), **more):
+    """What a cluster is asked for at smoke, standard, paper; doubled at every attempt.
+
+    A job that ran out of it goes on from what it saved.
+    """
+    place = FIDELITIES.index(FIDELITY)
+    doubled = {"runtime": minutes[place], "mem_mb": megabytes[place]}
+    return more | {
+        k: lambda w, attempt, n=n: n << attempt - 1 for k, n in doubled.items()
+    }
+
+
+SMALL = ask((20, 40, 120))
+LARGE = ask((20, 120, 1440), (4000, 8000, 32000), gpu=GPU)
 
 
 wildcard_constraints:
     name=r"\w+",
     shard=r"[1-9]\d*",
     of=r"[1-9]\d*",
-    turn=r"[1-9]",
 
 
 def everything(w):
+    """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
     figures = ("figure.pdf", "figure.png", "figure.svg")
     each = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", *figures)
     return [
         f"{OUT}/ledger.json",
-        *AUDIT,
         f"{OUT}/report.html",
         *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
     ]
 
 
-onsuccess:
-    for line in outcome(FIDELITY, NAMES):
-        print(line, file=sys.stderr)
-
-
-# All results, since a file in the middle is not missed while what was made of it is there.
 rule all:
     input:
         everything,
 
 
-def marks(turn):
-    """What the shards of a turn leave behind."""
-    of = "" if turn == 1 else f"turn-{turn}/"
-    return expand(
-        f"{OUT}/{{{{name}}}}/shards/{of}{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
-    )
-
-
-def shards_of(w):
-    """All shards, turn by turn as far as their plans say that points go on."""
-    found = list(marks(1)) if SHARDS else []
-    if SHARDS and needs_theory(w.name, FIDELITY):
-        for turn in TURNS:
-            with open(checkpoints.plan.get(name=w.name, turn=turn).output[0]) as file:
-                if not json.load(file)["points"]:
-                    break
-            found += marks(turn)
-    return [mark.format(name=w.name) for mark in found]
-
-
-# A part of a simulation, for a job of its own; its batches lie in .points, where the whole finds them.
+# A part of the points of a simulation, for a job of its own; they lie in .points, where the whole finds them.
 rule shard:
-    input:
-        code=code("simulate"),
     output:
         f"{OUT}/{{name}}/shards/{{shard}}-of-{{of}}.json",
     log:
@@ -151,71 +112,23 @@ rule shard:
     priority: 3
     threads: EACH
     resources:
-        gpu=GPU,
-        mem_mb=ask(MEGABYTES, "simulate"),
-        runtime=ask(MINUTES, "simulate"),
+        **LARGE,
     params:
         fidelity=FIDELITY,
-        settings=settings("simulate"),
-        output=f"{OUT}/{{name}}/simulation.nc",
+        code=code("simulate"),
+        whole=f"{OUT}/{{name}}/simulation.nc",
     shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} "
-        "--output {params.output} --shard {wildcards.shard}/{wildcards.of} "
-        "2> >(tee {log} >&2)"
+        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
+        "--part {wildcards.shard}/{wildcards.of}" + MORE
 
 
-# Where sampling goes on until claims are decided: a look at the turns before, and what it leaves to do.
-checkpoint plan:
-    input:
-        shards=lambda w: [mark.format(name=w.name) for mark in marks(int(w.turn) - 1)],
-        theory=f"{OUT}/{{name}}/theory.nc",
-        code=code("judge"),
-    output:
-        f"{OUT}/{{name}}/shards/turn-{{turn}}/plan.json",
-    log:
-        f"{OUT}/logs/{{name}}/plan-{{turn}}.log",
-    priority: 3
-    resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
-    params:
-        fidelity=FIDELITY,
-        settings=settings("judge"),
-        output=f"{OUT}/{{name}}/simulation.nc",
-    shell:
-        "SIMS_HOST_DEVICES=1 sims plan {wildcards.name} --fidelity {params.fidelity} "
-        "--output {params.output} --turn {wildcards.turn} "
-        "2> >(tee {log} >&2)"
-
-
-rule shard_of_turn:
-    input:
-        plan=f"{OUT}/{{name}}/shards/turn-{{turn}}/plan.json",
-    output:
-        f"{OUT}/{{name}}/shards/turn-{{turn}}/{{shard}}-of-{{of}}.json",
-    log:
-        f"{OUT}/logs/{{name}}/shard-{{turn}}-{{shard}}-of-{{of}}.log",
-    priority: 3
-    threads: EACH
-    resources:
-        gpu=GPU,
-        mem_mb=ask(MEGABYTES, "simulate"),
-        runtime=ask(MINUTES, "simulate"),
-    params:
-        fidelity=FIDELITY,
-        output=f"{OUT}/{{name}}/simulation.nc",
-    shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} "
-        "--output {params.output} --shard {wildcards.shard}/{wildcards.of} --turn {wildcards.turn} "
-        "2> >(tee {log} >&2)"
-
-
-# What no shard has computed it computes itself.
+# What no shard has computed it computes itself; sampling on until claims are decided is its own.
 rule simulate:
     input:
-        code=code("simulate"),
         theory=lambda w: needs_theory(w.name, FIDELITY),
-        shards=shards_of,
+        shards=expand(
+            f"{OUT}/{{{{name}}}}/shards/{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
+        ),
     output:
         f"{OUT}/{{name}}/simulation.nc",
     log:
@@ -223,20 +136,15 @@ rule simulate:
     priority: 2
     threads: EACH
     resources:
-        gpu=GPU,
-        mem_mb=ask(MEGABYTES, "simulate"),
-        runtime=ask(MINUTES, "simulate"),
+        **LARGE,
     params:
         fidelity=FIDELITY,
-        settings=settings("simulate"),
+        code=code("simulate"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims simulate {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
+        STEP + "{wildcards.name} --output {output}" + MORE
 
 
 rule predict:
-    input:
-        code=code("predict"),
     output:
         f"{OUT}/{{name}}/theory.nc",
     log:
@@ -244,34 +152,29 @@ rule predict:
     priority: 1
     threads: EACH
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES, "predict"),
+        **ask((20, 60, 480)),
     params:
         fidelity=FIDELITY,
-        settings=settings("predict"),
+        code=code("predict"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims predict {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
+        STEP + "{wildcards.name} --output {output}" + MORE
 
 
 rule judge:
     input:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
-        code=code("judge"),
     output:
         f"{OUT}/{{name}}/verdicts.json",
     log:
         f"{OUT}/logs/{{name}}/judge.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
-        settings=settings("judge"),
+        code=code("judge"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims judge {wildcards.name} --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
+        STEP + "{wildcards.name} --output {output}" + MORE
 
 
 rule ledger:
@@ -279,19 +182,17 @@ rule ledger:
         verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
         # Holm's family are all claims that the files make, judged or not.
         claims=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
-        code=code("ledger"),
     output:
         f"{OUT}/ledger.json",
     log:
         f"{OUT}/logs/ledger.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
+        code=code("ledger"),
     shell:
-        "sims ledger --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
+        STEP + "--output {output}" + MORE
 
 
 rule plot:
@@ -299,64 +200,38 @@ rule plot:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
         ledger=f"{OUT}/ledger.json",
-        code=code("plot"),
     output:
-        figure=f"{OUT}/{{name}}/figure.pdf",
-        more=[
-            f"{OUT}/{{name}}/figure.png",
-            f"{OUT}/{{name}}/figure.svg",
-            f"{OUT}/{{name}}/caption.md",
-        ],
+        multiext(f"{OUT}/{{name}}/figure", ".pdf", ".png", ".svg"),
+        f"{OUT}/{{name}}/caption.md",
     log:
         f"{OUT}/logs/{{name}}/plot.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
-        settings=settings("plot"),
+        code=code("plot"),
     shell:
-        "SIMS_HOST_DEVICES=1 sims plot {wildcards.name} --fidelity {params.fidelity} --output {output.figure} "
-        "2> >(tee {log} >&2)"
-
-
-rule audit:
-    input:
-        code=code("audit"),
-    output:
-        f"{OUT}/audit.json",
-    log:
-        f"{OUT}/logs/audit.log",
-    priority: 1
-    resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
-    params:
-        fidelity=FIDELITY,
-    shell:
-        "SIMS_HOST_DEVICES=1 sims audit --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
+        STEP + "{wildcards.name} --output {output[0]}" + MORE
 
 
 rule report:
     input:
         ledger=f"{OUT}/ledger.json",
-        audit=AUDIT,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
         papers=sorted(map(str, place("papers").glob("*.yaml"))),
-        theory=sorted(map(str, place("docs").glob("theory*/*.md"))) + THEORY,
-        code=code("report"),
+        # What formulas are read from, where it is there.
+        theory=sorted(map(str, place("docs").glob("theory*/*.md")))
+        + [str(page) for page in (place("docs/theory.md"),) if page.is_file()],
     output:
         f"{OUT}/report.html",
     log:
         f"{OUT}/logs/report.log",
     resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
+        **SMALL,
     params:
         fidelity=FIDELITY,
+        code=code("report"),
     shell:
-        "sims report --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
+        STEP + "--output {output}" + MORE

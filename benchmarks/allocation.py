@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.allocation NAME …`` replays both rules of :mod:`sims.study.adaptive` on the
 batches that runs have stored, and simulates only what is not stored yet: a point's first batches
-are the same whatever rule asked for them. Needs the experiment's predictions (``sims predict``).
+are the same whatever rule asked for them. Needs the experiment's predictions (``sims step predict``).
 Under the equal rule every point of an experiment gets as many batches as its neediest one. The
 last row is of all points of all experiments given as many replicates as the neediest of them.
 """

@@ -21,6 +21,9 @@ class InputError(ValueError):
         where = where if len(where) <= 300 else f"{where[:120]}...{where[-177:]}"
         super().__init__(f"{where}: got {shown}; allowed: {one_line(allowed)}")
 
+    def __reduce__(self) -> tuple[type, tuple[str, object, str]]:
+        return type(self), (self.field, self.value, self.allowed)
+
 
 class Uncovered(InputError):
     """A problem that the theory asked for says nothing about; the other road may."""

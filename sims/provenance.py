@@ -28,34 +28,6 @@ PACKAGES = (
 )
 
 
-def collect(
-    *,
-    road: str,
-    experiment: str,
-    fidelity: str,
-    specification: Mapping[str, object],
-    fingerprint: str,
-) -> dict[str, Any]:
-    """Provenance of a result, ready for JSON.
-
-    Args:
-        road: simulation or theory.
-        experiment: its name.
-        fidelity: at which it was run.
-        specification: the resolved experiment file.
-        fingerprint: of code and settings; see :mod:`sims.study.code`.
-    """
-    return {
-        "road": road,
-        "experiment": experiment,
-        "fidelity": fidelity,
-        "fingerprint": fingerprint,
-        "versions": versions(),
-        **machine(),
-        "specification": dict(specification),
-    }
-
-
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of those that its numbers depend on."""
     from sims import __version__
@@ -84,25 +56,25 @@ def machine() -> dict[str, Any]:
         out["device"] = devices[0].device_kind
         out["backend"] = devices[0].platform
         out["devices"] = len(devices)
-        out["matmul_precision"] = str(getattr(jax.config, "jax_default_matmul_precision", ""))
+        out["matmul_precision"] = str(jax.config.jax_default_matmul_precision)
     return out
 
 
 def replicates(points: Mapping[str, "xr.Dataset"]) -> dict[str, Any]:
-    """Replicates asked for and done, and how points stopped, from the points' attributes."""
+    """Replicates asked for and done, from the points' attributes."""
     attrs = [data.attrs for data in points.values() if "replicates" in data.attrs]
     if not attrs:
         return {}
-    limits = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
-    done = [a["replicates"] for a in attrs]
+    asked = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]
+    done = [int(a["replicates"]) for a in attrs]
     return {
         "precision": str(attrs[0].get("precision", "")),
-        "replicates_asked": _range(limits),
+        "replicates_asked": _range(asked),
         "replicates_done": _range(done),
-        "replicates_total": int(sum(done)),
+        "replicates_total": sum(done),
     }
 
 
 def _range(values: list[int]) -> str:
-    low, high = int(min(values)), int(max(values))
+    low, high = min(values), max(values)
     return str(low) if low == high else f"{low} to {high}"

@@ -102,6 +102,9 @@ def configure() -> None:
     - As many threads of XLA's as devices, unless ``NPROC`` says how many: with more of them, small
       operations are handed from one to another, and processes side by side take twice the time.
     - Without preallocation several jobs can share one GPU.
+
+    Raises:
+        InputError: ``JAX_PLATFORMS`` asks for devices that are not there.
     """
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     os.environ.setdefault("NPROC", str(host_devices()))
@@ -111,6 +114,20 @@ def configure() -> None:
     # A host program may have started JAX already; the engine then uses the devices it finds.
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", host_devices())
+    asked = os.environ.get("JAX_PLATFORMS", "")
+    if asked not in ("", "cpu"):
+        try:
+            jax.devices()
+        except (RuntimeError, AssertionError):  # the latter where a plug-in is missing
+            jax.config.update("jax_platforms", None)
+            from jax.extend.backend import clear_backends
+
+            there = {"cpu"} | {device.platform for device in jax.devices()}
+            # As before, so that a second import is refused, too.
+            jax.config.update("jax_platforms", asked)
+            clear_backends()
+            allowed = f"{', '.join(sorted(there))} on this machine"
+            raise InputError("JAX_PLATFORMS", asked, allowed) from None
 
 
 def lost_digits(platform: str) -> list[str]:

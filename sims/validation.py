@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from sims.errors import InputError, one_of
 
@@ -16,6 +16,16 @@ class Strict(BaseModel):
     """A model that refuses unknown keys and what is not finite, and leaves types as they are."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, data: object) -> object:
+        """No key is unknown: the line says which there are, and which may have been meant."""
+        if isinstance(data, Mapping) and cls.model_config["extra"] == "forbid":
+            for key in data:
+                if key not in cls.model_fields:
+                    raise InputError(str(key), key, one_of(sorted(cls.model_fields), key))
+        return data
 
 
 def parse(model: type[Model], data: object, where: str, of_json: bool = False) -> Model:
@@ -36,78 +46,45 @@ def parse(model: type[Model], data: object, where: str, of_json: bool = False) -
             return model.model_validate_json(json.dumps(data))
         return model.model_validate(data)
     except ValidationError as error:
-        errors = error.errors()
         # A key that is misspelt is missing too: the line is to show it as it was written.
-        ranks = {"extra_forbidden": 0, "value_error": 1}
-        worst = min(errors, key=lambda e: ranks.get(e["type"], 2))
-        raise _line(model, data, worst, where) from None
+        worst = min(error.errors(), key=lambda one: one["type"] != "value_error")
+        raise _line(data, worst, where) from None
 
 
-def _line(model: type[Model], data: object, first: Mapping[str, Any], where: str) -> InputError:
+def _line(data: object, error: Mapping[str, Any], where: str) -> InputError:
     """The error of one line for an error of pydantic's."""
-    kind, location, given = first["type"], first["loc"], first["input"]
-    context = first.get("ctx", {})
-    field = ": ".join(filter(None, (where, _path(data, location, kind == "missing"))))
-    if kind == "value_error" and isinstance(context["error"], InputError):
-        inner = context["error"]
-        return InputError(f"{field}: {inner.field}", inner.value, inner.allowed)
-    if kind == "extra_forbidden":
-        return InputError(field, location[-1], _known_keys(model, location))
-    if kind == "missing":
-        return InputError(field, "nothing", "a value (it is required)")
-    if kind in ("union_tag_invalid", "union_tag_not_found"):
+    given, context, words = error["input"], error.get("ctx", {}), error["msg"]
+    path, inside = _path(data, error["loc"], error["type"] == "missing"), ""
+    cause = context.get("error")
+    if isinstance(cause, InputError):
+        given, words = cause.value, cause.allowed
+        if cause.field.isidentifier():
+            path.append(cause.field)
+        else:
+            inside = cause.field
+    elif error["type"].startswith("union_tag"):
+        path.append("kind")
         names = re.findall(r"'(\w+)'", context.get("expected_tags", ""))
-        if kind == "union_tag_invalid":
-            return InputError(f"{field}.kind", context["tag"], one_of(names, context["tag"]))
-        return InputError(f"{field}.kind", "nothing", "a value (it is required)")
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return InputError(field, given, "a mapping of keys to values")
-    if kind == "literal_error":
-        names = re.findall(r"'([^']*)'", context["expected"])
-        return InputError(field, given, one_of(names, given))
-    allowed = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return InputError(field, given, allowed[0].lower() + allowed[1:])
+        given = context.get("tag", "nothing")
+        words = one_of(names, given) if names else "a value (it is required)"
+    elif error["type"] == "missing":
+        given, words = "nothing", "a value (it is required)"
+    elif error["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        words = "a mapping of keys to values"
+    elif error["type"] == "literal_error":
+        words = one_of(re.findall(r"'([^']*)'", context["expected"]), given)
+    else:
+        words = words.removeprefix("Input should be ").removeprefix("Value error, ")
+        words = words[0].lower() + words[1:]
+    return InputError(": ".join(filter(None, (where, ".".join(path), inside))), given, words)
 
 
-def _path(data: Any, location: tuple[Any, ...], missing: bool) -> str:
-    """The dotted path of an error, without the names of union members that pydantic puts in."""
-    parts = []
+def _path(data: Any, location: tuple[Any, ...], missing: bool) -> list[str]:
+    """The path of an error, without the names of union members that pydantic puts in."""
+    path = []
     for part in location[: -1 if missing else None]:
         inside = isinstance(data, dict) and part in data
         if inside or (isinstance(data, list) and isinstance(part, int)):
             data = data[part]
-            parts.append(part)
-    return ".".join(map(str, (*parts, *(location[-1:] if missing else ()))))
-
-
-def _known_keys(model: type[BaseModel], location: tuple[Any, ...]) -> str:
-    """The keys allowed where an unknown one stood, for the error line."""
-    schema = model.model_json_schema()
-    nodes = list(_options(schema, schema))
-    for part in location[:-1]:
-        inner = [found for node in nodes if (found := _inside(node, part)) is not None]
-        nodes = [option for node in inner or nodes for option in _options(schema, node)]
-    keys = {key for node in nodes for key in node.get("properties", {})}
-    return one_of(sorted(keys), location[-1]) or "no such key (see `sims schema`)"
-
-
-def _inside(node: dict[str, Any], part: str | int) -> dict[str, Any] | None:
-    """What a schema has at a key, at a place in a list, or for the union's member of that name."""
-    if isinstance(part, int):
-        return node.get("items")
-    properties = node.get("properties", {})
-    if properties.get("kind", {}).get("const") == part or node.get("title") == part:
-        return node
-    every = node.get("additionalProperties")
-    return properties.get(part) or (every if isinstance(every, dict) else None)
-
-
-def _options(schema: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A schema's node, or the alternatives that it stands for, without references."""
-    while "$ref" in node:
-        node = schema["$defs"][node["$ref"].rsplit("/", 1)[1]]
-    alternatives = node.get("oneOf") or node.get("anyOf")
-    for option in alternatives or ():
-        yield from _options(schema, option)
-    if not alternatives:
-        yield node
+            path.append(str(part))
+    return [*path, str(location[-1])] if missing else path

@@ -1,6 +1,8 @@
 """Independent work in threads, and arithmetic that is coarser than asked for."""
 
 import os
+import subprocess
+import sys
 import time
 
 import jax
@@ -52,6 +54,24 @@ def test_as_many_threads_as_devices(monkeypatch, own, threads):
         monkeypatch.setenv("NPROC", own)
     configure()
     assert os.environ["NPROC"] == threads
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="the platform is there")
+@pytest.mark.parametrize("platform", ["cuda", "abacus"])
+def test_a_platform_that_is_not_there_is_one_line(platform):
+    """Of the command, an InputError of Python; and again at the second try."""
+    own = os.environ | {"JAX_PLATFORMS": platform, "PYTHONPATH": os.pathsep.join(sys.path)}
+    said = f"JAX_PLATFORMS: got '{platform}'; allowed: cpu on this machine\n"
+    code = """
+from sims.cli import main
+from sims.errors import InputError
+try:
+    import sims.problem
+except InputError:
+    raise SystemExit(main(["decompose", "docs/examples/decompose.yaml", "--dry"]))
+"""
+    found = subprocess.run([sys.executable, "-c", code], env=own, capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (2, f"sims decompose: {said}")
 
 
 def test_lost_digits_are_named():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
+from sims.errors import Uncovered
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import Tuning, estimate
 from sims.theory import noise_covariance_law, predict
@@ -66,6 +67,46 @@ def test_exact_theory(kernel, bandwidth, n, key_frames, monte_carlo):
     monte_carlo(draw, flat(predict(task, heads, n, queries, order="exact"), TERMS))
     # The test can tell: first-order theory fails it at so small an n.
     assert not sequential_test(draw, flat(predict(task, heads, n, queries), TERMS)).passed
+
+
+def test_order_auto_beyond_first_order(monte_carlo):
+    """Own W_Q and W_K, a sharp softmax: first order says where it fails, exact theory is right."""
+    keys = [[[0.2], [0.9], [0.4]], [[0.5], [-0.6], [0.3]]]
+    task, heads, queries = problem("softmax", 0.4)
+    heads = Heads(5 * heads.frames, "softmax", 0.4, keys)
+    first, auto = (predict(task, heads, 40, queries, order=order) for order in ("first", "auto"))
+    assert first["mse"] > 100 * auto["mse"]
+    query, head = np.unravel_index(first["n_third"].values.argmin(), (2, 2))
+    (caution,) = first.attrs["cautions"]
+    assert f"n_third = {first['n_third'].min():.2g} at query {query}, head {head}, below" in caution
+    assert (auto.attrs["order"], auto.attrs.get("cautions")) == ("exact", None)
+    monte_carlo(simulated(task, heads, 40, queries, TERMS), flat(auto, TERMS))
+
+
+def test_order_auto_where_no_theory_is_trustworthy():
+    """Too narrow for exact theory, too wide for a minute of it, refused, or within first order."""
+    task, heads, queries = problem("gaussian", 1e-3)
+    narrow = predict(task, heads, 6, queries, order="auto")
+    assert narrow.attrs["order"] == "first"
+    assert narrow.attrs["cautions"][1].startswith("no theory is trustworthy here: exact theory ")
+    wide = Heads(np.stack([np.eye(3)] * 2), "gaussian", 0.7)
+    assert "of width 3 with 6" in predict(task, wide, 6, queries, order="auto").attrs["cautions"][1]
+    laplace = Heads(heads.frames, "laplace", 0.7)
+    assert predict(task, laplace, 6, queries, order="auto").attrs["order"] == "exact"
+    with pytest.raises(Uncovered, match="laplace"):
+        predict(task, Heads(wide.frames, "laplace", 0.7), 6, queries, order="auto")
+    fine = predict(task, Heads(heads.frames, "gaussian", 0.7), 1000, queries, order="auto")
+    assert (fine.attrs["order"], fine.attrs.get("cautions")) == ("first", None)
+
+
+@pytest.mark.parametrize("norm", [60.0, 80.0])
+def test_what_float64_cannot_hold_is_a_fault(norm):
+    """n_eff is e^-1000 or less at the last query, ∞ or NaN its terms; the others keep theirs."""
+    task, heads, queries = problem("gaussian", 0.5)
+    far = np.concatenate([queries, [[norm, 0.0, 0.0]]])
+    found, near = (predict(task, heads, 100, points) for points in (far, queries))
+    assert found.attrs["faults"] == ["first-order theory is beyond float64 at query 2, head 0"]
+    np.testing.assert_array_equal(found["bias"][:2], near["bias"])
 
 
 def test_first_order_theory(monte_carlo):

@@ -3,70 +3,72 @@
 import gc
 import os
 import platform
+import signal
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
-from sims.cli.commands import make_parser
-from sims.cli.stopping import GO_ON, Stopped, stoppable
+from typer import TyperException
+
+from sims.cli.commands import app
 from sims.errors import InputError, one_line
 from sims.files import private
+
+GO_ON = 75
+"""Exit code of a command that was asked to stop: EX_TEMPFAIL, the same command goes on."""
+
+
+class Stopped(BaseException):
+    """The process was asked to end; raised wherever it is, so that what runs saves its work."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code.
 
-    It is 2, with one line on stderr, for bad input, and 75 after a ``SIGTERM``: the same command
-    goes on from what was saved.
+    It is 2, with one line on stderr, for bad input, 130 after Ctrl-C, and 75 after a ``SIGTERM``:
+    the same command goes on from what was saved.
     """
-    parser = make_parser()
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks what could stand here
-        import argcomplete
-
-        argcomplete.autocomplete(parser)
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        options.parser.unknown(unknown)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     _keep_compilations()
     # Matrices here are small: a second thread costs what it gains, and moves the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Importing and tracing make hardly any garbage; looking for it takes a tenth of a start.
     gc.set_threshold(100_000, 20, 100)
-    module, function = options.run.split(":")
+    before = None
+    with suppress(ValueError):  # signals are the main thread's
+        before = signal.signal(signal.SIGTERM, _stop)
     try:
-        with stoppable():
-            code = getattr(import_module(f"sims.cli.{module}"), function)(options)
-            sys.stdout.flush()
-            return int(code or 0)
+        code = int(app(given, prog_name="sims", standalone_mode=False) or 0)
+        sys.stdout.flush()
+        said = "interrupted; finished points are kept" if code == 130 else ""
+    except TyperException as error:
+        code, said = 2, error.format_message().replace("Value error, ", "")
     except InputError as error:
-        print(f"sims {options.command}: {error}", file=sys.stderr)
-        return 2
+        code, said = 2, str(error)
     except MemoryError as error:
-        print(f"sims {options.command}: memory: got {one_line(str(error)) or 'too little'!r}; "
-              "allowed: a problem that fits", file=sys.stderr)  # fmt: skip
-        return 2
-    except BrokenPipeError:
-        _discard_output()  # nobody reads on: not worth a message
-        return 0
+        code, said = 2, f"memory: got {str(error)!r}; allowed: a problem that fits"
     except OSError as error:
         if error.filename is None:
-            _discard_output()
+            # Python would try again to print what is left, and fail again, when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         where = error.filename or "standard output"
-        print(f"sims {options.command}: {where}: got {error.strerror!r}; "
-              "allowed: what can be read or written", file=sys.stderr)  # fmt: skip
-        return 2
-    except KeyboardInterrupt:
-        print(f"sims {options.command}: interrupted; finished points are kept", file=sys.stderr)
-        return 130
+        code, said = 2, f"{where}: got {error.strerror!r}; allowed: what can be read or written"
     except Stopped:
-        print(f"sims {options.command}: stopped; the same command goes on", file=sys.stderr)
-        return GO_ON
+        code, said = GO_ON, "stopped; the same command goes on"
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+    if said:
+        print(one_line(f"{' '.join(['sims', *given[:1]])}: {said}"), file=sys.stderr)
+    return code
 
 
-def _discard_output() -> None:
-    """Drop what is still to be printed: Python would try again, and fail again, when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing disturbs the saving
+    raise Stopped
 
 
 def _keep_compilations() -> None:

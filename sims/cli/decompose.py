@@ -4,7 +4,6 @@ import json
 import math
 import sys
 import warnings
-from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sims.cli.listing import print_table
 from sims.cli.options import netcdf
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.montecarlo.progress import Progress
+from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study import sweeping
 from sims.study.describing import described
@@ -27,25 +28,35 @@ from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
 from sims.study.sweepfile import DecomposeSpec, check, with_files, with_options
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
+from sims.theory import FEW_KEYS
 from sims.validation import parse
 
-FEW_KEYS = 50
-"""First-order theory is called rough where n_eff or n_third is below."""
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
 """What a table's theory is, by ``theory.order``."""
 
 
-def decompose(options: Namespace) -> None:
+def decompose(
+    file: str,
+    rel_mcse: float | None,
+    seed: int | None,
+    as_json: bool,
+    output: Path | None,
+    dry: bool,
+) -> None:
     """Run both roads on the problem of a file, print them, and write them if asked to."""
-    output = None if options.output is None else netcdf(options.output)
-    data = with_options(read_yaml(options.spec), options.rel_mcse, options.seed)
-    spec = parse(DecomposeSpec, with_files(data, Path(options.spec).parent), options.spec)
+    output = output and netcdf(output)
+    data = with_options(read_yaml(file), rel_mcse, seed)
+    spec = parse(DecomposeSpec, with_files(data, Path(file).parent), file)
     check(spec)
     problem = spec.problem.build()
     order, reason = spec.theory.order, uncovered(problem, spec.theory)
     load = cost(spec.problem, problem, spec.simulation)
-    if options.dry:
-        print(f"{options.spec}: nothing is run or written")
+    design, read = problem.task.design, []
+    if isinstance(design, EmpiricalDesign):
+        table = Path(spec.problem.design.model_dump()["file"]).name
+        read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
+    if dry:
+        print(f"{file}: nothing is run or written", *read, sep="\n")
         print(*lines_of([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
@@ -59,23 +70,26 @@ def decompose(options: Namespace) -> None:
             # It names variables of the library; the outcome says the same in the file's words.
             warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
             if order == "none" or reason is not None:
-                prediction = _no_prediction()
+                prediction = xr.Dataset(
+                    dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
+                    attrs={"order": "none", "rounding": 0.0},
+                )
             else:
-                show = sys.stderr.isatty() and spec.theory.order == "exact"
+                show = sys.stderr.isatty() and order in ("exact", "auto")
                 with Progress(1, show=show, what="exact theory") as bar:
                     prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
-    outcome["theory"]["uncovered"] = reason
+    outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
     if output is not None:
-        scalars = sweeping.row(estimate, prediction, spec.theory.order == "exact")
+        scalars = sweeping.row(estimate, prediction, order)
         labelled = described(xr.Dataset(scalars), sweeping.MEANS)
         origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
         write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
-    if options.json:
-        print(json.dumps(outcome, indent=1, allow_nan=False))
+    if as_json:
+        print(json.dumps(_plain(outcome), indent=1, allow_nan=False))
     else:
         _print(outcome)
 
@@ -96,7 +110,7 @@ def uncovered(problem: Problem, theory: TheorySpec) -> str | None:
 def compare(
     prediction: xr.Dataset, estimate: xr.Dataset, settings: SimulationSpec
 ) -> dict[str, Any]:
-    """Every scalar term by both roads, as plain numbers (None where there is no number).
+    """Every scalar term by both roads, as plain numbers (NaN where there is no number).
 
     Args:
         prediction: the theory's dataset.
@@ -109,127 +123,101 @@ def compare(
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
-    rows = {}
+    rows: dict[str, dict[str, float]] = {}
     for term in SCALARS:
-        theory = float(prediction[term])
-        simulated, error = float(estimate[term].mean()), float(estimate[f"{term}_mcse"])
+        theory, bound = prediction[term], prediction.get(f"{term}_error", math.nan)
+        simulated, error = estimate[term].mean(), estimate[f"{term}_mcse"]
         gap = simulated - theory
-        bound = float(prediction.get(f"{term}_error", math.nan))
-        rows[term] = {
-            "theory": _number(theory),
-            "theory_error": _number(bound),
-            "simulation": _number(simulated),
-            "mcse": _number(error),
-            "gap": _number(gap),
-            "gap_in_mcse": _number(gap / error if error else math.nan),
-            "relative_gap": _number(gap / theory if theory else math.nan),
+        numbers = {
+            "theory": theory,
+            "theory_error": bound,
+            "simulation": simulated,
+            "mcse": error,
+            "gap": gap,
+            "gap_in_mcse": gap / error,
+            "relative_gap": gap / theory,
         }
-    attrs = estimate.attrs
-    return {
-        "terms": rows,
-        "n_eff": _keys(prediction["n_eff"].values),
-        "n_third": _keys(prediction["n_third"].values) if "n_third" in prediction else None,
-        "theory": _accuracy(prediction),
-        "simulation": {
-            key: np.asarray(attrs[key]).item()
-            for key in (
-                "replicates",
-                "batches",
-                "batches_asked",
-                "stopped",
-                "precision",
-                "empty_rate",
-            )
-        }
-        | {"rounding": _number(attrs["rounding"])}
-        | {
-            key: [*attrs.get(key, []), *prediction.attrs.get(key, [])]
-            for key in ("faults", "cautions")
-        }
-        | _imprecise(rows, settings),
+        rows[term] = {key: float(value) for key, value in numbers.items()}
+    attrs, order = estimate.attrs, prediction.attrs["order"]
+    run: dict[str, Any] = {
+        key: np.asarray(attrs[key]).item()
+        for key in (
+            "replicates",
+            "batches",
+            "batches_asked",
+            "stopped",
+            "precision",
+            "empty_rate",
+            "rounding",
+        )
     }
-
-
-def _no_prediction() -> xr.Dataset:
-    """A prediction that says nothing, where no theory is asked for."""
-    empty = xr.Dataset(dict.fromkeys(SCALARS, math.nan), attrs={"order": "none", "rounding": 0.0})
-    return empty.assign(n_eff=((QUERY, HEAD), np.full((1, 1), math.nan)))
-
-
-def _keys(values: np.ndarray) -> dict[str, Any]:
-    return {
-        "mean": _number(values.mean()),
-        "least": _number(values.min()),
-        "by_head": [_number(v) for v in values.mean(axis=0)],
-    }
-
-
-def _accuracy(prediction: xr.Dataset) -> dict[str, Any]:
-    """Which theory it is; if exact, in how many entries (query, head, head2) rtol was missed."""
-    order, rounding = prediction.attrs["order"], _number(prediction.attrs["rounding"])
-    if order != "exact":
-        return {"order": order, "rounding": rounding}
-    converged, defect = prediction["converged"].values, prediction["defect"].values
-    return {
-        "order": order,
-        "rounding": rounding,
-        "empty_probability": _number(prediction["empty_probability"].values.mean()),
-        "rtol": prediction.attrs["rtol"],
-        "reached": bool(converged.all()),
-        "entries": converged.size,
-        "entries_missed": int((~converged).sum()),
-        "entries_unknown": int(np.isnan(prediction["noise_covariance"].values).sum()),
-        "largest_defect": _number(np.abs(defect).max()),
-    }
-
-
-def _imprecise(rows: dict[str, Any], settings: SimulationSpec) -> dict[str, list[str]]:
-    """Terms less precise than asked for: those that hold up stopping, and the negligible ones."""
-    imprecise: dict[str, list[str]] = {"missed": [], "negligible": []}
+    for key in ("faults", "cautions"):
+        run[key] = [*attrs.get(key, []), *prediction.attrs.get(key, [])]
+    run |= {"missed": [], "negligible": []}
     for term, row in rows.items():
-        value, error = row["simulation"], row["mcse"]
-        if settings.rel_mcse is None or value is None or error <= settings.rel_mcse * abs(value):
-            continue
-        small = abs(value) + 2 * error <= settings.negligible * rows["mse"]["simulation"]
-        imprecise["negligible" if small else "missed"].append(term)
-    return imprecise
+        size, mcse = abs(row["simulation"]), row["mcse"]
+        if settings.rel_mcse is not None and mcse > settings.rel_mcse * size:
+            small = size + 2 * mcse <= settings.negligible * rows["mse"]["simulation"]
+            run["negligible" if small else "missed"].append(term)
+    accuracy = {"order": order, "rounding": prediction.attrs["rounding"]}
+    if order == "exact":
+        converged = prediction["converged"].values
+        accuracy |= {
+            "empty_probability": float(prediction["empty_probability"].mean()),
+            "rtol": prediction.attrs["rtol"],
+            "reached": bool(converged.all()),
+            "entries": converged.size,
+            "entries_missed": int((~converged).sum()),
+            "entries_unknown": int(np.isnan(prediction["noise_covariance"].values).sum()),
+            "largest_defect": float(np.abs(prediction["defect"]).max()),
+        }
+    keys = {name: _keys(prediction.get(name)) for name in ("n_eff", "n_third")}
+    return {"terms": rows, **keys, "theory": accuracy, "simulation": run}
 
 
-def _number(value: float | np.floating) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _keys(numbers: xr.DataArray | None) -> dict[str, Any] | None:
+    if numbers is None:
+        return None
+    values = numbers.values
+    mean, least = float(values.mean()), float(values.min())
+    return {"mean": mean, "least": least, "by_head": values.mean(axis=0).tolist()}
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: None for what is no number."""
+    if isinstance(value, dict):
+        return {key: _plain(inside) for key, inside in value.items()}
+    if isinstance(value, list):
+        return [_plain(inside) for inside in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
     exact = outcome["theory"]["order"] == "exact"
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column("term", no_wrap=True)
-    bound = ("± bound",) if exact else ()
-    for name in ("theory", *bound, "simulation", "± MCSE", "gap", "gap/MCSE", "gap/theory"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for term, row in outcome["terms"].items():
-        table.add_row(
-            LABELS[term],
-            _show(row["theory"], ".4g"),
-            *([_show(row["theory_error"], ".2g")] if exact else []),
-            _show(row["simulation"], ".4g"),
-            _show(row["mcse"], ".2g"),
-            _show(row["gap"], "+.2g"),
-            _show(row["gap_in_mcse"], "+.1f" if abs(row["gap_in_mcse"] or 0) < 1e5 else "+.0e"),
-            _show(row["relative_gap"], "+.2%"),
-            end_section=term in ("squared_bias", "variance", "covariance", "ensemble_variance"),
-            style="bold" if term == "mse" else None,
-        )
-    # Never narrower than the table: cut columns would lose digits.
-    console = Console(highlight=False)
-    console.width = max(console.width, 118 if exact else 108)
-    console.print(table)
-    for line in _footer(outcome):
-        # Brackets are no markup: `theory: {...}` and the like are printed as they are.
-        console.print(line, markup=False, soft_wrap=True)
+    forms = {
+        "theory": ".4g",
+        **({"theory_error": ".2g"} if exact else {}),
+        "simulation": ".4g",
+        "mcse": ".2g",
+        "gap": "+.2g",
+        "gap_in_mcse": "+.2g",
+        "relative_gap": "+.2%",
+    }
+    names = {
+        "theory_error": "± bound",
+        "mcse": "± MCSE",
+        "gap_in_mcse": "gap/MCSE",
+        "relative_gap": "gap/theory",
+    }
+    print_table(
+        ("term", *(names.get(key, key) for key in forms)),
+        [
+            (LABELS[term], *(_show(row[key], form) for key, form in forms.items()))
+            for term, row in outcome["terms"].items()
+        ],
+        numbers=True,
+    )
+    print(*_footer(outcome), sep="\n")
 
 
 def _footer(outcome: dict[str, Any]) -> list[str]:
@@ -238,8 +226,9 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
     keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
     said = theory.get("uncovered") or ORDERS[theory["order"]]
     lines = [
+        *outcome["read"],
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
-        f"stopped at its {run['stopped']}. Theory: {said}."
+        f"stopped at its {run['stopped']}. Theory: {said}.",
     ]
     if run["missed"]:
         lines.append(
@@ -260,11 +249,10 @@ def _footer(outcome: dict[str, Any]) -> list[str]:
         lines += [f"{effective}.", *_bounds(outcome)]
     elif third is not None:
         lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
-        if min(keys["least"] or 0, third["least"] or 0) < FEW_KEYS:
+        few = min(keys["least"], third["least"]) < FEW_KEYS
+        if few and outcome["settings"]["theory"]["order"] == "first":
             lines.append(
-                f"Where n_eff or n_third is below about {FEW_KEYS}, first-order theory is rough: "
-                "its relative error is of order 1/n_eff + 1/n_third. "
-                "`theory: {order: exact}` in the file has no such limit."
+                "`theory: {order: auto}` in the file takes exact theory if it is affordable."
             )
     rounding = f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')}"
     known = theory["order"] != "none"
@@ -289,8 +277,8 @@ def _bounds(outcome: dict[str, Any]) -> list[str]:
             "entries (query, head, head), hence none for their average."
         )
     elif mse:
-        errors = [row["theory_error"] or 0.0 for row in outcome["terms"].values()]
-        lines.append(f"Bound on theory's error: up to {max(errors) / mse:.2g} of the MSE.")
+        errors = [row["theory_error"] for row in outcome["terms"].values()]
+        lines.append(f"Bound on theory's error: up to {np.nanmax(errors) / mse:.2g} of the MSE.")
     if not theory["reached"]:
         lines.append(
             f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} of "
@@ -304,5 +292,5 @@ def _labels(names: list[str]) -> str:
     return ", ".join(LABELS[name].split(",")[0] for name in names)
 
 
-def _show(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+def _show(value: float, form: str) -> str:
+    return format(value, form) if math.isfinite(value) else "–"

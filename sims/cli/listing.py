@@ -1,72 +1,64 @@
-"""``sims experiments``, ``sims claims``, ``sims schema``: what there is."""
+"""What there is: experiments, claims, results and schemas, listed; and an experiment begun."""
 
 import json
+import keyword
+import re
 import sys
-from argparse import Namespace
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
-from sims.places import CARRIED, place
+from sims.places import place
 from sims.study.code import EXPERIMENTS
 from sims.study.experiment import experiments as names
+from sims.study.experiment import load_experiment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pydantic import BaseModel
 
-    from sims.judgement import Verdict
     from sims.judgement.grouping import ClaimRows
 
 VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
 """What the JSON list of claims says of a verdict."""
 
 
-def experiments(options: Namespace) -> None:
+def experiments(as_json: bool) -> None:
     """Name, title and claims of every experiment that is here."""
     rows: list[dict[str, Any]] = []
-    home = place(EXPERIMENTS)
     for name in names():
-        data = read_yaml(home / name / "experiment.yaml")
+        data = read_yaml(place(EXPERIMENTS) / name / "experiment.yaml")
         claims = list(dict.fromkeys(str(c.get("id")) for c in data.get("claims") or []))
         rows.append({"name": name, "title": str(data.get("title")), "claims": claims})
-    if options.json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    if as_json:
+        _print_json(rows)
         return
-    if not rows:
-        print(f"no experiments: there is no {home}/*/experiment.yaml")
-        return
-    table(
+    print_table(
         ("experiment", "title", "claims"),
         [(r["name"], r["title"], ", ".join(r["claims"])) for r in rows],
     )
     print("Run one:  sims run NAME --fidelity smoke|standard|paper")
-    if home.resolve() != (CARRIED / EXPERIMENTS).resolve():
-        print(
-            "Those that came with sims run by name, too; a folder without experiments lists them."
-        )
 
 
-def claims(options: Namespace) -> None:
+def claims(fidelity: str, paper: str | None, as_json: bool) -> None:
     """The claims of every paper, or of one, with the latest verdicts on them."""
     from sims.judgement import read_ledger
     from sims.judgement.grouping import by_paper
-    from sims.papers import PAPERS, papers
+    from sims.papers import papers
 
-    own = Path("results", options.fidelity, "ledger.json")
-    published = place("results/published/ledger.json")
-    of = {own: f"ledger.json of {options.fidelity}", published: None}
-    ledgers = ((path, read_ledger(path, of[path])) for path in of if path.exists())
-    source, verdicts = next((ledger for ledger in ledgers if ledger[1]), (None, []))
+    own = Path("results", fidelity, "ledger.json")
+    source = own if own.exists() else place("results/published/ledger.json")
+    whose = f"ledger.json of {fidelity}" if own.exists() else None
+    verdicts = read_ledger(source, whose) if source.exists() else []
     groups = {group.arxiv: group for group in by_paper(verdicts, papers())}
-    if options.paper is not None:
-        if options.paper not in groups:
-            allowed = one_of(groups, options.paper) or f"a paper with a file in {PAPERS}/"
-            raise InputError("--paper", options.paper, allowed)
-        groups = {options.paper: groups[options.paper]}
-    if options.json:
+    if paper is not None:
+        if paper not in groups:
+            allowed = one_of(groups, paper) or "a paper with a file in papers/"
+            raise InputError("--paper", paper, allowed)
+        groups = {paper: groups[paper]}
+    if as_json:
         rows = [
             {
                 "paper": group.arxiv,
@@ -80,23 +72,63 @@ def claims(options: Namespace) -> None:
             for group in groups.values()
             for row in (*group.claims, *group.ours)
         ]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        _print_json(rows)
         return
-    if not groups:
-        print(f"no claims: there is no {PAPERS}/*.yaml here, and no ledger")
     for group in groups.values():
-        about = group.about
-        print(f"arXiv {group.arxiv}", *([f"{about.authors} ({about.year})"] if about else []))
-        if about:
-            print(about.title)
-        _claims_table(group.claims)
-        if group.ours:
-            print("Our own claims beside the paper's")
-            _claims_table(group.ours)
-    print(f"Verdicts: {source}" if source else "No ledger yet: sims run NAME, then sims ledger.")
+        print(f"arXiv {group.arxiv}", group.about.title if group.about else "")
+        print_table(
+            ("claim", "what it says", "verdicts"),
+            [(row.id, row.statement, _said(row)) for row in (*group.claims, *group.ours)],
+        )
+    print(f"Verdicts: {source}" if verdicts else "No ledger yet: make reproduce")
 
 
-def schema(options: Namespace) -> None:
+def _said(row: "ClaimRows") -> str:
+    lines = [
+        f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
+        f"{', edited after the simulation began' * v.edited}"
+        for v in row.verdicts
+    ]
+    return "\n".join(lines) or "not covered"
+
+
+def table(name: str, fidelity: str, order: str, latex: bool) -> None:
+    """One row a point: coordinates, and every scalar by simulation, its MCSE, and by theory."""
+    from sims.study.results import Results
+
+    experiment = load_experiment(name, fidelity)
+    home = Path("results", fidelity, experiment.name)
+    results = Results.load(
+        home / "simulation.nc", home / "theory.nc", experiment.settings, experiment.identity
+    )
+    frame = results.table(order)
+    if latex:
+        print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")
+    else:
+        print(frame.to_csv(index=False), end="")
+
+
+def new(name: str) -> None:
+    """The files of an experiment, an example that runs as it is.
+
+    Raises:
+        InputError: the name cannot be a module's, or there is such a folder.
+    """
+    if not re.fullmatch(r"[a-z]\w*", name, re.ASCII) or keyword.iskeyword(name):
+        raise InputError("name", name, "lower-case letters, digits and _, a letter first")
+    folder = Path(EXPERIMENTS, name)
+    if folder.exists():
+        raise InputError("name", name, f"one that is no folder of {EXPERIMENTS}/ yet")
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(f'"""{name.replace("_", " ").capitalize()}."""\n')
+    for part in (files("sims.study") / "scaffold").iterdir():
+        target = folder / part.name.removesuffix(".txt")
+        target.write_text(part.read_text("utf-8"), encoding="utf-8")
+        print(target)
+    print(f"sims run {name} --fidelity smoke")
+
+
+def schema(what: str) -> None:
     """The JSON schema of a file that users write."""
     from sims.papers import Paper
     from sims.study.describing import VariablesSpec
@@ -104,7 +136,7 @@ def schema(options: Namespace) -> None:
     from sims.study.specification import ProblemSpec
     from sims.study.sweepfile import DecomposeSpec, SweepSpec
 
-    models: dict[str, "type[BaseModel]"] = {
+    models: dict[str, type[BaseModel]] = {
         "experiment": ExperimentSpec,
         "problem": ProblemSpec,
         "decompose": DecomposeSpec,
@@ -112,26 +144,17 @@ def schema(options: Namespace) -> None:
         "paper": Paper,
         "variables": VariablesSpec,
     }
-    print(json.dumps(models[options.what].model_json_schema(), indent=1, ensure_ascii=False))
+    _print_json(models[what].model_json_schema())
 
 
-def _claims_table(claims: "Sequence[ClaimRows]") -> None:
-    rows: list[tuple[str, ...]] = [
-        (row.id, row.statement, "\n".join(map(_line, row.verdicts)) or "not covered")
-        for row in claims
-    ]
-    table(("claim", "what it says", "verdicts"), rows)
+def _print_json(data: object) -> None:
+    print(json.dumps(data, indent=1, ensure_ascii=False))
 
 
-def _line(verdict: "Verdict") -> str:
-    regime = "" if verdict.regime == "all" else f" [{verdict.regime}]"
-    edited = ", edited after the simulation began" if verdict.edited else ""
-    worth = f"; {verdict.worth}" if verdict.worth else ""
-    return f"{verdict.verdict} ({verdict.experiment}{regime}{worth}){edited}"
-
-
-def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """Print a table for people."""
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: bool = False
+) -> None:
+    """Print a table for people; of numbers, none is cut short."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.markup import escape
@@ -141,10 +164,8 @@ def table(columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         table.add_row(*map(escape, row))
     table.columns[0].no_wrap = True
-
-    class Quiet(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # as from print
-
+    for column in table.columns[1:] if numbers else ():
+        column.justify = "right"
     # A pipe has no width of its own, and 80 characters are few for a table.
-    Quiet(highlight=False, width=None if sys.stdout.isatty() else 120).print(table)
+    width = None if sys.stdout.isatty() and not numbers else 120
+    Console(highlight=False, width=width).print(table)

@@ -1,33 +1,33 @@
-"""The steps of an experiment and of a run, as the command line and the Snakefile call them."""
+"""``sims run``, and the steps of a run as the Snakefile calls them (``sims step``)."""
 
+import shutil
 import sys
-from argparse import Namespace
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
-from sims.cli.options import writable
-from sims.errors import InputError
-from sims.judgement import read_ledger
-from sims.study import ledger as ledgers
-from sims.study import predicting, runner
+from sims.cli.options import part_of, writable
+from sims.errors import InputError, one_of
+from sims.files import write_json
+from sims.study import ledger, runner
 from sims.study.code import accelerated
-from sims.study.experiment import Experiment, folder_of, load_experiment
-from sims.study.shards import Shard
+from sims.study.experiment import Experiment, experiments, load_experiment
 
 WRITTEN = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.png")
 """What ``sims run`` names at its end, the figure last."""
 
 
-def run(options: Namespace) -> None:
-    """``sims run``: one experiment from both roads to its figure."""
-    experiment, figure = _experiment(options), _output(options, "figure.png")
-    if options.dry:
-        _plan(experiment, figure.parent)
+def run(name: str, fidelity: str, seed_offset: int, dry: bool) -> None:
+    """One experiment from both roads to its figure."""
+    experiment = load_experiment(name, fidelity, seed_offset)
+    folder = Path("results", fidelity, experiment.name)
+    writable(folder / WRITTEN[-1])
+    if dry:
+        _plan(experiment, folder)
         return
+    progress, processes = sys.stderr.isatty(), _processes()
     outcome = runner.run(
-        options.experiment, options.fidelity, seed_offset=options.seed_offset,
-        progress=sys.stderr.isatty(), processes=_processes(),
-    )  # fmt: skip
+        name, fidelity, seed_offset=seed_offset, progress=progress, processes=processes
+    )
     for v in outcome.verdicts:
         print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
     print(*(outcome.folder / name for name in WRITTEN), sep="\n")
@@ -56,109 +56,82 @@ def _plan(experiment: Experiment, folder: Path) -> None:
     print(f"output       {folder}{', which exists: finished points are kept' * folder.exists()}")
 
 
-def simulate(options: Namespace) -> None:
-    """``sims simulate``: estimate every point of an experiment, or one shard's part of it."""
-    experiment, output = _experiment(options), _output(options, "simulation.nc")
-    if options.shard is not None:
-        shard = Shard.parse(options.shard)
-        runner.simulate_shard(experiment, output, shard, sys.stderr.isatty(), options.turn)
-        return
-    if options.turn != 1:
-        raise InputError("--turn", options.turn, "nothing without --shard")
-    from sims.study.workers import Crew
+def step(
+    name: str, experiment: str | None, fidelity: str, output: Path | None, part: str | None
+) -> None:
+    """Do one step, of an experiment or of a whole run.
 
-    theory = output.with_name("theory.nc")
-    with Crew(experiment, output, _processes()) as crew:
-        runner.simulate(experiment, output, theory, sys.stderr.isatty(), crew=crew)
-    _say(options, str(output))
-
-
-def gather(options: Namespace) -> None:
-    """``sims gather``: the file of a simulation, of what shards computed."""
-    experiment, output = _experiment(options), _output(options, "simulation.nc")
-    runner.simulate(experiment, output, output.with_name("theory.nc"), closed=True)
-
-
-def plan(options: Namespace) -> None:
-    """``sims plan``: which batches the shards of a turn are to compute."""
-    from sims.study import turns
-
-    experiment, output = _experiment(options), _output(options, "simulation.nc")
-    turns.plan(experiment, output, output.with_name("theory.nc"), options.turn)
+    Args:
+        name: of the step.
+        experiment: of the steps that are an experiment's.
+        fidelity: smoke, standard or paper.
+        output: its file; earlier steps wrote theirs beside it.
+        part: of a simulation, ``i/N``: compute the i-th of N parts, and keep its batches.
+    """
+    home = Path("results", fidelity)
+    if name in RUN_STEPS and experiment is None:
+        file, whole = RUN_STEPS[name]
+        whole(fidelity, writable(output or home / file))
+    elif name in STEPS and experiment is not None:
+        file, one = STEPS[name]
+        loaded = load_experiment(experiment, fidelity)
+        path = writable(output or home / loaded.name / file)
+        if part is None:
+            one(loaded, path)
+        else:
+            _simulate(loaded, path, part)
+    else:
+        steps = RUN_STEPS if experiment is None else STEPS
+        raise InputError("step", name, one_of(steps, name))
 
 
-def predict(options: Namespace) -> None:
-    """``sims predict``: predict every point of an experiment."""
-    output = _output(options, "theory.nc")
-    predicting.predict(_experiment(options), output)
-    _say(options, str(output))
+def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
+    """All points, or a part of them, which then leaves a mark that it is done."""
+    own, theory = part_of("--part", part), output.with_name("theory.nc")
+    runner.simulate(experiment, output, theory, sys.stderr.isatty(), _processes(), own)
+    if own != (1, 1):
+        mark = output.parent / f"shards/{own[0]}-of-{own[1]}.json"
+        write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
 
 
-def judge(options: Namespace) -> None:
-    """``sims judge``: one verdict for every claim of the experiment file."""
-    output = _output(options, "verdicts.json")
-    simulation, theory = (output.with_name(f"{road}.nc") for road in ("simulation", "theory"))
-    experiment = _experiment(options)
-    runner.judge(experiment, simulation, theory, output)
-    whose = f"verdicts.json of {experiment.name} at {experiment.fidelity}"
-    counts = Counter(verdict.verdict for verdict in read_ledger(output, whose))
-    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    _say(options, f"{experiment.name}: {found}; {output}")
-
-
-def plot(options: Namespace) -> None:
-    """``sims plot``: the figure, and its caption with the numbers; or the figure as asked for."""
-    if options.format or options.width:
-        _plot_as(options)
-        return
-    output = _output(options, "figure.pdf")
-    runner.plot(_experiment(options), output.parent, output)
-    _say(options, str(output))
-
-
-def _plot_as(options: Namespace) -> None:
-    """The figure at the width and in the format asked for; what the pipeline made stays."""
-    from sims.figures.output import FORMATS
-
-    width = options.width
-    name = "figure-one-column" if width == "one-column" else "figure"
-    formats = [options.format] if options.format else FORMATS
-    output = _output(options, f"{name}.{formats[0]}")
-    # Results lie where the pipeline puts them, wherever this figure goes.
-    folder = Path("results", options.fidelity, folder_of(options.experiment).resolve().name)
-    for path in runner.plot_as(_experiment(options), folder, width, formats, output):
-        print(path)
-
-
-def ledger(options: Namespace) -> None:
-    """``sims ledger``: the verdicts of all experiments that have been judged, adjusted by Holm."""
-    output = _output(options, "ledger.json")
-    ledgers.gather(output.parent, options.fidelity, output)
-    _say(options, str(output))
-
-
-def report(options: Namespace) -> None:
-    """``sims report``: one self-contained page."""
+def _report(fidelity: str, output: Path) -> None:
     from sims.report import write_report
 
-    output = _output(options, "report.html")
-    write_report(output.parent, options.fidelity, output)
-    _say(options, str(output))
+    write_report(output.parent, fidelity, output)
 
 
-def _say(options: Namespace, line: str) -> None:
-    """What came out, unless the caller said where it goes and so knows."""
-    if not options.output:
-        print(line)
+def _publish(fidelity: str, made: Path) -> None:
+    """Copy a finished run's ledger and figures, with a report and a README that show them."""
+    from sims.report import write_overview, write_report
+
+    source, target = made.parent, Path("results", "published")
+    figures = [name for name in experiments() if (source / name / "figure.png").exists()]
+    if not (made.is_file() and figures):
+        raise InputError(str(source), "no finished run", "make reproduce, first")
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir()
+    write_report(source, fidelity, target / "report.html")
+    write_overview(source, fidelity, target / "README.md")
+    for name in figures:
+        shutil.copy(source / name / "figure.png", target / f"{name}.png")
+    shutil.copy(made, target)
 
 
-def _experiment(options: Namespace) -> Experiment:
-    offset = getattr(options, "seed_offset", 0)
-    return load_experiment(options.experiment, options.fidelity, offset)
-
-
-def _output(options: Namespace, name: str) -> Path:
-    if getattr(options, "output", None):
-        return writable(Path(options.output))
-    parts = [folder_of(options.experiment).resolve().name] if "experiment" in options else []
-    return writable(Path("results", options.fidelity, *parts, name))
+STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
+    "simulate": ("simulation.nc", _simulate),
+    "predict": ("theory.nc", runner.predict),
+    "judge": (
+        "verdicts.json",
+        lambda one, path: runner.judge(
+            one, path.with_name("simulation.nc"), path.with_name("theory.nc"), path
+        ),
+    ),
+    "plot": ("figure.pdf", lambda one, path: runner.plot(one, path.parent, path)),
+}
+"""Of an experiment: the file that a step writes, and what writes it."""
+RUN_STEPS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
+    "ledger": ("ledger.json", lambda fidelity, path: ledger.gather(path.parent, fidelity, path)),
+    "report": ("report.html", _report),
+    "publish": ("ledger.json", _publish),
+}
+"""Of a whole run: the file that a step writes (publishing: reads), and what does it."""

@@ -1,45 +1,53 @@
 """``sims sweep``: a problem of one's own at many values of its fields."""
 
 import os
-import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import xarray as xr
+from joblib import Parallel, delayed
 
-from sims.cli.decompose import FEW_KEYS
-from sims.cli.listing import table
-from sims.cli.options import netcdf
-from sims.errors import InputError
+from sims.cli.listing import print_table
+from sims.cli.options import netcdf, part_of
 from sims.runtime import host_devices
-from sims.study.shards import Shard
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
+from sims.theory import FEW_KEYS
 
 MOST_ROWS = 40
 """Points that are printed; more are in the file alone."""
 
 
-def sweep(options: Namespace) -> None:
+def sweep(
+    spec: str,
+    sets: list[str],
+    rel_mcse: float | None,
+    seed: int | None,
+    given: Path | None,
+    shard: str | None,
+    shards: int,
+    dry: bool,
+) -> None:
     """Run a sweep, or one shard of it, and write its file and its figure."""
-    sweep = read_sweep(options.spec, options.set or [], options.rel_mcse, options.seed)
-    output = netcdf(options.output or f"results/sweeps/{Path(options.spec).stem}.nc")
-    shard = None if options.shard is None else Shard.parse(options.shard)
-    run = Run(sweep, output)
+    read = spec, sets, rel_mcse, seed
+    output = netcdf(given or f"results/sweeps/{Path(spec).stem}.nc")
+    part = None if shard is None else part_of("--shard", shard)
+    run = Run(read_sweep(*read), output)
     plan = run.plan()
-    if options.dry:
-        print(f"{options.spec}: nothing is run or written")
+    if dry:
+        print(f"{spec}: nothing is run or written")
         print(*plan, f"output       {output}", sep="\n")
         return
     if run.uncovered or sys.stderr.isatty():
         print(*plan, sep="\n", file=sys.stderr)
-    if shard is not None:
-        run.part(shard, sys.stderr.isatty())
+    if part is not None:
+        run.part(*part, sys.stderr.isatty())
         return
-    if options.shards > 1:
-        _side_by_side(options, options.shards)
+    if shards > 1:
+        os.environ["SIMS_HOST_DEVICES"] = str(max(1, host_devices() // shards))
+        parts = [(index, shards) for index in range(1, shards + 1)]
+        Parallel(n_jobs=shards)(delayed(_compute)(read, output, part) for part in parts)
     data = run.whole(sys.stderr.isatty())
     from sims.figures import overview, save
 
@@ -48,35 +56,9 @@ def sweep(options: Namespace) -> None:
     print(output, output.with_suffix(".png"), sep="\n")
 
 
-def _side_by_side(options: Namespace, count: int) -> None:
-    """Run the shards of this command as processes of their own, each on its share of the cores.
-
-    Raises:
-        InputError: one failed; its own line says why.
-    """
-    given = {"--rel-mcse": options.rel_mcse, "--seed": options.seed, "--output": options.output}
-    arguments = ["sweep", options.spec]
-    for name, value in [*(("--set", one) for one in options.set or []), *given.items()]:
-        arguments += [] if value is None else [name, str(value)]
-    cores = str(max(1, host_devices() // count))
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "sims", *arguments, "--shard", f"{index}/{count}"],
-            env=os.environ | {"SIMS_HOST_DEVICES": cores},
-        )
-        for index in range(1, count + 1)
-    ]
-    try:
-        failed = [index for index, process in enumerate(running, 1) if process.wait()]
-    except BaseException:
-        for process in running:
-            process.terminate()  # each keeps what it has
-        for process in running:
-            process.wait()
-        raise
-    if failed:
-        allowed = "shards that end; what they have done is kept, and the same command goes on"
-        raise InputError("--shards", f"shard {failed[0]} failed", allowed)
+def _compute(read: tuple[Any, ...], output: Path, part: tuple[int, int]) -> None:
+    """A part of a sweep, in a process of its own on its share of the cores."""
+    Run(read_sweep(*read), output).part(*part)
 
 
 def _print(data: xr.Dataset) -> None:
@@ -86,25 +68,21 @@ def _print(data: xr.Dataset) -> None:
         if data.sizes
         else data.expand_dims("point").to_dataframe()
     )
-    rows = []
-    for _, one in frame.head(MOST_ROWS).iterrows():
-        gap = one["mse"] / one["mse_theory"] - 1
-        numbers = [_short(one["mse"]), _short(one["mse_mcse"]), _short(one["mse_theory"]),
-                   "–" if np.isnan(gap) else f"{gap:+.1%}", one["faults"]]  # fmt: skip
-        rows.append((*(_short(one[field]) for field in fields), *numbers))
-    table((*fields, "MSE", "± MCSE", "theory", "gap", "no evidence"), rows)
+    shown = frame[[*fields, "mse", "mse_mcse", "mse_theory"]].head(MOST_ROWS).copy()
+    gap = shown["mse"] / shown["mse_theory"] - 1
+    shown = shown.map(lambda x: f"{x:.4g}" if isinstance(x, float) else str(x))
+    shown["gap"] = gap.map("{:+.1%}".format)
+    shown["faults"] = frame["faults"]
+    columns = (*fields, "MSE", "± MCSE", "theory", "gap", "no evidence")
+    print_table(columns, shown.replace(["nan", "+nan%"], "–").to_numpy().tolist())
     if "n_third" in frame:
-        rough = int((frame[["n_eff_least", "n_third"]].min(axis=1) < FEW_KEYS).sum())
+        # Under order auto n_third is missing where theory is exact, and so is the least of the two.
+        keys = frame[["n_eff_least", "n_third"]].min(axis=1, skipna=False)
+        rough = int((keys < FEW_KEYS).sum())
         if rough:
             print(
                 f"First-order theory is rough at {rough} of {len(frame)} points, where n_eff or "
-                f"n_third is below about {FEW_KEYS}: `theory: {{order: exact}}` has no such limit."
+                f"n_third is below about {FEW_KEYS}: `theory: {{order: auto}}` takes exact theory."
             )
     if len(frame) > MOST_ROWS:
         print(f"… and {len(frame) - MOST_ROWS:,} more points in the file")
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return "–" if np.isnan(value) else f"{value:.4g}"
-    return str(value)

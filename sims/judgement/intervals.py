@@ -11,7 +11,7 @@ standardised effect μ/s ~ N(0, g) against μ = 0, with the right-Haar prior on 
 with ν = B − 1 and t = mean/MCSE is a nonnegative martingale in B under μ = 0 with mean 1, so that
 P(E_B ≥ 1/α at any B) ≤ α (Ville). The values of μ that it does not reject are an interval in closed
 form. Batches are means of many replicates, hence nearly normal. What skewness they are left with
-goes into t by Hall's transformation, and ``sims audit`` measures how well that does.
+goes into t by Hall's transformation, and the tests measure how well that does.
 
 Source: Lai (1976), doi:10.1214/aos/1176343406; Gönen et al. (2005), doi:10.1198/000313005X55233;
 Wang & Ramdas (2024), arXiv 2310.03722; Hall (1992), J. R. Statist. Soc. B 54, 221–228. No jax.

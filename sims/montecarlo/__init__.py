@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sims.montecarlo.checkpoint import Checkpoint
     from sims.montecarlo.compiled import Fold, Replicates
     from sims.montecarlo.draws import Draw, Draws, batch_keys, replicate_key, root_key
     from sims.montecarlo.driver import Sampling, run
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from sims.montecarlo.sampler import Rounds, Sampler
 
 _HOMES = {
-    "checkpoint": ("Checkpoint",),
     "compiled": ("Fold", "Replicates"),
     "draws": ("Draw", "Draws", "batch_keys", "replicate_key", "root_key"),
     "driver": ("Sampling", "run"),
@@ -25,7 +23,6 @@ _HOMES = {
 }
 
 __all__ = [
-    "Checkpoint",
     "Draw",
     "Draws",
     "Fold",

@@ -1,7 +1,11 @@
 """The loop: start batches, wait for them, look whether they suffice, label what came."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TypedDict
 
 import jax
 import numpy as np
@@ -12,11 +16,10 @@ from sims import estimates
 from sims.checks import check_count, check_non_negative
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo.checkpoint import Checkpoint
+from sims.montecarlo import store
 from sims.montecarlo.draws import Draws
 from sims.montecarlo.progress import Progress
-from sims.montecarlo.sampler import Rounds, Sampler, with_mcse
-from sims.montecarlo.supply import Supply
+from sims.montecarlo.sampler import BATCH, Rounds, Sampler, with_mcse
 from sims.runtime import forget_compiled, lost_digits
 
 CHECK_EVERY = 8
@@ -37,7 +40,7 @@ class Sampling(TypedDict, total=False):
     negligible: float
     stream: tuple[int, ...]
     resume: xr.Dataset | None
-    checkpoint: Checkpoint | None
+    checkpoint: Path | None
     progress: bool
 
 
@@ -53,7 +56,7 @@ def run(
     stream: tuple[int, ...] = (),
     devices: Sequence[jax.Device] | None = None,
     resume: xr.Dataset | None = None,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Path | None = None,
     progress: bool = False,
 ) -> xr.Dataset:
     """Sample iid batches until there are enough, and return them with their MCSE.
@@ -82,9 +85,8 @@ def run(
         devices: JAX devices to spread batches over; None takes all.
         resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
             next batch.
-        checkpoint: keeps batches while the run goes on, and gives those that it has; what it keeps
-            when an exception ends the run is every batch that was computed. A run of its ``part``
-            returns the batches of that part, which cannot be resumed.
+        checkpoint: a file that keeps the batches, once in :data:`~sims.montecarlo.store.SECONDS`
+            and when an exception ends the run; a run of the same begins with those that it has.
         progress: show progress on stderr.
 
     Returns:
@@ -114,33 +116,31 @@ def run(
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
     draws = Draws.of(seed, stream, replicates_per_batch)
     problem = _identity(sampler, draws, resume, checkpoint)
+    kept = None if checkpoint is None else store.load(checkpoint)
+    have = 0 if resume is None else resume.sizes[BATCH]
+    if kept is not None and kept.attrs["problem"] == problem and kept.sizes[BATCH] > have:
+        resume = kept
     done: dict[str, list[np.ndarray]] = {}
     if resume is not None:
-        done = {name: list(values) for name, values in sampler.unlabel(resume).items()}
-    part = None if checkpoint is None else checkpoint.part
-    numbers = range(_count(done), limit) if part is None else part
+        most = limit if resume is kept else None
+        done = {name: list(values[:most]) for name, values in sampler.unlabel(resume).items()}
 
     def enough(count: int) -> bool:
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
         return sampler.precise(done, rel_mcse, negligible)
 
-    def start() -> tuple[Rounds, Mapping[str, Any]]:
-        rounds = sampler.start(draws, devices, limit)
-        mark = {} if checkpoint is None else checkpoint.mark
-        return rounds, {"device": devices[0].device_kind, **rounds.attrs, **mark}
+    def keep() -> None:
+        if checkpoint is not None and done:
+            labelled = sampler.label({name: np.stack(values) for name, values in done.items()})
+            store.save(labelled.assign_attrs(problem=problem), checkpoint)
 
-    supply = Supply(start, numbers, checkpoint, problem)
+    rounds = sampler.start(draws, devices, limit)
     try:
-        until = enough if part is None else lambda count: False
-        reached = _collect(sampler, supply, done, numbers, until, progress)
+        reached = _collect(sampler, rounds, done, limit, enough, keep, progress)
     except BaseException:  # an interruption, too
-        supply.save()
+        keep()
         raise
-    if part is not None:
-        supply.save()
-    if not supply.attrs:  # all of it was resumed
-        supply.attrs = start()[1]
     count = _count(done)
     attrs = {
         "seed": draws.seed,
@@ -151,9 +151,10 @@ def run(
         "stopped": "precision" if reached else "limit",
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
         "device_count": len(devices),
-        "problem": problem if part is None else UNIDENTIFIED,
+        "problem": problem,
         **({"stream": list(draws.stream)} if draws.stream else {}),
-        **supply.attrs,
+        "device": devices[0].device_kind,
+        **rounds.attrs,
     }
     arrays = {name: np.stack(values) for name, values in done.items()}
     faults = lost_digits(devices[0].platform)
@@ -169,7 +170,7 @@ def _count(done: dict[str, list[np.ndarray]]) -> int:
 
 
 def _identity(
-    sampler: Sampler, draws: Draws, resume: xr.Dataset | None, checkpoint: Checkpoint | None
+    sampler: Sampler, draws: Draws, resume: xr.Dataset | None, checkpoint: Path | None
 ) -> str:
     """The digest of what a run is of; where it resumes one, that of the other must be the same."""
     try:
@@ -185,28 +186,45 @@ def _identity(
     return problem
 
 
+def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
+    """Batches from the first on, in rounds of which the last may go beyond the end.
+
+    A round is started before the one ahead of it is waited for, so no device idles meanwhile.
+    """
+    firsts = iter(range(first, last, rounds.width))
+    waiting = deque(map(rounds.dispatch, islice(firsts, 2)))
+    while waiting:
+        arrived = rounds.gather(waiting.popleft())
+        for place in range(rounds.width):
+            yield {name: np.asarray(values[place]) for name, values in arrived.items()}
+        waiting.extend(map(rounds.dispatch, islice(firsts, 1)))
+
+
 def _collect(
     sampler: Sampler,
-    supply: Supply,
+    rounds: Rounds,
     done: dict[str, list[np.ndarray]],
-    numbers: range,
+    limit: int,
     enough: Callable[[int], bool],
+    keep: Callable[[], None],
     show: bool,
 ) -> bool:
-    """Append batches to ``done`` until ``enough`` or their end; returns whether it was enough."""
+    """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough."""
     have = _count(done)
     if have and enough(have):
         return True
-    with Progress(have + len(numbers), have, show) as bar:
-        for number in numbers:
-            batch = supply.take(number)
-            if not done and len(numbers) > CHECK_EVERY:
+    kept = time.monotonic()
+    with Progress(max(limit, have), have, show) as bar:
+        for number, batch in zip(range(have, limit), _computed(rounds, have, limit), strict=False):
+            if number == 0 and limit > CHECK_EVERY:
                 # Wrong labels are refused now, not after the last of many batches.
                 sampler.label({name: value[None] for name, value in batch.items()})
             for name, value in batch.items():
                 done.setdefault(name, []).append(value)
-            have += 1
-            bar.update(have)
-            if enough(have):
+            bar.update(number + 1)
+            if enough(number + 1):
                 return True
+            if time.monotonic() - kept >= store.SECONDS:
+                keep()
+                kept = time.monotonic()
     return False

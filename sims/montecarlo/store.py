@@ -1,4 +1,4 @@
-"""Finished results kept on disk, so that an interruption or a changed grid costs nothing.
+"""Datasets kept on disk while a study goes on: finished points, and the batches of unfinished ones.
 
 NumPy archives rather than netCDF: they are read and written a hundred times faster, and nobody
 but the next run reads them. No JAX.
@@ -6,8 +6,8 @@ but the next run reads them. No JAX.
 
 import io
 import json
-import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,12 @@ import xarray as xr
 from sims import files
 from sims.errors import InputError
 
+SECONDS = 60.0
+"""Between two writes of a run's batches: what a kill may cost."""
+
 
 def save(data: xr.Dataset, path: Path) -> None:
-    """Write a dataset, whole or not at all; the name ends in ``.npz``."""
+    """Write a dataset, whole or not at all."""
     layout = {
         "dims": {str(k): v.dims for k, v in data.variables.items()},
         "coords": sorted(map(str, data.coords)),
@@ -29,9 +32,8 @@ def save(data: xr.Dataset, path: Path) -> None:
         str(k): v.values.astype(str) if v.dtype.kind == "O" else v.values
         for k, v in data.variables.items()
     }
-    arrays["__layout__"] = np.array(json.dumps(layout))
     archive = io.BytesIO()
-    np.savez(archive, **arrays)  # type: ignore[arg-type]
+    np.savez(archive, __layout__=np.array(json.dumps(layout)), **arrays)  # type: ignore[arg-type]
     files.write(archive.getvalue(), path, f"checkpoint {path.stem}")
 
 
@@ -57,19 +59,18 @@ def load(path: Path) -> xr.Dataset | None:
     return xr.Dataset(variables, attrs=layout["attrs"]).set_coords(layout["coords"])
 
 
-def prune(folder: Path, road: str, owner: str, keep: str) -> None:
-    """Remove what an owner's run of a road left of earlier code or settings, and nobody else's.
+def kept(path: Path, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
+    """The dataset of that name, computed and kept if there is none to believe.
 
     Args:
-        folder: of the files ``…-road-owner-made.npz``, and of folders named alike.
-        road: simulation or theory.
-        owner: whose they are.
-        keep: what they are made of now; those that are made of something else go.
+        path: ``WHAT-MADE.npz``; files of the same WHAT, made of other code or settings, then go.
+        compute: makes it.
     """
-    for path in folder.glob(f"*-{road}-{owner}-*"):
-        if path.stem.rpartition("-")[2] == keep:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    data = load(path)
+    if data is None:
+        data = compute()
+        save(data, path)
+        for other in path.parent.glob(f"{path.stem.rpartition('-')[0]}-*"):
+            if other != path:
+                other.unlink(missing_ok=True)
+    return data

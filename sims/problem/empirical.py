@@ -17,7 +17,12 @@ from sims.problem.design_laws import Design, WeightedPoints
 MOST_ROWS = 2**20
 LARGEST_FILE = 2**30
 """Bytes of a table, at most."""
-FORMATS = "a table of numbers, a row a key: .npy (N, d), or .csv with commas and at most one header"
+FORMATS = (
+    "a table of numbers, a row a key: .npy (N, d), or .csv with commas between columns, points in "
+    "decimals and at most one header: names, or numbers that count columns from 0 or 1"
+)
+SEPARATORS = {";": "semicolons", "\t": "tabs", " ": "blanks"}
+"""Between columns, where there should be commas."""
 
 
 class EmpiricalDesign(Design):
@@ -87,7 +92,11 @@ def empirical(dimension: int, file: str, content: str | None = None) -> Empirica
     if content is not None and hashlib.sha256(data).hexdigest()[:16] != content:
         raise InputError(f"design.file {file}", "changed", "the file as it was when it was read")
     try:
-        rows = np.load(path, allow_pickle=False) if path.suffix == ".npy" else _table(data.decode())
+        rows = (
+            np.load(path, allow_pickle=False)
+            if path.suffix == ".npy"
+            else _table(data.decode("utf-8-sig"))
+        )
     except ValueError as error:  # of either format, and of the decoding
         raise InputError(f"design.file {file}", str(error), FORMATS) from None
     if rows.ndim != 2 or rows.dtype.kind not in "iuf" or rows.shape[1] != dimension:
@@ -97,10 +106,24 @@ def empirical(dimension: int, file: str, content: str | None = None) -> Empirica
 
 
 def _table(text: str) -> np.ndarray:
-    """The numbers of a text with commas, whose first line may be names."""
-    lines = text.splitlines()
+    """The numbers of a text with commas, whose first line may name or count the columns.
+
+    Raises:
+        ValueError: it is no such table.
+    """
+    lines = text.strip().splitlines() or [""]
+    first = [name.strip() for name in lines[0].split(",")]
+    counts = [[str(number) for number in range(k, k + len(first))] for k in (0, 1)]
     try:
-        np.array(lines[0].split(","), float) if lines else None
+        np.array(first, float)
+        header = len(first) > 1 and first in counts
     except ValueError:
-        lines = lines[1:]
-    return np.loadtxt(lines, delimiter=",", ndmin=2) if lines else np.zeros((0, 0))
+        header = True
+    rows = lines[header:]
+    try:
+        return np.loadtxt(rows, delimiter=",", ndmin=2) if rows else np.zeros((0, 0))
+    except ValueError:
+        for mark, name in SEPARATORS.items():
+            if mark in rows[-1].replace(", ", ","):
+                raise ValueError(f"{name} between columns") from None
+        raise

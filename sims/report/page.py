@@ -62,7 +62,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
     names = [name for name in experiments() if (folder / name / "caption.md").exists()]
     if not names:
-        raise InputError(str(folder), "nothing to report", "a run: sims plot, or snakemake")
+        raise InputError(str(folder), "nothing to report", "a run: snakemake")
     specs = {name: load_experiment(name).spec for name in names}
     anchors = {c.formula.lstrip("#") for spec in specs.values() for c in spec.claims}
     inside = links(anchors)

@@ -19,7 +19,7 @@ class SeedRow(TypedDict):
 
 
 def other_seeds(folder: Path, fidelity: str, verdicts: int) -> tuple[str, list[SeedRow]] | None:
-    """What ``sims seeds`` wrote about this very ledger: a sentence, and the rows that varied.
+    """What other seeds said about this very ledger: a sentence, and the rows that varied.
 
     Args:
         folder: results of one fidelity.

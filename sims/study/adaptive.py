@@ -9,7 +9,7 @@ import xarray as xr
 
 from sims import terms
 from sims.judgement import Verdict
-from sims.study.experiment import Experiment, among
+from sims.study.experiment import Experiment
 from sims.study.judging import effects_of, judge
 from sims.study.results import Results
 
@@ -19,6 +19,8 @@ SPARE = 1.1
 """More than what would just decide, since effects move."""
 SURPRISE = 2.0
 """Errors by which an effect may be off, before a claim is let be as out of reach."""
+HALF_WIDTH = 6.0
+"""Of an interval at the level of a ledger, in errors."""
 MULTIPLE = 8
 """Batches come in multiples of this, so that no device idles."""
 
@@ -52,9 +54,13 @@ def sample_until_decided(
         Every point's estimates. They stop at ``max_batches`` of the simulation's settings, decided
         or not.
     """
-    strict = among(experiment, claims)
+    levels = [1 - (1 - claim.level) / claims.get(claim.paper, 1) for claim in experiment.claims]
+    own = [
+        c.model_copy(update={"level": x}) for c, x in zip(experiment.claims, levels, strict=True)
+    ]
+    strict = replace(experiment, spec=experiment.spec.model_copy(update={"claims": own}))
     current, longest = dict(start.estimates), dict(held)
-    while growing := look(strict, replace(start, estimates=current)):
+    while growing := _look(strict, replace(start, estimates=current)):
         for name, target in growing.items():
             if longest[name].sizes[terms.BATCH] < target:
                 longest[name] = extend(name, longest[name], target)
@@ -62,26 +68,19 @@ def sample_until_decided(
     return current
 
 
-def look(strict: Experiment, results: Results) -> dict[str, int]:
-    """The points that go on after a look at all claims, and to how many batches.
-
-    Args:
-        strict: the experiment, its claims at levels that survive the ledger.
-        results: all that it has so far.
-    """
-    settings = strict.simulation
-    limit = settings.max_batches or settings.batches
+def _look(strict: Experiment, results: Results) -> dict[str, int]:
+    """The points that go on after a look at all claims, and to how many batches."""
+    limit = strict.simulation.max_batches or strict.simulation.batches
     verdicts = judge(strict, results, effects_of(strict, results))
     batches = {name: results.batches(name) for name in results.points}
-    needs = _needs(verdicts, batches, limit)
-    targets = {name: _target(batches[name], b, limit) for name, b in needs.items()}
     # A population has the problems that it has: none is drawn for what the others said.
     drawn = {point.name for point in strict.points if point.population is not None}
-    if settings.decide == "equal":
-        # Level with what some point's own precision (rel_mcse) had it get to begin with, too.
-        least = [b for name, b in batches.items() if name not in drawn]
-        targets = dict.fromkeys(batches, max([*targets.values(), *least]))
-    growing = {k: b for k, b in targets.items() if b > batches[k] and k not in drawn}
+    growing = {}
+    for name, needed in _needs(verdicts, batches, limit).items():
+        growth = float(np.clip(SPARE * needed / batches[name], 1.0, MOST_GROWTH))
+        target = min(limit, MULTIPLE * int(np.ceil(batches[name] * growth / MULTIPLE)))
+        if target > batches[name] and name not in drawn:
+            growing[name] = target
     undecided = sum(v.verdict == "inconclusive" for v in verdicts)
     print(
         f"{strict.name}: {sum(batches.values())} batches at {len(batches)} points, "
@@ -92,27 +91,17 @@ def look(strict: Experiment, results: Results) -> dict[str, int]:
 
 
 def _needs(verdicts: list[Verdict], batches: dict[str, int], limit: int) -> dict[str, float]:
-    """Batches that each point needs for all open claims; those out of reach ask for nothing."""
+    """Batches that each point needs for all open claims; those out of reach ask for nothing.
+
+    A need follows from a room of r errors as ``batches·(w/r)²``, with w the half width in errors.
+    It is in reach if it would be met were the effect :data:`SURPRISE` errors better.
+    """
     needs: dict[str, float] = {}
     for verdict in verdicts:
+        rooms = {k: HALF_WIDTH * np.sqrt(batches[k] / b) for k, b in verdict.needs.items()}
+        least = {k: batches[k] * (HALF_WIDTH / (r + SURPRISE)) ** 2 for k, r in rooms.items()}
         # Where one point cannot be settled, what the claim's others get is spent for nothing.
-        if all(_least(b, batches[name]) <= limit for name, b in verdict.needs.items()):
+        if all(needed <= limit for needed in least.values()):
             for name, needed in verdict.needs.items():
                 needs[name] = max(needs.get(name, 0.0), needed)
     return needs
-
-
-def _least(needed: float, batches: int) -> float:
-    """Batches that would do if the effect turned out :data:`SURPRISE` errors better.
-
-    ``needed`` follows from a room of r errors as ``batches·(w/r)²``, with w errors the half width
-    of an interval at the level of a ledger.
-    """
-    half_width = 6.0
-    room = half_width * np.sqrt(batches / needed)
-    return float(batches * (half_width / (room + SURPRISE)) ** 2)
-
-
-def _target(batches: int, needed: float, limit: int) -> int:
-    growth = float(np.clip(SPARE * needed / batches, 1.0, MOST_GROWTH))
-    return min(limit, MULTIPLE * int(np.ceil(batches * growth / MULTIPLE)))

@@ -3,11 +3,12 @@
 import hashlib
 import importlib
 import json
-import re
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
 from sims.formulas import sections
+from sims.identity import digest
+from sims.judgement.tests import Rule
 from sims.kinds import is_tested
 from sims.papers import PAPERS, claim_of, paper_of
 from sims.places import CARRIED, place
-from sims.study.checking import check
-from sims.study.code import EXPERIMENTS, check_name
-from sims.study.grid import changed, combinations, coordinate, moved, without_labels
-from sims.study.located import located
+from sims.study.code import EXPERIMENTS, FIDELITIES, check_name, syntax
+from sims.study.grid import changed, combinations, placed
+from sims.study.located import sources
 from sims.study.schema import (
     ClaimSpec,
     ExperimentSpec,
@@ -39,9 +41,11 @@ if TYPE_CHECKING:
 POPULATION = "population"
 """The key of a grid block that draws problems in place of one; the rest is of that problem."""
 SEED_STRIDE = 1000
-"""What one step of a seed offset adds to the seed where heads learn or problems are drawn, and to
-every seed of problems that are drawn anew: more than any experiment has batches or seeds side by
-side, since what is drawn from the seed plus the batch is not to be shared."""
+"""What one step of a seed offset adds to the seed where heads learn or problems are drawn: more
+than any experiment has batches, since what is drawn from the seed plus the batch is not shared."""
+PROSE = {"statement", "formula", "rationale", "seen_before"}
+"""What a claim says of itself to readers; everything else of it decides its test."""
+MOST_SHARDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -64,32 +68,26 @@ class Point:
     @property
     def digest(self) -> str:
         """Hash of the whole problem: two points with the same problem share it."""
-        text = json.dumps(self.spec.model_dump(), sort_keys=True)
-        if self.population is not None:
-            text += json.dumps(self.population.model_dump(), sort_keys=True)
+        parts = [part for part in (self.spec, self.population) if part is not None]
+        text = "".join(json.dumps(part.model_dump(), sort_keys=True) for part in parts)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment at one fidelity, with its seeds moved by an offset.
+    """An experiment at one fidelity, with the seed of its simulation moved by an offset.
 
     Attributes:
         folder: where its experiment.yaml is.
         spec: that file.
         fidelity: smoke, standard or paper.
         seed_offset: k ≥ 0; the same experiment with other draws.
-        decide: another rule of allocation than the file's, or None.
-        redrawn: whether the offset moves every seed of the problems and settings too, so that
-            targets, frames, queries and rotations are other draws as well.
     """
 
     folder: Path
     spec: ExperimentSpec
     fidelity: str = "standard"
     seed_offset: int = 0
-    decide: str | None = None
-    redrawn: bool = False
 
     @property
     def name(self) -> str:
@@ -109,7 +107,7 @@ class Experiment:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Its own settings at the fidelity."""
-        return self._reseeded(self.spec.settings_at(self.fidelity))
+        return self.spec.settings_at(self.fidelity)
 
     @cached_property
     def simulation(self) -> SimulationSpec:
@@ -118,7 +116,7 @@ class Experiment:
         seed = run.seed + self.seed_offset * (SEED_STRIDE if self.redraws else 1)
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
-        return run.model_copy(update={"seed": seed, "decide": self.decide or run.decide})
+        return run.model_copy(update={"seed": seed})
 
     @property
     def theory(self) -> TheorySpec:
@@ -131,8 +129,26 @@ class Experiment:
 
         These are heads that learn, or problems drawn from a population.
         """
-        return "learning" in self.settings or any(
-            POPULATION in problem for _, problem in self.problems
+        return "learning" in self.settings or any(POPULATION in made for _, made in self.problems)
+
+    @property
+    def contract(self) -> str:
+        """Hash of what is fixed before a run: whatever decides its tests, prose apart.
+
+        These are the claims (all but :data:`PROSE`), the settings and the grid points that the
+        fidelity has, which theory is computed, and effects.py with the modules beside it that it
+        imports, without their comments, docstrings and layout.
+
+        Raises:
+            InputError: its effects.py, or a module that it imports, is no Python.
+        """
+        effects = self.folder / "effects.py"
+        return digest(
+            [claim.model_dump(exclude=PROSE) for claim in self.claims],
+            self.settings,
+            self.theory.model_dump(),
+            [problem for _, problem in self.problems],
+            [syntax(path) for path in sources(effects)] if effects.is_file() else [],
         )
 
     @cached_property
@@ -147,16 +163,11 @@ class Experiment:
         at = self.spec.at(self.fidelity)
         base = changed(self.spec.problem, at.problem)
         blocks = self.spec.grid if at.grid is None else at.grid
-        paths = list(dict.fromkeys(path for block in blocks for path in block))
-        labelled = [self._reseeded(changed(base, values)) for values in combinations(blocks)]
-        if not labelled:
+        if not blocks:
             raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
+        paths = list(dict.fromkeys(path for block in blocks for path in block))
         return [
-            (
-                {path: coordinate(problem, path) for path in paths},
-                located(without_labels(problem), self.folder),
-            )
-            for problem in labelled
+            placed(changed(base, values), paths, self.folder) for values in combinations(blocks)
         ]
 
     @cached_property
@@ -173,18 +184,56 @@ class Experiment:
             points.append(Point(f"{i:04d}", coordinates, spec, drawn))
         return points
 
-    def _reseeded(self, mapping: dict[str, Any]) -> dict[str, Any]:
-        """A problem, or the settings, with the offset in their seeds if they are redrawn."""
-        return moved(mapping, self.seed_offset * SEED_STRIDE) if self.redrawn else mapping
-
     @property
     def problems_by_name(self) -> dict[str, dict[str, Any]]:
         """A point's name to its whole problem, as a road's file has it."""
         return {point.name: point.spec.model_dump(mode="json") for point in self.points}
 
     def module(self, name: str) -> ModuleType | None:
-        """A module of its folder (simulate, predict, effects, figure), if there is one."""
-        return load_module(self.folder, name)
+        """A module of its folder (simulate, predict, effects, figure), if there is one.
+
+        It is imported as part of a package of that folder, whose modules may import one another
+        (``from .effects import …``). An edited file is loaded again: the package's name holds the
+        time of the last edit in the folder.
+        """
+        folder = self.folder
+        if not (folder / f"{name}.py").is_file():
+            return None
+        latest = max(path.stat().st_mtime_ns for path in folder.glob("*.py"))
+        where = hashlib.sha256(f"{folder.resolve()} {latest}".encode()).hexdigest()[:8]
+        package = f"experiment_{self.name}_{where}"
+        if package not in sys.modules:
+            parent = ModuleType(package)
+            parent.__path__ = [str(folder.resolve())]
+            sys.modules[package] = parent
+            importlib.invalidate_caches()
+        return importlib.import_module(f"{package}.{name}")
+
+    @contextmanager
+    def own_code(self) -> Iterator[None]:
+        """Errors that the experiment's own code makes of its settings are one line.
+
+        Its own are those whose innermost frame, of all that are the project's, is in its folder.
+
+        Raises:
+            InputError: a key is not there, or a value is of another kind than the code needs.
+        """
+        try:
+            yield
+        except InputError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            own, package = self.folder.resolve(), Path(__file__).resolve().parents[1]
+            frames = traceback.extract_tb(error.__traceback__)
+            known = [(Path(f.filename).resolve(), f.lineno) for f in frames]
+            path, line = next(
+                (p, n) for p, n in reversed(known) if p.is_relative_to(own) or package in p.parents
+            )
+            if not path.is_relative_to(own):
+                raise
+            allowed = "settings, in experiment.yaml, that this code can use"
+            got = f"{type(error).__name__}: {error}"
+            raise InputError(f"{self.folder / path.name}, line {line}", got, allowed) from error
 
 
 def experiments() -> list[str]:
@@ -201,91 +250,85 @@ def folder_of(experiment: str | Path) -> Path:
         InputError: there is no such experiment.
     """
     with suppress(OSError, ValueError):  # a name too long, or with a NUL
-        places = (place(EXPERIMENTS), Path(), CARRIED / EXPERIMENTS)
-        for folder in (home / experiment for home in places):
-            if (folder / "experiment.yaml").is_file():
-                return folder
+        for home in (place(EXPERIMENTS), Path(), CARRIED / EXPERIMENTS):
+            if (home / experiment / "experiment.yaml").is_file():
+                return home / experiment
     known = one_of(experiments(), experiment) or "a folder with an experiment.yaml"
     raise InputError("experiment", str(experiment), known)
 
 
 def load_experiment(
-    experiment: str | Path,
-    fidelity: str = "standard",
-    seed_offset: int = 0,
-    decide: str | None = None,
-    redrawn: bool = False,
+    experiment: str | Path, fidelity: str = "standard", seed_offset: int = 0
 ) -> Experiment:
     """The experiment of that name or in that folder; the rest is as in :class:`Experiment`.
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, makes one
             claim twice or over no population, names a section that docs/theory.md does not have,
-            or makes a claim that
-            its paper does not list (where there are papers), or it has no such
-            fidelity.
+            makes a claim that its paper does not list (where there are papers) or that lacks what
+            its test needs, gives what changes nothing, or has no such fidelity.
     """
     folder = folder_of(experiment)
     check_name(folder.resolve().name)
     path = folder / "experiment.yaml"
     spec = parse(ExperimentSpec, read_yaml(path), str(path))
-    anchors, seen = [f"#{anchor}" for anchor in sections()], set()
-    for claim in spec.claims:
-        if (claim.id, claim.regime) in seen:
-            allowed = "each id and regime once"
-            raise InputError(f"{path}: claims", f"{claim.id}, {claim.regime}", allowed)
-        seen.add((claim.id, claim.regime))
-        least = 1 if is_tested(claim.kind) else 0
-        if not least <= len(set(claim.over)) == len(claim.over):
-            where = f"{path}: claims, {claim.id} ({claim.regime}), over"
-            allowed = f"each population once, at least {least} for kind {claim.kind}"
-            raise InputError(where, claim.over, allowed)
-        if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
-            where = f"{path}: claims, {claim.id}, formula"
-            raise InputError(where, claim.formula, one_of(anchors, claim.formula))
-    if place(PAPERS).is_dir():
-        try:
-            papers = {id: paper_of(id) for id in {claim.paper for claim in spec.claims}}
-            for claim in spec.claims:
-                claim_of(papers[claim.paper], claim.id)
-        except InputError as error:
-            raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
     try:
         spec.at(fidelity)
-        check(spec)
+        _check(spec)
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
-    return Experiment(folder, spec, fidelity, seed_offset, decide, redrawn)
+    return Experiment(folder, spec, fidelity, seed_offset)
 
 
-def load_module(folder: Path, name: str) -> ModuleType | None:
-    """A module of an experiment's folder, imported as part of a package of that folder.
+def _check(spec: ExperimentSpec) -> None:
+    """Look at what the schema alone cannot say of an experiment, at all of its fidelities."""
+    anchors = [f"#{anchor}" for anchor in sections()]
+    papers = {c.paper: paper_of(c.paper) for c in spec.claims} if place(PAPERS).is_dir() else {}
+    counts = Counter((claim.id, claim.regime) for claim in spec.claims)
+    for claim in spec.claims:
+        if counts[claim.id, claim.regime] > 1:
+            raise InputError("claims", f"{claim.id}, {claim.regime}", "each id and regime once")
+        where = f"claims, {claim.id} ({claim.regime})"
+        least = 1 if is_tested(claim.kind) else 0
+        if not least <= len(set(claim.over)) == len(claim.over):
+            allowed = f"each population once, at least {least} for kind {claim.kind}"
+            raise InputError(f"{where}, over", claim.over, allowed)
+        if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
+            raise InputError(f"{where}, formula", claim.formula, one_of(anchors, claim.formula))
+        if papers:
+            claim_of(papers[claim.paper], claim.id)
+        try:
+            Rule.of(claim)
+        except InputError as error:
+            raise InputError(f"{where}, {error.field}", error.value, error.allowed) from None
+    for section in ("simulation", "theory"):
+        every = [getattr(spec, f"{section}_at")(name) for name in spec.fidelities]
+        for field, need in every[0].ignored().items():
+            if all(field in settings.ignored() for settings in every):
+                given = getattr(every[0], field)
+                raise InputError(f"{section}.{field}", given, f"nothing without {need}")
+    for name in spec.fidelities:
+        spec.settings_at(name)
 
-    Its modules may import one another (``from .effects import …``), wherever the folder is. An
-    edited file is loaded again: the package's name holds the time of the last edit in the folder.
+
+def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
+    """The fidelity, the experiments and the number of shards of ``snakemake --config``.
+
+    Raises:
+        InputError: an unknown key, fidelity or experiment, no such number, or an experiment file
+            that cannot be used.
     """
-    if not (folder / f"{name}.py").is_file():
-        return None
-    latest = max(path.stat().st_mtime_ns for path in folder.glob("*.py"))
-    where = hashlib.sha256(f"{folder.resolve()} {latest}".encode()).hexdigest()[:8]
-    package = f"experiment_{re.sub(r'[^0-9A-Za-z_]', '_', folder.resolve().name)}_{where}"
-    if package not in sys.modules:
-        parent = ModuleType(package)
-        parent.__path__ = [str(folder.resolve())]
-        sys.modules[package] = parent
-        importlib.invalidate_caches()
-    return importlib.import_module(f"{package}.{name}")
-
-
-def among(experiment: Experiment, claims_by_paper: Mapping[str, int]) -> Experiment:
-    """The experiment with every claim at a share 1/k of its 1 − level, of k claims of its paper.
-
-    A claim decided so survives Holm's adjustment whatever the others do.
-    """
-    claims = [
-        claim.model_copy(
-            update={"level": 1 - (1 - claim.level) / claims_by_paper.get(claim.paper, 1)}
-        )
-        for claim in experiment.claims
-    ]
-    return replace(experiment, spec=experiment.spec.model_copy(update={"claims": claims}))
+    for key in config:
+        if key not in (known := ("fidelity", "experiment", "shards")):
+            raise InputError("--config", key, one_of(known, key))
+    fidelity = config.get("fidelity", "standard")
+    if fidelity not in FIDELITIES:
+        raise InputError("fidelity", fidelity, one_of(FIDELITIES, fidelity))
+    names, asked, shards = experiments(), config.get("experiment"), config.get("shards", 0)
+    if asked not in (None, *names):
+        raise InputError("experiment", asked, one_of(names, asked) or "none found")
+    if type(shards) is not int or not 0 <= shards <= MOST_SHARDS:
+        raise InputError("shards", shards, f"a whole number, 0 to {MOST_SHARDS}")
+    for name in names if asked is None else [asked]:
+        _ = load_experiment(name, fidelity).problems
+    return fidelity, names if asked is None else [asked], shards

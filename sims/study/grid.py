@@ -1,12 +1,13 @@
 """Problems that differ from a base problem at dotted paths, as the blocks of a grid say. No JAX."""
 
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 from sims.errors import InputError, one_of
+from sims.study.located import located
 from sims.study.stacking import Scalar
 
 
@@ -41,6 +42,20 @@ def combinations(blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from (dict(choice) for choice in itertools.product(*axes))
 
 
+def placed(
+    labelled: dict[str, Any], paths: list[str], folder: Path
+) -> tuple[dict[str, Scalar], dict[str, Any]]:
+    """Coordinates of a problem along the paths, and the problem as its schema has it.
+
+    Args:
+        labelled: the problem, as the file has it.
+        paths: dotted paths that the grid changes.
+        folder: of the file, where those lie that the problem names.
+    """
+    coordinates = {path: coordinate(labelled, path) for path in paths}
+    return coordinates, located(_without_labels(labelled), folder)
+
+
 def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
     """A point's value at a dotted path, or the label (else the kind) of what is no scalar there."""
     value: Any = problem
@@ -51,25 +66,11 @@ def coordinate(problem: Mapping[str, Any], path: str) -> Scalar:
     return None if isinstance(value, list) else value
 
 
-def without_labels(value: Any) -> Any:
-    """The value as the problem's schema has it: a labelled list is the list."""
+def _without_labels(value: Any) -> Any:
+    """A labelled list is the list."""
     if isinstance(value, list):
-        return [without_labels(item) for item in value]
+        return [_without_labels(item) for item in value]
     if not isinstance(value, Mapping):
         return value
-    rest = {key: without_labels(item) for key, item in value.items() if key != "label"}
+    rest = {key: _without_labels(item) for key, item in value.items() if key != "label"}
     return rest["value"] if "label" in value and set(rest) == {"value"} else rest
-
-
-def moved(value: Any, step: int) -> Any:
-    """The value with ``step`` added to every seed in it: whole numbers named seed or …_seed."""
-    if isinstance(value, list):
-        return [moved(item, step) for item in value]
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        key: item + step
-        if re.fullmatch(r"(.*_)?seed", str(key)) and type(item) is int
-        else moved(item, step)
-        for key, item in value.items()
-    }

@@ -9,8 +9,6 @@ from sims.effects import Effect, Families
 from sims.errors import InputError, one_of
 from sims.judgement import Finding, Verdict
 from sims.judgement.tests import Rule, decide
-from sims.study.checking import own_code
-from sims.study.contract import contract
 from sims.study.experiment import Experiment
 from sims.study.results import Results
 from sims.study.schema import ClaimSpec, Range
@@ -22,18 +20,15 @@ def effects_of(experiment: Experiment, results: Results) -> Families:
     Raises:
         InputError: the folder has no such module, or an effect rests on a point that is not there.
     """
-    module = experiment.module("effects")
+    module, path = experiment.module("effects"), experiment.folder / "effects.py"
     if module is None or not hasattr(module, "effects"):
-        path = experiment.folder / "effects.py"
         raise InputError(str(path), "nothing", "a module with effects(results)")
-    with own_code(experiment.folder):
+    with experiment.own_code():
         families: Families = module.effects(results)
-    known = set(results.points)
     for name, family in families.items():
-        strangers = {point for effect in family for point in effect.points} - known
-        if strangers:
-            where = f"{experiment.folder.name}/effects.py: points of {name}"
-            raise InputError(where, sorted(strangers), "names of grid points")
+        points = {point for effect in family for point in effect.points}
+        if strangers := points.difference(results.points):
+            raise InputError(f"{path}: points of {name}", sorted(strangers), "names of grid points")
     return families
 
 
@@ -46,17 +41,17 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
     Raises:
         InputError: a claim names a family of effects that ``effects.py`` does not return.
     """
-    fewest, now = results.replicates, contract(experiment)
-    begun = results.provenance.get("simulation", {}).get("contract")
+    fewest, now = results.replicates, experiment.contract
+    edited = results.provenance.get("simulation", {}).get("contract") != now
     verdicts = []
     for claim in experiment.claims:
         if claim.effects not in families:
-            where = f"{experiment.folder.name}: claims, {claim.id} ({claim.regime}), effects"
+            where = f"{experiment.name}: claims, {claim.id} ({claim.regime}), effects"
             raise InputError(where, claim.effects, one_of(families, claim.effects))
         effects = chosen(families[claim.effects], claim)
         finding = examined(decide(effects, Rule.of(claim, fewest)), effects, results)
         verdict = Verdict.of(claim, experiment.name, finding)
-        verdicts.append(replace(verdict, contract=now, edited=begun != now))
+        verdicts.append(replace(verdict, contract=now, edited=edited))
     return verdicts
 
 
@@ -71,23 +66,22 @@ def examined(finding: Finding, effects: Sequence[Effect], results: Results) -> F
     named = {name for effect in effects for name in effect.points}
     if any(np.isfinite(effect.batches) and not effect.points for effect in effects):
         named |= set(results.points)
-    faults: dict[str, list[str]] = {}
-    cautions: dict[str, list[str]] = {}
+    found: dict[str, dict[str, list[str]]] = {"faults": {}, "cautions": {}}
     for name in sorted(named):
         simulated, theory = results.estimates[name], results.predictions.get(name)
         for own in (simulated,) if theory is None else (simulated, theory):
-            for found, kind in ((faults, "faults"), (cautions, "cautions")):
+            for kind, phrases in found.items():
                 for phrase in np.ravel(own.attrs.get(kind, [])):
-                    found.setdefault(str(phrase), []).append(name)
+                    phrases.setdefault(str(phrase), []).append(name)
         counted = theory is None or "empty_probability" in theory
         if simulated.attrs.get("empty_rate", 0) and not counted:
             phrase = "its theory does not count empty neighbourhoods"
-            faults.setdefault(phrase, []).append(name)
-    if faults:
-        reason = f"no evidence: {_listed(faults)}; the numbers alone: {finding.reason}"
+            found["faults"].setdefault(phrase, []).append(name)
+    if found["faults"]:
+        reason = f"no evidence: {_listed(found['faults'])}; the numbers alone: {finding.reason}"
         return replace(finding, verdict="inconclusive", p_value=1.0, needs={}, reason=reason)
-    if cautions:
-        return replace(finding, reason=f"{finding.reason}; note: {_listed(cautions)}")
+    if found["cautions"]:
+        return replace(finding, reason=f"{finding.reason}; note: {_listed(found['cautions'])}")
     return finding
 
 
@@ -104,18 +98,15 @@ def chosen(family: Sequence[Effect], claim: ClaimSpec) -> list[Effect]:
     Raises:
         InputError: an effect does not know such a fact.
     """
-    return [e for e in family if all(_holds(e, claim, f) for f in claim.where)]
+    return [e for e in family if all(_holds(e, claim, fact) for fact in claim.where)]
 
 
 def _holds(effect: Effect, claim: ClaimSpec, fact: str) -> bool:
     if fact not in effect.at:
-        where = f"claims, {claim.id} ({claim.regime}), where"
-        raise InputError(
-            where, fact, one_of(effect.at, fact) or "nothing: its effects have no facts"
-        )
-    value, condition = effect.at[fact], claim.where[fact]
-    if not isinstance(condition, Range):
-        return bool(value == condition)
-    low = -np.inf if condition.at_least is None else condition.at_least
-    high = np.inf if condition.at_most is None else condition.at_most
-    return bool(low <= float(value) <= high)
+        allowed = one_of(effect.at, fact) or "nothing: its effects have no facts"
+        raise InputError(f"claims, {claim.id} ({claim.regime}), where", fact, allowed)
+    value, wanted = effect.at[fact], claim.where[fact]
+    if not isinstance(wanted, Range):
+        return bool(value == wanted)
+    low = -np.inf if wanted.at_least is None else wanted.at_least
+    return bool(low <= float(value) <= (np.inf if wanted.at_most is None else wanted.at_most))

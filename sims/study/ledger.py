@@ -25,7 +25,7 @@ def gather(folder: Path, fidelity: str, output: Path) -> list[Verdict]:
     """
     verdicts = [v for name in experiments() for v in judged(folder, name, fidelity)]
     if not verdicts:
-        raise InputError(str(folder), "no verdicts", "a run: sims judge, or snakemake")
+        raise InputError(str(folder), "no verdicts", "a run: snakemake")
     ledger = adjust(verdicts, claims_by_paper())
     write_verdicts(ledger, output, f"ledger.json of {fidelity}")
     return ledger

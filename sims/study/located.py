@@ -15,9 +15,6 @@ from typing import Any
 
 from sims.errors import InputError
 
-PYTHON, DATA = "python", "empirical"
-"""Kinds whose ``file`` is Python, or a table."""
-
 
 def located(value: Any, folder: Path, where: str = "problem") -> Any:
     """A problem, or a part of one, with the files that it names found and their content known.
@@ -40,51 +37,29 @@ def located(value: Any, folder: Path, where: str = "problem") -> Any:
         return value
     inside = {key: located(item, folder, f"{where}.{key}") for key, item in value.items()}
     name = value.get("file")
-    if value.get("kind") not in (PYTHON, DATA) or not isinstance(name, str):
+    if value.get("kind") not in ("python", "empirical") or not isinstance(name, str):
         return inside
     path = Path(os.path.normpath((folder / name).absolute()))
     try:
-        found = digest_of(path, value["kind"] == PYTHON)
+        found = digest_of(path)
     except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
         reason = getattr(error, "strerror", None) or str(error)
         allowed = f"a file, its place relative to {folder if folder.name else 'this folder'}"
         raise InputError(f"{where}.file", f"{name}: {reason}", allowed) from None
-    here = Path.cwd()
-    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return inside | {"file": shown.as_posix(), "content": found}
 
 
-def contents(value: Any, folder: Path) -> dict[str, str]:
-    """The files that a problem names, as :func:`located` has them, and their digests."""
-    found: dict[str, str] = {}
-
-    def look(inside: Any) -> None:
-        if isinstance(inside, list):
-            for item in inside:
-                look(item)
-        elif isinstance(inside, Mapping):
-            if "content" in inside and isinstance(inside.get("file"), str):
-                found[inside["file"]] = inside["content"]
-            for item in inside.values():
-                look(item)
-
-    look(located(value, folder))
-    return found
-
-
-def digest_of(path: Path, python: bool) -> str:
+def digest_of(path: Path) -> str:
     """Sixteen hexadecimal digits of a file's bytes; of Python, also of what it imports beside it.
 
     Raises:
         OSError: it cannot be read.
     """
-    if not python:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    whole = hashlib.sha256()
-    for source in sources(path):
-        whole.update(hashlib.sha256(source.read_bytes()).digest())
-    return whole.hexdigest()[:16]
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    whole = b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources(path))
+    return hashlib.sha256(whole).hexdigest()[:16]
 
 
 def sources(path: Path) -> list[Path]:
@@ -94,15 +69,14 @@ def sources(path: Path) -> list[Path]:
         one = left.pop()
         found.append(one)
         try:
-            tree = ast.parse(one.read_bytes())
+            nodes = ast.walk(ast.parse(one.read_bytes()))
         except SyntaxError:  # said when it is imported
             continue
-        names = {
-            name
-            for node in ast.walk(tree)
+        beside = {
+            path.parent / f"{(node.module or alias.name).split('.')[0]}.py"
+            for node in nodes
             if isinstance(node, ast.ImportFrom) and node.level == 1
-            for name in ([node.module] if node.module else [alias.name for alias in node.names])
+            for alias in node.names
         }
-        beside = [path.parent / f"{name.split('.')[0]}.py" for name in sorted(names)]
-        left += [p for p in beside if p.is_file() and p not in (*found, *left)]
+        left += [p for p in sorted(beside) if p.is_file() and p not in (*found, *left)]
     return found

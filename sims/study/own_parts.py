@@ -115,7 +115,7 @@ def _found(choice: PythonChoice) -> Any:
     """What the name stands for."""
     path = Path(choice.file)
     try:
-        content = choice.content or digest_of(path, python=True)
+        content = choice.content or digest_of(path)
     except OSError as error:
         raise InputError(choice.file, error.strerror, "a Python file") from None
     module = _module(str(path.resolve()), content)

@@ -13,7 +13,7 @@ from sims.simulation.plan import Shape, Tuning, make_plan
 from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
-from sims.theory import check_exact, predict
+from sims.theory import check_affordable, check_exact, predict
 from sims.weights import WeightRule
 
 RATE = 1e9
@@ -56,11 +56,17 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
     task, heads, n, queries = problem
     if theory.order in ("exact", "both"):
         check_exact(task, heads)
-    if theory.order in ("first", "both"):
+    if theory.order in ("first", "both", "auto"):
         frame, bandwidth, query = (
             np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries)
         )
-        predict(task, Heads(frame, heads.rule, bandwidth), n, query)
+        try:
+            predict(task, Heads(frame, heads.rule, bandwidth), n, query)
+        except InputError:
+            if theory.order != "auto":
+                raise
+            check_exact(task, heads)
+            check_affordable(task, heads, queries)
 
 
 def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cost:
@@ -111,9 +117,9 @@ def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theor
     asked = {"simulation": "simulate.py", "theory": "predict.py"}
     common = {r for r in roads if not (experiment.folder / asked[r]).is_file()}
     found = []
-    if "theory" in common and experiment.theory.order == "none":
+    if "theory" in common and experiment.theory.order in ("auto", "none"):
         allowed = "first, exact, both (an experiment without theory has a predict.py of its own)"
-        raise InputError("theory.order", "none", allowed)
+        raise InputError("theory.order", experiment.theory.order, allowed)
     for point in experiment.points:
         with named(point.name, point.coordinates):
             problem = point.spec.build()

@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from sims import terms
-from sims.montecarlo.checkpoint import Checkpoint, Missing
 from sims.study.experiment import Point
 from sims.study.results import ORDER
 from sims.study.roads import estimate_terms, predict_terms
@@ -53,20 +52,12 @@ def _seeded(spec: ProblemSpec, seed: int) -> ProblemSpec:
     return spec.model_copy(update=parts)
 
 
-def estimate_population(
-    point: Point, settings: SimulationSpec, checkpoint: Checkpoint | None = None
-) -> xr.Dataset:
+def estimate_population(point: Point, settings: SimulationSpec) -> xr.Dataset:
     """The terms by simulation: a batch a problem, each from replicates of its own.
 
-    Terms are averaged over queries; what is kept of single queries is dropped. A population is
-    computed whole, by no shard.
-
-    Raises:
-        Missing: the checkpoint says that nothing is to be computed.
+    Terms are averaged over queries; what is kept of single queries is dropped.
     """
     assert point.population is not None
-    if checkpoint is not None and checkpoint.closed:
-        raise Missing(0)
     halves = {
         "batches": 2,
         "replicates_per_batch": point.population.replicates // 2,
@@ -93,8 +84,7 @@ def estimate_population(
     said = {name: _said(each, name) for name in ("faults", "cautions")}
     found = {name: phrases for name, phrases in said.items() if phrases}
     dropped = {k: v for k, v in each[0].attrs.items() if k not in (*said, "stream")}
-    mark = {} if checkpoint is None else checkpoint.mark
-    return terms.add_mcse(whole).assign_attrs(dropped | counts | found | mark)
+    return terms.add_mcse(whole).assign_attrs(dropped | counts | found)
 
 
 def _said(each: Sequence[xr.Dataset], name: str) -> list[str]:

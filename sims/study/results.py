@@ -46,7 +46,8 @@ class Results:
             label of what is no scalar.
         problems: point's name to its whole problem as written in the file; empty without a grid.
         provenance: road to its provenance; see :mod:`sims.provenance`.
-        read: road to its whole file, where there is one.
+        simulation: all estimates as one dataset, as the file has them.
+        theory: all predictions as one dataset, as the file has them.
     """
 
     experiment: str
@@ -55,9 +56,10 @@ class Results:
     predictions: Mapping[str, xr.Dataset]
     settings: Mapping[str, Any]
     coordinates: Coordinates
-    problems: Mapping[str, Mapping[str, Any]]
-    provenance: Mapping[str, Mapping[str, Any]]
-    read: Mapping[str, xr.Dataset] = field(default_factory=dict)
+    problems: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    simulation: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
+    theory: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
 
     def __repr__(self) -> str:
         return f"Results({self.experiment} at {self.fidelity}, {len(self.estimates)} points)"
@@ -81,16 +83,13 @@ class Results:
         simulated = read(simulation, f"simulation.nc of {whose}")
         predicted = read(theory, f"theory.nc of {whose}")
         origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
+        points, other = (json.loads(d.attrs["points"]) for d in (simulated, predicted))
         if origin["problem"] != source["problem"]:
             allowed = f"the problem of {simulation}: predict or simulate again"
             raise InputError(str(theory), f"problem {source['problem']}", allowed)
-        points, other = (json.loads(d.attrs["points"]) for d in (simulated, predicted))
-        required = {name for name, entry in points.items() if entry["problem"]}
-        same = all(
-            name in points and entry["problem"] == points[name]["problem"]
-            for name, entry in other.items()
-        )
-        if not same or not required <= other.keys():
+        problems = {name: entry["problem"] for name, entry in points.items() if entry["problem"]}
+        same = all(k in points and e["problem"] == problems.get(k) for k, e in other.items())
+        if not same or not problems.keys() <= other.keys():
             raise InputError(str(theory), "other points", f"the points of {simulation}")
         return cls(
             origin["experiment"],
@@ -99,26 +98,11 @@ class Results:
             unstack(predicted),
             settings,
             {name: entry["coordinates"] for name, entry in points.items()},
-            {name: entry["problem"] for name, entry in points.items() if entry["problem"]},
+            problems,
             {"simulation": origin, "theory": source},
-            {"simulation": simulated, "theory": predicted},
+            simulated,
+            predicted,
         )
-
-    @cached_property
-    def simulation(self) -> xr.Dataset:
-        """All estimates as one dataset, as the file has them."""
-        return self._whole("simulation", self.estimates)
-
-    @cached_property
-    def theory(self) -> xr.Dataset:
-        """All predictions as one dataset, as the file has them."""
-        return self._whole("theory", self.predictions)
-
-    def _whole(self, road: str, data: Mapping[str, xr.Dataset]) -> xr.Dataset:
-        if road in self.read:
-            return self.read[road]
-        origin = self.provenance.get(road, {})
-        return assembled(data, self.coordinates, self.problems, origin)
 
     @property
     def points(self) -> list[str]:
@@ -211,14 +195,13 @@ class Results:
             for term in dict.fromkeys([*SCALARS, *sampled, *predicted]):
                 if term in sampled:
                     row[term] = float(np.mean(estimate[term].values))
-                    row[f"{term}_mcse"] = float(estimate[f"{term}_mcse"].values)
+                    row[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
                 if term in predicted:
-                    row[f"{term}_theory"] = float(prediction[term].values)
+                    row[f"{term}_theory"] = float(prediction[term])
             if "n_eff" in prediction:
-                row["n_eff"] = float(prediction["n_eff"].values.mean())
-            row["batches"] = self.batches(name)
-            row["replicates"] = int(estimate.attrs.get("replicates", 0))
-            rows.append(row)
+                row["n_eff"] = float(prediction["n_eff"].mean())
+            rows.append(row | {"batches": self.batches(name)})
+            rows[-1]["replicates"] = self.replicates_at(name)
         return pd.DataFrame(rows)
 
     def pseudovalues(self, point: str, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:

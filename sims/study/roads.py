@@ -1,12 +1,12 @@
 """Both roads for the problem of one grid point, as the experiment file's settings ask for them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from sims.montecarlo import Checkpoint
 from sims.simulation import estimate
 from sims.study.results import ORDER
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -20,7 +20,7 @@ def estimate_terms(
     settings: SimulationSpec,
     resume: xr.Dataset | None = None,
     progress: bool = False,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Path | None = None,
     stream: tuple[int, ...] = (),
 ) -> xr.Dataset:
     """The terms by simulation; going on after the batches of ``resume``, if given.
@@ -47,9 +47,9 @@ def predict_terms(
     if progress is not None:
         asked["progress"] = progress
     if settings.order != "both":
-        options = asked if settings.order == "exact" else {}
+        options = {} if settings.order == "first" else asked
         terms = predict(*problem, order=settings.order, **options)
-        return terms.expand_dims({ORDER: [settings.order]}, axis=0)
+        return terms.expand_dims({ORDER: [terms.attrs["order"]]}, axis=0)
     first = predict(*problem, order="first")
     if settings.exact_width is not None and problem.heads.width > settings.exact_width:
         return first.expand_dims({ORDER: ["first"]}, axis=0)

@@ -1,29 +1,40 @@
-"""The runner: every step of an experiment as a plain call, from a notebook, a test or the CLI."""
+"""The owner of a run: every step of an experiment as a plain call, from Python or the command line.
 
+Finished points are kept in ``.points`` beside the results, so that an interrupted run goes on, and
+a changed grid computes what is new. Numbers do not depend on who computed them.
+"""
+
+import os
+import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
-from sims import files
+from sims import files, provenance
 from sims.errors import InputError
+from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
-from sims.study.experiment import Experiment, load_experiment
+from sims.study import code
+from sims.study.adaptive import sample_until_decided
+from sims.study.describing import read_variables
+from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import effects_of
 from sims.study.judging import judge as verdicts_of
 from sims.study.ledger import claims_by_paper
-from sims.study.predicting import predict, say_done, write_road
-from sims.study.results import Results
+from sims.study.results import Coordinates, Results, assembled, read, write
+from sims.study.stacking import unstack
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from sims.study.units import Unit
 
-    from sims.study.shards import Shard
-    from sims.study.workers import Crew
+ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
+"""Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +64,6 @@ def run(
     fidelity: str = "standard",
     *,
     seed_offset: int = 0,
-    decide: str | None = None,
     folder: str | Path | None = None,
     figure: bool = True,
     progress: bool = False,
@@ -65,35 +75,130 @@ def run(
         name: of the experiment, or its folder.
         fidelity: smoke, standard or paper.
         seed_offset: k ≥ 0, added to the seeds: the same experiment with other draws.
-        decide: another rule of allocation than the file's (no, adaptive, equal).
         folder: where results go; None is results/FIDELITY/NAME.
         figure: whether to draw it.
         progress: show progress on stderr.
-        processes: to spread points of plain Python over; see :mod:`sims.study.workers`.
+        processes: to spread points of plain Python over, beside which one predicts.
 
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
     from sims.study.planning import costs
-    from sims.study.units import units_of
-    from sims.study.workers import Crew
 
-    experiment = load_experiment(name, fidelity, seed_offset, decide)
+    experiment = load_experiment(name, fidelity, seed_offset)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
     costs(experiment)
-    units_of(experiment)
-    theory, simulation = home / "theory.nc", home / "simulation.nc"
-    with Crew(experiment, simulation, processes, predicting=True) as crew:
-
-        def predicted(wait: bool) -> None:
-            crew.predicted(lambda: predict(experiment, theory), wait)
-
-        simulate(experiment, simulation, theory, progress, crew=crew, predicted=predicted)
-    results = _results(experiment, home)
-    verdicts = _judged(experiment, results, home / "verdicts.json")
+    simulation, theory = home / "simulation.nc", home / "theory.nc"
+    simulate(experiment, simulation, theory, progress, processes, predicting=True)
+    verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
     if figure:
-        _plot(experiment, results, home, home / "figure.pdf")
-    return Outcome(experiment, results, verdicts, home)
+        plot(experiment, home)
+    return Outcome(experiment, _results(experiment, simulation, theory), verdicts, home)
+
+
+def predict(experiment: Experiment, output: Path) -> None:
+    """Predict every point of an experiment, and write them into one file.
+
+    Args:
+        experiment: which one.
+        output: the file; finished points are kept in ``.points`` beside it.
+
+    Raises:
+        InputError: a problem cannot be built or has no theory; the line names the grid point.
+    """
+    from sims.montecarlo import store
+    from sims.runtime import forget_compiled, in_threads
+    from sims.study.planning import costs, named
+    from sims.study.population import predict_point
+    from sims.study.units import units_of
+
+    own, points = experiment.module("predict"), experiment.points
+    coordinates: Coordinates = {point.name: point.coordinates for point in points}
+    if own is not None:
+        with experiment.own_code():
+            predictions = own.predict(experiment)
+        if experiment.module("simulate") is not None:  # which names the points' coordinates
+            units = units_of(experiment)
+            coordinates = {**coordinates, **{k: unit.coordinates for k, unit in units.items()}}
+        _write_road(experiment, "theory", predictions, coordinates, output)
+        return
+    if not points:
+        raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
+    costs(experiment, ["theory"])
+    settings, seed = experiment.theory, experiment.simulation.seed
+    drawn = seed if experiment.redraws else None
+    made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
+
+    def predicted(point: Point) -> xr.Dataset:
+        def compute() -> xr.Dataset:
+            forget_compiled()
+            with named(point.name, point.coordinates):
+                return predict_point(point, settings, seed)
+
+        return store.kept(output.parent / f".points/{point.digest}-theory-{made}.npz", compute)
+
+    predictions = dict(zip(coordinates, in_threads(predicted, points), strict=True))
+    _write_road(experiment, "theory", predictions, coordinates, output)
+    _say(experiment, f"theory {len(points)}/{len(points)}")
+
+
+@dataclass(frozen=True)
+class _Simulation:
+    """The units of an experiment, and where they are kept."""
+
+    experiment: Experiment
+    output: Path
+    progress: bool = False
+
+    @cached_property
+    def units(self) -> Mapping[str, "Unit"]:
+        from sims.study.units import units_of
+
+        return units_of(self.experiment)
+
+    @cached_property
+    def made(self) -> str:
+        """Digest of the code and settings that make a point."""
+        # How far sampling may go on is no part of it: the first batches are the same.
+        adaptive = self.experiment.simulation.decide != "no"
+        left_out = {"decide", "max_batches"} if adaptive else None
+        settings = self.experiment.simulation.model_dump(exclude=left_out)
+        return digest(code.code("simulate", self.experiment.folder), settings)
+
+    def path(self, name: str, what: str = "simulation") -> Path:
+        """The file that keeps a point."""
+        unit = self.units[name].identity
+        return self.output.parent / f".points/{unit}-{what}-{self.made}.npz"
+
+    def begun(self, name: str) -> xr.Dataset:
+        """A point with the batches that every point gets, and the contract of that time."""
+        from sims.study.planning import named
+        from sims.study.units import simulated
+
+        unit, settings = self.units[name], self.experiment.simulation
+        with named(name, unit.coordinates):
+            contract = self.experiment.contract
+            return simulated(unit, settings, self.path(name), self.progress, contract=contract)
+
+    def longest(self, name: str, begun: xr.Dataset) -> xr.Dataset:
+        """The point with all batches that an earlier run gave it."""
+        from sims.montecarlo import store
+
+        return store.load(self.path(name, "more")) or begun
+
+    def longer(self, name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
+        """The point with that many batches in all."""
+        from sims.montecarlo import store
+        from sims.study.planning import named
+
+        unit, path = self.units[name], self.path(name, "more")
+        settings = self.experiment.simulation.model_copy(update={"batches": batches})
+        with named(name, unit.coordinates):
+            more = unit.estimate(settings, data, self.progress, path.with_suffix(".part.npz"))
+        more = more.assign_attrs(contract=data.attrs["contract"])
+        store.save(more, path)
+        path.with_suffix(".part.npz").unlink(missing_ok=True)
+        return more
 
 
 def simulate(
@@ -101,111 +206,97 @@ def simulate(
     output: Path,
     theory: Path | None = None,
     progress: bool = False,
-    closed: bool = False,
-    crew: "Crew | None" = None,
-    predicted: Callable[[bool], None] = lambda wait: None,
+    processes: int = 1,
+    part: tuple[int, int] = (1, 1),
+    predicting: bool = False,
 ) -> None:
     """Estimate every unit of an experiment, and write them into one file.
 
     Args:
         experiment: which one.
-        output: the file; finished units are kept in ``.points`` beside it, each with
-            the contract under which it was begun, and so are the batches of unfinished ones,
-            those of shards among them.
+        output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
+            beside it.
         theory: the predictions' file, needed where sampling goes on until claims are decided.
         progress: show progress on stderr.
-        closed: compute nothing: what is there already has to do.
-        crew: processes that compute points of plain Python beside this one, see
-            :mod:`sims.study.workers`; None is none.
-        predicted: called before every unit, and with True when the predictions have to be there: it
-            sees to that, and raises what is wrong with them. By default they are there.
+        processes: to spread points of plain Python over.
+        part: (i, N): the i-th of N parts of the points, each with the batches that every point
+            gets; they are kept, and the file is written by a call for all, (1, 1).
+        predicting: whether to predict, too, beside the simulation where there are processes.
 
     Raises:
-        InputError: a problem cannot be built or simulated, or batches are missing that are not to
-            be computed; the line names the grid point.
+        InputError: a problem cannot be built or simulated; the line names the grid point.
     """
-    from sims.study.adaptive import sample_until_decided
     from sims.study.planning import costs
-    from sims.study.simulating import Simulation
 
     costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
-    run = Simulation(experiment, output, progress, closed)
-    finished: set[str] = set() if crew is None else crew.done
-
-    def told() -> None:
-        count = len(finished & run.units.keys())
-        if count < len(run.units):
-            say_done(experiment, "simulation", count, len(run.units))
-
-    def begun(name: str) -> xr.Dataset:
-        predicted(False)
-        data = run.begun(name)
-        finished.add(name)
-        told()
-        return data
-
-    if crew is not None:
-        crew.join(begun, told)
-    estimates = {name: begun(name) for name in run.units}
-    say_done(experiment, "simulation", len(estimates), len(run.units))
-    predicted(True)
+    simulation = _Simulation(experiment, output, progress)
+    units, done = simulation.units, set[str]()
+    names = list(units)[part[0] - 1 :: part[1]]
+    left = [name for name in names if not simulation.path(name).exists()]
+    apart = [name for name in left if units[name].on_one_core] if processes > 1 else []
+    tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in apart]
+    if predicting and theory is not None and processes > 1 and left:
+        tasks.insert(0, (replace(experiment), theory, None))
+    others = [name for name in names if name not in apart]
+    count = processes - bool(set(left) - set(apart)) if apart else 1
+    with closing(_in_processes(_worker, tasks, count, ONE_CORE if apart else {})) as work:
+        estimates = {name: simulation.begun(name) for name in others}
+        # What is wrong with a point, or kills its process, is met here again.
+        with suppress(Exception):
+            done.update(work)
+    estimates = {name: estimates.get(name) or simulation.begun(name) for name in names}
+    _say(experiment, f"simulation {len(names)}/{len(units)}")
+    if predicting and theory is not None and str(theory) not in done:
+        predict(experiment, theory)
+    if part != (1, 1):
+        return
+    coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     if experiment.simulation.decide != "no":
-        start = run.results(estimates, theory)
-        held = {name: run.longest(name, data) for name, data in estimates.items()}
-        estimates = sample_until_decided(experiment, start, held, claims_by_paper(), run.longer)
+        if theory is None:
+            raise InputError("theory", None, "the predictions' file: sampling is adaptive")
+        start = Results(
+            experiment.name,
+            experiment.fidelity,
+            estimates,
+            unstack(read(theory, f"theory.nc of {experiment.identity}")),
+            experiment.settings,
+            coordinates,
+        )
+        held = {name: simulation.longest(name, data) for name, data in estimates.items()}
+        claims = claims_by_paper()
+        estimates = sample_until_decided(experiment, start, held, claims, simulation.longer)
     # The contract under which the simulation began, where that was another one.
-    now = run.shelf.contract
-    began = next((c for d in estimates.values() if (c := d.attrs["contract"]) != now), now)
-    write_road(experiment, "simulation", estimates, run.coordinates, output, began)
-    run.shelf.tidy(run.units.values())
+    now = experiment.contract
+    began = next((c for data in estimates.values() if (c := data.attrs["contract"]) != now), now)
+    _write_road(experiment, "simulation", estimates, coordinates, output, began)
 
 
-def simulate_shard(
-    experiment: Experiment,
-    output: Path,
-    shard: "Shard",
-    progress: bool = False,
-    turn: int = 1,
-) -> None:
-    """Compute one shard's batches, and keep them for :func:`simulate` to find.
+def _in_processes(function: Callable[..., Any], tasks: list[Any], count: int, more: Any) -> Any:
+    """Results of a function of each task, as they come, from processes that begin at once."""
+    if not tasks:
+        return (result for result in ())
+    from joblib import Parallel, delayed
 
-    Args:
-        experiment: which one.
-        output: the file that the whole simulation is written to; batches are kept beside it, and
-            ``shards/2-of-7.json`` there says of shard 2/7 that it is finished, and what it had.
-        shard: which one.
-        progress: show progress on stderr.
-        turn: 1 for the batches that every point gets; of a later one those that its plan
-            (:mod:`sims.study.turns`) asks for, and the file is ``shards/turn-2/2-of-7.json``.
+    calls = [delayed(function)(more, *task) for task in tasks]
+    return Parallel(count, batch_size=1, return_as="generator_unordered")(calls)
 
-    Raises:
-        InputError: a problem cannot be built or simulated, or there is no plan; the line names the
-            grid point.
-    """
-    from sims.study.shards import assigned, loads
-    from sims.study.simulating import Simulation
-    from sims.study.turns import folder_of_turn, planned
 
-    run = Simulation(experiment, output, progress)
-    every = loads(experiment, run.units)
-    if turn > 1:
-        every = planned(every, experiment, output, turn)
-    parts = assigned(every, shard)
-    for done, (name, part) in enumerate(parts.items(), 1):
-        run.part(name, part)
-        say_done(experiment, f"shard {shard}", done, len(parts))
-    mark = folder_of_turn(output, turn) / f"{shard.index}-of-{shard.count}.json"
-    content = {"shard": str(shard), "batches": {n: [p.start, p.stop] for n, p in parts.items()}}
-    files.write_json(content, mark, f"shard {shard} of {experiment.identity}")
+def _worker(more: Mapping[str, str], experiment: Experiment, output: Path, name: str | None) -> str:
+    """Keep a point of an experiment where the run looks, or predict; in a process of its own."""
+    from threadpoolctl import threadpool_limits
+
+    os.environ.update(more)  # before anything sets up JAX
+    with threadpool_limits(1):
+        if name is None:
+            predict(experiment, output)
+        else:
+            _Simulation(experiment, output).begun(name)
+    return str(output) if name is None else name
 
 
 def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:
     """Verdicts on all claims of an experiment, also written as JSON."""
-    results = Results.load(simulation, theory, experiment.settings, experiment.identity)
-    return _judged(experiment, results, output)
-
-
-def _judged(experiment: Experiment, results: Results, output: Path) -> list[Verdict]:
+    results = _results(experiment, simulation, theory)
     verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
     write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
     return verdicts
@@ -223,65 +314,25 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
     """
-    _plot(experiment, _results(experiment, folder), folder, output or folder / "figure.pdf")
-
-
-def _plot(experiment: Experiment, results: Results, folder: Path, output: Path) -> None:
-    from sims.figures import save
+    from sims.figures import save, style
     from sims.report.captions import render_caption
 
-    figure, verdicts, numbers = _drawn(experiment, results, folder)
+    output, own = output or folder / "figure.pdf", experiment.module("figure")
+    if own is None:
+        path = experiment.folder / "figure.py"
+        raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
+    results = _results(experiment, folder / "simulation.nc", folder / "theory.nc")
+    verdicts = _adjusted(experiment, folder)
+    numbers = own.numbers(results) if hasattr(own, "numbers") else {}
+    with style():
+        figure = own.figure(results, verdicts)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
     save(figure, output, experiment.identity)
     files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
 
 
-def plot_as(
-    experiment: Experiment, folder: Path, width: str | None, formats: Sequence[str], output: Path
-) -> list[Path]:
-    """Draw the experiment's figure at a width, in some formats; nothing else is written.
-
-    Args:
-        experiment: as of :func:`plot`, like ``folder``.
-        folder: with simulation.nc, theory.nc and verdicts.json.
-        width: "one-column" (89 mm; panels stand one below another) or "two-column" (183 mm); None
-            is the figure's own.
-        formats: of "png", "pdf" and "svg".
-        output: the figure; its suffix is replaced by the format.
-
-    Returns:
-        The files.
-
-    Raises:
-        InputError: there is no figure.py, a file cannot be read, or there is no such width.
-    """
-    from sims.figures import preset, save
-
-    with preset(width) if width else nullcontext():
-        figure, *_ = _drawn(experiment, _results(experiment, folder), folder)
-    return save(figure, output, experiment.identity, formats)
-
-
-def _results(experiment: Experiment, folder: Path) -> Results:
-    """Both roads, of the files in the experiment's folder of results."""
-    roads = (folder / "simulation.nc", folder / "theory.nc")
-    return Results.load(*roads, experiment.settings, experiment.identity)
-
-
-def _drawn(
-    experiment: Experiment, results: Results, folder: Path
-) -> tuple["Figure", list[Verdict], dict[str, Any]]:
-    """The figure, and what it and its caption were made of beside the results."""
-    from sims.figures import style
-
-    own = experiment.module("figure")
-    if own is None:
-        path = experiment.folder / "figure.py"
-        raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
-    verdicts = _adjusted(experiment, folder)
-    numbers = own.numbers(results) if hasattr(own, "numbers") else {}
-    with style():
-        return own.figure(results, verdicts), verdicts, numbers
+def _results(experiment: Experiment, simulation: Path, theory: Path) -> Results:
+    return Results.load(simulation, theory, experiment.settings, experiment.identity)
 
 
 def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
@@ -289,12 +340,45 @@ def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
 
     The ledger has the last word: there verdicts are adjusted for all claims of a paper together.
     """
-    of = f"verdicts.json of {experiment.identity}"
-    verdicts = read_ledger(folder / "verdicts.json", of)
-    whole = folder.parent / "ledger.json"
-    rows = read_ledger(whole, f"ledger.json of {experiment.fidelity}") if whole.exists() else []
+    verdicts = read_ledger(folder / "verdicts.json", f"verdicts.json of {experiment.identity}")
+    ledger = folder.parent / "ledger.json"
+    if not ledger.exists():
+        return verdicts
+    rows = read_ledger(ledger, f"ledger.json of {experiment.fidelity}")
     adjusted = [v for v in rows if v.experiment == experiment.name]
-    same = {(v.claim, v.regime, v.p_value) for v in verdicts} == {
-        (v.claim, v.regime, v.p_value) for v in adjusted
+    keys = [{(v.claim, v.regime, v.p_value) for v in found} for found in (verdicts, adjusted)]
+    return adjusted if keys[0] == keys[1] else verdicts
+
+
+def _write_road(
+    experiment: Experiment,
+    road: str,
+    data: Mapping[str, xr.Dataset],
+    coordinates: Coordinates,
+    output: Path,
+    contract: str | None = None,
+) -> None:
+    """Write a road's results; the contract is that under which a simulation began."""
+    step = "simulate" if road == "simulation" else "predict"
+    seed = experiment.simulation.seed
+    drawn = seed if experiment.redraws else None
+    origin = {
+        "road": road,
+        "experiment": experiment.name,
+        "fidelity": experiment.fidelity,
+        "fingerprint": code.digest(step, experiment.folder, experiment.fidelity),
+        "versions": provenance.versions(),
+        **provenance.machine(),
+        "specification": experiment.spec.model_dump(mode="json"),
+        "problem": digest(experiment.settings, experiment.problems, drawn),
+        "contract": contract,
+        "seed": seed if road == "simulation" else drawn,
+        **provenance.replicates(data),
     }
-    return adjusted if same else verdicts
+    problems, words = experiment.problems_by_name, read_variables(experiment.folder)
+    whole = assembled(data, coordinates, problems, origin, words)
+    write(whole, output, f"{road}.nc of {experiment.identity}")
+
+
+def _say(experiment: Experiment, line: str) -> None:
+    print(f"{experiment.name}: {line}", file=sys.stderr)

@@ -4,7 +4,7 @@ One source for everything: the pydantic models below give the defaults, the vali
 JSON schema (``sims schema``).
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -15,12 +15,21 @@ from sims.validation import Strict, parse
 
 FIDELITIES = ("smoke", "standard", "paper")
 TestName = Literal[
-    "equivalence", "bound", "ordering", "identity", "rate", "remainder", "near_optimal", "law",
-    "exponent", "deviation",
-]  # fmt: skip
+    "equivalence",
+    "bound",
+    "ordering",
+    "identity",
+    "rate",
+    "remainder",
+    "near_optimal",
+    "law",
+    "exponent",
+    "deviation",
+]
 """The tests of :data:`sims.judgement.tests.TESTS`."""
 LawName = Literal["power", "log_power", "log", "constant"]
 """The laws of :data:`sims.judgement.scaling.LAWS`."""
+Spec = TypeVar("Spec", bound=Strict)
 
 
 class SimulationSpec(Strict):
@@ -35,10 +44,10 @@ class SimulationSpec(Strict):
         gt=0,
         description="stop when every term's MCSE is below this share of it",
     )
-    decide: Literal["no", "adaptive", "equal"] = Field(
+    decide: Literal["no", "adaptive"] = Field(
         default="no",
-        description="go on, up to max_batches, until every claim is decided: adaptive gives "
-        "batches to the points that open claims need, equal to all points alike",
+        description="adaptive: go on, up to max_batches, until every claim is decided, with more "
+        "batches for the points that open claims need",
     )
     negligible: float = Field(
         default=1e-3,
@@ -70,16 +79,17 @@ class SimulationSpec(Strict):
             need["negligible"] = "rel_mcse, whose stopping it is about"
             if self.decide == "no":
                 need["max_batches"] = "rel_mcse or decide, without which there are just `batches`"
-        return _given(self, need)
+        return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
 
 
 class TheorySpec(Strict):
     """Which theory to compute."""
 
-    order: Literal["first", "exact", "both", "none"] = Field(
+    order: Literal["first", "exact", "auto", "both", "none"] = Field(
         default="first",
-        description="first order in 1/n, exact at every n, one beside the other; none, in "
-        "`sims decompose`, where theory does not cover the heads' weight rule",
+        description="first order in 1/n, exact at every n, one beside the other; in `sims "
+        "decompose` and `sims sweep` also auto, exact where first order is out of its range, and "
+        "none, where theory does not cover the heads' weight rule",
     )
     rtol: float | None = Field(
         default=None,
@@ -97,14 +107,8 @@ class TheorySpec(Strict):
         """Fields that were given and change nothing, and what they need."""
         need = {} if self.order == "both" else {"exact_width": "order: both"}
         if self.order in ("first", "none"):
-            need["rtol"] = "order: exact or both"
-        return _given(self, need)
-
-
-def _given(spec: Strict, need: dict[str, str]) -> dict[str, str]:
-    """Of the fields, those that the file sets to a value."""
-    given = spec.model_fields_set
-    return {k: v for k, v in need.items() if k in given and getattr(spec, k) is not None}
+            need["rtol"] = "order: exact, auto or both"
+        return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
 
 
 class PopulationSpec(Strict):
@@ -251,13 +255,15 @@ class ExperimentSpec(Strict):
 
     def simulation_at(self, fidelity: str) -> SimulationSpec:
         """Simulation settings with the fidelity's changes."""
-        changed = self.simulation.model_dump(exclude_unset=True) | self.at(fidelity).simulation
-        return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
+        return self._changed(self.simulation, "simulation", fidelity)
 
     def theory_at(self, fidelity: str) -> TheorySpec:
         """Theory settings with the fidelity's changes."""
-        changed = self.theory.model_dump(exclude_unset=True) | self.at(fidelity).theory
-        return parse(TheorySpec, changed, f"fidelities.{fidelity}.theory")
+        return self._changed(self.theory, "theory", fidelity)
+
+    def _changed(self, base: Spec, section: str, fidelity: str) -> Spec:
+        changed = base.model_dump(exclude_unset=True) | getattr(self.at(fidelity), section)
+        return parse(type(base), changed, f"fidelities.{fidelity}.{section}")
 
     def settings_at(self, fidelity: str) -> dict[str, Any]:
         """The experiment's own settings with the fidelity's changes.
@@ -265,8 +271,8 @@ class ExperimentSpec(Strict):
         Raises:
             InputError: the fidelity changes a setting that the experiment does not have.
         """
-        for name in self.at(fidelity).settings:
-            if name not in self.settings:
-                known = one_of(self.settings, name) or "nothing: there are no settings to change"
-                raise InputError(f"fidelities.{fidelity}.settings", name, known)
-        return self.settings | self.at(fidelity).settings
+        changes = self.at(fidelity).settings
+        for name in changes.keys() - self.settings.keys():
+            known = one_of(self.settings, name) or "nothing: there are no settings to change"
+            raise InputError(f"fidelities.{fidelity}.settings", name, known)
+        return self.settings | changes

@@ -43,15 +43,14 @@ def stack(
         InputError: a variable's dimensions, or a coordinate's values, differ between points.
     """
     sizes: dict[str, int] = {}
-    for dataset in data.values():
-        for dim, size in dataset.sizes.items():
-            sizes[str(dim)] = max(sizes.get(str(dim), 0), size)
     shared: dict[str, xr.Variable] = {}
     varying: dict[str, dict[str, xr.Variable]] = {}
     for name, dataset in data.items():
+        for dim, size in dataset.sizes.items():
+            sizes[str(dim)] = max(sizes.get(str(dim), 0), size)
         for key, variable in dataset.variables.items():
             if key in dataset.dims:
-                shared[str(key)] = _longer(str(key), shared.get(str(key)), variable)
+                shared[str(key)] = _longer(str(key), shared.get(str(key), variable), variable)
             else:
                 varying.setdefault(str(key), {})[name] = variable
     padded = {key: _padded(key, of, list(data), sizes) for key, of in varying.items()}
@@ -64,10 +63,11 @@ def stack(
     own = [coordinates.get(name, {}) for name in data]
     paths = list(dict.fromkeys(path for point in own for path in point))
     names = short_names(paths, {*map(str, stacked.variables), *map(str, stacked.dims)})
-    stacked = stacked.assign_coords(_labels(own, names))
+    labels = {name: (POINT, _column(own, path), {"path": path}) for path, name in names.items()}
+    stacked = stacked.assign_coords(labels)
     stacked.attrs["structure"] = json.dumps([_structure(d) for d in data.values()])
     stacked.attrs["renamed"] = json.dumps(renamed)
-    longest = _longest_line(own)
+    longest = _longest_line(own, paths)
     return stacked if longest is None else stacked.swap_dims({POINT: names[longest]})
 
 
@@ -75,28 +75,18 @@ def unstack(stacked: xr.Dataset) -> dict[str, xr.Dataset]:
     """The points of :func:`stack`'s result, each with its own variables, sizes and attributes."""
     structures = json.loads(stacked.attrs["structure"])
     renamed = json.loads(stacked.attrs.get("renamed", "{}"))
-    return {
-        str(name): _cut(stacked, place, structure, renamed)
-        for place, (name, structure) in enumerate(
-            zip(stacked[POINT].values, structures, strict=True)
-        )
-    }
-
-
-def _cut(
-    stacked: xr.Dataset, place: int, structure: Mapping[str, Any], renamed: Mapping[str, str]
-) -> xr.Dataset:
-    sizes, variables = structure["sizes"], {}
-    for key in structure["variables"]:
-        variable = stacked.variables[renamed.get(key, key)]
-        dims = variable.dims[1:]
-        corner = tuple(slice(sizes[d]) for d in dims)
-        variables[key] = (dims, variable.values[place][corner], variable.attrs)
-    coordinates = {
-        key: (key, stacked.variables[key].values[: sizes[key]], stacked.variables[key].attrs)
-        for key in structure["coordinates"]
-    }
-    return xr.Dataset(variables, coordinates, structure["attributes"])
+    points = {}
+    for place, (name, structure) in enumerate(zip(stacked[POINT].values, structures, strict=True)):
+        sizes, variables = structure["sizes"], {}
+        for key in structure["variables"]:
+            whole = stacked.variables[renamed.get(key, key)]
+            corner = tuple(slice(sizes[d]) for d in whole.dims[1:])
+            variables[key] = (whole.dims[1:], whole.values[place][corner], whole.attrs)
+        for key in structure["coordinates"]:
+            whole = stacked.variables[key]
+            variables[key] = (key, whole.values[: sizes[key]], whole.attrs)
+        points[str(name)] = xr.Dataset(variables, attrs=structure["attributes"])
+    return points
 
 
 def _structure(dataset: xr.Dataset) -> dict[str, object]:
@@ -108,15 +98,12 @@ def _structure(dataset: xr.Dataset) -> dict[str, object]:
     }
 
 
-def _longer(key: str, known: xr.Variable | None, variable: xr.Variable) -> xr.Variable:
+def _longer(key: str, known: xr.Variable, variable: xr.Variable) -> xr.Variable:
     """The longer of two coordinates, of which the other is the beginning."""
-    if known is None:
-        return variable
     longer, shorter = (known, variable) if known.size >= variable.size else (variable, known)
     if not np.array_equal(longer.values[: shorter.size], shorter.values):
-        raise InputError(
-            f"coordinate {key}", shorter.values.tolist(), "the same values at every point"
-        )
+        values = shorter.values.tolist()
+        raise InputError(f"coordinate {key}", values, "the same values at every point")
     return longer
 
 
@@ -125,55 +112,44 @@ def _padded(
 ) -> xr.Variable:
     """The variable along ``point``, each point's values in the corner of its place."""
     first = next(iter(of.values()))
-    dims = first.dims
-    if any(variable.dims != dims for variable in of.values()):
+    if any(variable.dims != first.dims for variable in of.values()):
         raise InputError(f"variable {key}", [v.dims for v in of.values()], "the same at all points")
-    shape = tuple(sizes[str(d)] for d in dims)
-    whole = len(of) == len(points) and all(v.shape == shape for v in of.values())
-    if whole:
+    shape, encoding = tuple(sizes[str(d)] for d in first.dims), {}
+    text = first.dtype.kind in "OU"
+    if len(of) == len(points) and all(v.shape == shape for v in of.values()):
         values = np.stack([of[name].values for name in points])
-    elif first.dtype.kind in "OUS":
-        values = np.full((len(points), *shape), "", dtype=object)
+        values = values.astype(object) if text else values
     else:
-        values = np.full((len(points), *shape), np.nan)
-    if not whole:
-        for place, name in enumerate(points):
-            if name in of:
-                corner = tuple(slice(n) for n in of[name].shape)
-                values[place, ...][corner] = of[name].values
-    if values.dtype.kind in "OU":
-        values = values.astype(object)
-    padding = {"zlib": True, "complevel": 1}  # takes no room on the disk
-    encoding = padding if not whole and values.dtype.kind in "iufb" else {}
-    return xr.Variable((POINT, *dims), values, dict(first.attrs), encoding)
+        values = np.full((len(points), *shape), "" if text else np.nan, object if text else float)
+        for name, variable in of.items():
+            corner = tuple(slice(n) for n in variable.shape)
+            values[points.index(name), ...][corner] = variable.values
+        if not text:
+            encoding = {"zlib": True, "complevel": 1}  # padding takes no room on the disk
+    return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
 
 
-def _labels(
-    points: Sequence[Mapping[str, Scalar]], names: Mapping[str, str]
-) -> dict[str, tuple[str, np.ndarray, dict[str, str]]]:
-    """Coordinates along ``point`` by their names; a number that is missing is NaN, a text ""."""
-    out: dict[str, tuple[str, np.ndarray, dict[str, str]]] = {}
-    for path, name in names.items():
-        column = [point.get(path) for point in points]
-        numeric = all(isinstance(v, int | float) or v is None for v in column)
-        whole = all(isinstance(v, int) for v in column)
-        values = [(np.nan if numeric else "") if v is None else v for v in column]
-        kind = int if whole else float if numeric else object
-        array = np.array([v if numeric else str(v) for v in values], kind)
-        out[name] = (POINT, array, {"path": path})
-    return out
+def _column(points: Sequence[Mapping[str, Scalar]], path: str) -> np.ndarray:
+    """A coordinate of all points; a number that is missing is NaN, a text ""."""
+    column = [point.get(path) for point in points]
+    if all(isinstance(v, int) for v in column):
+        return np.array(column, int)
+    if all(isinstance(v, int | float) or v is None for v in column):
+        return np.array([np.nan if v is None else v for v in column], float)
+    return np.array(["" if v is None else str(v) for v in column], object)
 
 
-def _longest_line(points: Sequence[Mapping[str, Scalar]]) -> str | None:
+def _longest_line(points: Sequence[Mapping[str, Scalar]], paths: Sequence[str]) -> str | None:
     """The path that takes most values while all others stay; None where none takes two."""
-    paths = list(dict.fromkeys(path for point in points for path in point))
-    lines: dict[str, dict[tuple[Scalar, ...], set[Scalar]]] = {path: {} for path in paths}
+    lines: dict[tuple[Any, ...], set[Scalar]] = {}
     for point in points:
         for path, value in point.items():
-            others = tuple(point.get(other) for other in paths if other != path)
             if value is not None:
-                lines[path].setdefault(others, set()).add(value)
-    lengths = {path: max(map(len, own.values()), default=0) for path, own in lines.items()}
+                others = tuple(point.get(other) for other in paths if other != path)
+                lines.setdefault((path, *others), set()).add(value)
+    lengths = dict.fromkeys(paths, 1)
+    for (path, *_), values in lines.items():
+        lengths[path] = max(lengths[path], len(values))
     longest = max(paths, key=lambda path: lengths[path], default=None)
     return None if longest is None or lengths[longest] < 2 else longest
 

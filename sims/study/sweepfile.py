@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
 from sims.study.experiment import Point
-from sims.study.grid import changed, combinations, coordinate, without_labels
+from sims.study.grid import changed, combinations, placed
 from sims.study.located import located
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
@@ -153,7 +153,7 @@ def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def check(spec: DecomposeSpec) -> None:
     """Raise InputError where a setting makes no sense, or changes nothing, without claims."""
     if spec.theory.order == "both":
-        raise InputError("theory.order", "both", "first, exact, none (one at a time)")
+        raise InputError("theory.order", "both", "first, exact, auto, none (one at a time)")
     if spec.simulation.decide != "no":
         allowed = "no: there are no claims to decide"
         raise InputError("simulation.decide", spec.simulation.decide, allowed)
@@ -190,17 +190,11 @@ def read_sweep(
     base = data["problem"]
     changes = list(_changes(spec.sweep, base, path))
     paths = list(dict.fromkeys(p for change in changes for p in change))
-    labelled = [changed(base, change) for change in changes]
-    points = [
-        Point(
-            f"{i:05d}",
-            {p: coordinate(labelled[i], p) for p in paths},
-            parse(ProblemSpec, problem, f"{path}: point {i}{_said(changes[i])}"),
-        )
-        for i, problem in enumerate(
-            located(without_labels(problem), folder) for problem in labelled
-        )
-    ]
+    points = []
+    for i, change in enumerate(changes):
+        coordinates, problem = placed(changed(base, change), paths, folder)
+        where = f"{path}: point {i}{_said(change)}"
+        points.append(Point(f"{i:05d}", coordinates, parse(ProblemSpec, problem, where)))
     axes = None
     if spec.sweep.grid is not None:
         axes = {p: list(dict.fromkeys(point.coordinates[p] for point in points)) for p in paths}

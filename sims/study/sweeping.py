@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,11 +27,9 @@ from sims.study.planning import Cost, check_covered, check_fits, cost, named
 from sims.study.planning import described as lines_of
 from sims.study.results import write
 from sims.study.roads import predict_terms
-from sims.study.shards import Load, Shard, assigned
-from sims.study.shelf import Shelf
 from sims.study.stacking import POINT, Scalar, short_names
 from sims.study.sweepfile import DecomposeSpec, Sweep
-from sims.study.units import GridUnit
+from sims.study.units import GridUnit, simulated
 from sims.terms import SCALARS
 
 MEANS = {
@@ -51,11 +50,6 @@ class Run:
     def whose(self) -> str:
         """What its files are of."""
         return f"sweep {self.output.stem}"
-
-    @cached_property
-    def units(self) -> dict[str, GridUnit]:
-        """The points' simulations."""
-        return {point.name: GridUnit(point) for point in self.sweep.points}
 
     @cached_property
     def costs(self) -> dict[str, Cost]:
@@ -101,15 +95,11 @@ class Run:
             lines.append(f"             not at {count}: {reason}")
         return lines
 
-    @cached_property
-    def shelf(self) -> Shelf:
-        """Where its points lie."""
-        made = digest(code.code("simulate", None), self.sweep.spec.simulation.model_dump())
-        return Shelf(self.output.parent / ".points", digest(self.whose)[:8], made)
-
-    def _prediction(self, point: Point) -> Path:
-        made = digest(code.code("predict", None), self.sweep.spec.theory.model_dump())
-        return self.shelf.folder / f"{point.digest}-theory-{self.shelf.owner}-{made}.npz"
+    def _path(self, point: Point, road: str) -> Path:
+        """The file that keeps a point of a road; sweeps side by side share theirs."""
+        step = "simulate" if road == "simulation" else "predict"
+        made = digest(code.code(step, None), getattr(self.sweep.spec, road).model_dump())
+        return self.output.parent / f".points/{point.digest}-{road}-{made}.npz"
 
     def predicted(self, point: Point) -> xr.Dataset | None:
         """Theory at a point, kept once it is there; None where it has nothing.
@@ -119,44 +109,34 @@ class Run:
         """
         if point.name in self.uncovered or self.sweep.spec.theory.order == "none":
             return None
-        path = self._prediction(point)
-        kept = store.load(path)
-        if kept is None:
+
+        def compute() -> xr.Dataset:
             with named(point.name, point.coordinates), warnings.catch_warnings():
                 # Of accuracy that was missed; the bound on the error says the same.
                 warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-                try:
-                    kept = predict_terms(point.spec.build(), self.sweep.spec.theory).isel(order=0)
-                except Uncovered:  # seen only when it computes, such as too few attended keys
-                    return None
-            store.save(kept, path)
-        return kept
+                return predict_terms(point.spec.build(), self.sweep.spec.theory).isel(order=0)
 
-    def _parts(self, shard: Shard) -> dict[str, range]:
-        """The batches of each point that a shard has, points of one compile shape together."""
-        batches = range(self.sweep.spec.simulation.batches)
-        loads = {k: Load(batches, c.shape, c.work / len(batches)) for k, c in self.costs.items()}
-        return assigned(loads, shard)
+        with suppress(Uncovered):  # seen only when it computes, such as too few attended keys
+            return store.kept(self._path(point, "theory"), compute)
+        return None
 
-    def part(self, shard: Shard, progress: bool = False) -> None:
-        """Compute one shard's batches, and theory where it has a point's first, and keep them.
+    def part(self, index: int, count: int, progress: bool = False) -> None:
+        """Compute the i-th of N parts of the points, and keep them.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
         """
-        parts = self._parts(shard)
-        for done, (name, part) in enumerate(parts.items(), 1):
-            unit = self.units[name]
-            if part.start == 0:
-                self.predicted(unit.point)
-            if store.load(self.shelf.finished(unit)) is None:
-                self._estimate(unit, part, progress)
-            _report(f"{self.whose}: shard {shard}", done, len(parts))
+        own = self.sweep.points[index - 1 :: count]
+        for point in own:
+            self.predicted(point)
+            self.simulated(point, progress)
+        print(f"{self.whose}: part {index}/{count}: {len(own)} points", file=sys.stderr)
 
-    def _estimate(self, unit: GridUnit, part: range | None, progress: bool) -> xr.Dataset:
-        with named(unit.point.name, unit.coordinates):
-            kept = self.shelf.batches(unit, part)
-            return unit.estimate(self.sweep.spec.simulation, None, progress, kept)
+    def simulated(self, point: Point, progress: bool) -> xr.Dataset:
+        """The simulation of a point, kept once it is there."""
+        path = self._path(point, "simulation")
+        with named(point.name, point.coordinates):
+            return simulated(GridUnit(point), self.sweep.spec.simulation, path, progress)
 
     def whole(self, progress: bool = False) -> xr.Dataset:
         """Both roads at every point, shards' batches included, written into the file.
@@ -164,21 +144,16 @@ class Run:
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
         """
-        points = {point.name: point for point in self.sweep.points}
-        predictions = dict(zip(points, in_threads(self.predicted, points.values()), strict=True))
+        points = self.sweep.points
+        order = self.sweep.spec.theory.order
         rows = {}
-        for done, name in enumerate(self._parts(Shard(1, 1)), 1):
-            path = self.shelf.finished(self.units[name])
-            estimate = store.load(path)
-            if estimate is None:
-                estimate = self._estimate(self.units[name], None, progress)
-                store.save(estimate, path)
-            rows[name] = row(estimate, predictions[name], self.sweep.spec.theory.order == "exact")
-            rows[name]["attrs"] = dict(estimate.attrs)
-            _report(self.whose, done, len(points))
+        for point, prediction in zip(points, in_threads(self.predicted, points), strict=True):
+            estimate = self.simulated(point, progress)
+            attrs = dict(estimate.attrs)
+            rows[point.name] = {**row(estimate, prediction, order), "attrs": attrs}
+        print(f"{self.whose}: {len(points)}/{len(points)}", file=sys.stderr)
         data = self._labelled(rows)
         write(data, self.output, f"{self.output.name} of {self.whose}")
-        self.shelf.tidy(self.units.values())
         return data
 
     def _labelled(self, rows: Mapping[str, dict[str, Any]]) -> xr.Dataset:
@@ -239,7 +214,7 @@ def origin(
     }
 
 
-def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dict[str, Any]:
+def row(estimate: xr.Dataset, prediction: xr.Dataset | None, order: str) -> dict[str, Any]:
     """A point's scalars: every term by both roads, NaN where a road has nothing, and what was met.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
@@ -251,12 +226,12 @@ def row(estimate: xr.Dataset, prediction: xr.Dataset | None, exact: bool) -> dic
         out[term] = float(estimate[term].mean())
         out[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
         out[f"{term}_theory"] = float(theory.get(term, np.nan))
-        if exact:
+        if order in ("exact", "auto"):
             out[f"{term}_theory_error"] = float(theory.get(f"{term}_error", np.nan))
     keys, third = theory.get("n_eff"), theory.get("n_third")
     out["n_eff"] = np.nan if keys is None else float(keys.mean())
     out["n_eff_least"] = np.nan if keys is None else float(keys.min())
-    if not exact:
+    if order != "exact":
         out["n_third"] = np.nan if third is None else float(third.min())
     for name in ("empty_rate", "rounding", "batches", "replicates"):
         out[name] = np.asarray(estimate.attrs[name]).item()
@@ -274,8 +249,3 @@ def _column(values: list[Scalar]) -> np.ndarray:
     if all(isinstance(v, int | float) or v is None for v in values):
         return np.array([np.nan if v is None else v for v in values], float)
     return np.array(["" if v is None else str(v) for v in values], object)
-
-
-def _report(what: str, done: int, total: int) -> None:
-    if sys.stderr.isatty() or done == total:
-        print(f"{what}: {done}/{total}", file=sys.stderr)

@@ -5,83 +5,83 @@ its problem. An experiment off that road names its own, as samplers for the driv
 batches, devices, checkpoints, resumption and stopping from there.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
 
 import xarray as xr
 
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo import Checkpoint, HostBatches, HostReplicates, Sampler, run
-from sims.study.checking import own_code
+from sims.montecarlo import HostBatches, HostReplicates, Sampler, run, store
 from sims.study.experiment import Experiment, Point
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
 
-class Unit(ABC):
-    """One point of an experiment, to be simulated."""
+class Unit(Protocol):
+    """One point of an experiment, to be simulated.
 
-    coordinates: Mapping[str, Scalar]
+    Attributes:
+        coordinates: name to a scalar or a label.
+        identity: what it is, apart from the simulation's settings.
+        on_one_core: whether plain Python takes most of its time, which keeps one core busy.
+    """
 
-    @property
-    @abstractmethod
-    def identity(self) -> str:
-        """What it is, apart from the simulation's settings; in the name of its checkpoint."""
+    coordinates: Any
+    identity: Any
+    on_one_core: Any
 
-    @property
-    def on_one_core(self) -> bool:
-        """Whether plain Python takes most of its time, and so keeps one core busy and no other."""
-        return False
-
-    @abstractmethod
     def estimate(
         self,
         settings: SimulationSpec,
         resume: xr.Dataset | None,
         progress: bool,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Path | None = None,
     ) -> xr.Dataset:
-        """Its batches, those of ``resume`` included; or the part that the checkpoint is of."""
+        """Its batches, those of ``resume`` included; the checkpoint keeps unfinished ones."""
 
 
 @dataclass(frozen=True)
-class GridUnit(Unit):
+class GridUnit:
     """The Nadaraya–Watson ensemble of a grid point, or a population of such."""
 
     point: Point
 
     @property
-    def coordinates(self) -> Mapping[str, Scalar]:  # type: ignore[override]
+    def coordinates(self) -> Mapping[str, Scalar]:
         """Those of the point."""
         return self.point.coordinates
 
     @property
     def identity(self) -> str:
+        """That of the problem."""
         return self.point.digest
 
     @property
     def on_one_core(self) -> bool:
-        return self.point.population is not None  # many small problems, built one by one
+        """Many small problems are built one by one."""
+        return self.point.population is not None
 
     def estimate(
         self,
         settings: SimulationSpec,
         resume: xr.Dataset | None,
         progress: bool,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Path | None = None,
     ) -> xr.Dataset:
+        """As of :class:`Unit`; a population is neither resumed nor kept before its end."""
         from sims.study.population import estimate_population
         from sims.study.roads import estimate_terms
 
         if self.point.population is not None:
-            return estimate_population(self.point, settings, checkpoint)
+            return estimate_population(self.point, settings)
         return estimate_terms(self.point.spec.build(), settings, resume, progress, checkpoint)
 
 
 @dataclass(frozen=True)
-class SampledUnit(Unit):
+class SampledUnit:
     """A sampler of the experiment's own.
 
     Attributes:
@@ -99,10 +99,12 @@ class SampledUnit(Unit):
 
     @property
     def identity(self) -> str:
+        """That of the sampler."""
         return digest(self.sampler.identity(), self.replicates, self.stream)
 
     @property
     def on_one_core(self) -> bool:
+        """Plain Python without processes of its own."""
         own = isinstance(self.sampler, (HostBatches, HostReplicates))
         return own and getattr(self.sampler, "n_jobs", 1) == 1
 
@@ -111,8 +113,9 @@ class SampledUnit(Unit):
         settings: SimulationSpec,
         resume: xr.Dataset | None,
         progress: bool,
-        checkpoint: Checkpoint | None = None,
+        checkpoint: Path | None = None,
     ) -> xr.Dataset:
+        """As of :class:`Unit`."""
         limit = settings.max_batches or settings.batches
         return run(
             self.sampler,
@@ -129,6 +132,24 @@ class SampledUnit(Unit):
         )
 
 
+def simulated(
+    unit: Unit, settings: SimulationSpec, path: Path, progress: bool = False, **attrs: str
+) -> xr.Dataset:
+    """The batches of a unit, computed if they are not kept; what a killed run had of them is used.
+
+    Args:
+        unit: which one.
+        settings: how much to simulate.
+        path: of the finished unit, as :func:`~sims.montecarlo.store.kept` has it.
+        progress: whether to show progress on stderr.
+        attrs: attributes of what is computed.
+    """
+    batches = path.with_suffix(".part.npz")
+    return store.kept(
+        path, lambda: unit.estimate(settings, None, progress, batches).assign_attrs(attrs)
+    )
+
+
 def grid_units(experiment: Experiment) -> dict[str, Unit]:
     """The units of the grid's points, by name."""
     return {point.name: GridUnit(point) for point in experiment.points}
@@ -141,7 +162,7 @@ def units_of(experiment: Experiment) -> dict[str, Unit]:
         InputError: it has neither.
     """
     module = experiment.module("simulate")
-    with own_code(experiment.folder):
+    with experiment.own_code():
         units: dict[str, Unit] = (module.units if module else grid_units)(experiment)
     if not units:
         allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"

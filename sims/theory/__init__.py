@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
 from sims.errors import InputError, one_of
 from sims.problem import Heads, Kernel, SequenceDesign, Task
-from sims.theory.coverage import check_exact
+from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined
 from sims.theory.first_order.blocks import BlockTerms, block_terms, rescaled
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
@@ -38,15 +39,17 @@ def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> 
     if merged or isinstance(task.design, SequenceDesign):
         from sims.theory.compression.merging import merged_terms
 
-        return merged_terms(task, heads, *rest, **options)
-    if isinstance(heads.rule, Kernel):
-        return first_order_terms(task, heads, *rest, **options)
-    # Imported late, like exact theory: SciPy's integration is slow to load.
-    from sims.theory.first_order.adaptive import adaptive_terms
-    from sims.theory.first_order.nearest import nearest_terms
+        terms = merged_terms
+    elif isinstance(heads.rule, Kernel):
+        terms = first_order_terms
+    else:
+        # Imported late, like exact theory: SciPy's integration is slow to load.
+        from sims.theory.first_order.adaptive import adaptive_terms
+        from sims.theory.first_order.nearest import nearest_terms
 
-    terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
-    return terms(task, heads, *rest, **options)
+        terms = nearest_terms if isinstance(heads.rule.weights, TopK) else adaptive_terms
+    with np.errstate(all="ignore"):  # what is not finite is a fault
+        return examined(terms(task, heads, *rest, **options))
 
 
 def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
@@ -56,12 +59,50 @@ def _exact_terms(*problem: Any, **options: Any) -> xr.Dataset:
     return exact_terms(*problem, **options)
 
 
-ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": _first_order_terms, "exact": _exact_terms}
-"""Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
-OPTIONS = {
-    "first": ("weights",),
-    "exact": ("weights", "rtol", "exchangeable", "max_level", "progress"),
+def _auto_terms(
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: ArrayLike,
+    weights: ArrayLike | None = None,
+    **options: Any,
+) -> xr.Dataset:
+    """First order within its range; beyond it exact theory, if affordable and accurate."""
+    first, refused = None, None
+    try:
+        first = _first_order_terms(task, heads, n, queries, weights=weights)
+    except InputError as error:
+        refused = error
+    if first is not None and not first.attrs.keys() & {"cautions", "faults"}:
+        return first
+    best = first
+    try:
+        check_affordable(task, heads, queries)
+        exact = _exact_terms(task, heads, n, queries, weights=weights, **options)
+        mse, bound = float(exact["mse"]), float(exact["mse_error"])
+        if bound <= TRUSTED * mse:
+            return exact
+        best = exact if first is None else first
+        why = f"exact theory says {mse:.3g} with an error of up to {bound:.2g} for the MSE"
+    except InputError as error:
+        why = f"exact theory does not cover {error.field} {error.value} (covered: {error.allowed})"
+    if best is None:
+        assert refused  # for the type checker
+        raise refused
+    none = f"no theory is trustworthy here: {why}"
+    return best.assign_attrs(cautions=[*best.attrs.get("cautions", []), none])
+
+
+TRUSTED = 0.05
+"""Bound on exact theory's error, as a share of the MSE, up to which order auto takes it."""
+ORDERS: dict[str, Callable[..., xr.Dataset]] = {
+    "first": _first_order_terms,
+    "exact": _exact_terms,
+    "auto": _auto_terms,
 }
+"""Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
+_EXACT = ("weights", "rtol", "exchangeable", "max_level", "progress")
+OPTIONS = {"first": ("weights",), "exact": _EXACT, "auto": _EXACT}
 """What every order takes beside the problem."""
 
 
@@ -70,7 +111,7 @@ def predict(
     heads: Heads,
     n: int,
     queries: ArrayLike,
-    order: Literal["first", "exact"] = "first",
+    order: Literal["first", "exact", "auto"] = "first",
     **options: Any,
 ) -> xr.Dataset:
     """The terms of the decomposition by theory.
@@ -80,12 +121,18 @@ def predict(
         heads: frames of queries and of keys, kernel, bandwidths.
         n: number of keys.
         queries: (Q, d).
-        order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n.
-        options: of that order: ``weights`` for both; ``rtol``, ``progress`` and the other options
-            of :func:`sims.theory.exact.exact_terms` for ``exact``.
+        order: ``first``: closed forms, to first order in 1/n; ``exact``: quadrature at any n;
+            ``auto``: exact where first order is out of its range or does not cover the problem,
+            if exact theory takes a minute at most and bounds its error by 5 % of the MSE; otherwise
+            first, with a caution that says why none is trustworthy.
+        options: of that order: ``weights`` for all; ``rtol``, ``progress`` and the other options
+            of :func:`sims.theory.exact.exact_terms` for ``exact`` and ``auto``.
 
     Returns:
-        The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head).
+        The dataset of :mod:`sims.terms` (no batches), with ``n_eff`` (query, head) and the
+        attributes ``order``, which one was taken, and if there are any ``cautions``: first order is
+        rough, since n_eff or n_third is below :data:`FEW_KEYS`; and ``faults``: numbers are lost in
+        rounding or beyond float64.
 
     Raises:
         Uncovered: this order says nothing about the problem (an InputError): theory needs weights
@@ -105,12 +152,14 @@ def predict(
 
 
 __all__ = [
+    "FEW_KEYS",
     "ORDERS",
     "BlockTerms",
     "FirstOrder",
     "Tilt",
     "ViewTerms",
     "block_terms",
+    "check_affordable",
     "check_exact",
     "correlation_floor",
     "ensemble_factor",

@@ -1,11 +1,20 @@
-"""What a theory covers: asked before anything is computed."""
+"""What a theory covers, asked before anything is computed; and where it ends, said afterwards."""
 
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.errors import Uncovered
-from sims.problem import CustomTarget, Heads, Kernel, Task, TrigonometricSeries
+from sims.problem import CustomTarget, GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
+from sims.terms import PAIRS
 
+FEW_KEYS = 50
+"""First-order theory is rough where n_eff or n_third is below: its relative error is of order
+1/n_eff + 1/n_third."""
+WIDEST, MOST_ENTRIES, MOST_SAMPLED = 2, 1200, 24
+"""Head dimension and numbers of (query, head, head) up to which order auto computes exact theory, a
+minute on two cores: of Gaussian designs and series, and of others."""
 FAR, FARTHER = 1e3, 2e3
 """Lengths of keys between which a kernel's growth is looked at, in units of the bandwidth."""
 STEEP = 100.0
@@ -58,6 +67,41 @@ def check_exact(task: Task, heads: Heads) -> None:
     if not design.EXPONENTIAL and _grows(heads.rule, heads.width):
         allowed = f"one that is bounded: E K is infinite under {type(design).__name__}"
         raise Uncovered("heads.kernel", heads.rule.name, allowed)
+
+
+def check_affordable(task: Task, heads: Heads, queries: ArrayLike) -> None:
+    """Raise Uncovered where exact theory would take minutes or more."""
+    closed = isinstance(task.design, GaussianDesign) and isinstance(
+        task.target, TrigonometricSeries
+    )
+    most = MOST_ENTRIES if closed else MOST_SAMPLED
+    entries = np.size(queries) // task.design.dimension * heads.count * (heads.count + 1) // 2
+    if heads.width > WIDEST or entries > most:
+        got = f"of width {heads.width} with {entries:,} entries (query, head, head)"
+        allowed = f"width <= {WIDEST}, <= {most:,} entries here by order auto; order exact: any"
+        raise Uncovered("heads", got, allowed)
+
+
+def examined(data: xr.Dataset) -> xr.Dataset:
+    """First-order terms with ``cautions`` and ``faults`` on their range of validity.
+
+    A caution names the query and head of the least n_eff or n_third, if that is below
+    :data:`FEW_KEYS`; a fault names one whose terms are beyond float64.
+    """
+    numbers = np.nan_to_num([data[name].values for name in ("n_eff", "n_third")])
+    which, query, head = np.unravel_index(numbers.argmin(), numbers.shape)
+    if numbers.min() < FEW_KEYS:
+        caution = (
+            f"first-order theory is rough: {('n_eff', 'n_third')[which]} = {numbers.min():.2g} at "
+            f"query {query}, head {head}, below {FEW_KEYS}"
+        )
+        data.attrs["cautions"] = [caution]
+    lost = np.argwhere(~np.isfinite(sum(data[name].values for name in PAIRS)))
+    if len(lost):
+        query, head, _ = lost[0]
+        fault = f"first-order theory is beyond float64 at query {query}, head {head}"
+        data.attrs["faults"] = [*data.attrs.get("faults", []), fault]
+    return data
 
 
 def _grows(kernel: Kernel, width: int) -> bool:

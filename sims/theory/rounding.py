@@ -65,7 +65,8 @@ def of_gram(seen: Float[np.ndarray, "H p p"], bandwidth: Float[np.ndarray, " H"]
 def of_conditioning(parts: Parts, task: Task, heads: Heads, x: Float[np.ndarray, "Q d"]) -> Shares:
     """How far the parts of the second moments move if all input moves by ε, beside the largest.
 
-    Of the narrowest heads and the queries farthest out, where forms are worst conditioned.
+    Of the narrowest heads and the queries farthest out, where forms are worst conditioned; values
+    that are not finite are not looked at.
     """
     narrow = np.argsort(heads.bandwidth)[:HEADS]
     heads = eqx.tree_at(
@@ -80,7 +81,7 @@ def of_conditioning(parts: Parts, task: Task, heads: Heads, x: Float[np.ndarray,
         return jax.tree.map(lambda v: v * (1 + EPS * rng.uniform(-1, 1, np.shape(v))), tree)
 
     before, after = parts(task, heads, x), parts(moved(task), moved(heads), moved(x))
-    moves = np.where(before == after, 0.0, np.abs(after - before))  # ∞ beside ∞ has not moved
+    moves = np.where(np.isfinite(before) & np.isfinite(after), np.abs(after - before), 0.0)
     sizes = np.where(np.isfinite(before), np.abs(before), 0.0)
     return Shares.of(moves.max(axis=(1, 2, 3)), sizes.max(axis=(1, 2, 3)))
 

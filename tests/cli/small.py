@@ -1,7 +1,6 @@
 """A small problem, an experiment of it, and the command line's exit code."""
 
 from sims.cli import main
-from sims.study.code import FIDELITIES
 
 SPEC = {
     "problem": {
@@ -21,15 +20,29 @@ SPEC = {
     "simulation": {"replicates_per_batch": 8, "batches": 4, "precision": "float64"},
 }
 EXPERIMENT = {
-    "title": "T", "aim": "A", "data_generating_process": "D", "estimands": "E", "methods": "M",
-    "performance_measures": "P", "problem": SPEC["problem"],
-    "grid": [{"heads.bandwidth": [0.7, 0.9]}], "simulation": SPEC["simulation"],
-    "fidelities": {name: {} for name in FIDELITIES},
-    "claims": [{"id": "decomposition", "statement": "The mean squared errors agree.",
-                "kind": "both roads", "over": ["seeds"],
-                "test": "equivalence", "effects": "gaps", "margin": 0.5,
-                "formula": "#the-decomposition"}],
-}  # fmt: skip
+    "title": "T",
+    "aim": "A",
+    "data_generating_process": "D",
+    "estimands": "E",
+    "methods": "M",
+    "performance_measures": "P",
+    "problem": SPEC["problem"],
+    "grid": [{"heads.bandwidth": [0.7, 0.9]}],
+    "simulation": SPEC["simulation"],
+    "fidelities": {"smoke": {}, "standard": {}, "paper": {}},
+    "claims": [
+        {
+            "id": "decomposition",
+            "statement": "The mean squared errors agree.",
+            "kind": "both roads",
+            "over": ["seeds"],
+            "test": "equivalence",
+            "effects": "gaps",
+            "margin": 0.5,
+            "formula": "#the-decomposition",
+        }
+    ],
+}
 EFFECTS = """
 from sims.effects import of_batches
 
@@ -57,7 +70,14 @@ CAPTION = """**Seen** {{ points }} points; {{ least | significant }}
 
 
 def run(*arguments: str) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as stop:
-        return int(stop.code or 0)
+    return main(arguments)
+
+
+def changed(data, path, value):
+    """A copy of nested data with the value at a dotted path."""
+    first, _, rest = path.partition(".")
+    if isinstance(data, list):
+        return [
+            changed(item, rest, value) if str(i) == first else item for i, item in enumerate(data)
+        ]
+    return {**data, first: changed(data.get(first, {}), rest, value) if rest else value}

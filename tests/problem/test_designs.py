@@ -195,22 +195,27 @@ def test_rows_are_drawn_equally_often():
 
 
 def test_a_table_is_read_or_refused_in_one_line(tmp_path):
-    """Both formats alike, with a header and without; the moments are those of its rows."""
+    """Both formats alike, whatever their header; the moments are those of its rows."""
     rows = np.random.default_rng(0).normal(size=(9, 2))
-    files = [tmp_path / name for name in ("plain.csv", "named.csv", "rows.npy")]
-    np.savetxt(files[0], rows, delimiter=",", fmt="%.17g")
-    np.savetxt(files[1], rows, delimiter=",", fmt="%.17g", header="a,b", comments="")
-    np.save(files[2], rows)
+    files = [tmp_path / f"{index}.csv" for index in range(5)] + [tmp_path / "rows.npy"]
+    for file, header in zip(files, ("", "a,b", "0,1", "1, 2", "\ufeff"), strict=False):
+        text = "\n".join(f"{x!r},{y!r}" for x, y in rows.tolist())
+        file.write_text(f"{header}\n{text}\n" if "," in header else header + text, "utf-8")
+    np.save(files[-1], rows)
     for file in files:
         law = DESIGNS["empirical"](2, file=str(file))
         np.testing.assert_array_equal(law.rows, rows)
         np.testing.assert_allclose(law.mean, rows.mean(0), atol=1e-15)
         np.testing.assert_allclose(law.covariance, np.cov(rows.T, bias=True), atol=1e-15)
-    content = hashlib.sha256(files[2].read_bytes()).hexdigest()[:16]
-    DESIGNS["empirical"](2, file=str(files[2]), content=content)
+    content = hashlib.sha256(files[-1].read_bytes()).hexdigest()[:16]
+    DESIGNS["empirical"](2, file=str(files[-1]), content=content)
+    (tmp_path / "counted.csv").write_text("1,0\n0,1\n")  # rows, not a header
+    assert len(DESIGNS["empirical"](2, file=str(tmp_path / "counted.csv")).rows) == 2
+    for mark in ";\t ":
+        (tmp_path / f"{ord(mark)}.csv").write_text(f"a{mark}b\n0,5{mark}1\n2{mark}3,5\n")
     (tmp_path / "words.csv").write_text("a,b\n1,two\n")
     (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "hole.csv").write_text("1,2\n3,nan\n")
+    (tmp_path / "hole.csv").write_text("2,2\n3,nan\n")
     np.save(tmp_path / "objects.npy", np.array([{}], object))
     for name, more, words in (
         ("rows.npy", {"content": "0" * 16}, "changed"),
@@ -218,6 +223,9 @@ def test_a_table_is_read_or_refused_in_one_line(tmp_path):
         ("none.csv", {}, "No such file"),
         ("words.csv", {}, "two"),
         ("empty.csv", {}, "shape"),
+        ("59.csv", {}, "semicolons between columns'; allowed: .* commas between columns"),
+        ("9.csv", {}, "tabs between columns"),
+        ("32.csv", {}, "blanks between columns"),
         ("hole.csv", {}, "NaN"),
         ("objects.npy", {}, "allow_pickle"),
     ):

@@ -132,7 +132,7 @@ def test_preempted_shards_go_on_from_their_last_batch(tmp_path, cluster, begin):
         text = slow.SIMULATE.replace("time.sleep(0.05)", f"time.sleep({pause})")
         (own / "simulate.py").write_text(text)
     here, there = tmp_path / "here", tmp_path / "there"
-    alone = [sys.executable, "-m", "sims", "simulate", "slow", "--fidelity", "smoke"]
+    alone = [sys.executable, "-m", "sims", "step", "simulate", "slow", "--fidelity", "smoke"]
     subprocess.run(alone, cwd=here, check=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
 
     shutil.copy(ROOT / "Snakefile", there)

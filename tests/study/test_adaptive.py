@@ -1,7 +1,5 @@
 """Sampling until claims are decided: who gets batches, when it stops, and that it is repeatable."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -9,7 +7,6 @@ import xarray as xr
 from sims.estimates import skewness
 from sims.judgement.intervals import sequence_half_width, skewed_half_width
 from sims.papers import MAIN
-from sims.study import adaptive
 from sims.study.adaptive import sample_until_decided
 from sims.study.experiment import Experiment
 from sims.study.results import Results
@@ -51,8 +48,8 @@ def effects(results):
 def run(tmp_path):
     (tmp_path / "effects.py").write_text(EFFECTS)
 
-    def go(names, limit=MOST, decide="adaptive", held=None, claims=1, start=None):
-        settings = {"batches": 64, "max_batches": limit, "decide": decide}
+    def go(names, limit=MOST, held=None, claims=1):
+        settings = {"batches": 64, "max_batches": limit, "decide": "adaptive"}
         spec = parse(ExperimentSpec, EXPERIMENT | {"simulation": settings}, "file")
         experiment = Experiment(tmp_path, spec)
         grown = []
@@ -62,8 +59,8 @@ def run(tmp_path):
             grown.append(name)
             return batches(name, count)
 
-        start = {name: batches(name, (start or {}).get(name, 64)) for name in names}
-        results = Results("e", "standard", start, {}, {}, {}, {}, {})
+        start = {name: batches(name, 64) for name in names}
+        results = Results("e", "standard", start, {}, {}, {})
         estimates = sample_until_decided(experiment, results, held or start, {MAIN: claims}, extend)
         return {n: d.sizes["batch"] for n, d in estimates.items()}, grown, estimates
 
@@ -78,20 +75,6 @@ def test_only_open_points_grow(run):
 
 def test_one_point_outside_settles_the_claim(run):
     assert run(["easy", "hard", "outside"])[0] == dict.fromkeys(["easy", "hard", "outside"], 64)
-
-
-def test_equal_allocation_needs_more(run):
-    adaptive_sizes, equal = (run(["easy", "hard"], decide=d)[0] for d in ("adaptive", "equal"))
-    assert equal["easy"] == equal["hard"]
-    assert sum(adaptive_sizes.values()) < sum(equal.values())
-
-
-def test_equal_allocation_levels_what_precision_asked_for(run):
-    """Points that began with more, as under rel_mcse, and a claim that is settled at once."""
-    assert run(["easy", "outside"], decide="equal", start={"easy": 160})[0] == {
-        "easy": 160,
-        "outside": 160,
-    }
 
 
 def test_more_claims_take_more_batches(run):
@@ -130,38 +113,3 @@ def test_batches_drawn_before_change_nothing(run):
     assert (again, grown) == (fresh, [])
     for name in fresh:
         xr.testing.assert_identical(data[name], repeated[name])
-
-
-def test_a_point_may_take_all_the_batches_that_there_are():
-    """What would do with exactly the limit is in reach, and with one batch more it is not."""
-    verdict = SimpleNamespace(needs={"p": 4000.0})
-    limit = adaptive._least(4000.0, 64)
-    assert 64 < limit < 4000
-    assert adaptive._needs([verdict], {"p": 64}, limit) == {"p": 4000.0}
-    assert adaptive._needs([verdict], {"p": 64}, limit - 1) == {}
-
-
-def test_a_point_gets_what_the_most_demanding_of_its_claims_needs():
-    """In whichever order the claims come; a point that only one of them has gets its own."""
-    needs = [{"p": 200.0, "q": 90.0}, {"p": 120.0}, {"p": 150.0, "r": 80.0}]
-    verdicts = [SimpleNamespace(needs=each) for each in needs]
-    expected = {"p": 200.0, "q": 90.0, "r": 80.0}
-    counts = dict.fromkeys("pqr", 64)
-    assert adaptive._needs(verdicts, counts, MOST) == expected
-    assert adaptive._needs(verdicts[::-1], counts, MOST) == expected
-
-
-def test_equal_allocation_is_not_levelled_with_a_population(monkeypatch):
-    """A population has as many batches as problems; other points owe it nothing."""
-    monkeypatch.setattr(adaptive, "effects_of", lambda *_: {})
-    monkeypatch.setattr(adaptive, "judge", lambda *_: [])
-    counts = {"point": 64, "population": 384}
-    strict = SimpleNamespace(
-        name="e",
-        simulation=SimpleNamespace(batches=64, max_batches=512, decide="equal"),
-        points=[
-            SimpleNamespace(name=n, population=n if n == "population" else None) for n in counts
-        ],
-    )
-    results = SimpleNamespace(points=list(counts), batches=counts.get)
-    assert adaptive.look(strict, results) == {}

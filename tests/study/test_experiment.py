@@ -166,7 +166,7 @@ def test_bad_files(tmp_path):
     file = tmp_path / "file.yaml"
     for content, line in (
         (b"a: [1, 2\nb: 3", "a mistake at line 2"),
-        (b"a: \xff\xfe", "no UTF-8 at byte 3.; allowed: a text file in UTF-8"),
+        (b"a: \xff\xfe", "allowed: a text file in UTF-8"),
         (b"- 1\n- 2", "got 'list'; allowed: a mapping"),
         (b"", "got 'NoneType'; allowed: a mapping"),
     ):

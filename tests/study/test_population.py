@@ -1,7 +1,6 @@
 """Populations: a problem a batch, the same problems on both roads, and none held fixed."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from sims import terms
 from sims.errors import InputError
 from sims.simulation import estimate
-from sims.study.adaptive import sample_until_decided
-from sims.study.experiment import Point, load_experiment
+from sims.study.experiment import Point
 from sims.study.population import estimate_population, members, predict_point
 from sims.study.schema import PopulationSpec, SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec
@@ -76,30 +74,6 @@ def test_key_frames_are_drawn_apart_from_frames_of_the_same_seed(point):
     assert abs(overlap) < 1.9  # of 2 where they are one
 
 
-def test_no_key_frames_leave_no_trace(point):
-    """Neither in arrays nor in what is hashed: problems of before the field keep their names."""
-    assert point.spec.build().heads.key_frames is None
-    assert "key_frames" not in point.spec.model_dump()["heads"]
-    assert (
-        "key_frames"
-        in parse(
-            ProblemSpec,
-            SPEC | {"heads": SPEC["heads"] | {"key_frames": {"kind": "haar"}}},
-            "problem",
-        ).model_dump()["heads"]
-    )
-
-
-def test_views_set_the_frames_of_keys_too():
-    heads = {k: v for k, v in SPEC["heads"].items() if k != "frames"}
-    views = SPEC | {"design": {"kind": "redundant_views", "noise": 0.5}}
-    spec = parse(
-        ProblemSpec, views | {"heads": heads | {"key_frames": {"kind": "haar"}}}, "problem"
-    )
-    with pytest.raises(InputError, match=r"heads\.key_frames: got .*haar.*; allowed: nothing"):
-        spec.build()
-
-
 def test_both_roads_are_those_of_every_problem(point):
     simulated = estimate_population(point, SETTINGS)
     predicted = predict_point(point, TheorySpec(order="both"), 5)
@@ -147,26 +121,6 @@ def test_the_roads_agree_over_the_population(point):
     for term in ("squared_bias", "signal_variance", "noise_variance", "cross_noise_covariance"):
         gap = simulated[term].values - predicted[f"each_{term}"].values
         assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(len(gap)), term
-
-
-def test_a_population_does_not_grow_for_an_open_claim(monkeypatch, point):
-    """Its problems are those that theory predicted: a claim about it stays as open as it is."""
-    from sims.study import adaptive
-
-    data = estimate_population(point, SETTINGS)
-    verdict = SimpleNamespace(verdict="inconclusive", needs={"0000": 8.0})
-    monkeypatch.setattr(adaptive, "judge", lambda *_: [verdict])
-    monkeypatch.setattr(adaptive, "effects_of", lambda *_: {})
-    experiment = load_experiment("decomposition", "standard")
-    own = SimpleNamespace(
-        points=[point], simulation=experiment.simulation, name="made", claims=[], spec=None
-    )
-    monkeypatch.setattr(adaptive, "among", lambda *_: own)
-    results = SimpleNamespace(estimates={"0000": data}, points=["0000"], batches=lambda _: 4)
-    monkeypatch.setattr(adaptive, "replace", lambda *_, **__: results)
-    for decide in ("adaptive", "equal"):
-        own.simulation = experiment.simulation.model_copy(update={"decide": decide})
-        assert sample_until_decided(own, results, {}, {}, None) == {"0000": data}
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,11 @@
 """Results in memory and on disk: what is written comes back, with coordinates to select by."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from sims.errors import InputError
 from sims.estimates import mean_and_error
-from sims.study.predicting import write_road
 from sims.study.results import Results, assembled, provenance, read, write
 from sims.study.stacking import short_names, stack, unstack
 
@@ -125,14 +122,6 @@ def test_text_and_missing_variables_come_back():
     assert str(back["a"]["t"].values) == "x"
 
 
-@pytest.mark.parametrize("content", [None, b"", b"not netcdf"])
-def test_unreadable_result_is_an_input_error(tmp_path, content):
-    if content is not None:
-        (tmp_path / "r.nc").write_bytes(content)
-    with pytest.raises(InputError):
-        read(tmp_path / "r.nc")
-
-
 def test_pseudovalues_give_paired_contrasts():
     a, b = _dataset(16, 2), _dataset(16, 2)
     both = Results("e", "smoke", {"a": a, "b": b}, {}, {}, {}, {}, {})
@@ -186,31 +175,3 @@ def test_theory_may_lack_points_off_the_grid_alone(tmp_path):
     for wrong in ((data, first, ["0001"]), (first, data, []), (data, data, ["0000"], 2)):
         with pytest.raises(InputError, match="other points"):
             loaded(*wrong)
-
-
-@pytest.mark.parametrize(
-    ("changes", "same"),
-    [({}, True), ({"settings": {"b": 0.6}}, False), ({"problems": [({}, {"n": 9})]}, False)],
-)
-def test_predictions_are_of_the_settings_and_problems_that_were_simulated(
-    tmp_path, monkeypatch, changes, same
-):
-    """Each road's file tells what it was computed of, and the other's has to be of the same."""
-    monkeypatch.setattr("sims.provenance.collect", lambda **known: {"experiment": "e"} | known)
-    monkeypatch.setattr("sims.study.code.digest", lambda *_: "code")
-    monkeypatch.setattr("sims.study.predicting.read_variables", lambda _: {})
-    own = {
-        "name": "e", "fidelity": "smoke", "identity": "e at smoke", "folder": tmp_path,
-        "settings": {"b": 0.5}, "problems": [({}, {"n": 8})], "problems_by_name": {},
-        "redraws": False, "simulation": SimpleNamespace(seed=7),
-        "spec": SimpleNamespace(model_dump=lambda mode: {}),
-    }  # fmt: skip
-    paths = {road: tmp_path / f"{road}.nc" for road in ("simulation", "theory")}
-    for road, path in paths.items():
-        experiment = SimpleNamespace(**own | (changes if road == "theory" else {}))
-        write_road(experiment, road, {"0000": POINTS["0000"]}, {"0000": {}}, path, "contract")
-    if same:
-        assert Results.load(*paths.values(), {}, "e at smoke").points == ["0000"]
-        return
-    with pytest.raises(InputError, match="predict or simulate again"):
-        Results.load(*paths.values(), {}, "e at smoke")

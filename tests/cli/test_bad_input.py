@@ -1,0 +1,328 @@
+"""Bad input: one line that says what, where and what is allowed, exit code 2, nothing written.
+
+One table for each way in: the problem's file, the sweep's, the experiment's, files that a problem
+names, ledgers, and the command line itself.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from sims.files import write_json
+from tests.cli.small import EXPERIMENT, SPEC, changed, run
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENT_FILE = Path("experiments/small/experiment.yaml")
+
+
+def refused(capsys, recwarn, words, *arguments):
+    """Assert that a command ends in one line with these words, and does nothing."""
+    before = set(Path().rglob("*"))
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), list(recwarn)) == ("", 1, [])
+    assert err[:-1].isprintable()
+    assert words in err
+    assert set(Path().rglob("*")) == before
+
+
+TEXTS = [
+    ("", "got 'NoneType'; allowed: a mapping of keys to values"),
+    ("- 1", "got 'list'; allowed: a mapping"),
+    ("problem: {n: 1", 'got "a mistake at line 2: '),
+    ("n: 1\nm: {a: 1, a: 2}", "got 'a mistake at line 2: the key a a second time'"),
+    ("a: !!python/name:os.system x", "a mistake at line 1: could not determine a constructor"),
+    ("a: *here", "found undefined alias"),
+    ("n: " + "9" * 5000, "allowed: valid YAML"),
+    ("a: \x1b[31m", "allowed: valid YAML"),
+    (b"problem: \xe9", "allowed: a text file in UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), TEXTS, ids=lambda v: ascii(v)[:20])
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        (Path("spec.yaml"), ["decompose", "spec.yaml"]),
+        (EXPERIMENT_FILE, ["experiments"]),
+        (Path("papers/2605.20271.yaml"), ["claims"]),
+    ],
+    ids=str,
+)
+def test_what_is_no_yaml(folder, capsys, recwarn, file, command, text, words):
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    refused(capsys, recwarn, words, *command)
+
+
+def test_numbers_and_words_mean_what_yaml_1_2_says(folder, capsys):
+    text = yaml.safe_dump(SPEC) + "theory: {order: exact, rtol: 1e-3}\n"
+    Path("spec.yaml").write_text(text.replace("batches: 4", "batches: 4\n  decide: no"))
+    assert run("decompose", "spec.yaml", "--dry") == 0, capsys.readouterr().err
+
+
+PROBLEM = [
+    # values
+    ("problem.n", "64", "problem.n: got '64'; allowed: a valid integer"),
+    ("problem.n", 64.0, "problem.n: got 64.0; allowed: a valid integer"),
+    ("problem.n", True, "problem.n: got True; allowed: a valid integer"),
+    ("problem.n", None, "problem.n: got None; allowed: a valid integer"),
+    ("problem.n", [64], "problem.n: got [64]; allowed: a valid integer"),
+    ("problem.n", 0, "problem.n: got 0; allowed: greater than or equal to 1"),
+    ("problem.n", 10**15, "n: got '1,000,000,000,000,000 keys x 4 queries x 2 heads x"),
+    ("problem.n", 10**20 - 1, "n: got 99999999999999999999; allowed: at most 9007199"),
+    ("problem.noise_sd", float("inf"), "problem.noise_sd: got '.inf'; allowed: a valid number"),
+    ("problem.noise_sd", "0,5", "problem.noise_sd: got '0,5'; allowed: a valid number"),
+    ("problem.noise_sd", -0.5, "problem.noise_sd: got -0.5; allowed: greater than or"),
+    ("problem.noise_sd", 1e200, "noise_sd: got 1e+200; allowed: finite and >= 0"),
+    ("problem.dimension", 10**9, "problem: got 'about"),
+    ("problem.dimension", 1, "dimension: got 1; allowed: at least heads.count * heads.wid"),
+    ("problem.heads.count", 10**6, "GiB, most of it for results'; allowed: "),
+    ("problem.heads.width", 5, "heads.width: got 5; allowed: 1 to dimension = 4"),
+    ("problem.heads.bandwidth", 0, "heads.bandwidth: got 0.0; allowed: finite and > 0"),
+    ("problem.heads.bandwidth", 1e50, "heads.bandwidth: got 1e+50; allowed: 1e-12 to 1e+12"),
+    ("problem.heads.bandwidth", [], "heads.bandwidth: got (0,); allowed: a number or shape"),
+    ("problem.heads.frames.angle", 91, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
+    ("problem.heads.frames.cosine", 0.5, "heads.frames: got 'both'; allowed: exactly one of"),
+    ("problem.heads.frames.seed", -1, "heads.frames.seed: got -1; allowed: an integer from"),
+    ("problem.heads.kernel", {"kind": "entmax"}, "heads.kernel: got 'neither'; allowed: exact"),
+    ("problem.heads.kernel", {"kind": "top_k", "k": 65}, "n: got 64; allowed: 65 or more, which"),
+    ("problem.heads.kernel", {"kind": "relu", "gain": 0}, "heads.kernel.gain: got 0.0; allowed: "),
+    ("problem.design", {"kind": "sphere", "radius": 0}, "design.radius: got 0.0; allowed: finite"),
+    ("problem.design", {"kind": "gaussian", "covariance": [[-1.0]]}, "design.covariance: got "),
+    ("problem.target.features", 10**12, "GiB, most of it for target'; allowed: "),
+    ("problem.target", {"kind": "holder", "levels": 2000}, "target.frequency: got 'NaN or infini"),
+    ("problem.queries.count", -4, "queries.count: got -4; allowed: an integer >= 1"),
+    ("simulation", 3, "simulation: got 3; allowed: a mapping of keys to values"),
+    ("simulation.batches", 1, "simulation.batches: got 1; allowed: greater than or equal to 2"),
+    ("simulation.batches", 10**15, "replicates'; allowed: at most 1e+17 operat"),
+    ("simulation.seed", 2**63, "simulation.seed: got 92233720368547"),
+    # settings that would be passed over
+    ("simulation.max_batches", 8, "simulation.max_batches: got 8; allowed: noth"),
+    ("simulation.decide", "adaptive", "simulation.decide: got 'adaptive'; allowed:"),
+    ("theory.rtol", 1e-3, "theory.rtol: got 0.001; allowed: nothing"),
+    ("theory.order", "both", "theory.order: got 'both'; allowed: first, exact, auto, none (one at"),
+    # misspelt words
+    ("problm", 1, "got 'problm'; allowed: problem, simulation, theory (did you mean problem?)"),
+    (
+        "problem.nosie_sd",
+        1,
+        "problem.nosie_sd: got 'nosie_sd'; allowed: design, dimension, heads, n",
+    ),
+    ("problem.nosie_sd", 1, "(did you mean noise_sd?)"),
+    (
+        "problem.heads.bandwith",
+        1,
+        "problem.heads.bandwith: got 'bandwith'; allowed: bandwidth, count",
+    ),
+    ("problem.target.lenghtscale", 1, "problem.target.lenghtscale: got 'lenghtscale'"),
+    ("problem.target.kind", "rfb", "problem.target.kind: got 'rfb'; allowed: "),
+    ("problem.target.kind", "rfb", "(did you mean rbf?)"),
+    ("problem.heads.kernel", "gausian", "got 'gausian'; allowed: "),
+    ("problem.heads.kernel", {"kind": "entmx"}, "(did you mean entmax?)"),
+    ("problem.heads.kernel", {"kind": "entmax", "alpah": 1.5}, "(did you mean alpha?)"),
+    ("problem.heads.frames", {}, "problem.heads.frames.kind: got "),
+    ("simulation.precision", "flaot64", "got 'flaot64'; allowed: float32, float64 (did you mean "),
+    ("theory.order", "exakt", "(did you mean exact?)"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), PROBLEM, ids=lambda v: str(v)[:40])
+def test_a_problem(folder, capsys, recwarn, path, value, words):
+    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, path, value)))
+    refused(capsys, recwarn, words, "decompose", "spec.yaml", "--dry")
+
+
+AXES = [
+    ("heads.bandwith=1,2", "point 0 (heads.bandwith: 1): heads.bandwith: got 'bandwith'; allowed"),
+    ("n=1.5", "point 0 (n: 1.5): n: got 1.5; allowed: a valid integer"),
+    ("n=9:2:3", "low and high: got [9.0, 2.0]; allowed: low < high"),
+    ("n=0:2:3:log", "got 0.0; allowed: > 0 on a logarithmic scale"),
+    ("n=1:2:3:lgo", "scale: got 'lgo'; allowed: linear, log (did you mean log?)"),
+    ("n=5,5", "sweep.grid: got 'a value twice'"),
+    ("n", "--set: got 'n'; allowed: PATH=LOW:HIGH:POINTS"),
+    ("n=[8", '--set n: got "a mistake at line'),
+    ("noise_sd=a:b:c", "low: got 'a'; allowed: a valid number"),
+]
+DESIGNS = [
+    ({"grid": {}, "list": [{}]}, "sweep: got ['grid', 'list']; allowed: exactly one of grid"),
+    ({"gird": {}}, "got 'gird'; allowed: grid, list, random (did you mean grid?)"),
+    ({"grid": {"n": [[1]]}}, "grid: n: got [[1]]; allowed: scalars or mappings"),
+    ({"grid": {"n": list(range(1, 400)), "noise_sd": list(range(400))}}, "got '159,600 points'"),
+    ({"random": {"points": 3, "fields": {}}}, "sweep.random.fields"),
+    ({"list": [{"heads.kernal": "gaussian"}]}, "(did you mean kernel?)"),
+]
+
+
+@pytest.mark.parametrize(("axis", "words"), AXES)
+def test_an_axis_of_a_sweep(folder, capsys, recwarn, axis, words):
+    refused(capsys, recwarn, words, "sweep", "spec.yaml", "--set", axis)
+
+
+@pytest.mark.parametrize(("design", "words"), DESIGNS, ids=lambda v: str(v)[:30])
+def test_the_file_of_a_sweep(folder, capsys, recwarn, design, words):
+    Path("spec.yaml").write_text(yaml.safe_dump(SPEC | {"sweep": design}))
+    refused(capsys, recwarn, words, "sweep", "spec.yaml")
+
+
+CLAIM = "claims.0."
+SETTINGS = [
+    ("titel", "T", "titel: got 'titel'; allowed: aim, claims, data_generating_process"),
+    ("title", 3, "title: got 3; allowed: a valid string"),
+    ("paper", "2604.23618", "got '2604.23618'; allowed: "),
+    ("settings", 3, "settings: got 3; allowed: a mapping of keys to values"),
+    ("claims", [], "claims: got []; allowed: "),
+    ("grid", [], "grid: got []; allowed: at least one"),
+    ("grid", [{"heads.bandwith": [1]}], "(did you mean bandwidth?)"),
+    ("grid", [{"heads.bandwidth": [[0.5, 0.7]]}], "heads.bandwidth: got "),
+    (CLAIM + "margn", 1, "claims.0.margn: got 'margn'; allowed: "),
+    (CLAIM + "margin", -1, "claims.0.margin: got -1; allowed: greater than or equal to 0"),
+    (CLAIM + "id", "decompositon", "(did you mean decomposition?)"),
+    (CLAIM + "test", "equivalance", "(did you mean equivalence?)"),
+    (CLAIM + "kind", "both road", "(did you mean both roads?)"),
+    (CLAIM + "over", ["sedes"], "(did you mean seeds?)"),
+    (CLAIM + "over", [], "over: got []; allowed: each population once, at least 1"),
+    (CLAIM + "formula", "#the-decompositon", "(did you mean #the-decomposition?)"),
+    (CLAIM + "where", {"n_eff": {}}, "allowed: at_least, at_most or both"),
+    (CLAIM + "expected", 1.0, "expected: got 1.0; allowed: "),
+    ("fidelities", {"standard": {}}, "fidelity: got 'smoke'; allowed: standard"),
+    (
+        "fidelities.paper",
+        {"simulation": {"batchs": 8}},
+        "fidelities.paper.simulation: batchs: got 'b",
+    ),
+    ("fidelities.smoke", {"settings": {"deph": 3}}, "fidelities.smoke.settings: got 'deph'; all"),
+    ("fidelities.smoke", {"problem": {"haeds.count": 2}}, "(did you mean heads?)"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), SETTINGS, ids=lambda v: str(v)[:40])
+def test_an_experiment(folder, capsys, recwarn, path, value, words):
+    shutil.copytree(ROOT / "papers", "papers")
+    Path("docs").mkdir()
+    shutil.copy(ROOT / "docs/theory.md", "docs")
+    EXPERIMENT_FILE.write_text(yaml.safe_dump(changed(EXPERIMENT, path, value)))
+    refused(capsys, recwarn, words, "run", "small", "--fidelity", "smoke", "--dry")
+
+
+def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwarn):
+    own = Path("experiments/small/simulate.py")
+    own.write_text("def units(experiment):\n    return {experiment.settings['widths']: None}\n")
+    words = "simulate.py, line 2: got \"KeyError: 'widths'\"; allowed: settings, in experiment.yaml"
+    refused(capsys, recwarn, words, "run", "small", "--dry")
+    own.write_text("def units(experiment):\n    return 3 + broken\n")
+    with pytest.raises(NameError):  # no setting's fault: the traceback is wanted
+        run("run", "small", "--dry")
+
+
+TARGET = {"kind": "python", "file": "my.py", "name": "m"}
+NAMED = [
+    ("target", TARGET | {"file": "no.py"}, "problem.target.file: got 'no.py: No such file"),
+    ("target", TARGET | {"name": "mm"}, "my.py: name: got 'mm'; allowed: m (did you mean m?)"),
+    ("target", TARGET | {"slop": 1}, "slop"),
+    ("target", {"kind": "python", "file": "my.py"}, "target.name: got 'nothing'; allowed: a value"),
+    ("design", {"kind": "empirical", "file": "no.npy"}, "problem.design.file: got 'no.npy: No "),
+    ("design", {"kind": "empirical", "file": "my.py"}, "design.file"),
+    ("design", {"kind": "empirical", "file": "rows.csv"}, "allowed: numbers of shape (N, 4)"),
+]
+
+
+@pytest.mark.parametrize(("part", "value", "words"), NAMED, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize("command", ["decompose", "sweep"])
+def test_a_file_that_a_problem_names(folder, capsys, recwarn, command, part, value, words):
+    Path("my.py").write_text("def m(x, slope=1.0):\n    return slope * x[..., 0]\n")
+    np.savetxt("rows.csv", np.ones((30, 3)), delimiter=",")
+    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, f"problem.{part}", value)))
+    refused(capsys, recwarn, words, command, "spec.yaml", "--dry")
+
+
+VERDICT = {
+    "claim": "c",
+    "experiment": "small",
+    "regime": "all",
+    "statement": "S.",
+    "verdict": "supported",
+    "effect": 0.1,
+    "interval": [0.0, 0.2],
+    "margin": 0.5,
+    "level": 0.95,
+    "replicates": 8,
+    "reason": "R.",
+}
+LEDGERS = [
+    ({"verdict": "refutd"}, "(did you mean refuted?)"),
+    ({"margin": "0.5"}, "0.margin: got '0.5'; allowed: a valid number"),
+    ({"interval": [0.0]}, "0.interval.1: got "),
+    ({"effect": None}, "allowed: inconclusive (numbers are missing)"),
+    ({"p_value": 2.0}, "p-value of c: got 2.0; allowed: 0 to 1"),
+    ("[3]", "whole as its step wrote it: run that step again"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), LEDGERS, ids=str)
+@pytest.mark.parametrize("command", [["claims"], ["step", "report"]])
+def test_a_ledger(folder, capsys, recwarn, command, change, words):
+    path = Path("results/smoke/ledger.json")
+    path.parent.mkdir(parents=True)
+    if isinstance(change, str):
+        path.write_text(change)
+    else:
+        write_json([VERDICT | change], path, "ledger.json of smoke")
+    refused(capsys, recwarn, words, *command, "--fidelity", "smoke")
+
+
+LINES = [
+    ("", "Missing command"),
+    ("decompse spec.yaml", "No such command 'decompse'. Did you mean 'decompose'?"),
+    ("run", "Missing argument 'experiment'"),
+    ("run small --fidelty smoke", "No such option: --fidelty (Possible options: --fidelity)"),
+    ("run small --fid smoke", "No such option: --fid"),
+    ("run small --fidelity smok", "'smok' is not one of 'smoke', 'standard', 'paper'"),
+    ("run small more", "unexpected extra argument"),
+    ("run smal", "experiment: got 'smal'; allowed: small (did you mean small?)"),
+    ("run \0", "experiment: got '\\x00'; allowed: small"),
+    ("run small --seed-offset -1", "'--seed-offset': Input should be greater than or equal to 0"),
+    ("step judg small", "step: got 'judg'; allowed: simulate, predict, judge, plot (did you mean"),
+    ("step simulate small --part 4/3", "--part: got '4/3'; allowed: i/N"),
+    ("step simulate small --output spec.yaml/x", "spec.yaml/x: got 'Not a directory'"),
+    ("step judge small", "simulation.nc"),
+    ("step report", "ledger.json"),
+    ("step publish", "results/standard: got 'no finished run'"),
+    ("table Small", "experiment: got 'Small'; allowed: small (did you mean small?)"),
+    ("table small", "results/standard/small/simulation.nc: got "),
+    ("claims --paper 2601.22766", "--paper: got '2601.22766'; allowed: a paper"),
+    ("schema decompos", "'decompos' is not one of 'experiment', 'problem', 'decompose'"),
+    ("new my-question", "name: got 'my-question'; allowed: lower-case letters"),
+    ("new class", "name: got 'class'; allowed: lower-case letters"),
+    ("new small", "name: got 'small'; allowed: one that is no folder of experiments/ yet"),
+    ("decompose none.yaml", "none.yaml: got 'No such file or directory'"),
+    ("decompose .", ".: got 'Is a directory'; allowed: a text file"),
+    ("decompose \0", "allowed: a text file in UTF-8"),
+    ("decompose spec.yaml --rel-mcse x", "'--rel-mcse': Input should be a valid number"),
+    ("decompose spec.yaml --rel-mcse inf", "simulation.rel_mcse: got inf; allowed: a finite numb"),
+    ("decompose spec.yaml --rel-mcse 0", "simulation.rel_mcse: got 0.0; allowed: greater than 0"),
+    ("decompose spec.yaml --seed -3", "simulation.seed: got -3; allowed: greater than or equal"),
+    ("decompose spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
+    ("sweep spec.yaml --shards 0", "'--shards': Input should be greater than or equal to 1"),
+    ("sweep spec.yaml --shard 1/", "--shard: got '1/'; allowed: i/N"),
+]
+
+
+@pytest.mark.parametrize(("line", "words"), LINES)
+def test_the_command_line(folder, capsys, recwarn, line, words):
+    refused(capsys, recwarn, words, *line.split(" ") * bool(line))
+
+
+def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):
+    def full(*arguments):
+        raise MemoryError("Unable to allocate 8 EiB\nfor an array")
+
+    monkeypatch.setattr("sims.cli.listing.experiments", full)
+    words = "memory: got 'Unable to allocate 8 EiB"
+    refused(capsys, recwarn, words, "experiments")
+    monkeypatch.setenv("SIMS_HOST_DEVICES", "two")
+    words = "SIMS_HOST_DEVICES: got 'two'; allowed: a whole number, 1 to 9999"
+    refused(capsys, recwarn, words, "run", "small", "--dry")

@@ -1,3 +1,0 @@
-"""Shared by the tests of faults."""
-
-from tests.cli.conftest import folder  # noqa: F401
