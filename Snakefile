@@ -38,8 +38,6 @@ HOME = place(EXPERIMENTS)
 THEORY = [str(path) for path in (place("docs/theory.md"),) if path.is_file()]
 
 OUT = f"results/{FIDELITY}"
-# The judgement is audited in a run of all experiments, not for one.
-AUDIT = [] if config.get("experiment") else [f"{OUT}/audit.json"]
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
@@ -103,7 +101,6 @@ def everything(w):
     each = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", *figures)
     return [
         f"{OUT}/ledger.json",
-        *AUDIT,
         f"{OUT}/report.html",
         *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
     ]
@@ -320,28 +317,9 @@ rule plot:
         "2> >(tee {log} >&2)"
 
 
-rule audit:
-    input:
-        code=code("audit"),
-    output:
-        f"{OUT}/audit.json",
-    log:
-        f"{OUT}/logs/audit.log",
-    priority: 1
-    resources:
-        mem_mb=ask(MEGABYTES),
-        runtime=ask(MINUTES),
-    params:
-        fidelity=FIDELITY,
-    shell:
-        "SIMS_HOST_DEVICES=1 sims audit --fidelity {params.fidelity} --output {output} "
-        "2> >(tee {log} >&2)"
-
-
 rule report:
     input:
         ledger=f"{OUT}/ledger.json",
-        audit=AUDIT,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],

@@ -205,7 +205,7 @@ def _rule_of(output: str) -> str:
     """The rule behind a recorded output: by the name of its file."""
     names = {
         "simulation.nc": "simulate", "theory.nc": "predict", "verdicts.json": "judge",
-        "figure.pdf": "plot", "ledger.json": "ledger", "audit.json": "audit",
+        "figure.pdf": "plot", "ledger.json": "ledger",
         "report.html": "report", "plan.json": "plan",
     }  # fmt: skip
     name = Path(output).name

@@ -288,24 +288,6 @@ def make_parser() -> Parser:
 
     _views(commands)
 
-    audit = command(
-        commands,
-        "audit",
-        "audit:audit",
-        "audit the judgement itself",
-        "Plants falsehoods in theory and simulation, each of which must end refuted; judges true "
-        "claims over hundreds of runs, which must hardly ever be refuted; and counts how often "
-        "intervals cover.",
-    )
-    fidelity(audit)
-    audit.add_argument("--json", action="store_true", help="print JSON, for programs")
-    audit.add_argument(
-        "--output",
-        metavar="FILE",
-        type=filled,
-        help="default: results/FIDELITY/audit.json; given, only a summary is printed",
-    )
-
     for name, help_, default in (
         ("ledger", "pipeline: gather the verdicts of all experiments", "ledger.json"),
         ("report", "pipeline: write the report, one self-contained page", "report.html"),

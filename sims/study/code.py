@@ -44,9 +44,6 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "plot": ("figures", "report/captions.py", "report/text.py", "mathml.py", "effects.py",
              "estimates.py", "terms.py", "diversity.py", "weighting.py", "study/results.py",
              "study/stacking.py"),
-    "audit": ("audit", "judgement", "kinds.py", "effects.py", *_PROBLEM, "montecarlo",
-              "simulation", "theory", "study/specification.py", "study/own_parts.py",
-              "study/located.py"),
     "ledger": ("judgement", "kinds.py", "runtime.py", "papers.py", "effects.py", "estimates.py"),
     "report": ("report", "papers.py", "kinds.py", "formulas.py", "mathml.py"),
 }  # fmt: skip
@@ -73,7 +70,7 @@ def files(step: str, experiment: Path | None = None) -> list[str]:
     """The files of code behind a step, sorted.
 
     Args:
-        step: simulate, predict, judge, plot, audit, ledger or report.
+        step: simulate, predict, judge, plot, ledger or report.
         experiment: folder of the experiment, for the four steps that have one.
     """
     paths: set[Path] = set()

@@ -76,7 +76,7 @@ def remember_job_age() -> None:
 
 def results(folder: Path) -> list[tuple[Path, str]]:
     """The results that lie in the folder of a fidelity, and what each is of."""
-    own = [folder / name for name in ("ledger.json", "audit.json", "report.html")]
+    own = [folder / name for name in ("ledger.json", "report.html")]
     names = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.*")
     of = {path: f"{path.name} of {folder.name}" for path in own if path.exists()}
     of |= {

@@ -103,14 +103,12 @@ def folder(tmp_path_factory):
 
 
 def _more(fidelity):
-    """What takes long to make: an audit, and other seeds judged beside this ledger."""
+    """What takes long to make: other seeds judged beside this ledger."""
     folder = Path("results", fidelity)
     ledger = hashlib.sha256((folder / "ledger.json").read_bytes()).hexdigest()
     counts = {"judged": 20, "turned": 0, "inconclusive": 0}
     seeds = {"rows": [ROW], **counts, "redrawn": True, "ledger": ledger}
-    audit = {"sizes": {}, "planted": [], "alarms": [], "coverage": [], "tails": []}
-    for name, content in (("audit.json", audit), ("seeds.json", seeds)):
-        write_json(content, folder / name, f"{name} of {fidelity}")
+    write_json(seeds, folder / "seeds.json", f"seeds.json of {fidelity}")
 
 
 def _checkpoints(home, road):
@@ -149,14 +147,9 @@ KINDS = {
         lambda: [Path("results/standard/ledger.json"), HOME / "verdicts.json"],
         ("report",), Path("results/smoke/report.html"),
     ),
-    "audit.json": (
-        lambda: Path("results/smoke/audit.json"),
-        lambda: [Path("results/standard/audit.json"), Path("results/smoke/seeds.json")],
-        ("report",), Path("results/smoke/report.html"),
-    ),
     "seeds.json": (
         lambda: Path("results/smoke/seeds.json"),
-        lambda: [Path("results/standard/seeds.json"), Path("results/smoke/audit.json")],
+        lambda: [Path("results/standard/seeds.json"), Path("results/smoke/ledger.json")],
         ("report",), Path("results/smoke/report.html"),
     ),
     "figure.png": (

@@ -209,7 +209,7 @@ def _dangling(path):
 @pytest.mark.parametrize(
     "command",
     [("simulate", "small"), ("predict", "small"), ("judge", "small"), ("plot", "small"),
-     ("ledger",), ("report",), ("audit",)],
+     ("ledger",), ("report",)],
 )  # fmt: skip
 def test_only_files_are_replaced(folder, capsys, made, command):
     path = folder / "there.pdf"

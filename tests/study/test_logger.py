@@ -72,7 +72,7 @@ def test_a_step_has_one_line_with_what_is_left(shown, tmp_path):
 
 def test_what_was_never_timed_has_no_estimate(shown):
     handler = shown()
-    handler.emit(record("run_info", stats={"simulate": 1, "audit": 1, "total": 2}))
+    handler.emit(record("run_info", stats={"simulate": 1, "judge": 1, "total": 2}))
     assert said(handler) == ["2 steps"]
     handler.close()
 

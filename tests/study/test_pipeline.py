@@ -41,12 +41,12 @@ YAML, EFFECTS = "experiments/angles/experiment.yaml", "experiments/angles/effect
     ("path", "old", "new", "changed"),
     [
         ("sims/figures/theme.py", "", "# edited\n", {"plot"}),
-        ("sims/simulation/engine.py", "", "# edited\n", {"simulate", "audit"}),
-        ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate", "audit"}),
-        ("sims/montecarlo/driver.py", "", "# edited\n", {"simulate", "audit"}),
-        ("sims/theory/__init__.py", "", "# edited\n", {"predict", "audit"}),
-        ("sims/problem/kernels.py", "", "# edited\n", {"simulate", "predict", "audit"}),
-        ("sims/judgement/decide.py", "", "# edited\n", {"judge", "audit", "ledger"}),
+        ("sims/simulation/engine.py", "", "# edited\n", {"simulate"}),
+        ("sims/simulation/native/sums.cc", "", "// edited\n", {"simulate"}),
+        ("sims/montecarlo/driver.py", "", "# edited\n", {"simulate"}),
+        ("sims/theory/__init__.py", "", "# edited\n", {"predict"}),
+        ("sims/problem/kernels.py", "", "# edited\n", {"simulate", "predict"}),
+        ("sims/judgement/decide.py", "", "# edited\n", {"judge", "ledger"}),
         ("sims/report/page.html.j2", "", " ", {"report"}),
         ("sims/errors.py", "", "# edited\n", set()),
         ("sims/cli/decompose.py", "", "# edited\n", set()),
@@ -162,7 +162,7 @@ def test_shards_are_jobs_of_their_own(copy):
     done = run(copy, "-m", "snakemake", "-n", "--config", "fidelity=smoke", "shards=3")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("10 steps: 1 audit, 1 judge, 1 ledger, 1 plot, 1 predict")
+    assert lines[0].startswith("9 steps: 1 judge, 1 ledger, 1 plot, 1 predict")
     shards = {line for line in lines if line.startswith("would shard ")}
     assert shards == {f"would shard angles {i} 3" for i in (1, 2, 3)}
 
@@ -191,7 +191,6 @@ def test_a_run_ends_with_what_it_found(copy):
     assert whole.returncode == 0, whole.stderr
     assert "angles  1 supported; results/smoke/angles/figure.png" in whole.stderr
     assert "report  results/smoke/report.html" in whole.stderr
-    assert not (copy / "results/smoke/audit.json").exists()
 
 
 @pytest.mark.parametrize(
