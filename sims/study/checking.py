@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sims.errors import InputError
-from sims.judgement.tests import Rule
+from sims.judgement import Rule
 from sims.study.schema import ExperimentSpec
 
 
@@ -15,8 +15,8 @@ def check(spec: ExperimentSpec) -> None:
 
     Raises:
         InputError: a fidelity's changes do not fit, a field of simulation or theory changes nothing
-            at any fidelity, or a claim lacks a number or law that its test needs, or has one that
-            the test does not use.
+            at any fidelity, or a claim lacks a number that its test needs, or has one that the
+            test does not use.
     """
     for section in ("simulation", "theory"):
         every = [getattr(spec, f"{section}_at")(name) for name in spec.fidelities]
