@@ -18,7 +18,7 @@ from sims.documents import read_yaml
 from sims.errors import InputError, one_of
 from sims.formulas import sections
 from sims.identity import digest
-from sims.judgement.tests import Rule
+from sims.judgement import Rule
 from sims.kinds import is_tested
 from sims.papers import PAPERS, claim_of, paper_of
 from sims.places import CARRIED, place

@@ -22,13 +22,10 @@ TestName = Literal[
     "rate",
     "remainder",
     "near_optimal",
-    "law",
     "exponent",
     "deviation",
 ]
 """The tests of :data:`sims.judgement.tests.TESTS`."""
-LawName = Literal["power", "log_power", "log", "constant"]
-"""The laws of :data:`sims.judgement.scaling.LAWS`."""
 Spec = TypeVar("Spec", bound=Strict)
 
 
@@ -170,12 +167,8 @@ class ClaimSpec(Strict):
     expected: float | None = Field(
         default=None, description="the slope or exponent that a rate or exponent claim states"
     )
-    law: LawName | None = Field(
-        default=None,
-        description="the law that a law claim says predicts best, or whose exponent is claimed",
-    )
     scatter: float = Field(
-        default=0.0, ge=0, description="scatter about a law, a share of the value (law, exponent)"
+        default=0.0, ge=0, description="scatter about the law of an exponent, a share of the value"
     )
     margin: float = Field(ge=0)
     level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
