@@ -22,7 +22,7 @@ more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("ca
 for path in (output, *(more if step == "plot" else ())):
     if "--part" in sys.argv:
         part = sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-")
-        path = path.parent / f"shards/{part}.json"
+        path = path.parent / f"shards/{{part}}.json"
     path.write_text(step)
 """
 
