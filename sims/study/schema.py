@@ -69,15 +69,6 @@ class SimulationSpec(Strict):
             raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
         return self
 
-    def ignored(self) -> dict[str, str]:
-        """Fields that were given and change nothing, and what they need."""
-        need = {}
-        if self.rel_mcse is None:
-            need["negligible"] = "rel_mcse, whose stopping it is about"
-            if self.decide == "no":
-                need["max_batches"] = "rel_mcse or decide, without which there are just `batches`"
-        return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
-
 
 class TheorySpec(Strict):
     """Which theory to compute."""
@@ -98,13 +89,6 @@ class TheorySpec(Strict):
         ge=1,
         description="under `both`, the widest heads (d_k) for which exact theory is computed",
     )
-
-    def ignored(self) -> dict[str, str]:
-        """Fields that were given and change nothing, and what they need."""
-        need = {} if self.order == "both" else {"exact_width": "order: both"}
-        if self.order in ("first", "none"):
-            need["rtol"] = "order: exact or both"
-        return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
 
 
 class PopulationSpec(Strict):

@@ -7,6 +7,7 @@ batches, devices, checkpoints, resumption and stopping from there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,7 +16,9 @@ import xarray as xr
 from sims.errors import InputError
 from sims.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run, store
+from sims.study.code import code
 from sims.study.experiment import Experiment, Point
+from sims.study.planning import named
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
@@ -168,3 +171,60 @@ def units_of(experiment: Experiment) -> dict[str, Unit]:
         allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
         raise InputError("problem", None, allowed)
     return units
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The units of an experiment, and the files that keep them while it is simulated.
+
+    Attributes:
+        experiment: which one.
+        output: the file that all are written to at the end.
+        progress: whether to show progress on stderr.
+    """
+
+    experiment: Experiment
+    output: Path
+    progress: bool = False
+
+    @cached_property
+    def units(self) -> Mapping[str, Unit]:
+        """By the names of their points."""
+        return units_of(self.experiment)
+
+    @cached_property
+    def made(self) -> str:
+        """Digest of the code and settings that make a point."""
+        # How far sampling may go on is no part of it: the first batches are the same.
+        adaptive = self.experiment.simulation.decide != "no"
+        left_out = {"decide", "max_batches"} if adaptive else None
+        settings = self.experiment.simulation.model_dump(exclude=left_out)
+        return digest(code("simulate", self.experiment.folder), settings)
+
+    def path(self, name: str, what: str = "simulation") -> Path:
+        """The file that keeps a point."""
+        unit = self.units[name].identity
+        return self.output.parent / f".points/{unit}-{what}-{self.made}.npz"
+
+    def begun(self, name: str) -> xr.Dataset:
+        """A point with the batches that every point gets, and the contract of that time."""
+        unit, settings = self.units[name], self.experiment.simulation
+        with named(name, unit.coordinates):
+            contract = self.experiment.contract
+            return simulated(unit, settings, self.path(name), self.progress, contract=contract)
+
+    def longest(self, name: str, begun: xr.Dataset) -> xr.Dataset:
+        """The point with all batches that an earlier run gave it."""
+        return store.load(self.path(name, "more")) or begun
+
+    def longer(self, name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
+        """The point with that many batches in all."""
+        unit, path = self.units[name], self.path(name, "more")
+        settings = self.experiment.simulation.model_copy(update={"batches": batches})
+        part = path.with_suffix(".part.npz")
+        with named(name, unit.coordinates):
+            more = unit.estimate(settings, data, self.progress, part)
+        more = more.assign_attrs(contract=data.attrs["contract"])
+        store.save(more, path)
+        part.unlink(missing_ok=True)
+        return more
