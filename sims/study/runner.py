@@ -7,7 +7,7 @@ a changed grid computes what is new. Numbers do not depend on who computed them.
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -163,6 +163,8 @@ def simulate(
     Raises:
         InputError: a problem cannot be built or simulated; the line names the grid point.
     """
+    from joblib import Parallel, delayed
+
     from sims.study.planning import costs
     from sims.study.units import Simulation
 
@@ -177,7 +179,8 @@ def simulate(
         tasks.insert(0, (replace(experiment), theory, None))
     others = [name for name in names if name not in apart]
     count = processes - bool(set(left) - set(apart)) if apart else 1
-    with closing(_in_processes(_worker, tasks, count, ONE_CORE if apart else {})) as work:
+    calls = [delayed(_worker)(ONE_CORE if apart else {}, *task) for task in tasks]
+    with closing(Parallel(count, batch_size=1, return_as="generator_unordered")(calls)) as work:
         estimates = {name: simulation.begun(name) for name in others}
         # What is wrong with a point, or kills its process, is met here again.
         with suppress(Exception):
@@ -207,16 +210,6 @@ def simulate(
     now = experiment.contract
     began = next((c for data in estimates.values() if (c := data.attrs["contract"]) != now), now)
     _write_road(experiment, "simulation", estimates, coordinates, output, began)
-
-
-def _in_processes(function: Callable[..., Any], tasks: list[Any], count: int, more: Any) -> Any:
-    """Results of a function of each task, as they come, from processes that begin at once."""
-    if not tasks:
-        return (result for result in ())
-    from joblib import Parallel, delayed
-
-    calls = [delayed(function)(more, *task) for task in tasks]
-    return Parallel(count, batch_size=1, return_as="generator_unordered")(calls)
 
 
 def _worker(

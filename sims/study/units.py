@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
 
 import xarray as xr
 
@@ -21,29 +20,6 @@ from sims.study.experiment import Experiment, Point
 from sims.study.planning import named
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
-
-
-class Unit(Protocol):
-    """One point of an experiment, to be simulated.
-
-    Attributes:
-        coordinates: name to a scalar or a label.
-        identity: what it is, apart from the simulation's settings.
-        on_one_core: whether plain Python takes most of its time, which keeps one core busy.
-    """
-
-    coordinates: Any
-    identity: Any
-    on_one_core: Any
-
-    def estimate(
-        self,
-        settings: SimulationSpec,
-        resume: xr.Dataset | None,
-        progress: bool,
-        checkpoint: Path | None = None,
-    ) -> xr.Dataset:
-        """Its batches, those of ``resume`` included; the checkpoint keeps unfinished ones."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +50,10 @@ class GridUnit:
         progress: bool,
         checkpoint: Path | None = None,
     ) -> xr.Dataset:
-        """As of :class:`Unit`; a population is neither resumed nor kept before its end."""
+        """Its batches, those of ``resume`` included; the checkpoint keeps unfinished ones.
+
+        A population is neither resumed nor kept before its end.
+        """
         from sims.study.population import estimate_population
         from sims.study.roads import estimate_terms
 
@@ -118,7 +97,7 @@ class SampledUnit:
         progress: bool,
         checkpoint: Path | None = None,
     ) -> xr.Dataset:
-        """As of :class:`Unit`."""
+        """Its batches, as of :class:`GridUnit`."""
         limit = settings.max_batches or settings.batches
         return run(
             self.sampler,
@@ -133,6 +112,10 @@ class SampledUnit:
             checkpoint=checkpoint,
             progress=progress,
         )
+
+
+Unit = GridUnit | SampledUnit
+"""One point of an experiment, to be simulated."""
 
 
 def simulated(
