@@ -20,7 +20,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-shapes test-faults test-slurm mutants lint docs benchmark peers lock clean
+.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs benchmark peers lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -40,16 +40,13 @@ publish: setup ## copy ledger, report and figures of FIDELITY to results/publish
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo
-	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not faults and not slurm and not gpu and not site"
+	pytest -n $(WORKERS) --dist worksteal --durations 5 -m "not slow and not slurm and not gpu and not site"
 
 test-shapes: setup ## the quick tests with the shape of every annotated array checked at every call
-	SIMS_SHAPES=1 pytest -n $(WORKERS) --dist worksteal -m "not slow and not faults and not slurm and not gpu and not site"
-
-test-faults: setup ## damage files, kill runs, fill disks: a table of what is noticed (minutes)
-	pytest -q -s tests/faults -m "faults or not faults"
+	SIMS_SHAPES=1 pytest -n $(WORKERS) --dist worksteal -m "not slow and not slurm and not gpu and not site"
 
 test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
-	pytest -q tests/slurm -m "slurm or slow"
+	pytest -q tests/slurm -m slurm
 
 mutants: setup ## make plausible mistakes for half an hour, see that tests catch them (MINUTES=: all; ROOM=NAME: of one room; COUNT=N: so many)
 	python tests/mutants/run.py --workers $(WORKERS) --seed "$$(git rev-parse HEAD)" $(if $(ROOM),--room $(ROOM)) \
@@ -112,8 +109,7 @@ clean: ## remove .venv and caches; results stay
 # build.txt comes first: some requirements are source only, and are built with its setuptools rather
 # than with whatever version is newest today. A Python after 3.13 is the second choice: some requirements
 # have no wheels for it yet. Without uv and ensurepip, the host's pip fills .venv. Compiled once here, since
-# a host may forbid Python to keep bytecode, and every step of a run would then compile all it imports. The
-# project's folder is put on the path as it is (checkout.pth): Snakemake looks for plugins there, of which one is ours.
+# a host may forbid Python to keep bytecode, and every step of a run would then compile all it imports.
 $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	@set -e; PATH="$(HOST_PATH)"; \
 	if uv --version >/dev/null 2>&1; then uv=yes; else uv=; fi; \
@@ -141,6 +137,5 @@ $(STAMP): pyproject.toml requirements/build.txt $(LOCK)
 	$$install --require-hashes -r requirements/build.txt; \
 	$$install --no-build-isolation --require-hashes -r $(LOCK); \
 	$$install --no-build-isolation --no-deps -e .; \
-	pwd > "$$($(VENV)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/checkout.pth"; \
 	$(VENV)/bin/python -m sims.simulation.native; \
 	touch $@

@@ -112,8 +112,8 @@ def _members(value: Any) -> Iterator[Any]:
         ]
     elif callable(inner := getattr(value, "__wrapped__", None)):  # a jitted function, a cached one
         yield inner
-    elif name := _name(value):
-        yield f"installed {name}".encode()
+    elif (known := _name(value)) is not None:
+        yield f"installed {known}".encode()
     elif hasattr(value, "__dict__"):
         yield (type(value), vars(value))
     else:

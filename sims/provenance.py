@@ -56,7 +56,7 @@ def machine() -> dict[str, Any]:
         out["device"] = devices[0].device_kind
         out["backend"] = devices[0].platform
         out["devices"] = len(devices)
-        out["matmul_precision"] = str(jax.config.jax_default_matmul_precision)
+        out["matmul_precision"] = str(getattr(jax.config, "jax_default_matmul_precision", ""))
     return out
 
 

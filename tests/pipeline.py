@@ -21,7 +21,8 @@ if os.environ.get("WAIT") == step:
 more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("caption.md")]
 for path in (output, *(more if step == "plot" else ())):
     if "--part" in sys.argv:
-        path = path.parent / "shards" / (sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-") + ".json")
+        part = sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-")
+        path = path.parent / f"shards/{{part}}.json"
     path.write_text(step)
 """
 

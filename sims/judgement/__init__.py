@@ -3,35 +3,18 @@
 Analyses use the names below and nothing else of this package.
 """
 
-from sims.judgement.best import near_optimal, optimal_set
-from sims.judgement.decide import (
-    bound,
-    equivalence,
-    identity,
-    ordering,
-    rate,
-    remainder,
-)
-from sims.judgement.evidence import Evidence
-from sims.judgement.multiplicity import adjust, holm
-from sims.judgement.settle import Finding
-from sims.judgement.verdict import VERDICTS, Verdict, read_ledger, write_verdicts
+from sims.judgement.settle import VERDICTS, Finding, Rule
+from sims.judgement.tests import decide, optimal_set
+from sims.judgement.verdict import Verdict, adjust, read_ledger, write_verdicts
 
 __all__ = [
     "VERDICTS",
-    "Evidence",
     "Finding",
+    "Rule",
     "Verdict",
     "adjust",
-    "bound",
-    "equivalence",
-    "holm",
-    "identity",
-    "near_optimal",
+    "decide",
     "optimal_set",
-    "ordering",
-    "rate",
     "read_ledger",
-    "remainder",
     "write_verdicts",
 ]

@@ -4,8 +4,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 
-from sims.judgement.settle import Finding, missing
-
 
 def deviation(x: ArrayLike, y: ArrayLike, exponent: float = 1.0) -> float:
     """Largest distance of y from the nearest ``a + b (log x)^exponent``, as a share of y's rise.
@@ -58,35 +56,3 @@ def deviation_error(x: ArrayLike, y: ArrayLike, bounds: ArrayLike, exponent: flo
     if rise - moved <= 0:
         return float("inf")
     return float((bounds.max() + deviation(x, y, exponent) * moved) / (rise - moved))
-
-
-def law_of_curve(
-    x: np.ndarray, y: np.ndarray, bounds: np.ndarray, *, exponent: float, margin: float,
-    level: float,
-) -> Finding:  # fmt: skip
-    """Whether a curve follows a law throughout: :func:`deviation` at most ``margin``.
-
-    Wherever within its bounds the curve lies: see :func:`deviation_error`.
-
-    Args:
-        x: abscissas > 1, (k,), k ≥ 4: three points of four are always met.
-        y: the curve, without sampling error.
-        bounds: how far off it may be, (k,), not at random.
-        exponent: of log x in the law.
-        margin: δ, a share of the curve's rise.
-        level: not used by the decision, since nothing is random; recorded.
-    """
-    if len(x) < 4 or not np.isfinite([x, y]).all():
-        return missing(y, margin, level, 0)
-    found, off = deviation(x, y, exponent), deviation_error(x, y, bounds, exponent)
-    low, high = max(found - off, 0.0), found + off
-    verdict = "inconclusive"
-    if high <= margin or low > margin:
-        verdict = "supported" if high <= margin else "refuted"
-    sign = "≤" if found <= margin else ">"
-    words = f"largest deviation at {len(x)} points: {found:.2g} {sign} {margin:.2g} of the rise"
-    if verdict == "inconclusive":
-        words += f", and off by up to {off:.2g}"
-    known = (low, high) if np.isfinite(off) else None
-    p = 1.0 if verdict == "inconclusive" else 0.0
-    return Finding(verdict, found, known, margin, level, 0, words, p)

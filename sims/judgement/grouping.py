@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sims.judgement.verdict import Verdict
 from sims.kinds import KINDS
-from sims.papers import Paper, PaperClaim
+from sims.papers import Paper
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,6 @@ class PaperRows:
     claims: list[ClaimRows]
     ours: list[ClaimRows]
 
-    def uncovered(self) -> list[ClaimRows]:
-        """The paper's own claims that have no verdict."""
-        return [row for row in self.claims if not row.verdicts]
-
 
 def by_kind(ledger: Sequence[Verdict]) -> dict[str, Counter[str]]:
     """Kind of row to how many of its rows came to each verdict; ``any`` where a row has no kind."""
@@ -79,18 +75,16 @@ def by_paper(ledger: Sequence[Verdict], papers: Mapping[str, Paper]) -> list[Pap
         paper = papers.get(id)
         listed = [
             ClaimRows(
-                id=claim.id,
-                statement=claim.statement,
-                verdicts=verdicts.pop(claim.id, []),
-                source=claim.source if isinstance(claim, PaperClaim) else "",
-                reconstruction=claim.reconstruction if isinstance(claim, PaperClaim) else "",
+                claim.id,
+                claim.statement,
+                verdicts.pop(claim.id, []),
+                getattr(claim, "source", ""),
+                getattr(claim, "reconstruction", ""),
             )
             for claim in ((*paper.claims, *paper.ours) if paper else ())
         ]
         others = [ClaimRows(claim, rows[0].statement, rows) for claim, rows in verdicts.items()]
-        if paper is None:
-            groups.append(PaperRows(id, None, others, []))
-        else:
-            count = len(paper.claims)
-            groups.append(PaperRows(id, paper, listed[:count], listed[count:] + others))
+        count = len(paper.claims) if paper else len(others)
+        every = listed + others
+        groups.append(PaperRows(id, paper, every[:count], every[count:]))
     return groups

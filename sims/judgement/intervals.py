@@ -2,16 +2,18 @@
 
 Sampling stops when a verdict is reached, so an interval must cover at *any* stopping time: it has
 to be a confidence sequence. For iid normal batches with unknown variance the Bayes factor of the
-standardised effect μ/s ~ N(0, g) against μ = 0, with the right-Haar prior on s,
+standardised effect μ/s ~ N(0, 1) against μ = 0, with the right-Haar prior on s,
 
 ::
 
-    E_B(t) = (1 + Bg)^{−1/2} · [(1 + t²/ν) / (1 + t²/(ν(1 + Bg)))]^{B/2}
+    E_B(t) = (1 + B)^{−1/2} · [(1 + t²/ν) / (1 + t²/(ν(1 + B)))]^{B/2}
 
 with ν = B − 1 and t = mean/MCSE is a nonnegative martingale in B under μ = 0 with mean 1, so that
 P(E_B ≥ 1/α at any B) ≤ α (Ville). The values of μ that it does not reject are an interval in closed
-form. Batches are means of many replicates, hence nearly normal. What skewness they are left with
-goes into t by Hall's transformation, and the tests measure how well that does.
+form. Widths at 32 to 1000 batches hardly depend on the prior's variance: within 7 % from ¼ to 4,
+at α from 5 % to 0.05 %. Batches are means of many replicates, hence nearly normal. What skewness
+they are left with goes into t by Hall's transformation; ``tests/judgement/test_audit.py`` measures
+how well that does.
 
 Source: Lai (1976), doi:10.1214/aos/1176343406; Gönen et al. (2005), doi:10.1198/000313005X55233;
 Wang & Ramdas (2024), arXiv 2310.03722; Hall (1992), J. R. Statist. Soc. B 54, 221–228. No jax.
@@ -20,10 +22,6 @@ Wang & Ramdas (2024), arXiv 2310.03722; Hall (1992), J. R. Statist. Soc. B 54, 2
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
-
-UNIT_INFORMATION = 1.0
-"""g: the prior of the standardised effect of one batch. The interval's width at 32 to 1000 batches
-hardly depends on it (within 7 % for g from ¼ to 4, at α from 5 % to 0.05 %)."""
 
 TURN = 4.5
 """κt from which on Hall's transformation would take ever less off t: it stays at t/4."""
@@ -34,8 +32,8 @@ SYMMETRIC = 1e-6
 def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """Half the width of the confidence sequence at B batches.
 
-    ``error · √(ν (A − 1) / (1 − A/(1 + Bg)))`` with ``A = (√(1 + Bg)/α)^{2/B}``; infinite where
-    A ≥ 1 + Bg, which is to say that so few batches can exclude nothing at that α.
+    ``error · √(ν (A − 1) / (1 − A/(1 + B)))`` with ``A = (√(1 + B)/α)^{2/B}``; infinite where
+    A ≥ 1 + B, which is to say that so few batches can exclude nothing at that α.
 
     Args:
         error: MCSE of the mean, ≥ 0; any shape.
@@ -45,7 +43,7 @@ def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) 
     error, count, alpha = np.broadcast_arrays(
         *(np.asarray(a, float) for a in (error, batches, alpha))
     )
-    spread = 1 + count * UNIT_INFORMATION
+    spread = 1 + count
     factor = np.exp(2 / count * (0.5 * np.log(spread) - np.log(alpha)))
     left = 1 - factor / spread
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -65,10 +63,10 @@ def sequence_p(distance: ArrayLike, error: ArrayLike, batches: ArrayLike) -> np.
     distance, error, count = np.broadcast_arrays(
         *(np.asarray(a, float) for a in (distance, error, batches))
     )
-    spread, freedom = 1 + count * UNIT_INFORMATION, count - 1
+    spread, freedom = 1 + count, count - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = (distance / error) ** 2 / freedom
-        # At an infinite t the ratio tends to 1 + Bg.
+        # At an infinite t the ratio tends to 1 + B.
         ratio = np.where(np.isfinite(square), (1 + square) / (1 + square / spread), spread)
         p = np.exp(0.5 * np.log(spread) - 0.5 * count * np.log(ratio))
     p = np.where(error == 0, 0.0, np.minimum(p, 1.0))

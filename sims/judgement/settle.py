@@ -1,13 +1,33 @@
-"""The three-valued decision that all claims share: see :mod:`sims.judgement.decide`."""
+"""The three-valued decision that the tests on sampled effects share.
 
-from collections.abc import Callable
+With margin δ fixed before the run, and the *room* of an effect how far it lies inside the margin:
+
+- **supported**: at *every* point the test that the effect is outside rejects. Each is made at the
+  full ``1 − level``: all must reject, so none needs a share of it (intersection–union);
+- **refuted**: at *some* point the effect is outside, at ``(1 − level)/k`` for k points (Bonferroni:
+  valid however points that share draws depend on each other);
+- **inconclusive**: neither, or data are missing. Missing data never support anything.
+
+So a true claim is refuted, or a false one supported, with probability at most ``1 − level``. Tests
+invert the confidence sequences of :mod:`sims.judgement.intervals` over iid batches: the rates hold
+at whatever moment sampling stops, also when it stops because of the verdict. Where the number of
+batches was fixed before the run, t intervals do, which are narrower. One-sided tests use the
+two-sided interval, which is a little strict. Skewness of the batches is corrected for; an estimate
+of fewer than 64 batches, which do not show it, decides nothing.
+
+An effect that comes from batches and does not vary between them supports nothing, since draws used
+again look like certainty. It may refute.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sims.effects import Effect
 from sims.errors import InputError
-from sims.judgement.evidence import Evidence
 from sims.judgement.intervals import (
     fixed_half_width,
     fixed_p,
@@ -17,11 +37,69 @@ from sims.judgement.intervals import (
     skewed_half_width,
 )
 
+if TYPE_CHECKING:
+    from sims.study.schema import ClaimSpec
+
 VERDICTS = ("supported", "refuted", "inconclusive")
 """What a claim may come to."""
+FEWEST = 64
+"""Batches from which on their skewness can be told from chance, and so be corrected: fewer decide
+nothing. Error rates at the level that Holm asks for were measured from here on."""
 FROZEN = 1e-10
 """A Monte Carlo error below this share of effect and margin is that of values that do not vary:
 well above the rounding of a mean (1e-16), far below any error of a simulation that is sampled."""
+MOST = 1e9
+"""Largest growth of the number of batches that is searched: beyond what any run affords."""
+AFFORDABLE = 1e4
+"""Growth of the number of replicates from which on no number of them is said to decide."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a claim is to be decided, as its file says.
+
+    Attributes:
+        test: a key of :data:`sims.judgement.tests.TESTS`.
+        margin: δ ≥ 0, in the unit of the effects.
+        level: confidence of the verdict, in (0, 1), simultaneous over the effects.
+        sequential: whether intervals have to hold whenever sampling stops.
+        replicates: the fewest replicates of the experiment, for effects that do not say.
+        expected: slope or exponent stated, for rates, exponents and deviations.
+        scatter: about the law of an exponent, a share of the value.
+
+    Raises:
+        InputError: the rule lacks the number that its test is about, or has one that the test does
+            not use.
+    """
+
+    test: str
+    margin: float
+    level: float
+    sequential: bool = False
+    replicates: int = 0
+    expected: float | None = None
+    scatter: float = 0.0
+
+    def __post_init__(self) -> None:
+        states = self.test in ("rate", "remainder", "exponent", "deviation")
+        if states != (self.expected is not None):
+            allowed = f"a number, for a {self.test}" if states else f"nothing, for a {self.test}"
+            raise InputError("expected", self.expected, allowed)
+        if self.scatter and self.test != "exponent":
+            raise InputError("scatter", self.scatter, f"nothing, for a {self.test}")
+
+    @classmethod
+    def of(cls, claim: "ClaimSpec", replicates: int = 0) -> "Rule":
+        """The rule of a claim, whose effects rest on so many replicates."""
+        return cls(
+            claim.test,
+            claim.margin,
+            claim.level,
+            claim.sequential,
+            replicates,
+            claim.expected,
+            claim.scatter,
+        )
 
 
 @dataclass(frozen=True)
@@ -39,18 +117,32 @@ class Finding:
     needs: dict[str, float] = field(default_factory=dict)
 
 
+def fewest_replicates(effects: Sequence[Effect], rule: Rule) -> int:
+    """The fewest replicates behind an effect; those of the rule where it does not say."""
+    counts = [rule.replicates if e.replicates is None else e.replicates for e in effects]
+    return min(counts, default=rule.replicates)
+
+
+def missing(values: ArrayLike, rule: Rule, replicates: int = 0) -> Finding:
+    """The finding where numbers are missing: inconclusive, with their count as its reason."""
+    values = np.ravel(np.asarray(values, float))
+    reason = f"{(~np.isfinite(values)).sum()} of {values.size} values are missing"
+    if not values.size:
+        reason = "missing: no effect, or none where the claim applies"
+    return Finding("inconclusive", None, None, rule.margin, rule.level, replicates, reason, 1.0)
+
+
 def settle(
-    evidence: Evidence,
-    room: Callable[[np.ndarray], np.ndarray],
-    nearest: np.ndarray,
-    farthest: np.ndarray,
-    *,
-    margin: float,
-    level: float,
+    effects: Sequence[Effect],
+    rule: Rule,
+    room: np.ndarray,
     words: str,
+    *,
+    most: float = np.inf,
     strict: bool = False,
+    fewest: int = FEWEST,
 ) -> Finding:
-    """The three-valued decision of every claim on effects; see :mod:`sims.judgement.decide`.
+    """The three-valued decision on effects with that room.
 
     A bound on an error that is not random is the same in every batch, and replicates do not lower
     it, unless it is said to be narrowing: then twice as many batches are asked for. So it comes off
@@ -58,83 +150,82 @@ def settle(
     is with the bound in its favour.
 
     Args:
-        evidence: the effects and their errors.
-        room: from effects (k,) to how far each lies inside the margin (k,), in their unit.
-        nearest: (k,), the effects as favourable to the claim as their bounds allow.
-        farthest: (k,), as unfavourable.
-        margin: δ, finite, in the unit of the effects.
-        level: confidence of the verdict, in (0, 1).
+        effects: k of them.
+        rule: its margin, level, and whether intervals are sequential.
+        room: how far each effect lies inside the margin (k,), in the unit of the effects.
         words: what is claimed.
+        most: the room that no effect exceeds.
         strict: whether an effect without error has to be inside by more than 0.
+        fewest: batches from which on an effect may decide.
 
     Raises:
-        InputError: level or margin are out of range.
+        InputError: an effect that is not sampled has an error.
     """
-    if not 0 < level < 1 or not np.isfinite(margin):
-        raise InputError("level, margin", (level, margin), "level in (0, 1), a finite margin")
+    batches, errors, bounds = np.array([(e.batches, e.error, e.bound) for e in effects]).T
+    if (errors[np.isinf(batches)] > 0).any():
+        raise InputError("error of an effect", errors.max(), "0 where batches is inf (not sampled)")
 
-    def decision(effects: np.ndarray) -> Finding:
-        return _settle(evidence, effects, room(effects), margin, level, words, strict)
+    def decision(room: np.ndarray) -> Finding:
+        return _settle(effects, rule, room, words, strict, fewest)
 
-    if not np.any(evidence.bounds):
-        return decision(np.asarray(evidence.effects))
-    favourable = decision(nearest)
-    open_outside = favourable.verdict == "inconclusive" and bool((room(nearest) < 0).any())
+    if not bounds.any():
+        return decision(room)
+    near, far = np.minimum(room + bounds, most), room - bounds
+    favourable = decision(near)
+    open_outside = favourable.verdict == "inconclusive" and bool((near < 0).any())
     if favourable.verdict == "refuted" or open_outside:
         # In the second case an effect seems outside wherever in its bound it lies, and more
         # replicates can tell.
         return favourable
-    finding = decision(farthest)
+    finding = decision(far)
     if finding.verdict != "refuted":
         return finding
     # Outside or not, depending on where in its bound an effect lies: replicates cannot tell,
     # unless they narrow the bound.
-    reason = "within their bounds effects may lie on either side of the margin"
-    asking = np.asarray(evidence.narrowing) & (room(nearest) >= 0) & (room(farthest) < 0)
-    needs: dict[str, float] = {}
-    for index in np.flatnonzero(asking):
-        for name in evidence.points[index] if evidence.points else ():
-            needs[name] = 2 * float(np.asarray(evidence.batches)[index])
     return replace(
-        finding, verdict="inconclusive", reason=reason, p_value=favourable.p_value, needs=needs
+        finding,
+        verdict="inconclusive",
+        reason="within their bounds effects may lie on either side of the margin",
+        p_value=favourable.p_value,
+        needs={
+            name: 2 * float(effect.batches)
+            for effect, is_open in zip(effects, (near >= 0) & (far < 0), strict=True)
+            if is_open and effect.narrowing
+            for name in effect.points
+        },
     )
 
 
 def _settle(
-    evidence: Evidence,
-    effects: np.ndarray,
-    room: np.ndarray,
-    margin: float,
-    level: float,
-    words: str,
-    strict: bool,
+    effects: Sequence[Effect], rule: Rule, room: np.ndarray, words: str, strict: bool, fewest: int
 ) -> Finding:
-    """The decision on effects (k,) with that room (k,), of Monte Carlo errors alone."""
-    errors, batches = np.asarray(evidence.errors), np.asarray(evidence.batches)
-    replicates = evidence.replicates
+    """The decision on effects with that room (k,), of Monte Carlo errors alone."""
+    values, errors, batches, skewness = np.array(
+        [(e.value, e.error, e.batches, e.skewness) for e in effects], float
+    ).T
+    fixed = np.array([e.fixed or not rule.sequential for e in effects])
+    k, alpha, replicates = len(effects), 1 - rule.level, fewest_replicates(effects, rule)
+    sound = np.isfinite(values) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
+    if not sound.all():
+        return missing(np.where(sound, values, np.nan), rule, replicates)
     sampled = np.isfinite(batches)
-    sound = np.isfinite(effects) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
-    if not effects.size or not sound.all():
-        return missing(np.where(sound, effects, np.nan), margin, level, replicates)
-    k, alpha = effects.size, 1 - level
     count = np.where(sampled, batches, 2)
-    frozen = sampled & (errors <= FROZEN * (np.abs(effects) + abs(margin)))
-    skewness = np.asarray(evidence.skewness)
+    frozen = sampled & (errors <= FROZEN * (np.abs(values) + rule.margin))
     # How many times as many batches an effect takes before it may decide anything.
-    short = evidence.fewest / count
+    short = fewest / count
     barred = sampled & (short > 1)
 
     def half_width(share: np.ndarray | float, growth: np.ndarray | float = 1.0) -> np.ndarray:
         """At an error rate ``share``, had every effect ``growth`` times as many batches."""
         error, b = errors / np.sqrt(growth), count * growth
         student = fixed_half_width(error, b - 1, share)
-        half = np.where(evidence.fixed, student, sequence_half_width(error, b, share))
+        half = np.where(fixed, student, sequence_half_width(error, b, share))
         return skewed_half_width(half, error, skewness / np.sqrt(growth))
 
     def p_of(distance: np.ndarray) -> np.ndarray:
         away = skewed_distance(distance, errors, skewness)
         student = fixed_p(away, errors, count - 1)
-        p = np.where(evidence.fixed, student, sequence_p(away, errors, count))
+        p = np.where(fixed, student, sequence_p(away, errors, count))
         return np.where(barred | (distance <= 0), 1.0, p)
 
     single, joint = half_width(alpha), half_width(alpha / k)
@@ -148,48 +239,38 @@ def _settle(
     p_outside = float(min(1.0, k * np.min(p_of(-room))))
     p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
     worst = int(np.argmax(beyond) if refuted else np.argmin(room - single))
-    half = single[worst] if supported else joint[worst]
     of = f" (worst of {k} points shown)" if k > 1 else ""
     needs: dict[str, float] = {}
     if supported:
         reason = words + of
     elif refuted:
-        reason = f"not {words}: {int((beyond > 0).sum())} of {k} wholly outside" + of
+        reason = f"not {words}: {(beyond > 0).sum()} of {k} wholly outside" + of
     elif frozen.any():
-        still = int(frozen.sum())
         reason = (
-            f"{words}: {still} of {k} values do not vary between batches, which supports nothing"
+            f"{words}: {frozen.sum()} of {k} values do not vary between batches, which supports "
+            "nothing"
         )
     else:
-        left = ~settled
         # What settles a point: its own interval on the inside, the joint one on the outside.
         factor = _growth(half_width, np.where(room > 0, alpha, alpha / k), np.abs(room))
         factor = np.maximum(factor, np.where(barred, short, 1.0))
         # One point outside settles the claim: no other needs more if one seems to be.
-        seems = left & (room < 0)
-        decisive = float(factor[seems].min() if seems.any() else factor[left].max())
-        open_at = f"open at {int(left.sum())} of {k}"
+        seems = ~settled & (room < 0)
+        decisive = float(factor[seems].min() if seems.any() else factor[~settled].max())
+        open_at = f"open at {(~settled).sum()} of {k}"
         if barred.any():
-            open_at += f" ({int(barred.sum())} with fewer than {evidence.fewest} batches)"
-        reason = f"{words}: {open_at}; " + _needed(decisive, replicates)
-        asking = seems & (factor <= decisive) if seems.any() else left
-        for index, names in enumerate(evidence.points or ()):
-            for name in names if asking[index] and sampled[index] else ():
-                needs[name] = max(needs.get(name, 0.0), float(factor[index] * batches[index]))
+            open_at += f" ({barred.sum()} with fewer than {fewest} batches)"
+        reason = f"{words}: {open_at}; {_needed(decisive, replicates)}"
+        asking = seems & (factor <= decisive) if seems.any() else ~settled
+        for effect, asks, needed in zip(effects, asking & sampled, factor * count, strict=True):
+            for name in effect.points if asks else ():
+                needs[name] = max(needs.get(name, 0.0), float(needed))
     # What is reported is the estimate, and its bound as part of its interval.
-    effect = float(np.asarray(evidence.effects)[worst])
-    half = float(half + np.broadcast_to(evidence.bounds, effects.shape)[worst])
+    value = effects[worst].value
+    half = float((single if supported else joint)[worst] + effects[worst].bound)
     # So few batches that nothing can be excluded have no interval.
-    known = (effect - half, effect + half) if np.isfinite(half) else None
-    return Finding(verdict, effect, known, margin, level, replicates, reason, p, needs)
-
-
-MOST = 1e9
-"""Largest growth of the number of batches that is searched: beyond what any run affords."""
-AFFORDABLE = 1e4
-"""Growth of the number of replicates from which on no number of them is said to decide."""
-NOWHERE = "missing: no effect, or none where the claim applies"
-"""The reason of a finding that rests on no effect."""
+    known = (value - half, value + half) if np.isfinite(half) else None
+    return Finding(verdict, value, known, rule.margin, rule.level, replicates, reason, p, needs)
 
 
 def _growth(
@@ -210,11 +291,3 @@ def _needed(factor: float, replicates: int) -> str:
         return "an effect lies at the margin: no affordable number of replicates decides"
     digits = 10.0 ** max(len(str(int(factor * replicates))) - 2, 0)
     return f"about {int(np.ceil(factor * replicates / digits) * digits):,} replicates would decide"
-
-
-def missing(values: ArrayLike, margin: float, level: float, replicates: int) -> Finding:
-    """The finding where numbers are missing: inconclusive, with their count as its reason."""
-    values = np.ravel(np.asarray(values, float))
-    bad = int((~np.isfinite(values)).sum())
-    reason = f"{bad} of {values.size} values are missing" if values.size else NOWHERE
-    return Finding("inconclusive", None, None, margin, level, replicates, reason, 1.0)

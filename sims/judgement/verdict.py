@@ -1,16 +1,19 @@
-"""The verdict: one row of the ledger, and the ledger's file."""
+"""The verdict: one row of the ledger; the ledger's file, and Holm's adjustment over it."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, RootModel
 
-from sims.errors import InputError, one_of
+from sims.errors import InputError
 from sims.files import read_json, write_json
-from sims.judgement.settle import VERDICTS, Finding
+from sims.judgement.settle import Finding
+from sims.kinds import is_tested
 from sims.papers import MAIN
 from sims.validation import parse
 
@@ -46,7 +49,7 @@ class Verdict:
         kind: one of :data:`~sims.kinds.KINDS`; None in ledgers of before there were any.
         over: those of :data:`~sims.kinds.POPULATIONS` that are drawn anew between the
             batches, which is what the interval speaks of; None likewise.
-        contract: hash of what is fixed before a run (:mod:`sims.study.contract`), as it was when
+        contract: hash of what is fixed before a run (``Experiment.contract`` of :mod:`sims.study`), as it was when
             the verdict was given; None if it was not recorded.
         edited: whether that hash differs from the one that the simulation began with.
     """
@@ -74,13 +77,8 @@ class Verdict:
     edited: bool = False
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise InputError("verdict", self.verdict, one_of(VERDICTS, self.verdict))
         numbers = [self.effect, *(self.interval or (None, None))]
         known = all(x is not None and math.isfinite(x) for x in numbers)
-        p = self.p_value
-        if p is not None and not 0 <= p <= 1:
-            raise InputError(f"p-value of {self.claim}", p, "0 to 1")
         if self.verdict != "inconclusive" and not known:
             raise InputError(
                 f"verdict of {self.claim}", self.verdict, "inconclusive (numbers are missing)"
@@ -129,3 +127,51 @@ def read_ledger(path: str | Path, of: str | None = None) -> list[Verdict]:
         InputError: the file is not there, is damaged, or is no ledger.
     """
     return parse(_Ledger, read_json(path, of), str(path), of_json=True).root
+
+
+def adjust(
+    verdicts: Sequence[Verdict], claims: Mapping[str, int] = MappingProxyType({})
+) -> list[Verdict]:
+    """The verdicts of a ledger, each with its adjusted p-value, and open if that is too large.
+
+    Args:
+        verdicts: those that there are.
+        claims: a paper's arXiv id to how many tested claims there are of it in all, judged or not:
+            a part of a run must not have easier p-values than the whole.
+
+    Tested are the rows of :data:`~sims.kinds.TESTED` kinds, which draws could have
+    turned; the others stay as they are, without an adjusted p-value. A paper has two families, of
+    all its tested claims each: "this claim is true" is what a refutation rejects, "this claim is
+    false" what a support rejects. Within a family Holm's adjustment is
+    ``max_{j ≤ i} min(1, (m − j + 1) p_(j))`` in ascending order, for m claims. So the probability
+    that the ledger refutes any true claim of the paper is at most 1 − level, and that it supports
+    any false one likewise; the claims of another paper change nothing. In either family a claim
+    decided the other way, or not at all, has p = 1.
+
+    A verdict whose p-value is not known counts with 1 − level. Source: Holm (1979), Scand. J.
+    Statist. 6, 65–70.
+    """
+    p = [1 - v.level if v.p_value is None else v.p_value for v in verdicts]
+    families = Counter(v.paper for v in verdicts if is_tested(v.kind))
+    sizes = {paper: max(claims.get(paper, 0), count) for paper, count in families.items()}
+    reached: dict[tuple[str, str], tuple[int, float]] = {}
+    out = list(verdicts)
+    for i in sorted(range(len(out)), key=p.__getitem__):
+        verdict = out[i]
+        if not is_tested(verdict.kind):
+            continue
+        size, adjusted = sizes[verdict.paper], 1.0
+        if verdict.verdict != "inconclusive":
+            family = (verdict.paper, verdict.verdict)
+            rank, least = reached.get(family, (0, 0.0))
+            adjusted = max(least, min(1.0, (size - rank) * p[i]))
+            reached[family] = rank + 1, adjusted
+        out[i] = replace(verdict, adjusted=adjusted)
+        if verdict.verdict != "inconclusive" and adjusted > 1 - verdict.level + 1e-12:
+            out[i] = replace(
+                out[i],
+                verdict="inconclusive",
+                reason=f"{verdict.verdict} by itself (p = {p[i]:.2g}), but not among "
+                f"{size} claims (Holm p = {adjusted:.2g}): {verdict.reason}",
+            )
+    return out

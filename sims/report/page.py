@@ -1,4 +1,4 @@
-"""The page: findings, verdicts, claims, theory, audit and provenance as one HTML file."""
+"""The page: findings, verdicts, claims, theory, other seeds and provenance as one HTML file."""
 
 import base64
 import hashlib
@@ -51,8 +51,8 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page, which needs nothing beside it and loads nothing.
 
     Args:
-        folder: results of one fidelity, with ``ledger.json``, ``audit.json`` if the judgement was
-            audited, ``seeds.json`` if other seeds were judged, and a folder for each experiment.
+        folder: results of one fidelity, with ``ledger.json``, ``seeds.json`` if other seeds were judged,
+            and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
 
@@ -73,7 +73,6 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         )
         for name, spec in specs.items()
     ]  # fmt: skip
-    audit = folder / "audit.json"
     page = render(
         fidelity,
         ledger,
@@ -82,7 +81,6 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         inside,
         theory=chapters(anchors),
         origins=origins(folder, names, fidelity),
-        audit=files.read_json(audit, f"audit.json of {fidelity}") if audit.exists() else None,
         seeds=other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger)),
     )
     files.write(page, output, f"report.html of {fidelity}")
@@ -104,7 +102,7 @@ def render(
         specs: experiment files by name.
         findings: of these experiments.
         inside: from the anchor of a section of the theory to its id in the page, or None.
-        **parts: theory, origins, audit and seeds, as the templates take them.
+        **parts: theory, origins and seeds, as the templates take them.
     """
     claims: Claims = {
         (name, c.paper, c.id, c.regime): c for name, spec in specs.items() for c in spec.claims

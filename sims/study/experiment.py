@@ -18,7 +18,7 @@ from sims.documents import read_yaml
 from sims.errors import InputError, one_of
 from sims.formulas import sections
 from sims.identity import digest
-from sims.judgement.tests import Rule
+from sims.judgement import Rule
 from sims.kinds import is_tested
 from sims.papers import PAPERS, claim_of, paper_of
 from sims.places import CARRIED, place
@@ -266,7 +266,7 @@ def load_experiment(
         InputError: there is none, its name is no word, its file does not fit the schema, makes one
             claim twice or over no population, names a section that docs/theory.md does not have,
             makes a claim that its paper does not list (where there are papers) or that lacks what
-            its test needs, gives what changes nothing, or has no such fidelity.
+            its test needs, or has no such fidelity.
     """
     folder = folder_of(experiment)
     check_name(folder.resolve().name)
@@ -301,14 +301,8 @@ def _check(spec: ExperimentSpec) -> None:
             Rule.of(claim)
         except InputError as error:
             raise InputError(f"{where}, {error.field}", error.value, error.allowed) from None
-    for section in ("simulation", "theory"):
-        every = [getattr(spec, f"{section}_at")(name) for name in spec.fidelities]
-        for field, need in every[0].ignored().items():
-            if all(field in settings.ignored() for settings in every):
-                given = getattr(every[0], field)
-                raise InputError(f"{section}.{field}", given, f"nothing without {need}")
     for name in spec.fidelities:
-        spec.settings_at(name)
+        _ = spec.simulation_at(name), spec.theory_at(name), spec.settings_at(name)
 
 
 def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:

@@ -7,8 +7,7 @@ import numpy as np
 
 from sims.effects import Effect, Families
 from sims.errors import InputError, one_of
-from sims.judgement import Finding, Verdict
-from sims.judgement.tests import Rule, decide
+from sims.judgement import Finding, Rule, Verdict, decide
 from sims.study.experiment import Experiment
 from sims.study.results import Results
 from sims.study.schema import ClaimSpec, Range

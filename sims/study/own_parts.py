@@ -18,7 +18,7 @@ import json
 import sys
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -84,12 +84,9 @@ def kernel(choice: PythonChoice) -> Kernel | WeightRule:
     allowed = (
         "log_kernel(query, key, bandwidth, **options), a Kernel, a WeightRule, or what makes one"
     )
-    if callable(made) and _takes(made, 3, choice.options):
+    if _takes(made, 3, choice.options):
         return _log_kernel(choice.content or "", choice.name, _bound(choice, made, 3, allowed))
-    rule = _checked(choice, _bound(choice, made, 0, allowed))
-    if not isinstance(rule, Kernel | WeightRule):
-        raise InputError(choice.where, f"{type(rule).__name__} made", allowed)
-    return rule
+    return _made(choice, Kernel | WeightRule, _bound(choice, made, 0, allowed), allowed)
 
 
 def design(choice: PythonChoice, dimension: int) -> Design:
@@ -102,13 +99,9 @@ def design(choice: PythonChoice, dimension: int) -> Design:
     if isinstance(made, Design):
         return _whole(choice, made)
     allowed = "a Design, make(dimension, **options) -> Design, or sampler(key, n, dtype, **options)"
-    if callable(made) and _takes(made, 3, choice.options):
-        bound = _bound(choice, made, 3, allowed)
-        return _checked(choice, CustomDesign, dimension, bound)
-    law = _checked(choice, _bound(choice, made, 1, allowed), dimension)
-    if not isinstance(law, Design):
-        raise InputError(choice.where, f"{type(law).__name__} made", allowed)
-    return law
+    if _takes(made, 3, choice.options):
+        return _checked(choice, CustomDesign, dimension, _bound(choice, made, 3, allowed))
+    return _made(choice, Design, _bound(choice, made, 1, allowed), allowed, dimension)
 
 
 def _found(choice: PythonChoice) -> Any:
@@ -118,11 +111,11 @@ def _found(choice: PythonChoice) -> Any:
         content = choice.content or digest_of(path)
     except OSError as error:
         raise InputError(choice.file, error.strerror, "a Python file") from None
-    module = _module(str(path.resolve()), content)
-    if choice.name not in vars(module):
-        names = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+    members = vars(_module(str(path.resolve()), content))
+    if choice.name not in members:
+        names = [n for n, v in members.items() if callable(v) and not n.startswith("_")]
         raise InputError(f"{choice.file}: name", choice.name, one_of(names, choice.name) or "none")
-    return vars(module)[choice.name]
+    return members[choice.name]
 
 
 class _Loader(SourceFileLoader):
@@ -136,15 +129,13 @@ class _Loader(SourceFileLoader):
 def _module(path: str, content: str) -> ModuleType:
     """The file as a module of a package of its folder, once for each content."""
     package = f"own_{content}"
-    parent = ModuleType(package)
+    sys.modules[package] = parent = ModuleType(package)
     parent.__path__ = [str(Path(path).parent)]
-    sys.modules[package] = parent
     name = f"{package}.{Path(path).stem}"
-    spec = spec_from_file_location(name, path, loader=_Loader(name, path))
+    spec = spec_from_loader(name, _Loader(name, path))
     assert spec is not None  # a loader is given
     assert spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[name] = module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -154,7 +145,7 @@ def _module(path: str, content: str) -> ModuleType:
     return module
 
 
-def _takes(function: Callable[..., Any], count: int, options: dict[str, Any]) -> bool:
+def _takes(function: Any, count: int, options: dict[str, Any]) -> bool:
     """Whether it can be called with so many positional arguments and these options."""
     try:
         inspect.signature(function).bind(*range(count), **options)
@@ -163,17 +154,17 @@ def _takes(function: Callable[..., Any], count: int, options: dict[str, Any]) ->
     return True
 
 
-def _bound(choice: PythonChoice, function: object, count: int, allowed: str) -> Callable[..., Any]:
+def _bound(choice: PythonChoice, function: Any, count: int, allowed: str) -> Callable[..., Any]:
     """The function with its options; the same object for the same file, name and options."""
     if not callable(function):
         raise InputError(choice.where, type(function).__name__, allowed)
     options = choice.options
     if not _takes(function, count, options):
         parameters = list(inspect.signature(function).parameters)
-        strange = [name for name in options if name not in parameters]
-        if strange:
-            known = one_of(parameters[count:], strange[0]) or "no options"
-            raise InputError(f"{choice.where}, options", strange[0], known)
+        for name in options:
+            if name not in parameters:
+                known = one_of(parameters[count:], name) or "no options"
+                raise InputError(f"{choice.where}, options", name, known)
         raise InputError(choice.where, f"{choice.name}({', '.join(parameters)})", allowed)
     return _partial(function, json.dumps(options, sort_keys=True)) if options else function
 
@@ -195,6 +186,14 @@ def _whole(choice: PythonChoice, made: Any) -> Any:
     if choice.options:
         allowed = f"nothing: {choice.name} is an object, no function"
         raise InputError(f"{choice.where}, options", next(iter(choice.options)), allowed)
+    return made
+
+
+def _made(choice: PythonChoice, kind: Any, make: Any, allowed: str, *arguments: Any) -> Any:
+    """What a function makes, of that kind."""
+    made = _checked(choice, make, *arguments)
+    if not isinstance(made, kind):
+        raise InputError(choice.where, f"{type(made).__name__} made", allowed)
     return made
 
 

@@ -57,9 +57,8 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
     if theory.order in ("exact", "both"):
         check_exact(task, heads)
     if theory.order in ("first", "both", "auto"):
-        frame, bandwidth, query = (
-            np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries)
-        )
+        parts = (np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries))
+        frame, bandwidth, query = parts
         try:
             predict(task, Heads(frame, heads.rule, bandwidth), n, query)
         except InputError:
@@ -98,7 +97,7 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
         raise InputError("n", got, f"{allowed} on {cores} cores")
     kept = queries if simulation.keep_queries else 1
     results = 8 * COPIES * kept * heads.count**2 * simulation.batches
-    working = sum(spec.footprint().values()) + plan.bytes_per_device * cores
+    working = spec.footprint() + plan.bytes_per_device * cores
     check_fits(working + results)
     return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, working, results)
 
@@ -116,18 +115,18 @@ def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theor
     """
     asked = {"simulation": "simulate.py", "theory": "predict.py"}
     common = {r for r in roads if not (experiment.folder / asked[r]).is_file()}
-    found = []
     if "theory" in common and experiment.theory.order in ("auto", "none"):
         allowed = "first, exact, both (an experiment without theory has a predict.py of its own)"
         raise InputError("theory.order", experiment.theory.order, allowed)
+    found = []
     for point in experiment.points:
         with named(point.name, point.coordinates):
             problem = point.spec.build()
             if "theory" in common:
                 check_covered(problem, experiment.theory)
             if "simulation" in common:
-                settings, drawn = experiment.simulation, point.population
-                if drawn is not None:
+                settings = experiment.simulation
+                if (drawn := point.population) is not None:
                     sizes = {"batches": drawn.problems, "replicates_per_batch": drawn.replicates}
                     settings = settings.model_copy(update=sizes)
                 found.append(cost(point.spec, problem, settings))
@@ -138,24 +137,18 @@ def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theor
 def described(found: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
     """Lines for people: how many points and replicates, and about how much time and memory."""
     batches, each = simulation.batches, simulation.replicates_per_batch
-    most = simulation.max_batches or batches
-    if simulation.rel_mcse is None and simulation.decide == "no":
-        most = batches
     work, cores = sum(c.work for c in found), host_devices()
-    replicates, seconds = (
-        f"{batches * each:,} a point ({batches} batches of {each})",
-        _time(work),
-    )
-    if most > batches:
+    replicates = f"{batches * each:,} a point ({batches} batches of {each})"
+    seconds, most = _time(work), simulation.max_batches or batches
+    if most > batches and (simulation.rel_mcse is not None or simulation.decide != "no"):
         replicates += f", up to {most * each:,} until precise or decided"
         seconds += f", up to {_time(work * most / batches)}"
     worst = max((c.working for c in found), default=0) + sum(c.results for c in found)
     return [
         f"points       {len(found)}, at most {len({c.shape for c in found})} compile shapes",
         f"replicates   {replicates}",
-        f"simulation   about {seconds} on {cores} cores, and some seconds a shape to compile",
-        f"             ({work:.2g} operations at {RATE:g} a second and core, which five "
-        "problems met within a factor of about four; another machine may not)",
+        f"simulation   about {seconds} on {cores} cores within a factor of about four, and some "
+        "seconds a shape to compile",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
     ]
 
@@ -169,7 +162,7 @@ def named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
         where = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
         where = where if len(where) <= 120 else where[:117] + "..."
         field = f"grid point {name} ({where or 'the base problem'}): {error.field}"
-        raise InputError(field, error.value, error.allowed) from error
+        raise type(error)(field, error.value, error.allowed) from error
 
 
 def check_fits(size: int) -> None:

@@ -6,17 +6,20 @@ two roads are compared problem by problem. Both take the problems from the same 
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
+from pydantic import BaseModel
 
 from sims import terms
 from sims.study.experiment import Point
 from sims.study.results import ORDER
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec, TheorySpec
-from sims.study.specification import Problem, ProblemSpec
+from sims.study.specification import Problem
 
+Part = TypeVar("Part", bound=BaseModel)
 PROBLEM = "problem"
 EACH = "each_"
 """Before the name of a term: theory's for every problem, whose mean is the term."""
@@ -33,23 +36,16 @@ def members(point: Point, seed: int) -> list[Problem]:
     return [_seeded(point.spec, number).build() for number in numbers]
 
 
-def _seeded(spec: ProblemSpec, seed: int) -> ProblemSpec:
-    def drawn(part: object) -> dict[str, int]:
-        names = ("seed", "rotation_seed")
-        return {name: seed for name in names if isinstance(getattr(part, name, None), int)}
-
-    parts = {
-        name: part.model_copy(update=drawn(part))
-        for name in ("design", "target", "queries")
-        if (part := getattr(spec, name)) is not None
-    }
-    frames = {
-        name: own.model_copy(update=drawn(own))
-        for name in ("frames", "key_frames")
-        if (own := getattr(spec.heads, name)) is not None
-    }
-    parts["heads"] = spec.heads.model_copy(update=frames)
-    return spec.model_copy(update=parts)
+def _seeded(part: Part, seed: int) -> Part:
+    """A part of a problem, with the seed in it and in its own parts."""
+    update: dict[str, object] = {}
+    for name in type(part).model_fields:
+        value = getattr(part, name)
+        if isinstance(value, BaseModel):
+            update[name] = _seeded(value, seed)
+        elif name in ("seed", "rotation_seed") and isinstance(value, int):
+            update[name] = seed
+    return part.model_copy(update=update)
 
 
 def estimate_population(point: Point, settings: SimulationSpec) -> xr.Dataset:

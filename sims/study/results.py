@@ -265,8 +265,7 @@ def provenance(path: str | Path, of: str) -> dict[str, Any]:
     Raises:
         InputError: as :func:`read`.
     """
-    with xr.open_dataset(io.BytesIO(files.read(path, of)), engine="h5netcdf") as root:
-        return dict(json.loads(root.attrs["provenance"]))
+    return dict(json.loads(read(path, of).attrs["provenance"]))
 
 
 def _json(value: Any) -> str:

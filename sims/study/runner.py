@@ -7,12 +7,11 @@ a changed grid computes what is new. Numbers do not depend on who computed them.
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import xarray as xr
 
@@ -20,6 +19,7 @@ from sims import files, provenance
 from sims.errors import InputError
 from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
+from sims.montecarlo import store
 from sims.study import code
 from sims.study.adaptive import sample_until_decided
 from sims.study.describing import read_variables
@@ -29,9 +29,6 @@ from sims.study.judging import judge as verdicts_of
 from sims.study.ledger import claims_by_paper
 from sims.study.results import Coordinates, Results, assembled, read, write
 from sims.study.stacking import unstack
-
-if TYPE_CHECKING:
-    from sims.study.units import Unit
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 """Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
@@ -106,7 +103,6 @@ def predict(experiment: Experiment, output: Path) -> None:
     Raises:
         InputError: a problem cannot be built or has no theory; the line names the grid point.
     """
-    from sims.montecarlo import store
     from sims.runtime import forget_compiled, in_threads
     from sims.study.planning import costs, named
     from sims.study.population import predict_point
@@ -142,65 +138,6 @@ def predict(experiment: Experiment, output: Path) -> None:
     _say(experiment, f"theory {len(points)}/{len(points)}")
 
 
-@dataclass(frozen=True)
-class _Simulation:
-    """The units of an experiment, and where they are kept."""
-
-    experiment: Experiment
-    output: Path
-    progress: bool = False
-
-    @cached_property
-    def units(self) -> Mapping[str, "Unit"]:
-        from sims.study.units import units_of
-
-        return units_of(self.experiment)
-
-    @cached_property
-    def made(self) -> str:
-        """Digest of the code and settings that make a point."""
-        # How far sampling may go on is no part of it: the first batches are the same.
-        adaptive = self.experiment.simulation.decide != "no"
-        left_out = {"decide", "max_batches"} if adaptive else None
-        settings = self.experiment.simulation.model_dump(exclude=left_out)
-        return digest(code.code("simulate", self.experiment.folder), settings)
-
-    def path(self, name: str, what: str = "simulation") -> Path:
-        """The file that keeps a point."""
-        unit = self.units[name].identity
-        return self.output.parent / f".points/{unit}-{what}-{self.made}.npz"
-
-    def begun(self, name: str) -> xr.Dataset:
-        """A point with the batches that every point gets, and the contract of that time."""
-        from sims.study.planning import named
-        from sims.study.units import simulated
-
-        unit, settings = self.units[name], self.experiment.simulation
-        with named(name, unit.coordinates):
-            contract = self.experiment.contract
-            return simulated(unit, settings, self.path(name), self.progress, contract=contract)
-
-    def longest(self, name: str, begun: xr.Dataset) -> xr.Dataset:
-        """The point with all batches that an earlier run gave it."""
-        from sims.montecarlo import store
-
-        return store.load(self.path(name, "more")) or begun
-
-    def longer(self, name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
-        """The point with that many batches in all."""
-        from sims.montecarlo import store
-        from sims.study.planning import named
-
-        unit, path = self.units[name], self.path(name, "more")
-        settings = self.experiment.simulation.model_copy(update={"batches": batches})
-        with named(name, unit.coordinates):
-            more = unit.estimate(settings, data, self.progress, path.with_suffix(".part.npz"))
-        more = more.assign_attrs(contract=data.attrs["contract"])
-        store.save(more, path)
-        path.with_suffix(".part.npz").unlink(missing_ok=True)
-        return more
-
-
 def simulate(
     experiment: Experiment,
     output: Path,
@@ -226,11 +163,14 @@ def simulate(
     Raises:
         InputError: a problem cannot be built or simulated; the line names the grid point.
     """
+    from joblib import Parallel, delayed
+
     from sims.study.planning import costs
+    from sims.study.units import Simulation
 
     costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
-    simulation = _Simulation(experiment, output, progress)
-    units, done = simulation.units, set[str]()
+    simulation = Simulation(experiment, output, progress)
+    units, done = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
     left = [name for name in names if not simulation.path(name).exists()]
     apart = [name for name in left if units[name].on_one_core] if processes > 1 else []
@@ -239,14 +179,15 @@ def simulate(
         tasks.insert(0, (replace(experiment), theory, None))
     others = [name for name in names if name not in apart]
     count = processes - bool(set(left) - set(apart)) if apart else 1
-    with closing(_in_processes(_worker, tasks, count, ONE_CORE if apart else {})) as work:
+    calls = [delayed(_worker)(ONE_CORE if apart else {}, *task) for task in tasks]
+    with closing(Parallel(count, batch_size=1, return_as="generator_unordered")(calls)) as work:
         estimates = {name: simulation.begun(name) for name in others}
         # What is wrong with a point, or kills its process, is met here again.
         with suppress(Exception):
             done.update(work)
     estimates = {name: estimates.get(name) or simulation.begun(name) for name in names}
     _say(experiment, f"simulation {len(names)}/{len(units)}")
-    if predicting and theory is not None and str(theory) not in done:
+    if predicting and theory is not None and None not in done:
         predict(experiment, theory)
     if part != (1, 1):
         return
@@ -271,27 +212,21 @@ def simulate(
     _write_road(experiment, "simulation", estimates, coordinates, output, began)
 
 
-def _in_processes(function: Callable[..., Any], tasks: list[Any], count: int, more: Any) -> Any:
-    """Results of a function of each task, as they come, from processes that begin at once."""
-    if not tasks:
-        return (result for result in ())
-    from joblib import Parallel, delayed
-
-    calls = [delayed(function)(more, *task) for task in tasks]
-    return Parallel(count, batch_size=1, return_as="generator_unordered")(calls)
-
-
-def _worker(more: Mapping[str, str], experiment: Experiment, output: Path, name: str | None) -> str:
+def _worker(
+    more: Mapping[str, str], experiment: Experiment, output: Path, name: str | None
+) -> str | None:
     """Keep a point of an experiment where the run looks, or predict; in a process of its own."""
     from threadpoolctl import threadpool_limits
 
     os.environ.update(more)  # before anything sets up JAX
+    from sims.study.units import Simulation
+
     with threadpool_limits(1):
         if name is None:
             predict(experiment, output)
         else:
-            _Simulation(experiment, output).begun(name)
-    return str(output) if name is None else name
+            Simulation(experiment, output).begun(name)
+    return name
 
 
 def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:

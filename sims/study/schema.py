@@ -22,13 +22,10 @@ TestName = Literal[
     "rate",
     "remainder",
     "near_optimal",
-    "law",
     "exponent",
     "deviation",
 ]
 """The tests of :data:`sims.judgement.tests.TESTS`."""
-LawName = Literal["power", "log_power", "log", "constant"]
-"""The laws of :data:`sims.judgement.scaling.LAWS`."""
 Spec = TypeVar("Spec", bound=Strict)
 
 
@@ -72,15 +69,6 @@ class SimulationSpec(Strict):
             raise InputError("max_batches", self.max_batches, f"at least batches = {self.batches}")
         return self
 
-    def ignored(self) -> dict[str, str]:
-        """Fields that were given and change nothing, and what they need."""
-        need = {}
-        if self.rel_mcse is None:
-            need["negligible"] = "rel_mcse, whose stopping it is about"
-            if self.decide == "no":
-                need["max_batches"] = "rel_mcse or decide, without which there are just `batches`"
-        return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
-
 
 class TheorySpec(Strict):
     """Which theory to compute."""
@@ -102,13 +90,6 @@ class TheorySpec(Strict):
         ge=1,
         description="under `both`, the widest heads (d_k) for which exact theory is computed",
     )
-
-    def ignored(self) -> dict[str, str]:
-        """Fields that were given and change nothing, and what they need."""
-        need = {} if self.order == "both" else {"exact_width": "order: both"}
-        if self.order in ("first", "none"):
-            need["rtol"] = "order: exact, auto or both"
-        return {k: need[k] for k in need.keys() & self.model_fields_set if getattr(self, k)}
 
 
 class PopulationSpec(Strict):
@@ -171,12 +152,8 @@ class ClaimSpec(Strict):
     expected: float | None = Field(
         default=None, description="the slope or exponent that a rate or exponent claim states"
     )
-    law: LawName | None = Field(
-        default=None,
-        description="the law that a law claim says predicts best, or whose exponent is claimed",
-    )
     scatter: float = Field(
-        default=0.0, ge=0, description="scatter about a law, a share of the value (law, exponent)"
+        default=0.0, ge=0, description="scatter about the law of an exponent, a share of the value"
     )
     margin: float = Field(ge=0)
     level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")

@@ -73,19 +73,6 @@ def _arguments(choice: BaseModel) -> dict[str, Any]:
     return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
 
 
-def _called(factory: Callable[..., Any], choice: BaseModel, **given: Any) -> Any:
-    """The factory's result; of ``given`` it gets what it has parameters for."""
-    taken = inspect.signature(factory).parameters
-    fitting = {name: value for name, value in given.items() if name in taken}
-    return factory(**fitting, **_arguments(choice))
-
-
-def _bytes(file: str) -> int:
-    """Of a file; 0 where there is none, which is said when it is read."""
-    path = Path(file)
-    return path.stat().st_size if path.is_file() else 0
-
-
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
@@ -182,33 +169,25 @@ class ProblemSpec(Strict):
     n: int = Field(ge=1, description="number of keys")
     queries: QueriesChoice
 
-    def footprint(self) -> dict[str, int]:
-        """Bytes that :meth:`build` and one batch of results take at a time, about, by part.
+    def footprint(self) -> int:
+        """Bytes that :meth:`build` and one batch of results take at a time, about.
 
         An array counts as often as it is copied on the way: a covariance with its eigenvectors and
         root, frames with the bases that they are cut from.
         """
         count, width, queries = self.heads.count, self.heads.width, self.queries.count
-        target = self.target
-        dimension, terms = self.dimension, getattr(target, "features", 1)
-        terms = max(terms, getattr(target, "levels", 0) + 1)
+        dimension, target = self.dimension, self.target
+        terms = max(getattr(target, "features", 1), getattr(target, "levels", 0) + 1)
         terms *= dimension if target.kind == "additive" else 1
         if self.design.kind == "redundant_views":
             dimension += count * width
-        cheap = self.design.kind in ("sphere", "cube")
-        table = 3 * _bytes(self.design.file) // 8 if self.design.kind == "empirical" else 0
-        kinds = (self.heads.frames, self.heads.key_frames)
-        made = [kind for part in kinds if (kind := getattr(part, "kind", None)) is not None]
-        bases = sum(count if kind == "haar" else 2 for kind in made) or 1
-        sizes = {
-            "design": 1 if cheap else 4 * dimension**2 + table,
-            "frames": bases * dimension**2
-            + max(len(made), 1) * (2 * count * dimension * width + 4 * width * count**2),
-            "target": 3 * terms * dimension,
-            "queries": 3 * queries * dimension,
-            "results": 12 * queries * count**2,
-        }
-        return {part: 8 * size for part, size in sizes.items()}
+        file = Path(self.design.file) if self.design.kind == "empirical" else None
+        table = 3 * file.stat().st_size if file is not None and file.is_file() else 0
+        bases = max(count, 4) + 2 * (self.heads.key_frames is not None)
+        squares = bases + (0 if self.design.kind in ("sphere", "cube") else 4)
+        frames = 2 * count * dimension * width + 4 * width * count**2
+        numbers = squares * dimension**2 + 2 * frames + 3 * dimension * (terms + queries)
+        return table + 8 * (numbers + 12 * queries * count**2)
 
     def build(self) -> Problem:
         """The arrays.
@@ -217,19 +196,16 @@ class ProblemSpec(Strict):
             InputError: they do not fit into memory, the parts do not fit together, or a value is
                 out of its range.
         """
-        parts, most = self.footprint(), memory()
-        if sum(parts.values()) > most:
-            worst = max(parts, key=lambda part: parts[part])
-            got = f"about {gibibytes(sum(parts.values()))}, most of it for {worst}"
-            raise InputError("problem", got, f"{gibibytes(most)}, the memory of this machine")
+        if (size := self.footprint()) > memory():
+            allowed = f"{gibibytes(memory())}, the memory of this machine"
+            raise InputError("problem", f"about {gibibytes(size)}", allowed)
         try:
             with np.errstate(all="ignore"):  # what is not finite is refused where it ends up
                 return self._build()
         except TypeError as error:
             # A list where a number is expected and the like, seen only when arrays are made.
-            raise InputError(
-                "problem", str(error), "numbers and lists as in `sims schema`"
-            ) from None
+            allowed = "numbers and lists as in `sims schema`"
+            raise InputError("problem", str(error), allowed) from None
 
     def family(self) -> Callable[..., Target]:
         """The targets that this one is one of, as a function of their ``seed``.
@@ -244,13 +220,12 @@ class ProblemSpec(Strict):
 
     def _build(self) -> Problem:
         heads, design, target = self.heads, self.design, self.target
-        m: Target
         law: Design
         queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
         if isinstance(target, PythonChoice):
             m = own_parts.target(target, self.dimension)
         else:
-            m = TARGETS[target.kind](self.dimension, **_arguments(target))
+            m = self.family()(**{k: v for k, v in _arguments(target).items() if k == "seed"})
         if design.kind == "redundant_views":
             for name in ("frames", "key_frames"):
                 if (own := getattr(heads, name)) is not None:
@@ -267,18 +242,16 @@ class ProblemSpec(Strict):
             if isinstance(design, PythonChoice):
                 law = own_parts.design(design, self.dimension)
             else:
-                laws: Mapping[str, Callable[..., Design]] = {**DESIGNS, **SEQUENCES}
-                law = _called(laws[design.kind], design, dimension=self.dimension)
+                make = {**DESIGNS, **SEQUENCES}[design.kind]
+                sized = "dimension" in inspect.signature(make).parameters
+                own = {"dimension": self.dimension} if sized else {}
+                law = make(**own, **_arguments(design))
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = self._frames(heads.frames)
         of_keys = None if heads.key_frames is None else self._frames(heads.key_frames, KEYS_APART)
-        return Problem(
-            Task(law, m, self.noise_sd),
-            Heads(frames, heads.rule(), heads.bandwidth, of_keys),
-            self.n,
-            queries,
-        )
+        made = Heads(frames, heads.rule(), heads.bandwidth, of_keys)
+        return Problem(Task(law, m, self.noise_sd), made, self.n, queries)
 
     def _frames(self, choice: Any, apart: int = 0) -> Any:
         """The frames of a choice, its seed with the bits ``apart`` flipped."""

@@ -63,7 +63,8 @@ def stack(
     own = [coordinates.get(name, {}) for name in data]
     paths = list(dict.fromkeys(path for point in own for path in point))
     names = short_names(paths, {*map(str, stacked.variables), *map(str, stacked.dims)})
-    labels = {name: (POINT, _column(own, path), {"path": path}) for path, name in names.items()}
+    columns = {path: column([point.get(path) for point in own]) for path in paths}
+    labels = {name: (POINT, columns[path], {"path": path}) for path, name in names.items()}
     stacked = stacked.assign_coords(labels)
     stacked.attrs["structure"] = json.dumps([_structure(d) for d in data.values()])
     stacked.attrs["renamed"] = json.dumps(renamed)
@@ -129,14 +130,13 @@ def _padded(
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
 
 
-def _column(points: Sequence[Mapping[str, Scalar]], path: str) -> np.ndarray:
-    """A coordinate of all points; a number that is missing is NaN, a text ""."""
-    column = [point.get(path) for point in points]
-    if all(isinstance(v, int) for v in column):
-        return np.array(column, int)
-    if all(isinstance(v, int | float) or v is None for v in column):
-        return np.array([np.nan if v is None else v for v in column], float)
-    return np.array(["" if v is None else str(v) for v in column], object)
+def column(values: Sequence[Scalar]) -> np.ndarray:
+    """Values of one kind: whole numbers, numbers (NaN where there is none), or else words."""
+    if all(isinstance(v, int) for v in values):
+        return np.array(values, int)
+    if all(isinstance(v, int | float) or v is None for v in values):
+        return np.array([np.nan if v is None else v for v in values], float)
+    return np.array(["" if v is None else str(v) for v in values], object)
 
 
 def _longest_line(points: Sequence[Mapping[str, Scalar]], paths: Sequence[str]) -> str | None:

@@ -151,16 +151,12 @@ def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def check(spec: DecomposeSpec) -> None:
-    """Raise InputError where a setting makes no sense, or changes nothing, without claims."""
+    """Raise InputError where a setting makes no sense without claims."""
     if spec.theory.order == "both":
         raise InputError("theory.order", "both", "first, exact, auto, none (one at a time)")
     if spec.simulation.decide != "no":
         allowed = "no: there are no claims to decide"
         raise InputError("simulation.decide", spec.simulation.decide, allowed)
-    for section in ("simulation", "theory"):
-        for field, need in getattr(spec, section).ignored().items():
-            given = getattr(getattr(spec, section), field)
-            raise InputError(f"{section}.{field}", given, f"nothing without {need}")
 
 
 def read_sweep(

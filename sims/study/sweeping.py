@@ -27,7 +27,7 @@ from sims.study.planning import Cost, check_covered, check_fits, cost, named
 from sims.study.planning import described as lines_of
 from sims.study.results import write
 from sims.study.roads import predict_terms
-from sims.study.stacking import POINT, Scalar, short_names
+from sims.study.stacking import POINT, column, short_names
 from sims.study.sweepfile import DecomposeSpec, Sweep
 from sims.study.units import GridUnit, simulated
 from sims.terms import SCALARS
@@ -162,7 +162,7 @@ class Run:
         paths = list(points[0].coordinates)
         names = short_names(paths, {*VARIABLES})
         columns = {
-            key: _column([rows[point.name][key] for point in points])
+            key: column([rows[point.name][key] for point in points])
             for key in rows[points[0].name]
             if key != "attrs"
         }
@@ -171,10 +171,10 @@ class Run:
         coordinates: dict[str, tuple[str, np.ndarray]] = {POINT: (POINT, np.arange(len(points)))}
         if axes is not None:
             dims, shape = tuple(names[p] for p in axes), tuple(map(len, axes.values()))
-            coordinates = {names[p]: (names[p], _column(v)) for p, v in axes.items()}
+            coordinates = {names[p]: (names[p], column(v)) for p, v in axes.items()}
         else:
             for p in paths:
-                values = _column([point.coordinates[p] for point in points])
+                values = column([point.coordinates[p] for point in points])
                 coordinates[names[p]] = (POINT, values)
         variables = {key: (dims, column.reshape(shape)) for key, column in columns.items()}
         data = xr.Dataset(variables, coordinates)
@@ -238,14 +238,3 @@ def row(estimate: xr.Dataset, prediction: xr.Dataset | None, order: str) -> dict
     for name in ("faults", "cautions"):
         out[name] = "; ".join([*estimate.attrs.get(name, []), *theory.attrs.get(name, [])])
     return out
-
-
-def _column(values: list[Scalar]) -> np.ndarray:
-    """Values of one kind: whole numbers, numbers (NaN where there is none), or else words."""
-    if all(isinstance(v, bool) for v in values):
-        return np.array(values)
-    if all(isinstance(v, int) for v in values):
-        return np.array(values, np.int64)
-    if all(isinstance(v, int | float) or v is None for v in values):
-        return np.array([np.nan if v is None else v for v in values], float)
-    return np.array(["" if v is None else str(v) for v in values], object)

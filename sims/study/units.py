@@ -7,40 +7,19 @@ batches, devices, checkpoints, resumption and stopping from there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
 
 import xarray as xr
 
 from sims.errors import InputError
 from sims.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run, store
+from sims.study.code import code
 from sims.study.experiment import Experiment, Point
+from sims.study.planning import named
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
-
-
-class Unit(Protocol):
-    """One point of an experiment, to be simulated.
-
-    Attributes:
-        coordinates: name to a scalar or a label.
-        identity: what it is, apart from the simulation's settings.
-        on_one_core: whether plain Python takes most of its time, which keeps one core busy.
-    """
-
-    coordinates: Any
-    identity: Any
-    on_one_core: Any
-
-    def estimate(
-        self,
-        settings: SimulationSpec,
-        resume: xr.Dataset | None,
-        progress: bool,
-        checkpoint: Path | None = None,
-    ) -> xr.Dataset:
-        """Its batches, those of ``resume`` included; the checkpoint keeps unfinished ones."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +50,10 @@ class GridUnit:
         progress: bool,
         checkpoint: Path | None = None,
     ) -> xr.Dataset:
-        """As of :class:`Unit`; a population is neither resumed nor kept before its end."""
+        """Its batches, those of ``resume`` included; the checkpoint keeps unfinished ones.
+
+        A population is neither resumed nor kept before its end.
+        """
         from sims.study.population import estimate_population
         from sims.study.roads import estimate_terms
 
@@ -115,7 +97,7 @@ class SampledUnit:
         progress: bool,
         checkpoint: Path | None = None,
     ) -> xr.Dataset:
-        """As of :class:`Unit`."""
+        """Its batches, as of :class:`GridUnit`."""
         limit = settings.max_batches or settings.batches
         return run(
             self.sampler,
@@ -130,6 +112,10 @@ class SampledUnit:
             checkpoint=checkpoint,
             progress=progress,
         )
+
+
+Unit = GridUnit | SampledUnit
+"""One point of an experiment, to be simulated."""
 
 
 def simulated(
@@ -168,3 +154,60 @@ def units_of(experiment: Experiment) -> dict[str, Unit]:
         allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
         raise InputError("problem", None, allowed)
     return units
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The units of an experiment, and the files that keep them while it is simulated.
+
+    Attributes:
+        experiment: which one.
+        output: the file that all are written to at the end.
+        progress: whether to show progress on stderr.
+    """
+
+    experiment: Experiment
+    output: Path
+    progress: bool = False
+
+    @cached_property
+    def units(self) -> Mapping[str, Unit]:
+        """By the names of their points."""
+        return units_of(self.experiment)
+
+    @cached_property
+    def made(self) -> str:
+        """Digest of the code and settings that make a point."""
+        # How far sampling may go on is no part of it: the first batches are the same.
+        adaptive = self.experiment.simulation.decide != "no"
+        left_out = {"decide", "max_batches"} if adaptive else None
+        settings = self.experiment.simulation.model_dump(exclude=left_out)
+        return digest(code("simulate", self.experiment.folder), settings)
+
+    def path(self, name: str, what: str = "simulation") -> Path:
+        """The file that keeps a point."""
+        unit = self.units[name].identity
+        return self.output.parent / f".points/{unit}-{what}-{self.made}.npz"
+
+    def begun(self, name: str) -> xr.Dataset:
+        """A point with the batches that every point gets, and the contract of that time."""
+        unit, settings = self.units[name], self.experiment.simulation
+        with named(name, unit.coordinates):
+            contract = self.experiment.contract
+            return simulated(unit, settings, self.path(name), self.progress, contract=contract)
+
+    def longest(self, name: str, begun: xr.Dataset) -> xr.Dataset:
+        """The point with all batches that an earlier run gave it."""
+        return store.load(self.path(name, "more")) or begun
+
+    def longer(self, name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
+        """The point with that many batches in all."""
+        unit, path = self.units[name], self.path(name, "more")
+        settings = self.experiment.simulation.model_copy(update={"batches": batches})
+        part = path.with_suffix(".part.npz")
+        with named(name, unit.coordinates):
+            more = unit.estimate(settings, data, self.progress, part)
+        more = more.assign_attrs(contract=data.attrs["contract"])
+        store.save(more, path)
+        part.unlink(missing_ok=True)
+        return more

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sims.effects import Effect, of_batches
+from sims.effects import Effect
 from sims.errors import InputError
+from sims.judgement import Rule, decide
 from sims.judgement.curves import deviation, deviation_error
-from sims.judgement.tests import Rule, decide
 
 X = np.logspace(2, 8, 13)
 
@@ -70,15 +70,12 @@ def test_what_falls_for_sure_is_off_by_one_for_sure():
     assert deviation_error(X, np.full(13, 2.0), np.zeros(13)) == 0.0
 
 
-def curve(y, batches=np.inf, bound=0.0):
-    return [
-        Effect(f"n = {x:g}", float(v), x=x, replicates=0, batches=batches, bound=off)
+def judged(y, expected=1.0, bound=0.0, batches=np.inf):
+    found = [
+        Effect(f"n = {x:g}", float(v), x=x, batches=batches, bound=off)
         for x, v, off in zip(X, y, np.broadcast_to(bound, 13).tolist(), strict=True)
     ]
-
-
-def judged(y, expected=1.0, bound=0.0):
-    return decide(curve(y, bound=bound), Rule("deviation", 0.02, 0.95, expected=expected))
+    return decide(found, Rule("deviation", 0.02, 0.95, expected=expected))
 
 
 def test_a_verdict_holds_wherever_in_its_bounds_the_curve_lies():
@@ -106,27 +103,10 @@ def test_verdicts_go_both_ways():
     assert judged(np.sqrt(log)).verdict == "refuted"
     assert judged(log, 0.5).verdict == "refuted"
     assert judged(np.sqrt(np.log(X)), 0.5).verdict == "supported"
-
-
-def test_no_growth_is_no_logarithm():
-    for y in (np.full(13, 2.0), -np.log(X)):
-        found = judged(y)
-        assert (found.verdict, found.effect) == ("refuted", 1.0)
-
-
-def test_missing_numbers_leave_it_open():
-    y = np.log(X)
-    y[4] = np.nan
-    assert judged(y).verdict == "inconclusive"
-    assert judged(y).reason.endswith(" values are missing: n = 10000")
-    assert judged(np.where(X < 1e6, np.nan, y)).reason.endswith("n = 1000 and 5 more")
-    rule = Rule("deviation", 0.02, 0.95, expected=1.0)
-    assert decide(curve(np.log(X))[:3], rule).verdict == "inconclusive"
-
-
-def test_only_curves_without_sampling():
-    sampled = [of_batches("n = 10", np.random.default_rng(0).normal(size=64), x=10.0)]
+    for y in (np.full(13, 2.0), -np.log(X)):  # no growth is no logarithm
+        assert judged(y).effect == 1.0
+    lost = judged(np.where(X < 1e6, np.nan, log))
+    assert (lost.verdict, lost.effect) == ("inconclusive", None)
+    assert lost.reason.endswith("n = 1000 and 5 more")
     with pytest.raises(InputError, match="deviation"):
-        decide(sampled, Rule("deviation", 0.02, 0.95, expected=1.0))
-    with pytest.raises(InputError, match="expected"):
-        Rule("deviation", 0.02, 0.95)
+        judged(log, batches=64)

@@ -12,12 +12,10 @@ import pytest
 from sims.errors import InputError
 from sims.problem import CustomDesign, StudentDesign
 from sims.study import code, own_parts
-from sims.study.experiment import load_experiment
-from sims.study.located import contents, located
+from sims.study.experiment import choose, load_experiment
+from sims.study.located import located
 from sims.study.own_parts import PythonChoice
 from sims.study.specification import ProblemSpec
-from sims.study.sweepfile import read_sweep
-from sims.study.sweeping import Run
 from sims.validation import parse
 from sims.weights import WeightRule
 from tests.cli.small import EFFECTS, EXPERIMENT, SPEC
@@ -175,7 +173,7 @@ def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
     rows = {"kind": "empirical", "file": "rows.csv"}
     for text in ("1,2,3,4\n5,6,7,8\n", "1,2,3,4\n5,6,7,9\n"):
         (folder / "rows.csv").write_text(text)
-        digests.add(contents({"design": rows}, folder)[str(folder / "rows.csv")])
+        digests.add(located(rows, folder)["content"])
     assert len(digests) == 5
     with pytest.raises(InputError, match=r"problem.target.file: got 'none.py: No such file"):
         located(own_problem(target={"kind": "python", "file": "none.py", "name": "m"}), folder)
@@ -224,33 +222,12 @@ def test_an_edited_file_makes_an_experiment_another(folder):
     with pytest.raises(InputError, match=r"my\.py"):
         state()
     with pytest.raises(InputError, match=r"my\.py"):
-        code.choose({"experiment": "small"})
+        choose({"experiment": "small"})
     (home / "my.py").write_text(MY)
     before = state()
-    code.choose({"experiment": "small"})
     (home / "my.py").write_text(MY.replace("slope=1.0", "slope=2.0"))
     changed = [a != b for a, b in zip(before, state(), strict=True)]
     assert changed == [True, True, True, False, False]
-
-
-def test_an_edited_file_is_another_point_of_a_sweep(folder):
-    """Of every shard, too: the same points for the same files, wherever the command runs."""
-    import yaml
-
-    (folder / "sweep.yaml").write_text(
-        yaml.safe_dump({**SPEC, "problem": own_problem(), "sweep": {"grid": {"n": [16, 32]}}})
-    )
-    # Axes may go into the options.
-    sets = ["target.slope=1.0,2.0"]
-    runs = [Run(read_sweep("sweep.yaml", sets), folder / "out.nc") for _ in range(2)]
-    names = [[point.digest for point in run.sweep.points] for run in runs]
-    assert names[0] == names[1]
-    assert len(set(names[0])) == 4
-    assert runs[0].uncovered
-    assert all("target: python; covered" in reason for reason in runs[0].uncovered.values())
-    (folder / "beside.py").write_text(BESIDE.replace("2.0", "4.0"))
-    after = read_sweep("sweep.yaml", sets)
-    assert not set(names[0]) & {point.digest for point in after.points}
 
 
 def test_a_rule_of_a_file_is_the_one_that_python_has():

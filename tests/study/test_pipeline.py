@@ -28,7 +28,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     path.write_text(path.read_text() + "More.\n")
     dry = run(copy, *RUN, "shards=2", "-n")
     rules = {x.split()[1][:-1] for x in (dry.stdout + dry.stderr).splitlines() if x[:5] == "rule "}
-    assert rules == {"predict", "simulate", "judge", "ledger", "plot", "report", "all"}
+    assert rules == {"predict", "judge", "ledger", "plot", "report", "all"}
 
 
 def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):

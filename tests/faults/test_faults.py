@@ -1,0 +1,182 @@
+"""What goes wrong with files and processes: it is noticed in one line, and nothing is lost."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+
+from sims import files
+from sims.errors import InputError
+from sims.montecarlo import store
+from sims.report import render_caption
+from sims.study import run
+from sims.study.results import Results
+from tests.cli.conftest import folder  # noqa: F401
+from tests.cli.small import EXPERIMENT
+from tests.cli.small import run as sims
+
+SIMULATE = """
+import time
+
+import jax
+
+from sims.montecarlo import HostReplicates, Replicates
+from sims.study.units import SampledUnit
+
+
+def host(draw, shared, batch):
+    time.sleep(0.05)
+    with open("computed", "a") as log:
+        print(draw.batch, draw.replicate, file=log)
+    return {"x": draw.rng().normal(size=2)}
+
+
+def traced(key, shared, batch):
+    return {"x": jax.random.normal(key, (2,)) + batch}
+
+
+def drawn(draw):
+    time.sleep(0.05)
+    return draw.rng().normal(size=2)
+
+
+def units(experiment):
+    dims = {"dims": {"x": "side"}}
+    return {
+        "host": SampledUnit(HostReplicates(host, **dims)),
+        "jax": SampledUnit(Replicates(traced, per_batch=drawn, **dims)),
+    }
+"""
+RUN = """
+import sys
+from pathlib import Path
+from sims.cli import main
+from sims.montecarlo import store
+store.SECONDS = 0.0
+sys.exit(main(["step", "simulate", "slow", "--fidelity", "smoke", "--output", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_killed_and_resumed_equals_unbroken(tmp_path, how):
+    own = tmp_path / "experiments/slow"
+    own.mkdir(parents=True)
+    spec = {k: v for k, v in EXPERIMENT.items() if k not in ("problem", "grid")}
+    sizes = {"replicates_per_batch": 2, "batches": 12}
+    (own / "experiment.yaml").write_text(yaml.safe_dump(spec | {"simulation": sizes}))
+    (own / "simulate.py").write_text(SIMULATE)
+    environment = os.environ | {"PYTHONPATH": str(Path.cwd()), "SIMS_HOST_DEVICES": "1"}
+
+    def begin(output):
+        command = [sys.executable, "-c", RUN, output]
+        return subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
+
+    assert begin("quiet/simulation.nc").wait(60) == 0
+    (tmp_path / "computed").unlink()
+    for point, left in (("host", 1), ("jax", 2)):
+        running = begin("broken/simulation.nc")
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.glob("broken/.points/*.npz"))) < left:
+            assert running.poll() is None, point
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        time.sleep(0.15)
+        running.send_signal(how)
+        assert running.wait(60) == (75 if how == signal.SIGTERM else -how)
+    assert begin("broken/simulation.nc").wait(60) == 0
+    assert len((tmp_path / "computed").read_text().splitlines()) <= 24 + 2 * 2
+    roads = [xr.load_dataset(tmp_path / name / "simulation.nc") for name in ("quiet", "broken")]
+    xr.testing.assert_equal(*roads)
+
+
+def test_a_truncated_altered_or_misplaced_file_is_noticed(folder, capsys):  # noqa: F811
+    run("small", "smoke")
+    home = Path("results/smoke/small")
+    assert sims("step", "ledger", "--fidelity", "smoke") == 0
+    paths = [p for p in Path("results/smoke").rglob("*") if p.is_file()]
+    assert len(paths) == 4 + 7 + 1
+    rng = np.random.default_rng(0)
+    for path in paths:
+        read = files.read_json if path.suffix == ".json" else files.read
+        whole = path.read_bytes()
+        read(path)
+        flipped = bytearray(whole)
+        flipped[rng.integers(len(whole))] ^= 1 << rng.integers(8)
+        for damaged in (b"", whole[: len(whole) // 2], whole[:-1], whole + b"\n", bytes(flipped)):
+            path.write_bytes(damaged)
+            with pytest.raises(InputError, match="got 'damaged contents'; allowed: "):
+                read(path)
+        path.write_bytes(whole)
+    theory, simulation = home / "theory.nc", home / "simulation.nc"
+    kept = theory.read_bytes()
+    theory.write_bytes(simulation.read_bytes())
+    capsys.readouterr()
+    assert sims("step", "judge", "small", "--fidelity", "smoke") == 2
+    line = f"{theory}: got 'simulation.nc of small at smoke'; allowed: theory.nc of small at smoke"
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+    theory.write_bytes(kept)
+    first, second = sorted(home.glob(".points/*-theory-*"))
+    first.write_bytes(second.read_bytes())  # another point's: it is computed again
+    simulation.unlink()
+    assert sims("step", "predict", "small", "--fidelity", "smoke") == 0
+    assert f"{first}: got 'checkpoint {second.stem}'" in capsys.readouterr().err
+    with xr.open_dataset(theory) as data:
+        assert np.ptp(data["mse"].values) > 0
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    path = tmp_path / "a/b.nc"
+    files.write(b"old", path, "b")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(InputError, match=r"b\.nc: got 'File too large'; allowed: a file that"):
+            files.write(bytes(20_000), path, "b")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert files.read(path, "b") == b"old"
+    assert [p.name for p in path.parent.iterdir()] == ["b.nc"]
+
+
+class Hostile:
+    """Runs a program as it is unpickled."""
+
+    def __reduce__(self):
+        return (os.mkdir, ("PWNED",))
+
+
+def test_reading_results_executes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("x.npz", __layout__=np.array(Hostile(), object))
+    files.write(Path("x.npz").read_bytes(), "x.npz", "checkpoint x")
+    with pytest.raises(ValueError, match="allow_pickle"):
+        store.load(Path("x.npz"))
+    (tmp_path / "pipe.json").symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="no regular file"):
+        files.read_json("pipe.json")
+    results = Results("e", "smoke", {"0": xr.Dataset()}, {}, {}, {"0": {}})
+    for text in (
+        "<script>alert(1)</script>",
+        "{{ ''.__class__.__mro__ }}",
+        "![](http://x.y/z.png)",
+    ):
+        Path("caption.md").write_text(text)
+        with pytest.raises(InputError, match=r"caption\.md"):
+            render_caption(Path("caption.md"), results, [], {})
+    home = tmp_path / "cache"
+    assert files.private(home) == home
+    home.chmod(0o770)  # others may put code there
+    assert files.private(home) != home
+    assert not Path("PWNED").exists()
