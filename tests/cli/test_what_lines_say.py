@@ -39,7 +39,7 @@ def test_the_largest_defect_of_exact_theory_is_told_by_its_size():
 
 
 def test_a_sweeps_gap_is_that_of_simulation_from_theory(capsys):
-    """1.5 for 1.2 is a quarter more, and 0.9 for 1.2 a quarter less; without theory there is none."""
+    """1.5 for 1.2 is a quarter more, 0.9 for 1.2 a quarter less; without theory there is none."""
     rough = "first-order theory is rough: n_eff = 4 at query 0, head 0, below 50"
     columns = {
         "mse": [1.5, 0.9, 1.0],
