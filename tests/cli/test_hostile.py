@@ -182,7 +182,7 @@ PROBLEMS = [
     ("kernel: gaussian", "kernel: {kind: top_k_softmax, k: 65}", "n: got 64; allowed: 65 or more,"),
     # dot products with keys of unequal norms imply no radius
     ("bandwidth: 0.7", "bandwidth: -0.7", "heads.bandwidth: got -0.7; allowed: "),
-    ("order: first", "order: firs", "theory.order: got 'firs'; allowed: first, exact, auto, both, none"),
+    ("order: first", "order: firs", "theory.order: got 'firs'; allowed: first, exact, auto, both"),
     ("simulation:", "simulatoin:", "got 'simulatoin'; allowed: problem, simulation, theory (did"),
     ("n: 64", '"n\\nm": 64\n  n: 64', r"problem.n m: got 'n\nm'"),
     # what would be passed over, and what is not possible
