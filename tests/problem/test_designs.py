@@ -201,8 +201,7 @@ def test_a_table_is_read_or_refused_in_one_line(tmp_path):
     file, binary = tmp_path / "rows.csv", tmp_path / "rows.npy"
     np.save(binary, rows)
     content = hashlib.sha256(binary.read_bytes()).hexdigest()[:16]
-    law = DESIGNS["empirical"](2, file=str(binary), content=content)
-    np.testing.assert_array_equal(law.rows, rows)
+    assert (DESIGNS["empirical"](2, file=str(binary), content=content).rows == rows).all()
     for header in ("", "\ufeff", "a,b\n", "0,1\n", "1, 2\n"):
         file.write_text(f"{header}{text}\n", "utf-8")
         np.testing.assert_array_equal(DESIGNS["empirical"](2, file=str(file)).rows, rows)
