@@ -1,13 +1,12 @@
 """Where the numbers come from: what all runs of a page share, and what each has of its own."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from sims.study.results import provenance
 
-ROADS = ("simulation", "theory")
 HIDDEN = ("specification", "experiment", "road", "fidelity")
 """Keys that the page shows elsewhere."""
 
@@ -16,14 +15,14 @@ class Origins(NamedTuple):
     """Provenance of all experiments of a page.
 
     Attributes:
-        common: key and value of what all files agree on.
+        common: key to value of what all files agree on.
         keys: the other keys.
-        rows: experiment, road, and a value for each of the other keys ("–" where it has none).
+        rows: experiment and road to its values by key.
     """
 
-    common: list[tuple[str, str]]
+    common: dict[str, str]
     keys: list[str]
-    rows: list[tuple[str, str, list[str]]]
+    rows: dict[tuple[str, str], dict[str, str]]
 
 
 def origins(folder: Path, names: Sequence[str], fidelity: str) -> Origins:
@@ -37,35 +36,19 @@ def origins(folder: Path, names: Sequence[str], fidelity: str) -> Origins:
     Raises:
         InputError: a file cannot be believed (:mod:`sims.files`).
     """
-    read = {
-        (name, road): _texts(
-            provenance(folder / name / f"{road}.nc", f"{road}.nc of {name} at {fidelity}")
-        )
-        for name in names
-        for road in ROADS
-    }
-    keys = list(dict.fromkeys(key for texts in read.values() for key in texts))
-    same = [k for k in keys if len({texts.get(k) for texts in read.values()}) == 1]
-    first = next(iter(read.values()), {})
-    others = [key for key in keys if key not in same]
-    return Origins(
-        [(_words(key), first[key]) for key in same],
-        [_words(key) for key in others],
-        [(*of, [texts.get(key, "–") for key in others]) for of, texts in read.items()],
-    )
+    rows = {}
+    for name in names:
+        for road in ("simulation", "theory"):
+            path, whose = folder / name / f"{road}.nc", f"{road}.nc of {name} at {fidelity}"
+            origin = {k: v for k, v in provenance(path, whose).items() if k not in HIDDEN}
+            rows[name, road] = {k: _text(v) for k, v in origin.items() if v is not None}
+    keys = list(dict.fromkeys(key for row in rows.values() for key in row))
+    values = {key: {row.get(key) for row in rows.values()} for key in keys}
+    common = {key: str(*values[key]) for key in keys if len(values[key]) == 1}
+    return Origins(common, [key for key in keys if key not in common], rows)
 
 
-def _texts(origin: Mapping[str, object]) -> dict[str, str]:
-    texts = {}
-    for key, value in origin.items():
-        if key in HIDDEN:
-            continue
-        if isinstance(value, dict):
-            value = ", ".join(f"{k} {v}" for k, v in value.items())
-        if value is not None:
-            texts[key] = (value if isinstance(value, str) else json.dumps(value)) or "none"
-    return texts
-
-
-def _words(key: str) -> str:
-    return key.replace("_", " ")
+def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())
+    return (value if isinstance(value, str) else json.dumps(value)) or "none"

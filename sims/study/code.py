@@ -41,14 +41,14 @@ _ROOMS: dict[str, tuple[str, ...]] = {
     "judge": ("judgement", "kinds.py", "runtime.py", "effects.py", "estimates.py", "terms.py",
               "diversity.py", "weighting.py", "study/judging.py", "study/results.py",
               "study/stacking.py"),
-    "plot": ("figures", "report/captions.py", "report/text.py", "mathml.py", "effects.py",
+    "plot": ("figures", "report/captions.py", "report/text.py", "effects.py",
              "estimates.py", "terms.py", "diversity.py", "weighting.py", "study/results.py",
              "study/stacking.py"),
     "audit": ("audit", "judgement", "kinds.py", "effects.py", *_PROBLEM, "montecarlo",
               "simulation", "theory", "study/specification.py", "study/own_parts.py",
               "study/located.py"),
     "ledger": ("judgement", "kinds.py", "runtime.py", "papers.py", "effects.py", "estimates.py"),
-    "report": ("report", "papers.py", "kinds.py", "formulas.py", "mathml.py"),
+    "report": ("report", "papers.py", "kinds.py", "formulas.py"),
 }  # fmt: skip
 """Step to the files and folders of this package that decide its result."""
 STEPS = tuple(_ROOMS)
