@@ -108,12 +108,13 @@ def valley(ax: Axes, splits: Splits, claims: dict[tuple[str, str], Verdict]) -> 
     name, regime = short(splits), f"{PANELS[splits.point]}, fixed temperature, simulation"
     of = {"family": "smooth", "dense_budget": budget, "temperature": "fixed"}
     surface = splits.theory["surface"].sel(of, method=None)
-    excess = (surface / surface.min("dense_width") - 1).rename("excess")
-    names = {"dense_n": "n", "dense_width": "width"}
-    frame = excess.to_dataframe().reset_index().rename(columns=names)
+    excess = (surface / surface.min("dense_width") - 1)
     norm = LogNorm(0.003, 3, clip=True)
-    image = figures.grid_map(ax, frame, "width", "n", value="excess", norm=norm)
-    assert image is not None
+    image = ax.pcolormesh(
+        excess["dense_n"], excess["dense_width"], excess.transpose("dense_width", "dense_n"),
+        cmap="mako", norm=norm, rasterized=True,
+    )  # fmt: skip
+    ax.patch.set(hatch="////", edgecolor="0.55")  # which shows where there is no value
     inner = splits.widths(budget)
     data = splits.batches["mse"].sel(family="smooth", budget=budget, width=inner).isel(rung=rung)
     mean = data.mean("batch")
@@ -218,7 +219,7 @@ def regime_map(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict
         )  # fmt: skip
     figures.log_axes(ax, y=True)
     figures.ticks(ax.yaxis, (0.002, 0.01, 0.05, 0.2), percent=True)
-    figures.band(ax, (-np.inf, MARGIN), at=None)
+    figures.band(ax, (-np.inf, MARGIN), words=False)
     figures.note(
         ax, f"f, grey: margin, below {MARGIN:.0%}; bars: errors of widths".replace("%", " %")
     )

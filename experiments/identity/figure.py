@@ -70,7 +70,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     figures.curve(
         right, pd.concat([attention(results, kernel) for kernel in MOVED]),
         pd.concat([line, line.assign(kernel="with the tilt", theory=0.0)]), "spread",
-        "attention moved (%)", hue="kernel", emphasis=LITERAL, labels="ends",
+        "attention moved (%)", hue="kernel", labels="ends",
         verdict={LITERAL: claim, "with the tilt": own["with the tilt"]},
     )  # fmt: skip
     figures.band(right, claim.margin)

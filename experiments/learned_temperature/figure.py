@@ -71,7 +71,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             ax.hlines(value, 70, 110, color=color, lw=1.6)
         ax.set_ylim(0.9, 15)
         figures.ticks(ax.yaxis, (1, 2, 5, 10))
-        figures.band(ax, (-np.inf, 1 + verdict.margin), at=None)
+        figures.band(ax, (-np.inf, 1 + verdict.margin), words=False)
         figures.note(ax, f"grey: margin, below {1 + verdict.margin:g}")
         figures.note(ax, "dashes at the right: theory")
         ax.set(xlabel="context over that of learning", title=TITLES[stream])

@@ -141,7 +141,7 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
     figures.explain(ax, verdicts)
     figures.bars_note(ax)
     margin = next(iter(verdicts.values())).margin
-    figures.band(ax, (-np.inf, 1 + margin), at=None)
+    figures.band(ax, (-np.inf, 1 + margin), words=False)
     figures.note(ax, f"b, grey: margin of the MSE, below {1 + margin:g}")
     middle = (len(designs) - 1) / 2
     for place, stride in enumerate(strides):

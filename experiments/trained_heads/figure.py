@@ -106,7 +106,6 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
         ("abcd", "eeff", "eegg", "eehh", "eeii"), height=11.4,
         heights=(2.1, 4.0, 0.6, 2.2, 2.5),
-        stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
     )  # fmt: skip
     paths = [(index, values) for index in ("subspaces", "errors") for values in VALUES.values()]

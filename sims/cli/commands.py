@@ -189,13 +189,6 @@ def make_parser() -> Parser:
             help=f"default: results/FIDELITY/EXPERIMENT/{default}; the step reads what earlier "
             "steps wrote beside it",
         )
-        if name == "plot":
-            step.add_argument("--format", choices=["pdf", "png", "svg"], help="default: all three")
-            step.add_argument(
-                "--width",
-                choices=["one-column", "two-column"],
-                help="89 mm, panels one below another (figure-one-column.*), or 183 mm",
-            )
         if name in ("simulate", "gather", "plan", "predict"):
             step.add_argument(
                 "--seed-offset",

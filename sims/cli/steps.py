@@ -107,27 +107,10 @@ def judge(options: Namespace) -> None:
 
 
 def plot(options: Namespace) -> None:
-    """``sims plot``: the figure, and its caption with the numbers; or the figure as asked for."""
-    if options.format or options.width:
-        _plot_as(options)
-        return
+    """``sims plot``: the figure, and its caption with the numbers."""
     output = _output(options, "figure.pdf")
     runner.plot(_experiment(options), output.parent, output)
     _say(options, str(output))
-
-
-def _plot_as(options: Namespace) -> None:
-    """The figure at the width and in the format asked for; what the pipeline made stays."""
-    from sims.figures.output import FORMATS
-
-    width = options.width
-    name = "figure-one-column" if width == "one-column" else "figure"
-    formats = [options.format] if options.format else FORMATS
-    output = _output(options, f"{name}.{formats[0]}")
-    # Results lie where the pipeline puts them, wherever this figure goes.
-    folder = Path("results", options.fidelity, folder_of(options.experiment).resolve().name)
-    for path in runner.plot_as(_experiment(options), folder, width, formats, output):
-        print(path)
 
 
 def ledger(options: Namespace) -> None:

@@ -12,9 +12,8 @@ from PIL import Image
 
 from sims import files
 from sims.judgement import VERDICTS, Verdict
-from sims.kinds import is_tested
 from sims.report.captions import VERDICT_TABLE
-from sims.report.text import html, significant
+from sims.report.text import html
 from sims.study.schema import ExperimentSpec
 
 NAMED = 3
@@ -89,7 +88,7 @@ def finding(
 
 
 def sentence(verdicts: Sequence[Verdict]) -> str:
-    """How many verdicts there are of each sort, where not supported, and how sure they are."""
+    """How many verdicts there are of each sort, and where they are not supported."""
     if not verdicts:
         return "No verdict yet."
     counts = Counter(v.verdict for v in verdicts)
@@ -98,14 +97,6 @@ def sentence(verdicts: Sequence[Verdict]) -> str:
     for kind in VERDICTS[1:]:
         names = [v.claim if v.regime == "all" else v.regime for v in verdicts if v.verdict == kind]
         said += f" {kind.capitalize()}: {_some(names, '; ')}." if names else ""
-    decided = [v for v in verdicts if is_tested(v.kind) and v.verdict != "inconclusive"]
-    known = [v.adjusted for v in decided if v.adjusted is not None]
-    if known:
-        said += (
-            f" Draws could have turned {len(decided)} of these verdicts: the least sure has "
-            f"p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{significant(max(known), 2)} among all tested "
-            "claims of its paper."
-        )
     return said
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from sims import files
 from sims.errors import InputError
 from sims.formulas import sections
-from sims.judgement import VERDICTS, Verdict, read_ledger
+from sims.judgement import VERDICTS, read_ledger
 from sims.judgement.grouping import by_kind, by_paper
 from sims.kinds import is_tested
 from sims.papers import papers
@@ -74,9 +74,6 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         if counts or own:
             groups.append({"paper": paper, "counts": counts, "findings": own})
 
-    def claim_of(v: Verdict) -> object:
-        return claims.get((v.experiment, v.paper, v.claim, v.regime))
-
     templates = environment(html=True)
     script = templates.get_template("table.js.j2").render()
     page = templates.get_template("page.html.j2").render(
@@ -87,7 +84,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         kinds=by_kind(ledger),
         groups=groups,
         first=next((f for f in findings if f.name == FIRST), findings[0]),
-        claim_of=claim_of,
+        claims=claims,
         theory=[(inside(f"#{a}"), s, html(s.body, inside)) for a, s in theory.items()],
         theory_of=theory_of,
         tested=is_tested,

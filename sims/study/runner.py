@@ -1,8 +1,7 @@
 """The runner: every step of an experiment as a plain call, from a notebook, a test or the CLI."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -234,32 +233,6 @@ def _plot(experiment: Experiment, results: Results, folder: Path, output: Path) 
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
     save(figure, output, experiment.identity)
     files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
-
-
-def plot_as(
-    experiment: Experiment, folder: Path, width: str | None, formats: Sequence[str], output: Path
-) -> list[Path]:
-    """Draw the experiment's figure at a width, in some formats; nothing else is written.
-
-    Args:
-        experiment: as of :func:`plot`, like ``folder``.
-        folder: with simulation.nc, theory.nc and verdicts.json.
-        width: "one-column" (89 mm; panels stand one below another) or "two-column" (183 mm); None
-            is the figure's own.
-        formats: of "png", "pdf" and "svg".
-        output: the figure; its suffix is replaced by the format.
-
-    Returns:
-        The files.
-
-    Raises:
-        InputError: there is no figure.py, a file cannot be read, or there is no such width.
-    """
-    from sims.figures import preset, save
-
-    with preset(width) if width else nullcontext():
-        figure, *_ = _drawn(experiment, _results(experiment, folder), folder)
-    return save(figure, output, experiment.identity, formats)
 
 
 def _results(experiment: Experiment, folder: Path) -> Results:

@@ -88,41 +88,6 @@ def test_listings(folder, capsys):
     assert "Our own claims" in text
 
 
-def test_a_figure_is_drawn_at_the_width_and_in_the_format_asked_for(folder, capsys):
-    for step in ("simulate", "predict", "judge"):
-        assert run(step, "small", "--fidelity", "smoke") == 0, capsys.readouterr().err
-    assert run("ledger", "--fidelity", "smoke") == run("plot", "small", "--fidelity", "smoke") == 0
-    home = folder / "results" / "smoke" / "small"
-    before = {path: path.read_bytes() for path in home.iterdir() if path.is_file()}
-    capsys.readouterr()
-    assert run("plot", "small", "--fidelity", "smoke", "--width", "one-column") == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said == [f"results/smoke/small/figure-one-column.{s}" for s in ("png", "pdf", "svg")]
-    assert (
-        run(
-            "plot",
-            "small",
-            "--fidelity",
-            "smoke",
-            "--format",
-            "svg",
-            "--width",
-            "two-column",
-            "--output",
-            "own.svg",
-        )
-        == 0
-    )
-    assert capsys.readouterr().out == "own.svg\n"
-    widths = [
-        float(re.search(r'<svg[^>]* width="([\d.]+)pt"', path.read_text())[1])
-        for path in (home / "figure-one-column.svg", folder / "own.svg")
-    ]
-    assert [width * 25.4 / 72 for width in widths] == pytest.approx([89, 183], abs=0.1)
-    assert {path: path.read_bytes() for path in before} == before, "what the pipeline made stays"
-    assert run("verify", "results/smoke") == 0, capsys.readouterr().out
-
-
 def test_pipeline_steps(folder, capsys):
     """From an experiment's folder to the report, step by step."""
     shutil.copytree(ROOT / "papers", folder / "papers")
