@@ -33,14 +33,24 @@ PANELS = {
     ("mean", "geometric"): "mean, of subspaces",
 }
 VERSIONS = {
-    "geometric": "subspaces", "noise": "noise", "signal": "signals", "total": "correlations",
-    "errors": "errors", "": "",
-}  # fmt: skip
+    "geometric": "subspaces",
+    "noise": "noise",
+    "signal": "signals",
+    "total": "correlations",
+    "errors": "errors",
+    "": "",
+}
 """The matrices that indices are taken of, in words."""
 DEFINITIONS = (
-    "mean", "top", "entropy", "participation", "inverse", "determinant", "majorized",
+    "mean",
+    "top",
+    "entropy",
+    "participation",
+    "inverse",
+    "determinant",
+    "majorized",
     "equiangular heads",
-)  # fmt: skip
+)
 """Columns of the map, of each matrix; the last two are of no matrix."""
 LEAST, MOST = 0.005, 5.0
 """Rises of the smallest and the largest marks of the map."""
@@ -87,24 +97,39 @@ def worst(results: Results) -> dict[str, Any]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts if verdict.claim in INDEX_CLAIMS}
     drawing, axes = figures.mosaic(
-        ("abc", "ddd", "eee"), height=6.2, heights=(2.1, 2.9, 1.3),
+        ("abc", "ddd", "eee"),
+        height=6.2,
+        heights=(2.1, 2.9, 1.3),
         title="The error falls with the diversity of heads' errors, less surely with other indices",
-    )  # fmt: skip
+    )
     for ax, (key, label) in zip((axes[k] for k in "abc"), PANELS.items(), strict=True):
         points, lines = errors(results, key)
         figures.curve(
-            ax, points, lines, label, "error", hue="heads",
+            ax,
+            points,
+            lines,
+            label,
+            "error",
+            hue="heads",
             verdict=claims.get(f"{SHOWN}, {', '.join(key)}"),
             labels={"loc": "upper right"} if ax is axes["c"] else None,
-        )  # fmt: skip
+        )
         ax.set(xlabel=f"index ({label})", ylabel="")
     axes["a"].set_ylabel("MSE / mean MSE of a head")
     ax, frame = axes["d"], cells(verdicts, results)
     sns.scatterplot(
-        frame, x="index", y="regime", hue="verdict", palette=figures.INKS, style="verdict",
-        markers={"supported": "o", "refuted": "X", "inconclusive": "s"}, size="rise",
-        sizes=(9, 120), size_norm=LogNorm(LEAST, MOST), ax=ax,
-    )  # fmt: skip
+        frame,
+        x="index",
+        y="regime",
+        hue="verdict",
+        palette=figures.INKS,
+        style="verdict",
+        markers={"supported": "o", "refuted": "X", "inconclusive": "s"},
+        size="rise",
+        sizes=(9, 120),
+        size_norm=LogNorm(LEAST, MOST),
+        ax=ax,
+    )
     algebra = frame[frame["verdict"].isna()]
     ax.plot(algebra["index"], algebra["regime"], "_", color=figures.GREY)
     sns.move_legend(ax, "upper left", bbox_to_anchor=(0, 0), ncols=9, title=None)
@@ -155,7 +180,7 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
     return frame.assign(
         index=pd.Categorical([words[key] for key in keys], [words[key] for key in order]),
         regime=pd.Categorical(frame["regime"], list(results.settings["regimes"])),
-    )  # fmt: skip
+    )
 
 
 def errors(results: Results, key: tuple[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -189,11 +214,13 @@ def draw_examples(ax: Axes, results: Results) -> None:
             for angle in np.unique(angles):
                 x, y = np.cos(angle), np.sin(angle)
                 ax.plot(
-                    [middle + 1.5 * side - x, middle + 1.5 * side + x], [-y, y],
+                    [middle + 1.5 * side - x, middle + 1.5 * side + x],
+                    [-y, y],
                     color=figures.PALETTE[0 if side < 0 else 1],
                     # As many lines as lie on one another.
-                    lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
-                )  # fmt: skip
+                    lw=1.1 * np.sum(angles == angle),
+                    solid_capstyle="butt",
+                )
         ax.text(middle, 0, "→", ha="center", va="center")
         value, error = mean_and_error(error_ratio(results, less, more))
         law = float(results.prediction(more)["mse"] / results.prediction(less)["mse"])
