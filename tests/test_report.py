@@ -14,7 +14,6 @@ from PIL import Image
 from sims.errors import InputError
 from sims.files import write, write_json
 from sims.judgement import Verdict, write_verdicts
-from sims.judgement.grouping import by_paper
 from sims.papers import MAIN, papers
 from sims.report import page, render_caption, write_overview
 from sims.report.findings import sentence
@@ -85,25 +84,6 @@ def test_markdown_of_the_page():
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_every_formula_of_the_theory_is_tex(path):
     assert html(path.read_text(encoding="utf-8"), lambda _: None).count("<math") > 20
-
-
-def test_verdicts_are_grouped_by_paper():
-    """The paper's claims in its file's order, ours apart, and no row is lost."""
-    ledger = [
-        replace(VERDICT, claim="rates"),
-        VERDICT,
-        replace(VERDICT, claim="gone"),
-        replace(VERDICT, claim="angles", paper=OTHER, experiment="f"),
-        replace(VERDICT, experiment="g"),
-    ]
-    known = {MAIN: papers()[MAIN]}
-    first, second = by_paper(ledger, known)
-    assert [row.id for row in first.claims] == [claim.id for claim in known[MAIN].claims]
-    (angles,) = (row for row in first.claims if row.verdicts)
-    assert angles.by_experiment() == {"e": [VERDICT], "g": [ledger[4]]}
-    assert [row.id for row in first.ours if row.verdicts] == ["rates", "gone"]
-    assert (second.arxiv, second.about, second.ours) == (OTHER, None, [])
-    assert [row.verdicts for row in second.claims] == [[ledger[3]]]
 
 
 def test_overview_has_a_row_for_each_paper_and_what_other_seeds_came_to(tmp_path, monkeypatch):

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
-from matplotlib.colors import to_hex
+from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
 from sims.errors import InputError
-from sims.figures.marks import margin_text
+from sims.figures.marks import INKS, margin_text
 from sims.judgement import Verdict
 
 GUIDE = Path(__file__).parents[2] / "docs" / "figures.md"
@@ -193,15 +192,6 @@ def test_what_cannot_be_drawn_is_refused(ax, draw, allowed):
         draw(ax)
 
 
-def test_tidy_frames_have_a_row_a_place():
-    values = np.random.default_rng(0).normal(size=(3, 4, 2))
-    batches = xr.DataArray(values, dims=("size", "batch", "rule"), coords={"size": [1, 2, 4]})
-    frame = figures.tidy(batches, kernel="a")
-    row = frame[(frame["size"] == 2) & (frame["rule"] == 1)].iloc[0]
-    one = values[1, :, 1]
-    assert (row["simulation"], row["mcse"]) == pytest.approx((one.mean(), one.std(ddof=1) / 2))
-
-
 def test_panels_have_verdicts_letters_and_plain_ticks(ax):
     figures.badge(ax, dataclasses.replace(SUPPORTED, kind="program"))
     assert ax.get_title(loc="right") == "✓ by algebra"
@@ -211,6 +201,20 @@ def test_panels_have_verdicts_letters_and_plain_ticks(ax):
     figures.ticks(ax.xaxis, (0.5, 1000, 20000))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "1,000", "20,000"]
     assert [figures.number(v, percent=True) for v in (-0.05, 0.07, 1)] == ["−5", "7", "100"]
+
+
+def test_colours_have_contrast():
+    """Of WCAG 2: (lighter + 0.05)/(darker + 0.05) of relative luminances."""
+
+    def luminance(color):
+        value = np.array(to_rgb(color))
+        linear = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    for background in ("white", figures.BAND):
+        paper = luminance(background)
+        assert paper / max(map(luminance, (*figures.PALETTE, figures.GREY))) >= 3
+        assert paper / max(map(luminance, INKS.values())) >= 4.5
 
 
 def test_a_mosaic_has_panels_of_several_sizes():
