@@ -14,7 +14,7 @@ something is drawn.
 """
 
 from sims.figures.forests import forest
-from sims.figures.layout import COLUMN, PAGE, letters, mosaic, panels
+from sims.figures.layout import COLUMN, letters, mosaic, panels
 from sims.figures.marks import (
     INKS,
     badge,
@@ -29,7 +29,7 @@ from sims.figures.marks import (
 )
 from sims.figures.output import save
 from sims.figures.overview import overview
-from sims.figures.plots import curve, gap, relative_gap
+from sims.figures.plots import curve, gap
 from sims.figures.series import tidy
 from sims.figures.theme import (
     BAND,
@@ -50,7 +50,6 @@ __all__ = [
     "GREY",
     "INKS",
     "MARKERS",
-    "PAGE",
     "PALETTE",
     "SMALL",
     "badge",
@@ -69,7 +68,6 @@ __all__ = [
     "panels",
     "percent_axis",
     "reference",
-    "relative_gap",
     "save",
     "signed",
     "simulated",

@@ -78,7 +78,7 @@ def forest(
         ax.axvline(0, color=GREY, lw=0.8, zorder=1)
         ax.set_ylim(len(lines) - 0.4, -0.6)
         names = [key[1] if isinstance(key, tuple) else "" if grouped else key for key in lines]
-        ax.set_yticks(range(len(lines)), names)
+        ax.set_yticks(range(len(lines)), map(str, names))
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
         ax.set_xlabel("simulation / theory − 1 (%)" if percent else "effect")
@@ -124,9 +124,9 @@ def _lines(frame: pd.DataFrame) -> list[Hashable]:
 def _effects(ax: Axes, rows: pd.DataFrame, bold: bool, fill: str) -> None:
     """Effects of some lines with their bars: one of many small, one of few or the worst large."""
     small = {} if bold else {"markersize": 2, "capsize": 0, "elinewidth": 0.5}
-    look = {"color": PALETTE[0] if bold else GREY, "markerfacecolor": fill, **small}
-    bars = {"xerr": BAR * rows["error"], "yerr": None}
-    simulated(ax, rows["value"], rows["line"], rows["error"], **look, **bars)
+    look: dict[str, Any] = {"color": PALETTE[0] if bold else GREY, "markerfacecolor": fill, **small}
+    bars = BAR * rows["error"]
+    simulated(ax, rows["value"], rows["line"], bars, **look, xerr=bars, yerr=None)
     if bold and "bound" in rows:
         low, high = rows["value"] - rows["bound"], rows["value"] + rows["bound"]
         ax.hlines(rows["line"], low, high, color="0.53", lw=3.5, zorder=2)
@@ -137,9 +137,9 @@ def _margins(ax: Axes, margins: Mapping[int, tuple[float, float]]) -> None:
     finite = [1.1 * end for end in np.ravel([*margins.values()]) if np.isfinite(end)]
     left, right = min([*ax.get_xlim(), *finite]), max([*ax.get_xlim(), *finite])
     for place, pair in margins.items():
-        across, edges = [place - 0.5, place + 0.5], [end for end in pair if np.isfinite(end)]
-        ax.fill_betweenx(across, *np.clip(pair, left, right), color=BAND, lw=0, zorder=0)
-        ax.vlines(edges, *across, color=GREY, lw=0.8, ls=DASHES, zorder=0.5)
+        foot, top, edges = place + 0.5, place - 0.5, [end for end in pair if np.isfinite(end)]
+        ax.fill_betweenx([foot, top], *np.clip(pair, left, right), color=BAND, lw=0, zorder=0)
+        ax.vlines(edges, foot, top, color=GREY, lw=0.8, ls=DASHES, zorder=0.5)
     ax.set_xlim(left, right)
 
 
@@ -165,8 +165,8 @@ def _estimates(rows: pd.DataFrame, percent: bool) -> dict[int, str]:
     for _, own in rows.groupby("group" if "group" in rows else [0] * len(rows), sort=False):
         largest = BAR * scale * own["error"].max()
         digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 4)) if largest > 0 else 2
-        for row in own.itertuples():
+        for line, value, error in zip(own["line"], own["value"], own["error"], strict=True):
             # No sign where all digits are 0.
-            value, size = round(scale * row.value, digits) + 0.0, BAR * scale * row.error
-            texts[row.line] = f"{value:.{digits}f} ± {size:.{digits}f}{unit}".replace("-", "−")
+            value, size = round(scale * value, digits) + 0.0, BAR * scale * error
+            texts[line] = f"{value:.{digits}f} ± {size:.{digits}f}{unit}".replace("-", "−")
     return texts

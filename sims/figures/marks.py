@@ -8,7 +8,7 @@ a verdict is a word with a sign of its own, so that neither needs colour to be r
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,7 +195,7 @@ def simulated(
         marker: of the points, white inside unless ``markerfacecolor`` says otherwise.
         options: of ``Axes.errorbar``.
     """
-    look = {
+    look: dict[str, Any] = {
         "yerr": BAR * np.asarray(mcse, float),
         "color": color,
         "marker": marker,
@@ -211,7 +211,7 @@ def simulated(
 
 
 def reference(
-    ax: Axes, y: ArrayLike, text: str = "", x: ArrayLike | None = None, at: float = 0.0
+    ax: Axes, y: Any, text: str = "", x: Sequence[float] | np.ndarray | None = None, at: float = 0.0
 ) -> None:
     """A dashed grey line to compare with, and its name beside it.
 
@@ -222,7 +222,7 @@ def reference(
         x: places of the values; None for a constant.
         at: where along the line the name stands, 0 to 1.
     """
-    label = {"textcoords": "offset points", "fontsize": SMALL, "color": GREY}
+    label: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": GREY}
     if x is None:
         ax.axhline(y, color=GREY, lw=0.8, ls=DASHES, zorder=1)
         side, shift = ("left", 3) if at < 0.5 else ("right", -3)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TERMS = ("mse", "squared_bias", "variance", "covariance")
-MOST_FIELDS, MOST_LEVELS = 6, 8
 
 
 def overview(data: xr.Dataset, title: str = "") -> Figure:
@@ -60,7 +59,7 @@ def _one(data: xr.Dataset, title: str) -> Figure:
 def _grid(data: xr.Dataset, title: str) -> Figure:
     sizes = {str(d): data.sizes[d] for d in data.dims}
     x = max(sizes, key=lambda d: (data[d].dtype.kind in "fiu", sizes[d]))
-    hue = next((d for d in sizes if d != x and 1 < sizes[d] <= MOST_LEVELS), None)
+    hue = next((d for d in sizes if d != x and 1 < sizes[d] <= 8), None)
     fixed = {d: data[d].values[0] for d in sizes if d not in (x, hue)}
     frame = data.sel(fixed).to_dataframe().reset_index()
     drawing, axes = panels(2, 2, title=title)
@@ -80,7 +79,7 @@ def _grid(data: xr.Dataset, title: str) -> Figure:
 
 def _points(data: xr.Dataset, title: str) -> Figure:
     frame = data.to_dataframe().reset_index()
-    fields = [str(k) for k in data.coords if k != "point"][:MOST_FIELDS]
+    fields = [str(k) for k in data.coords if k != "point"][:6]
     columns = min(len(fields), 3)
     drawing, axes = panels(-(-len(fields) // columns), columns, title=title)
     with style():

@@ -18,8 +18,6 @@ from sims.study.schema import ExperimentSpec
 
 NAMED = 3
 """Regimes that a sentence names at most."""
-WIDTH, COLOURS = 1000, 32
-"""Of a figure in the page: most pixels across, and colours. The file has more of both."""
 
 
 class Finding(NamedTuple):
@@ -106,9 +104,10 @@ def _some(names: Sequence[str], between: str) -> str:
 
 
 def _figure(path: Path, whose: str) -> str:
+    """A figure with at most 1,000 pixels across and 32 colours; the file has more of both."""
     image = Image.open(io.BytesIO(files.read(path, whose))).convert("RGB")
-    image.thumbnail((WIDTH, image.height))
+    image.thumbnail((1000, image.height))
     small = io.BytesIO()
-    few = image.quantize(COLOURS, dither=Image.Dither.NONE)
+    few = image.quantize(32, dither=Image.Dither.NONE)
     few.save(small, "PNG", optimize=True)
     return f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}"

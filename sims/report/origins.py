@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -12,7 +13,7 @@ HIDDEN = ["specification", "fidelity"]
 """Keys that the page shows elsewhere."""
 
 
-def origins(folder: Path, names: Sequence[str], fidelity: str) -> tuple[dict[str, str], str]:
+def origins(folder: Path, names: Sequence[str], fidelity: str) -> tuple[dict[Any, str], str]:
     """Provenance of both roads of some experiments.
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sims.study.replaying import Replay
-from tests.figures.helpers import SUPPORTED
+from tests.figures.test_figures import SUPPORTED
 
 ROW = replace(SUPPORTED, verdict="inconclusive", effect=0.02, interval=(-0.04, 0.08))
 
