@@ -69,7 +69,7 @@ report=$$(snakemake --lint 2>&1) || \
 	esac; echo "snakemake --lint: ok"
 endef
 
-docs: $(VENV)/.installed-docs ## build the site in build/docs: offline, notebooks executed, no warning let pass
+docs: $(VENV)/.installed-docs ## build the site in build/docs: notebooks executed, no warning let pass
 	rm -rf build/docs
 	python -m sphinx --fail-on-warning --keep-going --quiet --jobs auto -d build/doctrees docs build/docs
 	pytest -q tests/test_site.py

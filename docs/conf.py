@@ -1,4 +1,4 @@
-"""Sphinx's configuration of the site: ``make docs``. It loads nothing from anywhere else."""
+"""Sphinx's configuration of the site: ``make docs``. Formulas alone load a script: MathJax."""
 
 import sys
 from pathlib import Path
@@ -20,7 +20,6 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "extensions.docstrings",
-    "extensions.formulas",
     "extensions.gallery",
     "extensions.outside",
 ]
@@ -29,7 +28,6 @@ html_theme = "furo"
 html_title = "Heads as kernel estimators"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
-html_math_renderer = "mathml"
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}

@@ -13,10 +13,14 @@ import sims
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 BROUGHT_BY = {
-    "yaml": "pyyaml", "sklearn": "scikit-learn", "markdown_it": "markdown-it-py",
-    "cycler": "matplotlib", "markupsafe": "jinja2", "PIL": "pillow",
+    "yaml": "pyyaml",
+    "sklearn": "scikit-learn",
+    "markdown_it": "markdown-it-py",
+    "cycler": "matplotlib",
+    "markupsafe": "jinja2",
+    "PIL": "pillow",
     "snakemake_interface_logger_plugins": "snakemake",
-}  # fmt: skip
+}
 """Name of a module to that of the distribution that brings it, where the two differ."""
 
 
@@ -42,19 +46,3 @@ def test_everything_that_the_package_imports_is_required():
     for path in (p for room in ("sims", "experiments") for p in (ROOT / room).rglob("*.py")):
         for name in set(imported(path)) - sys.stdlib_module_names - {"sims"}:
             assert BROUGHT_BY.get(name, name.replace("_", "-")) in required, f"{path}: {name}"
-
-
-def test_files_for_code_hosts_and_docker_name_what_is_there():
-    workflow = yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text("utf-8"))
-    steps = workflow["jobs"]["run"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
-    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
-        assert isinstance(yaml.safe_load(path.read_text("utf-8")), dict), path
-    recipes = [(ROOT / name).read_text("utf-8") for name in ("Dockerfile", "apptainer.def")]
-    for name in re.findall(r"requirements/\w+\.txt", "".join(recipes)):
-        assert (ROOT / name).is_file(), name
-    copied = re.findall(r"^    (\S+) /source/\1$", recipes[1], re.MULTILINE)
-    assert all((ROOT / name).exists() for name in copied)
-    setup = ast.parse((ROOT / "setup.py").read_text("utf-8")).body
-    shared = next(ast.literal_eval(n.value) for n in setup if isinstance(n, ast.Assign))
-    assert {pattern.split("/")[0] for pattern in shared} <= {name.split("/")[0] for name in copied}

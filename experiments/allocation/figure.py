@@ -56,16 +56,19 @@ def numbers(results: Results) -> dict[str, Any]:
         cells = regimes(views.theory, name)
         quoted[f"map_{name}"] = (
             sum(e.value + e.bound <= MARGIN for e in cells),
-            sum(e.value - e.bound > MARGIN for e in cells), len(cells),
-        )  # fmt: skip
+            sum(e.value - e.bound > MARGIN for e in cells),
+            len(cells),
+        )
     curves = hot.theory["optimum"].sel(family="smooth", dense_budget=BUDGET)
     quoted["softmax"] = {
         name: tuple(curves.sel(temperature=name).values[[0, -1]].tolist()) for name in WORDS
     }
     # Where theory puts the best block below a third of the budget.
     for name, splits, least in (
-        ("views", views, 0), ("blocks", blocks, 24), ("softmax_views", hot, 0)
-    ):  # fmt: skip
+        ("views", views, 0),
+        ("blocks", blocks, 24),
+        ("softmax_views", hot, 0),
+    ):
         every = movements(splits)["growth, fixed"]
         slopes = [e.value for e in every if float(e.at["budget"]) >= least]
         quoted[f"{name}_growth"] = (float(np.min(slopes)), float(np.max(slopes)))
@@ -75,9 +78,11 @@ def numbers(results: Results) -> dict[str, Any]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        3, 3, height=7.8,
+        3,
+        3,
+        height=7.8,
         title="A budget has a best split; its width grows like log n at a fixed temperature alone",
-    )  # fmt: skip
+    )
     for row, point in zip(axes, ("views", "blocks", "softmax views"), strict=True):
         splits = Splits(results, point)
         valley(row[0], splits, claims)
@@ -108,20 +113,32 @@ def valley(ax: Axes, splits: Splits, claims: dict[tuple[str, str], Verdict]) -> 
     name, regime = short(splits), f"{PANELS[splits.point]}, fixed temperature, simulation"
     of = {"family": "smooth", "dense_budget": budget, "temperature": "fixed"}
     surface = splits.theory["surface"].sel(of, method=None)
-    excess = (surface / surface.min("dense_width") - 1).rename("excess")
-    names = {"dense_n": "n", "dense_width": "width"}
-    frame = excess.to_dataframe().reset_index().rename(columns=names)
+    excess = surface / surface.min("dense_width") - 1
     norm = LogNorm(0.003, 3, clip=True)
-    image = figures.grid_map(ax, frame, "width", "n", value="excess", norm=norm)
-    assert image is not None
+    image = ax.pcolormesh(
+        excess["dense_n"],
+        excess["dense_width"],
+        excess.transpose("dense_width", "dense_n"),
+        cmap="mako",
+        norm=norm,
+        rasterized=True,
+    )
+    ax.patch.set(hatch="////", edgecolor="0.55")  # which shows where there is no value
     inner = splits.widths(budget)
     data = splits.batches["mse"].sel(family="smooth", budget=budget, width=inner).isel(rung=rung)
     mean = data.mean("batch")
     seen = (mean / mean.min("width") - 1).to_dataframe("excess").reset_index()
     ax.scatter(
-        seen["n"], seen["width"], c=seen["excess"].clip(lower=0.003), cmap=image.cmap, norm=norm,
-        s=22, edgecolors="white", linewidths=0.7, zorder=3,
-    )  # fmt: skip
+        seen["n"],
+        seen["width"],
+        c=seen["excess"].clip(lower=0.003),
+        cmap=image.cmap,
+        norm=norm,
+        s=22,
+        edgecolors="white",
+        linewidths=0.7,
+        zorder=3,
+    )
     best = splits.theory["optimum"].sel(of, method=None)
     ax.plot(best["dense_n"], best, color="white", lw=1.2)
     bar = ax.figure.colorbar(image, ax=ax, ticks=[0.003, 0.03, 0.3, 3], aspect=30, pad=0.02)
@@ -130,8 +147,11 @@ def valley(ax: Axes, splits: Splits, claims: dict[tuple[str, str], Verdict]) -> 
     bar.outline.set_visible(False)
     figures.log_axes(ax, x=True, y=True)
     figures.ticks(ax.yaxis, [w for w in (1, 2, 4, 8, 16) if w <= budget])
-    ax.set(xlabel="number of keys $n$", ylabel=f"head width $d_k$ ($D$ = {budget})",
-           title=figures.signed(name, {name: claims["allocation", regime]}))  # fmt: skip
+    ax.set(
+        xlabel="number of keys $n$",
+        ylabel=f"head width $d_k$ ($D$ = {budget})",
+        title=figures.signed(name, {name: claims["allocation", regime]}),
+    )
     figures.note(ax, "dots on maps: simulation; hatched: too few effective keys for theory")
 
 
@@ -145,16 +165,24 @@ def widths(ax: Axes, splits: Splits, claims: dict[tuple[str, str], Verdict]) -> 
     lines = theory.to_dataframe("theory").reset_index().rename(columns={"dense_n": "size"})
     rows = [
         (name, n, *mean_and_error(vertex(splits, ("smooth", n, budget), name)[0]))
-        for name in shown for n in splits.theory["n"].values.tolist()
-    ]  # fmt: skip
+        for name in shown
+        for n in splits.theory["n"].values.tolist()
+    ]
     best = pd.DataFrame(rows, columns=["temperature", "size", "simulation", "mcse"])
     own = {SHORT[k]: claims["dk-log", f"{words}, {v}"] for k, v in shown.items()}
     lines = lines[lines["temperature"].isin(shown)]
     best, lines = (frame.replace({"temperature": SHORT}) for frame in (best, lines))
     figures.curve(
-        ax, best, lines, "size", "best head width $d_k^*$",
-        hue="temperature", log="x", labels="ends", verdict=own,
-    )  # fmt: skip
+        ax,
+        best,
+        lines,
+        "size",
+        "best head width $d_k^*$",
+        hue="temperature",
+        log="x",
+        labels="ends",
+        verdict=own,
+    )
     figures.log_axes(ax, x=True)
     ax.set(xlabel="number of keys $n$", xlim=(50, 2e8))
     ax.set(title=f"{short(splits)}: straight if like log $n$")
@@ -176,14 +204,19 @@ def heads(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) ->
             for budget in best["dense_budget"].values.tolist()
         ]
     figures.curve(
-        ax, pd.DataFrame(points, columns=["heads", "D", "simulation", "mcse"]),
-        pd.DataFrame(lines, columns=["heads", "D", "theory"]).dropna(), "D",
-        "best number of heads $H^*$", hue="heads", log="xy", labels="key",
+        ax,
+        pd.DataFrame(points, columns=["heads", "D", "simulation", "mcse"]),
+        pd.DataFrame(lines, columns=["heads", "D", "theory"]).dropna(),
+        "D",
+        "best number of heads $H^*$",
+        hue="heads",
+        log="xy",
+        labels="key",
         verdict={
             "views": claims["heads-linear", "redundant views, fixed temperature, simulation"],
             "blocks": claims["heads-linear", "blocks, fixed temperature, simulation"],
         },
-    )  # fmt: skip
+    )
     figures.ticks(ax.xaxis, 2.0 ** np.arange(4, 10))
     ax.set(xlabel="budget $D$", title="slope 1 if like $D$")
 
@@ -195,35 +228,53 @@ def regime_map(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict
         for nu, marker in ((np.inf, "o"), (1.5, "s"), (0.5, "^")):
             cells = [e for e in regimes(views, name) if e.at["nu"] == nu]
             ax.plot(
-                [float(e.at["rate"]) for e in cells], [e.value for e in cells], marker,
-                color=color, ms=3, markerfacecolor="white", markeredgewidth=0.7,
-            )  # fmt: skip
+                [float(e.at["rate"]) for e in cells],
+                [e.value for e in cells],
+                marker,
+                color=color,
+                ms=3,
+                markerfacecolor="white",
+                markeredgewidth=0.7,
+            )
             # Downwards they would end at 0, which a logarithmic axis has not.
             ax.vlines(
-                [float(e.at["rate"]) for e in cells], [e.value for e in cells],
-                [e.value + e.bound for e in cells], color=color, lw=0.7, alpha=0.5, zorder=1,
-            )  # fmt: skip
+                [float(e.at["rate"]) for e in cells],
+                [e.value for e in cells],
+                [e.value + e.bound for e in cells],
+                color=color,
+                lw=0.7,
+                alpha=0.5,
+                zorder=1,
+            )
         start = f"map, {words}"
         own = {
-            regime.removeprefix(start).removeprefix(", ").replace(STEEP, "steep").removesuffix(
-                " targets"
-            ): claim
-            for (_, regime), claim in claims.items() if regime.startswith(start)
-        }  # fmt: skip
+            regime.removeprefix(start)
+            .removeprefix(", ")
+            .replace(STEEP, "steep")
+            .removesuffix(" targets"): claim
+            for (_, regime), claim in claims.items()
+            if regime.startswith(start)
+        }
         said = "\n".join(figures.signed(part, own) for part in own)
         said = f":\n{said}" if len(own) > 1 else said
         ax.annotate(
-            SHORT[name] + said, PLACES[name], xycoords="axes fraction", color=color,
+            SHORT[name] + said,
+            PLACES[name],
+            xycoords="axes fraction",
+            color=color,
             fontsize=figures.SMALL,
-        )  # fmt: skip
+        )
     figures.log_axes(ax, y=True)
     figures.ticks(ax.yaxis, (0.002, 0.01, 0.05, 0.2), percent=True)
-    figures.band(ax, (-np.inf, MARGIN), at=None)
+    figures.band(ax, (-np.inf, MARGIN), words=False)
     figures.note(
         ax, f"f, grey: margin, below {MARGIN:.0%}; bars: errors of widths".replace("%", " %")
     )
-    ax.set(xlabel="growth of $d_k^*$ per unit of log $n$",
-           ylabel="off the nearest log law (% of rise)", title="map of regimes")  # fmt: skip
+    ax.set(
+        xlabel="growth of $d_k^*$ per unit of log $n$",
+        ylabel="off the nearest log law (% of rise)",
+        title="map of regimes",
+    )
 
 
 STEEP = "smooth targets, steepest decay"

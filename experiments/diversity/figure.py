@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from sims import figures
@@ -31,19 +33,29 @@ PANELS = {
     ("mean", "geometric"): "mean, of subspaces",
 }
 VERSIONS = {
-    "geometric": "subspaces", "noise": "noise", "signal": "signals", "total": "correlations",
-    "errors": "errors", "": "",
-}  # fmt: skip
+    "geometric": "subspaces",
+    "noise": "noise",
+    "signal": "signals",
+    "total": "correlations",
+    "errors": "errors",
+    "": "",
+}
 """The matrices that indices are taken of, in words."""
 DEFINITIONS = (
-    "mean", "top", "entropy", "participation", "inverse", "determinant", "majorized",
+    "mean",
+    "top",
+    "entropy",
+    "participation",
+    "inverse",
+    "determinant",
+    "majorized",
     "equiangular heads",
-)  # fmt: skip
+)
 """Columns of the map, of each matrix; the last two are of no matrix."""
-SIZES = {"up to ½ %": 0.005, "5 %": 0.05, "50 %": 0.5, "× 6 and more": 5.0}
-"""Rises that the key of the map shows."""
-STEP, ROW = 6.0, 7.5
-"""From one counterexample to the next, and to the next row, in half lengths of lines."""
+LEAST, MOST = 0.005, 5.0
+"""Rises of the smallest and the largest marks of the map."""
+STEP = 6.0
+"""From one counterexample to the next, in half lengths of lines."""
 
 
 def numbers(results: Results) -> dict[str, Any]:
@@ -85,24 +97,44 @@ def worst(results: Results) -> dict[str, Any]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts if verdict.claim in INDEX_CLAIMS}
     drawing, axes = figures.mosaic(
-        ("abc", "ddd", "eee"), height=6.2, heights=(2.1, 2.9, 1.3), stacked={"d": 4.6, "e": 3.0},
+        ("abc", "ddd", "eee"),
+        height=6.2,
+        heights=(2.1, 2.9, 1.3),
         title="The error falls with the diversity of heads' errors, less surely with other indices",
-    )  # fmt: skip
+    )
     for ax, (key, label) in zip((axes[k] for k in "abc"), PANELS.items(), strict=True):
         points, lines = errors(results, key)
         figures.curve(
-            ax, points, lines, label, "error", hue="heads",
+            ax,
+            points,
+            lines,
+            label,
+            "error",
+            hue="heads",
             verdict=claims.get(f"{SHOWN}, {', '.join(key)}"),
             labels={"loc": "upper right"} if ax is axes["c"] else None,
-        )  # fmt: skip
+        )
         ax.set(xlabel=f"index ({label})", ylabel="")
     axes["a"].set_ylabel("MSE / mean MSE of a head")
-    ax = axes["d"]
-    down, across = ("index", "regime") if figures.narrow(ax) else ("regime", "index")
-    figures.dot_map(
-        ax, cells(verdicts, results), down, across, verdict="verdict", size="size",
-        key={words: size(rise) for words, rise in SIZES.items()},
-    )  # fmt: skip
+    ax, frame = axes["d"], cells(verdicts, results)
+    sns.scatterplot(
+        frame,
+        x="index",
+        y="regime",
+        hue="verdict",
+        palette=figures.INKS,
+        style="verdict",
+        markers={"supported": "o", "refuted": "X", "inconclusive": "s"},
+        size="rise",
+        sizes=(9, 120),
+        size_norm=LogNorm(LEAST, MOST),
+        ax=ax,
+    )
+    algebra = frame[frame["verdict"].isna()]
+    ax.plot(algebra["index"], algebra["regime"], "_", color=figures.GREY)
+    sns.move_legend(ax, "upper left", bbox_to_anchor=(0, 0), ncols=9, title=None)
+    ax.xaxis.tick_top()
+    ax.set(xlabel="", ylabel="")
     ax.set_title("largest rise of the MSE (first five rows: at equal diversity)")
     ax.tick_params(axis="x", rotation=45)
     for tick in ax.get_xticklabels():
@@ -110,12 +142,6 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     draw_examples(axes["e"], results)
     figures.letters(axes[letter] for letter in sorted(axes))
     return drawing
-
-
-def size(rise: float) -> float:
-    """Size of a rise's dot: its logarithm, from half a per cent to six-fold."""
-    low, high = np.log([0.005, 5.0])
-    return float(np.clip((np.log(max(rise, 1e-9)) - low) / (high - low), 0, 1))
 
 
 def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
@@ -145,17 +171,16 @@ def cells(verdicts: Sequence[Verdict], results: Results) -> pd.DataFrame:
         algebra = verdict.kind == "program" and verdict.verdict == "supported"
         change = verdict.effect or 0.0
         rise = max(-change, 0.0) if index == "equiangular heads" else abs(change)
-        size_of = 0.0 if algebra else rise
-        rows.append((index, regime, None if algebra else verdict.verdict, size_of))
+        rise = float(np.clip(rise, LEAST, MOST))
+        rows.append((index, regime, None if algebra else verdict.verdict, rise))
     frame = pd.DataFrame(rows, columns=["index", "regime", "verdict", "rise"])
     keys = [(v, d) for d, _, v in (index.partition(", ") for index in frame["index"])]
     words = {(v, d): f"{d} of {VERSIONS[v]}" if v else d for v, d in keys}
     order = sorted(words, key=lambda key: [list(VERSIONS).index(key[0]), DEFINITIONS.index(key[1])])
     return frame.assign(
         index=pd.Categorical([words[key] for key in keys], [words[key] for key in order]),
-        size=[size(rise) for rise in frame["rise"]],
         regime=pd.Categorical(frame["regime"], list(results.settings["regimes"])),
-    )  # fmt: skip
+    )
 
 
 def errors(results: Results, key: tuple[str, str]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -182,29 +207,30 @@ def errors(results: Results, key: tuple[str, str]) -> tuple[pd.DataFrame, pd.Dat
 def draw_examples(ax: Axes, results: Results) -> None:
     """Both sets of lines of each counterexample, and the ratio of their errors by both roads."""
     examples = counterexamples(results)
-    across = -(-len(examples) // 2) if figures.narrow(ax) else len(examples)
     for place, (name, (less, more)) in enumerate(examples.items()):
-        middle, down = STEP * (place % across), -ROW * (place // across)
+        middle = STEP * place
         for side, point in zip((-1, 1), (less, more), strict=True):
             angles = np.deg2rad(results.problems[point]["heads"]["frames"]["angles"])
             for angle in np.unique(angles):
                 x, y = np.cos(angle), np.sin(angle)
                 ax.plot(
-                    [middle + 1.5 * side - x, middle + 1.5 * side + x], [down - y, down + y],
+                    [middle + 1.5 * side - x, middle + 1.5 * side + x],
+                    [-y, y],
                     color=figures.PALETTE[0 if side < 0 else 1],
                     # As many lines as lie on one another.
-                    lw=1.1 * np.sum(angles == angle), solid_capstyle="butt",
-                )  # fmt: skip
-        ax.text(middle, down, "→", ha="center", va="center")
+                    lw=1.1 * np.sum(angles == angle),
+                    solid_capstyle="butt",
+                )
+        ax.text(middle, 0, "→", ha="center", va="center")
         value, error = mean_and_error(error_ratio(results, less, more))
         law = float(results.prediction(more)["mse"] / results.prediction(less)["mse"])
         digits = 3 if law < 10 else 1
         definition, _, version = name.partition(", ")
         words = f"{definition}\nof {VERSIONS[version]}" if version else "all sixteen,\none wave"
-        ax.text(middle, down + 1.3, words, ha="center", va="bottom", fontsize=figures.SMALL)
+        ax.text(middle, 1.3, words, ha="center", va="bottom", fontsize=figures.SMALL)
         ratios = f"{law:.{digits}f}\n{value:.{digits}f}\n± {2 * error:.{digits}f}"
-        ax.text(middle, down - 1.3, ratios, ha="center", va="top", fontsize=figures.SMALL)
-    lowest = -3.9 - ROW * ((len(examples) - 1) // across)
-    ax.set(xlim=(-STEP / 2, STEP * (across - 0.5)), ylim=(lowest, 3.2), aspect="equal")
+        ax.text(middle, -1.3, ratios, ha="center", va="top", fontsize=figures.SMALL)
+    right = STEP * (len(examples) - 0.5)
+    ax.set(xlim=(-STEP / 2, right), ylim=(-3.9, 3.2), aspect="equal")
     ax.set_title("counterexamples: ratio of errors by theory, simulation")
     ax.axis("off")

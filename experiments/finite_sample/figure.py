@@ -66,44 +66,46 @@ def points(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def lines(results: Results, term: str) -> pd.DataFrame:
-    """Exact over first-order term along each kernel's dense line of sizes."""
-    parts = []
-    for kernel in by_kernel(results):
-        keys, gap = curve(results, kernel, term)
-        line = {"kernel": kernel, "keys": keys, "exact": 1.0, "theory": 1 + gap}
-        parts.append(pd.DataFrame(line))
-    return pd.concat(parts)
-
-
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     first = points(results)
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     own = {kernel: by_regime[f"first order, {kernel}"] for kernel in by_kernel(results)}
     margin = next(iter(own.values())).margin
     drawing, axes = figures.mosaic(
-        ("ab", "cd"), height=5,
+        ("ab", "cd"),
+        height=5,
         title="Where first-order theory of attention stops being true",
-    )  # fmt: skip
+    )
     for ax, label in zip((axes[letter] for letter in "abc"), DRAWN, strict=True):
+        ax.set_yscale("symlog", linthresh=0.01, linscale=0.6)
+        for kernel, color in zip(by_kernel(results), figures.PALETTE, strict=False):
+            keys, gap = curve(results, kernel, TERMS[label])
+            figures.theory(ax, keys, 1 / (1 + gap) - 1, color)
         figures.gap(
-            ax, first[first["term"] == label], "keys", hue="kernel", verdict=own,
-            lines=lines(results, TERMS[label]), linear=0.01, over=(LEAST_KEYS, np.inf),
+            ax,
+            first[first["term"] == label],
+            "keys",
+            hue="kernel",
+            verdict=own,
+            over=(LEAST_KEYS, np.inf),
             # The claim is about first order / exact − 1, whose band is not quite symmetric here.
             margin=(1 / (1 + margin) - 1, 1 / (1 - margin) - 1),
             labels={"loc": "lower right"} if label == DRAWN[-1] else None,
-        )  # fmt: skip
+        )
         ax.set_ylim(-1.6, 0.2)
         figures.ticks(ax.yaxis, (-1, -0.1, -0.01, 0, 0.01, 0.1), percent=True)
         ax.set(
-            title=label, xlabel=r"effective keys $n_\mathrm{eff}$",
+            title=label,
+            xlabel=r"effective keys $n_\mathrm{eff}$",
             ylabel="simulation / first order − 1 (%)",
-        )  # fmt: skip
+        )
     gaps = [(label, gap.value, gap.error) for (_, label), gap in compared(results).items()]
     figures.forest(
-        axes["d"], pd.DataFrame(gaps, columns=["label", "value", "error"]),
-        margin=by_regime["every term"].margin, verdict=by_regime["every term"],
-    )  # fmt: skip
+        axes["d"],
+        pd.DataFrame(gaps, columns=["label", "value", "error"]),
+        margin=by_regime["every term"].margin,
+        verdict=by_regime["every term"],
+    )
     axes["d"].set(title="exact theory where first order fails", xlabel="simulation / exact − 1 (%)")
     figures.letters(axes[letter] for letter in sorted(axes))
     return drawing

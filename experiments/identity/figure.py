@@ -55,24 +55,33 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     families = effects(results)
     gaps = [(label, np.asarray(e.values).max(), 0.0) for label in GAPS for e in families[label]]
     drawing, axes = figures.panels(
-        1, 2, height=2.5,
+        1,
+        2,
+        height=2.5,
         title="Attention is kernel regression to rounding, with the exponential kernel",
-    )  # fmt: skip
+    )
     left, right = axes[0]
     figures.forest(
-        left, pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=False, verdict=own,
+        left,
+        pd.DataFrame(gaps, columns=["label", "value", "error"]),
+        percent=False,
+        verdict=own,
         margin={label: (-np.inf, claim.margin) for label, claim in own.items()},
-    )  # fmt: skip
+    )
     left.set(xlim=0, xlabel="largest gap (units of rounding)", title="heads against libraries")
     law = results.prediction(part(results, "tilt")[0])["curve"]
     line = pd.DataFrame({"kernel": LITERAL, "spread": law["curve_spread"], "theory": law})
     claim = claims["identity", "Gaussian kernel, unequal key norms, without the tilt"]
     figures.curve(
-        right, pd.concat([attention(results, kernel) for kernel in MOVED]),
-        pd.concat([line, line.assign(kernel="with the tilt", theory=0.0)]), "spread",
-        "attention moved (%)", hue="kernel", emphasis=LITERAL, labels="ends",
+        right,
+        pd.concat([attention(results, kernel) for kernel in MOVED]),
+        pd.concat([line, line.assign(kernel="with the tilt", theory=0.0)]),
+        "spread",
+        "attention moved (%)",
+        hue="kernel",
+        labels="ends",
         verdict={LITERAL: claim, "with the tilt": own["with the tilt"]},
-    )  # fmt: skip
+    )
     figures.band(right, claim.margin)
     figures.percent_axis(right.yaxis)
     right.set(xlabel="spread of key norms (sd / mean)", title="Gaussian for softmax kernel")

@@ -23,13 +23,14 @@ def numbers(results: Results) -> dict[str, object]:
     factors = {
         stream: {
             rule: float(
-                ratio(kept(results, f"{stream}, {rule}")[:, last], best(results, stream)[:, last])
-                .mean()
+                ratio(
+                    kept(results, f"{stream}, {rule}")[:, last], best(results, stream)[:, last]
+                ).mean()
             )
             for rule in rules
         }
         for stream, rules in results.settings["best"].items()
-    }  # fmt: skip
+    }
     return {
         "seeds": min(results.batches(point) for point in results.points),
         "factors": factors,
@@ -44,9 +45,12 @@ def numbers(results: Results) -> dict[str, object]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        1, len(results.settings["best"]), height=2.9, sharey=True,
+        1,
+        len(results.settings["best"]),
+        height=2.9,
+        sharey=True,
         title="A learned temperature lasts where the rule's power is the target's smoothness",
-    )  # fmt: skip
+    )
     for ax, (stream, rules) in zip(axes.flat, results.settings["best"].items(), strict=True):
         verdict = claims[f"learned temperature, {stream} targets, {MATCHED[stream]}"]
         found, theory = [], []
@@ -61,17 +65,22 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         points = pd.DataFrame(found, columns=["rule", "length", "simulation", "mcse"])
         points["rule"] = pd.Categorical(points["rule"], RULES)
         figures.curve(
-            ax, points, points.assign(theory=points["simulation"]), "length",
-            "error over the best there is", hue="rule", log="xy",
+            ax,
+            points,
+            points.assign(theory=points["simulation"]),
+            "length",
+            "error over the best there is",
+            hue="rule",
+            log="xy",
             labels={"loc": "upper left"} if stream == "smooth" else None,
             verdict=verdict,
-        )  # fmt: skip
+        )
         for rule, value in theory:
             color = figures.PALETTE[RULES.index(rule)]
             ax.hlines(value, 70, 110, color=color, lw=1.6)
         ax.set_ylim(0.9, 15)
         figures.ticks(ax.yaxis, (1, 2, 5, 10))
-        figures.band(ax, (-np.inf, 1 + verdict.margin), at=None)
+        figures.band(ax, (-np.inf, 1 + verdict.margin), words=False)
         figures.note(ax, f"grey: margin, below {1 + verdict.margin:g}")
         figures.note(ax, "dashes at the right: theory")
         ax.set(xlabel="context over that of learning", title=TITLES[stream])

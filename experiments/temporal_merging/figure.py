@@ -17,9 +17,10 @@ from sims.study.results import Results
 from .effects import base, counted, effects, grid
 
 TERMS = {
-    "squared_bias": "squared bias", "noise_variance": "noise",
+    "squared_bias": "squared bias",
+    "noise_variance": "noise",
     "signal_variance": "signal",
-}  # fmt: skip
+}
 DESIGNS = ("iid", "φ = 0.6", "φ = 0.9", "smooth")
 """In order of how alike neighbours are."""
 READINGS = ("opening", "latent", "whole", "half")
@@ -53,9 +54,11 @@ def numbers(results: Results) -> dict[str, float | str]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        2, 2, height=5.6,
+        2,
+        2,
+        height=5.6,
         title="Merging neighbours is a temperature: free where they are alike, dominated where not",
-    )  # fmt: skip
+    )
     attention(axes[0, 0], results, claims)
     errors(axes[0, 1], results, claims)
     temperatures(axes[1, 0], results, claims)
@@ -72,9 +75,14 @@ def attention(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
     # From where it stands out from the white of what is closed.
     shades = ListedColormap(colormaps["Blues"](np.linspace(0.45, 1, 64)))
     image = ax.pcolormesh(
-        places, places, np.where(weights > 0, weights, np.nan), cmap=shades,
-        norm=LogNorm(5e-3, 1, clip=True), edgecolors="white", linewidth=0.4,
-    )  # fmt: skip
+        places,
+        places,
+        np.where(weights > 0, weights, np.nan),
+        cmap=shades,
+        norm=LogNorm(5e-3, 1, clip=True),
+        edgecolors="white",
+        linewidth=0.4,
+    )
     bar = ax.figure.colorbar(image, ax=ax, ticks=[0.01, 0.1, 1], aspect=30, pad=0.02)
     bar.ax.set_yticklabels(["0.01", "0.1", "1"])
     bar.set_label("weight")
@@ -113,14 +121,20 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
             ax.plot(at, own["theory"], color=color, lw=1.1, zorder=2)
             label = name if not place else None
             figures.simulated(ax, at, own["simulation"], own["mcse"], color, label=label)
-    rises = {(e.at["design"], e.at["stride"]): e for e in effects(results)["rise of the error"]
-             if e.at["kernel"] == "softmax"
-             and e.at["design"] in designs and e.at["stride"] in strides}  # fmt: skip
+    rises = {
+        (e.at["design"], e.at["stride"]): e
+        for e in effects(results)["rise of the error"]
+        if e.at["kernel"] == "softmax" and e.at["design"] in designs and e.at["stride"] in strides
+    }
     figures.simulated(
-        ax, [strides.index(int(s)) * width + designs.index(d) + 0.25 for d, s in rises],
-        [1 + e.value for e in rises.values()], [e.error for e in rises.values()],
-        figures.PALETTE[len(TERMS)], marker="D", label="MSE, drawn problems",
-    )  # fmt: skip
+        ax,
+        [strides.index(int(s)) * width + designs.index(d) + 0.25 for d, s in rises],
+        [1 + e.value for e in rises.values()],
+        [e.error for e in rises.values()],
+        figures.PALETTE[len(TERMS)],
+        marker="D",
+        label="MSE, drawn problems",
+    )
     figures.log_axes(ax, y=True, plain=True)
     figures.ticks(ax.yaxis, (0.7, 1, 1.5, 2))
     ax.set_ylim(0.55, 2.2)
@@ -128,9 +142,11 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
     short = {"iid": "iid", "smooth": "sm."}
     words = {"iid": "iid keys", "smooth": "smooth keys"}
     verdicts = {
-        (d, s): claim for d in designs for s in strides
+        (d, s): claim
+        for d in designs
+        for s in strides
         if (claim := claims.get(("merge-free", f"softmax, {words.get(d, d)}, s = {s}")))
-    }  # fmt: skip
+    }
     ticks = {}
     for place, stride in enumerate(strides):
         for i, design in enumerate(designs):
@@ -141,16 +157,24 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
     figures.explain(ax, verdicts)
     figures.bars_note(ax)
     margin = next(iter(verdicts.values())).margin
-    figures.band(ax, (-np.inf, 1 + margin), at=None)
+    figures.band(ax, (-np.inf, 1 + margin), words=False)
     figures.note(ax, f"b, grey: margin of the MSE, below {1 + margin:g}")
     middle = (len(designs) - 1) / 2
     for place, stride in enumerate(strides):
         ax.annotate(
-            f"s = {stride}", (place * width + middle, 0.99), xycoords=("data", "axes fraction"),
-            ha="center", va="top", fontsize=figures.SMALL, color=figures.GREY,
-        )  # fmt: skip
-    ax.set(ylabel="merged / unmerged heads", title="terms of softmax heads, same temperature",
-           xlabel="keys: iid, φ of AR(1), smooth (sm.); ✓, ✗: MSE")  # fmt: skip
+            f"s = {stride}",
+            (place * width + middle, 0.99),
+            xycoords=("data", "axes fraction"),
+            ha="center",
+            va="top",
+            fontsize=figures.SMALL,
+            color=figures.GREY,
+        )
+    ax.set(
+        ylabel="merged / unmerged heads",
+        title="terms of softmax heads, same temperature",
+        xlabel="keys: iid, φ of AR(1), smooth (sm.); ✓, ✗: MSE",
+    )
     ax.legend(loc="lower center", ncols=2, columnspacing=1.0)
 
 
@@ -166,10 +190,15 @@ def temperatures(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdi
         rows.append((name, stride * bandwidth**2, mean, error, theory))
     frame = pd.DataFrame(rows, columns=["heads", "temperature", "simulation", "mcse", "theory"])
     figures.curve(
-        ax, frame, None, "temperature", "variance of the average (10⁻⁴)", hue="heads",
+        ax,
+        frame,
+        None,
+        "temperature",
+        "variance of the average (10⁻⁴)",
+        hue="heads",
         labels={"loc": "upper right", "bbox_to_anchor": (1, 0.92)},
         verdict=claims["merge-dominated", "softmax, iid keys"],
-    )  # fmt: skip
+    )
     ax.set(xlabel="temperature τ of equal limits", title="iid keys, same limits")
 
 
@@ -184,9 +213,13 @@ def savings(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) 
     reported = results.settings["reported"]
     memory = {1: reported["mla"]} | {int(s): v for s, v in reported["merged"].items()}
     ax.plot(
-        list(memory), [v / reported["mha"] for v in memory.values()], "x", color=figures.GREY,
-        ms=4, label="memory as reported",
-    )  # fmt: skip
+        list(memory),
+        [v / reported["mha"] for v in memory.values()],
+        "x",
+        color=figures.GREY,
+        ms=4,
+        label="memory as reported",
+    )
     figures.log_axes(ax, y=True, plain=True)
     figures.ticks(ax.yaxis, (0.05, 0.1, 0.2, 0.5, 1, 2, 4))
     ax.set_ylim(bottom=0.015)

@@ -76,8 +76,10 @@ def numbers(results: Results) -> dict[str, object]:
     every = list(layers(results))
 
     def extremes(of: Callable[[Layer], float]) -> dict[str, list[float]]:
-        found = {values: [of(one) for one in every if one.values == values]
-                 for values in results.settings["values"]}  # fmt: skip
+        found = {
+            values: [of(one) for one in every if one.values == values]
+            for values in results.settings["values"]
+        }
         return {values: [min(own), max(own)] for values, own in found.items()}
 
     def share_rising(layer: Layer) -> float:
@@ -104,28 +106,34 @@ def numbers(results: Results) -> dict[str, object]:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("abcd", "eeff", "eegg", "eehh", "eeii"), height=11.4,
+        ("abcd", "eeff", "eegg", "eehh", "eeii"),
+        height=11.4,
         heights=(2.1, 4.0, 0.6, 2.2, 2.5),
-        stacked=dict.fromkeys("abcd", 1.7) | {"e": 4.2},
         title="Trained heads part, but most of the gain is within reach of identical heads",
-    )  # fmt: skip
+    )
     paths = [(index, values) for index in ("subspaces", "errors") for values in VALUES.values()]
     for ax, (index, values) in zip((axes[k] for k in "abcd"), paths, strict=True):
         if ax is not axes["a"]:
             ax.sharey(axes["a"])
         path(ax, results, index, values)
         ax.set(
-            xlabel=f"index of {index}", ylabel="",
+            xlabel=f"index of {index}",
+            ylabel="",
             title="pooled heads" if values == "pool" else "free heads",
-        )  # fmt: skip
+        )
     axes["a"].set_ylabel("error / error at the start")
     shares: list[Row] = [
-        (f"{regime}, {number} {value} heads", name, f"{number} {value} heads", f"share of {name}",
-         {"values": trained, "heads": count})
+        (
+            f"{regime}, {number} {value} heads",
+            name,
+            f"{number} {value} heads",
+            f"share of {name}",
+            {"values": trained, "heads": count},
+        )
         for regime, name in SHARES.items()
         for value, trained in VALUES.items()
         for number, count in NUMBERS.items()
-    ]  # fmt: skip
+    ]
     beyond = ("beyond identical heads", "share beyond identical heads")
     shares += by_values({"gain beyond identical heads": beyond})
     against: list[Row] = [
@@ -169,15 +177,19 @@ def forest(ax: Axes, results: Results, verdicts: Sequence[Verdict], rows: Sequen
     frame = pd.DataFrame(
         [
             (group, name, e.value, e.error)
-            for _, group, name, family, at in rows for e in chosen(family, at)
+            for _, group, name, family, at in rows
+            for e in chosen(family, at)
         ],
         columns=["group", "label", "value", "error"],
-    )  # fmt: skip
+    )
     known = {(group, name): found[regime] for regime, group, name, *_ in rows if regime in found}
     figures.forest(
-        ax, frame, percent=False, verdict=known,
+        ax,
+        frame,
+        percent=False,
+        verdict=known,
         margin={line: (verdict.margin, np.inf) for line, verdict in known.items()},
-    )  # fmt: skip
+    )
 
 
 def path(ax: Axes, results: Results, index: str, values: str) -> None:
@@ -186,8 +198,15 @@ def path(ax: Axes, results: Results, index: str, values: str) -> None:
     for one, color, marker in zip(own, figures.PALETTE, figures.MARKERS, strict=False):
         x, relative = INDICES[index](results, one).mean((0, 1)), along(results, one)
         ax.plot(x, relative.mean(0), color=color, lw=0.9)
-        figures.simulated(ax, x, relative.mean(0), mcse(relative), color, marker,
-                          label=f"{one.heads} heads, $d_k$ = {one.width}")  # fmt: skip
+        figures.simulated(
+            ax,
+            x,
+            relative.mean(0),
+            mcse(relative),
+            color,
+            marker,
+            label=f"{one.heads} heads, $d_k$ = {one.width}",
+        )
     if values == "pool" and index == "subspaces":
         ax.legend()
 

@@ -51,9 +51,16 @@ def pooled(results: Results, name: str) -> pd.DataFrame:
     found = [(e.value, e.error) for e in gaps(results, name)]
     gap, error = np.transpose([(0.0, 0.0), *found])
     return pd.DataFrame(
-        {"system": name, "M": data["agents"], "kept": values.mean(0), "kept_mcse": mcse(values),
-         "simulation": 1 + gap, "mcse": error, "theory": 1.0}
-    )  # fmt: skip
+        {
+            "system": name,
+            "M": data["agents"],
+            "kept": values.mean(0),
+            "kept_mcse": mcse(values),
+            "simulation": 1 + gap,
+            "mcse": error,
+            "theory": 1.0,
+        }
+    )
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
@@ -77,17 +84,30 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     )
     left, right = axes[0]
     figures.curve(
-        left, points, pd.concat(laws), "M", "kept", hue="system", log="xy", labels="ends",
-        verdict=own, emphasis=fading,
-    )  # fmt: skip
+        left,
+        points,
+        pd.concat(laws),
+        "M",
+        "kept",
+        hue="system",
+        log="xy",
+        labels="ends",
+        verdict=own,
+    )
     left.set(title="the law $ρ + (1 − ρ)\\,Σα^2$", ylabel="variance of the pool / variance of one")
     figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
     # Side by side, or seven systems would lie on one another; for M = 1 there is nothing to show.
     aside = 1.06 ** (points["system"].map(list(kinds).index) - (len(kinds) - 1) / 2)
+    right.set_yscale("symlog", linthresh=0.1, linscale=0.6)
     figures.gap(
-        right, points.assign(M=points["M"] * aside)[points["M"] > 1], "M", hue="system",
-        linear=0.1, margin=own[fading].margin, labels=None, verdict=own, emphasis=fading,
-    )  # fmt: skip
+        right,
+        points.assign(M=points["M"] * aside)[points["M"] > 1],
+        "M",
+        hue="system",
+        margin=own[fading].margin,
+        labels=None,
+        verdict=own,
+    )
     right.set(ylim=(-0.2, 8), title="against the law", ylabel="simulation / law − 1 (%)")
     figures.ticks(right.yaxis, (-0.1, -0.05, 0, 0.05, 0.1, 1, 5), percent=True)
     for ax, first in ((left, 0), (right, 1)):

@@ -3,54 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sims.figures.layout import narrow
 from sims.figures.marks import (
+    DASHES,
+    SIGNS,
     Margin,
     Verdicts,
     badge,
-    band,
     bars_note,
     ends,
     explain,
+    ink,
     margin_text,
     note,
-    row_end,
     simulated,
-    widen,
+    word,
 )
 from sims.figures.series import levels
-from sims.figures.theme import BAND, BAR, GREY, GREYS, PALETTE, SMALL, percent_axis, style
+from sims.figures.theme import BAND, BAR, GREY, PALETTE, SMALL, percent_axis, style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
-
-
-@dataclass
-class Lines:
-    """Where the lines of a forest stand, and under which headings.
-
-    Attributes:
-        places: each line's height, from 0 at the top downwards by 1; of a line in a group the key
-            is the pair of group and label.
-        names: what each line is called.
-        headings: heights of the headings to their words.
-    """
-
-    places: dict[Hashable, int] = field(default_factory=dict)
-    names: dict[Hashable, str] = field(default_factory=dict)
-    headings: dict[int, str] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        """How many lines and headings there are."""
-        return len(self.places) + len(self.headings)
 
 
 def forest(
@@ -76,152 +53,120 @@ def forest(
             column, stand below its name. A bound on errors that are not random (exact theory's
             own), ``bound``, is drawn as a grey bar to either side.
         margin: what all effects, or those of each line, were held against: by label, or by the
-            pair of group and label. One for all is a band, others are a strip a line.
+            pair of group and label.
         verdict: of the panel, of each line (as for margins) or of a group by its name, written at
-            the right end; in a figure of one column its sign alone.
+            the right end.
         percent: whether effects are fractions, to be written in percent.
-        numbers: whether each line's worst effect is written out at its right end; not in a figure
-            of one column, where there is no room.
+        numbers: whether each line's worst effect is written out at its right end.
     """
     lines = _lines(frame)
-    keys = _keys(frame)
-    given = margin if isinstance(margin, Mapping) else dict.fromkeys(lines.places, margin)
-    margins = {key: ends(one) for key in lines.places if (one := given.get(key)) is not None}
+    places = {key: place for place, key in enumerate(lines)}
+    grouped = "group" in frame
+    keys = list(zip(frame["group"], frame["label"], strict=True)) if grouped else frame["label"]
+    given = margin if isinstance(margin, Mapping) else dict.fromkeys(keys, margin)
+    margins = {key: ends(one) for key, one in given.items() if key in places and one is not None}
     # Without a margin the worst effect is the largest one.
     low, high = np.transpose([margins.get(key, (0.0, 0.0)) for key in keys])
-    effects = frame["value"].to_numpy(float)
-    rows = frame.reset_index(drop=True).assign(
-        line=[lines.places[key] for key in keys], room=np.minimum(effects - low, high - effects)
-    )
+    rows = frame.reset_index(drop=True).assign(line=[places[key] for key in keys])
+    rows["room"] = np.minimum(rows["value"] - low, high - rows["value"])
     single = not rows["line"].duplicated().any()
-    among = "line" if not single else "group" if "group" in rows else [0] * len(rows)
+    among = "line" if not single else "group" if grouped else [0] * len(rows)
     worst = rows.loc[rows.groupby(among, observed=True)["room"].idxmin()]
-    last = rows.index.isin(worst.index)
     with style():
-        _effects(ax, rows[~last], bold=single)
-        _effects(ax, rows[last], bold=True, filled=True)
+        _effects(ax, rows.drop(worst.index), single, "white")
+        _effects(ax, worst, True, PALETTE[0])
         ax.axvline(0, color=GREY, lw=0.8, zorder=1)
-        _name(ax, lines)
+        ax.set_ylim(len(lines) - 0.4, -0.6)
+        names = [key[1] if isinstance(key, tuple) else "" if grouped else key for key in lines]
+        ax.set_yticks(range(len(lines)), map(str, names))
+        ax.tick_params(axis="y", length=0)
+        ax.spines["left"].set_visible(False)
         ax.set_xlabel("simulation / theory − 1 (%)" if percent else "effect")
         if percent:
             percent_axis(ax.xaxis)
-        one = _bands(ax, lines, margins)
-        shown = rows if single else worst
-        ends_of: dict[int, str] = {}
-        short = narrow(ax)
-        if numbers and not short:
-            groups = shown.groupby("group" if "group" in shown else [0] * len(shown), sort=False)
-            for _, own in groups:
-                texts = _estimates(own["value"], own["error"], percent)
-                ends_of |= dict(zip(own["line"], texts, strict=True))
-        headed = {word: place for place, word in lines.headings.items()}
-        for key, place in (headed | lines.places).items():
+        _margins(ax, {places[key]: pair for key, pair in margins.items()})
+        texts = _estimates(rows if single else worst, percent) if numbers else {}
+        for key, place in places.items():
+            if grouped and not isinstance(key, tuple):
+                _write(ax, str(key), 0, place).set(fontweight="bold", color="black")
             judged = verdict.get(key) if isinstance(verdict, Mapping) else None
-            row_end(ax, place, ends_of.get(place, ""), judged, short=short)
+            text = texts.get(place, "")
+            if judged is not None:
+                text = f"{SIGNS[word(judged)]}  {text or word(judged)}"
+            if text:
+                written = _write(ax, text, 1, place)
+                if judged is not None:
+                    ink(written, judged)
         explain(ax, verdict)
-        if verdict is not None and not isinstance(verdict, Mapping):
-            badge(ax, verdict, one, percent)
-        elif one is not None:
-            _head(ax, margin_text(one, percent), aside=verdict is not None)
+        same = len(set(margins.values())) == 1 and not grouped
+        common = margin_text(next(iter(margins.values())), percent) if same else ""
+        if verdict is None or isinstance(verdict, Mapping):
+            ax.set_title(common, loc="right", fontsize=SMALL, color=GREY)
+        else:
+            badge(ax, verdict, common)
         bars_note(ax)
+        if margins and not same:
+            note(ax, "grey: margins")
         note(ax, f"filled: {'nearest to its margin' if margins else 'the largest'}")
 
 
-def _keys(frame: pd.DataFrame) -> list[Hashable]:
-    """The line of each row."""
-    if "group" in frame:
-        return list(zip(frame["group"], frame["label"], strict=True))
-    return list(frame["label"])
-
-
-def _lines(frame: pd.DataFrame) -> Lines:
-    lines = Lines()
+def _lines(frame: pd.DataFrame) -> list[Hashable]:
+    """The lines from the top: labels, or names of groups and after each its pairs with labels."""
     if "group" not in frame:
-        for name in levels("label", [frame]):
-            lines.places[name], lines.names[name] = len(lines.places), str(name)
-        return lines
+        return levels("label", [frame])
+    lines: list[Hashable] = []
     for group in levels("group", [frame]):
-        lines.headings[lines.count] = str(group)
-        for label in dict.fromkeys(frame.loc[frame["group"] == group, "label"]):
-            lines.names[group, label] = str(label)
-            lines.places[group, label] = lines.count
+        labels = dict.fromkeys(frame.loc[frame["group"] == group, "label"])
+        lines += [group, *((group, label) for label in labels)]
     return lines
 
 
-def _effects(ax: Axes, rows: pd.DataFrame, bold: bool, filled: bool = False) -> None:
+def _effects(ax: Axes, rows: pd.DataFrame, bold: bool, fill: str) -> None:
     """Effects of some lines with their bars: one of many small, one of few or the worst large."""
-    color = PALETTE[0] if bold else GREY
-    small: dict[str, Any] = (
-        {} if bold else {"markersize": 2, "capsize": 0, "elinewidth": 0.5, "markeredgewidth": 0.6}
-    )
-    simulated(
-        ax, rows["value"], rows["line"], rows["error"], color, yerr=None,
-        xerr=BAR * rows["error"], markerfacecolor=color if filled else "white",
-        zorder=4 if filled else 3, **small,
-    )  # fmt: skip
+    small = {} if bold else {"markersize": 2, "capsize": 0, "elinewidth": 0.5}
+    look: dict[str, Any] = {"color": PALETTE[0] if bold else GREY, "markerfacecolor": fill, **small}
+    bars = BAR * rows["error"]
+    simulated(ax, rows["value"], rows["line"], bars, **look, xerr=bars, yerr=None)
     if bold and "bound" in rows:
         low, high = rows["value"] - rows["bound"], rows["value"] + rows["bound"]
-        ax.hlines(rows["line"], low, high, color=GREYS[2], lw=3.5, zorder=2)
+        ax.hlines(rows["line"], low, high, color="0.53", lw=3.5, zorder=2)
 
 
-def _name(ax: Axes, lines: Lines) -> None:
-    """Names and headings of the lines, at the left."""
-    ax.set_ylim(lines.count - 0.4, -0.6)
-    ax.set_yticks(list(lines.places.values()), [lines.names[key] for key in lines.places])
-    for place, text in lines.headings.items():
-        # Inside the axes, whose line is free there: names at the left may be short then.
-        ax.annotate(
-            text, (0, place), xycoords=ax.get_yaxis_transform(), xytext=(2, 0), va="center",
-            textcoords="offset points", fontsize=SMALL, fontweight="bold", zorder=5,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
-        )  # fmt: skip
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-
-
-def _bands(
-    ax: Axes, lines: Lines, margins: Mapping[Hashable, tuple[float, float]]
-) -> tuple[float, float] | None:
-    """One band where all lines have the same margin, which is returned; else a strip a line."""
-    pairs = list(dict.fromkeys(margins.values()))
-    for pair in pairs:
-        widen(ax, pair, "x")
-    if len(pairs) == 1 and len(margins) == len(lines.places) and not lines.headings:
-        band(ax, pairs[0], axis="x")
-        return pairs[0]
-    left, right = ax.get_xlim()
-    for key, (low, high) in margins.items():
-        foot, top = lines.places[key] + 0.36, lines.places[key] - 0.36
-        ax.fill_betweenx([foot, top], max(low, left), min(high, right), color=BAND, lw=0, zorder=0)
-        finite = [end for end in (low, high) if np.isfinite(end)]
-        ax.vlines(finite, foot, top, color=GREY, lw=0.8, zorder=0.5)
+def _margins(ax: Axes, margins: Mapping[int, tuple[float, float]]) -> None:
+    """A strip a line with dashed edges; one under another they are a band."""
+    finite = [1.1 * end for end in np.ravel([*margins.values()]) if np.isfinite(end)]
+    left, right = min([*ax.get_xlim(), *finite]), max([*ax.get_xlim(), *finite])
+    for place, pair in margins.items():
+        foot, top, edges = place + 0.5, place - 0.5, [end for end in pair if np.isfinite(end)]
+        ax.fill_betweenx([foot, top], *np.clip(pair, left, right), color=BAND, lw=0, zorder=0)
+        ax.vlines(edges, foot, top, color=GREY, lw=0.8, ls=DASHES, zorder=0.5)
     ax.set_xlim(left, right)
-    if margins:
-        note(ax, "grey: margins")
-    return None
 
 
-def _head(ax: Axes, text: str, aside: bool) -> None:
-    """Words over the column of verdicts, or where there is none at the upper right."""
-    if not aside:
-        ax.set_title(text, loc="right", fontsize=SMALL, color=GREY)
-        return
-    ax.annotate(
-        text, (1, 1), xytext=(5, 1), xycoords="axes fraction", textcoords="offset points",
-        va="bottom", fontsize=SMALL, color=GREY, annotation_clip=False,
-    )  # fmt: skip
+def _write(ax: Axes, text: str, at: float, place: int) -> Any:
+    """Words on a line, inside at its left end (0) or outside at its right end (1)."""
+    return ax.annotate(
+        text,
+        (at, place),
+        xytext=(5 * at, 0),
+        xycoords=ax.get_yaxis_transform(),
+        textcoords="offset points",
+        va="center",
+        fontsize=SMALL,
+        color=GREY,
+        annotation_clip=False,
+    )
 
 
-def _estimates(values: ArrayLike, errors: ArrayLike, percent: bool) -> list[str]:
-    """Estimates ± two standard errors, all to the second digit of the largest error."""
+def _estimates(rows: pd.DataFrame, percent: bool) -> dict[int, str]:
+    """Line to its estimate ± two standard errors, with the digits of its group's largest error."""
     scale, unit = (100, " %") if percent else (1, "")
-    sizes = BAR * scale * np.asarray(errors, float)
-    largest = np.max(sizes, initial=0.0)
-    digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 4)) if largest > 0 else 2
-    return [
-        # No sign where all digits are 0.
-        f"{round(scale * value, digits) + 0.0:.{digits}f} ± {size:.{digits}f}{unit}".replace(
-            "-", "−"
-        )
-        for value, size in zip(np.asarray(values, float), sizes, strict=True)
-    ]
+    texts = {}
+    for _, own in rows.groupby("group" if "group" in rows else [0] * len(rows), sort=False):
+        largest = BAR * scale * own["error"].max()
+        digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 4)) if largest > 0 else 2
+        for line, value, error in zip(own["line"], own["value"], own["error"], strict=True):
+            # No sign where all digits are 0.
+            value, size = round(scale * value, digits) + 0.0, BAR * scale * error
+            texts[line] = f"{value:.{digits}f} ± {size:.{digits}f}{unit}".replace("-", "−")
+    return texts

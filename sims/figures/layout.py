@@ -1,54 +1,20 @@
-"""Sheets that figures are drawn on: two widths, grids of panels, letters.
-
-A figure is written for two columns of a page and can be asked for in one (:func:`preset`, ``sims
-plot NAME --width one-column``): then its panels stand one below another, each as high as before, so
-that type keeps its size and lines keep their room.
-"""
+"""Sheets that figures are drawn on: grids of panels, and their letters."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from sims.errors import InputError
 from sims.figures.theme import style
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 COLUMN, PAGE = 89 / 25.4, 183 / 25.4
 """Widths of a figure of one column and of two, inches (89 and 183 mm: most journals')."""
-WIDTHS = {"one-column": COLUMN, "two-column": PAGE}
-"""The widths by name."""
-TITLE, LETTER, LINE = 9.0, 0.62, 0.17
-"""Of a figure's title: points, mean width of a bold letter in them, height of a line in inches."""
-
-_asked: ContextVar[float | None] = ContextVar("width", default=None)
-
-
-@contextmanager
-def preset(width: str) -> Iterator[None]:
-    """Give figures that are made in the ``with`` block a width, whatever they were written for.
-
-    Args:
-        width: "one-column" (89 mm) or "two-column" (183 mm).
-
-    Raises:
-        InputError: it is neither.
-    """
-    if width not in WIDTHS:
-        raise InputError("width", width, ", ".join(WIDTHS))
-    token = _asked.set(WIDTHS[width])
-    try:
-        yield
-    finally:
-        _asked.reset(token)
 
 
 def panels(
@@ -56,7 +22,6 @@ def panels(
     columns: int = 1,
     width: float = PAGE,
     height: float | None = None,
-    sharex: bool = False,
     sharey: bool = False,
     title: str = "",
 ) -> tuple[Figure, np.ndarray]:
@@ -65,24 +30,17 @@ def panels(
     Args:
         rows: number of rows of panels.
         columns: number of columns of panels.
-        width: inches; :data:`COLUMN` or :data:`PAGE`, unless a :func:`preset` says otherwise.
+        width: inches, such as :data:`COLUMN`; a page by default.
         height: inches; None gives every panel the proportion 4:3.3.
-        sharex: whether panels have one x axis in common.
         sharey: whether panels have one y axis in common.
         title: the figure's message, in a sentence, at its upper left.
 
     Returns:
-        The figure and its axes, shape (rows, columns), wherever they stand.
+        The figure and its axes, shape (rows, columns).
     """
-    if height is None:
-        height = rows * width / columns * 0.82
-    asked = _asked.get() or width
-    stacked = columns > 1 and asked < width
-    shape = (rows * columns, 1) if stacked else (rows, columns)
     with style():
-        figure = _sheet(asked, height * (columns if stacked else 1), title)
-        axes = figure.subplots(*shape, sharex=sharex, sharey=sharey, squeeze=False)
-    return figure, axes.reshape(rows, columns)
+        figure = _sheet(width, height or rows * width / columns * 0.82, title)
+        return figure, figure.subplots(rows, columns, sharey=sharey, squeeze=False)
 
 
 def mosaic(
@@ -90,8 +48,6 @@ def mosaic(
     *,
     height: float,
     heights: Sequence[float] | None = None,
-    widths: Sequence[float] | None = None,
-    stacked: Mapping[str, float] | None = None,
     title: str = "",
 ) -> tuple[Figure, Mapping[str, Axes]]:
     """A figure of two columns whose panels are of several sizes.
@@ -101,70 +57,37 @@ def mosaic(
             one. "." is left empty.
         height: inches.
         heights: of the rows, relative to each other; equal by default.
-        widths: of the columns, relative to each other; equal by default.
-        stacked: heights, in the unit of ``heights``, of panels that need others in one column; a
-            panel keeps its height by default.
         title: as of :func:`panels`.
 
     Returns:
-        The figure and its axes by letter; under the one-column :func:`preset` they stand one below
-        another in alphabetical order.
+        The figure and its axes by letter.
     """
-    width, rows = _asked.get() or PAGE, list(layout)
-    parts = list(heights or [1.0] * len(rows))
-    if width < PAGE:
-        names = sorted(set("".join(rows)) - {"."})
-        own = [
-            (stacked or {}).get(
-                name, sum(part for part, row in zip(parts, rows, strict=True) if name in row)
-            )
-            for name in names
-        ]
-        height *= sum(own) / sum(parts)
-        rows, parts, widths = names, own, None
-    bands = _bands(rows)
+    bands: list[list[tuple[str, float]]] = []
+    for row, part in zip(layout, heights or [1.0] * len(layout), strict=True):
+        if not (bands and set(row) & set(bands[-1][-1][0]) - {"."}):
+            bands.append([])
+        bands[-1].append((row, part))
+    axes: dict[str, Axes] = {}
     with style():
-        figure = _sheet(width, height, title)
+        figure = _sheet(PAGE, height, title)
         # Bands are laid out apart, or long names of one would leave the others no room.
-        sheets = figure.subfigures(
-            len(bands), 1, squeeze=False,
-            height_ratios=[sum(parts[i] for i in band) for band in bands],
-        )[:, 0]  # fmt: skip
-        axes: dict[str, Axes] = {}
-        for sheet, band in zip(sheets, bands, strict=True):
-            axes |= sheet.subplot_mosaic(
-                [list(rows[i]) for i in band], height_ratios=[parts[i] for i in band],
-                width_ratios=widths,
-            )  # fmt: skip
+        ratios = [sum(part for _, part in band) for band in bands]
+        sheets = figure.subfigures(len(bands), height_ratios=ratios, squeeze=False)
+        for sheet, band in zip(sheets.flat, bands, strict=True):
+            rows, parts = zip(*band, strict=True)
+            axes |= sheet.subplot_mosaic("\n".join(rows), height_ratios=parts)
     return figure, axes
-
-
-def narrow(ax: Axes) -> bool:
-    """Whether the axes are of a figure narrower than two columns, where less can be written."""
-    # The canvas knows the root figure, of which a panel's figure may be a part.
-    return bool(ax.figure.canvas.figure.get_figwidth() < PAGE)
-
-
-def _bands(rows: Sequence[str]) -> list[list[int]]:
-    """Rows by number, those together that a panel spans."""
-    bands: list[list[int]] = []
-    for place, row in enumerate(rows):
-        if bands and set(row) & set(rows[place - 1]) - {"."}:
-            bands[-1].append(place)
-        else:
-            bands.append([place])
-    return bands
 
 
 def _sheet(width: float, height: float, title: str) -> Figure:
     """An empty figure; a title that is too long for its width makes it higher."""
     from matplotlib.figure import Figure
 
-    lines = textwrap.wrap(title, int(72 * width / (LETTER * TITLE)))
-    height += LINE * max(len(lines) - 1, 0)
-    figure = Figure(figsize=(width, height), layout="constrained")
-    if lines:
-        figure.suptitle("\n".join(lines), x=0.005, ha="left", fontsize=TITLE, fontweight="bold")
+    # A bold letter of 9 points is 0.078 inches wide, a line of them 0.17 inches high.
+    title = textwrap.fill(title, int(width / 0.078))
+    figure = Figure(figsize=(width, height + 0.17 * title.count("\n")), layout="constrained")
+    if title:
+        figure.suptitle(title, x=0.005, ha="left", fontsize=9, fontweight="bold")
     return figure
 
 
@@ -173,10 +96,7 @@ def letters(axes: Iterable[Axes]) -> None:
 
     Call it last: a title set later would stand by itself in the middle.
     """
-    for index, ax in enumerate(np.ravel(np.asarray(list(axes), dtype=object))):
-        letter, title = chr(ord("a") + index), ax.get_title()
-        if title:
-            ax.set_title("")
-            ax.set_title(rf"$\mathbf{{{letter}}}$  {title}", loc="left", fontsize=8)
-        else:
-            ax.set_title(letter, loc="left", fontweight="bold", fontsize=9)
+    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", axes, strict=False):
+        title = ax.get_title()
+        ax.set_title("")
+        ax.set_title(rf"$\mathbf{{{letter}}}$  {title}".strip(), loc="left", fontsize=8)

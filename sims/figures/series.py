@@ -2,56 +2,23 @@
 
 ``hue`` names the column whose levels differ in both. The order of levels is that of a categorical
 column (so that a level keeps its colour in every panel), else numbers ascend and words keep the
-order in which they come. With ``emphasis`` one level is in the one strong colour, its markers
-filled, and all others are in greys, told apart by their markers.
+order in which they come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sims.errors import InputError
 from sims.estimates import mcse
-from sims.figures.theme import GREYS, MARKERS, PALETTE, STRONG
+from sims.figures.theme import MARKERS, PALETTE
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-
-
-class Look(TypedDict, total=False):
-    """How the groups of a frame are told apart: keywords that the shared plots have in common.
-
-    Attributes:
-        hue: column whose levels differ in colour and marker.
-        emphasis: the level of ``hue`` that the figure is about.
-    """
-
-    hue: str | None
-    emphasis: Hashable
-
-
-@dataclass(frozen=True)
-class Series:
-    """One group of a frame and how it looks.
-
-    Attributes:
-        hue: its level of the hue column, None without one.
-        rows: its rows of the frame.
-        color: of its line, points and bars.
-        marker: of its points.
-        fill: colour of its markers' inside.
-    """
-
-    hue: Hashable
-    rows: pd.DataFrame
-    color: str
-    marker: str
-    fill: str
 
 
 def tidy(batches: xr.DataArray, **columns: Any) -> pd.DataFrame:
@@ -86,29 +53,22 @@ def levels(column: str | None, frames: Sequence[pd.DataFrame]) -> list[Hashable]
 
 
 def series(
-    frame: pd.DataFrame,
-    hue: str | None = None,
-    beside: Sequence[pd.DataFrame] = (),
-    emphasis: Hashable = None,
-) -> Iterator[Series]:
-    """The groups of a frame that have rows, each with its look.
+    frame: pd.DataFrame, hue: str | None, beside: Sequence[pd.DataFrame]
+) -> Iterator[tuple[Hashable, pd.DataFrame, dict[str, str]]]:
+    """The groups of a frame that have rows: level of ``hue``, rows, colour and marker.
 
     Args:
         frame: tidy, a row an observation.
-        hue: as in :class:`Look`, like ``emphasis``.
-        beside: all frames drawn on the same axes, if there are others, whose levels count too.
-        emphasis: a level of ``hue``.
+        hue: as above.
+        beside: all frames drawn on the same axes, this one too, whose levels count.
 
     Raises:
         InputError: more levels than there are looks to tell them apart.
     """
-    hues = levels(hue, beside or [frame])
+    hues = levels(hue, beside)
     if len(hues) > len(PALETTE):
         raise InputError(f"levels of {hue}", len(hues), f"at most {len(PALETTE)}")
-    colors = iter(PALETTE if emphasis is None else GREYS)
-    for level, marker in zip(hues, MARKERS, strict=False):
-        strong = emphasis is not None and level == emphasis
-        color = STRONG if strong else next(colors)
+    for level, color, marker in zip(hues, PALETTE, MARKERS, strict=False):
         rows = frame if hue is None else frame[frame[hue] == level]
         if len(rows):
-            yield Series(level, rows, color, marker, STRONG if strong else "white")
+            yield level, rows, {"color": color, "marker": marker}

@@ -1,32 +1,44 @@
-"""Text for people: templates, Markdown, numbers."""
+"""Text for people: templates, Markdown with formulas, numbers."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jinja2
 import jinja2.sandbox
+from docutils.utils.math.latex2mathml import tex2mathml
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from sims.mathml import with_formulas
+from sims.errors import InputError
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-
-
-def is_relative(link: str) -> bool:
-    """Whether a link or a picture stays beside the page: no scheme, no host."""
-    return not _ABSOLUTE.match(link.strip())
+_ACCENTED = re.compile(r"(\\(?:hat|bar|tilde) ?(?:\w|\{[^{}]*\}|\\[a-zA-Z]+))(?=[_^])")
+"""An accented letter before its index, which docutils would set below the letter."""
 
 
 class _Relative(MarkdownIt):
     def validateLink(self, url: str) -> bool:
-        return is_relative(url)
+        return not _ABSOLUTE.match(url.strip())
 
 
-# CommonMark with formulas, without raw HTML and without links and pictures from elsewhere, which
-# stay text: what a caption says cannot change the page, nor load anything.
-MARKDOWN = with_formulas(_Relative("commonmark", {"html": False}).enable("table"))
+def _mathml(tex: str, options: Mapping[str, bool]) -> str:
+    block = options["display_mode"]
+    try:
+        formula = tex2mathml(_ACCENTED.sub(r"{{}\1}", tex), as_block=block)
+    except Exception as error:  # of many kinds, by what is wrong
+        raise InputError("formula", tex, f"TeX that docutils knows ({error})") from None
+    # The keyboard has to reach what is wider than the page and scrolls.
+    return f'<div class="wide" tabindex="0">{formula}</div>' if block else formula
+
+
+# Without raw HTML and without links and pictures from elsewhere, which stay text: what a caption
+# says cannot change the page, nor load anything.
+MARKDOWN = _Relative("commonmark", {"html": False}).enable("table")
+MARKDOWN.use(
+    dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False, renderer=_mathml
+)
+"""CommonMark with tables and formulas: ``$x$`` in a line and ``$$x$$`` on lines of its own."""
 
 
 def html(markdown: str, inside: Callable[[str], str | None]) -> str:
@@ -34,33 +46,19 @@ def html(markdown: str, inside: Callable[[str], str | None]) -> str:
 
     Args:
         markdown: the text.
-        inside: from the target of a link, which is relative, to the id of an element of the page;
-            None leaves the link's words without a link, since a page that was mailed has nothing
-            beside it. Pictures become their descriptions.
+        inside: from the target of a link to the id of an element of the page; None leaves the
+            link's words without a link. Pictures become their descriptions.
 
     Raises:
-        InputError: a formula is no TeX (:func:`sims.mathml.mathml`).
+        InputError: a formula is no TeX.
     """
-    tokens = MARKDOWN.parse(markdown)
-    for token in tokens:
-        if token.children:
-            token.children = list(_linked(token.children, inside))
-    return str(MARKDOWN.renderer.render(tokens, MARKDOWN.options, {}))
 
+    def link(match: re.Match[str]) -> str:
+        id = inside(match[1])
+        return f'<a href="#{id}">{match[2]}</a>' if id else match[2]
 
-def _linked(tokens: list[Token], inside: Callable[[str], str | None]) -> Iterator[Token]:
-    kept: list[bool] = []
-    for token in tokens:
-        if token.type == "link_open":
-            target = inside(str(token.attrs["href"]))
-            kept.append(target is not None)
-            token.attrs["href"] = f"#{target}"
-        if token.type == "image":
-            token = Token("text", "", 0, content=token.content)
-        if token.type not in ("link_open", "link_close") or kept[-1]:
-            yield token
-        if token.type == "link_close":
-            kept.pop()
+    text = re.sub(r'<img [^>]*alt="([^"]*)"[^>]*>', r"\1", MARKDOWN.render(markdown))
+    return re.sub(r'<a href="([^"]*)"[^>]*>(.*?)</a>', link, text, flags=re.DOTALL)
 
 
 def environment(html: bool = False) -> jinja2.Environment:

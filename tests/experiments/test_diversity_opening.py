@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 
 from experiments.diversity.effects import opening, opening_for_a_target
-from experiments.diversity.figure import cells, size
+from experiments.diversity.figure import cells
 from experiments.diversity.quantities import falls
 from sims.judgement import Verdict
 from sims.judgement.tests import Rule, decide
@@ -76,7 +76,7 @@ def test_least_fall_of_a_target_is_chosen_by_the_other_half_of_its_draws() -> No
     assert effect.values == pytest.approx([(-0.25 + 0.1) / 2, (0.5 + 0.4) / 2])
 
 
-@pytest.mark.parametrize(("effect", "rise"), [(0.3, 0.0), (-0.3, 0.3)])
+@pytest.mark.parametrize(("effect", "rise"), [(0.3, 0.005), (-0.3, 0.3)])
 def test_dot_of_the_map_is_of_a_rise(effect: float, rise: float) -> None:
     """Falls have the least dot; a row that is of no regime has none."""
     experiment = load_experiment("diversity")
@@ -92,7 +92,7 @@ def test_dot_of_the_map_is_of_a_rise(effect: float, rise: float) -> None:
     assert isinstance(frame, pd.DataFrame)
     assert frame["index"].tolist() == 2 * ["equiangular heads"]
     assert frame["regime"].tolist() == ["pure noise, softmax", "one fixed target"]
-    assert frame["size"].tolist() == [size(rise), size(0.5)]
+    assert frame["rise"].tolist() == [rise, 0.5]
 
 
 def test_what_is_true_by_algebra_is_a_dash_and_what_is_not_true_shows() -> None:

@@ -1,112 +1,110 @@
 """Plots draw what they are given: places, errors, margins, verdicts."""
 
 import dataclasses
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from matplotlib.colors import to_hex, to_rgb
 
 from sims import figures
 from sims.errors import InputError
-from sims.figures.marks import margin_text
-from sims.figures.names import spread
-from sims.figures.theme import STRONG
-from tests.figures.helpers import (
-    CURVE,
-    EFFECTS,
-    GAPS,
-    SUPPORTED,
-    axes_of,
-    bars,
-    note_of,
-    words,
+from sims.figures.marks import INKS, margin_text
+from sims.judgement import Verdict
+
+GUIDE = Path(__file__).parents[2] / "docs" / "figures.md"
+SUPPORTED = Verdict("c", "e", "r", "s", "supported", 0.0, (-0.01, 0.01), 0.05, 0.95, 9, "why")
+EFFECTS = pd.DataFrame(
+    {
+        "label": ["first", "second", "second", "second"],
+        "value": [0.01, 0.02, -0.04, 0.03],
+        "error": [0.001, 0.002, 0.003, 0.004],
+        "bound": [0.0, 0.0, 0.005, 0.0],
+    }
 )
+GAPS = pd.DataFrame(
+    {
+        "n": [10, 100, 10, 100],
+        "kernel": ["b", "b", "a", "a"],
+        "simulation": [1.1, 0.99, 2.0, -1.0],
+        "mcse": [0.01, 0.02, 0.03, 0.04],
+        "theory": [1.0, 1.0, 2.0, -1.25],
+    }
+)
+CURVE = pd.DataFrame({"H": [4, 1, 2], "kept": [0.4, 1.0, 0.6], "kept_mcse": [0.01, 0.02, 0.03]})
 
 
-def test_forest_draws_effects_their_errors_and_the_worst():
-    (ax,) = axes_of()
+@pytest.fixture
+def ax():
+    return figures.panels()[1][0, 0]
+
+
+def bars(ax):
+    """Centres and half lengths of all error bars, and whether their markers are filled."""
+    out = []
+    for container in ax.containers:
+        line, _, (bar,) = container.lines
+        halves = [np.ptp(np.asarray(segment), axis=0).max() / 2 for segment in bar.get_segments()]
+        filled = to_hex(line.get_markerfacecolor()) != "#ffffff"
+        out += [(x, y, h, filled) for (x, y), h in zip(line.get_xydata(), halves, strict=True)]
+    return sorted(out)
+
+
+def words(ax):
+    return {text.get_text() for text in ax.texts}
+
+
+def spans(ax):
+    """Ends of all filled areas and of horizontal lines: left, bottom, right, top."""
+    boxes = [path.get_extents() for c in ax.collections for path in c.get_paths()]
+    return {tuple(np.round(box.extents, 9)) for box in boxes}
+
+
+def test_forest_draws_effects_their_errors_margins_and_the_worst(ax):
     figures.forest(ax, EFFECTS, margin=0.05, verdict={"second": "refuted"})
-    drawn = sorted((y, x, h, filled) for x, y, h, filled in bars(ax))
     expected = [
-        (0, 0.01, 0.002, True),
-        (1, -0.04, 0.006, True),
-        (1, 0.02, 0.004, False),
-        (1, 0.03, 0.008, False),
+        (-0.04, 1, 0.006, True),
+        (0.01, 0, 0.002, True),
+        (0.02, 1, 0.004, False),
+        (0.03, 1, 0.008, False),
     ]
-    np.testing.assert_allclose(drawn, expected)
+    np.testing.assert_allclose(bars(ax), expected)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "second"]
-    bottom, top = ax.get_ylim()
-    assert bottom > top, "the first line is on top"
+    assert ax.get_ylim()[0] > ax.get_ylim()[1], "the first line is on top"
     assert "✗  refuted" in words(ax)
-    spans = [np.ravel(p.vertices) for c in ax.collections for p in c.get_paths()]
-    assert any(np.array_equal(np.round(s, 9), [-0.045, 1, -0.035, 1]) for s in spans), "the bound"
-    assert "bars: ± 2 MCSE (Monte Carlo standard errors)" in note_of(ax)
-    assert "margin ± 5 %" in words(ax), "over the column of verdicts"
+    assert (-0.045, 1, -0.035, 1) in spans(ax), "the bound"
+    assert {(-0.05, -0.5, 0.05, 0.5), (-0.05, 0.5, 0.05, 1.5)} <= spans(ax)
+    assert ax.get_title(loc="right") == "margin ± 5 %"
+    remarks = ax.figure.get_supxlabel()
+    assert remarks.startswith("✗ refuted  ·  bars: ± 2 MCSE (Monte Carlo standard errors)")
 
 
-def test_forest_of_groups_has_headings_and_a_worst_effect_in_each():
-    (ax,) = axes_of()
+def test_forest_of_groups_has_headings_and_a_worst_effect_in_each(ax):
     rows = [("p", "one", 0.01), ("p", "two", 0.03), ("q", "one", -0.02), ("q", "two", 0.0)]
     frame = pd.DataFrame(rows, columns=["group", "label", "value"]).assign(error=0.001)
-    figures.forest(
-        ax, frame, margin={("p", "one"): 0.05, ("q", "two"): (0.0, np.inf)},
-        verdict={("p", "two"): "refuted", "q": SUPPORTED},
-    )  # fmt: skip
-    names = {t.get_position()[1]: t.get_text() for t in ax.get_yticklabels()}
-    assert names == {1: "one", 2: "two", 4: "one", 5: "two"}
-    assert {t.xy[1]: t.get_text() for t in ax.texts if t.get_fontweight() == "bold"} == {
-        0: "p", 3: "q"
-    }  # fmt: skip
-    assert [(x, y) for x, y, _, filled in bars(ax) if filled] == [(0.03, 2), (-0.02, 4)]
-    said = {t.xy[1]: t.get_text() for t in ax.texts if t.xy[0] == 1 and t.get_text()}
-    assert said == {2: "✗  refuted", 3: "✓  supported"}
-    strips = [c.get_paths()[0].get_extents() for c in ax.collections if hasattr(c, "get_paths")]
-    heights = {round((s.y0 + s.y1) / 2, 9) for s in strips}
-    assert {1.0, 5.0} <= heights
-    assert {"grey: margins", "filled: nearest to its margin"} < set(note_of(ax).split("  ·  "))
+    margin = {("p", "one"): 0.05, ("q", "two"): (0.0, np.inf)}
+    verdict = {("p", "two"): "refuted", "q": SUPPORTED}
+    figures.forest(ax, frame, margin=margin, verdict=verdict, numbers=True)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names == ["", "one", "two", "", "one", "two"]
+    at = {(t.xy[0], t.xy[1]): t.get_text() for t in ax.texts}
+    assert (at[0, 0], at[0, 3]) == ("p", "q")
+    assert (at[1, 2], at[1, 3], at[1, 4]) == ("✗  3.00 ± 0.20 %", "✓  supported", "−2.00 ± 0.20 %")
+    assert [(x, y) for x, y, _, filled in bars(ax) if filled] == [(-0.02, 4), (0.03, 2)]
+    heights = {(bottom, top) for _, bottom, _, top in spans(ax)}
+    assert {(0.5, 1.5), (4.5, 5.5)} <= heights
 
 
-def test_forest_says_less_in_one_column():
-    with figures.preset("one-column"):
-        (ax,) = axes_of()
-    figures.forest(ax, EFFECTS, margin=0.05, verdict={"second": "refuted"}, numbers=True)
-    assert [text.strip() for text in words(ax)] == ["✗", "margin ± 5 %"]
-
-
-def test_worst_is_what_has_least_room_not_what_is_largest():
-    ax, other = axes_of(2)
-    steps = EFFECTS.assign(label=list("abcd"))
-    figures.forest(ax, steps, margin=(0.0, np.inf))
-    assert [(x, y) for x, y, _, filled in bars(ax) if filled] == [(-0.04, 2)]
-    figures.forest(other, steps, margin=(-0.2, 0.031))
-    assert [(x, y) for x, y, _, filled in bars(other) if filled] == [(0.03, 3)]
-
-
-def edges(ax, upright):
-    """Places of the dashed edges of bands."""
-    lines = [c for c in ax.collections if type(c).__name__ == "LineCollection"]
-    ends = [np.asarray(s) for c in lines for s in c.get_segments() if c.get_linestyle()[0][1]]
-    return sorted({round(float(s[0, 0 if upright else 1]), 9) for s in ends})
-
-
-def test_margin_band_stands_where_the_margin_is_and_says_so():
-    ax, other, third = axes_of(3)
-    figures.forest(ax, EFFECTS, margin=0.05)
-    assert edges(ax, upright=True) == [-0.05, 0.05]
-    left, right = ax.get_xlim()
-    assert left < -0.05 < 0.05 < right
-    assert ax.get_title(loc="right") == "margin ± 5 %"
-    figures.forest(other, EFFECTS, margin={"first": 0.05, "second": (-0.01, 0.02)})
-    strips = [c.get_paths()[0].get_extents() for c in other.collections if hasattr(c, "get_paths")]
-    spans = {(round(s.x0, 9), round(s.x1, 9), round((s.y0 + s.y1) / 2, 9)) for s in strips}
-    assert {(-0.05, 0.05, 0.0), (-0.01, 0.02, 1.0)} <= spans
-    figures.gap(third, GAPS, "n", margin=0.05, over=(50, np.inf))
-    (fill,) = [c for c in third.collections if type(c).__name__ == "FillBetweenPolyCollection"]
-    box = fill.get_paths()[0].get_extents()
-    np.testing.assert_allclose([box.x0, box.y0, box.y1], [50, -0.05, 0.05])
-    assert "margin ± 5 %" in words(third)
+@pytest.mark.parametrize(
+    ("margin", "worst"), [((0.0, np.inf), (-0.04, 2)), ((-0.2, 0.031), (0.03, 3))]
+)
+def test_worst_is_what_has_least_room_not_what_is_largest(ax, margin, worst):
+    figures.forest(ax, EFFECTS.assign(label=list("abcd")), margin=margin)
+    assert [(x, y) for x, y, _, filled in bars(ax) if filled] == [worst]
 
 
 @pytest.mark.parametrize(
@@ -122,140 +120,124 @@ def test_margins_in_words(margin, text):
     assert margin_text(margin) == text
 
 
-def test_a_margin_without_room_is_refused():
-    with pytest.raises(InputError, match="margin"):
-        figures.band(axes_of()[0], 0.0)
-
-
-def test_gaps_are_simulation_over_theory_less_one():
-    (ax,) = axes_of()
-    lines = pd.DataFrame({"n": [100, 10], "kernel": "a", "exact": [3.0, 1.5], "theory": [2.0, 2.0]})
-    figures.gap(ax, GAPS, "n", hue="kernel", lines=lines, margin=0.05, verdict={"b": "refuted"})
-    drawn = sorted((x, y, h) for x, y, h, _ in bars(ax))
-    expected = [(10, 0, 0.03), (10, 0.1, 0.02), (100, -0.01, 0.04), (100, -0.2, 0.064)]
-    np.testing.assert_allclose(drawn, sorted(expected))
-    np.testing.assert_allclose(ax.lines[0].get_xydata(), [(10, -0.25), (100, 0.5)])
-    assert ax.get_ylabel() == "simulation / theory − 1 (%)"
+def test_gaps_are_simulation_over_theory_less_one(ax):
+    verdict = {"b": "refuted"}
+    figures.gap(ax, GAPS, "n", hue="kernel", margin=0.05, over=(50, np.inf), verdict=verdict)
+    expected = [(10, 0, 0.03), (10, 0.1, 0.02), (100, -0.2, 0.064), (100, -0.01, 0.04)]
+    np.testing.assert_allclose([bar[:3] for bar in bars(ax)], expected, atol=1e-12)
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["b ✗", "a"]
-    assert note_of(ax) == "✗ refuted  ·  bars: ± 2 MCSE (Monte Carlo standard errors)"
-    share, error = figures.relative_gap(1.5, 0.1, 1.0, scale=5.0)
-    assert (share, error) == (0.1, 0.02)
+    assert (50, -0.05, 0.05) in {(left, bottom, top) for left, bottom, _, top in spans(ax)}
+    assert "margin ± 5 %" in words(ax)
 
 
-def test_curve_draws_lines_points_and_the_margin_around_theory():
-    (ax,) = axes_of()
+def test_curve_draws_lines_points_and_the_margin_around_theory(ax):
     figures.curve(ax, CURVE, CURVE, "H", "kept", margin=0.1, verdict=SUPPORTED, log="xy")
-    drawn = sorted((x, y, h) for x, y, h, _ in bars(ax))
-    np.testing.assert_allclose(drawn, [(1, 1, 0.04), (2, 0.6, 0.06), (4, 0.4, 0.02)])
+    points = [bar[:3] for bar in bars(ax)]
+    np.testing.assert_allclose(points, [(1, 1, 0.04), (2, 0.6, 0.06), (4, 0.4, 0.02)])
     np.testing.assert_allclose(ax.lines[0].get_xydata(), [(1, 1), (2, 0.6), (4, 0.4)])
-    shaded = ax.collections[0].get_paths()[0].vertices
-    assert {(1.0, 1.1), (1.0, 0.9), (4.0, 0.44)} <= {tuple(np.round(v, 9)) for v in shaded}
-    assert ax.get_title(loc="right") == "✓ supported\nmargin ± 10 %"
+    shaded = {tuple(v) for v in np.round(ax.collections[0].get_paths()[0].vertices, 9)}
+    assert {(1.0, 1.1), (1.0, 0.9), (4.0, 0.44)} <= shaded
+    assert ax.get_title(loc="right") == "✓ supported"
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
 
 
-def test_curve_over_words_sets_series_side_by_side():
-    (ax,) = axes_of()
+def test_curve_over_words_sets_series_side_by_side(ax):
     frame = pd.DataFrame(
-        {"stream": ["q", "p", "p"], "road": ["one", "one", "other"], "simulation": [3.0, 1.0, 2.0],
-         "mcse": [0.1, 0.2, 0.3], "theory": [3.5, 1.5, 2.5]}
-    )  # fmt: skip
+        {
+            "stream": ["q", "p", "p"],
+            "road": ["one", "one", "other"],
+            "simulation": [3.0, 1.0, 2.0],
+            "mcse": [0.1, 0.2, 0.3],
+            "theory": [3.5, 1.5, 2.5],
+        }
+    )
     figures.curve(ax, frame, None, "stream", "share", hue="road", verdict={"p": "refuted"})
-    drawn = sorted((round(x, 9), y, round(h, 9)) for x, y, h, _ in bars(ax))
-    assert drawn == [(-0.2, 3.0, 0.2), (0.8, 1.0, 0.4), (1.2, 2.0, 0.6)]
-    dashes = [
-        np.mean(s, axis=0).round(9).tolist() for c in ax.collections for s in c.get_segments()
-    ]
-    assert all(place in dashes for place in ([-0.2, 3.5], [0.8, 1.5], [1.2, 2.5]))
+    points = [bar[:3] for bar in bars(ax)]
+    np.testing.assert_allclose(points, [(-0.2, 3.0, 0.2), (0.8, 1.0, 0.4), (1.2, 2.0, 0.6)])
+    assert {(-0.36, 3.5, -0.04, 3.5), (1.04, 2.5, 1.36, 2.5)} <= spans(ax)
     assert [t.get_text() for t in ax.get_xticklabels()] == ["q", "p\n✗"]
 
 
-def test_emphasis_is_the_one_colour():
-    (ax,) = axes_of()
-    figures.gap(ax, GAPS, "n", hue="kernel", emphasis="a")
-    drawn = {c.lines[0].get_marker(): c.lines[0] for c in ax.containers}
-    assert to_hex(drawn["s"].get_color()) == STRONG
-    assert to_hex(drawn["s"].get_markerfacecolor()) == STRONG
-    assert len(set(to_rgb(drawn["o"].get_color()))) == 1, "the others are grey"
-
-
-def test_tidy_frames_have_a_row_a_place():
-    values = np.random.default_rng(0).normal(size=(3, 4, 2))
-    batches = xr.DataArray(values, dims=("size", "batch", "rule"), coords={"size": [1, 2, 4]})
-    frame = figures.tidy(batches, kernel="a")
-    assert list(frame) == ["size", "rule", "simulation", "mcse", "kernel"]
-    row = frame[(frame["size"] == 2) & (frame["rule"] == 1)].iloc[0]
-    one = values[1, :, 1]
-    assert (row["simulation"], row["mcse"]) == pytest.approx((one.mean(), one.std(ddof=1) / 2))
-
-
-def test_names_at_the_ends_of_lines_do_not_lie_on_one_another():
-    (ax,) = axes_of()
-    both = pd.concat(
-        [CURVE.assign(system=s, kept=CURVE["kept"] + d) for s, d in (("p", 0), ("q", 1e-3))]
-    )
-    figures.curve(
-        ax, both, both, "H", "kept", hue="system", labels="ends", verdict={"q": "refuted"}
-    )
-    named = {text.get_text(): text for text in ax.texts}
-    assert set(named) == {"p", "q ✗"}
-    assert ax.get_legend() is None
+def test_names_at_the_ends_of_lines_do_not_lie_on_one_another(ax):
+    shifted = [CURVE.assign(system=s, kept=CURVE["kept"] + d) for s, d in (("p", 0), ("q", 1e-3))]
+    frame, verdict = pd.concat(shifted), {"q": "refuted"}
+    figures.curve(ax, frame, frame, "H", "kept", hue="system", labels="ends", verdict=verdict)
     ax.figure.draw_without_rendering()
-    height = {
-        k: ax.transData.transform(t.xy)[1] / ax.figure.dpi * 72 + t.xyann[1]
-        for k, t in named.items()
-    }
-    assert height["q ✗"] - height["p"] > 7
+    low, high = (
+        ax.transData.transform(t.xy)[1] / ax.figure.dpi * 72 + t.xyann[1] for t in ax.texts
+    )
+    assert [t.get_text() for t in ax.texts] == ["p", "q ✗"]
+    assert high - low > 7
+    assert ax.get_legend() is None
 
 
-def test_spread_moves_as_little_as_can_be():
-    np.testing.assert_allclose(spread(np.array([0.0, 10.0, 10.5]), 1.0), [0, 9.75, 10.75])
-    np.testing.assert_allclose(spread(np.array([0.0, 5.0]), 1.0), [0, 5])
-    places = spread(np.sort(np.random.default_rng(0).normal(size=30)), 0.2)
-    assert np.diff(places).min() > 0.2 - 1e-12
+def test_a_level_keeps_its_colour_where_others_are_missing(ax):
+    frame = GAPS.astype({"kernel": pd.CategoricalDtype(["a", "b"])})
+    figures.gap(ax, frame[frame["kernel"] == "b"], "n", hue="kernel")
+    line = ax.containers[0].lines[0]
+    assert (line.get_color(), line.get_marker()) == (figures.PALETTE[1], figures.MARKERS[1])
 
 
-def test_verdicts_have_a_word_and_a_sign():
-    ax, other = axes_of(2)
-    figures.badge(ax, SUPPORTED)
-    figures.badge(other, "refuted")
-    assert ax.get_title(loc="right") == "✓ supported"
-    assert other.get_title(loc="right") == "✗ refuted"
+@pytest.mark.parametrize(
+    ("draw", "allowed"),
+    [
+        (lambda ax: figures.band(ax, 0.0), "a positive number"),
+        (lambda ax: figures.badge(ax, "true"), "supported, refuted, inconclusive"),
+        (lambda ax: figures.gap(ax, GAPS, "n", hue="kind"), "a column: n, kernel"),
+        (lambda ax: figures.gap(ax, GAPS.loc[[0] * 9].assign(k=range(9)), "n", hue="k"), "most 8"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(ax, draw, allowed):
+    with pytest.raises(InputError, match=allowed):
+        draw(ax)
+
+
+def test_panels_have_verdicts_letters_and_plain_ticks(ax):
     figures.badge(ax, dataclasses.replace(SUPPORTED, kind="program"))
     assert ax.get_title(loc="right") == "✓ by algebra"
-    assert figures.signed("ants", {"ants": SUPPORTED, "trees": "refuted"}) == "ants ✓"
-    with pytest.raises(InputError, match="supported, refuted, inconclusive"):
-        figures.badge(ax, "true")
-
-
-def test_a_level_keeps_its_colour_where_others_are_missing():
-    kinds = pd.CategoricalDtype(["a", "b"])
-    frame = GAPS.astype({"kernel": kinds})
-    (one,) = figures.series(frame[frame["kernel"] == "b"], "kernel")
-    assert (one.color, one.marker) == (figures.PALETTE[1], figures.MARKERS[1])
-    many = pd.DataFrame({"kernel": range(9)})
-    with pytest.raises(InputError, match="at most 8"):
-        list(figures.series(many, "kernel"))
-    with pytest.raises(InputError, match="a column: kernel"):
-        list(figures.series(many, "kind"))
-
-
-def test_every_simulated_point_has_its_error_bar():
-    ax, other = axes_of(2)
-    figures.simulated(ax, [1, 2, 3], [1, 2, 3], [0.1, 1e-9, 0.2])
-    (container,) = ax.containers
-    _, caps, (lines,) = container.lines
-    assert len(caps) == 2
-    np.testing.assert_allclose(lines.get_segments()[0][:, 1], [1 - 0.2, 1 + 0.2])
-    other.set_title("noise")
-    figures.letters([ax, other])
-    assert ax.get_title(loc="left") == "a"
-    assert (other.get_title(loc="left"), other.get_title()) == (r"$\mathbf{b}$  noise", "")
-
-
-def test_ticks_and_numbers_are_plain():
-    (ax,) = axes_of()
-    figures.log_axes(ax, x=True)
+    ax.set_title("noise")
+    figures.letters([ax])
+    assert (ax.get_title(loc="left"), ax.get_title()) == (r"$\mathbf{a}$  noise", "")
     figures.ticks(ax.xaxis, (0.5, 1000, 20000))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "1,000", "20,000"]
     assert [figures.number(v, percent=True) for v in (-0.05, 0.07, 1)] == ["−5", "7", "100"]
+
+
+def test_colours_have_contrast():
+    """Of WCAG 2: (lighter + 0.05)/(darker + 0.05) of relative luminances."""
+
+    def luminance(color):
+        value = np.array(to_rgb(color))
+        linear = np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+        return linear @ [0.2126, 0.7152, 0.0722] + 0.05
+
+    for background in ("white", figures.BAND):
+        paper = luminance(background)
+        assert paper / max(map(luminance, (*figures.PALETTE, figures.GREY))) >= 3
+        assert paper / max(map(luminance, INKS.values())) >= 4.5
+
+
+def test_a_mosaic_has_panels_of_several_sizes():
+    drawing, axes = figures.mosaic(("ab", "cc"), height=3.0, heights=(2, 1))
+    drawing.draw_without_rendering()
+    a, b, c = (axes[name].get_window_extent() for name in "abc")
+    assert c.width > a.width + b.width
+    assert a.height > 1.5 * c.height
+    assert c.y1 < a.y0
+
+
+def test_the_guide_draws_what_it_shows_twice_the_same(tmp_path, monkeypatch):
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.S)
+    monkeypatch.chdir(tmp_path)
+    made = []
+    for _ in range(2):
+        exec(code, {})
+        made.append({path.name: path.read_bytes() for path in tmp_path.iterdir()})
+    assert set(made[0]) == {"own.pdf", "own.png", "own.svg"}
+    assert made[0] == made[1]
+
+
+def test_starting_costs_neither_jax_nor_matplotlib():
+    heavy = "{'matplotlib', 'seaborn', 'pandas', 'jax'}"
+    code = f"import sys; from sims import figures; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
