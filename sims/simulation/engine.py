@@ -68,8 +68,8 @@ def estimate(
 ) -> xr.Dataset:
     """Estimate bias, signal and noise covariance of every head (pair) at every query.
 
-    Draws are named by (seed, batch, replicate) alone: devices, memory and resumption change numbers only by
-    rounding, and a longer run begins with the batches of a shorter one.
+    Draws are named by (seed, batch, replicate) alone: devices, memory and resumption change numbers
+    only by rounding, and a longer run begins with the batches of a shorter one.
 
     Args:
         task: design, target m, noise level.

@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
@@ -32,8 +31,12 @@ LARGEST = 1e-2
 """Rounding, as a share of the heads' MSE, up to which a float64 estimate is given at all."""
 DESIGNS, QUERIES = 4, 2
 """Sets of keys, and queries (the one farthest out among them), that are weighed twice."""
-WORK = 2**16
+WORK = 2**14
 """Kernels, or waves, evaluated at most in each of the two."""
+
+
+QUICK = {"xla_backend_optimization_level": 0}
+"""What is run once is compiled quickly."""
 
 
 class Shares(NamedTuple):
@@ -101,10 +104,9 @@ def rounding(
     count = min(n, max(WORK // (DESIGNS * each), 16))
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
     unit = float(jnp.finfo(precision).eps)
-    near = (v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
-    known = (task, heads, constant)
-    deviation, noise = map(np.asarray, _weighed(*known, x, queries, 0.0, "float64"))
-    other, other_noise = map(np.asarray, _weighed(*known, *near, unit, precision))
+    near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
+    found = _both(task, heads, constant, (x, queries), near, precision)
+    (deviation, noise), (other, other_noise) = jax.tree.map(np.asarray, found)
     with np.errstate(all="ignore"):
         ratio = count / n
         error, size = (_mean_square(v, ratio) for v in (other - deviation, deviation))
@@ -140,35 +142,51 @@ class _Moved(eqx.Module):
     """A target whose values are moved by up to a unit of rounding, at each point another way."""
 
     target: Target
-    unit: Array
+    unit: float
 
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         way = jnp.sin(1e4 * x.sum(-1)) * self.unit
         return target_values(self.target, x) * (1 + way.astype(x.dtype))
 
 
-@partial(jax.jit, static_argnames="precision")
-def _weighed(
+@partial(jax.jit, static_argnames="precision", compiler_options=QUICK)
+def _both(
     task: Task,
     heads: Heads,
     constant: Float[Array, ""] | None,
-    x: Float[Array, "D n d"],
-    queries: Float[Array, "Q d"],
-    unit: float,
+    points: tuple[Array, Array],
+    moved: tuple[Array, Array],
     precision: str,
-) -> tuple[Float[Array, "D Q H"], Float[Array, "D Q H"]]:
-    """Deviations from m(x), and noise variances, of every head at every query for each design."""
-    task = eqx.tree_at(lambda t: t.target, task, _Moved(task.target, jnp.asarray(unit)))
-    shared = Shared(task, heads, queries, constant=constant)
-    settings = Settings(x.shape[1], x.shape[1], len(queries), precision)
+) -> list[tuple[Array, Array]]:
+    """Deviations from m(x), and noise variances, (D, Q, H): in float64, and moved by rounding.
 
-    def one(x: Float[Array, "n d"]) -> tuple[Array, Array]:
-        none = jnp.zeros(len(x), precision)
-        if isinstance(heads.rule, Kernel):
-            at = projected_queries(heads, queries, precision)
-            found = finished(shared, sums_over(settings, shared, at, x, none))
-        else:
-            found = over_keys(settings, shared, x, none)
-        return found.deviation, jnp.diagonal(found.noise, axis1=-2, axis2=-1)
+    Args:
+        task: with a target that has no constant part.
+        heads: H heads.
+        constant: the target's constant part.
+        points: keys of D designs (D, n, d), and queries (Q, d).
+        moved: the same, by up to a unit of rounding.
+        precision: of the second.
+    """
+    unit = jnp.finfo(precision).eps
 
-    return lax.map(one, x.astype(precision))
+    def weighed(x: Array, queries: Array, target: Target, dtype: str) -> tuple[Array, Array]:
+        moved = eqx.tree_at(lambda t: t.target, task, target)
+        shared = Shared(moved, heads, queries, constant=constant)
+        settings = Settings(x.shape[1], x.shape[1], len(queries), dtype)
+
+        def one(x: Float[Array, "n d"]) -> tuple[Array, Array]:
+            none = jnp.zeros(len(x), dtype)
+            if isinstance(heads.rule, Kernel):
+                at = projected_queries(heads, queries, dtype)
+                found = finished(shared, sums_over(settings, shared, at, x, none))
+            else:
+                found = over_keys(settings, shared, x, none)
+            return found.deviation, jnp.diagonal(found.noise, axis1=-2, axis2=-1)
+
+        return jax.vmap(one)(x.astype(dtype))
+
+    return [
+        weighed(*points, task.target, "float64"),
+        weighed(*moved, _Moved(task.target, unit), precision),
+    ]
