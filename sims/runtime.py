@@ -7,6 +7,7 @@ import contextlib
 import functools
 import os
 import re
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -59,12 +60,17 @@ def memory(root: Path = Path("/")) -> int:
 def forget_compiled(root: Path = Path("/")) -> None:
     """Drop what JAX has compiled, once it takes half of the memory mappings of a process.
 
-    Every compiled program takes some, and keeps them. Linux allows a process ``vm.max_map_count``,
+    It looks once a second, since a look takes as long as a small problem. Every compiled program takes some, and keeps them. Linux allows a process ``vm.max_map_count``,
     65,530 by default; beyond, compiling fails for want of memory, or the process dies.
 
     Args:
         root: where ``proc`` is.
     """
+    _look(root, int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=1)
+def _look(root: Path, second: int) -> None:
     with contextlib.suppress(OSError, ValueError):  # another system, with other limits
         held = (root / "proc/self/maps").read_bytes().count(b"\n")
         if held > int((root / "proc/sys/vm/max_map_count").read_text()) // 2:
