@@ -6,7 +6,6 @@ import time
 import jax
 import pytest
 
-from sims.montecarlo import HostBatches, run
 from sims.runtime import configure, forget_compiled, host_devices, in_threads, lost_digits, memory
 
 
@@ -97,11 +96,3 @@ def test_compiled_programs_are_forgotten_before_mappings_run_out(tmp_path, monke
         (tmp_path / "proc/self/maps").write_text("7f00-7f01 r-xp\n" * held)
         forget_compiled(tmp_path)  # not within the same second
         assert len(cleared) == forgotten
-
-
-def test_every_simulation_looks_whether_to_forget_programs(monkeypatch):
-    seen = []
-    monkeypatch.setattr("sims.montecarlo.driver.forget_compiled", lambda: seen.append(1))
-    run(HostBatches(lambda draw, count, shared: {"x": float(count)}), 1,
-        replicates_per_batch=2, batches=2)  # fmt: skip
-    assert seen == [1]

@@ -31,7 +31,7 @@ LARGEST = 1e-2
 """Rounding, as a share of the heads' MSE, up to which a float64 estimate is given at all."""
 DESIGNS, QUERIES = 4, 2
 """Sets of keys, and queries (the one farthest out among them), that are weighed twice."""
-WORK = 2**14
+WORK = 2**13
 """Kernels, or waves, evaluated at most in each of the two."""
 
 

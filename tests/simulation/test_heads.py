@@ -8,8 +8,6 @@ import pytest
 from sims.errors import InputError
 from sims.problem import KERNELS, Heads, Kernel
 from sims.simulation import nw_estimates, nw_weights
-from sims.simulation.heads import scaled_projection
-from sims.simulation.sums import anchors, block_sums
 
 
 def brute_force(kernel, frames, b, x, keys):
@@ -44,42 +42,6 @@ def test_weights_against_brute_force(make, kernel, far):
         np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
         (estimate,) = nw_estimates(heads, x[None], keys, labels)
         np.testing.assert_allclose(estimate, expected @ labels, rtol=1e-9)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("width", [1, 4])
-def test_float32_sums(kernel, width):
-    """Within 1e-5 (of each query's largest value) of float64 on the same keys.
-
-    Near queries, and far ones at which every K underflows in float32 without the shift.
-    """
-    rng = np.random.default_rng(width)
-    frames = np.linalg.qr(rng.normal(size=(3, 8, 8)))[0][:, :, :width]
-    heads = Heads(frames, kernel, 0.7)
-
-    @jax.jit
-    def moments(q, k, labels):
-        near, _ = anchors(heads.kernel, q, k)
-        columns = jnp.stack([labels, jnp.ones_like(labels)])
-        _, gram, linear, _ = block_sums(heads.kernel, q, near, k, columns)
-        gram, linear = gram.astype(float), linear.astype(float)
-        total = jnp.where(linear[..., 1] > 0, linear[..., 1], 1.0)
-        return linear[..., 0] / total, gram / (total[..., None] * total[:, None])
-
-    keys, labels = jnp.asarray(rng.normal(size=(1000, 8))), jnp.asarray(rng.normal(size=1000))
-    k = scaled_projection(heads, heads.of_keys, keys, jnp.float64)
-    for far in (1.0, 30.0):
-        queries = far * jnp.asarray(rng.normal(size=(6, 8)))
-        q = scaled_projection(heads, heads.frames, queries, jnp.float64).transpose(2, 0, 1)
-        if far > 1 and kernel == "gaussian":
-            squares = (np.asarray(q)[..., None] - np.asarray(k)) ** 2
-            assert (-0.5 * squares.sum(1)).max(-1).min() < -104, "not a case of underflow"
-        rounded = [x.astype(jnp.float32) for x in (q, k, labels)]
-        exact = moments(*(x.astype(jnp.float64) for x in rounded))
-        for single, double in zip(moments(*rounded), exact, strict=True):
-            scale = np.abs(double).max(axis=tuple(range(1, double.ndim)), keepdims=True)
-            # Far from all keys a compact kernel has nothing to weigh, in either precision.
-            assert np.max(np.abs(single - double) / np.where(scale > 0, scale, 1)) < 1e-5
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
