@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         gaussian_queries,
         principal_angles,
     )
-    from sims.simulation import draw, estimate, nw_estimates, nw_weights
+    from sims.simulation import draw, estimate, nw_weights
     from sims.study import load_experiment, run
     from sims.theory import predict
     from sims.weights import WeightRule
@@ -65,7 +65,6 @@ __all__ = [
     "estimate",
     "gaussian_queries",
     "load_experiment",
-    "nw_estimates",
     "nw_weights",
     "predict",
     "principal_angles",
@@ -74,7 +73,7 @@ __all__ = [
 
 _HOMES = {
     "Sampling": "montecarlo", "draw": "simulation",
-    "estimate": "simulation", "nw_estimates": "simulation", "nw_weights": "simulation",
+    "estimate": "simulation", "nw_weights": "simulation",
     "predict": "theory", "load_experiment": "study", "run": "study", "WeightRule": "weights",
 }  # fmt: skip
 """Name to the room it lives in; all others live in ``problem``."""

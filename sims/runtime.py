@@ -60,8 +60,9 @@ def memory(root: Path = Path("/")) -> int:
 def forget_compiled(root: Path = Path("/")) -> None:
     """Drop what JAX has compiled, once it takes half of the memory mappings of a process.
 
-    It looks once a second, since a look takes as long as a small problem. Every compiled program takes some, and keeps them. Linux allows a process ``vm.max_map_count``,
-    65,530 by default; beyond, compiling fails for want of memory, or the process dies.
+    It looks once a second, since a look takes as long as a small problem. Every compiled program
+    takes some mappings, and keeps them. Linux allows a process ``vm.max_map_count``, 65,530 by
+    default; beyond, compiling fails for want of memory, or the process dies.
 
     Args:
         root: where ``proc`` is.

@@ -215,6 +215,8 @@ def _by_value(function: Replicate) -> Replicate:
 
 @functools.cache
 def _bound(
-    function: Replicate, arguments: tuple[Hashable, ...], keywords: tuple[tuple[str, Hashable], ...]
+    function: Callable[..., PyTree],
+    arguments: tuple[Hashable, ...],
+    keywords: tuple[tuple[str, Hashable], ...],
 ) -> Replicate:
     return partial(function, *arguments, **dict(keywords))

@@ -2,17 +2,14 @@
 
 from sims.simulation.draws import cosine, draw, target_values
 from sims.simulation.engine import estimate
-from sims.simulation.heads import nw_estimates, nw_weights
+from sims.simulation.heads import nw_weights
 from sims.simulation.native import with_quick_bits
-from sims.simulation.result import reached
 
 __all__ = [
     "cosine",
     "draw",
     "estimate",
-    "nw_estimates",
     "nw_weights",
-    "reached",
     "target_values",
     "with_quick_bits",
 ]

@@ -59,26 +59,6 @@ def _weights(
     return jnp.exp(log_k - jnp.where(jnp.isfinite(total), total, 0.0))
 
 
-def nw_estimates(
-    heads: Heads, queries: ArrayLike, keys: ArrayLike, labels: ArrayLike
-) -> Float[Array, "Q H"]:
-    """``f̂_h(x) = Σ_i w_hi(x) Y_i`` at every query, in float64.
-
-    Args:
-        heads: H heads in R^d.
-        queries: (Q, d).
-        keys: X, (n, d).
-        labels: Y, (n,); the unit of the result.
-
-    Raises:
-        InputError: shapes disagree.
-    """
-    labels, keys = jnp.asarray(labels, jnp.float64), jnp.asarray(keys, jnp.float64)
-    if labels.shape != (len(keys),):
-        raise InputError("labels", labels.shape, f"shape ({len(keys)},)")
-    return jnp.stack([nw_weights(heads, query, keys) @ labels for query in jnp.asarray(queries)])
-
-
 def scaled_projection(
     heads: Heads, frames: Float[Array, "H d p"], points: Float[Array, "n d"], dtype: DTypeLike
 ) -> Float[Array, "p H n"]:

@@ -168,9 +168,9 @@ def _both(
         moved: the same, by up to a unit of rounding.
         precision: of the second.
     """
-    unit = jnp.finfo(precision).eps
+    unit = float(jnp.finfo(precision).eps)
 
-    def weighed(x: Array, queries: Array, target: Target, dtype: str) -> tuple[Array, Array]:
+    def weighed(x: Array, queries: Array, target: object, dtype: str) -> tuple[Array, Array]:
         moved = eqx.tree_at(lambda t: t.target, task, target)
         shared = Shared(moved, heads, queries, constant=constant)
         settings = Settings(x.shape[1], x.shape[1], len(queries), dtype)

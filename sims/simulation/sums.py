@@ -4,7 +4,7 @@ The one place where kernels are evaluated, in plain JAX; :func:`~.native.native_
 same in C++.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def streamed_sums(
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array = UNIT,
+    bandwidth: Any = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:

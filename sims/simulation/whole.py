@@ -50,7 +50,8 @@ def weighed(
     :func:`over_slots`.
     """
     key = with_native_bits(key) if settings.native else key
-    return over_keys(settings, shared, *draw(shared.task, key, settings.n, settings.dtype), gates)
+    x, unit = draw(shared.task, key, settings.n, settings.dtype)
+    return over_keys(settings, shared, x, unit, gates)
 
 
 def over_keys(

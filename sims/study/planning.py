@@ -82,8 +82,8 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     shape = Shape.of(task, heads, n, queries, simulation.precision)
     plan = make_plan(shape, simulation.replicates_per_batch, cores)
     replicates = simulation.replicates_per_batch * simulation.batches
-    work = n * (queries * heads.count + 5 * heads.dimension + shape.terms) * replicates
-    work *= shape.itemsize / 4
+    operations = queries * heads.count + 5 * heads.dimension + shape.terms
+    work = n * operations * replicates * shape.itemsize / 4
     if work > MOST_OPERATIONS:
         got = f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
         allowed = f"at most {MOST_OPERATIONS:g} operations; this takes {work:.2g}, {_time(work)}"

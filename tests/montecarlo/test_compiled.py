@@ -223,17 +223,6 @@ def test_a_limit_below_the_batches_asked_for_is_none():
     assert data.attrs["batches_asked"] == 11
 
 
-def test_replicates_that_share_what_a_batch_drew_are_no_precision():
-    """They differ between batches alone, by 1: at 16 of them the mean of 10 is known to 0.25."""
-    sampler = Replicates(
-        lambda key, shared, batch: {"x": 10 + batch + 1e-3 * jax.random.normal(key)},
-        per_batch=lambda draw: draw.rng().normal(), reduce="stack",
-    )  # fmt: skip
-    options = {"replicates_per_batch": 8, "batches": 2, "max_batches": 16}
-    assert run(sampler, 0, **options, rel_mcse=0.01).attrs["stopped"] == "limit"
-    assert run(sampler, 0, **options, rel_mcse=0.1).attrs["stopped"] == "precision"
-
-
 def test_negligible_outputs_do_not_hold_up_stopping():
     def replicate(key, shared, batch):
         small, large = jax.random.normal(key, (2,))
@@ -272,12 +261,6 @@ def test_what_is_not_finite_is_never_precise(count, share, stopped, faults):
     assert data.sizes["batch"] == (8 if stopped == "precision" else 16)
     assert (faults or "") in str(data.attrs.get("faults", ""))
     assert ("faults" in data.attrs) == (faults is not None)
-
-
-def test_faults_of_arithmetic_are_attributes():
-    with jax.enable_x64(False):
-        data = run(Replicates(uniform, dims={"u": ["c"]}), 0, replicates_per_batch=2, batches=2)
-    assert "64-bit arithmetic is off" in data.attrs["faults"][0]
 
 
 def uniform(key, shared, batch):

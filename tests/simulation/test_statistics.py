@@ -11,8 +11,8 @@ import xarray as xr
 
 from sims import terms
 from sims.problem import DESIGNS, TARGETS, Heads, Task
-from sims.simulation import estimate, reached
-from sims.simulation.result import RAW_SCALARS
+from sims.simulation import estimate
+from sims.simulation.result import RAW_SCALARS, reached
 from tests.simulation.conftest import frames
 
 

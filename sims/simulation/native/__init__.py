@@ -50,7 +50,7 @@ LANES = 64
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
 
 
-def _attributes(rule: Kernel | WeightRule) -> dict[str, np.generic] | None:
+def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
     """How the C++ call names a kernel or rule; None for one that it does not know."""
     if isinstance(rule, Kernel):
         return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
@@ -67,8 +67,8 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, np.generic] | None:
     if rule.scores not in SCORE_KINDS:
         return None
     names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": uniform}
-    numbers = {"nu": np.float64(power), "offset": np.float64(offset)}
-    return {name: np.int64(value) for name, value in names.items()} | numbers
+    found: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
+    return found | {"nu": np.float64(power), "offset": np.float64(offset)}
 
 
 def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:
@@ -111,7 +111,7 @@ def native_sums(
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array,
+    bandwidth: float | Array,
     query_block: int,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
