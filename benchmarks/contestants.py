@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.problem import Work
-from sims.simulation import Tuning, estimate
+from sims.simulation import estimate
 
 Contestant = Callable[[int], object]
 """Does the work once, with a seed of its own for every call."""
@@ -41,7 +41,7 @@ def engine(work: Work, precision: str, batches: int, **options: Any) -> Contesta
     def run(seed: int) -> object:
         return estimate(
             task, heads, work.n, queries, seed, batches=batches, precision=precision,
-            replicates_per_batch=work.replicates, tuning=Tuning(devices=jax.devices()[:1]),
+            replicates_per_batch=work.replicates, devices=jax.devices()[:1],
             **options,
         )  # fmt: skip
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.machine import description, show
 from benchmarks.problem import Work
-from sims.simulation import Tuning, estimate
+from sims.simulation import estimate
 from sims.simulation.native import usable
 
 LADDER = [1, 2, 5, 10, 20, 50, 100]
@@ -55,7 +55,7 @@ def simulation(replicates: int, **sizes):
         estimate(
             task, heads, work.n, queries, seed, batches=batches, replicates_per_batch=at_once,
             raw_labels=False, keep_queries=False,
-            tuning=Tuning(devices=jax.devices()[:1]),
+            devices=jax.devices()[:1],
         )  # fmt: skip
         return time.process_time() - begun
 

@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.machine import cpu_seconds, description, show
 from benchmarks.problem import Work
 from sims.problem import Heads
-from sims.simulation import Tuning, estimate
+from sims.simulation import estimate
 from sims.weights import FACTORIES
 
 REFERENCE = "softmax"
@@ -34,7 +34,7 @@ def contestant(work: Work, rule, temperature: float, plain: bool = False):
         os.environ["SIMS_NATIVE"] = "0" if plain else "1"
         return estimate(
             task, heads, work.n, queries, seed, batches=BATCHES, precision="float32",
-            replicates_per_batch=work.replicates, tuning=Tuning(devices=jax.devices()[:1]),
+            replicates_per_batch=work.replicates, devices=jax.devices()[:1],
         )  # fmt: skip
 
     return run

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         gaussian_queries,
         principal_angles,
     )
-    from sims.simulation import Method, Tuning, draw, estimate, nw_estimates, nw_weights
+    from sims.simulation import draw, estimate, nw_weights
     from sims.study import load_experiment, run
     from sims.theory import predict
     from sims.weights import WeightRule
@@ -54,12 +54,10 @@ __all__ = [
     "EmpiricalDesign",
     "Heads",
     "Kernel",
-    "Method",
     "Sampling",
     "StudentDesign",
     "Task",
     "TrigonometricSeries",
-    "Tuning",
     "WeightRule",
     "ball_queries",
     "correlated_queries",
@@ -67,7 +65,6 @@ __all__ = [
     "estimate",
     "gaussian_queries",
     "load_experiment",
-    "nw_estimates",
     "nw_weights",
     "predict",
     "principal_angles",
@@ -75,8 +72,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Method": "simulation", "Sampling": "montecarlo", "Tuning": "simulation", "draw": "simulation",
-    "estimate": "simulation", "nw_estimates": "simulation", "nw_weights": "simulation",
+    "Sampling": "montecarlo", "draw": "simulation",
+    "estimate": "simulation", "nw_weights": "simulation",
     "predict": "theory", "load_experiment": "study", "run": "study", "WeightRule": "weights",
 }  # fmt: skip
 """Name to the room it lives in; all others live in ``problem``."""

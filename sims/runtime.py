@@ -9,7 +9,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,11 +18,6 @@ from sims.errors import InputError
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
-
-LOOK_EVERY = 1.0
-"""Seconds between looks at what compiled programs hold: each takes as long as a small problem."""
-_LOOKED: dict[Path, float] = {}
-"""When that was last looked at, by root, in seconds of a monotonic clock."""
 
 
 def host_devices() -> int:
@@ -54,42 +48,34 @@ def memory(root: Path = Path("/")) -> int:
         root: where ``proc`` and ``sys`` are.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    groups = root / "sys/fs/cgroup"
-    places = [groups / "memory.max", groups / "memory/memory.limit_in_bytes"]
-    with contextlib.suppress(OSError, ValueError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
-            _, controllers, path = line.split(":", 2)
-            name = "memory" if "memory" in controllers.split(",") else ""
-            own = groups / name / path.strip("/")
-            file = "memory.limit_in_bytes" if name else "memory.max"
-            places += [folder / file for folder in (own, *own.parents)]
-    for place in places:
+    groups, own = root / "sys/fs/cgroup", ""
+    with contextlib.suppress(OSError):
+        own = (root / "proc/self/cgroup").read_text().partition("0::/")[2].strip()
+    for folder in (groups / own, *(groups / own).parents):
         with contextlib.suppress(OSError, ValueError):
-            limits.append(int(place.read_text()))
+            limits.append(int((folder / "memory.max").read_text()))
     return min(limits)
 
 
-def forget_compiled(root: Path = Path("/"), every: float = LOOK_EVERY) -> None:
+def forget_compiled(root: Path = Path("/")) -> None:
     """Drop what JAX has compiled, once it takes half of the memory mappings of a process.
 
-    Every compiled program takes some, and keeps them. Linux allows a process ``vm.max_map_count``,
-    65,530 by default; beyond, compiling fails for want of memory, or the process dies.
+    It looks once a second, since a look takes as long as a small problem. Every compiled program
+    takes some mappings, and keeps them. Linux allows a process ``vm.max_map_count``, 65,530 by
+    default; beyond, compiling fails for want of memory, or the process dies.
 
     Args:
         root: where ``proc`` is.
-        every: seconds since the last look before which nothing is done.
     """
-    now = time.monotonic()
-    if now - _LOOKED.get(root, float("-inf")) < every:
-        return
-    _LOOKED[root] = now
-    try:
+    _look(root, int(time.monotonic()))
+
+
+@functools.lru_cache(maxsize=1)
+def _look(root: Path, second: int) -> None:
+    with contextlib.suppress(OSError, ValueError):  # another system, with other limits
         held = (root / "proc/self/maps").read_bytes().count(b"\n")
-        allowed = int((root / "proc/sys/vm/max_map_count").read_text())
-    except (OSError, ValueError):  # another system, with other limits
-        return
-    if held > allowed // 2:
-        jax.clear_caches()
+        if held > int((root / "proc/sys/vm/max_map_count").read_text()) // 2:
+            jax.clear_caches()
 
 
 def configure() -> None:
@@ -153,9 +139,6 @@ def in_threads(function: Callable[[Item], Out], items: Iterable[Item]) -> list[O
 
     An exception stops what has not begun, and is raised.
     """
-    with ThreadPoolExecutor(host_devices()) as pool:
-        try:
-            return list(pool.map(function, items))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    from joblib import Parallel, delayed
+
+    return list(Parallel(host_devices(), prefer="threads")(delayed(function)(i) for i in items))

@@ -12,7 +12,7 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from sims.errors import Uncovered
 from sims.problem import DESIGNS, TARGETS, Heads, Task
-from sims.simulation import Tuning, estimate
+from sims.simulation import estimate
 from sims.theory import noise_covariance_law, predict
 from tests.sequential import sequential_test
 
@@ -41,7 +41,7 @@ def simulated(task, heads, n, queries, names, replicates=32):
     def draw(seed, batches):
         result = estimate(
             task, heads, n, queries, 1000 + seed, batches=batches, replicates_per_batch=replicates,
-            precision="float64", raw_labels=False, tuning=Tuning(devices=jax.devices()[:1]),
+            precision="float64", raw_labels=False, devices=jax.devices()[:1],
         )  # fmt: skip
         return np.concatenate([result[name].values.reshape(batches, -1) for name in names], axis=1)
 

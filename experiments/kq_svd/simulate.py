@@ -11,7 +11,6 @@ import numpy as np
 
 from sims.attention.low_rank import LowRank, joint_svd, k_svd, kq_svd, stacked
 from sims.montecarlo import Draw, HostBatches, HostReplicates
-from sims.simulation import Method, Tuning
 from sims.simulation.ensemble import EnsembleSampler
 from sims.study.experiment import Experiment
 from sims.study.stacking import Scalar
@@ -90,8 +89,9 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         )
     for name, (task, heads, n, queries) in ensembles(experiment).items():
         _, regime, rank = name.split()
-        method = Method(raw_labels=False, keep_queries=False, control_variate=True)
-        sampler = EnsembleSampler(task, heads, n, queries, method, None, Tuning())
+        sampler = EnsembleSampler(
+            task, heads, n, queries, control_variate=True, raw_labels=False, keep_queries=False
+        )
         at = {"part": "heads", "regime": regime, "rank": int(rank[2:]), "n": n}
         sampled[name] = SampledUnit(
             sampler, dict.fromkeys(NAMES) | at, settings["ensemble"]["replicates"]

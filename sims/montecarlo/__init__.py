@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sims.montecarlo.compiled import Fold, Replicates
-    from sims.montecarlo.draws import Draw, Draws, batch_keys, replicate_key, root_key
+    from sims.montecarlo.draws import Draw, Draws, replicate_key, root_key
     from sims.montecarlo.driver import Sampling, run
     from sims.montecarlo.host import HostBatches, HostReplicates
     from sims.montecarlo.sampler import Rounds, Sampler
 
 _HOMES = {
     "compiled": ("Fold", "Replicates"),
-    "draws": ("Draw", "Draws", "batch_keys", "replicate_key", "root_key"),
+    "draws": ("Draw", "Draws", "replicate_key", "root_key"),
     "driver": ("Sampling", "run"),
     "host": ("HostBatches", "HostReplicates"),
     "sampler": ("Rounds", "Sampler"),
@@ -32,7 +32,6 @@ __all__ = [
     "Rounds",
     "Sampler",
     "Sampling",
-    "batch_keys",
     "replicate_key",
     "root_key",
     "run",

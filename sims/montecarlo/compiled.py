@@ -1,7 +1,7 @@
 """Replicates traced by JAX: one batch a device at a time, sharded over the devices."""
 
+import contextlib
 import functools
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -24,9 +24,6 @@ Replicate = Callable[[Array, PyTree, PyTree], PyTree]
 
 AT_ONCE = 32
 """Replicates computed side by side on an accelerator: enough of small ones to fill it."""
-
-TRACES: Counter["Program"] = Counter()
-"""How often each compilation was traced in this process (one trace = one compilation)."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +112,6 @@ def run_batches(
     Returns:
         The program's outputs, with a leading batch axis.
     """
-    TRACES[program] += 1
 
     def local(shared: PyTree, batch: PyTree, keys: Array) -> PyTree:
         own = jax.tree.map(lambda leaf: leaf[0], batch)
@@ -157,16 +153,6 @@ class Replicates(OfReplicates):
     reduce: Reduce = "mean"
     at_once: int | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (isinstance(self.reduce, Fold) or self.reduce in ("mean", "stack")):
-            raise InputError("reduce", self.reduce, "'mean', 'stack' or a Fold")
-
-    def identity(self) -> object:
-        """The functions and what they are given; ``at_once`` and coordinates change no number."""
-        functions = (self.replicate, self.prepare, self.per_batch, self.reduce)
-        return (*functions, self.rows, self.constants, dict(self.dims))
-
     def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "ShardedRounds":
         """Prepare what is shared."""
         return ShardedRounds(self, draws, devices)
@@ -187,9 +173,7 @@ class ShardedRounds:
         if isinstance(sampler.reduce, Fold):
             at_once = divisor(draws.replicates, at_once)
         self.program = Program(_by_value(sampler.replicate), sampler.reduce, sampler.rows, at_once)
-        self.shared = sampler.constants
-        if sampler.prepare is not None:
-            self.shared = sampler.prepare(draws.draw(PILOT, 0).key)
+        self.shared = sampler.shared(draws.draw(PILOT, 0).key)
         self._spread(devices)
         if on_cpu and self.width > 1:
             traced = run_batches.trace(*self._arguments(0), mesh=self.mesh)
@@ -220,25 +204,19 @@ def divisor(number: int, at_most: int) -> int:
     return max(k for k in range(1, max(1, min(number, at_most)) + 1) if number % k == 0)
 
 
-@dataclass(frozen=True)
-class _Bound:
-    """A ``functools.partial`` that equals another of the same function and arguments."""
-
-    function: Callable[..., Any]
-    arguments: tuple[Hashable, ...]
-    keywords: tuple[tuple[str, Hashable], ...]
-
-    def __call__(self, *rest: Any) -> Any:
-        return self.function(*self.arguments, *rest, **dict(self.keywords))
-
-
 def _by_value(function: Replicate) -> Replicate:
     """A function that selects the same compilation as another with the same bound arguments."""
-    if not isinstance(function, functools.partial):
-        return function
-    bound = _Bound(function.func, function.args, tuple(sorted(function.keywords.items())))
-    try:
-        hash(bound)
-    except TypeError:
-        return function
-    return bound
+    if isinstance(function, functools.partial):
+        keywords = tuple(sorted(function.keywords.items()))
+        with contextlib.suppress(TypeError):  # arguments without a hash
+            return _bound(function.func, function.args, keywords)
+    return function
+
+
+@functools.cache
+def _bound(
+    function: Callable[..., PyTree],
+    arguments: tuple[Hashable, ...],
+    keywords: tuple[tuple[str, Hashable], ...],
+) -> Replicate:
+    return partial(function, *arguments, **dict(keywords))

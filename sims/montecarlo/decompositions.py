@@ -6,11 +6,11 @@ and there are no more threads than devices, each waits for the other's thread fo
 one device does not.
 """
 
+import functools
 import math
-from collections.abc import Iterator
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive
+from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive
 
 WORK = 20_000
 """Multiplications in a stack, about, up to which a program is left on all devices.
@@ -26,29 +26,22 @@ DECOMPOSITIONS = {
 """Names of JAX's primitives that decompose matrices."""
 
 
+@functools.lru_cache(maxsize=256)
 def waits_for_threads(program: Jaxpr) -> bool:
     """Whether a traced program decomposes stacks of matrices that are shared out to threads.
 
     A stack of k matrices m × n is if ``k m n min(m, n)`` exceeds :data:`WORK`; a single matrix
     never is. Loops, branches and inner functions are looked through.
     """
-    for equation in equations(program):
+    for equation in program.eqns:
         if equation.primitive.name in DECOMPOSITIONS:
             shape = getattr(equation.invars[0].aval, "shape", ())
             if len(shape) > 2 and math.prod(shape) * min(shape[-2:]) > WORK:
                 return True
-    return False
-
-
-def equations(program: Jaxpr) -> Iterator[JaxprEqn]:
-    """All equations of a program, those of the programs within it, too."""
-    for equation in program.eqns:
-        yield equation
         inner = jax.tree.leaves(
             list(equation.params.values()), is_leaf=lambda leaf: isinstance(leaf, Jaxpr)
         )
-        for leaf in inner:
-            if isinstance(leaf, ClosedJaxpr):
-                yield from equations(leaf.jaxpr)
-            elif isinstance(leaf, Jaxpr):
-                yield from equations(leaf)
+        inner = [leaf.jaxpr if isinstance(leaf, ClosedJaxpr) else leaf for leaf in inner]
+        if any(isinstance(leaf, Jaxpr) and waits_for_threads(leaf) for leaf in inner):
+            return True
+    return False

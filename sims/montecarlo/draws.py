@@ -46,15 +46,6 @@ def replicate_key(root: Array, batch: int | Array, replicate: int | Array) -> Ar
     return jax.random.fold_in(jax.random.fold_in(root, batch), replicate)
 
 
-def batch_keys(root: Array, batches: np.ndarray, replicates: int) -> Array:
-    """:func:`replicate_key` of all replicates of some batches, shape (B, R).
-
-    By NumPy: a compiled program for them would take longer than they do.
-    """
-    of_batch = threefry.fold_in(np.asarray(jax.random.key_data(root)), batches)
-    return _typed(threefry.fold_in(of_batch[:, None], np.arange(replicates)))
-
-
 def _typed(words: np.ndarray) -> Array:
     return jax.random.wrap_key_data(on_device(words), impl="threefry2x32")
 
@@ -89,14 +80,13 @@ class Draws:
             words = threefry.fold_in(words, number)
         return cls(name, tuple(stream), words, replicates)
 
-    @property
-    def root(self) -> Array:
-        """The root key, with the stream folded in."""
-        return _typed(self.words)
-
     def keys(self, batches: np.ndarray) -> Array:
-        """Random keys (B, R) of all replicates of some batches."""
-        return batch_keys(self.root, batches, self.replicates)
+        """:func:`replicate_key` of all replicates of some batches, shape (B, R).
+
+        By NumPy: a compiled program for them would take longer than they do.
+        """
+        of_batch = threefry.fold_in(self.words, batches)
+        return _typed(threefry.fold_in(of_batch[:, None], np.arange(self.replicates)))
 
     def draw(self, batch: int, replicate: int | None = None) -> "Draw":
         """What names the random numbers of a batch, or of one of its replicates."""

@@ -2,8 +2,7 @@
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
@@ -43,34 +42,21 @@ class HostReplicates(OfReplicates):
     reduce: Literal["mean", "stack"] | Reduction = "mean"
     n_jobs: int = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (callable(self.reduce) or self.reduce in ("mean", "stack")):
-            raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
-
-    def identity(self) -> object:
-        """The functions and what they are given; processes and coordinates change no number."""
-        functions = (self.replicate, self.prepare, self.per_batch, self.reduce)
-        return (*functions, self.rows, self.constants, dict(self.dims))
-
     def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
         """Prepare what is shared."""
-        shared = _prepared(self, draws)
+        shared = self.shared(draws.draw(PILOT, 0))
 
         def batch(number: int) -> dict[str, np.ndarray]:
             own = self.of_batch(draws.draw(number))
             calls = [
-                (draws.draw(number, r), shared,
-                 jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own)
+                (
+                    draws.draw(number, r),
+                    shared,
+                    jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own,
+                )
                 for r in range(draws.replicates)
-            ]  # fmt: skip
-            if self.n_jobs == 1:
-                values = [self.replicate(*call) for call in calls]
-            else:
-                from joblib import Parallel, delayed
-
-                with _sent_by_value(self.replicate):
-                    values = Parallel(self.n_jobs)(delayed(self.replicate)(*c) for c in calls)
+            ]
+            values = _each(self.replicate, calls, self.n_jobs)
             each = [_arrays("replicate", value) for value in values]
             kept = {name: np.stack([value[name] for value in each]) for name in each[0]}
             if callable(self.reduce):
@@ -92,13 +78,9 @@ class HostBatches(OfFunctions):
 
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
-    def identity(self) -> object:
-        """The functions and what they are given."""
-        return (self.batch, self.prepare, self.constants, dict(self.dims))
-
     def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
         """Prepare what is shared."""
-        shared = _prepared(self, draws)
+        shared = self.shared(draws.draw(PILOT, 0))
         return HostRounds(
             lambda number: _arrays(
                 "batch", self.batch(draws.draw(number), draws.replicates, shared)
@@ -125,37 +107,27 @@ class HostRounds:
         return {name: value[None] for name, value in self.batch(handle).items()}
 
 
-def _prepared(sampler: OfFunctions, draws: Draws) -> PyTree:
-    if sampler.prepare is None:
-        return sampler.constants
-    return sampler.prepare(draws.draw(PILOT, 0))
-
-
 def _arrays(field: str, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if not isinstance(outputs, Mapping):
         raise InputError(field, type(outputs).__name__, "a function that returns a dict")
     return {name: np.asarray(value) for name, value in outputs.items()}
 
 
-@contextmanager
-def _sent_by_value(function: Callable[..., object]) -> Iterator[None]:
-    """Within, processes are sent the code of a user's function and of the package it stands in.
-
-    Else they would be sent its name, and import it: an experiment's modules, made from the files of
-    its folder, are found in this process alone.
-    """
+def _each(
+    function: Callable[..., Mapping[str, Any]], calls: Sequence[tuple[Any, ...]], jobs: int
+) -> list[Mapping[str, Any]]:
+    """The function of each call, in so many processes."""
+    if jobs == 1:
+        return [function(*call) for call in calls]
     import cloudpickle
+    from joblib import Parallel, delayed
 
-    while isinstance(function, functools.partial):
-        function = function.func
-    name = getattr(function, "__module__", type(function).__module__)
-    package = sys.modules.get(name.partition(".")[0])
-    module = sys.modules.get(name)
-    if module is None or package is None or known_by_name(getattr(module, "__file__", None)):
-        yield
-        return
-    cloudpickle.register_pickle_by_value(package)
-    try:
-        yield
-    finally:
-        cloudpickle.unregister_pickle_by_value(package)
+    plain = function
+    while isinstance(plain, functools.partial):
+        plain = plain.func
+    name = getattr(plain, "__module__", type(plain).__module__)
+    if not known_by_name(getattr(sys.modules.get(name), "__file__", None)):
+        # Else processes would be sent its name, and import it: an experiment's modules, made from
+        # the files of its folder, are found in this process alone.
+        cloudpickle.register_pickle_by_value(sys.modules[name.partition(".")[0]])
+    return list(Parallel(jobs)(delayed(function)(*call) for call in calls))

@@ -1,7 +1,7 @@
 """What the driver runs (:class:`Sampler`), and how named outputs become a labelled result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
 import jax
@@ -76,10 +76,19 @@ class OfFunctions:
         if self.prepare is not None and self.constants is not None:
             raise InputError("constants", "a value", "None where prepare makes what is shared")
 
+    def identity(self) -> object:
+        """The functions and what they are given; not what changes no number but by rounding."""
+        names = {each.name for each in fields(self)} - {"coords", "at_once", "n_jobs"}
+        return {name: getattr(self, name) for name in names}
+
+    def shared(self, draw: object) -> PyTree:
+        """What all batches share; ``prepare`` is given the draw of a pilot."""
+        return self.constants if self.prepare is None else self.prepare(draw)
+
     @property
     def stacked(self) -> bool:
         """Whether the outputs of a batch keep its replicates."""
-        return False
+        return bool(getattr(self, "reduce", "mean") == "stack")
 
     def _dims(self, name: str) -> tuple[str, ...]:
         own = self.dims.get(name, ())
@@ -142,8 +151,8 @@ class OfReplicates(OfFunctions):
         per_batch: ``(draw) -> batch``, arrays drawn on the host that the replicates of a batch
             share: targets, queries, a scrambled Sobol set.
         rows: whether the leaves of ``batch`` lead with R, and replicate r gets row r of them.
-        reduce: from replicates to a batch: "mean", or "stack" (keep them, in a dimension
-            ``replicate``).
+        reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
+            ``replicate``), or a function.
     """
 
     per_batch: Callable[[Draw], PyTree] | None = None
@@ -154,11 +163,8 @@ class OfReplicates(OfFunctions):
         super().__post_init__()
         if self.rows and self.per_batch is None:
             raise InputError("rows", True, "False without per_batch")
-
-    @property
-    def stacked(self) -> bool:
-        """Whether the outputs of a batch keep its replicates."""
-        return isinstance(self.reduce, str) and self.reduce == "stack"
+        if isinstance(self.reduce, str) and self.reduce not in ("mean", "stack"):
+            raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 
     def of_batch(self, draw: Draw) -> PyTree:
         """What the replicates of a batch share, None without ``per_batch``.

@@ -147,8 +147,7 @@ def _square(query: Array, key: Array, bandwidth: Array) -> Array:
 def over_coordinates(term: Callable[..., Array], *points: Array) -> Array:
     """The sum of a term over coordinates, of points (p, …) or of tuples of p arrays.
 
-    Written out, since XLA's CPU code for a sum over a short leading axis is many times slower, and
-    because a GPU kernel (:mod:`sims.simulation.pallas`) holds coordinates apart.
+    Written out, since XLA's CPU code for a sum over a short leading axis is many times slower.
     """
     terms = [term(*(point[i] for point in points)) for i in range(len(points[0]))]
     return functools.reduce(operator.add, terms)

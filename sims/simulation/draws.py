@@ -9,7 +9,9 @@ the same underlying normals: common random numbers.
 
 import math
 from functools import partial
+from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,6 +19,7 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from sims.checks import on_device
 from sims.normals import normal
 from sims.problem import Target, Task, TrigonometricSeries
 
@@ -41,8 +44,9 @@ def draw_block(
     return x, normal(for_labels, (size,), dtype)
 
 
-def draw_all(
-    task: Task, key: Array, n: int, dtype: DTypeLike
+@partial(jax.jit, static_argnames=("n", "dtype"))
+def draw(
+    task: Task, key: Array, n: int, dtype: DTypeLike = jnp.float64
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
     """All n keys X and unit label noise of a replicate at once."""
     full, rest = divmod(n, DRAW_BLOCK)
@@ -53,16 +57,6 @@ def draw_all(
     if rest:
         parts.append(draw_block(task, key, full, rest, dtype))
     return jax.tree.map(lambda *part: jnp.concatenate(part), *parts)
-
-
-@partial(jax.jit, static_argnames=("n", "dtype"))
-def draw(
-    task: Task, key: Array, n: int, dtype: DTypeLike = jnp.float64
-) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
-    """All n keys X and unit label noise of a replicate at once (for reference and tests)."""
-    sizes = [min(DRAW_BLOCK, n - start) for start in range(0, n, DRAW_BLOCK)]
-    blocks = [draw_block(task, key, i, size, dtype) for i, size in enumerate(sizes)]
-    return jnp.concatenate([x for x, _ in blocks]), jnp.concatenate([e for _, e in blocks])
 
 
 # sin(2πv) = v·P(v²), Taylor's P: on |v| ≤ 1/4 within 7e-10 (7 terms) and 5e-16 (11 terms).
@@ -92,3 +86,19 @@ def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "
     turns = x @ (target.frequency / (2 * np.pi)).T.astype(x.dtype)
     turns = turns + (target.phase / (2 * np.pi)).astype(x.dtype)
     return cosine(turns) @ target.amplitude.astype(x.dtype)
+
+
+class Centred(NamedTuple):
+    """A task whose target has no constant part, and that part; None for 0."""
+
+    task: Task
+    constant: Float[Array, ""] | None
+
+
+def centred(task: Task) -> Centred:
+    """Take the constant part off the target."""
+    constant = task.target.constant
+    if not constant:
+        return Centred(task, None)
+    task = eqx.tree_at(lambda t: t.target, task, task.target.without_constant())
+    return Centred(task, on_device(np.asarray(constant)))

@@ -27,8 +27,8 @@ sum to 1: float32 then resolves the rest. What rounding does to the numbers is m
 ``faults`` what makes the numbers no evidence, ``cautions`` what one should know of them.
 """
 
-from dataclasses import fields, replace
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import Unpack
 
 import jax
 import numpy as np
@@ -37,15 +37,15 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from sims.errors import InputError, one_of
-from sims.montecarlo import run
+from sims.montecarlo import Sampling, run
 from sims.problem import Heads, Kernel, SequenceDesign, Task, check_compatible
 from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import EnsembleSampler
-from sims.simulation.method import Method, Options
-from sims.simulation.plan import Tuning
+from sims.simulation.plan import MEMORY
 from sims.simulation.result import examined
 from sims.simulation.rounding import settled
 
+PRECISIONS = ("float32", "float64")
 NEGLIGIBLE = 1e-3
 """Share of the MSE below which a term does not hold up stopping, where none is given."""
 
@@ -58,14 +58,18 @@ def estimate(
     seed: int | Array,
     *,
     weights: ArrayLike | None = None,
-    method: Method | None = None,
-    tuning: Tuning | None = None,
-    **options: Unpack[Options],
+    precision: str = "float32",
+    control_variate: bool = False,
+    raw_labels: bool = True,
+    keep_queries: bool = True,
+    memory_budget: int = MEMORY,
+    devices: Sequence[jax.Device] | None = None,
+    **sampling: Unpack[Sampling],
 ) -> xr.Dataset:
     """Estimate bias, signal and noise covariance of every head (pair) at every query.
 
-    Draws are named by (seed, batch, replicate) alone: tuning and resumption change numbers only by
-    rounding, and a longer run begins with the batches of a shorter one.
+    Draws are named by (seed, batch, replicate) alone: devices, memory and resumption change numbers
+    only by rounding, and a longer run begins with the batches of a shorter one.
 
     Args:
         task: design, target m, noise level.
@@ -75,10 +79,19 @@ def estimate(
         queries: x, (Q, d).
         seed: an integer, or a Threefry key.
         weights: ensemble weights α (H,), sum 1; None is uniform.
-        method: precision, control variate, which variables; None is ``Method()``. A field of it may
-            also be given by its name: ``precision="float64"``.
-        tuning: devices, memory, blocks; None leaves them to the engine.
-        options: how much to sample, and from where to resume, :class:`sims.montecarlo.Sampling`:
+        precision: "float32" or "float64", of draws, kernels and sums within a block. Moments are
+            float64 always. The two see different draws. A problem whose rounding error float32
+            would not hold below 1e-4 of every term is computed in float64, and says so.
+        control_variate: take most of the spread out of the signal covariance, unbiased and without
+            theory (:class:`~.replicate.Control`), where about ten keys or more are attended to; the
+            estimates need no longer be positive semidefinite. Costs a second set of pair sums, and
+            a pilot design of 16 n keys. For kernels and iid keys alone.
+        raw_labels: also the raw-label estimates.
+        keep_queries: False drops everything with a query dimension, keeping integrals.
+        memory_budget: bytes that the working set may take (of one device, if it is no CPU). The
+            result itself is not counted.
+        devices: JAX devices to spread batches over; None takes all.
+        sampling: how much to sample, and from where to resume, :class:`sims.montecarlo.Sampling`:
             ``replicates_per_batch``, ``batches``, ``rel_mcse``, ``max_batches``, ``negligible`` (a
             share of the MSE, 1e-3), ``stream``, ``resume`` and ``progress`` of
             :func:`sims.montecarlo.run`. ``rel_mcse`` is of every scalar term of :mod:`sims.terms`.
@@ -86,7 +99,7 @@ def estimate(
     Returns:
         The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
         ``empty_rate``, and the attributes of :func:`sims.montecarlo.run` with ``n``,
-        ``precision`` (that of the work), ``kernel_sums`` (the function's name), ``rounding`` (a
+        ``precision`` (that of the work), ``kernel_sums`` ("C++" or "XLA"), ``rounding`` (a
         bound on rounding, as a share of the heads' bias² + signal variance and of their noise
         variance, whichever is larger),
         ``empty_rate`` (its mean), ``least_n_eff`` (the fewest effective keys,
@@ -96,30 +109,31 @@ def estimate(
     Raises:
         InputError: an argument cannot be used, or float64 cannot hold the problem.
     """
-    tuning = tuning or Tuning()
-    sampling: Any = dict(options)
-    for name in sampling.keys() - Options.__optional_keys__:
-        allowed = one_of(sorted({*Options.__optional_keys__, "method", "tuning", "weights"}), name)
-        raise InputError("option of estimate", name, allowed)
-    named = {f.name: sampling.pop(f.name) for f in fields(Method) if f.name in sampling}
-    method = replace(method or Method(), **named)
+    if precision not in PRECISIONS:
+        raise InputError("precision", precision, one_of(PRECISIONS, precision))
     points = np.asarray(check_compatible(task, heads, n, queries))
-    if not isinstance(heads.rule, Kernel):
-        if method.control_variate:
+    if isinstance(task.design, SequenceDesign) and n > DRAW_BLOCK:
+        raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
+    if control_variate:
+        if not isinstance(heads.rule, Kernel):
             raise InputError("control_variate", True, f"False for weight rule {heads.rule.name}")
-        if tuning.kernel_sums is not None:
-            raise InputError("kernel_sums", tuning.kernel_sums, "None for a weight rule")
-    if isinstance(task.design, SequenceDesign):
-        if method.control_variate:
+        if isinstance(task.design, SequenceDesign):
             raise InputError("control_variate", True, "False for dependent keys")
-        if n > DRAW_BLOCK:
-            raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
-    if method.control_variate and n < 2:
-        raise InputError("control_variate", True, "False for a single key (n >= 2)")
-    enough, shares = settled(task, heads, int(n), points, method.precision)
-    used = replace(method, precision=enough)
-    sampler = EnsembleSampler(task, heads, int(n), points, used, weights, tuning)
-    devices = jax.devices() if tuning.devices is None else tuning.devices
+        if n < 2:
+            raise InputError("control_variate", True, "False for a single key (n >= 2)")
+    used, shares = settled(task, heads, int(n), points, precision)
+    sampler = EnsembleSampler(
+        task,
+        heads,
+        int(n),
+        points,
+        used,
+        control_variate,
+        raw_labels,
+        keep_queries,
+        weights,
+        memory_budget,
+    )
     sampling.setdefault("negligible", NEGLIGIBLE)
     data = run(sampler, seed, devices=devices, **sampling)
-    return examined(data, task, heads, points, shares, method.precision)
+    return examined(data, task, heads, points, shares, precision)

@@ -1,6 +1,6 @@
 """The heads' errors as a sampler of the Monte Carlo driver, over groups of queries."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,16 +15,13 @@ from sims import terms
 from sims.checks import on_device
 from sims.montecarlo import Draws, Replicates, Rounds
 from sims.problem import Heads, Kernel, Task
-from sims.simulation.method import Method
+from sims.simulation.draws import centred
 from sims.simulation.moments import batch_estimates
-from sims.simulation.native import native_rule_sums, native_sums, usable
-from sims.simulation.plan import Shape, Tuning, make_plan
+from sims.simulation.native import usable
+from sims.simulation.plan import MEMORY, Shape, make_plan
 from sims.simulation.replicate import Settings, Shared, pilot, replicate
 from sims.simulation.result import batch_arrays, build, reached, unseen
-from sims.simulation.rounding import centred
-from sims.simulation.slots import over_slots, slotted
-from sims.simulation.sums import streamed_sums
-from sims.simulation.whole import weighed
+from sims.simulation.whole import over_slots, weighed
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,73 +32,71 @@ class EnsembleSampler:
     heads: Heads
     n: int
     queries: np.ndarray
-    method: Method
-    weights: ArrayLike | None
-    tuning: Tuning
+    precision: str = "float32"
+    control_variate: bool = False
+    raw_labels: bool = True
+    keep_queries: bool = True
+    weights: ArrayLike | None = None
+    memory_budget: int = MEMORY
 
     def identity(self) -> object:
-        """Problem and choices; the ensemble's weights enter after sampling, tuning only rounds."""
-        return (self.task, self.heads, self.n, self.queries, self.method)
+        """Problem and choices; the ensemble's weights enter after sampling, memory only rounds."""
+        return (
+            self.task,
+            self.heads,
+            self.n,
+            self.queries,
+            self.precision,
+            self.control_variate,
+            self.raw_labels,
+            self.keep_queries,
+        )
 
     def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "Groups":
         """Plan the work, and draw the pilot if there is a control variate."""
-        (task, constant), heads = centred(self.task), self.heads
-        platform = devices[0].platform
-        whole, one = not isinstance(heads.rule, Kernel), replicate
+        (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
+        shape = Shape.of(task, heads, self.n, count, self.precision)
+        one = replicate if isinstance(heads.rule, Kernel) else weighed
         if (slots := over_slots(heads, self.n)) is not None:
             heads, gates = slots
-            one = partial(slotted, gates)
-        elif whole:
-            one = weighed
-        by_rule = not isinstance(heads.rule, Kernel)
-        kernel_sums: Callable[..., Any] | None = self.tuning.kernel_sums
-        if kernel_sums is None:
-            work = float(self.n) * len(self.queries) * heads.count * draws.replicates * batches
-            in_cpp: Callable[..., Any] = native_rule_sums if by_rule else native_sums
-            kernel_sums = in_cpp if usable(heads.rule, platform, work) else streamed_sums
-        shape = Shape(
-            queries=len(self.queries),
-            heads=heads.count,
-            dimension=heads.dimension,
-            width=heads.width,
-            terms=task.target.terms,
-            n=self.n,
-            itemsize=np.dtype(self.method.precision).itemsize,
-            whole=whole,
-        )
+            one = partial(weighed, gates=gates)
+        platform = devices[0].platform
+        work = float(self.n) * count * heads.count * draws.replicates * batches
+        native = usable(heads.rule, platform, work)
         plan = make_plan(
-            shape, draws.replicates, self.tuning, len(devices),
-            platform=platform, streamed=kernel_sums is streamed_sums,
-        )  # fmt: skip
-        method = self.method
-        settings = Settings(self.n, plan.blocks, method.precision, method.raw_labels, kernel_sums)
+            shape,
+            draws.replicates,
+            len(devices),
+            budget=self.memory_budget,
+            platform=platform,
+            native=native,
+        )
+        blocks = (plan.key_block, plan.query_block)
+        settings = Settings(self.n, *blocks, self.precision, self.raw_labels, native)
 
         def shared(queries: np.ndarray, key: Array) -> Shared:
             known = Shared(task, heads, on_device(queries), constant=constant)
-            if not method.control_variate:
+            if not self.control_variate:
                 return known
             return known._replace(control=pilot(settings, key, known))
 
-        padding = -len(self.queries) % plan.group
-        groups = np.pad(self.queries, [(0, padding), (0, 0)])
+        groups = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
         rounds = [
             Replicates(
                 partial(one, settings),
                 prepare=partial(shared, group),
-                reduce=batch_estimates(method.raw_labels),
+                reduce=batch_estimates(self.raw_labels),
                 at_once=plan.at_once,
             ).start(draws, devices, batches)
             for group in groups.reshape(-1, plan.group, heads.dimension)
         ]
-        name = getattr(kernel_sums, "func", kernel_sums).__name__
-        if by_rule and kernel_sums is streamed_sums:
-            name = "none"
-        attrs = {"n": self.n, "precision": method.precision, "kernel_sums": name}
-        return Groups(rounds, len(self.queries), method.keep_queries, attrs)
+        sums = "C++" if native else "XLA"
+        attrs = {"n": self.n, "precision": self.precision, "kernel_sums": sums}
+        return Groups(rounds, count, self.keep_queries, attrs)
 
     def label(self, arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
         """The terms, without MCSE."""
-        return build(arrays, keep_queries=self.method.keep_queries, weights=self.weights)
+        return build(arrays, keep_queries=self.keep_queries, weights=self.weights)
 
     def unlabel(self, data: xr.Dataset) -> dict[str, np.ndarray]:
         """The arrays of a result."""
@@ -115,8 +110,7 @@ class EnsembleSampler:
         See :func:`~.result.reached` and :func:`~.result.unseen`.
         """
         names = ("bias", *terms.PAIRS, "empty_rate")
-        needed = {name: np.stack(batches[name]) for name in names}
-        data = self.label(needed)
+        data = self.label({name: np.stack(batches[name]) for name in names})
         return not unseen(data) and reached(data, rel_mcse, negligible)
 
 

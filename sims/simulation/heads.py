@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.errors import InputError
-from sims.problem import Heads, Kernel
+from sims.problem import KERNELS, Heads, Kernel
 from sims.weights import WeightRule
 
 UNIT: Any = 1.0
@@ -59,26 +59,6 @@ def _weights(
     return jnp.exp(log_k - jnp.where(jnp.isfinite(total), total, 0.0))
 
 
-def nw_estimates(
-    heads: Heads, queries: ArrayLike, keys: ArrayLike, labels: ArrayLike
-) -> Float[Array, "Q H"]:
-    """``f̂_h(x) = Σ_i w_hi(x) Y_i`` at every query, in float64.
-
-    Args:
-        heads: H heads in R^d.
-        queries: (Q, d).
-        keys: X, (n, d).
-        labels: Y, (n,); the unit of the result.
-
-    Raises:
-        InputError: shapes disagree.
-    """
-    labels, keys = jnp.asarray(labels, jnp.float64), jnp.asarray(keys, jnp.float64)
-    if labels.shape != (len(keys),):
-        raise InputError("labels", labels.shape, f"shape ({len(keys)},)")
-    return jnp.stack([nw_weights(heads, query, keys) @ labels for query in jnp.asarray(queries)])
-
-
 def scaled_projection(
     heads: Heads, frames: Float[Array, "H d p"], points: Float[Array, "n d"], dtype: DTypeLike
 ) -> Float[Array, "p H n"]:
@@ -97,6 +77,14 @@ def scaled_projection(
     return jnp.einsum("hdp,nd->phn", frames.astype(dtype), points.astype(dtype))
 
 
+def projected_queries(
+    heads: Heads, queries: Float[Array, "Q d"], dtype: DTypeLike
+) -> Float[Array, "Q p H"]:
+    """:func:`scaled_projection` of queries, multiplied out in float64, query first."""
+    projected = scaled_projection(heads, heads.frames, queries, jnp.float64)
+    return projected.astype(dtype).transpose(2, 0, 1)
+
+
 def left_bandwidth(heads: Heads, dtype: DTypeLike) -> float | Float[Array, "H 1"]:
     """What is left of b_h after :func:`scaled_projection`: 1, or b_h (H, 1) if not scaled."""
     return UNIT if _scaled(heads) else heads.bandwidth[:, None].astype(dtype)
@@ -109,3 +97,8 @@ def _scaled(heads: Heads) -> bool:
 def finite_or_zero(peak: Array) -> Array:
     """The shift to use: the largest exponent, or 0 where no key is in reach."""
     return jnp.where(jnp.isfinite(peak), peak, 0.0)
+
+
+def vanishes(rule: Kernel | WeightRule) -> bool:
+    """Whether a head may have no key in reach: no kernel of this package without a support."""
+    return not isinstance(rule, Kernel) or rule not in KERNELS.values() or rule.support is not None

@@ -16,24 +16,20 @@ from jaxtyping import Array, Float
 
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
-from sims.simulation.heads import finite_or_zero, left_bandwidth, scaled_projection
+from sims.simulation.heads import (
+    finite_or_zero,
+    left_bandwidth,
+    projected_queries,
+    scaled_projection,
+)
 from sims.simulation.native import native_sums, with_native_bits
-from sims.simulation.sums import KernelSums, Sums, streamed_sums
+from sims.simulation.sums import Sums, streamed_sums
 
 PILOT_DESIGNS = 16
 """Keys of the pilot design, over those of a replicate."""
 LEAST_N_EFF = 10.0
 """Effective keys of a replicate, as the pilot finds them, from which the control is used: with
 fewer, sharp softmax has K/p with tails so heavy that A adds more spread than it takes."""
-
-
-class Blocks(NamedTuple):
-    """How the work is cut; changes no number but by rounding."""
-
-    keys: int
-    """Keys weighed together."""
-    queries: int
-    """Queries weighed together."""
 
 
 class Control(NamedTuple):
@@ -74,14 +70,16 @@ class Settings:
 
     n: int
     """Keys of a replicate."""
-    blocks: Blocks
+    key_block: int
+    """Keys weighed together."""
+    query_block: int
+    """Queries weighed together."""
     dtype: str
     """Of draws, kernels and sums within a block; sums over blocks are float64."""
-    raw_labels: bool
+    raw_labels: bool = False
     """Whether labels are drawn as well."""
-    kernel_sums: KernelSums = streamed_sums
-    """Computes the sums over a block of keys; see :data:`~.sums.KernelSums`. For a weight rule that
-    C++ takes :func:`~.native.native_rule_sums`."""
+    native: bool = False
+    """Whether random bits and sums are made in C++."""
 
 
 class Linear(NamedTuple):
@@ -114,11 +112,11 @@ def replicate(settings: Settings, key: Array, shared: Shared, batch: None = None
     Args:
         settings: static sizes and choices.
         key: the replicate's random key.
-        shared: the problem; its queries are a multiple of ``settings.blocks.queries``.
+        shared: the problem; its queries are a multiple of ``settings.query_block``.
         batch: nothing is shared by the replicates of a batch alone.
     """
     sums = _stream(settings, key, shared)
-    done = _finish(shared, sums, settings.raw_labels)
+    done = finished(shared, sums, settings.raw_labels)
     if shared.control is not None:
         done = done._replace(linear=_linear(sums, shared.control, settings.n))
     return done
@@ -147,37 +145,24 @@ def pilot(settings: Settings, key: Array, shared: Shared) -> Control:
 
 def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     """The sums over all n keys of one replicate."""
-    task, heads, queries, control, _ = shared
-    n, dtype, blocks, raw_labels = (
-        settings.n, jnp.dtype(settings.dtype), settings.blocks, settings.raw_labels,
-    )  # fmt: skip
-    count = 3 if raw_labels else 2
-    if settings.kernel_sums is native_sums:
+    if settings.native:
         key = with_native_bits(key)
-    q = scaled_projection(heads, heads.frames, queries, jnp.float64).astype(dtype)
-    q = q.transpose(2, 0, 1)
-    shape = (len(queries), heads.count)
+    queries = projected_queries(shared.heads, shared.queries, settings.dtype)
+    shape, columns = (len(shared.queries), shared.heads.count), 3 if settings.raw_labels else 2
+    pairs = jnp.zeros((*shape, shape[1]))
     sums = Sums(
-        jnp.full(shape, -jnp.inf), jnp.zeros((*shape, heads.count)), jnp.zeros((*shape, count)),
-        None if control is None else jnp.zeros((*shape, heads.count)),
-    )  # fmt: skip
-    extra = {} if control is None else {"centres": control.limit}
+        jnp.full(shape, -jnp.inf),
+        pairs,
+        jnp.zeros((*shape, columns)),
+        None if shared.control is None else pairs,
+    )
 
     def absorb(sums: Sums, block: tuple[Array, Array]) -> tuple[Sums, None]:
-        x, noise = block
-        keys = scaled_projection(heads, heads.of_keys, x, dtype)
-        values = target_values(task.target, x)
-        ones = jnp.ones_like(values)
-        columns = jnp.stack([values, noise, ones] if raw_labels else [values, ones])
-        b = left_bandwidth(heads, dtype)
-        block_sums = settings.kernel_sums(
-            heads.kernel, q, keys, columns, b, blocks.queries, **extra
-        )
-        return _merge(sums, block_sums), None
+        return _merge(sums, sums_over(settings, shared, queries, *block)), None
 
     def absorb_draw(sums: Sums, block: int | Array, size: int) -> Sums:
-        x, noise = draw_block(task, key, block, size, dtype)
-        step = min(blocks.keys, size)
+        x, noise = draw_block(shared.task, key, block, size, settings.dtype)
+        step = min(settings.key_block, size)
         whole = size // step * step
         if whole == step:
             sums, _ = absorb(sums, (x[:step], noise[:step]))
@@ -186,12 +171,35 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
             sums, _ = lax.scan(absorb, sums, steps)
         return sums if whole == size else absorb(sums, (x[whole:], noise[whole:]))[0]
 
-    full, rest = divmod(n, DRAW_BLOCK)
+    full, rest = divmod(settings.n, DRAW_BLOCK)
     if full:
         sums = lax.fori_loop(0, full, lambda i, s: absorb_draw(s, i, DRAW_BLOCK), sums)
     if rest:
         sums = absorb_draw(sums, full, rest)
     return sums
+
+
+def sums_over(
+    settings: Settings,
+    shared: Shared,
+    queries: Float[Array, "Q p H"],
+    x: Float[Array, "n d"],
+    noise: Float[Array, " n"],
+) -> Sums:
+    """The sums over given keys x and their unit label noise, at projected queries."""
+    heads, control = shared.heads, shared.control
+    values = target_values(shared.task.target, x)
+    labels = [values, noise] if settings.raw_labels else [values]
+    kernel_sums = native_sums if settings.native else streamed_sums
+    return kernel_sums(
+        heads.kernel,
+        queries,
+        scaled_projection(heads, heads.of_keys, x, x.dtype),
+        jnp.stack([*labels, jnp.ones_like(values)]),
+        left_bandwidth(heads, x.dtype),
+        settings.query_block,
+        None if control is None else control.limit,
+    )
 
 
 def _merge(old: Sums, new: Sums) -> Sums:
@@ -212,7 +220,8 @@ def _merge(old: Sums, new: Sums) -> Sums:
     )
 
 
-def _finish(shared: Shared, sums: Sums, raw_labels: bool) -> Replicate:
+def finished(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
+    """The conditional moments from the sums over all keys."""
     task, queries = shared.task, shared.queries
     total = sums.linear[..., -1]
     empty = total <= 0

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from sims import estimates, terms
 from sims.checks import on_device
-from sims.errors import InputError
 from sims.problem import Heads, Kernel, Task
-from sims.simulation.rounding import Shares, vanishes
+from sims.simulation.heads import vanishes
+from sims.simulation.rounding import Shares
 
 RAW_SCALARS = (
     "squared_bias",
@@ -177,22 +177,3 @@ def examined(
             cautions.append(f"a head attends to {keys.min():.2g} keys at some query")
     lists = {"faults": faults, "cautions": cautions}
     return data.assign_attrs(attrs | {name: found for name, found in lists.items() if found})
-
-
-def efficiency_gain(data: xr.Dataset) -> xr.Dataset:
-    """How many times integrating out the labels cut the variance of each estimated scalar term.
-
-    The ratio, over batches, of the variance of the raw-label estimate to that of the
-    Rao–Blackwellised one (both unbiased for the same term, from the same designs). With B batches
-    its own relative error is about 2/√(B − 1) at most.
-
-    Raises:
-        InputError: the result has no raw-label estimates.
-    """
-    if "raw_mse" not in data:
-        raise InputError("raw_labels", False, "True: a result with raw-label estimates")
-    ratio = {
-        name: data[f"raw_{name}"].var(terms.BATCH, ddof=1) / data[name].var(terms.BATCH, ddof=1)
-        for name in RAW_SCALARS
-    }
-    return xr.Dataset(ratio)

@@ -1,16 +1,15 @@
-"""How far rounding moves an estimate: the same few keys and queries, weighed twice.
+"""How far rounding moves an estimate: a few keys and queries, weighed in both precisions.
 
 Rounding depends on the problem more than on the machine: on ω·x beside 1, on the target beside its
 error, on distances beside the bandwidth. So it is measured, on keys of the problem's own law, by
-the engine's arithmetic written out in NumPy, where nothing needs compiling: once in float64, and
-once in the precision in question with every projection, angle, wave and weight moved by up to one
-unit of rounding. The choice of precision that follows depends on the problem alone, neither on
-the seed nor on the number of batches: a longer run begins with the batches of a shorter one.
+the engine's own sums: once in float64, and once in the precision in question with keys, queries and
+targets moved by up to one unit of rounding. The choice of precision that follows depends on the
+problem alone, neither on the seed nor on the number of batches: a longer run begins with the
+batches of a shorter one.
 """
 
-import functools
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,18 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.checks import on_device
 from sims.errors import InputError
-from sims.identity import digest
-from sims.problem import (
-    KERNELS,
-    Design,
-    Heads,
-    Kernel,
-    Task,
-)
-from sims.simulation.heads import UNIT
-from sims.weights import WeightRule
+from sims.problem import Heads, Kernel, Target, Task
+from sims.simulation.draws import centred, draw, target_values
+from sims.simulation.heads import projected_queries
+from sims.simulation.replicate import Settings, Shared, finished, sums_over
+from sims.simulation.whole import over_keys
 
 SMALL = 1e-4
 """Rounding, as a share of a term, up to which float32 is kept: a tenth of an MCSE of 0.1 %, which
@@ -38,8 +31,12 @@ LARGEST = 1e-2
 """Rounding, as a share of the heads' MSE, up to which a float64 estimate is given at all."""
 DESIGNS, QUERIES = 4, 2
 """Sets of keys, and queries (the one farthest out among them), that are weighed twice."""
-WORK = 2**17
+WORK = 2**13
 """Kernels, or waves, evaluated at most in each of the two."""
+
+
+QUICK = {"xla_backend_optimization_level": 0}
+"""What is run once is compiled quickly."""
 
 
 class Shares(NamedTuple):
@@ -61,62 +58,19 @@ class Shares(NamedTuple):
         return max(self.by_keys, self.noise)
 
 
-class Centred(NamedTuple):
-    """A task whose target has no constant part, and that part; None for 0."""
-
-    task: Task
-    constant: Float[Array, ""] | None
-
-
-def centred(task: Task) -> Centred:
-    """Take the constant part off the target."""
-    constant = task.target.constant
-    if not constant:
-        return Centred(task, None)
-    task = eqx.tree_at(lambda t: t.target, task, task.target.without_constant())
-    return Centred(task, on_device(np.asarray(constant)))
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """A problem that is known by the digest of its parts."""
-
-    identity: str
-    parts: tuple[Task, Heads, int, Float[np.ndarray, "Q d"], str] = field(compare=False)
-
-
 def settled(
     task: Task, heads: Heads, n: int, queries: Float[np.ndarray, "Q d"], precision: str
 ) -> tuple[str, Shares]:
     """The precision that the problem needs, at least the one asked for, and the rounding in it.
 
-    What was found of a problem is kept: more batches of it, or other seeds, cost nothing again.
-
     Raises:
         InputError: float64 cannot hold the problem.
     """
-    parts = (task, heads, n, queries, precision)
-    try:
-        identity = digest(*parts)
-    except InputError:  # it holds functions that cannot be told from others
-        return _settled(*parts)
-    return _kept(_Problem(identity, parts))
-
-
-@functools.lru_cache(maxsize=256)
-def _kept(problem: _Problem) -> tuple[str, Shares]:
-    return _settled(*problem.parts)
-
-
-def _settled(
-    task: Task, heads: Heads, n: int, queries: Float[np.ndarray, "Q d"], precision: str
-) -> tuple[str, Shares]:
-    """As :func:`settled`, computed."""
+    shares = rounding(task, heads, n, queries, precision)
     if precision == "float32":
-        shares = rounding(task, heads, n, queries, precision)
         if shares.largest <= SMALL:
             return precision, shares
-    shares = rounding(task, heads, n, queries, "float64")
+        shares = rounding(task, heads, n, queries, "float64")
     where = "problem, simulated in float64"
     if np.isnan(shares.mse):
         raise InputError(where, "values out of range", "a target nearer 1, or a wider bandwidth")
@@ -143,18 +97,19 @@ def rounding(
         queries: x.
         precision: "float32" or "float64".
     """
-    task, constant = centred(task)
-    rng = np.random.default_rng(0)
+    (task, constant), rng = centred(task), np.random.default_rng(0)
     outward = queries[np.argsort(np.abs(queries).sum(axis=1))]
     queries = outward[np.linspace(0, len(queries) - 1, min(QUERIES, len(queries))).astype(int)]
     each = max(heads.count * len(queries), task.target.terms)
     count = min(n, max(WORK // (DESIGNS * each), 16))
-    x = _draw(task, rng, DESIGNS * count).astype(precision)
-    deviation, noise = _weighed(task, heads, x, queries, constant, "float64", None)
-    other, other_noise = _weighed(task, heads, x, queries, constant, precision, rng)
+    x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
+    unit = float(jnp.finfo(precision).eps)
+    near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
+    found = _both(task, heads, constant, (x, queries), near, precision)
+    (deviation, noise), (other, other_noise) = jax.tree.map(np.asarray, found)
     with np.errstate(all="ignore"):
         ratio = count / n
-        error, size = _square(other - deviation, ratio), _square(deviation, ratio)
+        error, size = (_mean_square(v, ratio) for v in (other - deviation, deviation))
         moves = np.array(
             [
                 np.mean(error + 2 * np.sqrt(error * size)),
@@ -169,116 +124,69 @@ def rounding(
     return Shares(float(whole), *map(float, shares))
 
 
-def _draw(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:
-    """Keys of the design, drawn by NumPy, or by its sampler where normals do not make them."""
+def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:
+    """Keys of the design, drawn by NumPy, which compiles nothing, where normals make them."""
     design = task.design
     if not design.OF_NORMALS:
-        return np.asarray(_sampled(design, count))
+        return np.asarray(draw(task, jax.random.key(0), count)[0])
     return design.from_normals(rng.normal(size=(count, design.dimension + design.EXTRA_NORMALS)))[0]
 
 
-@eqx.filter_jit  # its steps one by one would each be compiled, as would those of a rule
-def _sampled(design: Design, count: int) -> Float[Array, "N d"]:
-    return design.sample(jax.random.key(0), count, jnp.float64)
-
-
-def _square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.ndarray, "Q H"]:
+def _mean_square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.ndarray, "Q H"]:
     """E v² where only a share of the variance over designs is left."""
     mean, variance = values.mean(0), values.var(0, ddof=1)
     return np.maximum(mean**2 - variance / len(values), 0.0) + share * variance
 
 
-def _weighed(
+class _Moved(eqx.Module):
+    """A target whose values are moved by up to a unit of rounding, at each point another way."""
+
+    target: Target
+    unit: float
+
+    def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+        way = jnp.sin(1e4 * x.sum(-1)) * self.unit
+        return target_values(self.target, x) * (1 + way.astype(x.dtype))
+
+
+@partial(jax.jit, static_argnames="precision", compiler_options=QUICK)
+def _both(
     task: Task,
     heads: Heads,
-    x: Float[np.ndarray, "N d"],
-    queries: Float[np.ndarray, "Q d"],
     constant: Float[Array, ""] | None,
-    dtype: str,
-    moved: np.random.Generator | None,
-) -> tuple[Float[np.ndarray, "D Q H"], Float[np.ndarray, "D Q H"]]:
-    """Deviations from m(x), and noise variances, of every head at every query for each design.
+    points: tuple[Array, Array],
+    moved: tuple[Array, Array],
+    precision: str,
+) -> list[tuple[Array, Array]]:
+    """Deviations from m(x), and noise variances, (D, Q, H): in float64, and moved by rounding.
 
     Args:
         task: with a target that has no constant part.
         heads: H heads.
-        x: keys of all designs, one design after another.
-        queries: x.
         constant: the target's constant part.
-        dtype: of the arithmetic between keys and sums.
-        moved: draws the moves by a unit of rounding, if there are to be any.
+        points: keys of D designs (D, n, d), and queries (Q, d).
+        moved: the same, by up to a unit of rounding.
+        precision: of the second.
     """
+    unit = float(jnp.finfo(precision).eps)
 
-    def unit(values: np.ndarray) -> np.ndarray | float:
-        """Up to one unit of rounding of each value, either way; 0 where nothing is moved."""
-        if moved is None:
-            return 0.0
-        part = moved.uniform(-1, 1, values.shape).astype(values.dtype)
-        return np.asarray(np.finfo(values.dtype).eps * part * values)
+    def weighed(x: Array, queries: Array, target: object, dtype: str) -> tuple[Array, Array]:
+        moved = eqx.tree_at(lambda t: t.target, task, target)
+        shared = Shared(moved, heads, queries, constant=constant)
+        settings = Settings(x.shape[1], x.shape[1], len(queries), dtype)
 
-    def move(values: np.ndarray) -> np.ndarray:
-        return values + unit(values)
-
-    with np.errstate(all="ignore"):
-        kernel = heads.rule if isinstance(heads.rule, Kernel) else None
-        b = np.asarray(heads.bandwidth)[:, None]
-        scaled = kernel is not None and kernel.scaled
-        scale = b[:, None] if scaled else 1.0
-        of_queries, of_keys = np.asarray(heads.frames) / scale, np.asarray(heads.of_keys) / scale
-        q = move(np.einsum("hdp,qd->pqh", of_queries, queries).astype(dtype))[..., None]
-        # One product of all coordinates of all heads with the keys, (p, H, N).
-        each = np.moveaxis(of_keys, 2, 0).astype(dtype).reshape(-1, x.shape[1])
-        k = move((each @ x.astype(dtype).T).reshape(-1, heads.count, len(x)))
-        values = task.target.moved(x.astype(dtype), unit).reshape(DESIGNS, -1)
-        truth = task.target.moved(queries, unit)[:, None]
-        deviations, noises = [], []
-        for keys, m in zip(np.split(k, DESIGNS, axis=-1), values, strict=True):
-            # Sums in the precision of the work, what follows from them in float64, as the engine.
-            if kernel is None:
-                u, inverse = move(_by_rule(heads, q, keys)), np.ones(())
-                mass = u.sum(-1)
+        def one(x: Float[Array, "n d"]) -> tuple[Array, Array]:
+            none = jnp.zeros(len(x), dtype)
+            if isinstance(heads.rule, Kernel):
+                at = projected_queries(heads, queries, dtype)
+                found = finished(shared, sums_over(settings, shared, at, x, none))
             else:
-                u = move(_kernel(kernel, q, keys, UNIT if scaled else b.astype(dtype)))
-                total = u.sum(-1).astype(float)
-                mass = (total > 0).astype(float)
-                nothing = 0.0 if vanishes(kernel) else np.nan
-                inverse = np.where(total > 0, 1 / total, nothing)
-            deviation = (u @ m).astype(float) * inverse - truth
-            if constant is not None:
-                deviation = deviation + float(constant) * (mass - 1)
-            deviations.append(deviation)
-            noises.append(float(task.noise_sd) ** 2 * (u**2).sum(-1).astype(float) * inverse**2)
-    return np.stack(deviations), np.stack(noises)
+                found = over_keys(settings, shared, x, none)
+            return found.deviation, jnp.diagonal(found.noise, axis1=-2, axis2=-1)
 
+        return jax.vmap(one)(x.astype(dtype))
 
-def vanishes(rule: Kernel | WeightRule) -> bool:
-    """Whether a head may have no key in reach: no kernel of this package without a support."""
-    return not isinstance(rule, Kernel) or rule not in KERNELS.values() or rule.support is not None
-
-
-def _kernel(kernel: Kernel, q: Any, keys: Any, bandwidth: Any) -> np.ndarray:
-    """Kernels (Q, H, n) over the largest of each head, 0 where all vanish."""
-    keys = keys[:, None]
-    if kernel.log_ratio is None or not kernel.scaled:
-        log_k = np.asarray(kernel.log_value(q, keys, bandwidth))
-    else:
-        near = np.clip(q, keys.min(-1, keepdims=True), keys.max(-1, keepdims=True))
-        log_k = np.asarray(kernel.log_ratio(q, keys, near))
-    peak = log_k.max(-1, keepdims=True)
-    return np.exp(log_k - np.where(np.isfinite(peak), peak, 0))
-
-
-def _by_rule(heads: Heads, q: Any, keys: Any) -> np.ndarray:
-    """Weights (Q, H, n) of a weight rule, in float64 as the engine sums them."""
-    assert isinstance(heads.rule, WeightRule)  # for the type checker
-    bandwidth = heads.bandwidth.astype(keys.dtype)
-    return np.stack(
-        [_weights_of(heads.rule, one, keys, bandwidth) for one in q[..., 0].swapaxes(0, 1)]
-    ).astype(float)
-
-
-@eqx.filter_jit
-def _weights_of(
-    rule: WeightRule, query: Float[Array, "p H"], keys: Float[Array, "p H n"], bandwidth: Array
-) -> Float[Array, "H n"]:
-    return jax.vmap(rule, in_axes=(1, 1, 0))(query, keys, bandwidth)
+    return [
+        weighed(*points, task.target, "float64"),
+        weighed(*moved, _Moved(task.target, unit), precision),
+    ]

@@ -1,7 +1,7 @@
-"""One replicate under a weight rule that sees all keys at once, in C++ or in plain JAX.
+"""One replicate under a weight rule, whose n keys are in memory together.
 
-Nothing streams: the n keys of a replicate are in memory together, and queries are weighed a few at
-a time.
+A rule sees all keys at once. Softmax over merged keys is a kernel over slots, of which there are s
+times fewer.
 """
 
 import jax
@@ -9,41 +9,116 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from sims.simulation.draws import draw_all, target_values
-from sims.simulation.heads import scaled_projection
-from sims.simulation.native import native_rule_sums, with_native_bits
+from sims.problem import Heads, Kernel
+from sims.problem.kernels import GAUSSIAN, SOFTMAX
+from sims.simulation.draws import draw, target_values
+from sims.simulation.heads import left_bandwidth, projected_queries, scaled_projection
+from sims.simulation.native import native_rule_sums, native_sums, with_native_bits
 from sims.simulation.replicate import Replicate, Settings, Shared
-from sims.weights import WeightRule
+from sims.simulation.sums import streamed_sums
+from sims.weights import SCORES, WeightRule
+from sims.weights.merged import SlotScores, SlotWeights
+
+KERNEL_OF = {SCORES["dot"]: SOFTMAX, SCORES["distance"]: GAUSSIAN}
+"""The kernel that softmax of a score is."""
+Gates = tuple[float, ...]
+RuleSums = tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]
 
 
-def weighed(settings: Settings, key: Array, shared: Shared, batch: None = None) -> Replicate:
+def over_slots(heads: Heads, n: int) -> tuple[Heads, Gates] | None:
+    """Heads by a kernel over the slots of merged keys, and the gates that make slots.
+
+    None for another rule, and where the last chunk of the n keys is a part of one: its gates' sum
+    is not that of the others.
+    """
+    rule = heads.rule
+    if isinstance(rule, Kernel) or not isinstance(rule.scores, SlotScores):
+        return None
+    gates = rule.scores.gates
+    kernel = KERNEL_OF.get(rule.scores.score)
+    if kernel is None or rule.weights != SlotWeights(gates) or n % len(gates):
+        return None
+    return Heads(heads.frames, kernel, heads.bandwidth, heads.key_frames), gates
+
+
+def weighed(
+    settings: Settings, key: Array, shared: Shared, batch: None = None, *, gates: Gates = ()
+) -> Replicate:
     """Draw one design and return the conditional moments of every head at every query.
+
+    Arguments as in :func:`~.replicate.replicate`; with ``gates``, heads are those of
+    :func:`over_slots`.
+    """
+    key = with_native_bits(key) if settings.native else key
+    x, unit = draw(shared.task, key, settings.n, settings.dtype)
+    return over_keys(settings, shared, x, unit, gates)
+
+
+def over_keys(
+    settings: Settings,
+    shared: Shared,
+    x: Float[Array, "n d"],
+    unit: Float[Array, " n"],
+    gates: Gates = (),
+) -> Replicate:
+    """The moments given keys x and unit label noise.
 
     With weights w_hi(x) given the design, the deviation is ``Σ_i w_hi m(X_i) − m(x)`` and the noise
     covariance ``σ² Σ_i w_hi w_gi``, as for kernels; a query whose weights are all 0 counts as
-    empty, and its estimate as 0. Arguments as in :func:`~.replicate.replicate`.
+    empty, and its estimate as 0.
     """
     task, heads, queries, _, constant = shared
-    assert isinstance(heads.rule, WeightRule)  # for the type checker
-    dtype = jnp.dtype(settings.dtype)
-    native = settings.kernel_sums is native_rule_sums
-    x, unit = draw_all(task, with_native_bits(key) if native else key, settings.n, dtype)
-    keys = scaled_projection(heads, heads.of_keys, x, dtype)
-    at = scaled_projection(heads, heads.frames, queries, jnp.float64).astype(dtype)
-    at = at.transpose(2, 0, 1)
+    keys = scaled_projection(heads, heads.of_keys, x, x.dtype)
+    at = projected_queries(heads, queries, x.dtype)
     columns = jnp.stack([target_values(task.target, x), *([unit] if settings.raw_labels else [])])
-    arrays = (at, keys, columns, heads.bandwidth.astype(dtype))
-    if native:
-        linear, gram = native_rule_sums(heads.rule, *arrays)
+    if gates:
+        linear, gram = slot_sums(settings, heads, at, keys, columns, jnp.asarray(gates))
     else:
-        linear, gram = rule_sums(heads.rule, *arrays, query_block=settings.blocks.queries)
-    mass = linear[..., -1]
+        assert isinstance(heads.rule, WeightRule)  # for the type checker
+        bandwidth, block = heads.bandwidth.astype(x.dtype), settings.query_block
+        if settings.native:
+            linear, gram = native_rule_sums(heads.rule, at, keys, columns, bandwidth)
+        else:
+            linear, gram = rule_sums(heads.rule, at, keys, columns, bandwidth, block)
     deviation = linear[..., 0] - task.target(queries)[:, None]
-    if constant is not None:  # a rule's weights may have any sum
-        deviation = deviation + constant * (mass - 1)
+    if constant is not None:  # weights may have any sum
+        deviation = deviation + constant * (linear[..., -1] - 1)
     raw = deviation + task.noise_sd * linear[..., 1] if settings.raw_labels else None
     empty = jnp.diagonal(gram, axis1=-2, axis2=-1) == 0
     return Replicate(deviation, task.noise_sd**2 * gram, raw, empty.astype(jnp.float64))
+
+
+def slot_sums(
+    settings: Settings,
+    heads: Heads,
+    queries: Float[Array, "Q p H"],
+    keys: Float[Array, "p H n"],
+    columns: Float[Array, "c n"],
+    gates: Float[Array, " s"],
+) -> RuleSums:
+    """:func:`rule_sums` of merged keys.
+
+    With p_hj the kernel's weight of slot j, token i of it has ``w_hi = g_i p_hj``: the estimate is
+    the kernel's of slots with the values ``Σ_i g_i m(X_i)``, and ``Σ_i w_hi w_gi`` is Σg² times the
+    slots' sum.
+    """
+    slots, values = (
+        array.reshape(*array.shape[:-1], -1, len(gates)) @ gates.astype(keys.dtype)
+        for array in (keys, columns)
+    )
+    kernel_sums = native_sums if settings.native else streamed_sums
+    sums = kernel_sums(
+        heads.kernel,
+        queries,
+        slots,
+        jnp.concatenate([values, jnp.ones_like(values[:1])]),
+        left_bandwidth(heads, keys.dtype),
+        settings.query_block,
+    )
+    inverse = 1 / sums.linear[..., -1]
+    mass = jnp.broadcast_to(gates.sum(), inverse.shape)[..., None]
+    linear = jnp.concatenate([sums.linear[..., :-1] * inverse[..., None], mass], axis=-1)
+    return linear, sums.gram * (gates @ gates) * inverse[..., None] * inverse[..., None, :]
 
 
 def rule_sums(
@@ -53,7 +128,7 @@ def rule_sums(
     columns: Float[Array, "c n"],
     bandwidth: Float[Array, " H"],
     query_block: int = 1,
-) -> tuple[Float[Array, "Q H C"], Float[Array, "Q H H"]]:
+) -> RuleSums:
     """:func:`~.native.native_rule_sums` of any rule, in plain JAX, for so many queries at once."""
     by_head = jax.vmap(rule, in_axes=(1, 1, 0))
     labels = [*columns.astype(jnp.float64), jnp.ones(columns.shape[1])]

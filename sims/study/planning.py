@@ -9,7 +9,7 @@ import numpy as np
 from sims.errors import InputError
 from sims.problem import Heads, check_compatible
 from sims.runtime import host_devices, memory
-from sims.simulation.plan import Shape, Tuning, make_plan
+from sims.simulation.plan import Shape, make_plan
 from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
@@ -85,12 +85,11 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     if simulation.control_variate and n < 2:
         raise InputError("simulation.control_variate", True, "false for a single key (n >= 2)")
     queries, cores = len(points), host_devices()
-    terms, size = task.target.terms, np.dtype(simulation.precision).itemsize
-    whole = isinstance(heads.rule, WeightRule)
-    shape = Shape(queries, heads.count, heads.dimension, heads.width, terms, n, size, whole)
-    plan = make_plan(shape, simulation.replicates_per_batch, Tuning(), cores)
+    shape = Shape.of(task, heads, n, queries, simulation.precision)
+    plan = make_plan(shape, simulation.replicates_per_batch, cores)
     replicates = simulation.replicates_per_batch * simulation.batches
-    work = n * (queries * heads.count + 5 * heads.dimension + terms) * replicates * size / 4
+    operations = queries * heads.count + 5 * heads.dimension + shape.terms
+    work = n * operations * replicates * shape.itemsize / 4
     if work > MOST_OPERATIONS:
         got = f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
         allowed = f"at most {MOST_OPERATIONS:g} operations; this takes {work:.2g}, {_time(work)}"

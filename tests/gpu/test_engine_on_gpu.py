@@ -1,19 +1,16 @@
-"""The engine on a GPU: compiled Pallas against NumPy, and every number against that of a CPU."""
+"""The engine on a GPU: every number against that of a CPU."""
 
 import os
 import subprocess
 import sys
-from functools import partial
 
 import jax
 import numpy as np
 import pytest
 
 from sims.problem import DESIGNS, KERNELS, TARGETS, Heads, Task, gaussian_queries
-from sims.simulation import Tuning, estimate
-from sims.simulation.pallas import Tile, pallas_sums
+from sims.simulation import estimate
 from tests.simulation.conftest import frames
-from tests.simulation.test_pallas import check, problem
 
 pytestmark = pytest.mark.gpu
 ROUNDING = {"float64": 1e-11, "float32": 1e-4}
@@ -26,18 +23,7 @@ def gpu():
         pytest.skip("no GPU here")
 
 
-def compiled(*arguments):
-    return pallas_sums(*arguments, tile=Tile(queries=2, keys=16))
-
-
-@pytest.mark.parametrize("far", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_compiled_sums(name, dtype, far):
-    check(name, dtype, problem(name, dtype, far=far), compiled)
-
-
-def engine(kernel, precision, **tuning):
+def engine(kernel, precision):
     """All terms of a small problem, by name."""
     task = Task(
         DESIGNS["decaying_spectrum"](4, power=0.5, rotation_seed=3),
@@ -45,9 +31,15 @@ def engine(kernel, precision, **tuning):
         0.5,
     )
     found = estimate(
-        task, Heads(frames(3, 4, 2), kernel, 0.9), 300, gaussian_queries(4, 5, 0.6, seed=4), 0,
-        batches=3, replicates_per_batch=8, precision=precision, tuning=Tuning(**tuning),
-    )  # fmt: skip
+        task,
+        Heads(frames(3, 4, 2), kernel, 0.9),
+        300,
+        gaussian_queries(4, 5, 0.6, seed=4),
+        0,
+        batches=3,
+        replicates_per_batch=8,
+        precision=precision,
+    )
     return {name: value.values for name, value in found.data_vars.items()}
 
 
@@ -69,11 +61,9 @@ def of_a_cpu(tmp_path_factory):
 
 @pytest.mark.parametrize("precision", ROUNDING)
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("sums", ["plain", "pallas"])
-def test_numbers_are_those_of_a_cpu(sums, name, precision, of_a_cpu):
+def test_numbers_are_those_of_a_cpu(name, precision, of_a_cpu):
     """The same seed gives the same draws on both devices, and so the same terms to rounding."""
-    options = {"kernel_sums": partial(pallas_sums, tile=Tile(2, 64, 2))} if sums == "pallas" else {}
-    ours = engine(name, precision, **options)
+    ours = engine(name, precision)
     with np.load(of_a_cpu / f"{name}-{precision}.npz") as theirs:
         assert set(theirs.files) == set(ours)
         for key in theirs.files:

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import erfinv
-from scipy.stats import kstest
 
 from sims.montecarlo.draws import Draws
 from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
@@ -87,12 +86,3 @@ def test_no_two_batches_of_the_engine_are_alike():
         for lag in (1, 256):
             pair = np.corrcoef(values[:-lag], values[lag:])[0, 1]
             assert abs(pair) < 5 / np.sqrt(300 - lag)
-
-
-def test_keys_and_label_noise_share_nothing():
-    """No number of the one occurs in the other, and both have their law (Kolmogorov–Smirnov)."""
-    x, labels = draw(task_of(2), Draws.of(3, (), 1).draw(0, 0).key, 4000, jnp.float64)
-    assert not np.intersect1d(x, labels).size
-    assert abs(np.corrcoef(x[:, 0], labels)[0, 1]) < 5 / np.sqrt(4000)
-    for values in (x[:, 0], x[:, 1], labels):
-        assert kstest(np.asarray(values), "norm").pvalue > 1e-6

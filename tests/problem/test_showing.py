@@ -17,7 +17,6 @@ from sims.problem import (
     Task,
     TrigonometricSeries,
 )
-from sims.simulation import Method
 from sims.study.specification import Problem
 from sims.weights import FACTORIES, WeightRule
 
@@ -55,8 +54,6 @@ SHOWN = [
         "Heads(2 of width 2 in 4 dimensions, Kernel('gaussian'), bandwidth 0.5 to 0.7, "
         "keys in frames of their own)",
     ),
-    (Method(), "Method(precision='float32', control_variate=False, raw_labels=True, "
-        "keep_queries=True)"),
 ]  # fmt: skip
 
 

@@ -16,6 +16,18 @@ def log_kernel(name, q, k, b):
     return np.where(np.all(np.abs(q - k) < b[..., None], axis=-1), 0.0, -np.inf)
 
 
+def entmax(z, nu):
+    """``(z/ν − τ)₊^ν``, of sum 1 over the last axis: ``u = max z/ν − τ`` by bisection."""
+    y = (z - z.max(-1, keepdims=True)) / nu
+    low, high = np.full_like(y[..., :1], y.shape[-1] ** (-1 / nu)), np.ones_like(y[..., :1])
+    for _ in range(100):
+        u = (low + high) / 2
+        over = np.log(u) + np.log((np.maximum(1 + y / u, 0) ** nu).sum(-1, keepdims=True)) / nu > 0
+        low, high = np.where(over, low, u), np.where(over, u, high)
+    w = np.maximum(1 + y / high, 0) ** nu
+    return w / w.sum(-1, keepdims=True)
+
+
 def kernel_weights(name, q, k, b):
     log_k = log_kernel(name, q, k, b)
     peak = log_k.max(-1, keepdims=True)

@@ -18,7 +18,7 @@ def keys():
     return plain, with_native_bits(plain)
 
 
-@pytest.mark.parametrize("shape", [(), (15,), (16,), (17,), (100, 33)])
+@pytest.mark.parametrize("shape", [(), (15,), (100, 33)])
 @pytest.mark.parametrize("draw", [jax.random.normal, jax.random.uniform, normal])
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 def test_draws_are_equal(keys, draw, precision, shape):

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from sims.errors import InputError
-from sims.problem import KERNELS, Heads, Kernel
-from sims.simulation import nw_estimates, nw_weights
-from sims.simulation.heads import scaled_projection
-from sims.simulation.sums import anchors, block_sums
+from sims.problem import Heads, Kernel
+from sims.simulation import nw_weights
 
 
 def brute_force(kernel, frames, b, x, keys):
@@ -36,66 +34,11 @@ def box_kernel():
 def test_weights_against_brute_force(make, kernel, far):
     _, heads, queries = make(kernel)
     keys = np.random.default_rng(0).normal(size=(50, 4))
-    labels = np.random.default_rng(1).normal(size=50)
     for x in far * np.asarray(queries):
         expected = brute_force(kernel, np.asarray(heads.frames), 0.7, x, keys)
         weights = np.asarray(nw_weights(heads, x, keys))
         np.testing.assert_allclose(weights, expected, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-12)
-        (estimate,) = nw_estimates(heads, x[None], keys, labels)
-        np.testing.assert_allclose(estimate, expected @ labels, rtol=1e-9)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("width", [1, 4])
-def test_float32_sums(kernel, width):
-    """Within 1e-5 (of each query's largest value) of float64 on the same keys.
-
-    Near queries, and far ones at which every K underflows in float32 without the shift.
-    """
-    rng = np.random.default_rng(width)
-    frames = np.linalg.qr(rng.normal(size=(3, 8, 8)))[0][:, :, :width]
-    heads = Heads(frames, kernel, 0.7)
-
-    @jax.jit
-    def moments(q, k, labels):
-        near, _ = anchors(heads.kernel, q, k)
-        columns = jnp.stack([labels, jnp.ones_like(labels)])
-        _, gram, linear, _ = block_sums(heads.kernel, q, near, k, columns)
-        gram, linear = gram.astype(float), linear.astype(float)
-        total = jnp.where(linear[..., 1] > 0, linear[..., 1], 1.0)
-        return linear[..., 0] / total, gram / (total[..., None] * total[:, None])
-
-    keys, labels = jnp.asarray(rng.normal(size=(1000, 8))), jnp.asarray(rng.normal(size=1000))
-    k = scaled_projection(heads, heads.of_keys, keys, jnp.float64)
-    for far in (1.0, 30.0):
-        queries = far * jnp.asarray(rng.normal(size=(6, 8)))
-        q = scaled_projection(heads, heads.frames, queries, jnp.float64).transpose(2, 0, 1)
-        if far > 1 and kernel == "gaussian":
-            squares = (np.asarray(q)[..., None] - np.asarray(k)) ** 2
-            assert (-0.5 * squares.sum(1)).max(-1).min() < -104, "not a case of underflow"
-        rounded = [x.astype(jnp.float32) for x in (q, k, labels)]
-        exact = moments(*(x.astype(jnp.float64) for x in rounded))
-        for single, double in zip(moments(*rounded), exact, strict=True):
-            scale = np.abs(double).max(axis=tuple(range(1, double.ndim)), keepdims=True)
-            # Far from all keys a compact kernel has nothing to weigh, in either precision.
-            assert np.max(np.abs(single - double) / np.where(scale > 0, scale, 1)) < 1e-5
-
-
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda kernel: kernel.name)
-def test_kernel_contract(kernel):
-    """The engine divides coordinates by b beforehand, and may use ``log_ratio``."""
-    rng = np.random.default_rng(5)
-    q, k, a = (jnp.asarray(rng.normal(size=(3, 1))) for _ in range(3))
-    k = q + 0.3 * jnp.asarray(rng.normal(size=(3, 40)))
-    if kernel.scaled:
-        scaled, own = kernel.log_value(q / 0.6, k / 0.6, 1.0), kernel.log_value(q, k, 0.6)
-        seen = np.isfinite(own)
-        np.testing.assert_array_equal(seen, np.isfinite(scaled))
-        np.testing.assert_allclose(np.ptp((own - scaled)[seen]), 0, rtol=0, atol=1e-12)
-    if kernel.log_ratio is not None:
-        ratio = kernel.log_value(q, k, 1.0) - kernel.log_value(q, a, 1.0)
-        np.testing.assert_allclose(kernel.log_ratio(q, k, a), ratio, rtol=0, atol=1e-12)
 
 
 def test_no_key_in_reach_counts_as_zero(make):
@@ -122,15 +65,3 @@ def test_weights_are_differentiable(make):
 def test_bad_shapes(make, query, keys, field):
     with pytest.raises(InputError, match=field):
         nw_weights(make()[1], query, keys)
-
-
-def test_key_frames_project_keys_alone():
-    """Weights of other frames for keys are those of projected points in the head's own space."""
-    rng = np.random.default_rng(5)
-    of_queries, of_keys = rng.normal(size=(2, 1, 4, 2))
-    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
-    plain = Heads(np.eye(2)[None], "gaussian", 0.7)
-    expected = nw_weights(plain, x @ of_queries[0], keys @ of_keys[0])
-    heads = Heads(of_queries, "gaussian", 0.7, of_keys)
-    np.testing.assert_allclose(nw_weights(heads, x, keys), expected, rtol=1e-12)
-    assert np.abs(nw_weights(Heads(of_keys, "gaussian", 0.7), x, keys) - expected).max() > 0.01

@@ -1,6 +1,5 @@
 """Weight rules in C++: every number of plain JAX, at once and in the engine."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,11 +9,11 @@ from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
 from sims.simulation import estimate
 from sims.simulation.native import native_rule_sums, usable
-from sims.simulation.whole import rule_sums
 from sims.weights import FACTORIES, WeightRule
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import TopK
 from tests.simulation.conftest import frames
+from tests.simulation.reference import entmax
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
 """Of the largest sum of its kind. In float32 scores of some 20 have lost 1e-6 to rounding. Below
@@ -24,7 +23,7 @@ tolerance is raised to that power.
 SIZES = [(5, 8, 4, 1024), (3, 3, 1, 17), (2, 2, 7, 1)]
 RULES = {
     "sparsemax": ("sparsemax", {}),
-    **{f"entmax {nu:g}": ("entmax", {"nu": nu}) for nu in (0.3, 0.8, 1.7, 2.0, 3.0, 8.0, 1e3)},
+    **{f"entmax {nu:g}": ("entmax", {"nu": nu}) for nu in (0.3, 1.7, 2.0, 8.0, 1e3)},
     "relu_gap": ("relu_gap", {"gain": 0.7}),
     "relu": ("relu", {"gain": 0.7, "offset": 0.3}),
     "relu, narrow": ("relu", {"gain": 0.7, "offset": -0.9}),
@@ -36,75 +35,60 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def both(rule, size, bandwidth, precision, seed=0):
-    """Sums by C++ and by plain JAX of the same numbers."""
+def weights(kind, options, z):
+    """The rule's weights in plain NumPy."""
+    if kind in ("sparsemax", "entmax"):
+        return entmax(z, options.get("nu", 1.0))
+    top = z.max(-1, keepdims=True)
+    if kind == "relu_gap":
+        parts = np.maximum((z - top) / options["gain"] + 1, 0)
+    else:
+        parts = np.maximum(z / options["gain"] + options["offset"], 0)
+    total = parts.sum(-1, keepdims=True)
+    nothing = 1 / z.shape[-1] if options.get("empty") == "uniform" else 0.0
+    return np.where(total > 0, parts / np.where(total > 0, total, 1), nothing)
+
+
+def compared(kind, options, score, size, bandwidth, precision, seed=0):
+    """Largest error of the C++ sums, of the largest sum of its kind, beside float64 NumPy."""
     count, heads, width, n = size
     rng = np.random.default_rng(seed)
     shapes = [(count, width, heads), (width, heads, n), (2, n)]
-    queries, keys, columns = (jnp.asarray(rng.normal(size=s), precision) for s in shapes)
-    b = jnp.asarray(bandwidth * np.linspace(1, 1.5, heads), precision)
-    plain = jax.jit(rule_sums, static_argnums=0)
-    return [sums(rule, queries, keys, columns, b) for sums in (native_rule_sums, plain)]
+    single = [rng.normal(size=shape).astype(precision) for shape in shapes]
+    b = (bandwidth * np.linspace(1, 1.5, heads)).astype(precision)
+    rule = FACTORIES[kind](**options, scores=score)
+    linear, gram = native_rule_sums(rule, *map(jnp.asarray, (*single, b)))
+    assert linear.dtype == gram.dtype == jnp.float64
+    queries, keys, columns = (x.astype(float) for x in single)
+    if score == "dot":
+        z = np.einsum("qph,phn->qhn", queries, keys)
+    else:
+        z = -((queries[..., None] - keys) ** 2).sum(1) / 2
+    w = weights(kind, options, z / b.astype(float)[:, None] ** 2)
+    expected = w @ np.vstack([columns, np.ones(n)]).T, np.einsum("qhn,qgn->qhg", w, w)
+    pairs = zip((linear, gram), expected, strict=True)
+    return max(np.abs(v - e).max() / max(np.abs(e).max(), 1e-300) for v, e in pairs)
 
 
 @pytest.mark.parametrize("score", ["distance", "dot"])
 @pytest.mark.parametrize("name", RULES)
-def test_every_sum_is_that_of_plain_jax(name, score):
+def test_every_sum_is_that_of_plain_numpy(name, score):
     """Few keys attended to and all, of whole and broken blocks, in both precisions."""
     kind, options = RULES[name]
-    rule = FACTORIES[kind](**options, scores=score)
     for precision, tolerance in TOLERANCE.items():
         tolerance = tolerance ** min(options.get("nu", 1.0), 1.0)
         for size in SIZES:
             for bandwidth in (0.25, 1.0, 20.0):
-                found, expected = both(rule, size, bandwidth, precision)
-                for value, wanted in zip(found, expected, strict=True):
-                    assert value.dtype == jnp.float64
-                    error = np.abs(value - wanted).max() / max(np.abs(wanted).max(), 1e-300)
-                    assert error <= tolerance, (precision, size, bandwidth)
-
-
-@pytest.mark.parametrize("n", [17, 1024])
-def test_a_large_power_enlarges_no_rounding(n):
-    """Weights (1 + x)^10⁴ of single numbers, as those of the same numbers in float64."""
-    rule, shapes = FACTORIES["entmax"](nu=1e4, scores="distance"), [(3, 1, 3), (1, 3, n), (2, n)]
-    rng = np.random.default_rng(0)
-    single = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
-    b = np.linspace(1, 1.5, 3).astype(np.float32)
-    found = native_rule_sums(rule, *map(jnp.asarray, single), jnp.asarray(b))
-    exact = jax.jit(rule_sums, static_argnums=0)(
-        rule, *(jnp.asarray(v, float) for v in single), jnp.asarray(b, float)
-    )
-    for value, wanted in zip(found, exact, strict=True):
-        assert np.abs(value - wanted).max() <= 1e-6 * np.abs(wanted).max()
+                error = compared(kind, options, score, size, bandwidth, precision)
+                assert error <= tolerance, (precision, size, bandwidth)
 
 
 @pytest.mark.parametrize("bandwidth", [0.1, 30.0])
 def test_many_keys(bandwidth):
     """More than stay in the precision of the work; all of them are attended to at 30."""
-    rule = FACTORIES["entmax"](nu=2.0, scores="distance")
     for precision, tolerance in TOLERANCE.items():
-        found, expected = both(rule, (1, 6, 2, 9001), bandwidth, precision)
-        for value, wanted in zip(found, expected, strict=True):
-            assert np.abs(value - wanted).max() <= tolerance * np.abs(wanted).max()
-
-
-def test_rows_without_a_key_and_with_one():
-    """A row that attends to no key has sums of 0, one of a single key those of that key."""
-    narrow = FACTORIES["relu"](gain=0.1, offset=-20.0, scores="distance")
-    (linear, gram), _ = both(narrow, (4, 3, 2, 300), 1.0, "float64")
-    assert not linear.any()
-    assert not gram.any()
-    uniform = FACTORIES["relu"](gain=0.1, offset=-20.0, empty="uniform", scores="distance")
-    (linear, gram), _ = both(uniform, (4, 3, 2, 300), 1.0, "float64")
-    np.testing.assert_allclose(gram, 1 / 300, rtol=1e-13)
-    for kind in ("sparsemax", "relu_gap"):
-        (linear, gram), (expected, _) = both(
-            FACTORIES[kind](scores="distance"), (4, 3, 2, 300), 1e-4, "float64"
-        )
-        np.testing.assert_allclose(linear[..., -1], 1, rtol=1e-15)
-        np.testing.assert_allclose(np.diagonal(gram, axis1=1, axis2=2), 1, rtol=1e-15)
-        np.testing.assert_allclose(linear, expected, rtol=1e-14)
+        options = ("entmax", {"nu": 2.0}, "distance", (1, 6, 2, 9001), bandwidth, precision)
+        assert compared(*options) <= tolerance
 
 
 @pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0])
@@ -137,8 +121,7 @@ def test_the_engine_gives_the_same_numbers(make, monkeypatch, score):
     native = estimate(task, heads, 300, queries, 11, **run)
     monkeypatch.setenv("SIMS_NATIVE", "0")
     plain = estimate(task, heads, 300, queries, 11, **run)
-    assert native.attrs["kernel_sums"] == "native_rule_sums"
-    assert plain.attrs["kernel_sums"] == "none"
+    assert (native.attrs["kernel_sums"], plain.attrs["kernel_sums"]) == ("C++", "XLA")
     assert native.attrs["empty_rate"] == plain.attrs["empty_rate"] == 0
     for name in ("bias", "signal_covariance", "noise_covariance", "raw_mse"):
         scale = float(np.abs(plain[name]).max())
@@ -161,4 +144,4 @@ def test_without_a_compiler(make, monkeypatch, tmp_path):
     heads = Heads(heads.frames, "sparsemax", 0.7)
     assert not usable(heads.rule, "cpu", np.inf)
     result = estimate(task, heads, 20, queries, 0, batches=2, replicates_per_batch=2)
-    assert result.attrs["kernel_sums"] == "none"
+    assert result.attrs["kernel_sums"] == "XLA"

@@ -1,6 +1,5 @@
 """The memory budget: what is planned obeys it, and what is compiled obeys the plan."""
 
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -10,9 +9,8 @@ import pytest
 from jax.sharding import Mesh
 
 from sims.errors import InputError
-from sims.montecarlo import batch_keys, root_key
+from sims.montecarlo import Draws
 from sims.montecarlo.compiled import Program, run_batches
-from sims.simulation import Tuning, estimate
 from sims.simulation.ensemble import Groups
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
@@ -26,69 +24,58 @@ LARGE = Shape(queries=4096, heads=16, dimension=64, width=4, terms=64, n=10**6, 
 @pytest.mark.parametrize("budget", [2**26, 2**28, 2**30])
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
 def test_plan_obeys_the_budget(budget, platform):
-    plan = make_plan(LARGE, 64, Tuning(memory_budget=budget), 4, platform=platform)
+    plan = make_plan(LARGE, 64, 4, budget=budget, platform=platform)
     share = budget // 4 if platform == "cpu" else budget
-    need = working_set(LARGE, plan.group, plan.blocks, plan.at_once)
+    need = working_set(LARGE, *plan[:4])
     assert need == plan.bytes_per_device <= share
-    assert plan.group % plan.blocks.queries == 0
+    assert plan.group % plan.query_block == 0
     assert 64 % plan.at_once == 0
 
 
 def test_many_queries_go_in_equal_groups():
     """Not in tiny blocks, although the budget would allow those: on a CPU the sums go in groups."""
     shape = Shape(queries=10**5, heads=8, dimension=32, width=4, terms=64, n=4096, itemsize=4)
-    plan = make_plan(shape, 4, Tuning(), 1, streamed=False)
-    whole = make_plan(shape, 4, Tuning(memory_budget=2**40), 1, platform="gpu", streamed=False)
-    assert plan.blocks.queries > 1
-    assert plan.blocks.keys == 4096
-    assert 10**4 < plan.group < 10**5 == whole.group
+    plan = make_plan(shape, 4, 1, native=True)
+    assert plan.query_block > 1
+    assert plan.key_block == 4096
+    assert 10**4 < plan.group < 10**5
     groups = -(-(10**5) // plan.group)
-    assert groups * plan.group - 10**5 < groups * plan.blocks.queries  # little is padding
+    assert groups * plan.group - 10**5 < groups * plan.query_block  # little is padding
 
 
 @pytest.mark.parametrize(
     ("count", "rows"), [(5, (5, 32)), (64, (64, 16)), (128, (128, 8)), (1000, (125, 8))]
 )
 def test_what_xla_weighs_together_on_a_gpu(count, rows):
-    """At most 1024 queries × replicates, of these 8 to 32; a rule, or Pallas, as before."""
+    """At most 1024 queries × replicates, of these 8 to 32; a rule takes one query."""
     shape = Shape(queries=count, heads=8, dimension=32, width=4, terms=64, n=65536, itemsize=4)
-    large = Tuning(memory_budget=2**40)
-    plan = make_plan(shape, 64, large, 1, platform="gpu")
-    assert (plan.blocks.queries, plan.at_once) == rows
-    fused = make_plan(shape, 64, large, 1, platform="gpu", streamed=False)
-    assert (fused.blocks.queries, fused.at_once) == (count, 32)
-    rule = make_plan(replace(shape, whole=True), 64, large, 1, platform="gpu")
-    assert (rule.blocks.queries, rule.at_once) == (1, 32)
+    plan = make_plan(shape, 64, 1, budget=2**40, platform="gpu")
+    assert (plan.query_block, plan.at_once) == rows
+    rule = make_plan(shape._replace(whole=True), 64, 1, budget=2**40, platform="gpu")
+    assert (rule.query_block, rule.at_once) == (1, 32)
 
 
 def test_plan_says_what_it_needs():
     with pytest.raises(InputError, match=r"memory_budget.*>= "):
-        make_plan(LARGE, 64, Tuning(memory_budget=2**20), 4)
-
-
-def test_small_problems_are_one_block():
-    shape = Shape(queries=5, heads=2, dimension=4, width=2, terms=6, n=50, itemsize=8)
-    plan = make_plan(shape, 8, Tuning(), 4)
-    assert (plan.group, *plan.blocks) == (5, 50, 5)
+        make_plan(LARGE, 64, 4, budget=2**20)
 
 
 def memory(program, task, heads, queries, replicates):
     """The compiler's own count of bytes, temporaries and outputs, of one batch."""
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
-    keys = batch_keys(root_key(0), np.arange(1, dtype=np.uint32), replicates)
+    keys = Draws.of(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
     shared = Shared(task, heads, queries)
     compiled = run_batches.lower(program, shared, None, keys, mesh=mesh).compile()
     analysis = compiled.memory_analysis()
     return analysis.temp_size_in_bytes + analysis.output_size_in_bytes
 
 
-@pytest.mark.parametrize("dimension", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_compiled_program_obeys_the_plan(make, dimension):
+def test_compiled_program_obeys_the_plan(make):
     """The compiler's own count of temporaries, for a million keys."""
-    task, heads, queries = make(heads=2, dimension=dimension, count=3)
-    shape = Shape(queries=3, heads=2, dimension=dimension, width=2, terms=6, n=10**6, itemsize=4)
-    plan = make_plan(shape, 2, Tuning(memory_budget=2**24), 1)
-    settings = Settings(10**6, plan.blocks, "float32", True)
+    task, heads, queries = make(heads=2, count=3)
+    shape = Shape(queries=3, heads=2, dimension=4, width=2, terms=6, n=10**6, itemsize=4)
+    plan = make_plan(shape, 2, 1, budget=2**24)
+    settings = Settings(10**6, plan.key_block, plan.query_block, "float32", True)
     program = Program(partial(replicate, settings), batch_estimates(True), False, plan.at_once)
     assert memory(program, task, heads, queries, 2) <= plan.bytes_per_device <= 2**24
 
@@ -100,34 +87,18 @@ def test_weight_rules_obey_the_plan(make, kernel):
     sizes = {"queries": 3, "heads": 16, "dimension": 2, "width": 1, "terms": 6, "itemsize": 8}
     for n, budget, at_once in ((300, 2**30, 3), (30_000, 2**26, 1)):
         shape = Shape(n=n, whole=True, **sizes)
-        plan = make_plan(shape, 4, Tuning(memory_budget=budget), 1)
-        assert (plan.blocks.keys, plan.blocks.queries) == (n, at_once)  # few keys: 3 of either
-        settings = Settings(n, plan.blocks, "float64", True)
+        plan = make_plan(shape, 4, 1, budget=budget)
+        assert (plan.key_block, plan.query_block) == (n, at_once)  # few keys: 3 of either
+        settings = Settings(n, plan.key_block, plan.query_block, "float64", True)
         program = Program(partial(weighed, settings), batch_estimates(True), False, plan.at_once)
         assert (plan.at_once > 1) == (at_once > 1)
         assert memory(program, task, heads, queries, 4) <= plan.bytes_per_device <= budget
     with pytest.raises(InputError, match="memory_budget"):
-        make_plan(shape, 4, Tuning(memory_budget=2**20), 1)
+        make_plan(shape, 4, 1, budget=2**20)
     # What a rule may keep alive at a query counts for every head.
-    more = working_set(replace(shape, heads=17), 3, plan.blocks, 1)
-    each = RULE_ARRAYS * shape.n * shape.itemsize
-    assert more - working_set(shape, 3, plan.blocks, 1) >= each
-
-
-def test_pair_sums_of_replicates_at_once_exist_together():
-    """H² numbers at every query of a group, for every one of them."""
-    shape = Shape(queries=1000, heads=8, dimension=1, width=1, terms=1, n=8, itemsize=8)
-    blocks = make_plan(shape, 4, Tuning(), 1).blocks._replace(queries=1)
-    one, two = (working_set(shape, 1000, blocks, at_once) for at_once in (1, 2))
-    assert two - one >= 1000 * 8**2 * 8
-
-
-@pytest.mark.slow
-def test_a_million_keys_run(make):
-    task, heads, queries = make(heads=2, count=2)
-    result = estimate(task, heads, 10**6, queries, 0, batches=2, replicates_per_batch=2)
-    assert np.all(np.isfinite(result["bias"]))
-    assert float(result["noise_variance"].mean()) < 1e-3
+    sizes = (3, plan.key_block, plan.query_block, 1)
+    more = working_set(shape._replace(heads=17), *sizes)
+    assert more - working_set(shape, *sizes) >= RULE_ARRAYS * shape.n * shape.itemsize
 
 
 @pytest.mark.parametrize("keep", [True, False])

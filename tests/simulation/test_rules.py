@@ -10,12 +10,12 @@ from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
-from sims.simulation import Tuning, estimate, nw_weights
-from sims.simulation.sums import streamed_sums
+from sims.simulation import ensemble, estimate, nw_weights
+from sims.simulation.plan import Plan
 from sims.theory import predict
 from sims.weights import FACTORIES, RULES, WeightRule
 from tests.simulation.conftest import frames
-from tests.simulation.reference import assert_close, reference
+from tests.simulation.reference import assert_close, entmax, reference
 
 SPARSEMAX = WeightRule("sparsemax", gaussian_log, projection_simplex)
 SMALL = {"replicates_per_batch": 6, "precision": "float64"}
@@ -25,32 +25,12 @@ def distance(q, k, b):
     return -((q - k) ** 2).sum(-1) / (2 * b**2)
 
 
-def simplex(z):
-    """The projection by its definition ``(z − τ)₊`` with τ from bisection, over the last axis."""
-    low, high = z.max(-1, keepdims=True) - 1, z.max(-1, keepdims=True)
-    for _ in range(100):
-        middle = (low + high) / 2
-        over = np.maximum(z - middle, 0).sum(-1, keepdims=True) > 1
-        low, high = np.where(over, middle, low), np.where(over, high, middle)
-    return np.maximum(z - high, 0)
-
-
-def powers(z, nu):
-    """``(z/ν − τ)₊^ν`` likewise."""
-    low, high = z.max(-1, keepdims=True) / nu - 1, z.max(-1, keepdims=True) / nu
-    for _ in range(100):
-        middle = (low + high) / 2
-        over = (np.maximum(z / nu - middle, 0) ** nu).sum(-1, keepdims=True) > 1
-        low, high = np.where(over, middle, low), np.where(over, high, middle)
-    return np.maximum(z / nu - high, 0) ** nu
-
-
 CASES = {
     "entmax": (
         FACTORIES["entmax"](alpha=1.5, scores="distance"),
-        lambda q, k, b: powers(distance(q, k, b), 2),
+        lambda q, k, b: entmax(distance(q, k, b), 2),
     ),
-    "sparsemax": (SPARSEMAX, lambda q, k, b: simplex(distance(q, k, b))),
+    "sparsemax": (SPARSEMAX, lambda q, k, b: entmax(distance(q, k, b), 1)),
     # Negative weights, whose sum is not 1.
     "signed": (
         WeightRule("signed", gaussian_log, lambda z: (z - jnp.mean(z)) / 10),
@@ -84,7 +64,7 @@ def test_more_keys_than_a_block_of_draws(make):
     assert_close(result, reference(task, heads, 9001, queries, 5, 2, 2, weigh), 1e-11)
 
 
-def test_mcse_resume_groups_and_stopping(make):
+def test_mcse_resume_groups_and_stopping(make, monkeypatch):
     task, heads, queries = make()
     problem = (task, Heads(heads.frames, SPARSEMAX, 0.7), 40, queries, 2)
     run = {"batches": 6, **SMALL}
@@ -96,29 +76,15 @@ def test_mcse_resume_groups_and_stopping(make):
     other = (task, Heads(heads.frames, CASES["near"][0], 0.7), 40, queries, 2)
     with pytest.raises(InputError, match="resume"):
         estimate(*other, **run, resume=short)
-    tuning = Tuning(query_group=2, replicates_at_once=3)
-    groups = estimate(*problem, **run, tuning=tuning)
-    assert_close(groups, {name: whole[name].values for name in ("mse", "noise_covariance")})
     precise = estimate(*problem, **(run | {"batches": 2}), rel_mcse=0.2)
     assert precise.attrs["stopped"] == "precision"
     assert all(
         float(terms.mcse(precise[name])) <= 0.2 * abs(float(precise[name].mean()))
         for name in ("mse", "variance", "mean_head_mse")
     )
-
-
-def test_float32_agrees_in_law(make):
-    """Other draws, same terms: 5 joint MCSE on two scalars (false alarm below 1e-5)."""
-    task, heads, queries = make()
-    heads = Heads(heads.frames, SPARSEMAX, 0.7)
-    runs = [
-        estimate(task, heads, 60, queries, 3, batches=24, replicates_per_batch=8, precision=p)
-        for p in ("float32", "float64")
-    ]
-    for name in ("noise_variance", "mse"):
-        single, double = (run[name] for run in runs)
-        joint = np.hypot(terms.mcse(single), terms.mcse(double))
-        assert abs(single.mean() - double.mean()) <= 5 * joint, name
+    monkeypatch.setattr(ensemble, "make_plan", lambda *_, **__: Plan(2, 40, 1, 3, 0))
+    groups = estimate(*problem, **run)
+    assert_close(groups, {name: whole[name].values for name in ("mse", "noise_covariance")})
 
 
 def test_weights_of_the_registry():
@@ -130,7 +96,7 @@ def test_weights_of_the_registry():
     weights = np.asarray(nw_weights(heads, x, keys))
     for h, b in enumerate((0.9, 1.5)):
         frame = np.asarray(heads.frames[h])
-        expected = simplex((keys @ frame) @ (x @ frame) / b**2)
+        expected = entmax((keys @ frame) @ (x @ frame) / b**2, 1)
         np.testing.assert_allclose(weights[h], expected, atol=1e-12)
     assert (weights == 0).any()
 
@@ -143,8 +109,6 @@ def test_what_needs_a_kernel_says_so(make):
             predict(*problem, order=order)
     with pytest.raises(InputError, match="control_variate"):
         estimate(*problem, 0, control_variate=True)
-    with pytest.raises(InputError, match="kernel_sums"):
-        estimate(*problem, 0, tuning=Tuning(kernel_sums=streamed_sums))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 from ctypes import cdll
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.extend
@@ -42,40 +42,33 @@ KINDS = {GAUSSIAN: 0, SOFTMAX: 1}
 """The kernels that ``sums.cc`` knows."""
 SCORE_KINDS = {SCORES["dot"]: 2, SCORES["distance"]: 3}
 """The scores that ``rules.cc`` knows."""
-HEADERS = [Path(__file__).with_name("vectors.h")]
-SOURCES = [Path(__file__).with_name(name) for name in ("sums.cc", "rules.cc", "threefry.cc")]
+FOLDER = Path(__file__).parent
+SOURCES = [FOLDER / name for name in ("sums.cc", "rules.cc", "threefry.cc")]
 HANDLERS = [f"sims_{name}_float{width}" for name in ("sums", "rules") for width in (32, 64)]
 LANES = 64
 """Keys are padded to a multiple of this: whole vectors in either precision."""
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
 
 
-class _Threshold(NamedTuple):
-    """A weight rule as ``rules.cc`` has it: attributes of its call."""
-
-    rule: int
-    nu: float
-    """Power of entmax, gain of ReLU."""
-    offset: float = 0.0
-    uniform: int = 0
-    """Whether a row without a positive entry is uniform."""
-
-
-def _threshold(rule: WeightRule) -> _Threshold | None:
-    """None for a rule that ``rules.cc`` does not know."""
-    weights = rule.weights if rule.scores in SCORE_KINDS else None
+def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
+    """How the C++ call names a kernel or rule; None for one that it does not know."""
+    if isinstance(rule, Kernel):
+        return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
+    weights, offset, uniform = rule.weights, 0.0, False
     if isinstance(weights, Entmax):
-        return _Threshold(0, float(weights.nu))
-    if isinstance(weights, ReluGap):
-        return _Threshold(1, float(weights.gain))
-    if isinstance(weights, Relu):
-        uniform = weights.empty == "uniform"
-        return _Threshold(2, float(weights.gain), float(weights.offset), int(uniform))
-    return None
-
-
-def _known(rule: Kernel | WeightRule) -> bool:
-    return rule in KINDS if isinstance(rule, Kernel) else _threshold(rule) is not None
+        which, power = 0, weights.nu
+    elif isinstance(weights, ReluGap):
+        which, power = 1, weights.gain
+    elif isinstance(weights, Relu):
+        which, power, offset = 2, weights.gain, weights.offset
+        uniform = weights.empty == "uniform"  # a row without a positive entry
+    else:
+        return None
+    if rule.scores not in SCORE_KINDS:
+        return None
+    names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": uniform}
+    found: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
+    return found | {"nu": np.float64(power), "offset": np.float64(offset)}
 
 
 def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -> bool:
@@ -87,7 +80,7 @@ def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -
         platform: of the device; ``cpu`` can be done.
         evaluations: how many K_h(x, X_i); the library is compiled for work of 2e10 and more.
     """
-    if os.environ.get("SIMS_NATIVE") == "0" or platform != "cpu" or not _known(rule):
+    if os.environ.get("SIMS_NATIVE") == "0" or platform != "cpu" or _attributes(rule) is None:
         return False
     path = library()
     return (path.exists() or evaluations >= 2e10) and _loaded(path)
@@ -106,31 +99,38 @@ def _loaded(path: Path) -> bool:
     return True
 
 
+def _call(name: str, shapes: Any, method: str, *arrays: Array, **attributes: Any) -> Any:
+    """A function of the library, which is compiled and loaded where that was not done yet."""
+    if not _loaded(library()):
+        raise InputError("SIMS_NATIVE", "no C++ compiler that works", "the sums of XLA")
+    return jax.ffi.ffi_call(name, shapes, vmap_method=method)(*arrays, **attributes)
+
+
 def native_sums(
     kernel: Kernel,
     queries: Float[Array, "Q p H"],
     keys: Float[Array, "p H n"],
     columns: Float[Array, "c n"],
-    bandwidth: Array,
+    bandwidth: float | Array,
     query_block: int,
     centres: Float[Array, "Q H"] | None = None,
 ) -> Sums:
-    """A :data:`~sims.simulation.sums.KernelSums`; kernel gaussian or softmax, on a CPU."""
-    n = keys.shape[-1]
+    """:func:`~.sums.streamed_sums` in C++; kernel gaussian or softmax, on a CPU."""
     near, offset = anchors(kernel, queries, keys)
-    keys, columns = _padded(keys), _padded(columns)
-    count, heads, width = len(queries), queries.shape[2], len(columns)
+    (count, _, heads), width = queries.shape, len(columns)
     pairs = (count, heads, heads)
     shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
-    call = jax.ffi.ffi_call(
+    peak, gram, linear, centred = _call(
         f"sims_sums_{keys.dtype.name}",
         [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
-        vmap_method="sequential",
-    )
-    kind = KINDS[kernel]
-    given = jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype)
-    peak, gram, linear, centred = call(
-        queries, near, keys, columns, given, n=np.int64(n), kind=np.int64(kind)
+        "sequential",
+        queries,
+        near,
+        _padded(keys),
+        _padded(columns),
+        jnp.zeros((0,), keys.dtype) if centres is None else centres.astype(keys.dtype),
+        n=np.int64(keys.shape[-1]),
+        **(_attributes(kernel) or {}),
     )
     return Sums(peak + offset, gram, linear, None if centres is None else centred)
 
@@ -155,21 +155,19 @@ def native_rule_sums(
         ``Σ_i w_hi c_i`` for every column and then ``Σ_i w_hi``, 0 for a query that attends to no
         key; and ``Σ_i w_hi w_gi``.
     """
-    threshold = _threshold(rule)
-    assert threshold is not None  # for the type checker; see usable
     (count, _, heads), (width, n) = queries.shape, columns.shape
     shapes = [(count, heads, width + 1), (count, heads, heads)]
-    call = jax.ffi.ffi_call(
+    linear, gram = _call(
         f"sims_rules_{keys.dtype.name}",
         [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
-        vmap_method="sequential",
+        "sequential",
+        queries,
+        _padded(keys),
+        _padded(columns),
+        bandwidth,
+        n=np.int64(n),
+        **(_attributes(rule) or {}),
     )
-    linear, gram = call(
-        queries, _padded(keys), _padded(columns), bandwidth,
-        n=np.int64(n), kind=np.int64(SCORE_KINDS[rule.scores]), rule=np.int64(threshold.rule),
-        nu=np.float64(threshold.nu), offset=np.float64(threshold.offset),
-        uniform=np.int64(threshold.uniform),
-    )  # fmt: skip
     return linear, gram
 
 
@@ -201,17 +199,23 @@ def _native_threefry() -> Any:
         if width not in (32, 64):
             return plain.random_bits(key, width, shape)
         out = jax.ShapeDtypeStruct(shape, f"uint{width}")
-        return jax.ffi.ffi_call(f"sims_bits_{width}", out, vmap_method="broadcast_all")(key)
+        return _call(f"sims_bits_{width}", out, "broadcast_all", key)
 
     return jax.extend.random.define_prng_impl(
-        key_shape=plain.key_shape, seed=plain.seed, split=plain.split, fold_in=plain.fold_in,
-        random_bits=bits, name="threefry2x32_native", tag="fry_native",
-    )  # fmt: skip
+        key_shape=plain.key_shape,
+        seed=plain.seed,
+        split=plain.split,
+        fold_in=plain.fold_in,
+        random_bits=bits,
+        name="threefry2x32_native",
+        tag="fry_native",
+    )
 
 
 def library() -> Path:
     """Where this host's library is, or would be once built."""
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in HEADERS + SOURCES))
+    texts = [path.read_bytes() for path in (FOLDER / "vectors.h", *SOURCES)]
+    digest = hashlib.sha256(b"".join(texts))
     digest.update(repr((FLAGS, _compiler(), jax.__version__, _processor())).encode())
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return files.private(home / "nw-attention-sims") / f"sums-{digest.hexdigest()[:16]}.so"
@@ -244,6 +248,6 @@ def _processor() -> str:
     """What ``-march=native`` depends on: a cache folder may be shared by several hosts."""
     try:
         lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
-        return "".join(line for line in lines if line.startswith(("model name", "flags")))
     except OSError:
         return platform.processor() or platform.machine()
+    return "".join(line for line in lines if line.startswith(("model name", "flags")))
