@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Real, Shaped
 
-from sims.checks import check_count
+from sims.attention.attention import layer_norm, softmax
 
 BASE = 1e4
 """Of the wavelengths of sinusoids and rotations."""
@@ -93,10 +93,9 @@ class Cache(NamedTuple):
         return self.slots.size + self.rotary.size
 
 
-def layer_norm(x: Float[np.ndarray, "*T r"]) -> Float[np.ndarray, "*T r"]:
-    """Rows less their mean, over their standard deviation."""
-    apart = x - x.mean(-1, keepdims=True)
-    return apart / np.sqrt((apart**2).mean(-1, keepdims=True) + STEADY)
+def latents_of(layer: LatentLayer, x: Float[np.ndarray, "T d"]) -> Float[np.ndarray, "T r"]:
+    """``c_i = LayerNorm(x_i W_r)``."""
+    return layer_norm(x @ layer.down, STEADY)
 
 
 def sinusoid(places: Real[np.ndarray, " T"], width: int) -> Float[np.ndarray, "T width"]:
@@ -142,7 +141,6 @@ def grown(
         stride: s.
         mean: whether gates are divided by the sum of those so far.
     """
-    check_count("stride", stride)
     length = len(latents)
     mixed = np.concatenate([latents * gates[:, None], gates[:, None]], axis=1)
     padded = np.pad(mixed, [(0, -length % stride), (0, 0)])
@@ -153,19 +151,8 @@ def grown(
 
 def stride_mask(length: int, stride: int) -> Bool[np.ndarray, "T T"]:
     """Row m sees column n if n = m, or n < m and n mod s = 0 (both from 1)."""
-    check_count("stride", stride)
     m, n = np.arange(1, length + 1)[:, None], np.arange(1, length + 1)
     return (n == m) | ((n < m) & (n % stride == 0))
-
-
-def opens_slot(
-    token: int, stride: int, rule: Literal["printed", "corrected"] = "corrected"
-) -> bool:
-    """Whether token i ≥ 1 opens a slot: ``(i − 1) mod s = 0``, printed as ``i mod s = 1``.
-
-    The printed rule never holds at s = 1.
-    """
-    return token % stride == 1 if rule == "printed" else (token - 1) % stride == 0
 
 
 def attend(
@@ -189,10 +176,7 @@ def attend(
     Arrays may hold objects with products, sums, quotients and ``exp``, such as numbers that count.
     """
     scores = (absorbed @ slots.T + rotary @ rotary_keys.T) / scale
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights = weights / weights.sum(-1, keepdims=True)
+    weights = softmax(scores, mask)
     return weights @ slots, weights
 
 
@@ -208,7 +192,7 @@ class Pass(NamedTuple):
 def parallel(layer: LatentLayer, x: Float[np.ndarray, "T d"]) -> Pass:
     """All tokens at once, T × T scores."""
     positions, scale = np.arange(len(x)), _scale(layer)
-    latents = layer_norm(x @ layer.down)
+    latents = latents_of(layer, x)
     gates = gates_of(layer, latents)
     slots = grown(latents, gates, layer.stride, layer.rule == "normalised")
     absorbed, rotary = _queries(layer, x, positions)
@@ -216,12 +200,6 @@ def parallel(layer: LatentLayer, x: Float[np.ndarray, "T d"]) -> Pass:
     mask = stride_mask(len(x), layer.stride)
     mixed, weights = attend(absorbed, rotary, slots, keys, scale, mask)
     return Pass(np.einsum("hqr,hrv->qhv", mixed, layer.up_value), weights, gates)
-
-
-def empty_cache(layer: LatentLayer) -> Cache:
-    """Before the first token."""
-    r, rotary = layer.down.shape[1], layer.rotary_key.shape[1]
-    return Cache(np.zeros((0, r)), np.zeros((0, rotary)), 0.0, 0)
 
 
 def step(
@@ -236,13 +214,16 @@ def step(
         layer: the layer.
         cache: after the tokens before.
         x: the token.
-        rule: of :func:`opens_slot`; the first token opens a slot in any case.
+        rule: token i opens a slot where ``(i − 1) mod s = 0``, printed as ``i mod s = 1``, which
+            never holds at s = 1. The first token opens one in any case.
     """
     position = np.array([cache.length])
-    latent = layer_norm(x[None] @ layer.down)
+    latent = latents_of(layer, x[None])
     gate = float(gates_of(layer, latent, cache.length)[0])
     key = rotated(x[None] @ layer.rotary_key, position)
-    if not cache.length or opens_slot(cache.length + 1, layer.stride, rule):
+    place = cache.length % layer.stride
+    opens = place == 0 if rule == "corrected" else (place + 1) % layer.stride == 1
+    if not cache.length or opens:
         slots, keys, mass = np.vstack([cache.slots, gate * latent]), [cache.rotary, key], gate
         if layer.rule == "normalised":
             slots[-1] = latent[0]
@@ -263,7 +244,8 @@ def decode(
     rule: Literal["printed", "corrected"] = "corrected",
 ) -> tuple[Float[np.ndarray, "T H d_v"], Cache]:
     """All tokens, one after another; the cache after the last."""
-    cache, outputs = empty_cache(layer), []
+    widths = layer.down.shape[1], layer.rotary_key.shape[1]
+    cache, outputs = Cache(*(np.zeros((0, width)) for width in widths), 0.0, 0), []
     for token in x:
         output, cache = step(layer, cache, token, rule)
         outputs.append(output)

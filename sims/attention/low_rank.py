@@ -95,12 +95,6 @@ def stacked(queries: np.ndarray) -> np.ndarray:
     return np.asarray(queries.reshape(*queries.shape[:-3], -1, queries.shape[-1]))
 
 
-def best_query_map(keys: np.ndarray, key_map: np.ndarray) -> np.ndarray:
-    """The query map (…, d, r) that is best for a key map, ``Bᵀ = (KA)⁺K``, whatever the queries."""
-    inverse = np.linalg.pinv(keys @ key_map, rcond=CUTOFF)
-    return np.asarray((inverse @ keys).swapaxes(-1, -2))
-
-
 def _triangle(rows: np.ndarray) -> np.ndarray:
     """R (d, d) of rows = (orthonormal)·R; fewer rows than d are filled up with zeros."""
     missing = rows.shape[-1] - rows.shape[-2]

@@ -9,10 +9,10 @@ from scipy.stats import binom
 
 from sims.audit.problems import MARGIN
 from sims.audit.runs import LEVEL, SIZES, SURE, candidates, looks, power_law
-from sims.estimates import mcse
+from sims.estimates import jackknife, mcse
 from sims.judgement import Evidence, optimal_set, rate
 from sims.judgement.intervals import fixed_half_width, sequence_half_width
-from sims.terms import BATCH, jackknife
+from sims.terms import BATCH
 
 CORRELATION = "noise correlation (jackknife)"
 
@@ -75,7 +75,8 @@ def _mean(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _correlation(pair: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    return jackknife(pair, noise_correlation)
+    values = jackknife({str(k): pair[k].values for k in pair.data_vars}, noise_correlation)
+    return values.mean(0), mcse(values)
 
 
 def _slope_kept(run: np.ndarray) -> bool:

@@ -89,7 +89,7 @@ def _edited(case: str = "gaussian", /, **changes: Any) -> Prediction:
     """The right prediction with some terms replaced, and what follows from them."""
     data = truth(case)
     edited = data.assign({k: v(data) for k, v in changes.items()})
-    found = terms.summarise(edited) if any(k.startswith("integrated") for k in changes) else edited
+    found = edited.assign(terms.scalars(edited.variables)) if any(k.startswith("integrated") for k in changes) else edited
     found["mse"] = found["squared_bias"] + found["ensemble_variance"]
     return scalars(found)
 
@@ -123,7 +123,8 @@ def _without_ratio_bias() -> Prediction:
 def _resummed(
     data: xr.Dataset, name: str, change: Callable[[xr.DataArray], xr.DataArray]
 ) -> xr.Dataset:
-    return terms.summarise(data.assign({name: change(data[name])}))
+    changed = data.assign({name: change(data[name])})
+    return changed.assign(terms.scalars(changed.variables))
 
 
 def _reused_keys(data: xr.Dataset) -> xr.Dataset:

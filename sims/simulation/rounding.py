@@ -26,7 +26,9 @@ from sims.problem import (
     Design,
     Heads,
     Kernel,
+    Target,
     Task,
+    TrigonometricSeries,
 )
 from sims.simulation.heads import UNIT
 from sims.weights import WeightRule
@@ -229,8 +231,8 @@ def _weighed(
         # One product of all coordinates of all heads with the keys, (p, H, N).
         each = np.moveaxis(of_keys, 2, 0).astype(dtype).reshape(-1, x.shape[1])
         k = move((each @ x.astype(dtype).T).reshape(-1, heads.count, len(x)))
-        values = task.target.moved(x.astype(dtype), unit).reshape(DESIGNS, -1)
-        truth = task.target.moved(queries, unit)[:, None]
+        values = _moved(task.target, x.astype(dtype), unit).reshape(DESIGNS, -1)
+        truth = _moved(task.target, queries, unit)[:, None]
         deviations, noises = [], []
         for keys, m in zip(np.split(k, DESIGNS, axis=-1), values, strict=True):
             # Sums in the precision of the work, what follows from them in float64, as the engine.
@@ -249,6 +251,18 @@ def _weighed(
             deviations.append(deviation)
             noises.append(float(task.noise_sd) ** 2 * (u**2).sum(-1).astype(float) * inverse**2)
     return np.stack(deviations), np.stack(noises)
+
+
+def _moved(target: Target, x: np.ndarray, moves: Any) -> Float[np.ndarray, " N"]:
+    """m(x) in the precision of x, every step moved; of a function of one's own its ends alone."""
+    if not isinstance(target, TrigonometricSeries):
+        values = np.asarray(target(jnp.asarray((x + moves(x)).astype(x.dtype))))
+        return values + moves(values)
+    # As the engine computes it: angles in turns, of which only the broken part counts.
+    turns = x @ (np.asarray(target.frequency) / (2 * np.pi)).T.astype(x.dtype)
+    turns = turns + (np.asarray(target.phase) / (2 * np.pi)).astype(x.dtype)
+    waves = np.cos(2 * np.pi * (turns - np.round(turns) + moves(turns)))
+    return (waves + moves(waves)) @ np.asarray(target.amplitude).astype(x.dtype)
 
 
 def vanishes(rule: Kernel | WeightRule) -> bool:
