@@ -10,7 +10,7 @@ Arrays are NumPy's: small layers would take most of their time to compile. Furth
 lead, for many layers at once.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -49,13 +49,14 @@ def softmax(scores: Array, mask: Array | None = None) -> Array:
     """``e^S`` over its sum along the last dimension.
 
     Args:
-        scores: S, (…, n); −∞ for a weight of 0. Objects with differences, sums, quotients and
-            ``exp`` will do.
+        scores: S, (…, n); −∞ for a weight of 0. JAX's arrays will do, and objects with
+            differences, sums, quotients and ``exp``.
         mask: True where a row may attend; every row has to have such a column.
     """
-    shown = scores if mask is None else np.where(mask, scores, -np.inf)
-    raised = np.exp(shown - shown.max(-1, keepdims=True))
-    return np.asarray(raised / raised.sum(-1, keepdims=True))
+    xp: Any = scores.__array_namespace__()
+    shown = scores if mask is None else xp.where(mask, scores, -np.inf)
+    raised = xp.exp(shown - shown.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
 
 
 def attention_scores(tokens: Array, query: Array, key: Array) -> Array:

@@ -17,13 +17,10 @@ Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
-from sims.attention.attention import softmax
+from sims.attention.attention import Array, softmax
 
-Array = np.ndarray
 Start = Literal["zero", "copy"]
-Tokens = Float[Array, "*batch n d"]
 
 
 def first_share(memory: Any, start: Start) -> Any:
@@ -39,43 +36,39 @@ def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
     return shares
 
 
-def accumulate(
-    scores: Float[Any, "layers *scores"], memory: float, start: Start
-) -> Float[Any, "layers *scores"]:
-    """Hidden scores of every layer, by the recursion."""
+def accumulate(scores: Array, memory: float, start: Start) -> Array:
+    """Hidden scores of every layer, by the recursion, of scores (layers, …)."""
     hidden = [first_share(memory, start) * scores[0]]
     for own in scores[1:]:
         hidden.append(memory * hidden[-1] + (1 - memory) * own)
     return np.stack(hidden)
 
 
-def concatenated(
-    features: Float[Any, "layers *batch n d_k"], memory: float, start: Start
-) -> Float[Any, "*batch n wide"]:
+def concatenated(features: Array, memory: float, start: Start) -> Array:
     """Queries or keys whose dot products are the last layer's hidden scores.
 
-    Those of layer k are scaled by √w_k and stand beside one another.
+    Features (layers, …, n, d_k); those of layer k are scaled by √w_k and stand beside one another.
     """
     roots = np.sqrt(layer_shares(len(features), memory, start))
     return np.concatenate([w * part for w, part in zip(roots, features, strict=True)], axis=-1)
 
 
 def layer(
-    tokens: Tokens,
-    hidden: Float[Any, "*batch n n"],
-    bilinear: Float[Any, "*batch d d"],
-    value: Float[Any, "*batch d d"],
+    tokens: Array,
+    hidden: Array,
+    bilinear: Array,
+    value: Array,
     memory: Any,
     skip: Any,
     share: Any,
-) -> tuple[Tokens, Float[Any, "*batch n n"]]:
+) -> tuple[Array, Array]:
     """One layer: the next tokens and the new hidden scores, which it attends with.
 
     Args:
-        tokens: X.
-        hidden: h_{l−1}; zeros before the first layer.
-        bilinear: M, of the scores XMXᵀ.
-        value: W.
+        tokens: X (…, n, d).
+        hidden: h_{l−1} (…, n, n); zeros before the first layer.
+        bilinear: M (…, d, d), of the scores XMXᵀ.
+        value: W (…, d, d).
         memory: α′, a number or one a stack (…); like skip and share.
         skip: α.
         share: the weight of the new scores: 1 − α′, and :func:`first_share` in the first layer.
@@ -131,7 +124,7 @@ class Stream(NamedTuple):
         return np.asarray(-0.5 * np.logaddexp(0.0, self.log_odds))
 
 
-def split(tokens: Tokens) -> Stream:
+def split(tokens: Array) -> Stream:
     """Tokens before the first layer."""
     mean, shape = np.mean(tokens, axis=-2), tokens.shape[:-1]
     none = np.zeros(shape[:-1])

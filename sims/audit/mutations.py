@@ -89,7 +89,9 @@ def _edited(case: str = "gaussian", /, **changes: Any) -> Prediction:
     """The right prediction with some terms replaced, and what follows from them."""
     data = truth(case)
     edited = data.assign({k: v(data) for k, v in changes.items()})
-    found = edited.assign(terms.scalars(edited.variables)) if any(k.startswith("integrated") for k in changes) else edited
+    found = edited
+    if any(k.startswith("integrated") for k in changes):
+        found = edited.assign(terms.scalars(edited.variables))
     found["mse"] = found["squared_bias"] + found["ensemble_variance"]
     return scalars(found)
 

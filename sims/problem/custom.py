@@ -1,7 +1,7 @@
 """A law of the keys of one's own: a sampler, and a density where exact theory is wanted."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from sims.checks import (
-    as_floats,
     check_count,
     check_covariance,
     check_finite,
@@ -42,21 +41,19 @@ class CustomDesign(Design):
         sampler: ``(key, n, dtype) -> (n, d)``, traceable by JAX; the first m rows of n draws
             must equal m draws.
         log_density: ``(N, d) -> (N,)``, up to a constant; None: simulation only.
-        proposal: mean (d,) and covariance (d, d) around which the exact theory places its nodes
-            (heavier tailed than a Gaussian); None takes them from 4096 draws.
 
     Raises:
         InputError: the sampler fails, its shape is wrong, it ignores its key or the prefix
             property fails; log_density does not return one finite number (or −inf) a row, or
-            belongs to another law than the draws; the proposal does not fit.
+            belongs to another law than the draws.
     """
 
-    size: int = eqx.field(static=True)
+    dimension: int = eqx.field(static=True)
     sampler: Sampler = eqx.field(static=True)
     log_density: Callable[[Array], Array] | None = eqx.field(static=True)
     mean: Float[Array, " d"]
     covariance: Float[Array, "d d"]
-    """Of the proposal: near those of X, exactly so only if given so."""
+    """Of 4096 draws: exact theory places its nodes around them, heavier tailed than a Gaussian."""
     EXTRA_NORMALS: ClassVar[int] = 1
     """One coordinate is the length of a multivariate t."""
     OF_NORMALS: ClassVar[bool] = False
@@ -66,10 +63,9 @@ class CustomDesign(Design):
         dimension: int,
         sampler: Sampler,
         log_density: Callable[[Array], Array] | None = None,
-        proposal: tuple[Any, Any] | None = None,
     ) -> None:
         check_count("dimension", dimension)
-        self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
+        self.dimension, self.sampler, self.log_density = int(dimension), sampler, log_density
         words = on_device(seeded_key("design.proposal", 0))
         key = jax.random.wrap_key_data(words, impl="threefry2x32")
         draws = self._tried(key, DRAWS)
@@ -79,21 +75,15 @@ class CustomDesign(Design):
         if np.allclose(self._tried(jax.random.fold_in(key, 1), 64), draws[:64]):
             allowed = "draws that follow from the key: jax.random.normal(key, …)"
             raise InputError("design.sampler", "the same rows for another key", allowed)
-        if proposal is None:
-            proposal = draws.mean(axis=0), np.atleast_2d(np.cov(draws.T))
-        self.mean = as_floats("design.proposal", proposal[0], (dimension,))
-        self.covariance = as_floats("design.proposal", proposal[1], (dimension, dimension))
-        check_covariance("design.proposal", self.covariance)
+        self.mean = on_device(draws.mean(axis=0))
+        self.covariance = on_device(np.atleast_2d(np.cov(draws.T)))
+        check_covariance("design.sampler", self.covariance)
         if log_density is not None:
             values = jnp.asarray(log_density(on_device(draws)))
             if values.shape != (DRAWS,) or not bool(jnp.all(jnp.isfinite(values))):
                 allowed = "(N, d) -> (N,), finite at every draw"
                 raise InputError("design.log_density", values.shape, allowed)
             self._check_density(draws)
-
-    @property
-    def dimension(self) -> int:
-        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)
@@ -110,7 +100,7 @@ class CustomDesign(Design):
             np.asarray(self.mean) + whitened @ np.linalg.cholesky(np.asarray(self.covariance)).T
         )
         square = np.sum(whitened**2, axis=1)
-        proposal = -0.5 * (FREEDOM + self.size) * np.log1p(square / FREEDOM)
+        proposal = -0.5 * (FREEDOM + self.dimension) * np.log1p(square / FREEDOM)
         log_weight = np.asarray(self.log_density(jnp.asarray(points))) - proposal
         return points, log_weight - logsumexp(log_weight)
 
@@ -120,8 +110,8 @@ class CustomDesign(Design):
             draws = np.asarray(self.sampler(key, n, jnp.float64))
         except TypeError as error:
             raise InputError("design.sampler", said(error), "(key, n, dtype) -> (n, d)") from error
-        if draws.shape != (n, self.size):
-            raise InputError("design.sampler", draws.shape, f"shape (n, {self.size})")
+        if draws.shape != (n, self.dimension):
+            raise InputError("design.sampler", draws.shape, f"shape (n, {self.dimension})")
         check_finite("design.sampler", draws)
         return draws
 
@@ -132,7 +122,7 @@ class CustomDesign(Design):
         coordinates, at 8 standard errors: a law without a variance is as good as another, and the
         false-alarm rate of a right density is below 1e-10.
         """
-        normals = np.random.default_rng(0).normal(size=(8 * DRAWS, self.size + 1))
+        normals = np.random.default_rng(0).normal(size=(8 * DRAWS, self.dimension + 1))
         points, log_weight = self.from_normals(normals)
         weight = np.exp(log_weight)
         if 1 / (weight**2).sum() < LEAST_DRAWS:

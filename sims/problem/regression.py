@@ -29,10 +29,8 @@ Function = Callable[[Array], Array]
 class Target(eqx.Module):
     """The regression function m of R^d. A subclass says its dimension and its values."""
 
-    @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """Ambient dimension d."""
+    dimension: eqx.AbstractVar[int]
+    """Ambient dimension d."""
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
@@ -147,7 +145,7 @@ class CustomTarget(Target):
     Nothing is split off as its constant part.
 
     Args:
-        size: d.
+        dimension: d.
         function: m, ``(…, d) -> (…)`` in ``jax.numpy``: coordinates are ``x[..., 0]`` and so on.
             It is called with rows (N, d), in float32 or float64, and must not mix rows.
 
@@ -156,17 +154,17 @@ class CustomTarget(Target):
             numbers, or another value for a row in other company.
     """
 
-    size: int = eqx.field(static=True)
+    dimension: int = eqx.field(static=True)
     function: Function = eqx.field(static=True)
 
-    def __init__(self, size: int, function: Function) -> None:
-        check_count("dimension", size)
+    def __init__(self, dimension: int, function: Function) -> None:
+        check_count("dimension", dimension)
         try:
             hash(function)
         except TypeError:  # an object with arrays; a static field needs a hash
             function = functools.partial(function)
-        self.size, self.function = int(size), function
-        rows = np.random.default_rng(0).normal(size=(self.size + 3, self.size))
+        self.dimension, self.function = int(dimension), function
+        rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
         for dtype in (np.float32, np.float64):
             whole, part = (
                 evaluated("target", function, FORM, (len(x),), x.astype(dtype))
@@ -178,12 +176,8 @@ class CustomTarget(Target):
             if not np.allclose(whole[:2], part, rtol=0.1, atol=1e-3, equal_nan=True):
                 raise InputError("target", "another value in other company", "one row at a time")
 
-    @property
-    def dimension(self) -> int:
-        return self.size
-
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        rows = jnp.asarray(x).reshape(-1, self.size)
+        rows = jnp.asarray(x).reshape(-1, self.dimension)
         return self.function(rows).astype(x.dtype).reshape(x.shape[:-1])
 
     def check_under(self, design: Design) -> None:
