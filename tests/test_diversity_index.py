@@ -85,16 +85,6 @@ def test_closed_forms_of_an_equicorrelated_matrix():
         assert index(r) == pytest.approx(expected[name], rel=1e-12)
 
 
-@pytest.mark.theory
-def test_mean_index_gives_the_variance_of_the_average():
-    """v (1 − (1 − 1/H) HDI) against Var of an average of drawn outputs' covariance, equal v."""
-    for seed in range(10):
-        r, v = random_correlation(seed), 2.5
-        average = np.full(5, 0.2)
-        law = v * (1 - (1 - 1 / 5) * DEFINITIONS["mean"](r))
-        assert average @ (v * r) @ average == pytest.approx(law, rel=1e-12)
-
-
 def test_gram_of_subspaces_is_the_mean_squared_cosine():
     frames = np.asarray(FRAMES["haar"](7, 3, 2, seed=4))
     gram = geometric_gram(frames)
@@ -189,21 +179,3 @@ class TestErrors:
     def test_no_error_is_refused(self):
         with pytest.raises(InputError, match="mean squared error > 0"):
             normalised_errors(np.zeros((2, 2)))
-
-
-@pytest.mark.theory
-@pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
-def test_what_top_leaves_unsaid_of_three_heads_in_one_and_one_apart(shared):
-    """The closed form against eigenvalues, and heads that the index calls just as diverse."""
-    errors = np.ones((4, 4))
-    errors[3, :3] = errors[:3, 3] = shared
-    root = np.sqrt(1 + 3 * shared**2)
-    assert np.linalg.eigvalsh(errors)[-1] == pytest.approx(2 + root, rel=1e-12)
-    assert errors.mean() == pytest.approx((5 + 3 * shared) / 8, rel=1e-12)
-    even = equicorrelated(4, (1 + root) / 3)
-    top = DEFINITIONS["top"]
-    assert top(even) == pytest.approx(top(errors), abs=1e-12)
-    factor = (4 + 2 * root) / (5 + 3 * shared)
-    assert even.mean() / errors.mean() == pytest.approx(factor, rel=1e-12)
-    said = {0.0: 1.2, 0.5: 1.022, 0.72: 1.005, 1.0: 1.0}.get(shared, factor)
-    assert factor == pytest.approx(said, abs=5e-4)

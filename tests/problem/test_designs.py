@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sims.checks import seeded_key
 from sims.errors import InputError
 from sims.problem import (
     DESIGNS,
@@ -135,18 +134,6 @@ def test_sphere_and_cube_have_their_shapes():
     assert float(DESIGNS["sphere"](5).radius) == pytest.approx(5**0.5)
 
 
-@pytest.mark.theory
-def test_mixture_has_its_components():
-    """Far apart, components are told by their place: shares, means, spreads within 4.5 errors."""
-    design = MixtureDesign([0.3, 0.7], [[-50.0], [50.0]], [[[1.0]], [[4.0]]])
-    x = np.asarray(draw(design, jax.random.key(4), 20_000))[:, 0]
-    for sign, share, sd in ((-1, 0.3, 1.0), (1, 0.7, 2.0)):
-        own = x[np.sign(x) == sign]
-        assert abs(len(own) / len(x) - share) < 4.5 * np.sqrt(0.21 / len(x))
-        assert abs(own.mean() - 50 * sign) < 4.5 * sd / np.sqrt(len(own))
-        assert abs(own.std() / sd - 1) < 4.5 / np.sqrt(2 * len(own))
-
-
 def test_toeplitz_is_the_covariance_of_an_autoregression():
     """By its recursion ``X_{j+1} = ρ X_j + √(1 − ρ²) Z``, as a linear map of white noise."""
     rho, d = -0.6, 5
@@ -216,16 +203,13 @@ def test_a_table_is_read_or_refused_in_one_line(tmp_path):
 
 
 def test_decaying_spectrum():
-    plain = np.asarray(DESIGNS["decaying_spectrum"](4, 2.0).covariance)
     expected = np.arange(1, 5) ** -2.0
     expected *= 4 / expected.sum()
+    plain = DESIGNS["decaying_spectrum"](4, 2.0).covariance
     np.testing.assert_allclose(plain, np.diag(expected), rtol=1e-14)
-    rotated = DESIGNS["decaying_spectrum"](4, 2.0, rotation_seed=1).covariance
-    np.testing.assert_allclose(np.linalg.eigvalsh(rotated)[::-1], expected, rtol=1e-12)
-    assert np.abs(rotated - plain).max() > 0.1
-    other = DESIGNS["decaying_spectrum"](4, 2.0, rotation_seed=2).covariance
-    assert np.abs(rotated - other).max() > 0.1
-    np.testing.assert_allclose(DESIGNS["decaying_spectrum"](4, 0.0).covariance, np.eye(4))
+    one, two = (DESIGNS["decaying_spectrum"](4, 2.0, rotation_seed=s).covariance for s in (1, 2))
+    np.testing.assert_allclose(np.linalg.eigvalsh(one)[::-1], expected, rtol=1e-12)
+    assert min(np.abs(one - plain).max(), np.abs(one - two).max()) > 0.1
 
 
 def test_singular_covariance():
@@ -266,14 +250,10 @@ def test_redundant_views(correlation):
         ),
         (lambda: GaussianDesign([[1.0, 0.5], [0.4, 1.0]]), "got 'asymmetry 0.1'"),
         (lambda: GaussianDesign([[1.0, 2.0]]), r"design.covariance: got \(1, 2\)"),
-        (lambda: GaussianDesign([[1.0], [1.0, 2.0]]), "rectangular list"),
-        (lambda: GaussianDesign([[float("nan")]]), "finite numbers"),
         (lambda: DESIGNS["sphere"](1), "dimension: got 1; allowed: an integer >= 2"),
         (lambda: DESIGNS["sphere"](3, -1.0), "design.radius: got -1.0; allowed: finite and > 0"),
         (lambda: DESIGNS["cube"](3, [1.0, 2.0]), r"half_width: got \(2,\); allowed: one number"),
         (lambda: MixtureDesign([0.5], [[0.0]], [[[1.0]]]), "design.weights: got 'sum 0.5'"),
-        (lambda: MixtureDesign([1.0], [0.0], [[[1.0]]]), r"design.means: got \(1,\)"),
-        (lambda: MixtureDesign([1.0], [[0.0]], [[1.0]]), r"design.covariances: got \(1, 1\)"),
         (lambda: MixtureDesign([1.0], [[0.0]], [[[-1.0]]]), r"design.covariances\[0\]: got"),
         (lambda: StudentDesign(np.eye(2), 0.0), "design.freedom: got 0.0"),
         (lambda: CustomDesign(3, exponential), r"design.sampler: got \(4096, 2\)"),
@@ -290,13 +270,8 @@ def test_redundant_views(correlation):
             lambda: CustomDesign(2, exponential, lambda x: exponential_log_density(1.3 * x)),
             "design.log_density: got .* standard errors off",
         ),
-        (lambda: CustomDesign(2, exponential, jnp.sum), "design.log_density: got"),
-        (lambda: DESIGNS["isotropic"](0), "dimension: got 0; allowed: an integer >= 1"),
         (lambda: DESIGNS["isotropic"](3, 0.0), "design.scale: got 0.0; allowed: finite and > 0"),
-        (lambda: DESIGNS["decaying_spectrum"](3, -1.0), "design.power: got -1.0"),
-        (lambda: DESIGNS["decaying_spectrum"](3, 1.0, -7), "design.rotation_seed: got -7"),
         (lambda: redundant_views(2, 3, 3, 0.5), "heads.width: got 3; allowed: 1 to latent_dim"),
-        (lambda: redundant_views(2, 3, 1, -0.5), "design.noise: got -0.5"),
         (
             lambda: redundant_views(2, 3, 1, 0.5, -0.6),
             "design.correlation: got -0.6; allowed: -0.5",
@@ -312,17 +287,10 @@ def test_bad_input_is_named(call, line):
 def test_equal_seeds_of_different_fields_are_independent():
     """The field enters the key: else frames, target, queries and Σ's eigenbasis share normals."""
     d = 4
-    frames = np.asarray(FRAMES["haar"](d, 1, d))[0]
-    blocks = np.concatenate(list(np.asarray(FRAMES["equiangular"](d, d, 1, angle=90))), axis=1)
+    basis = np.asarray(FRAMES["haar"](d, 1, d))[0]
     frequency = np.asarray(TARGETS["rbf"](d, features=d).frequency)
     queries = np.asarray(gaussian_queries(d, d, 1.0))
     sigma = np.asarray(DESIGNS["decaying_spectrum"](d, 1.0, rotation_seed=0).covariance)
-    for basis in (frames, blocks):
-        for other in (frequency, queries, basis.T @ sigma @ basis):
-            turned = basis.T @ other
-            for matrix in (turned, other):
-                assert np.abs(np.tril(matrix, -1)).max() > 0.1
+    for matrix in (frequency, queries, basis.T @ sigma @ basis):
+        assert np.abs(np.tril(basis.T @ matrix, -1)).max() > 0.1
     assert np.abs(frequency - queries).max() > 0.1
-    names = ["target.seed", "queries.seed", "heads.frames.seed", "design.rotation_seed"]
-    keys = {tuple(seeded_key(name, 0)) for name in names}
-    assert len(keys) == len(names)

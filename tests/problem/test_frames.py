@@ -201,17 +201,13 @@ def test_principal_angles_name_bad_input(arguments, line):
 @pytest.mark.parametrize(
     ("name", "options", "line"),
     [
-        ("equiangular", {}, "exactly one of cosine and angle"),
         ("equiangular", {"angle": 30, "cosine": 0.5}, "exactly one of cosine and angle"),
         ("equiangular", {"angle": 91}, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
-        ("equiangular", {"angle": [1, 2, 3]}, r"heads.frames.angle: got \(3,\)"),
         ("equiangular", {"cosine": 1.1}, "heads.frames.cosine: got 1.1"),
         ("equiangular", {"cosine": "wide"}, "heads.frames.cosine: got 'wide'"),
         ("gram", {"gram": np.eye(2)}, r"heads.frames.gram: got \(2, 2\)"),
         ("gram", {"gram": 2 * np.eye(3)}, "unit diagonal"),
-        ("gram", {"gram": np.eye(3) + np.eye(3, k=1)}, "symmetric"),
         ("gram", {"gram": 3 * np.ones((3, 3)) - 2 * np.eye(3)}, "positive semidefinite"),
-        ("gram", {"gram": np.full((3, 3), np.nan)}, "finite"),
         ("nested", {"ranks": [1, 2]}, r"heads.frames.ranks: got \(2,\); allowed: shape"),
         ("nested", {"ranks": [1, 2, 3]}, r"integers in 1..2"),
         ("nested", {"ranks": [1.0, 2.0, 2.0]}, "integers in 1..2"),

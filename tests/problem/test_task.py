@@ -145,7 +145,6 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
         (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: 1e-12 to"),
         (lambda: Heads(FRAMES, "gaussian", float("nan")), "heads.bandwidth: got 'NaN"),
         (lambda: Heads(FRAMES, "gaussian", [1.0]), r"heads.bandwidth: got \(1,\)"),
-        (lambda: Heads(FRAMES, "gaussian", "wide"), "heads.bandwidth: got 'wide'"),
         (lambda: Heads(FRAMES[0], "gaussian", 1.0), r"heads.frames: got \(3, 1\)"),
         (lambda: Heads(FRAMES + np.inf, "gaussian", 1.0), "heads.frames: got 'NaN or infinity'"),
         (
@@ -153,17 +152,12 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
             r"heads.key_frames: got \(1, 3, 1\); allowed: shape \(2, 3, 1\)",
         ),
         (lambda: Heads(FRAMES, "sparsemax", 1.0).kernel, "heads.kernel: got 'weight rule sparsem"),
-        (lambda: Heads(FRAMES, "nearest", 1.0), "heads.kernel: got 'nearest'"),
         (lambda: Task(TASK.design, TASK.target, -1.0), "noise_sd: got -1.0; allowed: finite"),
         (lambda: Task(DESIGNS["isotropic"](2), TASK.target, 1.0), "target.dimension: got 3"),
         (lambda: gaussian_queries(3, 2, -1.0), "queries.scale: got -1.0"),
-        (lambda: ball_queries(3, 2, -1.0), "queries.radius: got -1.0"),
         (lambda: QUERIES["correlated"](3, 2, np.eye(2)), r"queries.covariance: got \(2, 2\)"),
         (lambda: QUERIES["explicit"](3, 1, [[1.0, 2.0]]), r"queries.points: got \(1, 2\)"),
-        (lambda: QUERIES["explicit"](1, 1, [[float("nan")]]), "queries.points: got 'NaN"),
         (lambda: check_compatible(TASK, HEADS, 0, FRAMES[:, :, 0]), "n: got 0; allowed"),
-        (lambda: check_compatible(TASK, HEADS, True, FRAMES[:, :, 0]), "n: got True"),
-        (lambda: check_compatible(TASK, HEADS, 10, [1.0, 2.0, 3.0]), r"queries: got \(3,\)"),
         (lambda: check_compatible(TASK, HEADS, 10, [[1.0, 2, np.inf]]), "queries: got 'NaN"),
         (
             lambda: check_compatible(TASK, Heads(np.zeros((2, 4, 1)), "gaussian", 1.0), 10, [[0]]),
@@ -188,7 +182,6 @@ def _distance(q, k):
         (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "NaN or infinity"),
         (Kernel("k", lambda q, k, b: -jnp.sum((q - k) ** 2, axis=-1)), "coordinates first"),
         (Kernel("k", lambda q, k, b: -np.abs(np.asarray(q - k)).sum(0)), "in jax.numpy"),
-        (Kernel("k", lambda q, k: -_distance(q, k)), "bandwidth"),
         (Kernel("k", lambda q, k, b: -_distance(q, k) / b, support=2.0), "support 2"),
         (
             Kernel("k", lambda q, k, b: -_distance(q, k) / b, lambda q, k, a: _distance(k, a)),
