@@ -22,16 +22,22 @@ sums stay finite, and quotients do."""
 
 
 def as_floats(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Array:
-    """A finite float64 array.
+    """:func:`as_numbers`, refused where one is a NaN, an infinity or near it."""
+    array = as_numbers(field, value, *shapes)
+    check_finite(field, array)
+    return array
+
+
+def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Array:
+    """A float64 array.
 
     Args:
         field: name of the argument, for errors.
         value: numbers, or lists of them.
-        shapes: that are allowed; none given allows any.
+        shapes: that are allowed, () first; none given allows any.
 
     Raises:
-        InputError: the value is not numeric, is ragged, holds a NaN, an infinity or a number near
-            it, or has another shape.
+        InputError: the value is not numeric, is ragged or has another shape.
     """
     try:
         if isinstance(value, jax.Array):
@@ -45,9 +51,9 @@ def as_floats(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Arr
         allowed = "a number or a rectangular list of numbers"
         raise InputError(field, value, allowed) from None
     if shapes and array.shape not in shapes:
-        allowed = " or ".join(f"shape {shape}" if shape else "one number" for shape in shapes)
+        number = "one number" if len(shapes) == 1 else "a number"
+        allowed = " or ".join(f"shape {shape}" if shape else number for shape in shapes)
         raise InputError(field, array.shape, allowed)
-    check_finite(field, array)
     return array
 
 

@@ -7,6 +7,7 @@ Deterministic in its key.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -123,7 +124,8 @@ def retract(frames: Float[Array, "H d d_k"]) -> Float[Array, "H d d_k"]:
     return q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None, :]
 
 
-class Course(NamedTuple):
+@dataclass(frozen=True)
+class Course:
     """What heads learn from, where they start and how they learn; known by its values.
 
     Attributes:
@@ -230,7 +232,7 @@ def learned(course: Course, seed: int, batch: int) -> Run:
     frames = family(course.dimension, course.count, course.width, seed=seed + batch)
     start = Heads(frames, "gaussian", course.bandwidth)
     # Courses that differ in what is traced share a program.
-    shared = course._replace(stream="", angle=None, penalty=0.0, learn_weights=False)
+    shared = replace(course, stream="", angle=None, penalty=0.0, learn_weights=False)
     traced = course.penalty, course.learn_weights
     end, weights, path = learn(shared, stream, rotation, start, for_learning, *traced)
     after = eqx.tree_at(lambda heads: heads.frames, start, end)

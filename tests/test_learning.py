@@ -1,5 +1,7 @@
 """Heads that learn: the leave-one-out error, the retraction, and what learning finds."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -141,7 +143,7 @@ def test_separate_heads_know_nothing_of_each_other():
         "apart": u,
         "others": jnp.stack([u[0], v[1], v[2]]),
     }
-    few = {name: COURSE._replace(steps=12, objective=name) for name in OBJECTIVES}
+    few = {name: replace(COURSE, steps=12, objective=name) for name in OBJECTIVES}
 
     def found(objective, free=False):
         return {
@@ -171,7 +173,7 @@ def test_bad_settings_are_refused():
 
 def test_a_run_is_known_by_course_seed_and_batch():
     """Learned once, from draws of its own; before it, heads at the course's angle."""
-    short = COURSE._replace(steps=2)
+    short = replace(COURSE, steps=2)
     one = learned(short, 5, 0)
     assert learned(short, 5, 0) is one
     before, even = one.states["before"]
@@ -188,11 +190,11 @@ def test_a_run_is_known_by_course_seed_and_batch():
 
 def test_heads_that_start_at_random():
     """No angle in common, others for every batch; the objective is the course's."""
-    short = COURSE._replace(steps=2, angle=None)
+    short = replace(COURSE, steps=2, angle=None)
     runs = [learned(short, 5, batch) for batch in range(6)]
     starts = np.array([float(overlap(one.before.frames)) for one in runs])
     assert starts.std() > 0.05
-    apart = learned(short._replace(objective="separate"), 5, 0)
+    apart = learned(replace(short, objective="separate"), 5, 0)
     np.testing.assert_array_equal(apart.before.frames, runs[0].before.frames)
     assert np.abs(np.asarray(apart.after.frames - runs[0].after.frames)).max() > 1e-3
 
@@ -213,7 +215,7 @@ def test_what_is_held_out_was_not_learned_from(monkeypatch):
         return start.frames, jnp.ones(3), jnp.zeros(course.steps)
 
     monkeypatch.setattr(learning, "learn", without_learning)
-    held_out = learned.__wrapped__(COURSE._replace(steps=2), 5, 0).held_out
+    held_out = learned.__wrapped__(replace(COURSE, steps=2), 5, 0).held_out
     assert len(used) == 3 + 1 + 2 + 2 + 6
     words = {tuple(jax.random.key_data(each).tolist()) for each in used}
     kept = {tuple(each) for each in jax.random.key_data(held_out).tolist()}

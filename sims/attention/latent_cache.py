@@ -244,8 +244,8 @@ def decode(
     rule: Literal["printed", "corrected"] = "corrected",
 ) -> tuple[Array, Cache]:
     """All tokens (T, d), one after another, (T, H, d_v); and the cache after the last."""
-    widths = layer.down.shape[1], layer.rotary_key.shape[1]
-    cache, outputs = Cache(*(np.zeros((0, width)) for width in widths), 0.0, 0), []
+    none = np.zeros((0, layer.down.shape[1])), np.zeros((0, layer.rotary_key.shape[1]))
+    cache, outputs = Cache(*none, 0.0, 0), []
     for token in x:
         output, cache = step(layer, cache, token, rule)
         outputs.append(output)

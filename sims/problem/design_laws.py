@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from sims.checks import (
     as_floats,
+    as_numbers,
     check_count,
     check_covariance,
     check_positive,
@@ -36,8 +37,10 @@ class Design(eqx.Module):
     EXPONENTIAL: ClassVar[bool] = True
     """Whether ``E exp⟨v, X⟩`` is finite for every v."""
 
-    dimension: eqx.AbstractVar[int]
-    """Ambient dimension d."""
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Ambient dimension d."""
 
     @abc.abstractmethod
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
@@ -102,12 +105,16 @@ class SphereDesign(Design):
     """
 
     radius: Float[Array, ""]
-    dimension: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
 
     def __init__(self, dimension: int, radius: float | None = None) -> None:
         check_count("dimension", dimension, least=2)
-        self.dimension = int(dimension)
+        self.size = int(dimension)
         self.radius = _positive("design.radius", dimension**0.5 if radius is None else radius)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A normal vector's direction is uniform (its law is invariant under rotations).
@@ -129,12 +136,16 @@ class CubeDesign(Design):
     """
 
     half_width: Float[Array, ""]
-    dimension: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
 
     def __init__(self, dimension: int, half_width: float = 3**0.5) -> None:
         check_count("dimension", dimension)
-        self.dimension = int(dimension)
+        self.size = int(dimension)
         self.half_width = _positive("design.half_width", half_width)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         uniform = jax.random.uniform(key, (n, self.dimension), dtype, -1.0, 1.0)
@@ -273,7 +284,7 @@ def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
 
 def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:
     """One positive number."""
-    array = as_floats(field, value, ())
+    array = as_numbers(field, value, ())
     check_positive(field, array)
     return array
 

@@ -119,11 +119,12 @@ def equiangular(
         Frames (H, d, d_k) with orthonormal columns.
     """
     _check_sizes(dimension, count, width)
-    if (cosine is None) == (angle is None):
-        given = "neither" if cosine is None else "both"
-        raise InputError("heads.frames", given, "exactly one of cosine and angle")
+    given = cosine if angle is None else angle
+    if given is None or (cosine is not None and angle is not None):
+        got = "neither" if given is None else "both"
+        raise InputError("heads.frames", got, "exactly one of cosine and angle")
     field = "heads.frames.cosine" if angle is None else "heads.frames.angle"
-    cosines = np.asarray(as_floats(field, cosine if angle is None else angle, (), (width,)))
+    cosines = np.asarray(as_floats(field, given, (), (width,)))
     if angle is not None:
         if not ((cosines >= 0) & (cosines <= 90)).all():
             raise InputError(field, angle, "degrees, 0 to 90")

@@ -43,8 +43,8 @@ def check_kernel(kernel: Kernel, width: int) -> None:
             allowed = "finite logarithms, or -inf where the kernel vanishes"
             raise InputError(field, "NaN or infinity", allowed)
         with np.errstate(invalid="ignore"):  # where a kernel vanishes at all keys
-            same = [log_softmax(logs, axis=1) for logs in (value, scaled)]
-        if kernel.scaled and not np.allclose(*same, rtol=1e-6, atol=1e-6, equal_nan=True):
+            own, other = (log_softmax(logs, axis=1) for logs in (value, scaled))
+        if kernel.scaled and not np.allclose(own, other, rtol=1e-6, atol=1e-6, equal_nan=True):
             allowed = "Kernel(…, scaled=False), or a function of q/b and k/b alone"
             raise InputError(field, f"other weights at b = {b} than of q/b and k/b", allowed)
         beyond = (np.inf if kernel.support is None else kernel.support) < RADII

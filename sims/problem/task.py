@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike
 from sims import threefry
 from sims.checks import (
     as_floats,
+    as_numbers,
     check_count,
     check_non_negative,
+    check_positive,
     is_concrete,
     on_device,
     seeded_key,
@@ -58,7 +60,7 @@ class Task(eqx.Module):
         if isinstance(target, CustomTarget):
             target.check_under(design)
         self.design, self.target = design, target
-        self.noise_sd = as_floats("noise_sd", noise_sd, ())
+        self.noise_sd = as_numbers("noise_sd", noise_sd, ())
         check_non_negative("noise_sd", self.noise_sd)
 
     @property
@@ -103,7 +105,8 @@ class Heads(eqx.Module):
         self.key_frames = None
         if key_frames is not None:
             self.key_frames = as_floats("heads.key_frames", key_frames, self.frames.shape)
-        width = as_floats("heads.bandwidth", bandwidth, (), (self.count,))
+        width = as_numbers("heads.bandwidth", bandwidth, (), (self.count,))
+        check_positive("heads.bandwidth", width)
         if is_concrete(width):
             outside = ~((np.asarray(width) >= BANDWIDTHS[0]) & (np.asarray(width) <= BANDWIDTHS[1]))
             if outside.any():

@@ -38,7 +38,6 @@ PARTS = {
         {"kind": "constant", "value": 2.0},
         {"kind": "holder", "beta": 0.5, "levels": 3, "seed": 4},
         {"kind": "matern", "nu": 1.5, "lengthscale": 2.0, "features": 4},
-        {"kind": "additive", "features": 2},
         {"kind": "single_index", "rank": 2},
         {"kind": "decaying", "alpha": 0.5},
         {"kind": "explicit", "amplitude": [1.0], "frequency": [[1.0, 0.0, 2.0, 0.0]], "phase": [0]},

@@ -142,8 +142,8 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: 1e-12 to"),
-        (lambda: Heads(FRAMES, "gaussian", float("nan")), "heads.bandwidth: got 'NaN"),
+        (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: finite"),
+        (lambda: Heads(FRAMES, "gaussian", float("nan")), "heads.bandwidth: got nan"),
         (lambda: Heads(FRAMES, "gaussian", [1.0]), r"heads.bandwidth: got \(1,\)"),
         (lambda: Heads(FRAMES[0], "gaussian", 1.0), r"heads.frames: got \(3, 1\)"),
         (lambda: Heads(FRAMES + np.inf, "gaussian", 1.0), "heads.frames: got 'NaN or infinity'"),
