@@ -23,7 +23,6 @@ the effective rank of Roy & Vetterli (2007), participation the participation rat
 ``inverse`` of ``errors`` lies the error of the best weights that sum to one.
 """
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -31,66 +30,46 @@ from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 
-Index = Callable[[ArrayLike], np.ndarray]
 
-
-def _index(measure: Callable[[np.ndarray, int], np.ndarray]) -> Index:
-    """The measure of a matrix R and its H as a function of R, (…, H, H) -> (…)."""
-
-    @functools.wraps(measure)
-    def index(correlation: ArrayLike) -> np.ndarray:
-        r = np.asarray(correlation, float)
-        allowed = "symmetric matrices (…, H, H) of trace H, H >= 2"
-        if r.ndim < 2 or r.shape[-1] != r.shape[-2] or r.shape[-1] < 2:
-            raise InputError("correlation", f"shape {r.shape}", allowed)
-        off = np.abs(np.trace(r, axis1=-2, axis2=-1) / r.shape[-1] - 1).max()
-        if not max(off, np.abs(r - np.swapaxes(r, -1, -2)).max()) <= 1e-8:
-            raise InputError("correlation", "another matrix", allowed)
-        return measure(r, r.shape[-1])
-
-    return index
-
-
-@_index
-def mean_index(r: np.ndarray, heads: int) -> np.ndarray:
+def mean_index(r: np.ndarray) -> np.ndarray:
     """``1 − mean_{h≠g} R_hg``; in [0, 1] where no correlation is negative, up to H/(H−1) else."""
+    heads = r.shape[-1]
     return 1 - (r.sum((-2, -1)) - heads) / (heads * (heads - 1))
 
 
-@_index
-def top_index(r: np.ndarray, heads: int) -> np.ndarray:
+def top_index(r: np.ndarray) -> np.ndarray:
     """``(H − λ_max)/(H − 1)``, in [0, 1]."""
+    heads = r.shape[-1]
     return (heads - np.linalg.eigvalsh(r)[..., -1]) / (heads - 1)
 
 
-@_index
-def entropy_index(r: np.ndarray, heads: int) -> np.ndarray:
+def entropy_index(r: np.ndarray) -> np.ndarray:
     """``(exp(−Σ p log p) − 1)/(H − 1)`` with p = λ/H, in [0, 1]; 0 log 0 = 0."""
+    heads = r.shape[-1]
     p = np.maximum(np.linalg.eigvalsh(r), 0.0) / heads
     entropy = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
     return (np.exp(entropy) - 1) / (heads - 1)
 
 
-@_index
-def participation_index(r: np.ndarray, heads: int) -> np.ndarray:
+def participation_index(r: np.ndarray) -> np.ndarray:
     """``(1/Σ p² − 1)/(H − 1)`` with p = λ/H, in [0, 1]. ``Σ p² = ‖R‖_F²/H²``."""
+    heads = r.shape[-1]
     return (heads**2 / np.sum(r**2, axis=(-2, -1)) - 1) / (heads - 1)
 
 
-@_index
-def inverse_index(r: np.ndarray, heads: int) -> np.ndarray:
+def inverse_index(r: np.ndarray) -> np.ndarray:
     """``(1ᵀR⁺1 − 1)/(H − 1)``, ≥ 0; the pseudo-inverse takes eigenvalues below 1e-10 H for 0."""
+    heads = r.shape[-1]
     inverse = np.linalg.pinv(r, rcond=1e-10, hermitian=True)
     return (inverse.sum((-2, -1)) - 1) / (heads - 1)
 
 
-@_index
-def determinant_index(r: np.ndarray, heads: int) -> np.ndarray:
+def determinant_index(r: np.ndarray) -> np.ndarray:
     """``(Π λ)^{1/H}``, in [0, 1]; the geometric mean of the eigenvalues."""
-    return np.maximum(np.linalg.det(r), 0.0) ** (1 / heads)
+    return np.maximum(np.linalg.det(r), 0.0) ** (1 / r.shape[-1])
 
 
-DEFINITIONS: dict[str, Index] = {
+DEFINITIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "mean": mean_index,
     "top": top_index,
     "entropy": entropy_index,

@@ -21,10 +21,8 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import eigh, eigvalsh, lstsq
+from scipy.linalg import eigh, lstsq
 from scipy.optimize import nnls
-
-from sims.errors import InputError
 
 Weighting = Callable[[np.ndarray], np.ndarray]
 
@@ -50,7 +48,7 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,), sum 1.
     """
-    matrix = _checked(matrix)
+    matrix = np.asarray(matrix, float)
     heads, scale = len(matrix), np.trace(matrix) or 1.0
     # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
     system = np.ones((heads + 1, heads + 1))
@@ -68,7 +66,7 @@ def non_negative(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,).
     """
-    matrix = _checked(matrix)
+    matrix = np.asarray(matrix, float)
     values, vectors = eigh(matrix)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = np.sqrt(np.trace(matrix) / len(matrix)) or 1.0
@@ -89,7 +87,7 @@ def ordered(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,), in the heads' own numbering.
     """
-    matrix = _checked(matrix)
+    matrix = np.asarray(matrix, float)
     heads = len(matrix)
     first = np.zeros((heads, heads))
     order = np.argsort(np.diagonal(matrix), kind="stable")
@@ -109,18 +107,6 @@ def risk(weights: ArrayLike, matrix: ArrayLike) -> np.ndarray:
     """
     weights = np.asarray(weights, float)
     return np.einsum("...h,...hg,...g->...", weights, np.asarray(matrix, float), weights)
-
-
-def _checked(matrix: ArrayLike) -> np.ndarray:
-    """A finite, symmetric, positive semidefinite matrix, to rounding."""
-    matrix = np.asarray(matrix, float)
-    allowed = "a symmetric, positive semidefinite matrix (H, H)"
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise InputError("weighting.matrix", matrix.shape, allowed)
-    size, even = np.abs(matrix).max(), (matrix + matrix.T) / 2
-    if not np.abs(matrix - even).max() <= 1e-8 * size or eigvalsh(even)[0] < -1e-8 * size:
-        raise InputError("weighting.matrix", "another matrix", allowed)
-    return np.asarray(even)
 
 
 WEIGHTINGS: dict[str, Weighting] = {

@@ -50,15 +50,6 @@ class TestContract:
         np.testing.assert_allclose(index(stack), one_by_one)
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [np.ones((2, 3)), np.eye(1), 2 * np.eye(3), [[1, 0.5], [0.1, 1]], np.full((2, 2), np.nan)],
-)
-def test_bad_input_is_named(bad):
-    with pytest.raises(InputError, match="correlation"):
-        DEFINITIONS["mean"](bad)
-
-
 @pytest.mark.parametrize("index", BOUNDED.values(), ids=BOUNDED)
 def test_range_without_negative_correlations(index):
     rng = np.random.default_rng(2)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sims.errors import InputError
 from sims.weighting import WEIGHTINGS, non_negative, optimal, risk, uniform
 
 
@@ -102,12 +101,3 @@ def test_aligned_heads_share_a_weight():
     np.testing.assert_allclose(optimal(matrix)[:2].sum(), 1.8 / 2.6, rtol=1e-9)
     np.testing.assert_allclose(*optimal(matrix)[:2], rtol=1e-9)
     np.testing.assert_allclose(optimal(np.zeros((3, 3))), 1 / 3)
-
-
-@pytest.mark.parametrize(
-    "wrong", [np.ones(3), [[1, 2], [0, 1]], [[1, 2], [2, 1]], [[np.nan]], [[1, 1.001], [1.001, 1]]]
-)
-def test_bad_matrices_are_refused(wrong):
-    for name in ("ordered", "non_negative", "optimal"):
-        with pytest.raises(InputError, match="weighting"):
-            WEIGHTINGS[name](wrong)
