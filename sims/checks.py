@@ -4,6 +4,8 @@ The checks compute in NumPy: in JAX each would compile a kernel of its own at ev
 """
 
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +16,45 @@ from numpy.typing import ArrayLike
 from sims import threefry
 from sims.errors import InputError
 
+HUGE = 1e100
+"""Most that a number given by a user may be, and 1/HUGE the least positive one: squares and their
+sums stay finite, and quotients do."""
 
-def as_floats(field: str, value: ArrayLike) -> jax.Array:
-    """A float64 array, or InputError when the value is not numeric or is ragged."""
+
+def as_floats(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Array:
+    """:func:`as_numbers`, refused where one is a NaN, an infinity or near it."""
+    array = as_numbers(field, value, *shapes)
+    check_finite(field, array)
+    return array
+
+
+def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Array:
+    """A float64 array.
+
+    Args:
+        field: name of the argument, for errors.
+        value: numbers, or lists of them.
+        shapes: that are allowed, () first; none given allows any.
+
+    Raises:
+        InputError: the value is not numeric, is ragged or has another shape.
+    """
     try:
         if isinstance(value, jax.Array):
-            return jnp.asarray(value, jnp.float64)
-        array = np.asarray(value)
-        if array.dtype.kind in "iuf" or not array.size:  # no truth values, no numbers as text
-            return on_device(array.astype(np.float64))
+            array = jnp.asarray(value, jnp.float64)
+        else:
+            given = np.asarray(value)
+            if given.dtype.kind not in "iuf" and given.size:  # no truth values, no text
+                raise TypeError
+            array = on_device(given.astype(np.float64))
     except (TypeError, ValueError):
-        pass
-    raise InputError(field, value, "a number or a rectangular list of numbers")
+        allowed = "a number or a rectangular list of numbers"
+        raise InputError(field, value, allowed) from None
+    if shapes and array.shape not in shapes:
+        number = "one number" if len(shapes) == 1 else "a number"
+        allowed = " or ".join(f"shape {shape}" if shape else number for shape in shapes)
+        raise InputError(field, array.shape, allowed)
+    return array
 
 
 def on_device(array: np.ndarray) -> jax.Array:
@@ -37,11 +66,6 @@ def on_device(array: np.ndarray) -> jax.Array:
 def is_concrete(array: ArrayLike) -> bool:
     """Whether the array's values can be looked at (false under jit, grad and vmap)."""
     return not isinstance(array, jax.core.Tracer)
-
-
-HUGE = 1e100
-"""Most that a number given by a user may be, and 1/HUGE the least positive one: squares and their
-sums stay finite, and quotients do."""
 
 
 def check_finite(field: str, array: ArrayLike) -> None:
@@ -103,3 +127,42 @@ def seeded_key(field: str, seed: int) -> np.ndarray:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(field, seed, "an integer from 0 to 2**63 - 1")
     return threefry.fold_in(threefry.root(int(seed)), zlib.crc32(field.encode()))
+
+
+def evaluated(
+    field: str, function: Callable[..., Any], form: str, shape: tuple[int, ...], *points: ArrayLike
+) -> np.ndarray:
+    """The values of a user's function at a few points, compiled as the engine will.
+
+    Args:
+        field: what the function stands for.
+        function: of the points, in ``jax.numpy``.
+        form: what is allowed.
+        shape: that the values should have.
+        points: arguments of the function.
+
+    Raises:
+        InputError: the function fails or returns another shape.
+    """
+    try:
+        # Also where a problem is made inside a traced function.
+        with jax.ensure_compile_time_eval():
+            values = np.asarray(jax.jit(function)(*map(jnp.asarray, points)))
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(field, said(error), form) from error
+    if values.shape != shape:
+        raise InputError(field, f"shape {values.shape} for {shape}", form)
+    return values
+
+
+def said(error: Exception) -> str:
+    """An exception's kind and the first line of its text, for an error of one line.
+
+    JAX's exceptions of tracing say the same in short: the function cannot be traced.
+    """
+    kind, lines = type(error).__name__, str(error).strip().splitlines()
+    if isinstance(error, jax.errors.JAXTypeError):
+        return f"{kind}: not to be traced by JAX"
+    return f"{kind}: {lines[0][:120]}" if lines else kind

@@ -31,48 +31,53 @@ from numpy.typing import ArrayLike
 from sims.errors import InputError
 
 
-def mean_index(correlation: ArrayLike) -> np.ndarray:
+def mean_index(r: np.ndarray) -> np.ndarray:
     """``1 − mean_{h≠g} R_hg``; in [0, 1] where no correlation is negative, up to H/(H−1) else."""
-    r = _checked(correlation)
     heads = r.shape[-1]
     return 1 - (r.sum((-2, -1)) - heads) / (heads * (heads - 1))
 
 
-def top_index(correlation: ArrayLike) -> np.ndarray:
+def top_index(r: np.ndarray) -> np.ndarray:
     """``(H − λ_max)/(H − 1)``, in [0, 1]."""
-    r = _checked(correlation)
     heads = r.shape[-1]
     return (heads - np.linalg.eigvalsh(r)[..., -1]) / (heads - 1)
 
 
-def entropy_index(correlation: ArrayLike) -> np.ndarray:
+def entropy_index(r: np.ndarray) -> np.ndarray:
     """``(exp(−Σ p log p) − 1)/(H − 1)`` with p = λ/H, in [0, 1]; 0 log 0 = 0."""
-    r = _checked(correlation)
     heads = r.shape[-1]
     p = np.maximum(np.linalg.eigvalsh(r), 0.0) / heads
     entropy = -np.sum(p * np.log(np.where(p > 0, p, 1.0)), axis=-1)
     return (np.exp(entropy) - 1) / (heads - 1)
 
 
-def participation_index(correlation: ArrayLike) -> np.ndarray:
+def participation_index(r: np.ndarray) -> np.ndarray:
     """``(1/Σ p² − 1)/(H − 1)`` with p = λ/H, in [0, 1]. ``Σ p² = ‖R‖_F²/H²``."""
-    r = _checked(correlation)
     heads = r.shape[-1]
     return (heads**2 / np.sum(r**2, axis=(-2, -1)) - 1) / (heads - 1)
 
 
-def inverse_index(correlation: ArrayLike) -> np.ndarray:
+def inverse_index(r: np.ndarray) -> np.ndarray:
     """``(1ᵀR⁺1 − 1)/(H − 1)``, ≥ 0; the pseudo-inverse takes eigenvalues below 1e-10 H for 0."""
-    r = _checked(correlation)
     heads = r.shape[-1]
     inverse = np.linalg.pinv(r, rcond=1e-10, hermitian=True)
     return (inverse.sum((-2, -1)) - 1) / (heads - 1)
 
 
-def determinant_index(correlation: ArrayLike) -> np.ndarray:
+def determinant_index(r: np.ndarray) -> np.ndarray:
     """``(Π λ)^{1/H}``, in [0, 1]; the geometric mean of the eigenvalues."""
-    r = _checked(correlation)
     return np.maximum(np.linalg.det(r), 0.0) ** (1 / r.shape[-1])
+
+
+DEFINITIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "mean": mean_index,
+    "top": top_index,
+    "entropy": entropy_index,
+    "participation": participation_index,
+    "inverse": inverse_index,
+    "determinant": determinant_index,
+}
+"""Every definition: name to ``R (…, H, H) -> HDI (…)``."""
 
 
 def correlation(covariance: ArrayLike) -> np.ndarray:
@@ -116,15 +121,11 @@ def geometric_gram(frames: ArrayLike) -> np.ndarray:
     projections U Uᵀ.
     """
     frames = np.asarray(frames, float)
-    if frames.ndim != 3 or len(frames) < 2:
-        raise InputError("frames", frames.shape, "shape (H, d, d_k), H >= 2")
     cross = np.einsum("hdi,gdj->hgij", frames, frames)
     return np.sum(cross**2, axis=(-2, -1)) / frames.shape[2]
 
 
-def versions(
-    signal: ArrayLike, noise: ArrayLike, gram: ArrayLike | None = None
-) -> dict[str, np.ndarray]:
+def versions(signal: ArrayLike, noise: ArrayLike, gram: ArrayLike) -> dict[str, np.ndarray]:
     """Every version of R that exists: ``noise``, ``signal``, ``total``, ``geometric``.
 
     ::
@@ -135,7 +136,7 @@ def versions(
         geometric  ‖U_hᵀU_g‖_F²/d_k
 
     A head without variance has no correlations: where some head's share of signal (or noise) in its
-    variance is rounding, that version is left out; likewise ``geometric`` without ``gram``.
+    variance is rounding, that version is left out.
 
     Args:
         signal: S, shape (…, H, H), as averaged over queries; 0 if m is constant.
@@ -143,51 +144,21 @@ def versions(
         gram: of the subspaces, (H, H), see :func:`geometric_gram`.
 
     Raises:
-        InputError: shapes differ, or no head has any variance.
+        InputError: no head has any variance.
     """
-    signal, noise = np.asarray(signal, float), np.asarray(noise, float)
-    if signal.shape != noise.shape:
-        raise InputError("noise", noise.shape, f"the shape of signal, {signal.shape}")
-    total = signal + noise
-    matrices = {}
-    own = np.diagonal(total, axis1=-2, axis2=-1)
-    for name, part in (("noise", noise), ("signal", signal)):
-        if (np.diagonal(part, axis1=-2, axis2=-1) > 1e-12 * np.abs(own)).all():
-            matrices[name] = correlation(part)
-    matrices["total"] = correlation(total)
-    if gram is not None:
-        matrices["geometric"] = np.asarray(gram, float)
-    return matrices
-
-
-def _checked(correlation: ArrayLike) -> np.ndarray:
-    r = np.asarray(correlation, float)
-    if r.ndim < 2 or r.shape[-1] != r.shape[-2] or r.shape[-1] < 2:
-        raise InputError("correlation", r.shape, "shape (…, H, H), H >= 2")
-    trace = np.trace(r, axis1=-2, axis2=-1)
-    if not np.isfinite(r).all() or np.abs(trace / r.shape[-1] - 1).max() > 1e-8:
-        raise InputError("correlation", "another trace than H", "finite, with trace H")
-    if np.abs(r - np.swapaxes(r, -1, -2)).max() > 1e-8:
-        raise InputError("correlation", "an asymmetric matrix", "symmetric")
-    return r
-
-
-DEFINITIONS: dict[str, Callable[[ArrayLike], np.ndarray]] = {
-    "mean": mean_index,
-    "top": top_index,
-    "entropy": entropy_index,
-    "participation": participation_index,
-    "inverse": inverse_index,
-    "determinant": determinant_index,
-}
-"""Every definition: name to ``R (…, H, H) -> HDI (…)``."""
-
-VERSIONS = ("noise", "signal", "total", "geometric")
-"""What R may be made of; see :func:`versions`."""
+    parts = {"noise": np.asarray(noise, float), "signal": np.asarray(signal, float)}
+    total = parts["signal"] + parts["noise"]
+    least = 1e-12 * np.abs(np.diagonal(total, axis1=-2, axis2=-1))
+    matrices = {
+        name: correlation(part)
+        for name, part in parts.items()
+        if (np.diagonal(part, axis1=-2, axis2=-1) > least).all()
+    }
+    return matrices | {"total": correlation(total), "geometric": np.asarray(gram, float)}
 
 
 def indices(
-    signal: ArrayLike, noise: ArrayLike, gram: ArrayLike | None = None
+    signal: ArrayLike, noise: ArrayLike, gram: ArrayLike
 ) -> dict[tuple[str, str], np.ndarray]:
     """Every candidate that exists, ``errors`` apart: (definition, version) to HDI (…).
 

@@ -7,8 +7,8 @@ Deterministic in its key.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -18,8 +18,8 @@ import optax
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_count, check_non_negative, check_positive
-from sims.errors import InputError, one_of
+from sims.checks import as_floats
+from sims.errors import InputError
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
 FEATURES = 8
@@ -52,47 +52,17 @@ class Stream(eqx.Module):
         return TrigonometricSeries(jnp.full(count, size), waves @ rotation.T, phase)
 
 
-def noise(dimension: int) -> Stream:
-    """m = 0: the labels are noise, only variance can be learned."""
-    return Stream(jnp.ones((FEATURES, dimension)), 0.0)
-
-
-def single(dimension: int) -> Stream:
-    """All targets live along one and the same direction."""
-    return Stream(jnp.zeros((FEATURES, dimension)).at[:, 0].set(1.0), 1.0)
-
-
-def additive(dimension: int) -> Stream:
-    """Targets are sums of functions of one coordinate each, the same coordinates throughout."""
-    return Stream(jnp.eye(dimension)[jnp.arange(FEATURES) % dimension], 1.0)
-
-
-def isotropic(dimension: int) -> Stream:
-    """No direction matters more than another: ``g_j/√d``."""
-    return Stream(jnp.full((FEATURES, dimension), dimension**-0.5, jnp.float64), 1.0)
-
-
 STREAMS: dict[str, Callable[[int], Stream]] = {
-    "noise": noise,
-    "single": single,
-    "additive": additive,
-    "isotropic": isotropic,
+    # m = 0: the labels are noise, only variance can be learned.
+    "noise": lambda d: Stream(jnp.ones((FEATURES, d)), 0.0),
+    # All targets live along one and the same direction.
+    "single": lambda d: Stream(jnp.zeros((FEATURES, d)).at[:, 0].set(1.0), 1.0),
+    # Sums of functions of one coordinate each, the same coordinates throughout.
+    "additive": lambda d: Stream(jnp.eye(d)[jnp.arange(FEATURES) % d], 1.0),
+    # No direction matters more than another: g_j/√d.
+    "isotropic": lambda d: Stream(jnp.full((FEATURES, d), d**-0.5, jnp.float64), 1.0),
 }
 """Every stream: name to ``d -> Stream``."""
-
-
-class Learned(NamedTuple):
-    """What learning came to.
-
-    Attributes:
-        frames: (H, d, d_k), orthonormal columns.
-        weights: α, (H,); uniform unless learned, and then of any sum.
-        overlap: :func:`overlap` before each step, (steps,).
-    """
-
-    frames: Float[Array, "H d d_k"]
-    weights: Float[Array, " H"]
-    overlap: Float[Array, " steps"]
 
 
 def overlap(frames: Float[Array, "H d d_k"]) -> Float[Array, ""]:
@@ -109,13 +79,11 @@ def overlap(frames: Float[Array, "H d d_k"]) -> Float[Array, ""]:
 def leave_one_out(heads: Heads, x: Float[Array, "n d"], y: Float[Array, " n"]) -> Array:
     """``f̂_h^{−i}(X_i) = Σ_{j≠i} K_h(X_i, X_j) Y_j / Σ_{j≠i} K_h(X_i, X_j)``, (H, n).
 
-    In the precision of x.
+    In the precision of x, of heads without key frames of their own.
     """
-    q = k = jnp.einsum("hdp,nd->phn", heads.frames.astype(x.dtype), x)
-    if heads.key_frames is not None:
-        k = jnp.einsum("hdp,nd->phn", heads.key_frames.astype(x.dtype), x)
+    points = jnp.einsum("hdp,nd->phn", heads.frames.astype(x.dtype), x)
     bandwidth = heads.bandwidth.astype(x.dtype)[:, None, None]
-    log_k = heads.kernel.log_value(q[..., :, None], k[..., None, :], bandwidth)
+    log_k = heads.kernel.log_value(points[..., :, None], points[..., None, :], bandwidth)
     itself = jnp.eye(len(x), dtype=bool)
     return jax.nn.softmax(jnp.where(itself, -jnp.inf, log_k), axis=-1) @ y
 
@@ -156,89 +124,6 @@ def retract(frames: Float[Array, "H d d_k"]) -> Float[Array, "H d d_k"]:
     return q * jnp.sign(jnp.diagonal(r, axis1=1, axis2=2))[:, None, :]
 
 
-def learn(
-    stream: Stream,
-    rotation: Float[Array, "d d"],
-    start: Heads,
-    key: Array,
-    *,
-    n: int,
-    noise_sd: float | Array,
-    steps: int,
-    tasks: int = 1,
-    rate: float = 0.05,
-    penalty: float | Array = 0.0,
-    learn_weights: bool | Array = False,
-    objective: str = "joint",
-) -> Learned:
-    """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``.
-
-    That is the :func:`joint` objective; under the :func:`separate` one the first term is
-    ``mean_h mean_i (Y_i − f̂_h^{−i}(X_i))²``. New tasks at every step, and the same ones under both.
-
-    Args:
-        stream: of targets.
-        rotation: R, orthonormal, of the stream's coordinates.
-        start: heads to begin with; bandwidth and kernel stay.
-        key: of all draws.
-        n: keys of a task.
-        noise_sd: σ of the labels.
-        steps: gradient steps; the learning rate falls to 0 along a cosine.
-        tasks: tasks a step.
-        rate: first learning rate.
-        penalty: λ ≥ 0, of the overlap. Traced.
-        learn_weights: whether α is learned too, freely; else 1/H. Traced.
-        objective: a key of :data:`OBJECTIVES`.
-
-    Returns:
-        The learned frames and weights, and the overlap along the way.
-    """
-    for field, count in (("n", n), ("steps", steps), ("tasks", tasks)):
-        check_count(f"learning.{field}", count)
-    check_positive("learning.rate", rate)
-    check_non_negative("learning.penalty", penalty)
-    if objective not in OBJECTIVES:
-        raise InputError("learning.objective", objective, one_of(OBJECTIVES, objective))
-    error_of = OBJECTIVES[objective]
-    optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
-    even = jnp.full(start.count, 1.0 / start.count, jnp.float64)
-
-    def task(key: Array) -> tuple[Array, Array]:
-        for_target, for_keys, for_labels = jax.random.split(key, 3)
-        x = jax.random.normal(for_keys, (n, start.dimension), jnp.float32)
-        y = stream.target(rotation, for_target)(x)
-        noise = jax.random.normal(for_labels, (n,), jnp.float32)
-        return x, y + jnp.asarray(noise_sd, jnp.float32) * noise
-
-    def loss(parameters: tuple[Array, Array], x: Array, y: Array) -> Array:
-        frames, weights = parameters
-        heads = eqx.tree_at(lambda h: h.frames, start, frames)
-        errors = [
-            error_of(weights.astype(own.dtype), leave_one_out(heads, at, own), own)
-            for at, own in zip(x, y, strict=True)
-        ]
-        return jnp.mean(jnp.stack(errors)).astype(jnp.float64) + penalty * overlap(frames)
-
-    def step(carry: Any, key: Array) -> tuple[Any, Array]:
-        (frames, weights), state = carry
-        # Drawn in a loop of their own: else XLA draws a label anew wherever the gradient uses it.
-        x, y = jax.lax.map(task, jax.random.split(key, tasks))
-        slope, for_weights = jax.grad(loss)((frames, weights), x, y)
-        # The part along the manifold of orthonormal frames.
-        inner = jnp.einsum("hdp,hdq->hpq", frames, slope)
-        slope = slope - jnp.einsum("hdp,hpq->hdq", frames, (inner + inner.mT) / 2)
-        for_weights = jnp.where(learn_weights, for_weights, 0.0)
-        change, state = optimiser.update((slope, for_weights), state)
-        moved = retract(frames + change[0])
-        return ((moved, weights + change[1]), state), overlap(frames)
-
-    first = (start.frames, even)
-    ((frames, weights), _), path = jax.lax.scan(
-        step, (first, optimiser.init(first)), jax.random.split(key, steps)
-    )
-    return Learned(frames, weights, path)
-
-
 @dataclass(frozen=True)
 class Course:
     """What heads learn from, where they start and how they learn; known by its values.
@@ -252,11 +137,11 @@ class Course:
         bandwidth: b of the Gaussian kernel.
         n: keys of a task.
         noise_sd: σ of the labels.
-        steps: gradient steps.
+        steps: gradient steps; the learning rate falls to 0 along a cosine.
         tasks: tasks a step.
         rate: first learning rate.
         penalty: λ ≥ 0, of the overlap.
-        learn_weights: whether output weights are learned too.
+        learn_weights: whether output weights α are learned too, freely; else they are 1/H.
         objective: a key of :data:`OBJECTIVES`.
     """
 
@@ -292,10 +177,12 @@ class Course:
         try:
             common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
             own = {**settings["heads"], **settings["variants"][variant]}
-            return cls(stream=stream, **common, **settings["learning"], **own)
+            course = cls(stream=stream, **common, **settings["learning"], **own)
+            STREAMS[stream], OBJECTIVES[course.objective]
         except (KeyError, TypeError) as error:
             got = f"{type(error).__name__}: {error}"
             raise InputError("settings", got, "those of Course.of") from error
+        return course
 
 
 class Run(NamedTuple):
@@ -306,7 +193,8 @@ class Run(NamedTuple):
         rotation: of its coordinates, (d, d).
         before: heads at the start, of uniform output weights.
         after: heads after learning.
-        learned: what learning came to.
+        weights: α after learning, (H,); uniform unless learned, and then of any sum.
+        overlap: :func:`overlap` before each step, (steps,).
         held_out: random keys (3,) of held-out targets, queries and data, apart from learning's.
     """
 
@@ -314,17 +202,15 @@ class Run(NamedTuple):
     rotation: Float[Array, "d d"]
     before: Heads
     after: Heads
-    learned: Learned
+    weights: Float[Array, " H"]
+    overlap: Float[Array, " steps"]
     held_out: Array
 
     @property
     def states(self) -> dict[str, tuple[Heads, Float[Array, " H"]]]:
         """Heads and output weights ``before`` and ``after``."""
         even = jnp.full(self.before.count, 1.0 / self.before.count, jnp.float64)
-        return {"before": (self.before, even), "after": (self.after, self.learned.weights)}
-
-
-_learn = jax.jit(learn, static_argnames=("n", "noise_sd", "steps", "tasks", "rate", "objective"))
+        return {"before": (self.before, even), "after": (self.after, self.weights)}
 
 
 @cache
@@ -336,21 +222,84 @@ def learned(course: Course, seed: int, batch: int) -> Run:
     """
     key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), batch)
     for_rotation, for_learning = jax.random.split(key)
-    dimension = course.dimension
-    stream = STREAMS[course.stream](dimension)
-    rotation = jax.random.orthogonal(for_rotation, dimension, dtype=jnp.float64)
-    if course.angle is None:
-        frames = FRAMES["haar"](dimension, course.count, course.width, seed=seed + batch)
-    else:
-        frames = FRAMES["equiangular"](
-            dimension, course.count, course.width, seed=seed + batch, angle=course.angle
-        )
+    stream = STREAMS[course.stream](course.dimension)
+    rotation = jax.random.orthogonal(for_rotation, course.dimension, dtype=jnp.float64)
+    family = (
+        FRAMES["haar"]
+        if course.angle is None
+        else partial(FRAMES["equiangular"], angle=course.angle)
+    )
+    frames = family(course.dimension, course.count, course.width, seed=seed + batch)
     start = Heads(frames, "gaussian", course.bandwidth)
-    end = _learn(
-        stream, rotation, start, for_learning, n=course.n, noise_sd=course.noise_sd,
-        steps=course.steps, tasks=course.tasks, rate=course.rate, penalty=course.penalty,
-        learn_weights=course.learn_weights, objective=course.objective,
-    )  # fmt: skip
-    after = eqx.tree_at(lambda heads: heads.frames, start, end.frames)
+    # Courses that differ in what is traced share a program.
+    shared = replace(course, stream="", angle=None, penalty=0.0, learn_weights=False)
+    traced = course.penalty, course.learn_weights
+    end, weights, path = learn(shared, stream, rotation, start, for_learning, *traced)
+    after = eqx.tree_at(lambda heads: heads.frames, start, end)
     held_out = jax.random.split(jax.random.fold_in(key, 2**31 - 1), 3)
-    return Run(stream, rotation, start, after, end, held_out)
+    return Run(stream, rotation, start, after, weights, path, held_out)
+
+
+@partial(jax.jit, static_argnums=0)
+def learn(
+    course: Course,
+    stream: Stream,
+    rotation: Float[Array, "d d"],
+    start: Heads,
+    key: Array,
+    penalty: float | Array,
+    learn_weights: bool | Array,
+) -> tuple[Array, Array, Array]:
+    """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``.
+
+    That is the :func:`joint` objective; under the :func:`separate` one the first term is
+    ``mean_h mean_i (Y_i − f̂_h^{−i}(X_i))²``. New tasks at every step, and the same ones under both.
+
+    Args:
+        course: sizes, steps and objective.
+        stream: of targets.
+        rotation: R, orthonormal, of the stream's coordinates.
+        start: heads to begin with; bandwidth and kernel stay.
+        key: of all draws.
+        penalty: λ.
+        learn_weights: whether α is learned.
+
+    Returns:
+        Frames (H, d, d_k) of orthonormal columns, weights (H,), and the overlap before each step.
+    """
+    error_of = OBJECTIVES[course.objective]
+    optimiser = optax.adam(optax.cosine_decay_schedule(course.rate, course.steps))
+
+    def task(key: Array) -> tuple[Array, Array]:
+        for_target, for_keys, for_labels = jax.random.split(key, 3)
+        x = jax.random.normal(for_keys, (course.n, start.dimension), jnp.float32)
+        y = stream.target(rotation, for_target)(x)
+        noise = jax.random.normal(for_labels, (course.n,), jnp.float32)
+        return x, y + jnp.asarray(course.noise_sd, jnp.float32) * noise
+
+    def loss(parameters: tuple[Array, Array], x: Array, y: Array) -> Array:
+        frames, weights = parameters
+        heads = eqx.tree_at(lambda h: h.frames, start, frames)
+        errors = [
+            error_of(weights.astype(own.dtype), leave_one_out(heads, at, own), own)
+            for at, own in zip(x, y, strict=True)
+        ]
+        return jnp.mean(jnp.stack(errors)).astype(jnp.float64) + penalty * overlap(frames)
+
+    def step(carry: Any, key: Array) -> tuple[Any, Array]:
+        (frames, weights), state = carry
+        # Drawn in a loop of their own: else XLA draws a label anew wherever the gradient uses it.
+        x, y = jax.lax.map(task, jax.random.split(key, course.tasks))
+        slope, for_weights = jax.grad(loss)((frames, weights), x, y)
+        # The part along the manifold of orthonormal frames.
+        inner = jnp.einsum("hdp,hdq->hpq", frames, slope)
+        slope = slope - jnp.einsum("hdp,hpq->hdq", frames, (inner + inner.mT) / 2)
+        for_weights = jnp.where(learn_weights, for_weights, 0.0)
+        change, state = optimiser.update((slope, for_weights), state)
+        moved = retract(frames + change[0])
+        return ((moved, weights + change[1]), state), overlap(frames)
+
+    first = start.frames, jnp.full(start.count, 1.0 / start.count, jnp.float64)
+    keys = jax.random.split(key, course.steps)
+    ((frames, weights), _), path = jax.lax.scan(step, (first, optimiser.init(first)), keys)
+    return frames, weights, path

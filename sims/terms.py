@@ -28,7 +28,7 @@ squared unit of Y, but for ``bias`` (unit of Y). With one head the cross terms a
 no pair. Source: theory notes in ``docs/theory.md``, section "The decomposition".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -37,22 +37,9 @@ from numpy.typing import ArrayLike
 
 from sims import estimates
 from sims.errors import InputError
-from sims.estimates import Batches
 
 QUERY, HEAD, HEAD2, BATCH = "query", "head", "head2", "batch"
 PAIRS = ("bias_product", "signal_covariance", "noise_covariance")
-SCALARS = (
-    "squared_bias",
-    "signal_variance",
-    "noise_variance",
-    "variance",
-    "cross_signal_covariance",
-    "cross_noise_covariance",
-    "covariance",
-    "ensemble_variance",
-    "mse",
-    "mean_head_mse",
-)
 LABELS = {
     "squared_bias": "squared bias",
     "signal_variance": "signal variance, mean of heads",
@@ -66,6 +53,7 @@ LABELS = {
     "mean_head_mse": "MSE of a head, mean",
 }
 """Scalar term to its name in words."""
+SCALARS = tuple(LABELS)
 
 
 def risk_matrix(data: xr.Dataset, end: str = "") -> np.ndarray:
@@ -74,56 +62,37 @@ def risk_matrix(data: xr.Dataset, end: str = "") -> np.ndarray:
 
 
 def assemble(
-    bias: ArrayLike,
-    bias_product: ArrayLike,
-    signal_covariance: ArrayLike,
-    noise_covariance: ArrayLike,
-    *,
+    *arrays: ArrayLike,
     weights: ArrayLike | None = None,
     attrs: Mapping[str, object] | None = None,
 ) -> xr.Dataset:
+    """:func:`assembled` as the dataset described at the top of this module."""
+    return xr.Dataset(assembled(*arrays, weights=weights), attrs=attrs)
+
+
+def assembled(
+    bias: ArrayLike, *pair_terms: ArrayLike, weights: ArrayLike | None = None
+) -> dict[str, xr.Variable]:
     """Label the arrays of a road and derive everything that follows from them.
 
     Args:
         bias: (Q, H), or (B, Q, H) for an estimate.
-        bias_product: (…, Q, H, H).
-        signal_covariance: (…, Q, H, H).
-        noise_covariance: (…, Q, H, H).
+        pair_terms: bias products, signal and noise covariances (:data:`PAIRS`), (…, Q, H, H) each.
         weights: α, shape (H,), sum 1; None is uniform.
-        attrs: attributes of the result.
-
-    Returns:
-        The dataset described at the top of this module.
 
     Raises:
         InputError: weights have the wrong shape or do not sum to 1.
     """
-    arrays = (bias, bias_product, signal_covariance, noise_covariance)
-    return xr.Dataset(assembled(*arrays, weights=weights), attrs=dict(attrs or {}))
-
-
-def assembled(
-    bias: ArrayLike,
-    bias_product: ArrayLike,
-    signal_covariance: ArrayLike,
-    noise_covariance: ArrayLike,
-    *,
-    weights: ArrayLike | None = None,
-) -> dict[str, xr.Variable]:
-    """The variables of :func:`assemble` by name, which raises what this raises."""
     bias = np.asarray(bias, float)
     lead = (BATCH,) if bias.ndim == 3 else ()
     pair_dims = (*lead, QUERY, HEAD, HEAD2)
-    pairs = dict(zip(PAIRS, (bias_product, signal_covariance, noise_covariance), strict=True))
-    found = {name: xr.Variable(pair_dims, np.asarray(v, float)) for name, v in pairs.items()}
+    found = {
+        name: xr.Variable(pair_dims, np.asarray(values, float))
+        for name, values in zip(PAIRS, pair_terms, strict=True)
+    }
     found |= {f"integrated_{name}": variable.mean(QUERY) for name, variable in found.items()}
     bias_of = {"bias": xr.Variable((*lead, QUERY, HEAD), bias)}
     return bias_of | found | scalars(found, weights)
-
-
-def summarise(data: xr.Dataset, weights: ArrayLike | None = None) -> xr.Dataset:
-    """Add the scalar terms for these ensemble weights; see :func:`assemble`."""
-    return data.assign(scalars(data.variables, weights))
 
 
 def scalars(
@@ -188,27 +157,3 @@ def cut(data: xr.Dataset, batches: int) -> xr.Dataset:
     kept = add_mcse(data.drop_vars(errors).isel({BATCH: slice(batches)}))
     each = data.attrs.get("replicates_per_batch", 0)
     return kept.assign_attrs(batches=batches, replicates=batches * each)
-
-
-def jackknife(
-    data: xr.Dataset, statistic: Callable[[Batches], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """A function of batch means, with its bias of order 1/B removed, and its MCSE.
-
-    For ratios such as a correlation, whose batch-wise values would each be biased. See
-    :func:`sims.estimates.jackknife`.
-
-    Args:
-        data: estimates with a batch dimension, B ≥ 3; its variables without one are left out.
-        statistic: from arrays by name to an array; elementwise.
-
-    Raises:
-        InputError: fewer than 3 batches.
-    """
-    if data.sizes[BATCH] < 3:
-        raise InputError("batches", data.sizes[BATCH], "at least 3 for a jackknife")
-    batched = [k for k, v in data.data_vars.items() if BATCH in v.dims]
-    values = estimates.jackknife(
-        {str(k): data[k].transpose(BATCH, ...).values for k in batched}, statistic
-    )
-    return values.mean(0), estimates.mcse(values)

@@ -24,8 +24,6 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh, lstsq
 from scipy.optimize import nnls
 
-from sims.errors import InputError
-
 Weighting = Callable[[np.ndarray], np.ndarray]
 
 
@@ -35,7 +33,7 @@ def uniform(matrix: ArrayLike) -> np.ndarray:
     Args:
         matrix: M, (H, H); only its size is used.
     """
-    heads = len(_checked(matrix))
+    heads = len(np.asarray(matrix))
     return np.full(heads, 1.0 / heads)
 
 
@@ -50,7 +48,7 @@ def optimal(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,), sum 1.
     """
-    matrix = _checked(matrix)
+    matrix = np.asarray(matrix, float)
     heads, scale = len(matrix), np.trace(matrix) or 1.0
     # Stationarity Mα = λ1 beside 1ᵀα = 1: solvable also where M⁻¹ is not.
     system = np.ones((heads + 1, heads + 1))
@@ -68,7 +66,7 @@ def non_negative(matrix: ArrayLike) -> np.ndarray:
     Returns:
         α, (H,).
     """
-    matrix = _checked(matrix)
+    matrix = np.asarray(matrix, float)
     values, vectors = eigh(matrix)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     size = np.sqrt(np.trace(matrix) / len(matrix)) or 1.0
@@ -77,26 +75,22 @@ def non_negative(matrix: ArrayLike) -> np.ndarray:
     return solution / solution.sum()
 
 
-def ordered(matrix: ArrayLike, order: ArrayLike | None = None) -> np.ndarray:
-    """The least risk with ``α_(1) ≥ α_(2) ≥ … ≥ α_(H) ≥ 0``, sum 1.
+def ordered(matrix: ArrayLike) -> np.ndarray:
+    """The least risk with ``α_(1) ≥ α_(2) ≥ … ≥ α_(H) ≥ 0``, sum 1, heads by their risk M_hh.
 
-    No head weighs more than one that comes before it. With ``α_(j) = Σ_{k ≥ j} u_k/k`` that is
-    the non-negative problem in u, whose k-th unit vector weighs the first k heads equally.
+    No head weighs more than a better one. With ``α_(j) = Σ_{k ≥ j} u_k/k`` that is the non-negative
+    problem in u, whose k-th unit vector weighs the first k heads equally.
 
     Args:
         matrix: M, (H, H), symmetric positive semidefinite.
-        order: the heads in their order, a permutation of 0…H−1; None: by their own risk M_hh,
-            best first.
 
     Returns:
         α, (H,), in the heads' own numbering.
     """
-    matrix = _checked(matrix)
+    matrix = np.asarray(matrix, float)
     heads = len(matrix)
-    order = np.argsort(np.diagonal(matrix), kind="stable") if order is None else np.asarray(order)
-    if order.shape != (heads,) or sorted(order.tolist()) != list(range(heads)):
-        raise InputError("weighting.order", order.tolist(), f"a permutation of 0 to {heads - 1}")
     first = np.zeros((heads, heads))
+    order = np.argsort(np.diagonal(matrix), kind="stable")
     first[order] = np.triu(np.ones((heads, heads))) / np.arange(1, heads + 1)
     return first @ non_negative(first.T @ matrix @ first)
 
@@ -113,23 +107,6 @@ def risk(weights: ArrayLike, matrix: ArrayLike) -> np.ndarray:
     """
     weights = np.asarray(weights, float)
     return np.einsum("...h,...hg,...g->...", weights, np.asarray(matrix, float), weights)
-
-
-def _checked(matrix: ArrayLike) -> np.ndarray:
-    """A finite, symmetric, positive semidefinite matrix, to rounding."""
-    matrix = np.asarray(matrix, float)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-        raise InputError("weighting.matrix", matrix.shape, "shape (H, H), H >= 1")
-    if not np.isfinite(matrix).all():
-        raise InputError("weighting.matrix", "an entry that is not finite", "finite numbers")
-    size = float(np.abs(matrix).max())
-    if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-8 * size):
-        raise InputError("weighting.matrix", "an asymmetric matrix", "symmetric")
-    matrix = (matrix + matrix.T) / 2
-    least = float(eigh(matrix, eigvals_only=True)[0])
-    if least < -1e-8 * size:
-        raise InputError("weighting.matrix", f"eigenvalue {least:.3g}", "positive semidefinite")
-    return np.asarray(matrix)
 
 
 WEIGHTINGS: dict[str, Weighting] = {

@@ -117,7 +117,7 @@ def test_target_and_kernel(copy):
     """The contract tests pick both up; the schema lists them; the script runs."""
     names = "plane_wave or tricube"
     out = python(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/problem", "-k", names)
-    assert int(re.search(r"(\d+) passed", out)[1]) >= 6
+    assert int(re.search(r"(\d+) passed", out)[1]) >= 3
     schema = "from sims.cli import main; main(['schema', 'problem'])"
     said, listed = python(copy, "-c", f"{SCRIPTS[0]}\n{schema}").split("\n", maxsplit=1)
     agree(said)

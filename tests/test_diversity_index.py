@@ -5,7 +5,6 @@ import pytest
 
 from sims.diversity import (
     DEFINITIONS,
-    VERSIONS,
     correlation,
     geometric_gram,
     indices,
@@ -31,22 +30,15 @@ BOUNDED = {name: index for name, index in DEFINITIONS.items() if name != "invers
 
 @pytest.mark.parametrize("index", DEFINITIONS.values(), ids=DEFINITIONS)
 class TestContract:
-    @pytest.mark.parametrize("heads", [2, 3, 8])
-    def test_extremes(self, index, heads):
-        assert index(np.eye(heads)) == pytest.approx(1, abs=1e-12)
-        assert index(np.ones((heads, heads))) == pytest.approx(0, abs=1e-12)
+    def test_extremes(self, index):
+        assert index(np.eye(3)) == pytest.approx(1, abs=1e-12)
+        assert index(np.ones((3, 3))) == pytest.approx(0, abs=1e-12)
 
-    def test_order_of_heads_does_not_matter(self, index):
-        r = random_correlation(0)
-        for seed in range(5):
-            order = np.random.default_rng(seed).permutation(5)
-            assert index(r[np.ix_(order, order)]) == pytest.approx(index(r), rel=1e-12)
-
-    def test_unit_of_outputs_does_not_matter(self, index):
+    def test_order_and_units_of_heads_do_not_matter(self, index):
         root = np.random.default_rng(1).normal(size=(4, 6))
-        c, scale = root @ root.T, np.array([1.0, 10.0, 0.1, 3.0])
-        scaled = correlation(scale[:, None] * c * scale)
-        assert index(scaled) == pytest.approx(index(correlation(c)), rel=1e-12)
+        c, scale, order = root @ root.T, np.array([1.0, 10.0, 0.1, 3.0]), [2, 0, 3, 1]
+        other = correlation((scale[:, None] * c * scale)[np.ix_(order, order)])
+        assert index(other) == pytest.approx(index(correlation(c)), rel=1e-12)
 
     def test_falls_with_a_common_correlation(self, index):
         values = index(np.stack([equicorrelated(4, c) for c in np.linspace(0, 1, 21)]))
@@ -56,14 +48,6 @@ class TestContract:
         stack = np.stack([random_correlation(s) for s in range(6)]).reshape(2, 3, 5, 5)
         one_by_one = [[index(r) for r in row] for row in stack]
         np.testing.assert_allclose(index(stack), one_by_one)
-
-    @pytest.mark.parametrize(
-        "bad",
-        [np.ones((2, 3)), np.eye(1), 2 * np.eye(3), [[1, 0.5], [0.1, 1]], np.full((2, 2), np.nan)],
-    )
-    def test_bad_input_is_named(self, index, bad):
-        with pytest.raises(InputError, match="correlation"):
-            index(bad)
 
 
 @pytest.mark.parametrize("index", BOUNDED.values(), ids=BOUNDED)
@@ -92,27 +76,6 @@ def test_closed_forms_of_an_equicorrelated_matrix():
         assert index(r) == pytest.approx(expected[name], rel=1e-12)
 
 
-@pytest.mark.theory
-def test_mean_index_gives_the_variance_of_the_average():
-    """v (1 − (1 − 1/H) HDI) against Var of an average of drawn outputs' covariance, equal v."""
-    for seed in range(10):
-        r, v = random_correlation(seed), 2.5
-        average = np.full(5, 0.2)
-        law = v * (1 - (1 - 1 / 5) * DEFINITIONS["mean"](r))
-        assert average @ (v * r) @ average == pytest.approx(law, rel=1e-12)
-
-
-def test_spectral_definitions_can_rank_against_the_variance():
-    """One pair at 0.9 against three pairs at 0.4: the second looks more diverse, averages worse."""
-    pair, even = np.eye(3), equicorrelated(3, 0.4)
-    pair[0, 1] = pair[1, 0] = 0.9
-    assert pair.mean() == pytest.approx(0.5333, abs=1e-4)
-    assert even.mean() == pytest.approx(0.6)
-    for name in ("top", "entropy", "participation"):
-        assert DEFINITIONS[name](even) > DEFINITIONS[name](pair)
-    assert DEFINITIONS["mean"](even) < DEFINITIONS["mean"](pair)
-
-
 def test_gram_of_subspaces_is_the_mean_squared_cosine():
     frames = np.asarray(FRAMES["haar"](7, 3, 2, seed=4))
     gram = geometric_gram(frames)
@@ -135,69 +98,32 @@ class TestVersions:
 
     def test_every_definition_of_every_version(self):
         found = indices(self.signal, self.noise, self.gram)
-        assert set(found) == {(d, v) for d in DEFINITIONS for v in VERSIONS}
-        assert len(found) == 24
         parts = {
             "noise": correlation(self.noise),
             "signal": correlation(self.signal),
             "total": correlation(self.signal + self.noise),
             "geometric": self.gram,
         }
+        assert set(found) == {(d, v) for d in DEFINITIONS for v in parts}
         for (definition, version), value in found.items():
             assert value == pytest.approx(DEFINITIONS[definition](parts[version]), rel=1e-12)
 
-    def test_each_version_sees_its_own_part_alone(self):
-        other = np.diag([5.0, 1.0, 2.0])
-        first = indices(self.signal, self.noise, self.gram)
-        changed = {
-            "noise": indices(self.signal, other, self.gram),
-            "signal": indices(other, self.noise, self.gram),
-            "geometric": indices(self.signal, self.noise, np.eye(3)),
-        }
-        for part, found in changed.items():
-            for definition, version in found:
-                same = found[definition, version] == pytest.approx(first[definition, version])
-                moves = version == part or (version == "total" and part != "geometric")
-                assert same != moves
-
     def test_what_does_not_exist_is_left_out(self):
-        constant = versions(np.full((3, 3), 1e-17), self.noise)
-        assert set(constant) == {"noise", "total"}
+        constant = versions(np.full((3, 3), 1e-17), self.noise, self.gram)
+        assert set(constant) == {"noise", "total", "geometric"}
         np.testing.assert_allclose(constant["total"], constant["noise"], atol=1e-12)
-        assert set(versions(self.signal, np.zeros((3, 3)), self.gram)) == {
-            "signal",
-            "total",
-            "geometric",
-        }
-
-    def test_leading_axes(self):
-        stacked = indices(np.stack([self.signal] * 4), np.stack([self.noise] * 4))
-        assert all(value.shape == (4,) for value in stacked.values())
-
-    def test_bad_input_is_named(self):
-        with pytest.raises(InputError, match="shape of signal"):
-            versions(self.signal, np.eye(2))
+        assert "noise" not in versions(self.signal, 0 * self.noise, self.gram)
         with pytest.raises(InputError, match="variance > 0"):
-            versions(np.zeros((2, 2)), np.zeros((2, 2)))
+            versions(np.zeros((2, 2)), np.zeros((2, 2)), np.eye(2))
 
-
-@pytest.mark.parametrize("rest", [0.0, 1e-17])
-def test_one_head_without_variance_leaves_all_without_correlations(rest):
-    """Of that part alone, be it 0 or rounding, and in one matrix of a stack."""
-    other, part = equicorrelated(3, 0.5), np.diag([2.0, rest, 3.0])
-    part[0, 2] = part[2, 0] = 0.6
-    assert set(versions(part, other)) == {"noise", "total"}
-    assert set(versions(other, part)) == {"signal", "total"}
-    assert set(versions(np.stack([other, part]), np.stack([other] * 2))) == {"noise", "total"}
-
-
-@pytest.mark.theory
-def test_two_heads_of_equal_variance_have_no_counterexample_under_noise_alone():
-    """With H = 2 every definition falls with the one correlation, as the variance rises."""
-    r = np.stack([equicorrelated(2, c) for c in np.linspace(0, 1, 400)])
-    assert (np.diff(r.mean((1, 2))) > 0).all()
-    for index in DEFINITIONS.values():
-        assert (np.diff(index(r)) < 0).all()
+    @pytest.mark.parametrize("rest", [0.0, 1e-17])
+    def test_one_head_without_variance_leaves_all_without_correlations(self, rest):
+        """Of that part alone, be it 0 or rounding, and in one matrix of a stack."""
+        part = np.diag([2.0, rest, 3.0])
+        stacked = np.stack([self.noise, part]), np.stack([self.noise] * 2)
+        for signal, noise in ((part, self.noise), stacked):
+            found = versions(signal, noise, self.gram)
+            assert set(found) == {"noise", "total", "geometric"}
 
 
 def random_errors(seed, heads=4):
@@ -244,21 +170,3 @@ class TestErrors:
     def test_no_error_is_refused(self):
         with pytest.raises(InputError, match="mean squared error > 0"):
             normalised_errors(np.zeros((2, 2)))
-
-
-@pytest.mark.theory
-@pytest.mark.parametrize("shared", [0.0, 0.3, 0.5, 0.72, 1.0])
-def test_what_top_leaves_unsaid_of_three_heads_in_one_and_one_apart(shared):
-    """The closed form against eigenvalues, and heads that the index calls just as diverse."""
-    errors = np.ones((4, 4))
-    errors[3, :3] = errors[:3, 3] = shared
-    root = np.sqrt(1 + 3 * shared**2)
-    assert np.linalg.eigvalsh(errors)[-1] == pytest.approx(2 + root, rel=1e-12)
-    assert errors.mean() == pytest.approx((5 + 3 * shared) / 8, rel=1e-12)
-    even = equicorrelated(4, (1 + root) / 3)
-    top = DEFINITIONS["top"]
-    assert top(even) == pytest.approx(top(errors), abs=1e-12)
-    factor = (4 + 2 * root) / (5 + 3 * shared)
-    assert even.mean() / errors.mean() == pytest.approx(factor, rel=1e-12)
-    said = {0.0: 1.2, 0.5: 1.022, 0.72: 1.005, 1.0: 1.0}.get(shared, factor)
-    assert factor == pytest.approx(said, abs=5e-4)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sims.attention.attention import attention_weights, causal_mask, distance_bias, residual
-from sims.attention.norms import rms_norm
-from sims.attention.split import SplitTokens, attend_split, rms_norm_split, split
+from sims.attention.attention import causal_mask, distance_bias, rms_norm, softmax
+from sims.attention.hidden import Stream, split, split_layer, split_rms_norm
 from sims.montecarlo import Draw, HostBatches
 
 from .cases import near_collapse
@@ -60,20 +59,21 @@ def _layers(p: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mapping[
 
 
 def _next(
-    tokens: SplitTokens,
+    tokens: Stream,
     rng: np.random.Generator,
     p: Mapping[str, Any],
     bias: Array | None,
     shape: tuple[int, int, int],
-) -> SplitTokens:
+) -> Stream:
     """Tokens after one layer of new weights."""
     replicates, d, width = shape
     query, key = rng.normal(size=(2, *shape)) / d**0.5
     scale = 0.0 if p.get("uniform") else p.get("scale", 1.0)
     score = scale * query @ key.swapaxes(1, 2) / width**0.5
     value = rng.normal(size=(replicates, d, d)) * (p.get("variance", 1.0) / d) ** 0.5
-    after = attend_split(tokens, score, value, bias, p.get("branch", 1.0), p.get("skip", 0.0))
-    return rms_norm_split(after) if p.get("norm") else after
+    skip, branch = p.get("skip", 0.0), p.get("branch", 1.0)
+    after = split_layer(tokens, score, value, 0.0, skip, 1.0, branch, bias)
+    return split_rms_norm(after) if p.get("norm") else after
 
 
 def one_layer(settings: Mapping[str, Any]) -> HostBatches:
@@ -89,7 +89,7 @@ def _one_layer(p: dict[str, Any], draw: Draw, _: int, __: None) -> Mapping[str, 
     after = []
     for size in p["residual"]:
         own = near_collapse(size, p["n"], p["d"], int(draw.draws.seed), draw.batch)
-        tokens = attend_split(split(own.mean + own.centred), own.score, own.value)
+        tokens = split_layer(split(own.mean + own.centred), own.score, own.value, 0.0, 0.0, 1.0)
         after.append(np.exp(tokens.log_scale) * tokens.centred)
     return {"after": np.array(after)}
 
@@ -113,7 +113,7 @@ def _simplex(
     sizes = [tokens]
     for _layer in range(p["layers"]):
         tokens = tokens if value is None else rms_norm(tokens)
-        mixed = attention_weights(p["scale"] * tokens @ tokens.T) @ tokens
-        tokens = mixed if value is None else residual(tokens, value * mixed)
+        mixed = softmax(p["scale"] * tokens @ tokens.T) @ tokens
+        tokens = mixed if value is None else tokens + value * mixed
         sizes.append(tokens)
     return {"ratio": np.array([t[0, 0] - t[1, 0] for t in sizes]) / [t[0, -1] for t in sizes]}

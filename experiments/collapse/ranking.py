@@ -6,8 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from sims.attention.attention import HeadMatrices, attend, attention_weights, residual, token_mlp
-from sims.attention.norms import layer_norm, rms_norm
+from sims.attention.attention import (
+    HeadMatrices,
+    attend,
+    layer_norm,
+    rms_norm,
+    softmax,
+    token_mlp,
+)
 from sims.montecarlo import Draw, HostBatches
 
 from .cases import token_sets
@@ -91,11 +97,11 @@ def _kept(settings: dict[str, Any], draw: Draw, replicates: int, _: None) -> Map
     lost = np.zeros((len(STREAMS), len(VALUES)))
     for _replicate in range(replicates):
         tokens, score = rng.normal(size=(n, d)), rng.normal(size=(d, d)) / d
-        mixed = attention_weights(tokens @ score @ tokens.T) @ tokens
+        mixed = softmax(tokens @ score @ tokens.T) @ tokens
         narrow = rng.normal(size=(d, width)) @ rng.normal(size=(width, d)) / d
         for column, value in enumerate((rng.normal(size=(d, d)) / d**0.5, narrow)):
             for row, skip in enumerate((1.0, 0.0)):
-                after = residual(tokens, mixed @ value, skip=skip)
+                after = skip * tokens + mixed @ value
                 loss = affine_rank(tokens) - affine_rank(after)
                 lost[row, column] = np.maximum(lost[row, column], loss)
     return {"loss": lost}
@@ -117,8 +123,8 @@ def _tails(
 ) -> Mapping[str, Any]:
     rng = draw.rng()
     tokens = rng.normal(size=(replicates, n, d))
-    mixed = attention_weights(tokens @ tokens.swapaxes(1, 2) / d**0.5) @ tokens
-    after = residual(tokens, mixed @ rng.normal(size=(replicates, d, d)), skip=skip)
+    mixed = softmax(tokens @ tokens.swapaxes(1, 2) / d**0.5) @ tokens
+    after = skip * tokens + mixed @ rng.normal(size=(replicates, d, d))
     values = np.linalg.svd(after - after.mean(1, keepdims=True), compute_uv=False)
     least = values[:, min(n - 1, d) - 1]
     if not skip:
@@ -151,7 +157,7 @@ def _spans(settings: dict[str, Any], draw: Draw, replicates: int, _: None) -> Ma
     outside = {"generic": [], "scalar": []}  # type: dict[str, list[float]]
     for _replicate in range(replicates):
         tokens = rng.normal(size=(n, few)) @ rng.normal(size=(few, d))
-        mixed = attention_weights(tokens @ tokens.T / d) @ tokens
+        mixed = softmax(tokens @ tokens.T / d) @ tokens
         basis = np.linalg.svd(tokens, full_matrices=False)[2][:few]
         for name, value in {"generic": rng.normal(size=(d, d)), "scalar": np.eye(d)}.items():
             after = mixed @ value
@@ -169,5 +175,5 @@ def _layer_rank(rng: np.random.Generator, size: Sequence[int], skip: float) -> f
     tokens = rng.normal(size=(n, few)) @ rng.normal(size=(few, d))
     shapes = [(heads, d, width)] * 3 + [(heads, width, d)]
     matrices = HeadMatrices(*(rng.normal(size=shape) / d**0.5 for shape in shapes))
-    after = residual(tokens, attend(tokens, matrices), skip=skip)
+    after = skip * tokens + attend(tokens, matrices)
     return rank(after, float(np.linalg.norm(after)))

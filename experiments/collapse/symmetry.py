@@ -15,11 +15,11 @@ from sims.attention.attention import (
     HeadMatrices,
     attend,
     attention_scores,
-    attention_weights,
     causal_mask,
     head_outputs,
+    rms_norm,
+    softmax,
 )
-from sims.attention.norms import rms_norm
 from sims.montecarlo import Draw, HostBatches
 
 Array = np.ndarray
@@ -44,7 +44,7 @@ def _gauges(p: dict[str, Any], draw: Draw, _: int, __: None) -> Mapping[str, Any
     out, order = attend(tokens, own), rng.permutation(p["n"])
     mix = np.eye(p["width"]) + 0.3 * rng.normal(size=(p["heads"], p["width"], p["width"]))
     back = np.linalg.inv(mix)
-    weights = attention_weights(attention_scores(tokens, own.query, own.key))
+    weights = softmax(attention_scores(tokens, own.query, own.key))
     permuted = head_outputs(weights[..., order], tokens[order], own.value) @ own.output
     moved = (
         attend(tokens[order], own) - out[order],
@@ -71,7 +71,7 @@ def _spectra(p: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mapping
     for column, n in enumerate(p["tokens"]):
         scores = p["score_sd"] * rng.normal(size=(replicates, n, n))
         for row, mask in enumerate((None, causal_mask(n))):
-            values = np.linalg.svd(attention_weights(scores, mask=mask), compute_uv=False)
+            values = np.linalg.svd(softmax(scores, mask=mask), compute_uv=False)
             logs[row, column] = np.log(values[:, 1] / values[:, 0]).mean()
     return {"log_ratio": logs}
 
@@ -110,7 +110,7 @@ def _entropies(p: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mappi
             queries, keys = (rms_norm(tokens @ m) for m in (scale * own.query, own.key))
             normed = queries @ keys.swapaxes(1, 2) / p["width"] ** 0.5
             for row, each in enumerate((scores, normed)):
-                weights = attention_weights(each)
+                weights = softmax(each)
                 entropy = -(weights * np.log(np.maximum(weights, 1e-300))).sum(-1).mean()
                 deficit[row, column] += (np.log(p["n"]) - entropy) / replicates
     return {"deficit": deficit}

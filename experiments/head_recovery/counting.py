@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sims.attention.attention import contributions
 from sims.montecarlo import Draw, HostBatches
 
 from .layers import CONTENTS, free_layers
@@ -43,7 +42,7 @@ def jacobian(output: Array, gates: Array) -> Array:
     n, heads = gates.shape
     units = np.eye(n * heads * output.shape[1]).reshape(-1, n, heads, output.shape[1])
     gated = units.swapaxes(1, 2) * gates.T[:, :, None]
-    return np.asarray(contributions(gated, output).sum(1).reshape(len(units), -1).T)
+    return np.asarray((gated @ output).sum(1).reshape(len(units), -1).T)
 
 
 def free_heads(settings: Mapping[str, Any]) -> HostBatches:
@@ -113,7 +112,7 @@ def _recovery(p: dict[str, Any], kind: str, draw: Draw, _: int, __: None) -> dic
     output = output_matrix(rng, kind, p)
     whole = output.reshape(heads * width, -1)
     outputs = rng.normal(size=(heads, n, width))
-    mixed = contributions(outputs, output).sum(0)
+    mixed = (outputs @ output).sum(0)
     side = outputs.swapaxes(0, 1).reshape(n, -1)
     found = mixed @ np.linalg.pinv(whole, rcond=KEPT)
     values = np.linalg.svd(whole, compute_uv=False)

@@ -145,8 +145,8 @@ def stack(
         measures["square"].append((new * new).mean((0, -1, -2)))
         if settings["norm"]:
             stream = hidden.split_rms_norm(stream)
-        measures["residual"].append(np.maximum(hidden.log_residual(stream), FLOOR).mean(0))
-        measures["odds"].append(np.minimum(hidden.log_odds(stream), -2 * FLOOR).mean(0))
+        measures["residual"].append(np.maximum(stream.log_residual, FLOOR).mean(0))
+        measures["odds"].append(np.minimum(stream.log_odds, -2 * FLOOR).mean(0))
     return {
         "log_residual": np.array(measures["residual"]), "log_odds": np.array(measures["odds"]),
         "product": np.array(measures["product"]), "square": np.array(measures["square"]),
@@ -169,7 +169,7 @@ def simplex(
             stream, settings["score_scale"] * eye, settings["value_scale"] * eye, memory,
             settings["skip"], first if layer == 0 else 1 - memory,
         )  # fmt: skip
-        ratio = 0.5 * (2 * np.log(settings["mean"]) + np.log(n) - hidden.log_odds(stream))
+        ratio = 0.5 * (2 * np.log(settings["mean"]) + np.log(n) - stream.log_odds)
         length = np.log(np.linalg.norm(stream.mean, axis=-1) / settings["mean"])
         sizes.append(np.maximum(ratio + length - 0.5 * np.log(n - 1), FLOOR))
     return {"log_size": np.array(sizes)}

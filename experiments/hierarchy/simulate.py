@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from sims.attention import hierarchy
-from sims.attention.hidden import softmax
+from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches, HostReplicates
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit

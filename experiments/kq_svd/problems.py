@@ -92,7 +92,7 @@ def compressed_heads(
     return {
         rank: Compressed(
             task,
-            full if rank == d else compressed(full, rank, np.diag(spread**2), seen, "kq"),
+            full if rank == d else compressed(full, rank, np.diag(spread**2), seen),
             regime["n"],
             queries,
         )

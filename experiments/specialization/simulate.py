@@ -59,8 +59,8 @@ def of_seed(
     }  # fmt: skip
     return parts | {
         "hdi_after": 1 - overlap(run.after.frames),
-        "hdi": 1 - run.learned.overlap,
-        "weights": run.learned.weights,
+        "hdi": 1 - run.overlap,
+        "weights": run.weights,
     }
 
 

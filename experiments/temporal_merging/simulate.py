@@ -148,7 +148,7 @@ def whole_chunks_first(
 ) -> Float[np.ndarray, "T H d_v"]:
     """Every chunk is merged over all of its tokens, then token m sees chunks up to its own."""
     places, s = np.arange(len(x)), layer.stride
-    latents = cache.layer_norm(x @ layer.down)
+    latents = cache.latents_of(layer, x)
     gates = cache.gates_of(layer, latents)
     last = np.minimum(np.arange(s - 1, len(x) + s - 1, s), len(x) - 1)
     slots = cache.grown(latents, gates, s, layer.rule == "normalised")[last]
@@ -165,7 +165,7 @@ def latent_attention(
     layer: cache.LatentLayer, x: Float[np.ndarray, "T d"]
 ) -> Float[np.ndarray, "T H d_v"]:
     """Multi-head latent attention: keys and values of every head from every token's latent."""
-    places, latents = np.arange(len(x)), cache.layer_norm(x @ layer.down)
+    places, latents = np.arange(len(x)), cache.latents_of(layer, x)
     queries = np.concatenate(
         [x @ layer.query, cache.rotated(x @ layer.rotary_query, places)], axis=2
     )

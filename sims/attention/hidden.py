@@ -5,20 +5,22 @@ told apart by the first share, the weight of S_0 in h_0: ``zero`` (nothing befor
 so ``h_0 = (1 − α′)S_0``) and ``copy`` (``h_0 = S_0``). A layer is ``X ↦ αX + (1 − α)softmax(h)XW``
 with skip weight α. Plain attention is α′ = 0.
 
-All functions take NumPy's arrays or JAX's, and any leading axes.
+Arrays are NumPy's, with any leading axes.
 
-Close to rank collapse tokens agree to more digits than a number has. :class:`Stream` therefore
-carries their mean apart from what they differ by, and of the scores only what softmax sees: the
-part that all rows have in common, and the part that depends on the row.
+Close to rank collapse tokens agree to more digits than a number has: attention alone takes what
+tells tokens apart to its third power, layer after layer. :class:`Stream` therefore carries their
+mean apart from what they differ by, with the scale of the latter in a logarithm, and of the scores
+only what softmax sees: the part that all rows have in common, and the part that depends on the row.
+Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 """
 
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+
+from sims.attention.attention import Array, softmax
 
 Start = Literal["zero", "copy"]
-Tokens = Float[Any, "*batch n d"]
 
 
 def first_share(memory: Any, start: Start) -> Any:
@@ -34,59 +36,45 @@ def layer_shares(layers: int, memory: float, start: Start) -> np.ndarray:
     return shares
 
 
-def accumulate(
-    scores: Float[Any, "layers *scores"], memory: float, start: Start
-) -> Float[Any, "layers *scores"]:
-    """Hidden scores of every layer, by the recursion."""
-    xp = scores.__array_namespace__()
+def accumulate(scores: Array, memory: float, start: Start) -> Array:
+    """Hidden scores of every layer, by the recursion, of scores (layers, …)."""
     hidden = [first_share(memory, start) * scores[0]]
     for own in scores[1:]:
         hidden.append(memory * hidden[-1] + (1 - memory) * own)
-    return xp.stack(hidden)
+    return np.stack(hidden)
 
 
-def concatenated(
-    features: Float[Any, "layers *batch n d_k"], memory: float, start: Start
-) -> Float[Any, "*batch n wide"]:
+def concatenated(features: Array, memory: float, start: Start) -> Array:
     """Queries or keys whose dot products are the last layer's hidden scores.
 
-    Those of layer k are scaled by √w_k and stand beside one another.
+    Features (layers, …, n, d_k); those of layer k are scaled by √w_k and stand beside one another.
     """
-    xp = features.__array_namespace__()
     roots = np.sqrt(layer_shares(len(features), memory, start))
-    return xp.concatenate([w * part for w, part in zip(roots, features, strict=True)], axis=-1)
-
-
-def softmax(scores: Float[Any, "*batch n"]) -> Float[Any, "*batch n"]:
-    """Weights of every row, ``e^S`` over its sum."""
-    xp = scores.__array_namespace__()
-    raised = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
-    return raised / xp.sum(raised, axis=-1, keepdims=True)
+    return np.concatenate([w * part for w, part in zip(roots, features, strict=True)], axis=-1)
 
 
 def layer(
-    tokens: Tokens,
-    hidden: Float[Any, "*batch n n"],
-    bilinear: Float[Any, "*batch d d"],
-    value: Float[Any, "*batch d d"],
+    tokens: Array,
+    hidden: Array,
+    bilinear: Array,
+    value: Array,
     memory: Any,
     skip: Any,
     share: Any,
-) -> tuple[Tokens, Float[Any, "*batch n n"]]:
+) -> tuple[Array, Array]:
     """One layer: the next tokens and the new hidden scores, which it attends with.
 
     Args:
-        tokens: X.
-        hidden: h_{l−1}; zeros before the first layer.
-        bilinear: M, of the scores XMXᵀ.
-        value: W.
+        tokens: X (…, n, d).
+        hidden: h_{l−1} (…, n, n); zeros before the first layer.
+        bilinear: M (…, d, d), of the scores XMXᵀ.
+        value: W (…, d, d).
         memory: α′, a number or one a stack (…); like skip and share.
         skip: α.
         share: the weight of the new scores: 1 − α′, and :func:`first_share` in the first layer.
     """
-    xp = tokens.__array_namespace__()
-    memory, skip, share = (xp.asarray(part)[..., None, None] for part in (memory, skip, share))
-    hidden = memory * hidden + share * (tokens @ bilinear @ xp.swapaxes(tokens, -1, -2))
+    memory, skip, share = (np.asarray(part)[..., None, None] for part in (memory, skip, share))
+    hidden = memory * hidden + share * (tokens @ bilinear @ np.swapaxes(tokens, -1, -2))
     return skip * tokens + (1 - skip) * (softmax(hidden) @ tokens @ value), hidden
 
 
@@ -105,89 +93,116 @@ class Stream(NamedTuple):
         log_apart: (…), −∞ before the first layer.
     """
 
-    mean: Any
-    centred: Any
-    log_scale: Any
-    common: Any
-    apart: Any
-    log_apart: Any
+    mean: Array
+    centred: Array
+    log_scale: Array
+    common: Array
+    apart: Array
+    log_apart: Array
 
     @property
-    def residual(self) -> Any:
+    def residual(self) -> Array:
         """R, as far as numbers go."""
         return np.e ** self.log_scale[..., None, None] * self.centred
 
     @property
-    def rows(self) -> Any:
+    def rows(self) -> Array:
         """b, as far as numbers go."""
         return np.e ** self.log_apart[..., None, None] * self.apart
 
+    @property
+    def log_odds(self) -> Array:
+        """``ω = log(n‖m‖²/‖R‖²) = log(1/ρ² − 1)``; ∞ where tokens are equal."""
+        with np.errstate(divide="ignore"):
+            mean = np.log(np.sum(self.mean**2, axis=-1))
+            centred = np.log(np.sum(self.centred**2, axis=(-2, -1)))
+        return np.asarray(np.log(self.centred.shape[-2]) + mean - centred - 2 * self.log_scale)
 
-def split(tokens: Tokens) -> Stream:
+    @property
+    def log_residual(self) -> Array:
+        """log ρ, of the relative residual ``ρ = ‖R‖/‖X‖``; −∞ where tokens are equal."""
+        return np.asarray(-0.5 * np.logaddexp(0.0, self.log_odds))
+
+
+def split(tokens: Array) -> Stream:
     """Tokens before the first layer."""
-    xp = tokens.__array_namespace__()
-    mean, n = xp.mean(tokens, axis=-2), tokens.shape[-2]
-    none = xp.zeros(tokens.shape[:-2])
-    scores = xp.zeros(tokens.shape[:-1]), xp.zeros((*tokens.shape[:-1], n)), none - np.inf
+    mean, shape = np.mean(tokens, axis=-2), tokens.shape[:-1]
+    none = np.zeros(shape[:-1])
+    scores = np.zeros(shape), np.zeros((*shape, shape[-1])), none - np.inf
     return Stream(mean, *_sized(tokens - mean[..., None, :], none), *scores)
 
 
-def _sized(residual: Any, log_scale: Any) -> tuple[Any, Any]:
+def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
     """A residual, centred and of norm 1, and the logarithm of its scale."""
-    xp = residual.__array_namespace__()
-    part = residual - xp.mean(residual, axis=-2, keepdims=True)
-    size = xp.sqrt(xp.sum(part**2, axis=(-2, -1)))
-    size = xp.where(size > 0, size, 1.0)
-    return part / size[..., None, None], log_scale + xp.log(size)
+    part = residual - np.mean(residual, axis=-2, keepdims=True)
+    size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
+    size = np.where(size > 0, size, 1.0)
+    return part / size[..., None, None], log_scale + np.log(size)
 
 
 def split_layer(
-    stream: Stream, bilinear: Any, value: Any, memory: Any, skip: Any, share: Any
+    stream: Stream,
+    bilinear: Array,
+    value: Array,
+    memory: Any,
+    skip: Any,
+    share: Any,
+    branch: Any = None,
+    bias: Array | None = None,
 ) -> Stream:
     """:func:`layer` on the split representation.
 
     With ``p = softmax(a)`` a row of attention is ``p_j(1 + (e_ij − z_i)/(1 + z_i))``,
     ``e_ij = expm1(b_ij)``, ``z_i = Σ_j p_j e_ij``: the difference from p is not one of numbers that
     are nearly equal. Where b is not small it is a plain difference, since e^b may overflow.
+
+    Args:
+        stream: tokens and hidden scores.
+        bilinear: M, of the scores XMXᵀ.
+        value: W.
+        memory: α′.
+        skip: α, the factor of the tokens.
+        share: the weight of the new scores.
+        branch: factor of attention; None is 1 − α.
+        bias: of the scores, (n, n); −∞ masks. With one, p depends on the row.
     """
     mean, centred, log_scale, common, apart, log_apart = stream
-    xp = centred.__array_namespace__()
-    memory, skip, share = (xp.asarray(part) for part in (memory, skip, share))
-    scale = xp.exp(log_scale)[..., None]
-    turned = bilinear @ xp.swapaxes(centred, -1, -2)
+    memory, skip, share = (np.asarray(part) for part in (memory, skip, share))
+    scale = np.exp(log_scale)[..., None]
+    turned = bilinear @ np.swapaxes(centred, -1, -2)
     seen = scale * (mean[..., None, :] @ turned)[..., 0, :]
     common = memory[..., None] * common + share[..., None] * seen
     with np.errstate(divide="ignore"):
-        logs = xp.log(memory) + log_apart, xp.log(share) + 2 * log_scale
-    log_apart = xp.maximum(*logs)
-    old, new = (xp.exp(part - log_apart)[..., None, None] for part in logs)
+        logs = np.log(memory) + log_apart, np.log(share) + 2 * log_scale
+    log_apart = np.maximum(*logs)
+    old, new = (np.exp(part - log_apart)[..., None, None] for part in logs)
     apart = old * apart + new * (centred @ turned)
-    size = xp.exp(log_apart)[..., None, None]
-    p = softmax(common)[..., None, :]
-    near = xp.max(xp.abs(size * apart), axis=(-2, -1), keepdims=True) < 1.0
-    e = apart * _expm1_ratio(xp.where(near, size * apart, 0.0))
-    z = xp.sum(p * e, axis=-1, keepdims=True)
-    far = softmax(common[..., None, :] + size * apart) - p
-    moved = xp.where(near, p * (e - z) / (1 + size * z), far) @ centred
-    shift = xp.mean(moved, axis=-2)
+    size = np.exp(log_apart)[..., None, None]
+    shared = common[..., None, :] if bias is None else common[..., None, :] + bias
+    p = softmax(shared)
+    near = np.max(np.abs(size * apart), axis=(-2, -1), keepdims=True) < 1.0
+    e = apart * _expm1_ratio(np.where(near, size * apart, 0.0))
+    z = np.sum(p * e, axis=-1, keepdims=True)
+    far = softmax(shared + size * apart) - p
+    moved = np.where(near, p * (e - z) / (1 + size * z), far) @ centred
+    shift = np.mean(moved, axis=-2)
     # Of the new residual: what attention moves is smaller by e^{unit} than what the skip keeps.
-    unit = xp.where(near[..., 0, 0], log_apart, 0.0)
-    pulled = mean + scale * ((p @ centred)[..., 0, :] + xp.exp(unit)[..., None] * shift)
-    moved = (moved - shift[..., None, :]) @ value
-    taken = xp.where(skip == 0, unit, 0.0)
-    branch = ((1 - skip) * xp.exp(unit - taken))[..., None, None]
-    residual = skip[..., None, None] * centred + branch * moved
-    kept = skip[..., None]
-    return Stream(
-        kept * mean + (1 - kept) * (pulled[..., None, :] @ value)[..., 0, :],
-        *_sized(residual, log_scale + taken), common, apart, log_apart,
-    )  # fmt: skip
+    unit = np.where(near[..., 0, 0], log_apart, 0.0)
+    seen = p @ centred
+    centre = np.mean(seen, axis=-2)
+    pulled = mean + scale * (centre + np.exp(unit)[..., None] * shift)
+    taken = np.where((skip == 0) & (bias is None), unit, 0.0)
+    branch = np.asarray(1 - skip if branch is None else branch)[..., None, None]
+    moved = np.exp(unit - taken)[..., None, None] * (moved - shift[..., None, :])
+    rows = seen - centre[..., None, :]  # 0 where p is the same for all of them
+    residual = skip[..., None, None] * centred + branch * ((moved + rows) @ value)
+    kept = skip[..., None] * mean + branch[..., 0] * (pulled[..., None, :] @ value)[..., 0, :]
+    return Stream(kept, *_sized(residual, log_scale + taken), common, apart, log_apart)
 
 
-def _expm1_ratio(x: Any) -> Any:
+def _expm1_ratio(x: Array) -> Array:
     """``expm1(x)/x``, 1 at 0."""
-    xp = x.__array_namespace__()
-    return xp.where(x == 0, 1.0, xp.expm1(x) / xp.where(x == 0, 1.0, x))
+    return np.where(x == 0, 1.0, np.expm1(x) / np.where(x == 0, 1.0, x))
 
 
 def split_rms_norm(stream: Stream) -> Stream:
@@ -197,50 +212,32 @@ def split_rms_norm(stream: Stream) -> Stream:
     ``g_i = expm1(−½ log1p(t u_i))``, and g/t tends to −u/2.
     """
     mean, centred = stream.mean[..., None, :], stream.centred
-    xp = centred.__array_namespace__()
-    scale = xp.exp(stream.log_scale)[..., None, None]
-    square = xp.sum(mean**2, axis=-1, keepdims=True)
-    u = xp.sum(centred * (2 * mean + scale * centred), axis=-1, keepdims=True) / square
+    scale = np.exp(stream.log_scale)[..., None, None]
+    square = np.sum(mean**2, axis=-1, keepdims=True)
+    u = np.sum(centred * (2 * mean + scale * centred), axis=-1, keepdims=True) / square
     excess = scale * u
     none = excess == 0
-    log_ratio = xp.where(none, 1.0, xp.log1p(excess) / xp.where(none, 1.0, excess))
-    ratio = -0.5 * u * log_ratio * _expm1_ratio(-0.5 * xp.log1p(excess))
+    log_ratio = np.where(none, 1.0, np.log1p(excess) / np.where(none, 1.0, excess))
+    ratio = -0.5 * u * log_ratio * _expm1_ratio(-0.5 * np.log1p(excess))
     moved = centred + ratio * (mean + scale * centred)
-    shift = xp.mean(moved, axis=-2, keepdims=True)
-    size = xp.sqrt(square / centred.shape[-1])
+    shift = np.mean(moved, axis=-2, keepdims=True)
+    size = np.sqrt(square / centred.shape[-1])
     residual, log_scale = _sized((moved - shift) / size, stream.log_scale)
-    return stream._replace(
-        mean=((mean + scale * shift) / size)[..., 0, :], centred=residual, log_scale=log_scale
-    )
-
-
-def log_residual(stream: Stream) -> Any:
-    """log ρ, of the relative residual ``ρ = ‖R‖/‖X‖``; −∞ where tokens are equal."""
-    return -0.5 * np.logaddexp(0.0, log_odds(stream))
-
-
-def log_odds(stream: Stream) -> Any:
-    """``ω = log(n‖m‖²/‖R‖²) = log(1/ρ² − 1)``; ∞ where tokens are equal."""
-    with np.errstate(divide="ignore"):
-        sizes = [
-            np.log(np.sum(part**2, axis=axes))
-            for part, axes in ((stream.mean, -1), (stream.centred, (-2, -1)))
-        ]
-    return np.log(stream.centred.shape[-2]) + sizes[0] - sizes[1] - 2 * stream.log_scale
+    middle = ((mean + scale * shift) / size)[..., 0, :]
+    return stream._replace(mean=middle, centred=residual, log_scale=log_scale)
 
 
 def energy(state: Any, hidden: Any, memories: Any) -> Any:
     """``E(x, h) = ½‖x‖² + h·f − log Σe^h − fᵀKx``, f = softmax(h); K the memories (…, n, d)."""
-    xp = state.__array_namespace__()
     attended = softmax(hidden)
-    top = xp.max(hidden, axis=-1)
-    log_sum = top + xp.log(xp.sum(xp.exp(hidden - top[..., None]), axis=-1))
+    top = np.max(hidden, axis=-1)
+    log_sum = top + np.log(np.sum(np.exp(hidden - top[..., None]), axis=-1))
     scores = (memories @ state[..., None])[..., 0]
     return (
-        0.5 * xp.sum(state**2, axis=-1)
-        + xp.sum(hidden * attended, axis=-1)
+        0.5 * np.sum(state**2, axis=-1)
+        + np.sum(hidden * attended, axis=-1)
         - log_sum
-        - xp.sum(attended * scores, axis=-1)
+        - np.sum(attended * scores, axis=-1)
     )
 
 

@@ -16,9 +16,8 @@ Tokens count from 1 in formulas and from 0 in arrays, as do sinusoids' places an
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Real, Shaped
 
-from sims.checks import check_count
+from sims.attention.attention import Array, layer_norm, softmax
 
 BASE = 1e4
 """Of the wavelengths of sinusoids and rotations."""
@@ -34,40 +33,40 @@ class Gate(NamedTuple):
     """What makes gates: two affine maps to k numbers, of a latent and of a place.
 
     Attributes:
-        latent: A.
-        latent_offset: a.
-        place: B.
-        place_offset: b.
+        latent: A (r, k).
+        latent_offset: a (k,).
+        place: B (r, k).
+        place_offset: b (k,).
     """
 
-    latent: Float[np.ndarray, "r k"]
-    latent_offset: Float[np.ndarray, " k"]
-    place: Float[np.ndarray, "r k"]
-    place_offset: Float[np.ndarray, " k"]
+    latent: Array
+    latent_offset: Array
+    place: Array
+    place_offset: Array
 
 
 class LatentLayer(NamedTuple):
     """A layer's matrices and how it merges; H heads, inputs of dimension d, latents of r.
 
     Attributes:
-        down: W_r.
+        down: W_r (d, r).
         gate: what makes gates.
-        query: W_Q, of every head.
-        rotary_query: of every head, to be rotated.
-        rotary_key: shared by the heads, to be rotated.
-        up_key: W_K, from a slot to a head's key.
-        up_value: W_V, from a slot to a head's value.
+        query: W_Q (H, d, d_n).
+        rotary_query: (H, d, d_R), to be rotated.
+        rotary_key: (d, d_R), shared by the heads, to be rotated.
+        up_key: W_K (H, r, d_n), from a slot to a head's key.
+        up_value: W_V (H, r, d_v), from a slot to a head's value.
         stride: s ≥ 1.
         rule: what is done with gates.
     """
 
-    down: Float[np.ndarray, "d r"]
+    down: Array
     gate: Gate
-    query: Float[np.ndarray, "H d d_n"]
-    rotary_query: Float[np.ndarray, "H d d_R"]
-    rotary_key: Float[np.ndarray, "d d_R"]
-    up_key: Float[np.ndarray, "H r d_n"]
-    up_value: Float[np.ndarray, "H r d_v"]
+    query: Array
+    rotary_query: Array
+    rotary_key: Array
+    up_key: Array
+    up_value: Array
     stride: int
     rule: GateRule = "printed"
 
@@ -76,14 +75,14 @@ class Cache(NamedTuple):
     """What decoding keeps: J slots, the last of which may still grow.
 
     Attributes:
-        slots: ĉ_1, …, ĉ_J.
-        rotary: the rotated key of every slot's latest token.
+        slots: ĉ_1, …, ĉ_J, (J, r).
+        rotary: the rotated key of every slot's latest token, (J, d_R).
         mass: the sum of the gates in the last slot.
         length: tokens seen.
     """
 
-    slots: Float[np.ndarray, "J r"]
-    rotary: Float[np.ndarray, "J d_R"]
+    slots: Array
+    rotary: Array
     mass: float
     length: int
 
@@ -93,22 +92,19 @@ class Cache(NamedTuple):
         return self.slots.size + self.rotary.size
 
 
-def layer_norm(x: Float[np.ndarray, "*T r"]) -> Float[np.ndarray, "*T r"]:
-    """Rows less their mean, over their standard deviation."""
-    apart = x - x.mean(-1, keepdims=True)
-    return apart / np.sqrt((apart**2).mean(-1, keepdims=True) + STEADY)
+def latents_of(layer: LatentLayer, x: Array) -> Array:
+    """``c_i = LayerNorm(x_i W_r)``, (T, r), of tokens x (T, d)."""
+    return layer_norm(x @ layer.down, STEADY)
 
 
-def sinusoid(places: Real[np.ndarray, " T"], width: int) -> Float[np.ndarray, "T width"]:
+def sinusoid(places: Array, width: int) -> Array:
     """``sin(p/BASE^{2i/width})`` at 2i, the cosine at 2i + 1."""
     even = np.arange(width) // 2 * 2
     angle = places[:, None] / BASE ** (even / width)
     return np.where(np.arange(width) % 2, np.cos(angle), np.sin(angle))
 
 
-def rotated(
-    x: Float[np.ndarray, "*H T d_R"], positions: Real[np.ndarray, " T"]
-) -> Float[np.ndarray, "*H T d_R"]:
+def rotated(x: Array, positions: Array) -> Array:
     """Rotary embedding: coordinates 2i and 2i + 1 turned by ``position/BASE^{2i/d_R}``."""
     angle = positions[:, None] / BASE ** (np.arange(0, x.shape[-1], 2) / x.shape[-1])
     even, odd = x[..., ::2], x[..., 1::2]
@@ -119,10 +115,8 @@ def rotated(
     return np.stack(turned, axis=-1).reshape(x.shape)
 
 
-def gates_of(
-    layer: LatentLayer, latents: Float[np.ndarray, "T r"], first: int = 0
-) -> Float[np.ndarray, " T"]:
-    """``w_i`` of consecutive tokens, the first of which is number ``first`` from 0."""
+def gates_of(layer: LatentLayer, latents: Array, first: int = 0) -> Array:
+    """``w_i`` (T,) of consecutive latents (T, r), the first of which is number ``first`` from 0."""
     if layer.rule == "ones":
         return np.ones(len(latents))
     places = (first + np.arange(len(latents))) // layer.stride
@@ -131,18 +125,15 @@ def gates_of(
     return 1 / (1 + np.exp(-np.sum(left * right, axis=1)))
 
 
-def grown(
-    latents: Float[np.ndarray, "T r"], gates: Float[np.ndarray, " T"], stride: int, mean: bool
-) -> Float[np.ndarray, "T r"]:
-    """The slot of every token's chunk as it stands after that token.
+def grown(latents: Array, gates: Array, stride: int, mean: bool) -> Array:
+    """The slot of every token's chunk as it stands after that token, (T, r).
 
     Args:
-        latents: c.
-        gates: w.
+        latents: c (T, r).
+        gates: w (T,).
         stride: s.
         mean: whether gates are divided by the sum of those so far.
     """
-    check_count("stride", stride)
     length = len(latents)
     mixed = np.concatenate([latents * gates[:, None], gates[:, None]], axis=1)
     padded = np.pad(mixed, [(0, -length % stride), (0, 0)])
@@ -151,64 +142,55 @@ def grown(
     return sums[:, :-1] / sums[:, -1:] if mean else sums[:, :-1]
 
 
-def stride_mask(length: int, stride: int) -> Bool[np.ndarray, "T T"]:
+def stride_mask(length: int, stride: int) -> Array:
     """Row m sees column n if n = m, or n < m and n mod s = 0 (both from 1)."""
-    check_count("stride", stride)
     m, n = np.arange(1, length + 1)[:, None], np.arange(1, length + 1)
     return (n == m) | ((n < m) & (n % stride == 0))
 
 
-def opens_slot(
-    token: int, stride: int, rule: Literal["printed", "corrected"] = "corrected"
-) -> bool:
-    """Whether token i ≥ 1 opens a slot: ``(i − 1) mod s = 0``, printed as ``i mod s = 1``.
-
-    The printed rule never holds at s = 1.
-    """
-    return token % stride == 1 if rule == "printed" else (token - 1) % stride == 0
-
-
 def attend(
-    absorbed: Shaped[np.ndarray, "H Q r"],
-    rotary: Shaped[np.ndarray, "H Q d_R"],
-    slots: Shaped[np.ndarray, "J r"],
-    rotary_keys: Shaped[np.ndarray, "J d_R"],
+    absorbed: Array,
+    rotary: Array,
+    slots: Array,
+    rotary_keys: Array,
     scale: float,
-    mask: Bool[np.ndarray, "Q J"] | None = None,
-) -> tuple[Shaped[np.ndarray, "H Q r"], Shaped[np.ndarray, "H Q J"]]:
+    mask: Array | None = None,
+) -> tuple[Array, Array]:
     """Mixed slots and attention weights, with W_K absorbed into the queries (``q_h W_K^hᵀ``).
 
     Args:
-        absorbed: queries in the space of latents.
-        rotary: rotated queries.
-        slots: keys and values at once.
-        rotary_keys: rotated keys.
+        absorbed: queries in the space of latents, (H, Q, r).
+        rotary: rotated queries, (H, Q, d_R).
+        slots: keys and values at once, (J, r).
+        rotary_keys: rotated keys, (J, d_R).
         scale: √(d_n + d_R).
-        mask: True where a slot is seen; None sees all. Every row sees one.
+        mask: (Q, J), True where a slot is seen; None sees all. Every row sees one.
 
     Arrays may hold objects with products, sums, quotients and ``exp``, such as numbers that count.
     """
     scores = (absorbed @ slots.T + rotary @ rotary_keys.T) / scale
-    if mask is not None:
-        scores = np.where(mask, scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights = weights / weights.sum(-1, keepdims=True)
+    weights = softmax(scores, mask)
     return weights @ slots, weights
 
 
 class Pass(NamedTuple):
-    """A pass over T tokens."""
+    """A pass over T tokens.
 
-    output: Float[np.ndarray, "T H d_v"]
-    weights: Float[np.ndarray, "H T T"]
-    """Attention of token m to the slot of token n."""
-    gates: Float[np.ndarray, " T"]
+    Attributes:
+        output: (T, H, d_v).
+        weights: attention of token m to the slot of token n, (H, T, T).
+        gates: (T,).
+    """
+
+    output: Array
+    weights: Array
+    gates: Array
 
 
-def parallel(layer: LatentLayer, x: Float[np.ndarray, "T d"]) -> Pass:
-    """All tokens at once, T × T scores."""
+def parallel(layer: LatentLayer, x: Array) -> Pass:
+    """All tokens (T, d) at once, T × T scores."""
     positions, scale = np.arange(len(x)), _scale(layer)
-    latents = layer_norm(x @ layer.down)
+    latents = latents_of(layer, x)
     gates = gates_of(layer, latents)
     slots = grown(latents, gates, layer.stride, layer.rule == "normalised")
     absorbed, rotary = _queries(layer, x, positions)
@@ -218,31 +200,30 @@ def parallel(layer: LatentLayer, x: Float[np.ndarray, "T d"]) -> Pass:
     return Pass(np.einsum("hqr,hrv->qhv", mixed, layer.up_value), weights, gates)
 
 
-def empty_cache(layer: LatentLayer) -> Cache:
-    """Before the first token."""
-    r, rotary = layer.down.shape[1], layer.rotary_key.shape[1]
-    return Cache(np.zeros((0, r)), np.zeros((0, rotary)), 0.0, 0)
-
-
 def step(
     layer: LatentLayer,
     cache: Cache,
-    x: Float[np.ndarray, " d"],
+    x: Array,
     rule: Literal["printed", "corrected"] = "corrected",
-) -> tuple[Float[np.ndarray, "H d_v"], Cache]:
+) -> tuple[Array, Cache]:
     """One token of decoding: its slot is opened or grown, then all slots are attended to.
+
+    Returns the token's output (H, d_v) and the cache after it.
 
     Args:
         layer: the layer.
         cache: after the tokens before.
-        x: the token.
-        rule: of :func:`opens_slot`; the first token opens a slot in any case.
+        x: the token, (d,).
+        rule: token i opens a slot where ``(i − 1) mod s = 0``, printed as ``i mod s = 1``, which
+            never holds at s = 1. The first token opens one in any case.
     """
     position = np.array([cache.length])
-    latent = layer_norm(x[None] @ layer.down)
+    latent = latents_of(layer, x[None])
     gate = float(gates_of(layer, latent, cache.length)[0])
     key = rotated(x[None] @ layer.rotary_key, position)
-    if not cache.length or opens_slot(cache.length + 1, layer.stride, rule):
+    place = cache.length % layer.stride
+    opens = place == 0 if rule == "corrected" else (place + 1) % layer.stride == 1
+    if not cache.length or opens:
         slots, keys, mass = np.vstack([cache.slots, gate * latent]), [cache.rotary, key], gate
         if layer.rule == "normalised":
             slots[-1] = latent[0]
@@ -259,20 +240,19 @@ def step(
 
 def decode(
     layer: LatentLayer,
-    x: Float[np.ndarray, "T d"],
+    x: Array,
     rule: Literal["printed", "corrected"] = "corrected",
-) -> tuple[Float[np.ndarray, "T H d_v"], Cache]:
-    """All tokens, one after another; the cache after the last."""
-    cache, outputs = empty_cache(layer), []
+) -> tuple[Array, Cache]:
+    """All tokens (T, d), one after another, (T, H, d_v); and the cache after the last."""
+    none = np.zeros((0, layer.down.shape[1])), np.zeros((0, layer.rotary_key.shape[1]))
+    cache, outputs = Cache(*none, 0.0, 0), []
     for token in x:
         output, cache = step(layer, cache, token, rule)
         outputs.append(output)
     return np.stack(outputs), cache
 
 
-def _queries(
-    layer: LatentLayer, x: Float[np.ndarray, "T d"], positions: Real[np.ndarray, " T"]
-) -> tuple[Float[np.ndarray, "H T r"], Float[np.ndarray, "H T d_R"]]:
+def _queries(layer: LatentLayer, x: Array, positions: Array) -> tuple[Array, Array]:
     """Absorbed and rotated queries of every head."""
     absorbed = (x @ layer.query) @ layer.up_key.swapaxes(1, 2)
     return absorbed, rotated(x @ layer.rotary_query, positions)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sims.checks import check_count
 from sims.errors import InputError
 
 CUTOFF = 1e-12
@@ -69,7 +68,9 @@ def kq_svd(
         rank: r, 1 to d.
         centre: c, (…, d), taken off the keys; None takes nothing off.
     """
-    d = _checked(keys, queries, rank)
+    d = keys.shape[-1]
+    if rank > d:
+        raise InputError("rank", rank, f"at most the head width {d}")
     c = np.zeros((*keys.shape[:-2], d)) if centre is None else np.asarray(centre, float)
     of_keys, of_queries = _triangle(keys - c[..., None, :]), _triangle(queries)
     left = np.linalg.svd(of_keys @ of_queries.swapaxes(-1, -2), full_matrices=True)[0][..., :rank]
@@ -79,14 +80,12 @@ def kq_svd(
 
 def k_svd(keys: np.ndarray, rank: int) -> LowRank:
     """K-SVD: both maps are the top r right singular vectors of the keys."""
-    d = _checked(keys, keys, rank)
     frame = np.linalg.svd(_triangle(keys))[2].swapaxes(-1, -2)[..., :rank]
-    return LowRank(frame, frame, np.zeros((*keys.shape[:-2], d)))
+    return LowRank(frame, frame, np.zeros((*keys.shape[:-2], keys.shape[-1])))
 
 
 def joint_svd(keys: np.ndarray, queries: np.ndarray, rank: int) -> LowRank:
     """Eigen: both maps are the top r right singular vectors of keys and queries stacked."""
-    _checked(keys, queries, rank)
     return k_svd(np.concatenate([keys, queries], axis=-2), rank)
 
 
@@ -95,25 +94,9 @@ def stacked(queries: np.ndarray) -> np.ndarray:
     return np.asarray(queries.reshape(*queries.shape[:-3], -1, queries.shape[-1]))
 
 
-def best_query_map(keys: np.ndarray, key_map: np.ndarray) -> np.ndarray:
-    """The query map (…, d, r) that is best for a key map, ``Bᵀ = (KA)⁺K``, whatever the queries."""
-    inverse = np.linalg.pinv(keys @ key_map, rcond=CUTOFF)
-    return np.asarray((inverse @ keys).swapaxes(-1, -2))
-
-
 def _triangle(rows: np.ndarray) -> np.ndarray:
     """R (d, d) of rows = (orthonormal)·R; fewer rows than d are filled up with zeros."""
     missing = rows.shape[-1] - rows.shape[-2]
     if missing >= 0:
         return np.pad(rows, [(0, 0)] * (rows.ndim - 2) + [(0, missing), (0, 0)])
     return np.asarray(np.linalg.qr(rows, mode="r"))
-
-
-def _checked(keys: np.ndarray, queries: np.ndarray, rank: int) -> int:
-    d = keys.shape[-1]
-    if queries.shape[-1] != d:
-        raise InputError("queries", queries.shape, f"shape (…, {d}), as keys have")
-    check_count("rank", rank)
-    if rank > d:
-        raise InputError("rank", rank, f"at most the head width {d}")
-    return d

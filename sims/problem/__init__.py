@@ -12,6 +12,7 @@ from sims.problem.design_laws import (
     GaussianDesign,
     MixtureDesign,
     SphereDesign,
+    StudentDesign,
 )
 from sims.problem.designs import DESIGNS, redundant_views
 from sims.problem.empirical import EmpiricalDesign
@@ -19,7 +20,6 @@ from sims.problem.frames import FRAMES, principal_angles
 from sims.problem.kernels import KERNELS, Kernel
 from sims.problem.regression import CustomTarget, Target, TrigonometricSeries
 from sims.problem.sequences import SEQUENCES, SequenceDesign
-from sims.problem.student import StudentDesign
 from sims.problem.targets import TARGETS
 from sims.problem.task import (
     QUERIES,

@@ -1,7 +1,7 @@
-"""The laws that keys X can have: Gaussian, sphere, cube, Gaussian mixture; and what a design is."""
+"""The laws that keys X can have: Gaussian, sphere, cube, mixture, t; and what a design is."""
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -13,20 +13,15 @@ from numpy.typing import ArrayLike
 
 from sims.checks import (
     as_floats,
+    as_numbers,
     check_count,
     check_covariance,
-    check_finite,
     check_positive,
     is_concrete,
     on_device,
 )
 from sims.errors import InputError
 from sims.normals import normal
-from sims.problem.showing import span, variances
-
-if TYPE_CHECKING:
-    from numpyro.distributions import Distribution
-
 
 WeightedPoints = tuple[Float[np.ndarray, "N d"], Float[np.ndarray, " N"]]
 """Points that stand for a law, and their log weights, of sum 1."""
@@ -86,34 +81,17 @@ class GaussianDesign(Design):
     """Symmetric square root of Σ, kept so that drawing costs one product."""
 
     def __init__(self, covariance: ArrayLike) -> None:
-        covariance = as_floats("design.covariance", covariance)
-        check_covariance("design.covariance", covariance)
-        self.covariance = covariance
-        self.factor = _square_root(covariance)
-
-    def __repr__(self) -> str:
-        return f"GaussianDesign({self.dimension} dimensions, {variances(self.covariance)})"
+        self.covariance, self.factor = with_root("design.covariance", covariance)
 
     @property
     def dimension(self) -> int:
         return self.covariance.shape[0]
-
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        """0."""
-        return jnp.zeros(self.dimension)
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
         return normal @ np.asarray(self.factor), _equal(normal)
-
-    def distribution(self) -> "Distribution":
-        """The same law as a NumPyro distribution, for use inside NumPyro models (Σ > 0 only)."""
-        from numpyro.distributions import MultivariateNormal
-
-        return MultivariateNormal(0.0, covariance_matrix=self.covariance)
 
 
 class SphereDesign(Design):
@@ -123,35 +101,24 @@ class SphereDesign(Design):
 
     Args:
         dimension: d ≥ 2.
-        radius: R > 0.
+        radius: R > 0; None is √d, where each coordinate has variance 1.
     """
 
     radius: Float[Array, ""]
     size: int = eqx.field(static=True)
 
-    def __init__(self, dimension: int, radius: ArrayLike) -> None:
+    def __init__(self, dimension: int, radius: float | None = None) -> None:
         check_count("dimension", dimension, least=2)
         self.size = int(dimension)
-        self.radius = _number("design.radius", radius)
-
-    def __repr__(self) -> str:
-        return f"SphereDesign({self.size} dimensions, radius {span(self.radius)})"
+        self.radius = _positive("design.radius", dimension**0.5 if radius is None else radius)
 
     @property
     def dimension(self) -> int:
         return self.size
 
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        return jnp.zeros(self.size)
-
-    @property
-    def covariance(self) -> Float[Array, "d d"]:
-        return self.radius**2 / self.size * jnp.eye(self.size)
-
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A normal vector's direction is uniform (its law is invariant under rotations).
-        points = normal(key, (n, self.size), dtype)
+        points = normal(key, (n, self.dimension), dtype)
         length = jnp.linalg.norm(points, axis=1, keepdims=True)
         return self.radius.astype(dtype) * points / length
 
@@ -165,34 +132,23 @@ class CubeDesign(Design):
 
     Args:
         dimension: d.
-        half_width: a > 0.
+        half_width: a > 0; √3 gives each coordinate variance 1.
     """
 
     half_width: Float[Array, ""]
     size: int = eqx.field(static=True)
 
-    def __init__(self, dimension: int, half_width: ArrayLike) -> None:
+    def __init__(self, dimension: int, half_width: float = 3**0.5) -> None:
         check_count("dimension", dimension)
         self.size = int(dimension)
-        self.half_width = _number("design.half_width", half_width)
-
-    def __repr__(self) -> str:
-        return f"CubeDesign({self.size} dimensions, half width {span(self.half_width)})"
+        self.half_width = _positive("design.half_width", half_width)
 
     @property
     def dimension(self) -> int:
         return self.size
 
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        return jnp.zeros(self.size)
-
-    @property
-    def covariance(self) -> Float[Array, "d d"]:
-        return self.half_width**2 / 3 * jnp.eye(self.size)
-
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
-        uniform = jax.random.uniform(key, (n, self.size), dtype, -1.0, 1.0)
+        uniform = jax.random.uniform(key, (n, self.dimension), dtype, -1.0, 1.0)
         return self.half_width.astype(dtype) * uniform
 
     def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
@@ -212,53 +168,28 @@ class MixtureDesign(Design):
 
     weights: Float[Array, " C"]
     means: Float[Array, "C d"]
-    covariances: Float[Array, "C d d"]
     factors: Float[Array, "C d d"]
     """Symmetric square roots of the Σ_c."""
     EXTRA_NORMALS: ClassVar[int] = 1
     """One coordinate chooses the component."""
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
-        self.weights = as_floats("design.weights", weights)
         self.means = as_floats("design.means", means)
-        covariances = as_floats("design.covariances", covariances)
-        if self.weights.ndim != 1 or not self.weights.size:
-            raise InputError("design.weights", self.weights.shape, "shape (C,), C >= 1")
+        if self.means.ndim != 2 or not self.means.size:
+            raise InputError("design.means", self.means.shape, "shape (C, d), C >= 1")
+        count, d = self.means.shape
+        self.weights = as_floats("design.weights", weights, (count,))
         check_positive("design.weights", self.weights)
         if is_concrete(self.weights) and abs(float(self.weights.sum()) - 1) > 1e-9:
             raise InputError("design.weights", f"sum {float(self.weights.sum()):.9g}", "sum 1")
-        count = len(self.weights)
-        if self.means.ndim != 2 or len(self.means) != count or not self.means.size:
-            raise InputError("design.means", self.means.shape, f"shape ({count}, d)")
-        check_finite("design.means", self.means)
-        d = self.means.shape[1]
-        if covariances.shape != (count, d, d):
-            raise InputError("design.covariances", covariances.shape, f"shape ({count}, {d}, {d})")
-        for index, matrix in enumerate(covariances):
+        matrices = as_floats("design.covariances", covariances, (count, d, d))
+        for index, matrix in enumerate(matrices):
             check_covariance(f"design.covariances[{index}]", matrix)
-        self.covariances = covariances
-        self.factors = _square_root(covariances)
-
-    def __repr__(self) -> str:
-        return (
-            f"MixtureDesign({len(self.weights)} components in {self.dimension} dimensions, "
-            f"weights {span(self.weights)})"
-        )
+        self.factors = _square_root(matrices)
 
     @property
     def dimension(self) -> int:
         return self.means.shape[1]
-
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        return self.weights @ self.means
-
-    @property
-    def covariance(self) -> Float[Array, "d d"]:
-        apart = self.means - self.mean
-        return jnp.einsum("c,cde->de", self.weights, self.covariances) + jnp.einsum(
-            "c,cd,ce->de", self.weights, apart, apart
-        )
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # The normals are those of a Gaussian design with the same key: common random numbers.
@@ -284,16 +215,76 @@ class MixtureDesign(Design):
         return points, _equal(normal)
 
 
+class StudentDesign(Design):
+    """``X = Z √(ν/W)`` with Z ~ N(0, S) and W ~ χ²_ν independent: multivariate t, centred.
+
+    Density ∝ ``(1 + xᵀS⁻¹x/ν)^{−(ν+d)/2}`` for S ≻ 0; projections VᵀX are t with VᵀSV and the same
+    ν. ``E X = 0`` for ν > 1, ``Cov X = νS/(ν − 2)`` for ν > 2, and no moment of order ν or more is
+    finite, no exponential one for any ν: under softmax ``E K = ∞``, which no theory here covers.
+    Source: Kotz & Nadarajah (2004), Multivariate t Distributions, chapter 1.
+
+    Args:
+        scale_matrix: S, shape (d, d), symmetric positive semidefinite.
+        freedom: ν > 0.
+
+    Raises:
+        InputError: S is no such matrix, or ν is not > 0.
+    """
+
+    scale_matrix: Float[Array, "d d"]
+    factor: Float[Array, "d d"]
+    """Symmetric square root of S."""
+    freedom: Float[Array, ""]
+    EXTRA_NORMALS: ClassVar[int] = 1
+    """One coordinate is the length's."""
+    EXPONENTIAL: ClassVar[bool] = False
+
+    def __init__(self, scale_matrix: ArrayLike, freedom: ArrayLike) -> None:
+        self.scale_matrix, self.factor = with_root("design.scale_matrix", scale_matrix)
+        self.freedom = _positive("design.freedom", freedom)
+
+    @property
+    def dimension(self) -> int:
+        return self.scale_matrix.shape[0]
+
+    def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
+        # The normals are those of a Gaussian design with the same key: common random numbers.
+        normals = normal(key, (n, self.dimension), dtype) @ self.factor.astype(dtype)
+        half = (self.freedom / 2).astype(dtype)
+        # One key a row: the first rows are the same whatever n.
+        keys = jax.random.split(jax.random.fold_in(key, 1), n)
+        gamma = jax.vmap(lambda own: jax.random.gamma(own, half, (), dtype))(keys)
+        return normals * jnp.sqrt(half / gamma)[:, None]
+
+    def from_normals(self, normal: Float[np.ndarray, "N p"]) -> WeightedPoints:
+        points = student_points(normal, float(self.freedom)) @ np.asarray(self.factor)
+        return points, _equal(normal)
+
+
+def student_points(normal: Float[np.ndarray, "N p"], freedom: float) -> Float[np.ndarray, "N d"]:
+    """Points of the standard multivariate t, ``z √(ν/χ²_ν)``, from normal ones in d + 1 axes."""
+    from scipy.special import ndtr
+    from scipy.stats import chi2
+
+    stretch = np.sqrt(freedom / chi2.ppf(ndtr(normal[:, -1]), freedom))
+    return normal[:, :-1] * stretch[:, None]
+
+
+def with_root(field: str, covariance: ArrayLike) -> tuple[Array, Array]:
+    """A positive semidefinite matrix and its symmetric square root."""
+    matrix = as_floats(field, covariance)
+    check_covariance(field, matrix)
+    return matrix, _square_root(matrix)
+
+
 def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
     """Equal log weights, of sum 1."""
     return np.full(len(normal), -np.log(len(normal)))
 
 
-def _number(field: str, value: ArrayLike) -> Float[Array, ""]:
+def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:
     """One positive number."""
-    array = as_floats(field, value)
-    if array.shape:
-        raise InputError(field, array.shape, "one number")
+    array = as_numbers(field, value, ())
     check_positive(field, array)
     return array
 

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 
 from sims import threefry
 from sims.checks import (
-    as_floats,
     check_count,
     check_non_negative,
     check_positive,
+    on_device,
     seeded_key,
 )
 from sims.errors import InputError
@@ -22,9 +22,10 @@ from sims.problem.design_laws import (
     GaussianDesign,
     MixtureDesign,
     SphereDesign,
+    StudentDesign,
 )
 from sims.problem.empirical import empirical
-from sims.problem.student import StudentDesign
+from sims.problem.frames import equicorrelated
 
 
 def isotropic(dimension: int, scale: float = 1.0) -> GaussianDesign:
@@ -57,11 +58,6 @@ def decaying_spectrum(
     return GaussianDesign((covariance + covariance.T) / 2)
 
 
-def gaussian(covariance: ArrayLike) -> GaussianDesign:
-    """An explicit covariance matrix."""
-    return GaussianDesign(covariance)
-
-
 def toeplitz(dimension: int, correlation: float = 0.5, scale: float = 1.0) -> GaussianDesign:
     """Correlated coordinates, ``Σ_jk = scale² ρ^|j−k|``: those of an AR(1) with persistence ρ.
 
@@ -79,46 +75,17 @@ def toeplitz(dimension: int, correlation: float = 0.5, scale: float = 1.0) -> Ga
 
 
 def student(
-    dimension: int,
-    freedom: float = 3.0,
-    scale_matrix: ArrayLike | None = None,
-    covariance: ArrayLike | None = None,
+    dimension: int, freedom: float = 3.0, scale_matrix: ArrayLike | None = None
 ) -> StudentDesign:
     """Heavy tails: the multivariate t with ν degrees of freedom, :class:`.StudentDesign`.
 
     Args:
         dimension: d.
         freedom: ν > 0; moments of order below ν exist.
-        scale_matrix: S, (d, d); None is I unless ``covariance`` is given.
-        covariance: Cov X = νS/(ν − 2) in place of S, for ν > 2.
+        scale_matrix: S, (d, d); None is I.
     """
     check_count("dimension", dimension)
-    check_positive("design.freedom", freedom)
-    if scale_matrix is not None and covariance is not None:
-        raise InputError("design.covariance", covariance, "nothing beside scale_matrix")
-    if covariance is not None:
-        if freedom <= 2:
-            allowed = "nothing for freedom <= 2, where it is infinite: give scale_matrix"
-            raise InputError("design.covariance", covariance, allowed)
-        given = np.asarray(as_floats("design.covariance", covariance))
-        scale_matrix = (freedom - 2) / freedom * given
     return StudentDesign(np.eye(dimension) if scale_matrix is None else scale_matrix, freedom)
-
-
-def sphere(dimension: int, radius: float | None = None) -> SphereDesign:
-    """Uniform on the sphere of that radius; None is √d, where each coordinate has variance 1."""
-    check_count("dimension", dimension, least=2)
-    return SphereDesign(dimension, dimension**0.5 if radius is None else radius)
-
-
-def cube(dimension: int, half_width: float = 3**0.5) -> CubeDesign:
-    """Uniform on [−a, a]^d; a = √3 gives each coordinate variance 1."""
-    return CubeDesign(dimension, half_width)
-
-
-def mixture(weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> MixtureDesign:
-    """A Gaussian mixture, component by component."""
-    return MixtureDesign(weights, means, covariances)
 
 
 @lru_cache(maxsize=1)
@@ -148,36 +115,29 @@ def redundant_views(
         The design, of dimension r + H·d_k, and the frames (H, r + H·d_k, d_k).
     """
     check_count("design.latent_dimension", latent_dimension)
-    if head_dimension < 1 or head_dimension > latent_dimension:
-        raise InputError(
-            "heads.width", head_dimension, f"1 to latent_dimension = {latent_dimension}"
-        )
+    if not 1 <= head_dimension <= latent_dimension:
+        allowed = f"1 to latent_dimension = {latent_dimension}"
+        raise InputError("heads.width", head_dimension, allowed)
     check_count("heads.count", heads)
     check_non_negative("design.noise", noise)
-    lowest = -1.0 / (heads - 1) if heads > 1 else -1.0
-    if not lowest <= correlation <= 1:
-        raise InputError("design.correlation", correlation, f"{lowest:.6g} to 1")
-    gram = (1 - correlation) * np.eye(heads) + correlation * np.ones((heads, heads))
+    gram = equicorrelated("design.correlation", heads, correlation)
     size = latent_dimension + heads * head_dimension
     covariance = np.eye(size)
     covariance[latent_dimension:, latent_dimension:] = np.kron(gram, np.eye(head_dimension))
     own = np.eye(heads * head_dimension).reshape(heads, head_dimension, -1).transpose(0, 2, 1)
-    shared = np.broadcast_to(
-        np.eye(latent_dimension, head_dimension),
-        (heads, latent_dimension, head_dimension),
-    )
+    shared = np.stack([np.eye(latent_dimension, head_dimension)] * heads)
     frames = np.concatenate([shared, noise * own], axis=1)
-    return GaussianDesign(covariance), as_floats("heads.frames", frames)
+    return GaussianDesign(covariance), on_device(frames)
 
 
 DESIGNS: dict[str, Callable[..., Design]] = {
     "isotropic": isotropic,
     "decaying_spectrum": decaying_spectrum,
-    "gaussian": gaussian,
+    "gaussian": GaussianDesign,
     "toeplitz": toeplitz,
-    "sphere": sphere,
-    "cube": cube,
-    "mixture": mixture,
+    "sphere": SphereDesign,
+    "cube": CubeDesign,
+    "mixture": MixtureDesign,
     "student": student,
     "empirical": empirical,
 }

@@ -12,7 +12,6 @@ from sims.checks import (
     as_floats,
     check_count,
     check_covariance,
-    check_finite,
     is_concrete,
     on_device,
     seeded_key,
@@ -36,27 +35,20 @@ def principal_angles(
     Raises:
         InputError: shapes disagree, or a frame has dependent columns (in the Σ inner product).
     """
-    first = as_floats("principal_angles.first", first)
-    second = as_floats("principal_angles.second", second)
-    root = None
+    first = jnp.atleast_1d(as_floats("principal_angles.first", first))
+    root = jnp.eye(len(first))
     if covariance is not None:
-        covariance = as_floats("principal_angles.covariance", covariance)
-        check_covariance("principal_angles.covariance", covariance)
-        if len(covariance) != len(first):
-            raise InputError(
-                "principal_angles.covariance", covariance.shape, f"shape ({len(first)}, same)"
-            )
-        values, vectors = jnp.linalg.eigh(covariance)
+        sigma = as_floats("principal_angles.covariance", covariance, (len(first), len(first)))
+        check_covariance("principal_angles.covariance", sigma)
+        values, vectors = jnp.linalg.eigh(sigma)
         root = jnp.sqrt(jnp.maximum(values, 0.0))[:, None] * vectors.T
     bases = []
-    for name, frame in (("first", first), ("second", second)):
+    for name, given in (("first", first), ("second", second)):
+        frame = as_floats(f"principal_angles.{name}", given)
         if frame.ndim != 2 or len(frame) != len(first) or not 1 <= frame.shape[1] <= len(frame):
-            raise InputError(
-                f"principal_angles.{name}", frame.shape, "shape (d, p), 1 <= p <= d, the same d"
-            )
-        if root is not None:
-            frame = root @ frame
-        left, singular, _ = jnp.linalg.svd(frame, full_matrices=False)
+            allowed = "shape (d, p), 1 <= p <= d, the same d"
+            raise InputError(f"principal_angles.{name}", frame.shape, allowed)
+        left, singular, _ = jnp.linalg.svd(root @ frame, full_matrices=False)
         if is_concrete(singular) and not singular[-1] > 1e-12 * singular[0]:
             raise InputError(f"principal_angles.{name}", "dependent columns", "full column rank")
         bases.append(left)
@@ -88,33 +80,15 @@ def gram(dimension: int, count: int, width: int, seed: int | None = 0, *, gram: 
     Returns:
         Frames (H, d, d_k) with orthonormal columns.
     """
-    _check_sizes(dimension, count, width)
-    matrices = np.asarray(as_floats("heads.frames.gram", gram))
-    if matrices.shape not in ((count, count), (width, count, count)):
-        raise InputError(
-            "heads.frames.gram",
-            matrices.shape,
-            f"shape ({count}, {count}) or ({width}, {count}, {count})",
-        )
-    matrices = np.broadcast_to(matrices, (width, count, count))
-    check_finite("heads.frames.gram", matrices)
-    if dimension < count * width:
-        raise InputError(
-            "dimension",
-            dimension,
-            f"at least heads.count * heads.width = {count * width}",
-        )
-    if not np.allclose(matrices, np.swapaxes(matrices, 1, 2), atol=1e-10):
-        raise InputError("heads.frames.gram", "an asymmetric matrix", "symmetric")
+    _check_sizes(dimension, count, width, count * width, "heads.count * heads.width")
+    square = (count, count)
+    matrices = np.asarray(as_floats("heads.frames.gram", gram, square, (width, *square)))
+    matrices = np.broadcast_to(matrices, (width, *square))
+    for matrix in matrices:
+        check_covariance("heads.frames.gram", matrix)
     if not np.allclose(np.diagonal(matrices, axis1=1, axis2=2), 1.0, atol=1e-10):
         raise InputError("heads.frames.gram", "a diagonal entry other than 1", "unit diagonal")
     values, vectors = np.linalg.eigh(matrices)
-    if float(values.min()) < -1e-10:
-        raise InputError(
-            "heads.frames.gram",
-            f"eigenvalue {float(values.min()):.6g}",
-            "positive semidefinite",
-        )
     # An eigenvalue of 0 is computed as about eps·H, and its root would part aligned heads by 1e-8.
     rounding = 16 * count * np.finfo(values.dtype).eps
     roots = np.sqrt(np.where(values > rounding, values, 0.0))
@@ -145,32 +119,29 @@ def equiangular(
         Frames (H, d, d_k) with orthonormal columns.
     """
     _check_sizes(dimension, count, width)
-    if (cosine is None) == (angle is None):
-        given = "neither" if cosine is None else "both"
-        raise InputError("heads.frames", given, "exactly one of cosine and angle")
+    given = cosine if angle is None else angle
+    if given is None or (cosine is not None and angle is not None):
+        got = "neither" if given is None else "both"
+        raise InputError("heads.frames", got, "exactly one of cosine and angle")
     field = "heads.frames.cosine" if angle is None else "heads.frames.angle"
+    cosines = np.asarray(as_floats(field, given, (), (width,)))
     if angle is not None:
-        degrees = np.asarray(as_floats("heads.frames.angle", angle))
-        if not ((degrees >= 0) & (degrees <= 90)).all():
-            raise InputError("heads.frames.angle", angle, "degrees, 0 to 90")
+        if not ((cosines >= 0) & (cosines <= 90)).all():
+            raise InputError(field, angle, "degrees, 0 to 90")
         # Exactly 0 at 90 degrees, where the cosine in radians is only 0 to rounding.
-        cosine = np.where(degrees == 90, 0.0, np.cos(np.deg2rad(degrees)))
-    cosines = np.asarray(as_floats("heads.frames.cosine", np.nan if cosine is None else cosine))
-    if cosines.ndim > 1 or (cosines.ndim == 1 and cosines.shape != (width,)):
-        raise InputError(field, cosines.shape, f"a number or shape ({width},)")
-    lowest = -1.0 / (count - 1) if count > 1 else -1.0
-    outside = ~((cosines >= lowest - 1e-12) & (cosines <= 1.0))
-    if outside.any():
-        raise InputError(
-            "heads.frames.cosine",
-            float(np.atleast_1d(cosines)[np.atleast_1d(outside)][0]),
-            f"{lowest:.6g} (= -1/(H-1)) to 1",
-        )
+        cosines = np.where(cosines == 90, 0.0, np.cos(np.deg2rad(cosines)))
     matrices = [
-        (1 - c) * np.eye(count) + c * np.ones((count, count))
-        for c in np.broadcast_to(cosines, (width,))
+        equicorrelated("heads.frames.cosine", count, c) for c in np.broadcast_to(cosines, (width,))
     ]
     return gram(dimension, count, width, seed, gram=np.stack(matrices))
+
+
+def equicorrelated(field: str, count: int, correlation: float) -> Float[np.ndarray, "H H"]:
+    """``(1 − c) I + c 11ᵀ``, positive semidefinite for c within [−1/(H−1), 1]."""
+    lowest = -1.0 / (count - 1) if count > 1 else -1.0
+    if not lowest - 1e-12 <= correlation <= 1:
+        raise InputError(field, float(correlation), f"{lowest:.6g} (= -1/(H-1)) to 1")
+    return (1 - correlation) * np.eye(count) + correlation * np.ones((count, count))
 
 
 def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
@@ -195,14 +166,10 @@ def nested(
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
-    if ranks is None:
-        chosen = np.minimum(np.arange(1, count + 1), width)
-    else:
-        as_floats("heads.frames.ranks", ranks)  # refuses ragged lists and text
-        chosen = np.asarray(ranks)
-    if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
-        raise InputError("heads.frames.ranks", ranks, f"{count} integers (one for each head)")
-    if chosen.min() < 1 or chosen.max() > width:
+    most = np.minimum(np.arange(1, count + 1), width)
+    as_floats("heads.frames.ranks", most if ranks is None else ranks, (count,))
+    chosen = most if ranks is None else np.asarray(ranks)
+    if chosen.dtype.kind not in "iu" or chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
     basis = _haar_matrix(dimension, seed)[:, :width]
     return on_device(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
@@ -226,13 +193,8 @@ def planar(
     Returns:
         Frames (H, d, d_k) with orthonormal columns.
     """
-    _check_sizes(dimension, count, width)
-    turned = as_floats("heads.frames.angles", angles)
-    if turned.shape != (count,):
-        raise InputError("heads.frames.angles", turned.shape, f"shape ({count},), one a head")
-    check_finite("heads.frames.angles", turned)
-    if dimension < 2 * width:
-        raise InputError("dimension", dimension, f"at least 2 * heads.width = {2 * width}")
+    _check_sizes(dimension, count, width, 2 * width, "2 * heads.width")
+    turned = as_floats("heads.frames.angles", angles, (count,))
     plane = _blocks(dimension, 2, width, seed)
     radians = jnp.deg2rad(turned)
     return jnp.einsum("ch,dcj->hdj", jnp.stack([jnp.cos(radians), jnp.sin(radians)]), plane)
@@ -241,20 +203,17 @@ def planar(
 def explicit(dimension: int, count: int, width: int, seed: int = 0, *, frames: ArrayLike) -> Array:
     """Frames given entry by entry, shape (H, d, d_k). The seed is not used."""
     del seed
-    array = as_floats("heads.frames.frames", frames)
-    if array.shape != (count, dimension, width):
-        raise InputError(
-            "heads.frames.frames", array.shape, f"shape ({count}, {dimension}, {width})"
-        )
-    return array
+    return as_floats("heads.frames.frames", frames, (count, dimension, width))
 
 
-def _check_sizes(dimension: int, count: int, width: int) -> None:
+def _check_sizes(dimension: int, count: int, width: int, least: int = 1, words: str = "") -> None:
     check_count("dimension", dimension)
     check_count("heads.count", count)
     check_count("heads.width", width)
     if width > dimension:
         raise InputError("heads.width", width, f"1 to dimension = {dimension}")
+    if dimension < least:
+        raise InputError("dimension", dimension, f"at least {words} = {least}")
 
 
 def _haar_matrix(dimension: int, seed: int) -> np.ndarray:

@@ -59,10 +59,6 @@ class Kernel:
     support: float | None = None
     smooth: bool = False
 
-    def __repr__(self) -> str:
-        own = "" if self.support is None else f", support {self.support:g}"
-        return f"Kernel({self.name!r}{own})"
-
 
 def gaussian_log(query: Array, key: Array, bandwidth: Array) -> Array:
     """``−‖q − k‖²/(2b²)``."""
@@ -125,21 +121,6 @@ def polynomial_log(query: Array, key: Array, bandwidth: Array, power: int) -> Ar
     return jnp.where(inside > 0, power * jnp.log(jnp.where(inside > 0, inside, 1.0)), -jnp.inf)
 
 
-def cosine_log(query: Array, key: Array, bandwidth: Array) -> Array:
-    """``cos(q, k)/s`` with temperature s = b²; cos is 0 where q or k is 0.
-
-    Attention with query–key normalisation: lengths do not matter, so that b cannot be taken into
-    the points as in other kernels. Source: Henry et al. (2020), arXiv 2010.04245.
-    """
-    lengths = _length(query) * _length(key)
-    return over_coordinates(operator.mul, query, key) / lengths / bandwidth**2
-
-
-def _length(point: Array) -> Array:
-    length = _root(over_coordinates(lambda x: x * x, point))
-    return jnp.where(length > 0, length, 1.0)
-
-
 def _square(query: Array, key: Array, bandwidth: Array) -> Array:
     return over_coordinates(lambda q, k: ((q - k) / bandwidth) ** 2, query, key)
 
@@ -166,7 +147,6 @@ KERNELS = {
         Kernel("epanechnikov", functools.partial(polynomial_log, power=1), support=1.0),
         Kernel("biweight", functools.partial(polynomial_log, power=2), support=1.0),
         Kernel("triweight", functools.partial(polynomial_log, power=3), support=1.0),
-        Kernel("cosine", cosine_log, scaled=False, around="origin"),
     )
 }
 """Every kernel by its name."""

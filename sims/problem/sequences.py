@@ -11,11 +11,10 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_count, check_covariance, check_positive, is_concrete
+from sims.checks import as_floats, check_count, check_positive, is_concrete
 from sims.errors import InputError, Uncovered
 from sims.normals import normal
-from sims.problem.design_laws import Design, GaussianDesign, WeightedPoints
-from sims.problem.showing import span, variances
+from sims.problem.design_laws import Design, WeightedPoints, with_root
 
 BLOCK = 32
 """Keys whose recursion is unrolled by doubling."""
@@ -41,29 +40,14 @@ class SequenceDesign(Design):
     OF_NORMALS: ClassVar[bool] = False
 
     def __init__(self, covariance: ArrayLike, roots: ArrayLike) -> None:
-        covariance = as_floats("design.covariance", covariance)
-        check_covariance("design.covariance", covariance)
-        self.covariance, self.factor = covariance, GaussianDesign(covariance).factor
-        self.roots = as_floats("design.roots", roots)
-        if self.roots.shape != (2,):
-            raise InputError("design.roots", self.roots.shape, "two numbers")
+        self.covariance, self.factor = with_root("design.covariance", covariance)
+        self.roots = as_floats("design.roots", roots, (2,))
         if is_concrete(self.roots) and not (np.abs(np.asarray(self.roots)) < 1).all():
             raise InputError("design.roots", np.asarray(self.roots).tolist(), "within (-1, 1)")
-
-    def __repr__(self) -> str:
-        return (
-            f"SequenceDesign({self.dimension} dimensions, {variances(self.covariance)}, "
-            f"roots {span(self.roots)})"
-        )
 
     @property
     def dimension(self) -> int:
         return self.covariance.shape[0]
-
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        """0."""
-        return jnp.zeros(self.dimension)
 
     def autocorrelation(self, count: int) -> Float[np.ndarray, " count"]:
         """ρ_0, …, ρ_{count−1}.
@@ -124,7 +108,9 @@ def _cumulated(noise: Float[Array, "n d"], root: Float[Array, ""]) -> Float[Arra
 
 def autoregressive(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:
     """Σ = scale²·I and ρ_k = persistence^|k|: a path that is rough at every scale."""
-    return _isotropic(dimension, scale, (persistence, 0.0))
+    check_count("dimension", dimension)
+    check_positive("design.scale", scale)
+    return SequenceDesign(scale**2 * np.eye(dimension), (persistence, 0.0))
 
 
 def smooth(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDesign:
@@ -133,13 +119,8 @@ def smooth(dimension: int, persistence: float, scale: float = 1.0) -> SequenceDe
     ``ρ_k = φ^k (1 + k (1 − φ²)/(1 + φ²))``, near ``1 − k²η²/2`` for small k, η = −log φ: a
     Matérn-3/2 path at whole times, but for terms of order η³.
     """
-    return _isotropic(dimension, scale, (persistence, persistence))
-
-
-def _isotropic(dimension: int, scale: float, roots: tuple[float, float]) -> SequenceDesign:
-    check_count("dimension", dimension)
-    check_positive("design.scale", scale)
-    return SequenceDesign(scale**2 * np.eye(dimension), roots)
+    law = autoregressive(dimension, persistence, scale)
+    return SequenceDesign(law.covariance, (persistence, persistence))
 
 
 SEQUENCES: dict[str, Callable[..., SequenceDesign]] = {

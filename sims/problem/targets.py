@@ -87,24 +87,6 @@ def rbf(
     return _random_features(_normals(features, dimension), seed, lengthscale, features)
 
 
-def additive(
-    dimension: int, seed: int = 0, lengthscale: float = 1.0, features: int = 8
-) -> TrigonometricSeries:
-    """``Σ_j m_j(x_j)/√d``: one squared-exponential draw a coordinate (``features`` each)."""
-    check_count("dimension", dimension)
-    check_positive("target.lengthscale", lengthscale)
-    check_count("target.features", features)
-    frequency_key, phase_key = threefry.split(seeded_key("target.seed", seed))
-    terms = dimension * features
-    size = threefry.normal(frequency_key, (terms,)) / lengthscale
-    axis = np.repeat(np.eye(dimension), features, axis=0)
-    return TrigonometricSeries(
-        np.full(terms, np.sqrt(2.0 / terms)),
-        size[:, None] * axis,
-        _phases(phase_key, terms),
-    )
-
-
 def single_index(
     dimension: int,
     seed: int = 0,
@@ -129,17 +111,13 @@ def single_index(
         if rank > dimension:
             raise InputError("target.rank", rank, f"1 to dimension = {dimension}")
         subspace = np.eye(dimension, rank)
-    subspace = np.asarray(as_floats("target.subspace", subspace))
-    if (
-        subspace.ndim != 2
-        or subspace.shape[0] != dimension
-        or not 1 <= subspace.shape[1] <= dimension
-    ):
-        raise InputError("target.subspace", subspace.shape, f"shape ({dimension}, p), 1 <= p <= d")
-    if not np.allclose(subspace.T @ subspace, np.eye(subspace.shape[1]), atol=1e-8):
+    basis = np.asarray(as_floats("target.subspace", subspace))
+    if basis.ndim != 2 or basis.shape[0] != dimension or not 1 <= basis.shape[1] <= dimension:
+        raise InputError("target.subspace", basis.shape, f"shape ({dimension}, p), 1 <= p <= d")
+    if not np.allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-8):
         raise InputError("target.subspace", "non-orthonormal columns", "orthonormal columns")
-    inner = _random_features(_normals(features, subspace.shape[1]), seed, lengthscale, features)
-    frequency = np.asarray(inner.frequency) @ subspace.T
+    inner = _random_features(_normals(features, basis.shape[1]), seed, lengthscale, features)
+    frequency = np.asarray(inner.frequency) @ basis.T
     return TrigonometricSeries(inner.amplitude, frequency, inner.phase)
 
 
@@ -201,7 +179,6 @@ TARGETS: dict[str, Callable[..., TrigonometricSeries]] = {
     "holder": holder,
     "matern": matern,
     "rbf": rbf,
-    "additive": additive,
     "single_index": single_index,
     "decaying": decaying,
     "explicit": explicit,

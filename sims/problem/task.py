@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from sims import threefry
 from sims.checks import (
     as_floats,
+    as_numbers,
     check_count,
-    check_covariance,
-    check_finite,
     check_non_negative,
     check_positive,
     is_concrete,
@@ -21,10 +20,10 @@ from sims.checks import (
     seeded_key,
 )
 from sims.errors import InputError
-from sims.problem.design_laws import Design, GaussianDesign
+from sims.problem.design_laws import Design, with_root
+from sims.problem.kernel_check import check_kernel
 from sims.problem.kernels import KERNELS, Kernel, get_kernel
 from sims.problem.regression import CustomTarget, Function, Target
-from sims.problem.showing import span
 from sims.weights import RULES, WeightRule, check_rule
 
 
@@ -55,22 +54,14 @@ class Task(eqx.Module):
                 allowed = "a function (…, d) -> (…), or a Target such as TARGETS['rbf'](d)"
                 raise InputError("target", target, allowed)
             target = CustomTarget(design.dimension, target)
-        if isinstance(target, CustomTarget) and target.dimension == design.dimension:
-            target.check_under(design)
         if target.dimension != design.dimension:
-            raise InputError(
-                "target.dimension",
-                target.dimension,
-                f"the design's d = {design.dimension}",
-            )
+            allowed = f"the design's d = {design.dimension}"
+            raise InputError("target.dimension", target.dimension, allowed)
+        if isinstance(target, CustomTarget):
+            target.check_under(design)
         self.design, self.target = design, target
-        self.noise_sd = as_floats("noise_sd", noise_sd)
-        if self.noise_sd.shape:
-            raise InputError("noise_sd", self.noise_sd.shape, "one number")
+        self.noise_sd = as_numbers("noise_sd", noise_sd, ())
         check_non_negative("noise_sd", self.noise_sd)
-
-    def __repr__(self) -> str:
-        return f"Task({self.design!r}, {self.target!r}, noise_sd {span(self.noise_sd)})"
 
     @property
     def dimension(self) -> int:
@@ -111,46 +102,27 @@ class Heads(eqx.Module):
         self.frames = as_floats("heads.frames", frames)
         if self.frames.ndim != 3 or not self.frames.size:
             raise InputError("heads.frames", self.frames.shape, "shape (H, d, d_k), no empty axis")
-        check_finite("heads.frames", self.frames)
         self.key_frames = None
         if key_frames is not None:
-            self.key_frames = as_floats("heads.key_frames", key_frames)
-            if self.key_frames.shape != self.frames.shape:
-                allowed = f"the frames' shape {self.frames.shape}"
-                raise InputError("heads.key_frames", self.key_frames.shape, allowed)
-            check_finite("heads.key_frames", self.key_frames)
-        bandwidth = as_floats("heads.bandwidth", bandwidth)
-        check_positive("heads.bandwidth", bandwidth)
-        if bandwidth.shape not in ((), (self.count,)):
-            raise InputError(
-                "heads.bandwidth", bandwidth.shape, f"a number or shape ({self.count},)"
-            )
-        if is_concrete(bandwidth):
-            least, most = np.min(np.asarray(bandwidth)), np.max(np.asarray(bandwidth))
-            if not BANDWIDTHS[0] <= least <= most <= BANDWIDTHS[1]:
-                worst = least if least < BANDWIDTHS[0] else most
-                allowed = "{:g} to {:g}".format(*BANDWIDTHS)
-                raise InputError("heads.bandwidth", float(worst), allowed)
-        if is_concrete(bandwidth):  # NumPy has nothing to compile
-            self.bandwidth = on_device(np.broadcast_to(bandwidth, (self.count,)))
+            self.key_frames = as_floats("heads.key_frames", key_frames, self.frames.shape)
+        width = as_numbers("heads.bandwidth", bandwidth, (), (self.count,))
+        check_positive("heads.bandwidth", width)
+        if is_concrete(width):
+            outside = ~((np.asarray(width) >= BANDWIDTHS[0]) & (np.asarray(width) <= BANDWIDTHS[1]))
+            if outside.any():
+                worst = np.asarray(width)[outside].flat[0].item()
+                raise InputError("heads.bandwidth", worst, "{:g} to {:g}".format(*BANDWIDTHS))
+            # NumPy has nothing to compile.
+            self.bandwidth = on_device(np.broadcast_to(width, (self.count,)))
         else:
-            self.bandwidth = jnp.broadcast_to(bandwidth, (self.count,))
+            self.bandwidth = jnp.broadcast_to(width, (self.count,))
         if isinstance(kernel, str) and kernel in RULES:
             kernel = RULES[kernel]
         self.rule = kernel if isinstance(kernel, WeightRule) else get_kernel(kernel)
         if isinstance(self.rule, WeightRule):
             check_rule(self.rule, self.width)
         elif self.rule not in KERNELS.values():  # those in KERNELS have tests
-            from sims.problem.kernel_check import check_kernel
-
             check_kernel(self.rule, self.width)
-
-    def __repr__(self) -> str:
-        own = "" if self.key_frames is None else ", keys in frames of their own"
-        return (
-            f"Heads({self.count} of width {self.width} in {self.dimension} dimensions, "
-            f"{self.rule!r}, bandwidth {span(self.bandwidth)}{own})"
-        )
 
     @property
     def of_keys(self) -> Float[Array, "H d d_k"]:
@@ -211,11 +183,8 @@ def correlated_queries(
         InputError: a size is no count, κ is negative, or Σ is no covariance of shape (d, d).
     """
     isotropic = gaussian_queries(dimension, count, scale, seed)
-    matrix = as_floats("queries.covariance", covariance)
-    check_covariance("queries.covariance", matrix)
-    if len(matrix) != dimension:
-        raise InputError("queries.covariance", matrix.shape, f"shape ({dimension}, {dimension})")
-    return isotropic @ GaussianDesign(matrix).factor
+    as_floats("queries.covariance", covariance, (dimension, dimension))
+    return isotropic @ with_root("queries.covariance", covariance)[1]
 
 
 def ball_queries(dimension: int, count: int, radius: float, seed: int = 0) -> Float[Array, "Q d"]:
@@ -232,11 +201,7 @@ def explicit_queries(
     """Queries given one by one, shape (Q, d). The seed is not used."""
     del seed
     _check_sizes(dimension, count)
-    array = as_floats("queries.points", points)
-    if array.shape != (count, dimension):
-        raise InputError("queries.points", array.shape, f"shape ({count}, {dimension})")
-    check_finite("queries.points", array)
-    return array
+    return as_floats("queries.points", points, (count, dimension))
 
 
 def _check_sizes(dimension: int, count: int) -> None:
@@ -269,5 +234,4 @@ def check_compatible(task: Task, heads: Heads, n: int, queries: ArrayLike) -> Fl
     queries = as_floats("queries", queries)
     if queries.ndim != 2 or queries.shape[1] != task.dimension or not len(queries):
         raise InputError("queries", queries.shape, f"shape (Q, {task.dimension}), Q >= 1")
-    check_finite("queries", queries)
     return queries

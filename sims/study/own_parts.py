@@ -25,9 +25,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from sims.checks import said
 from sims.errors import InputError, one_of
 from sims.problem import CustomDesign, CustomTarget, Design, Kernel, Target
-from sims.problem.regression import said
 from sims.study.located import digest_of
 from sims.validation import Strict
 from sims.weights import WeightRule

@@ -14,7 +14,6 @@ from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
 from sims.theory import check_affordable, check_exact, predict
-from sims.weights import WeightRule
 
 RATE = 1e9
 """Operations a second and core in float32, half as many in float64, on docs/performance.md's

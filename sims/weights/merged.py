@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from sims.checks import check_count, check_finite
-from sims.errors import InputError, one_of
-from sims.weights.rules import SCORES, Scores, WeightRule
+from sims.checks import as_floats, check_count
+from sims.weights.rules import Scores, WeightRule, scores_of
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,7 @@ def merged(
         InputError: there are not s finite gates, or no such scores.
     """
     check_count("heads.kernel.stride", stride)
-    own = np.full(stride, 1 / stride) if gates is None else np.asarray(gates, float)
-    check_finite("heads.kernel.gates", own)
-    if own.shape != (stride,):
-        raise InputError("heads.kernel.gates", own.shape, f"shape ({stride},)")
-    if scores not in SCORES:
-        raise InputError("heads.kernel.scores", scores, one_of(SCORES, scores))
-    places = tuple(own.tolist())
-    return WeightRule(
-        f"merged by {stride} ({scores})", SlotScores(places, SCORES[scores]), SlotWeights(places),
-        stride,
-    )  # fmt: skip
+    own = np.full(stride, 1 / stride) if gates is None else gates
+    places = tuple(np.asarray(as_floats("heads.kernel.gates", own, (stride,))).tolist())
+    slots = SlotScores(places, scores_of(scores))
+    return WeightRule(f"merged by {stride} ({scores})", slots, SlotWeights(places), stride)

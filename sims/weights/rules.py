@@ -5,17 +5,16 @@ A kernel, ``w = K/ΣK``, is the rule whose weights can be summed key by key: it 
 keys at once.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from sims.errors import InputError
+from sims.checks import evaluated
+from sims.errors import InputError, one_of
 from sims.weights.entmax import Entmax
 
 Scores = Callable[[Array, Array, ArrayLike], Array]
@@ -43,11 +42,6 @@ class WeightRule:
     weights: Weights
     least: int = 1
 
-    def __repr__(self) -> str:
-        known = dataclasses.is_dataclass(self.weights)
-        how = repr(self.weights) if known else getattr(self.weights, "__name__", "a function")
-        return f"WeightRule({self.name!r}, {how if len(how) <= 80 else f'{how[:77]}...'})"
-
     def __call__(
         self, query: Float[Array, " p"], keys: Float[Array, "p n"], bandwidth: ArrayLike
     ) -> Float[Array, " n"]:
@@ -73,6 +67,13 @@ RULES: dict[str, WeightRule] = {
 """Weight rules without options that are no kernels, by name. With options: :mod:`.sparse`."""
 
 
+def scores_of(name: str) -> Scores:
+    """The scores of that name."""
+    if name not in SCORES:
+        raise InputError("heads.kernel.scores", name, one_of(SCORES, name))
+    return SCORES[name]
+
+
 @functools.lru_cache(maxsize=256)
 def check_rule(rule: WeightRule, width: int) -> None:
     """Evaluate a rule at a few points, as the engine will: compiled.
@@ -84,20 +85,13 @@ def check_rule(rule: WeightRule, width: int) -> None:
     Raises:
         InputError: a function fails, has another shape, or gives no finite numbers.
     """
-    field, rng = f"heads.kernel {rule.name!r}", np.random.default_rng(0)
-    n = max(7, rule.least)
+    rng, n = np.random.default_rng(0), max(7, rule.least)
     query, keys = rng.normal(size=(width, 1)), rng.normal(size=(width, n))
-    with jax.ensure_compile_time_eval():
-        for part, function, *points in (
-            ("scores", rule.scores, query, keys, 0.8),
-            ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),
-        ):
-            try:
-                values = np.asarray(jax.jit(function)(*map(jnp.asarray, points)))
-            except Exception as error:
-                allowed = f"{part} in jax.numpy (see WeightRule)"
-                raise InputError(f"{field}, {part}", type(error).__name__, allowed) from error
-            if values.shape != (n,):
-                raise InputError(f"{field}, {part}", f"shape {values.shape}", f"(n,), here ({n},)")
-            if np.isnan(values).any() or np.isposinf(values).any():
-                raise InputError(f"{field}, {part}", "NaN or infinity", "finite numbers")
+    for part, function, *points in (
+        ("scores", rule.scores, query, keys, 0.8),
+        ("weights", rule.weights, np.linspace(-1.5, 2.0, n)),
+    ):
+        field = f"heads.kernel {rule.name!r}, {part}"
+        values = evaluated(field, function, f"{part} in jax.numpy (see WeightRule)", (n,), *points)
+        if not (values < np.inf).all():
+            raise InputError(field, "NaN or infinity", "finite numbers")

@@ -17,7 +17,7 @@ from sims.checks import check_count, check_finite, check_positive
 from sims.errors import InputError, one_of
 from sims.weights.entmax import Entmax
 from sims.weights.merged import merged
-from sims.weights.rules import SCORES, Scores, WeightRule
+from sims.weights.rules import WeightRule, Weights, scores_of
 
 ScoreName = Literal["dot", "distance"]
 
@@ -105,10 +105,8 @@ class TopK:
         return jnp.zeros_like(scores).at[places].set(parts)
 
 
-def _scores(name: str) -> Scores:
-    if name not in SCORES:
-        raise InputError("heads.kernel.scores", name, one_of(SCORES, name))
-    return SCORES[name]
+def _rule(name: str, scores: str, weights: Weights, least: int = 1) -> WeightRule:
+    return WeightRule(f"{name} ({scores})", scores_of(scores), weights, least)
 
 
 def relu(
@@ -118,17 +116,17 @@ def relu(
     scores: ScoreName = "dot",
 ) -> WeightRule:
     """Normalised ReLU attention, :class:`Relu`."""
-    return WeightRule(f"relu ({scores})", _scores(scores), Relu(gain, offset, empty))
+    return _rule("relu", scores, Relu(gain, offset, empty))
 
 
 def relu_gap(gain: float = 1.0, scores: ScoreName = "dot") -> WeightRule:
     """ReLU of the gap to the best key, :class:`ReluGap`."""
-    return WeightRule(f"relu_gap ({scores})", _scores(scores), ReluGap(gain))
+    return _rule("relu_gap", scores, ReluGap(gain))
 
 
 def sparsemax(scores: ScoreName = "dot") -> WeightRule:
     """The projection of the scores on the probability simplex: :class:`.entmax.Entmax`, ν = 1."""
-    return WeightRule(f"sparsemax ({scores})", _scores(scores), Entmax(1.0))
+    return _rule("sparsemax", scores, Entmax(1.0))
 
 
 def entmax(
@@ -139,26 +137,25 @@ def entmax(
     Raises:
         InputError: both or neither are given, or one is out of its range.
     """
-    if (nu is None) == (alpha is None):
-        got = "both" if nu is not None else "neither"
-        raise InputError("heads.kernel", got, "exactly one of nu, alpha")
-    if alpha is not None:
+    if nu is None and alpha is not None:
         check_positive("heads.kernel.alpha", alpha)
         if alpha <= 1:
             raise InputError("heads.kernel.alpha", alpha, "> 1")
-        nu = 1 / (alpha - 1)
-    assert nu is not None  # for the type checker
-    return WeightRule(f"entmax ({scores})", _scores(scores), Entmax(nu))
+        return _rule("entmax", scores, Entmax(1 / (alpha - 1)))
+    if nu is None or alpha is not None:
+        got = "neither" if nu is None else "both"
+        raise InputError("heads.kernel", got, "exactly one of nu, alpha")
+    return _rule("entmax", scores, Entmax(nu))
 
 
 def top_k(k: int, scores: ScoreName = "dot") -> WeightRule:
     """The k best keys alike, :class:`TopK`."""
-    return WeightRule(f"top_k ({scores})", _scores(scores), TopK(k, "uniform"), k)
+    return _rule("top_k", scores, TopK(k, "uniform"), k)
 
 
 def top_k_softmax(k: int, scores: ScoreName = "dot") -> WeightRule:
     """Softmax over the k best keys, :class:`TopK`."""
-    return WeightRule(f"top_k_softmax ({scores})", _scores(scores), TopK(k, "softmax"), k)
+    return _rule("top_k_softmax", scores, TopK(k, "softmax"), k)
 
 
 FACTORIES: dict[str, Callable[..., WeightRule]] = {

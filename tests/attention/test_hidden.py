@@ -2,11 +2,11 @@
 
 from decimal import Decimal, getcontext
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sims.attention import hidden
+from sims.attention.attention import causal_mask, distance_bias, softmax
 
 
 def reference(tokens, bilinear, value, memory, skip, start):
@@ -49,19 +49,17 @@ def test_stack_by_loops(start, memory, skip):
     np.testing.assert_allclose(stream.mean + stream.residual, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_the_same_in_jax():
-    tokens, bilinear, value = drawn()
-    both = []
-    for array in (np.asarray, jnp.asarray):
-        stream = hidden.split(array(tokens))
-        for layer in range(3):
-            stream = hidden.split_layer(
-                stream, array(0.1 * bilinear[layer]), array(value[layer]), 0.5, 0.5, 0.5
-            )
-            stream = hidden.split_rms_norm(stream)
-        both.append(stream)
-    for ours, theirs in zip(*both, strict=True):
-        np.testing.assert_allclose(ours, np.asarray(theirs), rtol=1e-12, atol=1e-15)
+@pytest.mark.parametrize("bias", [None, "distance", "causal"])
+@pytest.mark.parametrize("skip", [0.0, 0.7])
+def test_a_branch_and_a_bias_of_scores(bias, skip):
+    """One layer without memory is ``skip·X + branch·softmax(XMXᵀ + bias)XW``."""
+    x, bilinear, value = drawn()
+    own = {"distance": distance_bias(5, 0.3), "causal": np.where(causal_mask(5), 0.0, -np.inf)}
+    m, w, chosen = 0.3 * bilinear[0], value[0], own.get(bias)
+    scores = x @ m @ x.T if chosen is None else x @ m @ x.T + chosen
+    found = hidden.split_layer(hidden.split(x), m, w, 0.0, skip, 1.0, 0.6, chosen)
+    expected = skip * x + 0.6 * softmax(scores) @ x @ w
+    np.testing.assert_allclose(found.mean + found.residual, expected, rtol=1e-11, atol=1e-13)
 
 
 def test_a_memory_for_each_stack():
@@ -76,23 +74,11 @@ def test_a_memory_for_each_stack():
         np.testing.assert_allclose(whole.rows[arm], own.rows, rtol=1e-12)
 
 
-def test_far_below_rounding_residuals_scale():
-    """Plain attention near collapse: a residual ε times as large gives one ε³ times as large."""
-    tokens, bilinear, value = drawn()
-    stream = hidden.split(tokens)
-    sizes = []
-    for size in (1e-20, 1e-30):
-        own = stream._replace(log_scale=stream.log_scale + np.log(size))
-        own = hidden.split_layer(own, bilinear[0], value[0], 0.0, 0.0, 1.0)
-        sizes.append(np.linalg.norm(own.residual))
-    assert sizes[1] / sizes[0] == pytest.approx(1e-30, rel=1e-6)
-
-
-@pytest.mark.parametrize("memory", [0.0, 0.05])
-def test_residuals_below_any_number(memory, monkeypatch):
-    """ρ below 10^−308, against plain softmax of decimals; with memory and without."""
+@pytest.mark.parametrize(("memory", "normed"), [(0.0, False), (0.0, True), (0.05, False)])
+def test_residuals_below_any_number(memory, normed, monkeypatch):
+    """ρ below 10^−308, against plain softmax of decimals; with memory and without, with a norm."""
     monkeypatch.setattr(getcontext(), "prec", 1000)
-    rng, n, layers = np.random.default_rng(8), 3, 7 if memory == 0 else 24
+    rng, n, layers = np.random.default_rng(8), 3, 24 if memory else 6 if normed else 7
     tokens, bilinear = rng.normal(size=(n, 2)), rng.normal(size=(2, 2))
     x, m = ([[Decimal(float(v)) for v in row] for row in part] for part in (tokens, bilinear))
     kept, old = Decimal(memory), [[Decimal(0)] * n for _ in range(n)]
@@ -105,11 +91,15 @@ def test_residuals_below_any_number(memory, monkeypatch):
         raised = [[h.exp() for h in row] for row in old]
         x = [[sum(e * r[c] for e, r in zip(row, x, strict=True)) / sum(row) for c in (0, 1)]
              for row in raised]  # fmt: skip
+        if normed:
+            sizes = [(sum(v * v for v in row) / 2).sqrt() for row in x]
+            x = [[v / s for v in row] for row, s in zip(x, sizes, strict=True)]
         mean = [sum(column) / n for column in zip(*x, strict=True)]
         apart = sum((r[c] - mean[c]) ** 2 for r in x for c in (0, 1))
         expected.append(float((apart / sum(v * v for r in x for v in r)).ln() / 2))
         stream = hidden.split_layer(stream, bilinear, np.eye(2), memory, 0.0, 1 - memory)
-        found.append(float(hidden.log_residual(stream)))
+        stream = hidden.split_rms_norm(stream) if normed else stream
+        found.append(float(stream.log_residual))
     assert expected[-1] < -308 * np.log(10)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
@@ -133,11 +123,11 @@ def test_measures():
     tokens, _, _ = drawn()
     stream = hidden.split(tokens)
     rho = np.linalg.norm(stream.residual) / np.linalg.norm(tokens)
-    assert hidden.log_residual(stream) == pytest.approx(np.log(rho))
-    assert hidden.log_odds(stream) == pytest.approx(np.log(1 / rho**2 - 1))
+    assert stream.log_residual == pytest.approx(np.log(rho))
+    assert stream.log_odds == pytest.approx(np.log(1 / rho**2 - 1))
     tiny = stream._replace(log_scale=stream.log_scale - 200 * np.log(10))
-    odds = hidden.log_odds(stream) + 400 * np.log(10)
-    assert hidden.log_odds(tiny) == pytest.approx(odds)
+    odds = stream.log_odds + 400 * np.log(10)
+    assert tiny.log_odds == pytest.approx(odds)
 
 
 @pytest.mark.parametrize("start", ["zero", "copy"])

@@ -95,7 +95,7 @@ def test_memory_that_keeps_tokens_apart_keeps_spread(rng):
     """ω grows as tokens become alike: its fall below that of plain attention is what is kept."""
     tokens = rng.normal(size=(8, 3))
     alike = tokens.mean(0) + 0.1 * (tokens - tokens.mean(0))
-    assert hidden.log_odds(hidden.split(alike)) > hidden.log_odds(hidden.split(tokens))
+    assert hidden.split(alike).log_odds > hidden.split(tokens).log_odds
     odds = rng.uniform(4, 5, (BATCHES, 7, 2, 3)) - np.array([0.0, 1.5, 3.0])
     found = effects.uniformity(stacks("normed", {"p": of_arms({"log_odds": over_layers(odds)})}))
     kept = by_label(found["spread kept"])

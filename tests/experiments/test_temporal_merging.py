@@ -116,7 +116,7 @@ def test_latent_attention_by_loops(experiment):
     simulate = experiment.module("simulate")
     layer, x = simulate.drawn(experiment.settings, 1, "ones", 4, np.random.default_rng(3))
     cache = simulate.cache
-    latents, places = cache.layer_norm(x @ layer.down), np.arange(4)
+    latents, places = cache.latents_of(layer, x), np.arange(4)
     found = simulate.latent_attention(layer, x)
     for h in range(2):
         for m in range(4):

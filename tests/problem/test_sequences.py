@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from sims.errors import InputError
-from sims.problem import DESIGNS, FRAMES, SEQUENCES, TARGETS, Heads, SequenceDesign, Task
+from sims.problem import FRAMES, SEQUENCES, TARGETS, Heads, SequenceDesign, Task
 from sims.problem.sequences import cumulated
 from sims.simulation import estimate
-from sims.study.specification import ProblemSpec
 
 SIGMA = np.array([[1.5, 0.4], [0.4, 0.7]])
-ROOTS = [(0.0, 0.0), (0.8, 0.0), (0.0, 0.8), (0.6, 0.6), (0.9, -0.4)]
+ROOTS = [(0.0, 0.0), (0.8, 0.0), (0.6, 0.6), (0.9, -0.4)]
 QUERIES = np.array([[0.3, -0.2]])
 
 
@@ -24,7 +23,7 @@ def test_contract(roots):
     assert long.shape == (300, 2)
     assert long.dtype == jnp.float64
     assert design.sample(key, 7, jnp.float32).dtype == jnp.float32
-    for n in (1, 2, 3, 128, 299):
+    for n in (1, 2, 128):
         np.testing.assert_allclose(design.sample(key, n), long[:n], rtol=1e-12, atol=1e-12)
 
 
@@ -53,7 +52,7 @@ def test_autocorrelation_from_the_spectrum(roots):
     covariance = np.fft.ifft(density).real
     rho = design.autocorrelation(40)
     np.testing.assert_allclose(rho, covariance[:40] / covariance[0], rtol=1e-9, atol=1e-12)
-    keys = jax.random.split(jax.random.key(1), 20_000)
+    keys = jax.random.split(jax.random.key(1), 10_000)
     x = np.asarray(jax.vmap(lambda key: design.sample(key, 60))(keys))
     for at in (0, 29, 50):
         for lag in (0, 1, 2, 5):
@@ -68,16 +67,7 @@ def test_kinds_in_files():
     eta, k = 0.05, np.arange(6)
     near = SEQUENCES["smooth"](2, np.exp(-eta)).autocorrelation(6)
     np.testing.assert_allclose(near, (1 + eta * k) * np.exp(-eta * k), atol=2 * eta**3)
-    spec = ProblemSpec.model_validate({
-        "dimension": 2, "design": {"kind": "smooth", "persistence": 0.5, "scale": 2.0},
-        "target": {"kind": "rbf"}, "noise_sd": 1.0, "n": 30,
-        "heads": {"count": 1, "width": 1, "frames": {"kind": "equiangular", "angle": 60},
-                  "kernel": {"kind": "merged", "stride": 3}, "bandwidth": 1.0},
-        "queries": {"kind": "gaussian", "count": 2, "scale": 0.5},
-    })  # fmt: skip
-    task, heads, *_ = spec.build()
-    np.testing.assert_allclose(task.design.covariance, 4 * np.eye(2))
-    assert heads.rule.name == "merged by 3 (dot)"
+    np.testing.assert_allclose(SEQUENCES["smooth"](2, 0.5, scale=2.0).covariance, 4 * np.eye(2))
 
 
 @pytest.mark.parametrize("roots", [(1.0, 0.0), (0.5,), (0.0, -1.2)])
@@ -94,6 +84,3 @@ def test_what_simulation_refuses():
         own, n = problem
         with pytest.raises(InputError, match=r"sequence|dependent"):
             estimate(own, heads, n, QUERIES, 0, batches=2, **options)
-    iid = Task(DESIGNS["isotropic"](2), TARGETS["rbf"](2), 0.5)
-    assert np.isfinite(estimate(iid, heads, 5000, QUERIES, 0, batches=2,
-                                replicates_per_batch=2)["mse"]).all()  # fmt: skip

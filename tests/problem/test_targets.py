@@ -1,6 +1,5 @@
 """Targets: values, reproducibility, variance, and the smoothness that their names promise."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ EXAMPLES = {
 }
 """Options of targets that have required ones, or telling ones; a new target needs no entry here."""
 SEEDLESS = {"constant", "explicit"}
-UNIT_VARIANCE = ("matern", "rbf", "additive", "single_index", "decaying")
+UNIT_VARIANCE = ("matern", "rbf", "single_index", "decaying")
 
 
 def make(name, seed=0):
@@ -32,49 +31,28 @@ def test_contract(name):
     """The value is the plain sum, at any batch shape; reproducible, and the seed's own."""
     m = make(name)
     assert m.dimension == 3
-    assert m.amplitude.shape == m.phase.shape == (len(m.frequency),)
     a, w, c = (np.asarray(v) for v in (m.amplitude, m.frequency, m.phase))
     x = np.random.default_rng(0).normal(size=(4, 5, 3))
     plain = np.sum(a * np.cos(np.einsum("...d,jd->...j", x, w) + c), axis=-1)
-    np.testing.assert_allclose(m(jnp.asarray(x)), plain, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(m(jnp.asarray(x[0, 0])), plain[0, 0], rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(jax.jit(lambda m, x: m(x))(m, x), plain, rtol=1e-11, atol=1e-12)
-    single = m(jnp.asarray(x, jnp.float32))
+    np.testing.assert_allclose(m(x), plain, rtol=1e-11, atol=1e-12)
+    single = m(jnp.asarray(x[0, 0], jnp.float32))
     assert single.dtype == jnp.float32
-    np.testing.assert_allclose(single, plain, atol=1e-4 * np.abs(a).sum())
+    np.testing.assert_allclose(single, plain[0, 0], atol=1e-4 * np.abs(a).sum())
     np.testing.assert_array_equal(make(name).phase, m.phase)
     np.testing.assert_array_equal(make(name).frequency, m.frequency)
     if name not in SEEDLESS:
         other = make(name, seed=1)
         assert not np.allclose(other.phase, m.phase)
         assert not np.allclose(other.frequency, m.frequency)
-
-
-@pytest.mark.theory
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", TARGETS)
-def test_moved_nowhere_it_is_the_target(name, dtype):
-    """In its precision; with amplitudes of some thousand waves rounding adds up."""
-    m, x = make(name), np.random.default_rng(0).normal(size=(5, 3)).astype(dtype)
-    value = m.moved(x, lambda steps: np.zeros_like(steps))
-    assert value.dtype == dtype
-    size = float(np.abs(m.amplitude).sum()) * (1 + np.abs(np.asarray(m.frequency)).max())
-    tolerance = 30 * np.finfo(dtype).eps * size
-    np.testing.assert_allclose(value, m(jnp.asarray(x, float)), rtol=0, atol=tolerance)
-
-
-@pytest.mark.parametrize("name", UNIT_VARIANCE)
-def test_variance_is_one(name):
-    """Over uniform phases, Var m(x) = Σ a²/2 exactly, at every x and for all frequencies."""
-    np.testing.assert_allclose(np.sum(np.asarray(make(name).amplitude) ** 2) / 2, 1, rtol=1e-14)
-
-
-@pytest.mark.parametrize("name", sorted(set(TARGETS) - SEEDLESS))
-def test_phases_are_uniform(name):
-    phases = np.concatenate([make(name, seed).phase for seed in range(30)])
-    assert ((phases >= 0) & (phases < 2 * np.pi)).all()
-    for k in (1, 2):
-        assert abs(np.exp(1j * k * phases).mean()) < 5 / np.sqrt(len(phases))
+        phases = np.concatenate([make(name, seed).phase for seed in range(30)])
+        assert ((phases >= 0) & (phases < 2 * np.pi)).all()
+        assert abs(np.exp(1j * phases).mean()) < 5 / np.sqrt(len(phases))
+    if name in UNIT_VARIANCE:
+        # Over uniform phases, Var m(x) = Σ a²/2 exactly, at every x and for all frequencies.
+        np.testing.assert_allclose(np.sum(a**2) / 2, 1, rtol=1e-14)
+        options = EXAMPLES.get(name, {})
+        wide = TARGETS[name](3, lengthscale=2.5, **options)
+        np.testing.assert_allclose(wide.frequency * 2.5, w, rtol=1e-12)
 
 
 def frequencies(name, **options):
@@ -89,7 +67,7 @@ def matern_kernel(r, nu, lengthscale):
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("nu", [0.5, 0.9, 1.5, 2.5])
+@pytest.mark.parametrize("nu", [0.5, 1.5])
 def test_matern_spectrum_gives_the_matern_kernel(nu):
     """E cos(ω·r) over the spectral law is the covariance at lag r (Bochner); 5 standard errors."""
     w = frequencies("matern", nu=nu, lengthscale=0.7)
@@ -109,18 +87,20 @@ def test_rbf_spectrum_gives_the_squared_exponential():
 
 
 @pytest.mark.theory
-@pytest.mark.parametrize("beta", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize("beta", [0.3, 0.8])
 def test_holder_structure_function(beta):
     """Mean squared increments grow like h^{2β} above the finest scale, like h² below it."""
-    levels = 14
+    levels = 11
     m = TARGETS["holder"](1, 2, beta=beta, levels=levels)
     # All levels have periods 2π/2^l: the average over [0, 2π) on this grid is exact.
-    x = jnp.arange(2.0 ** (levels + 2))[:, None] * (2 * jnp.pi / 2.0 ** (levels + 2))
+    x = np.arange(2.0 ** (levels + 2)) * (2 * np.pi / 2.0 ** (levels + 2))
+    a, w, c = (np.ravel(v) for v in (m.amplitude, m.frequency, m.phase))
 
     def increments(lags):
-        return np.array([jnp.mean((m(x + h) - m(x)) ** 2) for h in lags])
+        here = np.cos(x[:, None] * w + c) @ a
+        return np.array([np.mean((np.cos((x[:, None] + h) * w + c) @ a - here) ** 2) for h in lags])
 
-    lags = 2.0 ** np.arange(-10, -2)
+    lags = 2.0 ** np.arange(-8, -2)
     slope = np.polyfit(np.log(lags), np.log(increments(lags)), 1)[0]
     assert slope == pytest.approx(2 * beta, abs=0.08)
     fine = 2.0 ** np.arange(-levels - 6, -levels - 3)
@@ -128,38 +108,21 @@ def test_holder_structure_function(beta):
 
 
 def test_holder_series():
-    m = make("holder")
-    scale = 2.0 ** np.arange(5)
+    """Amplitudes and lengths of its waves; directions uniform, of mean 0 and E uuᵀ = I/3."""
+    m, scale = make("holder"), 2.0 ** np.arange(5)
     np.testing.assert_allclose(m.amplitude, scale**-0.7, rtol=1e-14)
     np.testing.assert_allclose(np.linalg.norm(m.frequency, axis=1), scale, rtol=1e-14)
-
-
-def test_directions_of_a_holder_series_are_uniform():
-    """The mean of uniform unit vectors is 0, that of uuᵀ is I/3; to 5 standard errors at most."""
     waves = np.concatenate([TARGETS["holder"](3, seed, levels=9).frequency for seed in range(60)])
     u = waves / np.linalg.norm(waves, axis=1, keepdims=True)
     assert np.abs(u.mean(0)).max() < 5 / np.sqrt(3 * len(u))
     assert np.abs(u.T @ u / len(u) - np.eye(3) / 3).max() < 5 * np.sqrt(4 / 45 / len(u))
 
 
-def test_additive_has_no_cross_derivative():
-    """Nor a mixed difference of any step, so steps can be large."""
-    x, steps = np.array([0.3, -0.8, 1.1]), 0.7 * np.eye(3)
-    for i, j in ((0, 1), (0, 2), (1, 2)):
-        corners = np.stack([x, x + steps[i], x + steps[j], x + steps[i] + steps[j]])
-        mixed = {
-            name: make(name)(corners) @ np.array([1, -1, -1, 1]) for name in ("additive", "rbf")
-        }
-        assert abs(mixed["additive"]) < 1e-14
-        assert abs(mixed["rbf"]) > 1e-3
-        assert abs(make("additive")(corners[1]) - make("additive")(x)) > 1e-3
-
-
 def test_single_index_is_constant_off_its_subspace():
     basis = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     inside, outside = basis[:, :2], basis[:, 2:]
     m = TARGETS["single_index"](3, 3, subspace=inside)
-    x = jnp.asarray(np.random.default_rng(3).normal(size=(6, 3)))
+    x = np.random.default_rng(3).normal(size=(6, 3))
     moved = x + np.random.default_rng(4).normal(size=(6, 1)) @ outside.T
     np.testing.assert_allclose(m(moved), m(x), atol=1e-13)
     assert np.abs(m(x + inside[:, 0]) - m(x)).max() > 0.1
@@ -177,55 +140,34 @@ def test_decaying_relevance():
     assert np.abs((np.mean(w**2, axis=0) - expected) / error).max() < 5
 
 
-def test_lengthscale_stretches():
-    """m(x; ℓ) = m(x/ℓ; 1) for the same seed."""
-    x = jnp.asarray([[0.3, -0.8, 1.1]])
-    for name in UNIT_VARIANCE:
-        options = EXAMPLES.get(name, {})
-        unit, wide = (TARGETS[name](3, 5, lengthscale=s, **options) for s in (1.0, 2.5))
-        np.testing.assert_allclose(wide(2.5 * x), unit(x), rtol=1e-12)
-
-
-def test_constant():
-    m = TARGETS["constant"](3, value=-2.0)
-    np.testing.assert_array_equal(m(jnp.ones((4, 3))), -2.0)
-    assert m.constant == -2.0
-
-
 def test_constant_part():
     """Of waves with ω = 0 alone: a mean over a large box of points comes near it."""
     m = TrigonometricSeries([2.0, 5.0, 3.0], [[0, 0], [0, 4.0], [0, 0]], [0.5, 0.1, np.pi])
     assert m.constant == pytest.approx(2 * np.cos(0.5) - 3)
-    points = np.random.default_rng(0).uniform(-1e3, 1e3, (100_000, 2))
-    assert float(m(jnp.asarray(points)).mean()) == pytest.approx(m.constant, abs=5 * 5 / 300)
-    rest = m.without_constant()(jnp.asarray(points[:9]))
-    np.testing.assert_allclose(rest, m(jnp.asarray(points[:9])) - m.constant, rtol=0, atol=1e-12)
-    assert TARGETS["rbf"](2).constant == 0
+    x = np.random.default_rng(0).normal(size=(9, 2))
+    rest = m.without_constant()
+    np.testing.assert_allclose(rest(x), m(x) - m.constant, rtol=0, atol=1e-12)
+    assert rest.constant == 0
+    assert TARGETS["constant"](3, value=-2.0).constant == -2.0
+    moving = TARGETS["rbf"](2)
+    assert moving.without_constant() is moving
 
 
 @pytest.mark.parametrize(
     ("call", "line"),
     [
         (lambda: TARGETS["holder"](3, beta=0.0), "target.beta: got 0.0; allowed: finite and > 0"),
-        (lambda: TARGETS["holder"](3, levels=-1), "target.levels: got -1"),
         (lambda: TARGETS["matern"](3, nu=-1.0), "target.nu: got -1.0"),
-        (lambda: TARGETS["matern"](0), "dimension: got 0"),
-        (lambda: TARGETS["rbf"](3, lengthscale=float("inf")), "target.lengthscale: got inf"),
-        (lambda: TARGETS["rbf"](3, features=0), "target.features: got 0"),
-        (lambda: TARGETS["rbf"](3, seed=-4), "target.seed: got -4"),
         (lambda: TARGETS["rbf"](3, seed=2**64), "target.seed: got 18446744073709551616"),
-        (lambda: TARGETS["decaying"](3, alpha=-1.0), "target.alpha: got -1.0"),
         (lambda: TARGETS["single_index"](3, rank=4), "target.rank: got 4; allowed: 1 to dim"),
         (lambda: TARGETS["single_index"](2, subspace=[[1.0], [1.0]]), "orthonormal columns"),
         (lambda: TARGETS["single_index"](3, subspace=[[1.0]]), r"target.subspace: got \(1, 1\)"),
         (lambda: TARGETS["constant"](3, value=float("nan")), "target.amplitude"),
-        (lambda: TrigonometricSeries([], jnp.zeros((0, 2)), []), r"target.amplitude: got \(0,\)"),
+        (lambda: TrigonometricSeries([], np.zeros((0, 2)), []), r"target.frequency: got \(0, 2\)"),
         (lambda: TrigonometricSeries([1.0], [[1.0]], [0.0, 1.0]), r"target.phase: got \(2,\)"),
-        (lambda: TrigonometricSeries([1.0], [1.0], [0.0]), r"target.frequency: got \(1,\)"),
-        (lambda: TrigonometricSeries(["a"], [[1.0]], [0.0]), "target.amplitude: got"),
         (lambda: TARGETS["explicit"](2, **EXAMPLES["explicit"]), r"target.frequency: got \(2, 3\)"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(call, line):
     with pytest.raises(InputError, match=line) as caught:
         call()

@@ -1,6 +1,5 @@
 """Kernels, queries, tasks and heads."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,7 +35,6 @@ FORMULAS = {
     "epanechnikov": lambda q, k, b: polynomial(np.linalg.norm(q - k) / b, 1),
     "biweight": lambda q, k, b: polynomial(np.linalg.norm(q - k) / b, 2),
     "triweight": lambda q, k, b: polynomial(np.linalg.norm(q - k) / b, 3),
-    "cosine": lambda q, k, b: np.dot(q, k) / np.linalg.norm(q) / np.linalg.norm(k) / b**2,
 }
 """An explicit formula for every kernel: a new one must bring its own."""
 COUNT = 2000
@@ -51,62 +49,22 @@ QUERY_OPTIONS = {
 @pytest.mark.theory
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_against_its_formula(name):
-    """Coordinates first, everything else broadcast; any bandwidth, traced or not."""
+    """Coordinates first, everything else broadcast; any bandwidth; and it keeps its own word."""
     rng = np.random.default_rng(0)
     q, k = rng.normal(size=(3, 4, 1)), rng.normal(size=(3, 1, 5))
     kernel = KERNELS[name]
     assert kernel.name == name
+    log_value = jax.jit(kernel.log_value)
     for b in (0.3, 2.0):
-        found = np.asarray(jax.jit(kernel.log_value)(jnp.asarray(q), jnp.asarray(k), b))
-        assert found.shape == (4, 5)
-        for i in range(4):
-            for j in range(5):
-                expected = FORMULAS[name](q[:, i, 0], k[:, 0, j], b)
-                assert found[i, j] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel_keeps_precision_and_has_a_gradient(name):
-    log_value = KERNELS[name].log_value
+        found = np.asarray(log_value(q, k, b))
+        expected = [[FORMULAS[name](q[:, i, 0], k[:, 0, j], b) for j in range(5)] for i in range(4)]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    check_kernel(kernel, 2)  # as if it were one's own: scaled, support, log_ratio
     x = jnp.ones((2,), jnp.float32)
     assert log_value(x, 2 * x, jnp.float32(0.5)).dtype == jnp.float32
-    gradient = jax.grad(lambda b: log_value(jnp.ones(2), jnp.asarray([0.5, 2.0]), b))(0.7)
-    assert np.isfinite(gradient)
-    # Nor where a compact kernel ends: the key is at a distance of exactly b.
-    assert np.isfinite(jax.grad(lambda b: log_value(jnp.zeros(2), jnp.array([0.5, 0.0]), b))(0.5))
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel_sees_scaled_points(name):
-    """Weights depend on q/b and k/b alone: the engine projects and scales once for all keys."""
-    if not KERNELS[name].scaled:
-        pytest.skip("takes the bandwidth itself")
-    rng = np.random.default_rng(3)
-    q, k = rng.normal(size=(2, 1)) / 3, rng.normal(size=(2, 6)) / 3
-    log_value = KERNELS[name].log_value
-    own, scaled = log_value(q, k, 1.7), log_value(q / 1.7, k / 1.7, 1.0)
-    np.testing.assert_array_equal(np.isfinite(own), np.isfinite(scaled))
-    seen = np.isfinite(own)
-    np.testing.assert_allclose(np.ptp(own[seen] - scaled[seen]), 0, atol=1e-13)
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_kernel_ratio(name):
-    """``log_ratio``, where there is one, is the difference of two ``log_value`` at b = 1."""
-    kernel = KERNELS[name]
-    if kernel.log_ratio is None:
-        pytest.skip("has no log_ratio")
-    q, k, anchor = np.random.default_rng(4).normal(size=(3, 2, 6))
-    expected = kernel.log_value(q, k, 1.0) - kernel.log_value(q, anchor, 1.0)
-    np.testing.assert_allclose(kernel.log_ratio(q, k, anchor), expected, atol=1e-13)
-
-
-@pytest.mark.theory
-def test_softmax_is_tilted_gaussian():
-    """⟨q, k⟩/b² = −‖q − k‖²/2b² + (‖q‖² + ‖k‖²)/2b²."""
-    q, k = np.random.default_rng(1).normal(size=(2, 6))
-    gaussian, softmax = (float(KERNELS[n].log_value(q, k, 0.8)) for n in ("gaussian", "softmax"))
-    assert softmax - gaussian == pytest.approx((q @ q + k @ k) / (2 * 0.64), rel=1e-12)
+    # A gradient, also where a compact kernel ends: the key is at a distance of exactly b.
+    slope = jax.jit(jax.grad(lambda b, k: kernel.log_value(jnp.zeros(2), k, b)))
+    assert np.isfinite([slope(0.7, jnp.array([0.5, 2.0])), slope(0.5, jnp.array([0.5, 0.0]))]).all()
 
 
 def test_get_kernel():
@@ -114,21 +72,19 @@ def test_get_kernel():
     assert get_kernel(box) is box
     assert get_kernel("softmax") is KERNELS["softmax"]
     for wrong in ("box", ["gaussian"], None):
-        with pytest.raises(InputError, match=r"heads\.kernel: got .*; allowed: biweight, cosine"):
+        with pytest.raises(InputError, match=r"heads\.kernel: got .*; allowed: biweight, epan"):
             get_kernel(wrong)
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_queries_contract(name):
-    options = QUERY_OPTIONS.get(name, {})
+    options = QUERY_OPTIONS[name]
     points = QUERIES[name](3, COUNT, **options)
     assert points.shape == (COUNT, 3)
-    assert points.dtype == jnp.float64
-    assert np.isfinite(points).all()
     np.testing.assert_array_equal(points, QUERIES[name](3, COUNT, **options))
     if name != "explicit":
         assert not np.allclose(points, QUERIES[name](3, COUNT, seed=1, **options))
-    for dimension, count, field in ((0, 5, "dimension"), (3, 0, "count"), (3, -2, "count")):
+    for dimension, count, field in ((0, 5, "dimension"), (3, 0, "count")):
         with pytest.raises(InputError, match=f"{field}: got"):
             QUERIES[name](dimension, count, **options)
 
@@ -178,14 +134,6 @@ def test_heads():
     np.testing.assert_array_equal(Heads(frames, "gaussian", 0.5, 2 * frames).of_keys, 2 * frames)
 
 
-def test_task():
-    task = Task(DESIGNS["isotropic"](3), TARGETS["rbf"](3), 0.5)
-    assert task.dimension == 3
-    again = jax.jit(lambda t: t)(task)
-    assert eqx.tree_equal(again, task)
-    assert float(Task(task.design, task.target, 0).noise_sd) == 0
-
-
 FRAMES = np.zeros((2, 3, 1))
 TASK = Task(DESIGNS["isotropic"](3), TARGETS["constant"](3), 1.0)
 HEADS = Heads(FRAMES, "gaussian", 1.0)
@@ -195,40 +143,28 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
     ("call", "line"),
     [
         (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: finite"),
-        (lambda: Heads(FRAMES, "gaussian", [1.0, -2.0]), "heads.bandwidth: got -2.0"),
         (lambda: Heads(FRAMES, "gaussian", float("nan")), "heads.bandwidth: got nan"),
         (lambda: Heads(FRAMES, "gaussian", [1.0]), r"heads.bandwidth: got \(1,\)"),
-        (lambda: Heads(FRAMES, "gaussian", "wide"), "heads.bandwidth: got 'wide'"),
         (lambda: Heads(FRAMES[0], "gaussian", 1.0), r"heads.frames: got \(3, 1\)"),
-        (lambda: Heads(FRAMES[:0], "gaussian", 1.0), r"heads.frames: got \(0, 3, 1\)"),
         (lambda: Heads(FRAMES + np.inf, "gaussian", 1.0), "heads.frames: got 'NaN or infinity'"),
         (
             lambda: Heads(FRAMES, "gaussian", 1.0, FRAMES[:1]),
-            r"heads.key_frames: got \(1, 3, 1\); allowed: the frames' shape \(2, 3, 1\)",
+            r"heads.key_frames: got \(1, 3, 1\); allowed: shape \(2, 3, 1\)",
         ),
         (lambda: Heads(FRAMES, "sparsemax", 1.0).kernel, "heads.kernel: got 'weight rule sparsem"),
-        (lambda: Heads(FRAMES, "nearest", 1.0), "heads.kernel: got 'nearest'"),
         (lambda: Task(TASK.design, TASK.target, -1.0), "noise_sd: got -1.0; allowed: finite"),
-        (lambda: Task(TASK.design, TASK.target, [1.0]), r"noise_sd: got \(1,\)"),
         (lambda: Task(DESIGNS["isotropic"](2), TASK.target, 1.0), "target.dimension: got 3"),
         (lambda: gaussian_queries(3, 2, -1.0), "queries.scale: got -1.0"),
-        (lambda: ball_queries(3, 2, -1.0), "queries.radius: got -1.0"),
         (lambda: QUERIES["correlated"](3, 2, np.eye(2)), r"queries.covariance: got \(2, 2\)"),
-        (lambda: QUERIES["correlated"](1, 2, [[-1.0]]), "queries.covariance: got 'eigenvalue -1"),
         (lambda: QUERIES["explicit"](3, 1, [[1.0, 2.0]]), r"queries.points: got \(1, 2\)"),
-        (lambda: QUERIES["explicit"](1, 1, [[float("nan")]]), "queries.points: got 'NaN"),
         (lambda: check_compatible(TASK, HEADS, 0, FRAMES[:, :, 0]), "n: got 0; allowed"),
-        (lambda: check_compatible(TASK, HEADS, 10.0, FRAMES[:, :, 0]), "n: got 10.0"),
-        (lambda: check_compatible(TASK, HEADS, True, FRAMES[:, :, 0]), "n: got True"),
-        (lambda: check_compatible(TASK, HEADS, 10, FRAMES[:0, :, 0]), r"queries: got \(0, 3\)"),
-        (lambda: check_compatible(TASK, HEADS, 10, [1.0, 2.0, 3.0]), r"queries: got \(3,\)"),
         (lambda: check_compatible(TASK, HEADS, 10, [[1.0, 2, np.inf]]), "queries: got 'NaN"),
         (
             lambda: check_compatible(TASK, Heads(np.zeros((2, 4, 1)), "gaussian", 1.0), 10, [[0]]),
             r"heads.frames: got \(2, 4, 1\); allowed: \(H, 3, d_k\)",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_named(call, line):
     with pytest.raises(InputError, match=line) as caught:
         call()
@@ -243,10 +179,9 @@ def _distance(q, k):
     ("kernel", "message"),
     [
         (Kernel("k", lambda q, k, b: -_distance(q, k) / b**2), "scaled=False"),
-        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "got nan"),
+        (Kernel("k", lambda q, k, b: jnp.log(1 - _distance(q, k) / b)), "NaN or infinity"),
         (Kernel("k", lambda q, k, b: -jnp.sum((q - k) ** 2, axis=-1)), "coordinates first"),
         (Kernel("k", lambda q, k, b: -np.abs(np.asarray(q - k)).sum(0)), "in jax.numpy"),
-        (Kernel("k", lambda q, k: -_distance(q, k)), "bandwidth"),
         (Kernel("k", lambda q, k, b: -_distance(q, k) / b, support=2.0), "support 2"),
         (
             Kernel("k", lambda q, k, b: -_distance(q, k) / b, lambda q, k, a: _distance(k, a)),
@@ -264,27 +199,19 @@ def test_kernels_of_ones_own_that_keep_their_word():
     frames = jnp.eye(3)[None, :, :2]
     Heads(frames, Kernel("k", lambda q, k, b: -_distance(q, k) / b**2, scaled=False), 0.7)
     Heads(frames, Kernel("k", lambda q, k, b: -_distance(q, k) / b + b), 0.7)  # cancels
-    for kernel in KERNELS.values():  # as if it were one's own
-        check_kernel(kernel, 2)
     jax.jit(
         lambda b: Heads(frames, Kernel("k", lambda q, k, b: -_distance(q, k) / b), b).bandwidth
     )(0.7)
 
 
 def test_parts_of_a_task_are_what_they_should_be():
-    design, target = DESIGNS["isotropic"](2), TARGETS["rbf"](2)
-    for parts, field in (
-        (("isotropic", target, 1.0), "design"),
-        ((design, "rbf", 1.0), "target"),
-    ):
+    wrong = ("isotropic", TASK.target, 1.0), (TASK.design, "rbf", 1.0)
+    for parts, field in zip(wrong, ("design", "target"), strict=True):
         with pytest.raises(InputError, match=field):
             Task(*parts)
 
 
 def test_n_may_be_numpys_but_not_astronomical():
-    task = Task(DESIGNS["isotropic"](2), TARGETS["rbf"](2), 1.0)
-    heads = Heads(jnp.eye(2)[None], "gaussian", 1.0)
-    check_compatible(task, heads, np.int64(7), jnp.zeros((1, 2)))
-    for n in (10**30, 2.0, True):
-        with pytest.raises(InputError, match="n: got"):
-            check_compatible(task, heads, n, jnp.zeros((1, 2)))
+    check_compatible(TASK, HEADS, np.int64(7), np.zeros((1, 3)))
+    with pytest.raises(InputError, match="n: got"):
+        check_compatible(TASK, HEADS, 10**30, np.zeros((1, 3)))

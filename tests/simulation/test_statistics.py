@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 from sims import terms
+from sims.estimates import jackknife, mcse
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.simulation.result import RAW_SCALARS, reached
@@ -118,13 +119,15 @@ def test_jackknife_by_hand():
     """Of a mean it is the mean and its MCSE; a square loses its bias s²/B; a ratio by a loop."""
     rng = np.random.default_rng(4)
     x, y = rng.normal(2.0, 0.3, 12), rng.normal(3.0, 0.3, 12)
-    data = xr.Dataset({"x": ("batch", x), "y": ("batch", y)})
-    mean, error = terms.jackknife(data, lambda d: d["x"])
-    assert float(mean) == pytest.approx(x.mean())
-    assert float(error) == pytest.approx(x.std(ddof=1) / np.sqrt(12))
-    square, _ = terms.jackknife(data, lambda d: d["x"] ** 2)
-    assert float(square) == pytest.approx(x.mean() ** 2 - x.var(ddof=1) / 12)
-    ratio, error = terms.jackknife(data, lambda d: d["x"] / d["y"])
+
+    def found(statistic):
+        values = jackknife({"x": x, "y": y}, statistic)
+        return values.mean(), float(mcse(values))
+
+    assert found(lambda d: d["x"]) == pytest.approx((x.mean(), x.std(ddof=1) / np.sqrt(12)))
+    square, _ = found(lambda d: d["x"] ** 2)
+    assert square == pytest.approx(x.mean() ** 2 - x.var(ddof=1) / 12)
     out = [np.delete(x, i).mean() / np.delete(y, i).mean() for i in range(12)]
-    assert float(ratio) == pytest.approx(12 * x.mean() / y.mean() - 11 * np.mean(out))
-    assert float(error) == pytest.approx(np.sqrt(11 / 12 * np.sum((out - np.mean(out)) ** 2)))
+    error = np.sqrt(11 / 12 * np.sum((out - np.mean(out)) ** 2))
+    expected = 12 * x.mean() / y.mean() - 11 * np.mean(out), error
+    assert found(lambda d: d["x"] / d["y"]) == pytest.approx(expected)

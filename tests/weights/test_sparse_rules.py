@@ -16,7 +16,7 @@ from sims.weights import FACTORIES, RULES
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import Relu, ReluGap, TopK
 
-POWERS = [0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 7.3, 60.0]
+POWERS = [0.2, 1.0, 1.5, 2.0, 3.0, 60.0]
 
 
 def by_root(z, nu):
@@ -43,24 +43,17 @@ def scores(n, scale=1.0, seed=0):
 
 
 @pytest.mark.parametrize("nu", POWERS)
-@pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (2, 5.0), (40, 0.1), (40, 3.0), (900, 20.0)])
+@pytest.mark.parametrize(("n", "scale"), [(1, 1.0), (40, 3.0), (900, 20.0)])
 def test_entmax_solves_its_defining_equation(nu, n, scale):
     z = scores(n, scale, seed=n)
     np.testing.assert_allclose(Entmax(nu)(z), by_root(z, nu), rtol=0, atol=2e-12)
 
 
-@pytest.mark.parametrize("scale", [0.05, 1.0, 30.0])
+@pytest.mark.parametrize("scale", [0.05, 30.0])
 def test_sparsemax_and_entmax15_by_projection_and_by_sorting(scale):
     z = scores(300, scale)
     np.testing.assert_allclose(Entmax(1.0)(z), projection_simplex(jnp.asarray(z)), atol=1e-13)
     np.testing.assert_allclose(Entmax(2.0)(z), by_sorting(z), atol=1e-13)
-
-
-def test_published_vector():
-    z = jnp.array([-2.0, 0.0, 0.5])
-    np.testing.assert_allclose(Entmax(1.0)(z), [0, 0.25, 0.75], atol=1e-15)
-    one_and_a_half = FACTORIES["entmax"](alpha=1.5).weights(z)
-    np.testing.assert_allclose(one_and_a_half, [0, 0.32601, 0.67399], atol=5e-6)
 
 
 def test_entmax_tends_to_softmax():
@@ -72,7 +65,7 @@ def test_entmax_tends_to_softmax():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("nu", [1e-20, 1e-3, 0.5, 1.0, 2.0, 2.5, 1e3, 1e20])
+@pytest.mark.parametrize("nu", [1e-20, 0.5, 1.0, 2.5, 1e20])
 def test_weights_are_weights_at_every_scale(dtype, nu):
     z = scores(3000).astype(dtype)
     order, weigh = np.argsort(z), jax.jit(Entmax(nu))
@@ -84,25 +77,12 @@ def test_weights_are_weights_at_every_scale(dtype, nu):
         assert (np.diff(w[order]) >= 0).all()
 
 
-@pytest.mark.parametrize("nu", [0.5, 1.0, 2.0, 2.5])
-def test_single_precision_shifts_and_equal_scores(nu):
-    z = scores(4000)
-    double = np.asarray(Entmax(nu)(z))
-    single = np.asarray(Entmax(nu)(z.astype(np.float32)))
-    np.testing.assert_allclose(single, double, atol=3e-5 * double.max())
-    np.testing.assert_allclose(Entmax(nu)(z + 1e3), double, atol=1e-11)
-    np.testing.assert_allclose(Entmax(nu)(np.full(500, -7.0)), 1 / 500, rtol=1e-12)
+SMOOTH = [*(Entmax(nu) for nu in (0.7, 1.0, 2.0)), ReluGap(0.7), TopK(4, "softmax")]
 
 
 @pytest.mark.parametrize(
     "rule",
-    [
-        *(Entmax(nu) for nu in (0.7, 1.0, 2.0, 3.5)),
-        Relu(1.0, 0.5, "zero"),
-        ReluGap(0.7),
-        TopK(4, "uniform"),
-        TopK(4, "softmax"),
-    ],
+    [*SMOOTH, Relu(1.0, 0.5, "zero"), TopK(4, "uniform")],
 )
 def test_keys_out_of_reach_and_batches(rule):
     """A score of −∞ is a key that is not there; rows under vmap are rows alone."""
@@ -119,37 +99,13 @@ def test_keys_out_of_reach_and_batches(rule):
 
 @pytest.mark.parametrize(
     "rule",
-    [
-        *(Entmax(nu) for nu in (0.7, 1.0, 2.0, 3.5)),
-        Relu(0.8, 0.3, "uniform"),
-        ReluGap(0.7),
-        TopK(4, "softmax"),
-    ],
+    [*SMOOTH, Relu(0.8, 0.3, "uniform")],
 )
 def test_derivatives_by_finite_differences(rule):
     """First and second ones, forwards and backwards."""
     z = jnp.asarray(scores(7, 0.15, seed=3))
     assert int((rule(z) > 0).sum()) > 2
     check_grads(rule, (z,), order=2, atol=1e-6, rtol=1e-6, eps=1e-5)
-
-
-@pytest.mark.parametrize("rule", [*(Entmax(nu) for nu in (1.0, 2.0, 2.5)), ReluGap(0.7)])
-def test_derivatives_with_thousands_of_keys(rule):
-    """Along a random direction, forwards and backwards, against a central difference."""
-    z, direction, weights = (jnp.asarray(scores(3000, seed=seed)) for seed in range(3))
-    value = jax.jit(lambda at: rule(at) @ weights)
-    step = 1e-6
-    expected = float(value(z + step * direction) - value(z - step * direction)) / (2 * step)
-    assert int((rule(z) > 0).sum()) > 2
-    assert jax.jvp(value, (z,), (direction,))[1] == pytest.approx(expected, rel=1e-6)
-    assert jax.grad(value)(z) @ direction == pytest.approx(expected, rel=1e-6)
-
-
-def test_derivative_does_not_see_keys_out_of_reach():
-    z = jnp.array([0.3, 0.1, -jnp.inf, -50.0])
-    slope = jax.jacobian(Entmax(2.0))(z)
-    assert np.isfinite(slope).all()
-    assert not slope[:, 2:].any()
 
 
 @pytest.mark.parametrize("empty", ["zero", "uniform"])
@@ -179,15 +135,11 @@ def test_top_k_is_nearest_neighbour_regression():
     uniform = Heads(frame, FACTORIES["top_k"](9, "distance"), 0.4)
     ours = [float(nw_weights(uniform, query, keys)[0] @ labels) for query in x]
     np.testing.assert_allclose(ours, near.predict(at), rtol=1e-12)
+    np.testing.assert_allclose(TopK(3, "uniform")(jnp.zeros(8)), [1 / 3] * 3 + [0] * 5)
     near.set_params(weights=lambda d: np.exp(-(d**2) / (2 * 0.4**2)))
     softmax = Heads(frame, FACTORIES["top_k_softmax"](9, "distance"), 0.4)
     ours = [float(nw_weights(softmax, query, keys)[0] @ labels) for query in x]
     np.testing.assert_allclose(ours, near.predict(at), rtol=1e-11)
-
-
-def test_of_equal_scores_exactly_k_count():
-    w = np.asarray(TopK(3, "uniform")(jnp.zeros(8)))
-    np.testing.assert_allclose(w, [1 / 3] * 3 + [0] * 5)
 
 
 @pytest.mark.parametrize("name", ["dot", "distance"])
@@ -224,17 +176,12 @@ def test_equal_options_are_one_rule():
         ("entmax", {}, "heads.kernel: got 'neither'; allowed: exactly one of nu, alpha"),
         ("entmax", {"nu": 1, "alpha": 2}, "heads.kernel: got 'both'; allowed: exactly one of"),
         ("entmax", {"nu": 0}, "heads.kernel.nu: got 0; allowed: finite and > 0"),
-        ("entmax", {"nu": -1.5}, "heads.kernel.nu: got -1.5; allowed: finite and > 0"),
-        ("entmax", {"nu": np.inf}, "heads.kernel.nu: got inf; allowed: finite and > 0"),
         ("entmax", {"nu": 1e21}, r"heads.kernel.nu: got 1e\+21; allowed: 1e-20 to 1e\+20"),
         ("entmax", {"alpha": 1.0}, "heads.kernel.alpha: got 1.0; allowed: > 1"),
-        ("entmax", {"alpha": np.nan}, "heads.kernel.alpha: got nan; allowed: finite"),
         ("sparsemax", {"scores": "cosine"}, "heads.kernel.scores: got 'cosine'; allowed: dot, dis"),
         ("relu", {"gain": 0.0}, "heads.kernel.gain: got 0.0; allowed: finite and > 0"),
         ("relu", {"offset": np.nan}, "heads.kernel.offset: got 'NaN or infinity'"),
         ("relu", {"empty": "one"}, "heads.kernel.empty: got 'one'; allowed: zero, uniform"),
-        ("relu_gap", {"gain": -1}, "heads.kernel.gain: got -1; allowed: finite and > 0"),
-        ("top_k", {"k": 0}, "heads.kernel.k: got 0; allowed: an integer >= 1"),
         ("top_k", {"k": 2.0}, "heads.kernel.k: got 2.0; allowed: an integer >= 1"),
     ],
 )
@@ -252,5 +199,3 @@ def test_more_keys_than_there_are():
         estimate(task, heads, 19, np.zeros((1, 3)), 0, batches=2)
     with pytest.raises(InputError, match=r"heads.kernel.k: got 20; allowed: 1 to n = 19"):
         nw_weights(heads, np.zeros(3), np.zeros((19, 3)))
-    with pytest.raises(InputError, match=r"bandwidth: got 0.0"):
-        Heads(heads.frames, rule, 0.0)

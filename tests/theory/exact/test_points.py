@@ -180,6 +180,6 @@ def test_what_theory_does_not_cover_is_one_line():
             predict(task, heads, 20, QUERIES, order=order)
         assert words in str(error.value)
         assert "\n" not in str(error.value)
-    for kernel in ("gaussian", "laplace", "student", "epanechnikov", "cosine"):
+    for kernel in ("gaussian", "laplace", "student", "epanechnikov"):
         check_exact(Task(student, series, 0.5), Heads(FRAME, kernel, 0.8))
     check_exact(Task(rows, ridge, 0.5), softmax)

@@ -14,7 +14,7 @@ from sims.theory.exact.solution import Solution
 from tests.theory.exact.exact_problems import random_problem
 
 pytestmark = pytest.mark.theory
-COMPACT = ("epanechnikov", "biweight", "triweight", "cosine")
+COMPACT = ("epanechnikov", "biweight", "triweight")
 ASKED = 1e-3
 PROBLEMS = 24
 NAMES = ("bias", *terms.PAIRS[1:], *terms.SCALARS)
