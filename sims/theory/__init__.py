@@ -36,7 +36,7 @@ from sims.weights.sparse import TopK
 def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> xr.Dataset:
     merged = isinstance(heads.rule, WeightRule) and isinstance(heads.rule.weights, SlotWeights)
     if merged or isinstance(task.design, SequenceDesign):
-        from sims.theory.compression.merging import merged_terms
+        from sims.theory.neighbours.merging import merged_terms
 
         return merged_terms(task, heads, *rest, **options)
     if isinstance(heads.rule, Kernel):

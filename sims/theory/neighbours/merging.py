@@ -97,36 +97,6 @@ def lag(gates: ArrayLike, autocorrelation: ArrayLike, k: int) -> Lag:
     return Lag(tokens, tokens @ g, tokens.T @ g, float(g @ tokens @ g))
 
 
-def equivalent_temperature(temperature: float, gates: ArrayLike, rho: ArrayLike) -> float:
-    """τ/v: the temperature at which unmerged softmax heads have the limit of merged ones.
-
-    Exact where all a_i are equal and gates sum to 1, as for two tokens with the gate ½ each:
-    v = (1 + ρ_1)/2.
-    """
-    return temperature / chunk(gates, rho).variance
-
-
-def inflation(overlap: float, variance: float) -> float:
-    """``r^{1/v − 1}``: noise of merged over unmerged softmax heads of one limit, r of the latter.
-
-    Merging s = 1/Σg² tokens and going back from τ to τv restores the limit, where all a_i are
-    equal; the factor ``r = e^q`` of the noise variance then is ``e^{q/v}``.
-    """
-    return overlap ** (1 / variance - 1)
-
-
-def spread(stride: int, roughness: float, smooth: bool) -> float:
-    """1 − v of s mean gates, to first order: the variance of a token about its slot.
-
-    Args:
-        stride: s.
-        roughness: η of ``ρ_k ≈ 1 − k²η²/2`` (smooth: ``η²(s² − 1)/12``) or of ``ρ_k ≈ 1 − kη``
-            (else: ``η(s² − 1)/3s``).
-        smooth: which of the two.
-    """
-    return (roughness**2 / 12 if smooth else roughness / (3 * stride)) * (stride**2 - 1)
-
-
 class Merged(NamedTuple):
     """Arrays of the first-order theory of merged heads.
 

@@ -10,10 +10,6 @@ from numpy.typing import ArrayLike
 
 NEWTON = 60
 """Steps of the saddlepoint's equation; it is solved to rounding in ten, but near the reach."""
-MEAN_REACH = 1 / 8
-"""E max(x, 0) of one item, a quarter of E|u| E|v| · 2."""
-CONSTANT = 1 / np.log(2)
-"""C = 1/ln 2: the smallest with which width d·C·log(1/ε) holds enough subsets."""
 
 
 def reach(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,14 +57,6 @@ def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
     count = np.logaddexp(0.0, t[..., None] * items).sum(-1) - t * entry
     spread = np.sqrt(2 * np.pi * (items**2 * p * (1 - p)).sum(-1))
     return np.where(inside, np.exp(count) / spread, 0.0)
-
-
-def bulk_density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
-    """``2^{n'} φ((w − S/2)/s)/s``, S = Σx, s = ½√Σx²: good in the middle, too many in the tails."""
-    spread = 0.5 * np.sqrt((items**2).sum(-1))
-    z = (entry - items.sum(-1) / 2) / spread
-    count = items.shape[-1] * np.log(2)
-    return np.asarray(np.exp(count - z**2 / 2) / (np.sqrt(2 * np.pi) * spread))
 
 
 def miss_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
@@ -131,19 +119,6 @@ def best_item_scale(entry: float, count: int) -> float:
 def best_weight_scale(entry: float, dimension: int) -> float:
     """The same as a bound of the entries of W_Q and W_K, ``√(6|w|√d)``: free of the width."""
     return float(np.sqrt(6 * abs(entry) * np.sqrt(dimension)))
-
-
-def theorem_width(
-    dimension: int, heads: int, tolerance: float, constant: float = CONSTANT, power: float = 1.5
-) -> float:
-    """``d C log(8Hα³d^{3/2}/ε)`` with α = √d; power 1 is the sharper propagation's."""
-    size = 8 * heads * dimension**1.5 * dimension**power / tolerance
-    return float(dimension * constant * np.log(size))
-
-
-def output_bound(logit_error: np.ndarray, input_bound: float) -> np.ndarray:
-    """``‖Δ(pX)‖ ≤ 2α tanh(ε_m/2)`` for logit errors up to ε_m, at any length."""
-    return 2 * input_bound * np.tanh(np.asarray(logit_error) / 2)
 
 
 def _logistic(z: np.ndarray) -> np.ndarray:

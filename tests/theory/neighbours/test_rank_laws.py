@@ -6,10 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sims.theory.depth.ranks import (
+from sims.theory.neighbours.ranks import (
     attention_rank,
     energy_share,
-    gained_direction,
     layer_norm_ranks,
     mlp_rank,
     rank_of,
@@ -100,18 +99,6 @@ def test_a_change_of_minus_two():
 def test_a_rank_without_a_gap_is_not_clear():
     assert rank_of(np.diag([1.0, 1e-5, 0.0])).clear
     assert not rank_of(np.diag([1.0, 3e-10, 1e-12])).clear
-
-
-def test_gained_direction_against_singular_values():
-    rng = np.random.default_rng(1)
-    centre, direction, places = rng.normal(size=5), rng.normal(size=5), rng.normal(size=6)
-    size = 1e-4
-    x = centre + size * places[:, None] * direction
-    x = x - x.mean(1, keepdims=True)
-    x = x / np.linalg.norm(x, axis=1, keepdims=True)
-    values = np.linalg.svd(x - x.mean(0), compute_uv=False)
-    law = gained_direction(centre, direction, places, size)
-    assert values[1] / values[0] == pytest.approx(law, rel=1e-3)
 
 
 @pytest.mark.parametrize("residual", [False, True])

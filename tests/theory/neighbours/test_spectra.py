@@ -8,7 +8,7 @@ from sims.errors import InputError
 from sims.problem import TARGETS, GaussianDesign, Heads, Task, gaussian_queries
 from sims.problem.compression import compressed
 from sims.theory import predict
-from sims.theory.compression import spectra
+from sims.theory.neighbours import spectra
 
 pytestmark = pytest.mark.theory
 
@@ -144,15 +144,6 @@ def test_sink_ratio_by_softmax_itself():
         assert found[0] == pytest.approx(spectra.sink_ratio(length), rel=1e-3)
         assert found[1] <= found[0] * (1 + 1e-4)
     assert spectra.sink_ratio(10) < 1 < spectra.sink_ratio(11)
-
-
-def test_rows_move_by_tanh_at_most():
-    """The two-point extreme: total variation of a reweighting within e^{±ω/2}, by linear search."""
-    grid = np.linspace(0.001, 0.999, 999)
-    for omega in (0.1, 1.0, 4.0):
-        ratio = np.exp(omega)
-        moved = grid * ratio / (grid * ratio + 1 - grid)
-        assert (moved - grid).max() == pytest.approx(np.tanh(omega / 4), rel=1e-4)
 
 
 def test_only_softmax_heads_are_compressed():
