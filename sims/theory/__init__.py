@@ -60,7 +60,7 @@ ORDERS: dict[str, Callable[..., xr.Dataset]] = {"first": _first_order_terms, "ex
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
 OPTIONS = {
     "first": ("weights",),
-    "exact": ("weights", "rtol", "exchangeable", "max_level", "progress"),
+    "exact": ("weights", "rtol", "max_level", "progress"),
 }
 """What every order takes beside the problem."""
 
