@@ -129,7 +129,7 @@ def exact_terms(
     signal, weight = (
         np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
     )
-    found = rounding.of_target(task.target, queries, bias**2 + signal, noise * weight, weight)
+    known = rounding.said("exact", task.target, queries, bias**2 + signal, noise * weight, weight)
     values = task.target.rounding(queries)[:, None]
     solution.mean_error = np.maximum(solution.mean_error, values)
     # The error of β_h β_g, to first order with half the product of errors.
@@ -147,7 +147,7 @@ def exact_terms(
             "order": "exact",
             "n": n,
             "rtol": rtol,
-            **rounding.said("exact", found),
+            **known,
             "method": ", ".join(sorted(solution.methods)),
         },
     )

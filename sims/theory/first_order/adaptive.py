@@ -22,13 +22,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import roots_jacobi
 
-from sims import terms
 from sims.errors import InputError, Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import Tilt, tilted_moments
+from sims.theory.first_order.closed_forms import Tilt, labelled, tilted_moments
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import TopK
@@ -308,7 +307,7 @@ def adaptive_terms(
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
     at = looking(task, heads, n, points)
-    return labelled(task, heads, n, points, at, held if hold else single, paired, weights)
+    return of_radii(task, heads, n, points, at, held if hold else single, paired, weights)
 
 
 def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Head]]:
@@ -349,7 +348,7 @@ def joint_views(task: Task, heads: Heads) -> dict[tuple[int, int], Seen]:
     }
 
 
-def labelled(
+def of_radii(
     task: Task,
     heads: Heads,
     n: int,
@@ -375,30 +374,18 @@ def labelled(
 
     target = jax.tree.map(np.asarray, task.target)
     bias = of_heads("limit") - np.asarray(target(points))[:, None] + of_heads("bias") / n
-    own_signal, own_overlap = of_heads("signal") / n, of_heads("overlap")
-    noise = float(task.noise_sd) ** 2 * overlap / n
-    share = rounding.of_target(
-        target, points, bias**2 + own_signal, np.diagonal(noise, axis1=1, axis2=2), own_overlap / n
-    )
-    data = terms.assemble(
-        bias,
-        bias[:, :, None] * bias[:, None, :],
-        signal / n,
-        noise,
-        weights=weights,
-        attrs={"road": "theory", "order": "first", "n": n} | rounding.said("first", share),
-    )
     square = of_heads("square")
     facts = {
-        "n_eff": n / own_overlap,
-        "n_third": n * own_overlap / of_heads("third"),
+        "n_eff": n / of_heads("overlap"),
+        "n_third": n * of_heads("overlap") / of_heads("third"),
         "limit": of_heads("limit"),
         "radius": square**0.5,
         "radius_sd": of_heads("spread") / (2 * (square * n) ** 0.5),
         "attended": n * of_heads("mass"),
         "expected_attended": n * of_heads("mass") + of_heads("constant"),
     }
-    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
+    noise = float(task.noise_sd) ** 2 * overlap / n
+    return labelled(target, points, n, bias, signal / n, noise, facts, weights)
 
 
 def covered(task: Task, heads: Heads) -> Entmax | TopK:

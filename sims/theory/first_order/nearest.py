@@ -25,7 +25,7 @@ from sims.theory.first_order.adaptive import (
     Single,
     ball_rule,
     covered,
-    labelled,
+    of_radii,
     rising_root,
     shell,
     slope_of,
@@ -165,7 +165,7 @@ def nearest_terms(
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
     at = placed(task, heads, n, points)
-    return labelled(task, heads, n, points, at, alone, together, weights)
+    return of_radii(task, heads, n, points, at, alone, together, weights)
 
 
 def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Near]]:

@@ -19,7 +19,6 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims import terms
 from sims.errors import InputError, Uncovered
 from sims.problem import (
     GaussianDesign,
@@ -31,9 +30,8 @@ from sims.problem import (
     check_compatible,
 )
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
-from sims.theory import rounding
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import TILTS, Tilt, tilted_mean
+from sims.theory.first_order.closed_forms import TILTS, Tilt, labelled, tilted_mean
 from sims.weights.merged import SlotScores
 from sims.weights.rules import Scores, distance, dot_product
 
@@ -340,18 +338,8 @@ def merged_terms(
     sigma, target = np.asarray(task.design.covariance), jax.tree.map(np.asarray, series)
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
     found = merged_arrays(target, slots, gates, rho, n, float(task.noise_sd))
-    by_keys, noise = (np.diagonal(part, axis1=1, axis2=2) for part in (found.signal, found.noise))
-    share = rounding.of_target(target, points, found.bias**2 + by_keys, noise, 1 / found.n_eff)
-    data = terms.assemble(
-        found.bias,
-        found.bias[:, :, None] * found.bias[:, None, :],
-        found.signal,
-        found.noise,
-        weights=weights,
-        attrs={"road": "theory", "order": "first", "n": n} | rounding.said("first", share),
-    )
     facts = {"n_eff": found.n_eff, "n_third": found.n_third, "limit": found.limit}
-    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
+    return labelled(target, points, n, found.bias, found.signal, found.noise, facts, weights)
 
 
 def _rule(heads: Heads) -> tuple[Float[np.ndarray, " s"], Kernel]:
