@@ -19,8 +19,6 @@ from sims.theory.first_order.closed_forms import (
     tilted_product,
 )
 from sims.theory.first_order.laws import (
-    correlation_floor,
-    ensemble_factor,
     gaussian_overlap,
     noise_correlation_law,
     noise_covariance_law,
@@ -112,8 +110,6 @@ __all__ = [
     "ViewTerms",
     "block_terms",
     "check_exact",
-    "correlation_floor",
-    "ensemble_factor",
     "first_order_arrays",
     "first_order_terms",
     "gaussian_overlap",

@@ -20,7 +20,6 @@ from sims.problem import (
     SequenceDesign,
     Task,
     TrigonometricSeries,
-    gaussian_queries,
 )
 from sims.theory import predict
 from sims.theory.neighbours import merging
@@ -255,17 +254,3 @@ def test_what_theory_does_not_cover():
     cube = Task(DESIGNS["cube"](3), TARGET, 0.5)
     with pytest.raises(InputError, match="design"):
         predict(cube, heads([0.5] * 3, "dot"), 30, X)
-
-
-def test_queries_and_gates_are_used():
-    """Another query, or another order of unequal gates, is another problem."""
-    task, _ = plain("softmax", (0.8, 0.0))
-    one = predict(task, heads(GATES["unequal"], "dot"), 300, X)
-    other = predict(task, heads(GATES["unequal"][::-1], "dot"), 300, X)
-    # A sequence read backwards has the same law, and so does the mirrored chunk.
-    np.testing.assert_allclose(one["bias"], other["bias"], rtol=1e-10)
-    np.testing.assert_allclose(one["signal_covariance"], other["signal_covariance"], rtol=1e-9)
-    swapped = predict(task, heads([0.5, 0.2, 0.6], "dot"), 300, X)
-    assert np.abs(one["limit"] - swapped["limit"]).max() > 1e-4
-    assert not np.allclose(one["bias"], predict(task, heads(GATES["unequal"], "dot"), 300,
-                                                gaussian_queries(3, 2, 0.5))["bias"])  # fmt: skip

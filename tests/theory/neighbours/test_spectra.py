@@ -44,12 +44,6 @@ def test_optimum_by_descent_over_factors(law, rank):
     assert spectra.optimum(spectra.squares(*law), rank) == pytest.approx(found, rel=1e-6)
 
 
-def test_optimum_of_diagonal_moments():
-    values = spectra.squares(np.diag([4.0, 1.0, 9.0]), np.diag([1.0, 5.0, 2.0]))
-    np.testing.assert_allclose(values, [18, 5, 4])
-    assert spectra.optimum(values, 1) == pytest.approx(9)
-
-
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_gap_formula(law, rank):
     v = np.linalg.svd(law[0])[0][:, :rank]
@@ -58,12 +52,6 @@ def test_gap_formula(law, rank):
     least = spectra.optimum(spectra.squares(*law), rank)
     assert spectra.gap(*law, rank) == pytest.approx(own - least, rel=1e-9)
     assert spectra.gap(law[0], np.eye(4), rank) == pytest.approx(0, abs=1e-12)
-
-
-def test_gap_of_two_dimensions():
-    keys, queries = np.diag([1.01**2, 1]), np.diag([0.01, 1])
-    least = spectra.optimum(spectra.squares(keys, queries), 1)
-    assert spectra.keys_only_error(keys, queries, 1) / least == pytest.approx(98.03, rel=1e-4)
 
 
 def test_excess_by_the_curvature_of_the_risk():
