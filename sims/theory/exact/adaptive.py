@@ -44,6 +44,7 @@ def solve_adaptive(
     """
     solution = Solution.unknown(len(queries), heads.count)
     solution.empty[:] = 0.0
+    rows: Sequence[Sequence[Root | Nearest]]
     joint: dict[tuple[int, int], Seen] = {}
     if isinstance(covered(task, heads), TopK):
         solution.methods.add("radius of the k nearest")
@@ -72,7 +73,7 @@ def solve_adaptive(
     return solution, facts
 
 
-def _check_attended(rows: list[list[Root]]) -> None:
+def _check_attended(rows: Sequence[Sequence[Root | Nearest]]) -> None:
     """Raise InputError where fewer keys are attended to than the integrals need."""
     keys, q, h = min(
         (at.n * at.first.mass, q, h) for q, row in enumerate(rows) for h, at in enumerate(row)
@@ -108,7 +109,7 @@ def _put_head(
 def _put_pair(
     solution: Solution,
     place: tuple[int, int, int],
-    roots: tuple[Root, Root],
+    roots: tuple[Root | Nearest, Root | Nearest],
     both: Seen,
     means: float,
     rtol: float,
@@ -120,8 +121,11 @@ def _put_pair(
     def done(value: Two, error: Two) -> bool:
         return close(*value.terms(error, means, scale), rtol, scale)
 
+    first, second = roots
+    assert isinstance(first, Root)  # for the type checker: nearest keys have one head
+    assert isinstance(second, Root)
     levels = LEVELS[:FINEST_PAIR]
-    value, error = _refined(lambda level: two_heads(roots, both, level), levels, done)
+    value, error = _refined(lambda level: two_heads((first, second), both, level), levels, done)
     solution.put(place, *value.terms(error, means, scale), done(value, error))
 
 

@@ -11,6 +11,7 @@ step in log s is refined. See docs/theory.md, "Exact at every n", nodes.
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from jaxtyping import Array, Float
 from sims.errors import InputError
 from sims.problem import EmpiricalDesign, Heads, Target, Task, TrigonometricSeries
 from sims.problem.design_laws import Design
+from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.execution import MAX_POINTS, Job, bucket
 from sims.theory.exact.laplace import (
     TILE,
@@ -132,11 +134,13 @@ def solve_ambient(
     """
     solution = Solution.unknown(len(queries), heads.count)
     solution.methods.add((ATOM_SINGLE if isinstance(task.design, EmpiricalDesign) else SINGLE).name)
-    earlier: dict[tuple[int, ...], Single | Pair] = {}
+    earlier: dict[tuple[int, ...], Any] = {}
     for at, step in levels(task, max_level):
-        for q in np.flatnonzero(~solution.converged.all(axis=(1, 2))):
-            put_query(solution, task, heads, n, (q, queries[q], float(truth[q])), at, step, rtol,
-                      earlier)  # fmt: skip
+        for q, x in enumerate(queries):
+            if solution.converged[q].all():
+                continue
+            query = q, x, float(truth[q])
+            put_query(solution, task, heads, n, query, at, step, rtol, earlier)
             progress(int(solution.converged.sum()), solution.converged.size)
     return solution
 
@@ -162,7 +166,7 @@ def put_query(
     at: Nodes,
     step: float,
     rtol: float,
-    earlier: dict[tuple[int, ...], Single | Pair],
+    earlier: dict[tuple[int, ...], Any],
 ) -> None:
     """Enter a query into the solution: its number, x and m(x).
 
@@ -177,7 +181,7 @@ def put_query(
     setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)), phase)
 
     def compared(result: Terms, place: tuple[int, ...]) -> tuple[Terms, Terms]:
-        found = compare(result, random, earlier.get(place), TAIL)  # type: ignore[arg-type]
+        found = compare(result, random, earlier.get(place), TAIL)
         if not random:
             earlier[place] = result
         return found
@@ -265,18 +269,24 @@ def with_values(nodes: Nodes, target: Target) -> Nodes:
     return nodes._replace(points=np.concatenate([nodes.points, values[..., None]], axis=-1))
 
 
-def one_key(task: Task, queries: int, heads: int) -> Solution:
-    """n = 1 and a kernel that never vanishes: f̂ = Y, by the most points."""
-    design = task.design
-    if isinstance(design, EmpiricalDesign):
-        nodes = atoms(design)
+def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> Solution:
+    """n = 1 and a kernel that never vanishes: f̂ = Y; by the most points where it has no ``law``."""
+    design, errors = task.design, (0.0, 0.0)
+    if law is not None:
+        mean, variance = law.mean_and_variance()
     else:
-        nodes = sample_points(design, SIZES[-1], SIZES[-1])
-    weight = np.exp(nodes.log_weight)
-    values = np.asarray(task.target(jnp.asarray(nodes.points)))
-    means = np.sum(weight * values, axis=1)
-    variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
-    errors = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
-    solution = Solution.of_one_key(queries, heads, means.mean(), variances.mean(), tuple(errors))
-    solution.methods.add("mean over points")
+        nodes = (
+            atoms(design)
+            if isinstance(design, EmpiricalDesign)
+            else sample_points(design, SIZES[-1], SIZES[-1])
+        )
+        weight = np.exp(nodes.log_weight)
+        values = np.asarray(task.target(jnp.asarray(nodes.points)))
+        means = np.sum(weight * values, axis=1)
+        variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
+        mean, variance = float(means.mean()), float(variances.mean())
+        off = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
+        errors = float(off[0]), float(off[1])
+    solution = Solution.of_one_key(queries, heads, mean, variance, errors)
+    solution.methods.add("closed form" if law is not None else "mean over points")
     return solution

@@ -76,13 +76,12 @@ class Job(Generic[Terms]):
 
     def _rows(self, start: int, count: int) -> np.ndarray:
         """Results of some items, (count, ·)."""
-        room = CAPACITY - len(self.items[start : start + count])
-        items = [*self.items[start : start + count], *[self.items[0]] * room]
+        items = list(self.items[start : start + count])
+        used = len(items)
+        items += [self.items[0]] * (CAPACITY - used)
         stack = jax.tree.map(lambda *leaves: np.stack(leaves, dtype=float), *items)
-        rows = _program(self.rule.function)(
-            self.setting, self.nodes, np.asarray(CAPACITY - room), stack
-        )
-        return np.asarray(rows)[: CAPACITY - room]
+        rows = _program(self.rule.function)(self.setting, self.nodes, np.asarray(used), stack)
+        return np.asarray(rows)[:used]
 
     def run(self) -> list[Terms]:
         """The results of the items, as numpy arrays."""

@@ -104,19 +104,15 @@ def exact_terms(
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries, truth = np.asarray(points), np.asarray(task.target(points))
-    facts: Facts = {}
+    law, facts = None, Facts()
+    if isinstance(design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
+        law = GaussianLaw(design, task.target)
     if not isinstance(heads.rule, Kernel):
         solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)
     elif n == 1 and heads.kernel.support is None:
         # f̂ = Y whatever the kernel: the only weight is 1.
-        if closed:
-            moments = GaussianLaw(design, task.target).mean_and_variance()
-            solution = Solution.of_one_key(len(queries), heads.count, *moments, (0.0, 0.0))
-            solution.methods.add("closed form")
-        else:
-            solution = one_key(task, len(queries), heads.count)
-    elif isinstance(design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
-        law = GaussianLaw(design, task.target)
+        solution = one_key(task, law, len(queries), heads.count)
+    elif law is not None:
         solution = solve(law, heads, n, queries, truth, rtol, max_level, progress)
     else:
         solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)

@@ -315,9 +315,9 @@ def compare(
     """Value and error: three standard errors over randomisations, or against the level before."""
     kind = type(result)
     if random:
-        value = kind(*(leaf.mean(axis=0) for leaf in result))
-        root = np.sqrt(len(result[0]))
-        spread = [3 * leaf.std(axis=0, ddof=1) / root for leaf in result]
+        value = kind(*(np.mean(leaf, axis=0) for leaf in result))
+        root = np.sqrt(rules.RANDOMISATIONS)
+        spread = [3 * np.std(leaf, axis=0, ddof=1) / root for leaf in result]
     elif previous is None:
         value, spread = result, [np.full_like(leaf, np.inf) for leaf in result]
     else:

@@ -52,29 +52,34 @@ class Solution:
     noise_error: Float[np.ndarray, "Q H H"]
     defect: Float[np.ndarray, "Q H H"]
     converged: Bool[np.ndarray, "Q H H"]
-    methods: set[str] = field(default_factory=set)
+    methods: set[str] = field(default_factory=set, kw_only=True)
 
     @classmethod
     def unknown(cls, queries: int, heads: int) -> "Solution":
         """Without a number, without an error, and not converged."""
-        single, pair = (queries, heads), (queries, heads, heads)
-        return cls(
-            *(np.full(single, value) for value in (np.nan, np.inf, 0.0, np.nan)),
-            *(np.full(pair, value) for value in (np.nan, np.inf, np.nan, np.inf, np.nan)),
-            np.zeros(pair, bool),
-        )
+        of_heads, of_pairs = (np.nan, np.inf, 0.0, np.nan), (np.nan, np.inf, np.nan, np.inf, np.nan)
+        return cls._filled(queries, heads, of_heads, of_pairs, False)
 
     @classmethod
     def of_one_key(
         cls, queries: int, heads: int, mean: float, signal: float, errors: tuple[float, float]
     ) -> "Solution":
         """Of n = 1 and a kernel that never vanishes: f̂ = Y, whose mean and variance are given."""
+        of_pairs = (signal, errors[1], 1.0, 0.0, 0.0)
+        return cls._filled(queries, heads, (mean, errors[0], 1.0, 0.0), of_pairs, True)
+
+    @classmethod
+    def _filled(
+        cls,
+        queries: int,
+        heads: int,
+        of_heads: tuple[float, ...],
+        of_pairs: tuple[float, ...],
+        converged: bool,
+    ) -> "Solution":
         single, pair = (queries, heads), (queries, heads, heads)
-        return cls(
-            *(np.full(single, value) for value in (mean, errors[0], 1.0, 0.0)),
-            *(np.full(pair, value) for value in (signal, errors[1], 1.0, 0.0, 0.0)),
-            np.ones(pair, bool),
-        )
+        rows = [np.full(single, v) for v in of_heads] + [np.full(pair, v) for v in of_pairs]
+        return cls(*[*rows, np.full(pair, converged)])
 
     def put(
         self,

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from scipy.optimize import elementwise
 from scipy.special import logsumexp
 
-from sims.checks import check_count, check_positive
+from sims.checks import check_positive
 from sims.errors import InputError
 from sims.problem import Kernel
 from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX, get_kernel
@@ -81,7 +81,8 @@ def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: int |
         if rule.scores is not SCORES["distance"] or not isinstance(rule.weights, Entmax):
             allowed = "a radial kernel, or entmax or sparsemax with scores: distance"
             raise InputError("heads.kernel", f"weight rule {rule.name}", allowed)
-        check_count("n", n)
+        if n is None:
+            raise InputError("n", None, f"a number of keys, for the radius of {rule.name}")
         nu = rule.weights.nu
         level = np.log(2 * bandwidth**2 * nu) * nu - np.log(n)
         return Seer(lambda r, degree: _ball(r, _radii(r, nu, level, width), nu, width, degree),

@@ -14,7 +14,7 @@ compiling, and :func:`first_order_arrays` is JAX, differentiable in every argume
 array, so scaling laws can be taken far out).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
 from typing import NamedTuple
@@ -372,7 +372,7 @@ def labelled(
     bias: Float[Numbers, "Q H"],
     signal: Float[Numbers, "Q H H"],
     noise: Float[Numbers, "Q H H"],
-    facts: dict[str, Float[Numbers, "Q H"]],
+    facts: Mapping[str, Float[Numbers, "Q H"]],
     weights: ArrayLike | None,
     gram: float = 0.0,
 ) -> xr.Dataset:

@@ -275,8 +275,9 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     of_bell = fixed(at.integrals(bell), at.integrals(bell**2))
     add("softmax", logs - np.log(TAIL), *of_bell, mass=np.ones_like(flat.total))
     once = ball(1.0)
-    limit, *rest = fixed(once, ball(2.0))
-    add("relu gap", logs, limit, *rest, slope=(flat.mean - limit * flat.total) / once.total)
+    of_gap = fixed(once, ball(2.0))
+    slope = (flat.mean - of_gap[0] * flat.total) / once.total
+    add("relu gap", logs, *of_gap, slope=slope)
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
         whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
