@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sims.errors import InputError
 from sims.problem import CustomDesign, Heads, Task, TrigonometricSeries
 from sims.problem.design_laws import (
     CubeDesign,
@@ -115,22 +114,6 @@ def test_two_keys_against_direct_quadrature(kernel):
     np.testing.assert_allclose(data["empty_probability"].values.item(), empty, atol=1e-8)
 
 
-@pytest.mark.parametrize("kernel", ["epanechnikov", "laplace"])
-def test_key_frames_in_one_dimension_rescale_the_keys(kernel):
-    """Keys seen as c·X, X ~ N(0, 1), are keys X' ~ N(0, c²) with frequencies divided by c."""
-    c, x = 0.7, np.array([[0.4]])
-    amplitude, frequency, phase = [1.0, 0.6], np.array([[1.1], [0.5]]), [0.3, 1.2]
-    terms = []
-    for scale, frame in ((1.0, c), (c, 1.0)):
-        target = TrigonometricSeries(amplitude, frequency / scale, phase)
-        task = Task(GaussianDesign(scale**2 * np.eye(1)), target, 0.5)
-        heads = Heads(np.ones((1, 1, 1)), kernel, 0.9, np.full((1, 1, 1), frame))
-        data = exact_terms(task, heads, 4, x, rtol=1e-6)
-        mean = data["bias"].values.item() + float(target(jnp.asarray(x))[0])
-        terms.append([mean, *(data[name].values.item() for name in (*TERMS[1:], "n_eff"))])
-    np.testing.assert_allclose(*terms, rtol=1e-6)
-
-
 def test_key_frames_of_a_design_without_a_projected_law():
     """A cube, two keys: E over (X_1, X_2) by Gauss–Legendre, d_k = 1, a frame each for keys."""
     target = TrigonometricSeries([1.0, 0.6], [[1.1, -0.4], [0.5, 0.8]], [0.3, 1.2])
@@ -205,10 +188,3 @@ def test_two_keys_of_compact_heads_against_direct_quadrature():
             signal = density @ (outputs[h] * outputs[g]) @ density - mean[h] * mean[g]
             found = data["signal_covariance"].values[0, h, g]
             assert found == pytest.approx(signal, rel=1e-3)
-
-
-def test_a_custom_design_needs_a_density():
-    sampler = design("custom", 2, None).sampler
-    task = Task(CustomDesign(2, sampler), TrigonometricSeries([1.0], [[1.0, 0.0]], [0.0]), 1.0)
-    with pytest.raises(InputError, match="log_density"):
-        exact_terms(task, Heads(np.ones((1, 2, 1)), "laplace", 0.5), 5, np.zeros((1, 2)))

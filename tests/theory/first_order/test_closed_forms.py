@@ -17,7 +17,6 @@ from sims.problem import (
     Heads,
     Task,
     TrigonometricSeries,
-    redundant_views,
 )
 from sims.theory import first_order_arrays, predict
 
@@ -131,15 +130,6 @@ def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
         np.testing.assert_allclose(prediction["n_third"][q], third, rtol=1e-8)
 
 
-@pytest.mark.parametrize("order", ["first", "exact"])
-def test_weight_rules_are_refused_in_one_line(order):
-    task, heads, queries = random_problem(2, 4, 2, 2, "gaussian")
-    sparse = Heads(heads.frames, "sparsemax", 1.0)
-    with pytest.raises(InputError, match=r"heads\.kernel: got 'weight rule sparsemax'") as caught:
-        predict(task, sparse, 10, queries, order)
-    assert "\n" not in str(caught.value)
-
-
 def test_precision_survives_high_frequencies():
     """Frequencies whose Gaussian factors underflow contribute zero, not NaN."""
     target = TARGETS["holder"](4, beta=0.5, levels=24)
@@ -171,29 +161,6 @@ def test_gradients_match_finite_differences(kernel):
 
     jax.test_util.check_grads(
         total, (heads.frames, heads.bandwidth), order=1, modes=["rev"], rtol=1e-5, eps=1e-5
-    )
-
-
-def test_redundant_views_heads_share_one_law():
-    """Equal heads whatever the correlation; covariance rises with it (queries have ξ = 0)."""
-    queries = np.zeros((2, 4 + 3 * 2))
-    queries[:, :4] = np.random.default_rng(0).normal(size=(2, 4)) * 0.5
-    results = []
-    for correlation in (0.0, 0.5, 1.0):
-        design, frames = redundant_views(4, 3, 2, 0.6, correlation)
-        inner = TARGETS["decaying"](4, alpha=1.0)
-        target = TrigonometricSeries(
-            inner.amplitude, jnp.pad(inner.frequency, ((0, 0), (0, 6))), inner.phase
-        )
-        results.append(
-            predict(Task(design, target, 0.5), Heads(frames, "gaussian", 0.5), 400, queries)
-        )
-    for one, other in itertools.pairwise(results):
-        np.testing.assert_allclose(one["bias"], other["bias"], rtol=1e-12)
-        assert float(one["variance"]) == pytest.approx(float(other["variance"]), rel=1e-12)
-        assert float(one["covariance"]) < float(other["covariance"])
-    assert float(results[-1]["covariance"]) == pytest.approx(
-        float(results[-1]["variance"]), rel=1e-12
     )
 
 

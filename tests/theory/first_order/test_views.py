@@ -124,12 +124,6 @@ def test_matern_terms_are_mixtures():
         assert float(getattr(terms, name)) == pytest.approx(expected, abs=5e-5), name
 
 
-def test_shapes_broadcast():
-    terms = view_terms(np.arange(3)[:, None], np.array([[0.5, 1.0]]), **OPTIONS)
-    assert {part.shape for part in terms} == {(3, 2)}
-    assert terms.error(100.0, 4, 1.0).shape == (3, 2)
-
-
 @pytest.mark.parametrize(
     ("change", "field"),
     [
