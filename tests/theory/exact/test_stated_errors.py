@@ -11,7 +11,7 @@ from tests.theory.exact.exact_problems import random_problem
 pytestmark = pytest.mark.theory
 COMPACT = ("epanechnikov", "biweight", "triweight", "cosine")
 ASKED = 1e-3
-PROBLEMS = 24
+PROBLEMS = 8
 NAMES = ("bias", *terms.PAIRS[1:], *terms.SCALARS)
 
 
@@ -41,5 +41,5 @@ def test_stated_errors_hold():
             wrong += [(seed, name)] * int(bad.sum())
             count += gap.size
     assert emptiest > 0.2
-    assert count > 700
+    assert count > 200
     assert len(wrong) <= 0.001 * count, wrong

@@ -8,7 +8,6 @@ import jax.test_util
 import numpy as np
 import pytest
 
-from sims.errors import InputError
 from sims.problem import (
     DESIGNS,
     FRAMES,
@@ -108,7 +107,7 @@ def with_key_frames(heads, seed):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize(
-    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 2, 90, 0.2)]
+    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 2, 70, 0.22)]
 )
 def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
     """Queries and keys through frames of their own: every term, its limit and n_third."""
@@ -162,17 +161,6 @@ def test_gradients_match_finite_differences(kernel):
     jax.test_util.check_grads(
         total, (heads.frames, heads.bandwidth), order=1, modes=["rev"], rtol=1e-5, eps=1e-5
     )
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [({"n": 0}, "n"), ({"queries": np.zeros((2, 3))}, "queries"), ({"order": "second"}, "order")],
-)
-def test_bad_input_is_named(change, field):
-    task, heads, queries = random_problem(2, 4, 2, 2, "gaussian")
-    arguments = {"n": 10, "queries": queries, "order": "first"} | change
-    with pytest.raises(InputError, match=field):
-        predict(task, heads, arguments["n"], arguments["queries"], arguments["order"])
 
 
 @pytest.mark.parametrize("together", [1, 150, 2**30])

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from sims.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import (
     gaussian_overlap,
@@ -113,16 +112,3 @@ def test_infinite_average_is_said():
     assert np.isinf(gaussian_overlap(1.0, 0.5, 1.001 * edge))
     assert np.isfinite(softmax_overlap(1.0, 1.0, 0.999 * np.sqrt(0.5)))
     assert np.isinf(softmax_overlap(1.0, 1.0, 1.001 * np.sqrt(0.5)))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ((1.2, 0.5, 0.5), "cosine"),
-        ((0.5, 0.0, 0.5), "bandwidth"),
-        ((0.5, 0.5, -1.0), "query_scale"),
-    ],
-)
-def test_bad_input_is_named(arguments, field):
-    with pytest.raises(InputError, match=field):
-        gaussian_overlap(*arguments)

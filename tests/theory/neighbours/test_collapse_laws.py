@@ -4,7 +4,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import integrate
 
 from sims.theory.neighbours.collapse import (
     growth,
@@ -12,7 +12,6 @@ from sims.theory.neighbours.collapse import (
     log_pull,
     near_collapse,
     normed_growth,
-    scaled_variance,
     simplex_ratios,
     spectral_ratio,
 )
@@ -116,15 +115,6 @@ def test_growth_by_an_integral_of_the_laplace_transform(dimension, variance):
 
     expected = integrate.quad(integrand, -40, 80, limit=800, points=[-10, 0, 5, 10])[0]
     assert growth(dimension, variance) == pytest.approx(expected, rel=1e-8, abs=1e-9)
-
-
-def test_limits_of_growth():
-    assert growth(10**5, 0.7) == pytest.approx(np.log(1.7), rel=1e-4)
-    assert growth(2, 0.3) == pytest.approx(special.exp1(1 / 0.3), rel=1e-9)
-    assert growth(8, 1e-3) == pytest.approx(1e-3 * (1 - 2 / 8), rel=2e-3)
-    assert growth(1, 1.0) < 0
-    assert scaled_variance(2.0, branch=0.5, skip=0.25) == 8
-    assert 24 * growth(64, scaled_variance(1.0, 24**-0.5)) == pytest.approx(1, rel=0.06)
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 5, 64])
