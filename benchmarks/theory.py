@@ -16,13 +16,14 @@ from sims.theory import predict
 
 
 def angles() -> int:
-    """Exact terms of the `angles` grid: d_k ≤ 2, exchangeable heads, 16 queries."""
+    """Exact terms of two heads of the `angles` grid: d_k ≤ 2, 16 queries."""
     points = load_experiment("angles").points
     narrow = [point.spec for point in points if point.spec.heads.width <= 2]
 
     def one(spec):
         task, heads, n, queries = spec.build()
-        return predict(task, heads, n, queries[:16], "exact", exchangeable=True)
+        two = Heads(heads.frames[:2], heads.kernel, heads.bandwidth[:2])
+        return predict(task, two, n, queries[:16], "exact")
 
     return _checked(in_threads(one, narrow))
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from sims.study.experiment import Experiment
-from sims.theory.depth import collapse, entropy, growth, ranks
+from sims.theory.neighbours import collapse, hidden, ranks
 
 from .cases import REGIMES, near_collapse, token_sets
 
@@ -40,7 +40,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
             out[f"tail, {name}, n={n} d={d}"] = xr.Dataset({"exponent": exponent})
     out["span"] = spans(settings["span"])
     spectra = settings["symmetry"]["spectra"]
-    ratios = [np.log(entropy.spectral_ratio(n, spectra["score_sd"])) for n in spectra["tokens"]]
+    ratios = [np.log(collapse.spectral_ratio(n, spectra["score_sd"])) for n in spectra["tokens"]]
     return out | {"spectra": xr.Dataset({"log_ratio": ("tokens", ratios)})}
 
 
@@ -91,8 +91,8 @@ def depth_law(regime: dict, tokens: dict) -> xr.Dataset | None:  # type: ignore[
     """The growth of log-odds a layer, or the late rate of log ρ; None where neither is known."""
     n, dimension = tokens["n"], regime.get("d", tokens["d"])
     if "skip" in regime:
-        variance = growth.scaled_variance(regime["variance"], regime.get("branch", 1.0))
-        law = growth.normed_growth if regime.get("norm") else growth.growth
+        variance = collapse.scaled_variance(regime["variance"], regime.get("branch", 1.0))
+        law = collapse.normed_growth if regime.get("norm") else collapse.growth
         return xr.Dataset({"growth": law(dimension, variance)})
     place = np.arange(n)
     if "slope" in regime:
@@ -108,7 +108,7 @@ def simplex(p: dict, value: float | None) -> xr.Dataset:  # type: ignore[type-ar
     """Sizes of simplex tokens beside their mean."""
     n, scale, layers = p["n"], p["scale"], p["layers"]
     if value is None:
-        law = collapse.simplex_sizes(p["size"], scale, n, layers)
+        law = hidden.simplex_sizes(hidden.Simplex(n, p["size"], scale, 1.0), layers)
     else:
         # Under RMSNorm a token of n + 1 features has the norm √(n + 1).
         law = collapse.simplex_ratios(p["size"], scale, n, layers, value, (n + 1) ** 0.5)

@@ -3,7 +3,7 @@
 import xarray as xr
 
 from sims.study.experiment import Experiment
-from sims.theory.depth import heads as law
+from sims.theory.neighbours import heads as law
 
 from .layers import CONTENTS, free_layers
 

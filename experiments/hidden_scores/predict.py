@@ -9,7 +9,7 @@ from sims.problem import DESIGNS, Heads, Task
 from sims.problem.targets import TrigonometricSeries
 from sims.study.experiment import Experiment
 from sims.theory import predict as theory
-from sims.theory.depth import hidden
+from sims.theory.neighbours import hidden
 
 STARTS: tuple[hidden.Start, ...] = ("zero", "copy")
 LAYERS = ("layer", "start", "memory")

@@ -10,7 +10,7 @@ from sims.problem import DESIGNS, Heads, Task
 from sims.problem.targets import TrigonometricSeries
 from sims.study.experiment import Experiment
 from sims.theory import predict as theory
-from sims.theory.depth import hierarchy
+from sims.theory.neighbours import hierarchy
 
 ARMS = ("scores", "outputs", "single")
 

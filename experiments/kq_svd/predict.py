@@ -5,7 +5,7 @@ import xarray as xr
 
 from sims.study.experiment import Experiment
 from sims.theory import predict as predict_terms
-from sims.theory.compression import spectra
+from sims.theory.neighbours import spectra
 
 from .problems import Moments, cache_points, ensembles, moments
 

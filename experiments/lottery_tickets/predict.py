@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from sims.study.experiment import Experiment
-from sims.theory.compression import subset_sums as sums
+from sims.theory.neighbours import subset_sums as sums
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:

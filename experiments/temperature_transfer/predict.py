@@ -4,7 +4,7 @@ import numpy as np
 import xarray as xr
 
 from sims.study.experiment import Experiment
-from sims.theory.context import Problems, Table, score_attended, tables
+from sims.theory.neighbours.context import Problems, Table, score_attended, tables
 
 from .problems import ENTMAX, SMOOTHNESS, WEIGHED, Settings, drawn, parameters
 

@@ -8,7 +8,7 @@ from sims.study.experiment import Experiment, Point
 from sims.study.roads import predict_terms
 from sims.terms import HEAD, QUERY
 from sims.theory import predict as predict_problem
-from sims.theory.compression import merging
+from sims.theory.neighbours import merging
 from sims.weights import FACTORIES
 
 SHARP = 1e-4

@@ -20,8 +20,6 @@ from sims.theory.first_order.closed_forms import (
     tilted_product,
 )
 from sims.theory.first_order.laws import (
-    correlation_floor,
-    ensemble_factor,
     gaussian_overlap,
     noise_correlation_law,
     noise_covariance_law,
@@ -37,7 +35,7 @@ from sims.weights.sparse import TopK
 def _first_order_terms(task: Task, heads: Heads, *rest: Any, **options: Any) -> xr.Dataset:
     merged = isinstance(heads.rule, WeightRule) and isinstance(heads.rule.weights, SlotWeights)
     if merged or isinstance(task.design, SequenceDesign):
-        from sims.theory.compression.merging import merged_terms
+        from sims.theory.neighbours.merging import merged_terms
 
         terms = merged_terms
     elif isinstance(heads.rule, Kernel):
@@ -101,7 +99,7 @@ ORDERS: dict[str, Callable[..., xr.Dataset]] = {
     "auto": _auto_terms,
 }
 """Every order of theory: name to ``(task, heads, n, queries, **options) -> Dataset``."""
-_EXACT = ("weights", "rtol", "exchangeable", "max_level", "progress")
+_EXACT = ("weights", "rtol", "max_level", "progress")
 OPTIONS = {"first": ("weights",), "exact": _EXACT, "auto": _EXACT}
 """What every order takes beside the problem."""
 
@@ -161,8 +159,6 @@ __all__ = [
     "block_terms",
     "check_affordable",
     "check_exact",
-    "correlation_floor",
-    "ensemble_factor",
     "first_order_arrays",
     "first_order_terms",
     "gaussian_overlap",

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from sims.study.experiment import load_experiment
-from sims.theory.context import score_attended
+from sims.theory.neighbours.context import score_attended
 from tests.experiments.runs import small
 
 effects, predict, problems, roads, simulate = (

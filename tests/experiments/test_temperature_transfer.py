@@ -9,7 +9,7 @@ from scipy import stats
 from sims.montecarlo import Draws
 from sims.normals import normal
 from sims.study.experiment import load_experiment
-from sims.theory.context import Problems, tables
+from sims.theory.neighbours.context import Problems, tables
 from sims.weights import FACTORIES
 from tests.experiments.helpers import check_figure
 from tests.experiments.runs import both_roads, small

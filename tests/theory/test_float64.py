@@ -9,12 +9,11 @@ from sims.problem import (
     DESIGNS,
     FRAMES,
     TARGETS,
-    GaussianDesign,
     Heads,
     Task,
     TrigonometricSeries,
 )
-from sims.theory import first_order_arrays, predict, rounding
+from sims.theory import first_order_arrays, predict
 
 pytestmark = pytest.mark.theory
 
@@ -92,19 +91,6 @@ def test_stated_rounding_of_narrow_kernels(bandwidth):
     assert narrow.attrs["rounding"] >= 2 * np.finfo(float).eps / bandwidth**2
 
 
-def test_stated_rounding_does_not_depend_on_the_unit_of_the_keys():
-    """Keys, queries and bandwidth a thousand times as large, waves as long."""
-
-    def stated(unit):
-        series = TrigonometricSeries([1.0], [[0.5 / unit, 0.2 / unit]], [0.3])
-        design = GaussianDesign(unit**2 * np.eye(2))
-        narrow = Heads(FRAME, "gaussian", 1e-3 * unit)
-        return predict(Task(design, series, 0.5), narrow, 10**8, QUERIES * unit).attrs["rounding"]
-
-    assert stated(1.0) > 1e-11
-    assert stated(1e3) == pytest.approx(stated(1.0), rel=0.1)
-
-
 def test_a_fast_wave_that_a_head_sees_whole_is_named():
     """Its residual variance, 0, would come out as ± 1e2: exp(50) times the wave."""
     heads = Heads([[[1.0], [0.0]]], "gaussian", 0.3)
@@ -130,38 +116,3 @@ def test_lost_bias_and_signal_under_noise_are_a_fault():
     data = predict(noisy, Heads(FRAME, "gaussian", 0.7), 60, QUERIES)
     assert "lost in rounding" in data.attrs["faults"][0]
     assert "faults" not in predict(task(), Heads(FRAME, "gaussian", 0.7), 60, QUERIES).attrs
-
-
-def test_bound_on_values():
-    """Against cosines in extended precision where NumPy has one; at least against its size."""
-    wave = task(1.0, 1e9).target
-    bound = wave.rounding(QUERIES)
-    assert np.all(bound > 1e-8)
-    assert np.all(bound < 1e-6)
-    angle = QUERIES.astype(np.longdouble) @ np.asarray(wave.frequency).T + np.asarray(wave.phase)
-    exact = np.cos(angle)
-    exact = exact.astype(float) @ np.asarray(wave.amplitude)
-    assert np.all(np.abs(np.asarray(wave(QUERIES)) - exact) <= bound)
-
-
-def test_rounding_of_gram_matrices_is_that_of_the_worst_head():
-    """``2ε‖V_hᵀΣV_h‖/b_h²`` of the head where it is largest, be another one the narrowest."""
-    seen, bandwidth = np.array([[[1e-6]], [[1e4]]]), np.array([0.5, 2.0])
-    worst = 2 * np.finfo(float).eps * 1e4 / 2.0**2
-    assert rounding.of_gram(seen, bandwidth) == pytest.approx(worst)
-    with pytest.raises(InputError, match="bandwidth"):
-        rounding.of_gram(seen * 1e12, bandwidth)
-
-
-def test_rounding_of_a_target_by_hand():
-    """Of 3 cos(2 x_1 − 1) at x_1 = ½ the angle is known to 2ε and the wave to (2 + 2)·3ε = 12ε.
-
-    At a squared error of 4 by keys that moves 2·2·12ε, and differences of squares of 3 another 9ε
-    times the weight ½: 52.5ε of 4 by keys, and of 5 with the noise.
-    """
-    eps = np.finfo(float).eps
-    wave, x = TrigonometricSeries([3.0], [[2.0, 0.0]], [-1.0]), np.array([[0.5, 7.0]])
-    np.testing.assert_allclose(wave.rounding(x), 12 * eps)
-    expected = (52.5 * eps / 5, 52.5 * eps / 4)
-    found = rounding.of_target(wave, x, *(np.array([[number]]) for number in (4.0, 1.0, 0.5)))
-    assert found == pytest.approx(expected, rel=1e-9, abs=0)

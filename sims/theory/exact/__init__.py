@@ -8,6 +8,6 @@ design), ``truncation`` (where integrals live), ``items`` (heads and pairs at a 
 ``prediction`` (the labelled result). Derivation: docs/theory.md, "Exact at every n".
 """
 
-from sims.theory.exact.prediction import check_exchangeable, exact_terms
+from sims.theory.exact.prediction import exact_terms
 
-__all__ = ["check_exchangeable", "exact_terms"]
+__all__ = ["exact_terms"]

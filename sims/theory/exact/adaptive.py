@@ -1,51 +1,30 @@
-"""Exact theory of α-entmax heads with distance scores: levels of refinement until accurate.
+"""Exact theory of adaptive radii: levels of refinement until accurate.
 
-The integrals are those of :mod:`~.root`. They converge where keys enough are attended to: with few
-of them the sum has atoms and edges, which frequencies below any cut do not resolve.
+The integrals of α-entmax are those of :mod:`~.root`, of the nearest keys those of :mod:`~.nearest`.
+The former converge where keys enough are attended to: with few of them the sum has atoms and edges,
+which frequencies below any cut do not resolve.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
-import jax
 import numpy as np
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
-from sims.problem.design_laws import GaussianDesign
+from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
 from sims.theory.exact.root import One, Root, Two, one_head, two_heads
-from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution
-from sims.theory.exact.tables import LEVELS, Level
-from sims.theory.first_order.adaptive import Head, Seen, covered, single
-from sims.weights.entmax import Entmax
+from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
+from sims.theory.exact.tables import LEVELS
+from sims.theory.first_order.adaptive import Seen, covered, joint_views, looking
+from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
 """Expected keys within the radius below which no number is given."""
 FINEST_PAIR = 4
 """How many levels are tried for pairs: the next takes minutes."""
 Found = TypeVar("Found", One, Two)
-
-
-class Scale(NamedTuple):
-    """What the errors are measured by.
-
-    Attributes:
-        rtol: accuracy asked for.
-        bias: of the limit m*, which is not in the integrals.
-    """
-
-    rtol: float
-    bias: float
-
-    def one(self, value: One, error: One) -> bool:
-        """Whether a head is accurate enough."""
-        variance = value.square - value.mean**2
-        scale = float(np.hypot(self.bias + value.mean, max(variance, 0.0) ** 0.5))
-        return (
-            error.mean <= self.rtol * scale + ERROR_FLOOR
-            and error.square <= self.rtol * variance + ERROR_FLOOR
-            and error.noise <= self.rtol * value.noise
-        )
+Level = TypeVar("Level")
 
 
 def solve_adaptive(
@@ -57,40 +36,31 @@ def solve_adaptive(
     rtol: float,
     progress: Progress,
 ) -> tuple[Solution, Facts]:
-    """All terms of α-entmax heads at all queries, and their radii and attended keys.
+    """All terms of α-entmax heads, or of one top-k head, at all queries, and facts of radii.
 
     Raises:
-        InputError: too few keys are attended to, or two heads see dependent coordinates.
+        InputError: too few keys are attended to, or two heads see dependent coordinates; more than
+            one top-k head.
     """
-    rule = covered(task, heads)
-    assert isinstance(task.design, GaussianDesign)  # for the type checker, as the next line
-    assert isinstance(rule, Entmax)
-    power, sigma = float(rule.nu), np.asarray(task.design.covariance)
-    target = jax.tree.map(np.asarray, task.target)
-    frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
-    gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
-    seen = [Seen.of(sigma, frame) for frame in of_keys]
-    joint = {
-        (h, g): Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]]))
-        for h in range(heads.count)
-        for g in range(h)
-    }
-
-    def root(h: int, x: np.ndarray) -> Root:
-        head = Head(seen[h], frames[h].T @ x, power, target)
-        return Root(head, single(head, float(gammas[h])), float(gammas[h]), n)
-
-    roots = [[root(h, x) for h in range(heads.count)] for x in queries]
-    _check_attended(roots)
-    solution = Solution.blank(len(queries), heads.count)
-    solution.methods.add("root of a random sum")
+    solution = Solution.unknown(len(queries), heads.count)
+    solution.empty[:] = 0.0
+    rows: Sequence[Sequence[Root | Nearest]]
+    joint: dict[tuple[int, int], Seen] = {}
+    if isinstance(covered(task, heads), TopK):
+        solution.methods.add("radius of the k nearest")
+        rows = nearest(task, heads, n, queries)
+    else:
+        solution.methods.add("root of a random sum")
+        rows = [[Root.of(head, n) for head in row] for row in looking(task, heads, n, queries)]
+        joint = joint_views(task, heads)
+        _check_attended(rows)
     names = ("radius", "radius_sd", "attended", "expected_attended")
     facts = {name: np.zeros((len(queries), heads.count)) for name in names}
     done, total = 0, len(queries) * (heads.count + len(joint))
-    for q, own in enumerate(roots):
+    for q, row in enumerate(rows):
         means = []
-        for h, at in enumerate(own):
-            one = _put_head(solution, q, h, at, Scale(rtol, at.first.limit - float(truth[q])))
+        for h, at in enumerate(row):
+            one = _put_head(solution, q, h, at, float(truth[q]), rtol)
             facts["radius"][q, h] = at.first.square**0.5
             facts["radius_sd"][q, h] = max(one.root_square - one.root**2, 0.0) ** 0.5
             facts["attended"][q, h] = n * at.first.mass
@@ -98,17 +68,15 @@ def solve_adaptive(
             means.append(one.mean)
             progress(done := done + 1, total)
         for (h, g), both in joint.items():
-            _put_pair(solution, q, (h, g), (own[h], own[g]), both, means[h] * means[g], rtol)
+            _put_pair(solution, (q, h, g), (row[h], row[g]), both, means[h] * means[g], rtol)
             progress(done := done + 1, total)
     return solution, facts
 
 
-def _check_attended(roots: list[list[Root]]) -> None:
+def _check_attended(rows: Sequence[Sequence[Root | Nearest]]) -> None:
     """Raise InputError where fewer keys are attended to than the integrals need."""
     keys, q, h = min(
-        (root.n * root.first.mass, q, h)
-        for q, own in enumerate(roots)
-        for h, root in enumerate(own)
+        (at.n * at.first.mass, q, h) for q, row in enumerate(rows) for h, at in enumerate(row)
     )
     if keys < LEAST_ATTENDED:
         got = f"{keys:.3g} keys expected within the radius of head {h} at query {q}"
@@ -116,62 +84,59 @@ def _check_attended(roots: list[list[Root]]) -> None:
         raise InputError("n, heads.bandwidth", got, allowed)
 
 
-def _put_head(solution: Solution, q: int, h: int, root: Root, scale: Scale) -> One:
+def _put_head(
+    solution: Solution, q: int, h: int, at: Root | Nearest, truth: float, rtol: float
+) -> One:
     """Enter a head at a query."""
-    value, error = _refined(lambda level: one_head(root, level), One, scale.one, len(LEVELS))
-    variance, defect = value.square - value.mean**2, abs(value.total - 1)
-    solution.mean[q, h] = root.first.limit + value.mean
-    solution.mean_error[q, h] = error.mean + defect * max(variance, 0.0) ** 0.5
-    solution.effective_keys[q, h] = root.n / root.first.overlap
-    signal_error = error.square + 2 * abs(value.mean) * error.mean + defect * variance
-    solution.put_numbers(
-        (q, h, h),
-        (variance, value.noise, defect),
-        (signal_error, error.noise + defect * value.noise),
-        scale.rtol,
-        variance,
-    )
-    solution.converged[q, h, h] &= scale.one(value, error)
+    limit = at.first.limit
+
+    def done(value: One, error: One) -> bool:
+        scale = float(np.hypot(limit + value.mean - truth, max(value.variance, 0.0) ** 0.5))
+        known = close(*value.terms(error), rtol, value.variance)
+        return known and error.mean <= rtol * scale + ERROR_FLOOR
+
+    if isinstance(at, Root):
+        value, error = _refined(lambda level: one_head(at, level), LEVELS, done)
+    else:
+        value, error = _refined(lambda level: averaged(at, level), FINENESS, done)
+    solution.mean[q, h] = limit + value.mean
+    solution.mean_error[q, h] = error.mean + value.defect * max(value.variance, 0.0) ** 0.5
+    solution.effective_keys[q, h] = at.n / at.first.overlap
+    solution.put((q, h, h), *value.terms(error), done(value, error))
     return value
 
 
 def _put_pair(
     solution: Solution,
-    q: int,
-    place: tuple[int, int],
-    roots: tuple[Root, Root],
+    place: tuple[int, int, int],
+    roots: tuple[Root | Nearest, Root | Nearest],
     both: Seen,
     means: float,
     rtol: float,
 ) -> None:
     """Enter a pair of heads at a query; ``means`` is the product of theirs."""
-    h, g = place
+    q, h, g = place
     scale = float(np.sqrt(solution.signal[q, h, h] * solution.signal[q, g, g]))
 
     def done(value: Two, error: Two) -> bool:
-        return error.product <= rtol * scale + ERROR_FLOOR and error.noise <= rtol * abs(
-            value.noise
-        )
+        return close(*value.terms(error, means, scale), rtol, scale)
 
-    value, error = _refined(lambda level: two_heads(roots, both, level), Two, done, FINEST_PAIR)
-    defect = abs(value.total - 1)
-    errors = error.product + defect * scale, error.noise + defect * abs(value.noise)
-    numbers = value.product - means, value.noise, defect
-    for at in ((q, h, g), (q, g, h)):
-        solution.put_numbers(at, numbers, errors, rtol, scale)
+    first, second = roots
+    assert isinstance(first, Root)  # for the type checker: nearest keys have one head
+    assert isinstance(second, Root)
+    levels = LEVELS[:FINEST_PAIR]
+    value, error = _refined(lambda level: two_heads((first, second), both, level), levels, done)
+    solution.put(place, *value.terms(error, means, scale), done(value, error))
 
 
 def _refined(
-    at: Callable[[Level], Found],
-    kind: type[Found],
-    done: Callable[[Found, Found], bool],
-    finest: int,
+    at: Callable[[Level], Found], levels: Sequence[Level], done: Callable[[Found, Found], bool]
 ) -> tuple[Found, Found]:
     """The value at the first level that is done, and its error: the last two levels' difference."""
-    value = at(LEVELS[0])
-    for level in LEVELS[1:finest]:
+    value = at(levels[0])
+    for level in levels[1:]:
         last, value = value, at(level)
-        error = kind(*(abs(a - b) for a, b in zip(value, last, strict=True)))
+        error = type(value)(*(abs(a - b) for a, b in zip(value, last, strict=True)))
         if done(value, error):
             break
     return value, error

@@ -10,8 +10,8 @@ step in log s is refined. See docs/theory.md, "Exact at every n", nodes.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import combinations
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from sims.errors import InputError
 from sims.problem import EmpiricalDesign, Heads, Target, Task, TrigonometricSeries
 from sims.problem.design_laws import Design
+from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.execution import MAX_POINTS, Job, bucket
 from sims.theory.exact.laplace import (
     TILE,
@@ -37,7 +38,7 @@ from sims.theory.exact.pairs import Couple, Pair, Terms
 from sims.theory.exact.quadrature import sobol_normal
 from sims.theory.exact.refinement import compare
 from sims.theory.exact.rules import RANDOMISATIONS, Rule
-from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
+from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution, close
 from sims.theory.exact.truncation import check_never_zero, compiled_log, log_range
 
 SIZES = (11, 13, 15, 17)
@@ -104,141 +105,144 @@ def ambient_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
     return jax.lax.map(replicate, ((nodes.points, nodes.log_weight), couple.singles))
 
 
-def atom_single(
-    setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known
-) -> Single:
-    """:func:`~sims.theory.exact.laplace.point_single` for the one set there is."""
-    own = Nodes(nodes.points[0], nodes.log_weight[0], nodes.used)
-    return point_single(setting, own, head, regression)
+SINGLE, PAIR = (
+    Rule("ambient sobol", ambient_single, True, Single),
+    Rule("ambient sobol", ambient_pair, True, Pair),
+)
+# Of one set, whose axis a result loses.
+ATOM_SINGLE, ATOM_PAIR = (
+    Rule("sum over rows", ambient_single, False, Single),
+    Rule("sum over rows", ambient_pair, False, Pair),
+)
 
 
-def atom_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
-    """:func:`~sims.theory.exact.pair_rules.scattered_pair` for the one set there is."""
-    points, same = nodes.points[0], jnp.ones(nodes.points.shape[2])
-    return scattered_pair(setting, couple, same, points, points, nodes.log_weight[0], nodes.used)
+def solve_ambient(
+    task: Task,
+    heads: Heads,
+    n: int,
+    queries: Float[np.ndarray, "Q d"],
+    truth: Float[np.ndarray, " Q"],
+    rtol: float,
+    max_level: int,
+    progress: Progress,
+) -> Solution:
+    """All terms (σ² = 1) at every query, as :func:`sims.theory.exact.refinement.solve` gives them.
 
-
-SINGLE = Rule("ambient sobol", ambient_single, True, Single)
-PAIR = Rule("ambient sobol", ambient_pair, True, Pair)
-ATOM_SINGLE = Rule("sum over rows", atom_single, False, Single)
-ATOM_PAIR = Rule("sum over rows", atom_pair, False, Pair)
-
-
-@dataclass
-class Ambient:
-    """One problem on its points, level by level.
-
-    Attributes:
-        task: design, target, noise.
-        heads: with a kernel.
-        n: number of keys.
-        rtol: accuracy, see :func:`sims.theory.exact.exact_terms`.
-        solution: what is filled in.
-        earlier: of points without an error of their own, the numbers with the step before.
+    Raises:
+        InputError: the design has no density, the kernel vanishes without a ``support``, or the
+            target is not finite.
     """
+    solution = Solution.unknown(len(queries), heads.count)
+    solution.methods.add((ATOM_SINGLE if isinstance(task.design, EmpiricalDesign) else SINGLE).name)
+    earlier: dict[tuple[int, ...], Any] = {}
+    for at, step in levels(task, max_level):
+        for q, x in enumerate(queries):
+            if solution.converged[q].all():
+                continue
+            query = q, x, float(truth[q])
+            put_query(solution, task, heads, n, query, at, step, rtol, earlier)
+            progress(int(solution.converged.sum()), solution.converged.size)
+    return solution
 
-    task: Task
-    heads: Heads
-    n: int
-    rtol: float
-    solution: Solution
-    earlier: dict[tuple[int, ...], Single | Pair] = field(default_factory=dict)
 
-    @property
-    def random(self) -> bool:
-        """Whether points are drawn, and have an error by their spread."""
-        return not isinstance(self.task.design, EmpiricalDesign)
+def levels(task: Task, most: int) -> Iterator[tuple[Nodes, float]]:
+    """Points, and steps in log s."""
+    design, target = task.design, task.target
+    if isinstance(design, EmpiricalDesign):
+        nodes = with_values(atoms(design), target)
+        yield from ((nodes, step) for step in (STEP, FINER))
+        return
+    for size in SIZES[: most + 1]:
+        room = next(room for room in ROOMS if room >= size)
+        yield with_values(sample_points(design, size, room), target), STEP
 
-    def levels(self, most: int) -> Iterator[tuple[Nodes, float]]:
-        """Points, and steps in log s."""
-        design, target = self.task.design, self.task.target
-        if isinstance(design, EmpiricalDesign):
-            nodes = with_values(atoms(design), target)
-            yield from ((nodes, step) for step in (STEP, FINER))
-            return
-        for size in SIZES[: most + 1]:
-            room = next(room for room in ROOMS if room >= size)
-            yield with_values(sample_points(design, size, room), target), STEP
 
-    def query(
-        self, q: int, x: Float[np.ndarray, " d"], truth: float, at: Nodes, step: float
-    ) -> None:
-        """Enter query number q, at x, into the solution."""
-        solution, heads, n = self.solution, self.heads, self.n
-        items, size = self._head_arrays(q, x, truth, at, step)
-        if n == 1 and heads.kernel.support is None:
-            _one_key(solution, self.task, q, at, self.rtol, truth)
-            return
-        if size > MAX_POINTS:
-            solution.put_unknown(q)
-            return
-        regression, phase = known(self.task.target)
-        setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)), phase)
-        rule, pair_rule = (SINGLE, PAIR) if self.random else (ATOM_SINGLE, ATOM_PAIR)
-        singles = Job(rule, setting, at, [(item, regression) for item in items]).run()
-        values = []
-        for h, one in enumerate(singles):
-            value, error = self._compared(one, (q, h))
-            means = np.atleast_1d(one.centre * one.reach)
-            tails = 2 * TAIL * np.sqrt(max(value.signal, 0.0))
-            solution.mean[q, h] = means.mean()
-            if self.random:
-                solution.mean_error[q, h] = 3 * means.std(ddof=1) / np.sqrt(len(means)) + tails
-            else:
-                solution.mean_error[q, h] = error.centre + np.abs(value.centre) * error.reach
-            solution.empty[q, h] = 1 - value.reach
-            scale = np.sqrt((solution.mean[q, h] - truth) ** 2 + max(value.signal, 0.0))
-            solution.put_values(q, h, h, value, error, self.rtol, float(value.signal))
-            enough = solution.mean_error[q, h] <= self.rtol * scale + ERROR_FLOOR
-            solution.converged[q, h, h] &= enough
-            values.append(value)
-        pairs = list(combinations(range(heads.count), 2))
-        if not pairs:
-            return
-        couples = [
-            (Couple((items[h], items[g]), (singles[h], singles[g]), regression),) for h, g in pairs
-        ]
-        found = Job(pair_rule, setting, at, couples).run()
-        for (h, g), result in zip(pairs, found, strict=True):
-            both, both_error = self._compared(result, (q, h, g))
-            scale = float(np.sqrt(max(values[h].signal * values[g].signal, 0.0)))
-            for a, b in ((h, g), (g, h)):
-                solution.put_values(q, a, b, both, both_error, self.rtol, scale)
+def put_query(
+    solution: Solution,
+    task: Task,
+    heads: Heads,
+    n: int,
+    query: tuple[int, Float[np.ndarray, " d"], float],
+    at: Nodes,
+    step: float,
+    rtol: float,
+    earlier: dict[tuple[int, ...], Any],
+) -> None:
+    """Enter a query into the solution: its number, x and m(x).
 
-    def _compared(self, result: Terms, place: tuple[int, ...]) -> tuple[Terms, Terms]:
-        """Value and error, by the spread of random points or against the step before."""
-        before = self.earlier.get(place)
-        if not self.random:
-            self.earlier[place] = result
-        return compare(result, self.random, before, TAIL)  # type: ignore[arg-type]
+    ``earlier`` holds, of points without an error of their own, the numbers with the step before.
+    """
+    q, x, truth = query
+    random = not isinstance(task.design, EmpiricalDesign)
+    items, size, solution.effective_keys[q] = head_arrays(heads, n, x, truth, at, step)
+    if size > MAX_POINTS:
+        return
+    regression, phase = known(task.target)
+    setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)), phase)
 
-    def _head_arrays(
-        self, q: int, x: Float[np.ndarray, " d"], truth: float, at: Nodes, step: float
-    ) -> tuple[list[Head], int]:
-        """Heads in the coordinates ξ, and the size of a grid in log s that serves all of them."""
-        heads, n = self.heads, self.n
-        width = at.points.shape[-1]
-        extra = width - len(x)
-        frames, bandwidth = np.asarray(heads.frames), np.asarray(heads.bandwidth)
-        of_keys = np.pad(np.asarray(heads.of_keys), ((0, 0), (0, extra), (0, 0)))
-        log_weight = at.log_weight[:, : int(at.used)]
-        log_weight = (log_weight - np.log(len(log_weight))).ravel()
-        centre, shape = np.zeros(width), np.eye(width)
-        centre[len(x) :] = truth
-        items, sizes = [], []
-        for h in range(heads.count):
-            query, keys = frames[h].T @ x, np.moveaxis(at.points @ of_keys[h], 2, 0)
-            values = compiled_log(heads.kernel)(query[:, None, None], keys, bandwidth[h])
-            log_kernel = np.asarray(values)[:, : int(at.used)].ravel()
-            check_never_zero(heads.kernel, log_kernel)
-            compact = heads.kernel.support is not None
-            low, high, self.solution.effective_keys[q, h] = log_range(
-                log_weight, log_kernel, n, TAIL, compact
-            )
-            items.append(Head(of_keys[h].T, query, centre, shape, float(bandwidth[h]), low, 0.0))
-            # One more point, which u = ∞ takes for a compact kernel.
-            sizes.append(int(np.ceil((high - low) / step)) + 2)
-        return items, bucket(max(sizes))
+    def compared(result: Terms, place: tuple[int, ...]) -> tuple[Terms, Terms]:
+        found = compare(result, random, earlier.get(place), TAIL)
+        if not random:
+            earlier[place] = result
+        return found
+
+    singles = Job(
+        SINGLE if random else ATOM_SINGLE, setting, at, [(item, regression) for item in items]
+    ).run()
+    for h, one in enumerate(singles):
+        value, error = compared(one, (q, h))
+        means = np.atleast_1d(one.centre * one.reach)
+        spread = np.sqrt(max(value.signal, 0.0))
+        solution.mean[q, h] = means.mean()
+        if random:
+            off = 3 * means.std(ddof=1) / np.sqrt(len(means)) + 2 * TAIL * spread
+        else:
+            off = error.centre + np.abs(value.centre) * error.reach
+        solution.mean_error[q, h], solution.empty[q, h] = off, 1 - value.reach
+        scale = np.hypot(solution.mean[q, h] - truth, spread)
+        enough = off <= rtol * scale + ERROR_FLOOR
+        solution.put(
+            (q, h, h), value, error, close(value, error, rtol, float(value.signal)) and enough
+        )
+    pairs = list(combinations(range(heads.count), 2))
+    if not pairs:
+        return
+    if not random:
+        singles = jax.tree.map(lambda leaf: leaf[None], singles)
+    couples = [
+        (Couple((items[h], items[g]), (singles[h], singles[g]), regression),) for h, g in pairs
+    ]
+    found = Job(PAIR if random else ATOM_PAIR, setting, at, couples).run()
+    for (h, g), result in zip(pairs, found, strict=True):
+        both, both_error = compared(result, (q, h, g))
+        scale = np.sqrt(max(solution.signal[q, h, h] * solution.signal[q, g, g], 0.0))
+        solution.put((q, h, g), both, both_error, close(both, both_error, rtol, scale))
+
+
+def head_arrays(
+    heads: Heads, n: int, x: Float[np.ndarray, " d"], truth: float, at: Nodes, step: float
+) -> tuple[list[Head], int, list[float]]:
+    """Heads in the coordinates ξ, the size of a grid in log s that serves all, effective keys."""
+    width = at.points.shape[-1]
+    frames, bandwidth = np.asarray(heads.frames), np.asarray(heads.bandwidth)
+    of_keys = np.pad(np.asarray(heads.of_keys), ((0, 0), (0, width - len(x)), (0, 0)))
+    log_weight = at.log_weight[:, : int(at.used)]
+    log_weight = (log_weight - np.log(len(log_weight))).ravel()
+    centre, shape = np.zeros(width), np.eye(width)
+    centre[len(x) :] = truth
+    items, sizes, effective = [], [], []
+    for h in range(heads.count):
+        query, keys = frames[h].T @ x, np.moveaxis(at.points @ of_keys[h], 2, 0)
+        values = compiled_log(heads.kernel)(query[:, None, None], keys, bandwidth[h])
+        log_kernel = np.asarray(values)[:, : int(at.used)].ravel()
+        check_never_zero(heads.kernel, log_kernel)
+        compact = heads.kernel.support is not None
+        low, high, keys_of = log_range(log_weight, log_kernel, n, TAIL, compact)
+        items.append(Head(of_keys[h].T, query, centre, shape, float(bandwidth[h]), low, 0.0))
+        # One more point, which u = ∞ takes for a compact kernel.
+        sizes.append(int(np.ceil((high - low) / step)) + 2)
+        effective.append(keys_of)
+    return items, bucket(max(sizes)), effective
 
 
 def known(target: Target) -> tuple[Regression | Known, Float[np.ndarray, " J"]]:
@@ -265,53 +269,24 @@ def with_values(nodes: Nodes, target: Target) -> Nodes:
     return nodes._replace(points=np.concatenate([nodes.points, values[..., None]], axis=-1))
 
 
-def solve_ambient(
-    task: Task,
-    heads: Heads,
-    n: int,
-    queries: Float[np.ndarray, "Q d"],
-    truth: Float[np.ndarray, " Q"],
-    rtol: float,
-    max_level: int,
-    progress: Progress,
-) -> Solution:
-    """All terms (σ² = 1) at every query, as :func:`sims.theory.exact.refinement.solve` gives them.
-
-    Raises:
-        InputError: the design has no density, the kernel vanishes without a ``support``, or the
-            target is not finite.
-    """
-    solution = Solution.blank(len(queries), heads.count)
-    ambient = Ambient(task, heads, n, rtol, solution)
-    solution.methods.add((SINGLE if ambient.random else ATOM_SINGLE).name)
-    solution.converged[:] = False
-    for at, step in ambient.levels(max_level):
-        for q, x in enumerate(queries):
-            if not solution.converged[q].all():
-                ambient.query(q, x, float(truth[q]), at, step)
-                progress(int(solution.converged.sum()), solution.converged.size)
-        if solution.converged.all():
-            break
+def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> Solution:
+    """n = 1 and a kernel that never vanishes: f̂ = Y; by the most points where it has no ``law``."""
+    design, errors = task.design, (0.0, 0.0)
+    if law is not None:
+        mean, variance = law.mean_and_variance()
+    else:
+        nodes = (
+            atoms(design)
+            if isinstance(design, EmpiricalDesign)
+            else sample_points(design, SIZES[-1], SIZES[-1])
+        )
+        weight = np.exp(nodes.log_weight)
+        values = np.asarray(task.target(jnp.asarray(nodes.points)))
+        means = np.sum(weight * values, axis=1)
+        variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
+        mean, variance = float(means.mean()), float(variances.mean())
+        off = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
+        errors = float(off[0]), float(off[1])
+    solution = Solution.of_one_key(queries, heads, mean, variance, errors)
+    solution.methods.add("closed form" if law is not None else "mean over points")
     return solution
-
-
-def _one_key(
-    solution: Solution, task: Task, q: int, nodes: Nodes, rtol: float, truth: float
-) -> None:
-    """Enter query q for n = 1 and a kernel that never vanishes: f̂ = Y."""
-    used = int(nodes.used)
-    values = np.asarray(task.target(jnp.asarray(nodes.points[:, :used, : task.dimension])))
-    weight = np.exp(nodes.log_weight[:, :used])
-    means = np.sum(weight * values, axis=1)
-    variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
-    (mean, mean_error), (variance, variance_error) = (
-        (part.mean(), 3 * part.std(ddof=1) / np.sqrt(len(part)) if len(part) > 1 else 0.0)
-        for part in (means, variances)
-    )
-    solution.mean[q], solution.mean_error[q] = mean, mean_error
-    solution.signal[q], solution.signal_error[q] = variance, variance_error
-    solution.noise[q], solution.effective_keys[q] = 1.0, 1.0
-    scale = np.sqrt((mean - truth) ** 2 + variance)
-    solution.converged[q] = bool(
-        mean_error <= rtol * scale + ERROR_FLOOR and variance_error <= rtol * variance + ERROR_FLOOR
-    )

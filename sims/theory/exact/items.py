@@ -1,6 +1,7 @@
 """Items: heads and pairs at a query on their way to accuracy; and which of them are copies."""
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Array, Float
@@ -238,34 +239,31 @@ def _gaussian(precision: Float[np.ndarray, "p p"], shift: Float[np.ndarray, " p"
     return Proposal(covariance @ shift, WIDEN * np.linalg.cholesky(covariance))
 
 
-class Identity:
-    """Names of problems that are equal to rounding, so that copies are computed once.
+def names(
+    law: GaussianLaw, heads: Heads, queries: Float[np.ndarray, "Q d"]
+) -> tuple[dict[tuple[int, int], bytes], dict[tuple[int, int, int], bytes]]:
+    """Names of heads (query, head) and of pairs (query, head, head2).
 
-    Everything the integrals depend on goes into the name: what the head sees of design, query and
+    Problems that are equal to rounding have equal names, so that copies are computed once:
+    everything the integrals depend on goes into a name, what the heads see of design, query and
     target. Redundant views give one head and one pair a query; most frames give no copies.
     """
+    frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
+    cross = np.einsum("hdi,de,gej->hgij", of_keys, law.covariance, of_keys, optimize=True)
+    target = np.einsum("jd,hdi->hji", law.spread, of_keys, optimize=True)
+    query, bandwidth = np.einsum("qd,hdi->qhi", queries, frames), np.asarray(heads.bandwidth)
 
-    def __init__(self, law: GaussianLaw, heads: Heads, queries: Float[np.ndarray, "Q d"]) -> None:
-        frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
-        self._cross = np.einsum("hdi,de,gej->hgij", of_keys, law.covariance, of_keys, optimize=True)
-        self._target = np.einsum("jd,hdi->hji", law.spread, of_keys, optimize=True)
-        self._query = np.einsum("qd,hdi->qhi", queries, frames)
-        self._bandwidth = np.asarray(heads.bandwidth)
-        self._singles: dict[tuple[int, int], bytes] = {}
-
-    def single(self, q: int, h: int) -> bytes:
-        """The name of head h at query q."""
-        if (q, h) not in self._singles:
-            self._singles[q, h] = self._name(
-                self._cross[h, h], self._target[h], self._query[q, h], self._bandwidth[h]
-            )
-        return self._singles[q, h]
-
-    def pair(self, q: int, h: int, g: int) -> bytes:
-        """The name of heads h and g at query q."""
-        return self.single(q, h) + self.single(q, g) + self._name(self._cross[h, g])
-
-    @staticmethod
-    def _name(*parts: np.ndarray) -> bytes:
+    def name(*parts: np.ndarray) -> bytes:
         # Adding 0 turns −0 into 0, which has other bytes.
         return b"".join((np.round(part, DECIMALS) + 0.0).tobytes() for part in parts)
+
+    of_head = {
+        (q, h): name(cross[h, h], target[h], query[q, h], bandwidth[h])
+        for q, h in np.ndindex(query.shape[:2])
+    }
+    of_pair = {
+        (q, h, g): of_head[q, h] + of_head[q, g] + name(cross[h, g])
+        for q in range(len(queries))
+        for h, g in combinations(range(heads.count), 2)
+    }
+    return of_head, of_pair

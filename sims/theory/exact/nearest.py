@@ -15,8 +15,8 @@ from scipy.special import betainccinv, betaincinv, betaln
 from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory import rounding
-from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution
-from sims.theory.first_order.adaptive import ball_rule, shell
+from sims.theory.exact.root import One
+from sims.theory.first_order.adaptive import Single, ball_rule, shell
 from sims.theory.first_order.nearest import Near, alone, placed
 
 TAIL = 1e-16
@@ -32,107 +32,53 @@ class Fineness(NamedTuple):
     step: float
 
 
-LEVELS = (Fineness(48, 24, 32, 0.3), Fineness(72, 40, 48, 0.22), Fineness(108, 64, 64, 0.16))
+FINENESS = (Fineness(48, 24, 32, 0.3), Fineness(72, 40, 48, 0.22), Fineness(108, 64, 64, 0.16))
 
 
-class Found(NamedTuple):
-    """Expectations; m is about its limit m*.
+class Nearest(NamedTuple):
+    """A head with what first order says of it, k, and the number of keys."""
 
-    Attributes:
-        total: of ``(Σ_i w_i)²``, which is 1 but for the defect.
-        mean: ``E Σ_i w_i m_i``.
-        square: of ``(Σ_i w_i m_i)²``.
-        noise: ``E Σ_i w_i²``.
-        root: ``E λ̂^½``.
-        root_square: ``E λ̂``.
-    """
-
-    total: float
-    mean: float
-    square: float
-    noise: float
-    root: float
-    root_square: float
+    head: Near
+    first: Single
+    k: int
+    n: int
 
 
-def solve_nearest(
-    task: Task,
-    heads: Heads,
-    n: int,
-    queries: np.ndarray,
-    truth: np.ndarray,
-    rtol: float,
-    progress: Progress,
-) -> tuple[Solution, Facts]:
-    """All terms of one top-k head at all queries, and its radius.
+def nearest(task: Task, heads: Heads, n: int, queries: np.ndarray) -> list[list[Nearest]]:
+    """One top-k head at every query.
 
     Raises:
         InputError: theory does not cover the problem; more than one head.
     """
-    k, _, near = placed(task, heads, n, queries)
+    rows = placed(task, heads, n, queries)
     if heads.count > 1:
         allowed = "1 (order exact, top-k); order: first for more"
         raise InputError("heads.count", heads.count, allowed)
-    solution = Solution.blank(len(queries), 1)
-    solution.methods.add("radius of the k nearest")
-    names = ("radius", "radius_sd", "attended", "expected_attended")
-    facts = {name: np.zeros((len(queries), 1)) for name in names}
-    for q, (head,) in enumerate(near):
-        one = alone(head, n, k)
-        value = averaged(head, n, k, one.limit, LEVELS[0])
-        for level in LEVELS[1:]:
-            last, value = value, averaged(head, n, k, one.limit, level)
-            mean_error, square_error, noise_error = (
-                abs(getattr(value, name) - getattr(last, name))
-                for name in ("mean", "square", "noise")
-            )
-            variance, defect = value.square - value.mean**2, abs(value.total - 1)
-            spread = max(variance, 0.0) ** 0.5
-            scale = float(np.hypot(one.limit + value.mean - truth[q], spread))
-            solution.mean[q, 0] = one.limit + value.mean
-            solution.mean_error[q, 0] = mean_error + defect * spread
-            solution.put_numbers(
-                (q, 0, 0),
-                (variance, value.noise, defect),
-                (
-                    square_error + 2 * abs(value.mean) * mean_error + defect * variance,
-                    noise_error + defect * value.noise,
-                ),
-                rtol,
-                variance,
-            )
-            solution.converged[q, 0, 0] &= mean_error <= rtol * scale + ERROR_FLOOR
-            if solution.converged[q, 0, 0]:
-                break
-        solution.effective_keys[q, 0] = n / one.overlap
-        facts["radius"][q, 0] = one.square**0.5
-        facts["radius_sd"][q, 0] = max(value.root_square - value.root**2, 0.0) ** 0.5
-        facts["attended"][q, 0] = facts["expected_attended"][q, 0] = k
-        progress(q + 1, len(queries))
-    return solution, facts
+    return [[Nearest(head, alone(head), round(n * head.share), n)] for (head,) in rows]
 
 
-def averaged(head: Near, n: int, k: int, centre: float, level: Fineness) -> Found:
+def averaged(at: Nearest, level: Fineness) -> One:
     """Expectations over the radius's law, at one level."""
+    head, first, k, n = at
     shares = betaincinv(k + 1, n - k, TAIL), betainccinv(k + 1, n - k, TAIL)
     low, high = (np.log(head.radius(min(float(share), 1 - 1e3 * rounding.EPS))) for share in shares)
     grid = np.exp(np.linspace(low, high, level.radii))
     dlog = float(np.log(grid[1] / grid[0]))
-    total = np.zeros(6)
+    total = np.zeros(7)
     for square in map(float, grid):
         mass = float(head.ball(square, 0, (level.radial, level.angular))[0])
         density = float(shell(head.seen, head.query, head.target, square)[0])
         log_beta = k * np.log(mass) + (n - k - 1) * np.log1p(-mass) - betaln(k + 1, n - k)
         weight = dlog * square * density * float(np.exp(log_beta))
-        inside = within(head, square, k, centre, level)
-        total += weight * np.array([*inside, square**0.5, square])
-    return Found(*map(float, total))
+        inside = within(head, square, k, first.limit, level)
+        total += weight * np.array([*inside, 0.0, square**0.5, square])
+    return One(*map(float, total))._replace(attended=float(k))
 
 
 def within(
     head: Near, square: float, k: int, centre: float, level: Fineness
 ) -> tuple[float, float, float, float]:
-    """The first four expectations of :class:`Found` for k iid keys in the ball D² < λ."""
+    """The first four expectations of :class:`One` for k iid keys in the ball D² < λ."""
     nodes, weights = ball_rule(len(head.query), 0.0, level.radial, level.angular)
     mass, mean, second = weights * head.seen.moments(head.target, head.query + square**0.5 * nodes)
     mean, second = mean - centre * mass, second - 2 * centre * mean + centre**2 * mass

@@ -17,9 +17,9 @@ from sims.theory.exact.laplace import Head, Known, Regression, Setting, Single, 
 class Pair(NamedTuple):
     """A pair's integrals: signal and noise covariance (σ² = 1), and the defect."""
 
-    signal: Float[Numbers, "*R"]
-    noise: Float[Numbers, "*R"]
-    defect: Float[Numbers, "*R"]
+    signal: Float[Numbers, "*R"] | float
+    noise: Float[Numbers, "*R"] | float
+    defect: Float[Numbers, "*R"] | float
 
 
 Terms = TypeVar("Terms", Single, Pair)

@@ -25,13 +25,10 @@ from sims.problem import (
 from sims.theory import rounding
 from sims.theory.coverage import check_exact
 from sims.theory.exact.adaptive import solve_adaptive
-from sims.theory.exact.ambient import solve_ambient
+from sims.theory.exact.ambient import one_key, solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.nearest import solve_nearest
 from sims.theory.exact.refinement import solve
 from sims.theory.exact.solution import Facts, Progress, Solution, untold
-from sims.theory.first_order.adaptive import covered
-from sims.weights.entmax import Entmax
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
 """Relative accuracy where none is given: for Gaussian designs and series, and for the others, whose
@@ -48,7 +45,6 @@ def exact_terms(
     *,
     rtol: float | None = None,
     weights: ArrayLike | None = None,
-    exchangeable: bool = False,
     max_level: int = 8,
     progress: Progress = untold,
 ) -> xr.Dataset:
@@ -68,13 +64,6 @@ def exact_terms(
             covariance relative to √(S_hh S_gg), of the bias relative to its root mean squared
             error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and series, 1e-3 for others.
         weights: ensemble weights α (H,), sum 1; None is uniform.
-        exchangeable: compute head 0 and the pair (0, 1) only and copy them to all heads and
-            pairs. The *query averages* are then right in expectation, if the law of the queries
-            and of the target is invariant under the maps that carry one pair to another: noise
-            covariances of equiangular heads with x ~ N(0, κ²I) and Σ = I are such, signal and bias
-            of one fixed target are **not**. For heads without key frames of their own. Nothing is
-            gained where heads are the same at every query (redundant views with queries that have
-            ξ = 0): such copies are found and computed once anyway.
         max_level: refinements tried before giving up on a number.
         progress: called now and then with how many heads and pairs of heads at queries are done,
             and how many there are; by default nobody is told.
@@ -115,21 +104,16 @@ def exact_terms(
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries, truth = np.asarray(points), np.asarray(task.target(points))
-    facts: Facts = {}
-    if not isinstance(heads.rule, Kernel):
-        weights_of = covered(task, heads)
-        if exchangeable:
-            raise InputError("exchangeable", heads.rule.name, "a kernel")
-        solve_rule = solve_adaptive if isinstance(weights_of, Entmax) else solve_nearest
-        solution, facts = solve_rule(task, heads, n, queries, truth, rtol, progress)
-    elif isinstance(design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
-        if exchangeable:
-            check_exchangeable(np.asarray(design.covariance), heads)
+    law, facts = None, Facts()
+    if isinstance(design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
         law = GaussianLaw(design, task.target)
-        solution = solve(law, heads, n, queries, truth, rtol, exchangeable, max_level, progress)
-    elif exchangeable:
-        allowed = "False, but for a GaussianDesign and a trigonometric series"
-        raise InputError("exchangeable", exchangeable, allowed)
+    if not isinstance(heads.rule, Kernel):
+        solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)
+    elif n == 1 and heads.kernel.support is None:
+        # f̂ = Y whatever the kernel: the only weight is 1.
+        solution = one_key(task, law, len(queries), heads.count)
+    elif law is not None:
+        solution = solve(law, heads, n, queries, truth, rtol, max_level, progress)
     else:
         solution = solve_ambient(task, heads, n, queries, truth, rtol, max_level, progress)
     if np.isnan(solution.noise).all():
@@ -141,7 +125,7 @@ def exact_terms(
     signal, weight = (
         np.diagonal(part, axis1=1, axis2=2) for part in (solution.signal, solution.noise)
     )
-    found = rounding.of_target(task.target, queries, bias**2 + signal, noise * weight, weight)
+    known = rounding.said("exact", task.target, queries, bias**2 + signal, noise * weight, weight)
     values = task.target.rounding(queries)[:, None]
     solution.mean_error = np.maximum(solution.mean_error, values)
     # The error of β_h β_g, to first order with half the product of errors.
@@ -159,8 +143,7 @@ def exact_terms(
             "order": "exact",
             "n": n,
             "rtol": rtol,
-            "exchangeable": int(exchangeable),
-            **rounding.said("exact", found),
+            **known,
             "method": ", ".join(sorted(solution.methods)),
         },
     )
@@ -178,29 +161,6 @@ def exact_terms(
     ).assign({name: (single, values) for name, values in facts.items()})
     _warn(solution, rtol)
     return data
-
-
-def check_exchangeable(covariance: np.ndarray, heads: Heads) -> None:
-    """Raise InputError unless all heads and all pairs have the same geometry.
-
-    Bandwidths, the spectrum of Cov Z_h and the singular values of Cov(Z_h, Z_g) must agree, and
-    keys must be projected by the queries' frames, whose geometry these are.
-    """
-    if heads.key_frames is not None:
-        raise InputError("exchangeable", "key frames of their own", "heads.key_frames = None")
-    frames = np.asarray(heads.frames)
-    cross = np.einsum("hdi,de,gej->hgij", frames, covariance, frames)
-    spectra = np.linalg.svd(cross, compute_uv=False)
-    own = spectra[np.arange(heads.count), np.arange(heads.count)]
-    pairs = spectra[np.triu_indices(heads.count, 1)]
-    tolerance = 1e-8 * spectra.max()
-    if np.ptp(np.asarray(heads.bandwidth)) > 1e-12 * float(heads.bandwidth[0]):
-        raise InputError("exchangeable", "unequal bandwidths", "heads of the same bandwidth")
-    for name, values in (("head covariances", own), ("pair covariances", pairs)):
-        if len(values) and np.max(np.ptp(values, axis=0)) > tolerance:
-            raise InputError(
-                "exchangeable", f"unequal {name}", "heads and pairs of the same geometry"
-            )
 
 
 def _errors(

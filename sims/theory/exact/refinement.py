@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from sims.problem.kernels import Kernel
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.execution import MAX_POINTS, Job, merged
-from sims.theory.exact.items import HeadItem, Identity, PairItem, program_kernel
+from sims.theory.exact.items import HeadItem, PairItem, names, program_kernel
 from sims.theory.exact.laplace import CURVES, Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
 from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
@@ -42,7 +41,6 @@ def solve(
     queries: Float[np.ndarray, "Q d"],
     truth: Float[np.ndarray, " Q"],
     rtol: float,
-    exchangeable: bool,
     max_level: int,
     progress: Progress,
 ) -> Solution:
@@ -55,38 +53,26 @@ def solve(
         queries: x.
         truth: m(x).
         rtol: accuracy, see :func:`sims.theory.exact.exact_terms`.
-        exchangeable: whether head 0 and the pair (0, 1) stand for all.
         max_level: the last level of nodes.
         progress: told of heads and pairs that are done.
     """
-    solution = Solution.blank(len(queries), heads.count)
-    if n == 1 and heads.kernel.support is None:
-        # f̂ = Y whatever the kernel: the only weight is 1.
-        solution.mean[:], solution.signal[:] = law.mean_and_variance()
-        solution.noise[:], solution.effective_keys[:] = 1.0, 1.0
-        solution.methods.add("closed form")
-        return solution
+    solution = Solution.unknown(len(queries), heads.count)
     tail = TAILS.get(heads.width, 1e-7)
-    used = range(min(2, heads.count)) if exchangeable else range(heads.count)
-    identity = Identity(law, heads, queries)
-    projections = {(q, h): law.project(heads, h, x) for q, x in enumerate(queries) for h in used}
+    of_head, of_pair = names(law, heads, queries)
+    projections = {(q, h): law.project(heads, h, queries[q]) for q, h in of_head}
     singles: dict[bytes, HeadItem] = {}
-    for (q, h), head in projections.items():
-        if identity.single(q, h) not in singles:
-            extent = pilot(heads.kernel, head, n, tail)
-            singles[identity.single(q, h)] = HeadItem(head, extent, float(truth[q]))
+    for (q, h), name in of_head.items():
+        if name not in singles:
+            extent = pilot(heads.kernel, projections[q, h], n, tail)
+            singles[name] = HeadItem(projections[q, h], extent, float(truth[q]))
     pairs: dict[bytes, PairItem] = {}
     bandwidth = np.asarray(heads.bandwidth)
-    for q in range(len(queries)):
-        for h, g in combinations(used, 2):
-            if identity.pair(q, h, g) not in pairs:
-                # The narrower head first, within whose support the other has no edge.
-                a, b = sorted((h, g), key=lambda i: bandwidth[i])
-                pairs[identity.pair(q, h, g)] = PairItem(
-                    singles[identity.single(q, a)],
-                    singles[identity.single(q, b)],
-                    law.pair(projections[q, a], projections[q, b]),
-                )
+    for (q, h, g), name in of_pair.items():
+        if name not in pairs:
+            # The narrower head first, within whose support the other has no edge.
+            a, b = ((q, i) for i in sorted((h, g), key=lambda i: bandwidth[i]))
+            both = law.pair(projections[a], projections[b])
+            pairs[name] = PairItem(singles[of_head[a]], singles[of_head[b]], both)
     refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
     every: list[HeadItem | PairItem] = [*singles.values(), *pairs.values()]
 
@@ -97,13 +83,17 @@ def solve(
     refinement.singles(list(singles.values()), SINGLE_SHARE * rtol, tell)
     refinement.pairs(list(pairs.values()), rtol, tell)
     progress(len(every), len(every))
-    for q in range(len(queries)):
-        for h in range(heads.count):
-            solution.put_head(q, h, singles[identity.single(q, 0 if exchangeable else h)])
-        for h, g in combinations(range(heads.count), 2):
-            item = pairs[identity.pair(q, *((0, 1) if exchangeable else (h, g)))]
-            solution.put_item(q, h, g, item)
-            solution.put_item(q, g, h, item)
+    for (q, h), name in of_head.items():
+        item = singles[name]
+        solution.effective_keys[q, h] = item.extent.effective_keys
+        if item.value is not None and item.error is not None:
+            solution.mean[q, h], solution.mean_error[q, h] = item.mean, item.mean_error
+            solution.empty[q, h] = 1 - item.value.reach
+            solution.put((q, h, h), item.value, item.error, item.done)
+    for place, name in of_pair.items():
+        pair = pairs[name]
+        if pair.value is not None and pair.error is not None:
+            solution.put(place, pair.value, pair.error, pair.done)
     return solution
 
 
@@ -325,9 +315,9 @@ def compare(
     """Value and error: three standard errors over randomisations, or against the level before."""
     kind = type(result)
     if random:
-        value = kind(*(leaf.mean(axis=0) for leaf in result))
-        root = np.sqrt(len(result[0]))
-        spread = [3 * leaf.std(axis=0, ddof=1) / root for leaf in result]
+        value = kind(*(np.mean(leaf, axis=0) for leaf in result))
+        root = np.sqrt(rules.RANDOMISATIONS)
+        spread = [3 * np.std(leaf, axis=0, ddof=1) / root for leaf in result]
     elif previous is None:
         value, spread = result, [np.full_like(leaf, np.inf) for leaf in result]
     else:

@@ -13,7 +13,6 @@ Everything is scaled by λ^ν, so that ``κ = (1 − v)^ν`` with ``v = D²/λ``
 logarithm. Derivation: docs/theory/adaptive_kernels.md, "Exact at every n".
 """
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +20,9 @@ from jaxtyping import Complex, Float
 from scipy.optimize import brentq
 from scipy.special import erfc
 
+from sims.theory.exact.pairs import Pair
 from sims.theory.exact.tables import COARSE, FARTHEST, TAPER, Level, Table
-from sims.theory.first_order.adaptive import Head, Seen, Single, circle
+from sims.theory.first_order.adaptive import Head, Seen, Single, circle, single
 
 
 class Side(NamedTuple):
@@ -50,19 +50,22 @@ class Root(NamedTuple):
     Attributes:
         head: where it looks from, and its power.
         first: its first-order quantities, around which integrals are arranged.
-        mean_kernel: γ = c/n.
         n: number of keys.
     """
 
     head: Head
     first: Single
-    mean_kernel: float
     n: int
+
+    @classmethod
+    def of(cls, head: Head, n: int) -> "Root":
+        """With its first-order quantities."""
+        return cls(head, single(head), n)
 
     @property
     def constant(self) -> float:
         """c, the denominator of the estimate."""
-        return self.n * self.mean_kernel
+        return self.n * self.head.mean_kernel
 
     def grid(self, level: Level) -> Float[np.ndarray, " L"]:
         """λ at which the integral's trapezoid rule is taken, equidistant in the logarithm.
@@ -166,25 +169,13 @@ class Root(NamedTuple):
         )
 
 
-class Falling:
-    """``n(n−1)…(n−b+1) φ^{n−b}`` times the measure, for b blocks of keys that coincide."""
-
-    def __init__(
-        self, n: int, phi: Complex[np.ndarray, "..."], measure: Complex[np.ndarray, "..."]
-    ) -> None:
-        self.n, self.measure = n, measure
-        size = np.maximum(np.abs(phi), 1e-300)
-        self.log = np.log(size) + 1j * np.angle(phi)
-
-    @cached_property
-    def _powers(self) -> dict[int, Complex[np.ndarray, "..."]]:
-        return {}
-
-    def __getitem__(self, blocks: int) -> Complex[np.ndarray, "..."]:
-        if blocks not in self._powers:
-            count = float(np.prod(self.n - np.arange(blocks, dtype=float)))
-            self._powers[blocks] = count * self.measure * np.exp((self.n - blocks) * self.log)
-        return self._powers[blocks]
+def falling(
+    n: int, phi: Complex[np.ndarray, "..."], measure: Complex[np.ndarray, "..."]
+) -> list[Complex[np.ndarray, "..."]]:
+    """``n(n−1)…(n−b+1) φ^{n−b}`` times the measure, for b = 1 … 4 blocks of keys that coincide."""
+    log = np.log(np.maximum(np.abs(phi), 1e-300)) + 1j * np.angle(phi)
+    counts = np.cumprod(n - np.arange(4.0))
+    return [count * measure * np.exp((n - b) * log) for b, count in enumerate(counts, 1)]
 
 
 class One(NamedTuple):
@@ -208,6 +199,22 @@ class One(NamedTuple):
     root: float
     root_square: float
 
+    @property
+    def variance(self) -> float:
+        """Of ``Σ_i w_i m_i``."""
+        return self.square - self.mean**2
+
+    @property
+    def defect(self) -> float:
+        """Distance of what has to be 1 from it."""
+        return abs(self.total - 1)
+
+    def terms(self, error: "One") -> tuple[Pair, Pair]:
+        """Signal, noise and defect, and the errors of the first two, which the defect adds to."""
+        signal = error.square + 2 * abs(self.mean) * error.mean + self.defect * self.variance
+        noise = error.noise + self.defect * self.noise
+        return Pair(self.variance, self.noise, self.defect), Pair(signal, noise, 0.0)
+
 
 def one_head(root: Root, level: Level) -> One:
     """All expectations of one head, at one level."""
@@ -220,16 +227,16 @@ def one_head(root: Root, level: Level) -> One:
         side = root.side(float(square), dlog, level, half=True)
         values = table.basis(0, side.places) @ table.series
         at = {name: part @ values for name, part in side.parts.items()}
-        falling = Falling(n, 1 + at["rest"][:, 0], side.measure)
+        f1, f2, f3, _ = falling(n, 1 + at["rest"][:, 0], side.measure)
         a, c, e = at["slope"][:, 0], at["kernel"][:, 1], at["square"]
         ac, ae = at["both"][:, 1], at["both kernel"]
         scale = side.power / root.constant
-        once = float(np.sum(falling[1] * a).real)
+        once = float(np.sum(f1 * a).real)
         sums = (
-            falling[1] * ac + falling[2] * a * c,
-            falling[1] * ae[:, 2] + falling[2] * (a * e[:, 2] + 2 * ac * c) + falling[3] * a * c**2,
-            falling[1] * ae[:, 0] + falling[2] * a * e[:, 0],
-            falling[1] * a + falling[2] * a * at["one"][:, 0],
+            f1 * ac + f2 * a * c,
+            f1 * ae[:, 2] + f2 * (a * e[:, 2] + 2 * ac * c) + f3 * a * c**2,
+            f1 * ae[:, 0] + f2 * a * e[:, 0],
+            f1 * a + f2 * a * at["one"][:, 0],
         )
         mean, second, noise, attended = (float(np.sum(part).real) for part in sums)
         total += (
@@ -251,6 +258,12 @@ class Two(NamedTuple):
     total: float
     product: float
     noise: float
+
+    def terms(self, error: "Two", means: float, scale: float) -> tuple[Pair, Pair]:
+        """As of one head; ``means`` is the product of means, ``scale`` that of the signal."""
+        defect = abs(self.total - 1)
+        errors = error.product + defect * scale, error.noise + defect * abs(self.noise)
+        return Pair(self.product - means, self.noise, defect), Pair(*errors, 0.0)
 
 
 def two_heads(roots: tuple[Root, Root], both: Seen, level: Level) -> Two:
@@ -336,7 +349,7 @@ def _pair_at(
         return theirs[name][None, :, f] + blocks["rest", name, 2 * f]
 
     phi = 1 + ours["rest"][:, None, 0] + theirs["rest"][None, :, 0] + blocks["rest", "rest", 0]
-    falling = Falling(n, phi, first.measure[:, None] * second.measure)
+    f1, f2, f3, f4 = falling(n, phi, first.measure[:, None] * second.measure)
     a, c, ac = of_h("slope", 0), of_h("kernel", 1), of_h("both", 1)
     b, d, bd = of_g("slope", 0), of_g("kernel", 1), of_g("both", 1)
     ab, ad = blocks["slope", "slope", 0], blocks["slope", "kernel", 2]
@@ -345,14 +358,14 @@ def _pair_at(
     acd, bcd = blocks["both", "kernel", 3], blocks["kernel", "both", 3]
     e, abe = blocks["kernel", "kernel", 0], blocks["both", "both", 0]
     ae, be = blocks["both", "kernel", 0], blocks["kernel", "both", 0]
-    once = falling[1] * ab + falling[2] * a * b
+    once = f1 * ab + f2 * a * b
     product = (
-        falling[1] * blocks["both", "both", 3]
-        + falling[2] * (abc * d + abd * c + acd * b + bcd * a + ab * cd + ac * bd + ad * bc)
-        + falling[3] * (ab * c * d + ac * b * d + ad * b * c + bc * a * d + bd * a * c + cd * a * b)
-        + falling[4] * a * b * c * d
+        f1 * blocks["both", "both", 3]
+        + f2 * (abc * d + abd * c + acd * b + bcd * a + ab * cd + ac * bd + ad * bc)
+        + f3 * (ab * c * d + ac * b * d + ad * b * c + bc * a * d + bd * a * c + cd * a * b)
+        + f4 * a * b * c * d
     )
-    noise = falling[1] * abe + falling[2] * (ab * e + ae * b + be * a) + falling[3] * a * b * e
+    noise = f1 * abe + f2 * (ab * e + ae * b + be * a) + f3 * a * b * e
     scale = first.power * second.power / (roots[0].constant * roots[1].constant)
     sums = (once, scale * product, scale * noise)
     return np.array([float(np.sum(part).real) for part in sums])

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Bool, Float
 
-from sims.theory.exact.items import HeadItem, PairItem
 from sims.theory.exact.laplace import Single
-from sims.theory.exact.pairs import Pair, Terms
+from sims.theory.exact.pairs import Pair
 
 ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
@@ -20,6 +19,12 @@ Facts = dict[str, Float[np.ndarray, "Q H"]]
 
 def untold(done: int, total: int) -> None:
     """The progress that nobody is told of."""
+
+
+def close(value: Single | Pair, error: Single | Pair, rtol: float, scale: float) -> bool:
+    """Whether the noise is known to rtol, and the signal to that share of its scale."""
+    signal, noise = error.signal <= rtol * scale + ERROR_FLOOR, error.noise <= rtol * value.noise
+    return bool(signal and noise)
 
 
 @dataclass
@@ -50,58 +55,42 @@ class Solution:
     methods: set[str] = field(default_factory=set, kw_only=True)
 
     @classmethod
-    def blank(cls, queries: int, heads: int) -> "Solution":
-        """All zero, and converged."""
-        single, double = (queries, heads), (queries, heads, heads)
-        zeros = [np.zeros(shape) for shape in [single] * 4 + [double] * 5]
-        return cls(*[*zeros, np.ones(double, bool)])
+    def unknown(cls, queries: int, heads: int) -> "Solution":
+        """Without a number, without an error, and not converged."""
+        of_heads, of_pairs = (np.nan, np.inf, 0.0, np.nan), (np.nan, np.inf, np.nan, np.inf, np.nan)
+        return cls._filled(queries, heads, of_heads, of_pairs, False)
 
-    def put_head(self, q: int, h: int, item: HeadItem) -> None:
-        """Enter a head at a query."""
-        self.effective_keys[q, h] = item.extent.effective_keys
-        self.mean[q, h], self.mean_error[q, h] = item.mean, item.mean_error
-        self.empty[q, h] = np.nan if item.value is None else 1 - item.value.reach
-        self.put_item(q, h, h, item)
+    @classmethod
+    def of_one_key(
+        cls, queries: int, heads: int, mean: float, signal: float, errors: tuple[float, float]
+    ) -> "Solution":
+        """Of n = 1 and a kernel that never vanishes: f̂ = Y, whose mean and variance are given."""
+        of_pairs = (signal, errors[1], 1.0, 0.0, 0.0)
+        return cls._filled(queries, heads, (mean, errors[0], 1.0, 0.0), of_pairs, True)
 
-    def put_item(self, q: int, h: int, g: int, item: HeadItem | PairItem) -> None:
-        """Enter a pair of heads, or a head with itself, at a query."""
-        if item.value is None or item.error is None:
-            # Its grid in log s is out of reach (tiny bandwidth, few keys): no number.
-            self._put(q, h, g, Pair(*np.full(3, np.nan)), Pair(*np.full(3, np.inf)))
-        else:
-            self._put(q, h, g, item.value, item.error)
-        self.converged[q, h, g] = item.done
+    @classmethod
+    def _filled(
+        cls,
+        queries: int,
+        heads: int,
+        of_heads: tuple[float, ...],
+        of_pairs: tuple[float, ...],
+        converged: bool,
+    ) -> "Solution":
+        single, pair = (queries, heads), (queries, heads, heads)
+        rows = [np.full(single, v) for v in of_heads] + [np.full(pair, v) for v in of_pairs]
+        return cls(*[*rows, np.full(pair, converged)])
 
-    def put_values(
-        self, q: int, h: int, g: int, value: Terms, error: Terms, rtol: float, scale: float
-    ) -> None:
-        """Enter a value with its error, converged where that is below rtol (signal: of scale)."""
-        self._put(q, h, g, value, error)
-        self.converged[q, h, g] = bool(
-            error.signal <= rtol * scale + ERROR_FLOOR and error.noise <= rtol * value.noise
-        )
-
-    def put_numbers(
+    def put(
         self,
         place: tuple[int, int, int],
-        value: tuple[float, float, float],
-        error: tuple[float, float],
-        rtol: float,
-        scale: float,
+        value: Single | Pair,
+        error: Single | Pair,
+        converged: bool,
     ) -> None:
-        """Enter signal, noise and defect at (query, head, head2), as :meth:`put_values` does."""
-        signal, noise, defect = map(np.asarray, value)
-        errors = Pair(np.asarray(error[0]), np.asarray(error[1]), np.zeros(()))
-        self.put_values(*place, Pair(signal, noise, defect), errors, rtol, scale)
-
-    def put_unknown(self, q: int) -> None:
-        """Enter that this query has no value: its range of log s is out of reach."""
-        for values in (self.mean, self.empty, self.signal, self.noise, self.defect):
-            values[q] = np.nan
-        for errors in (self.mean_error, self.signal_error, self.noise_error):
-            errors[q] = np.inf
-
-    def _put(self, q: int, h: int, g: int, value: Single | Pair, error: Single | Pair) -> None:
-        self.signal[q, h, g], self.signal_error[q, h, g] = value.signal, error.signal
-        self.noise[q, h, g], self.noise_error[q, h, g] = value.noise, error.noise
-        self.defect[q, h, g] = value.defect
+        """Enter heads h and g at query q, whichever comes first, or a head with itself."""
+        q, h, g = place
+        at = q, [h, g], [g, h]
+        self.signal[at], self.signal_error[at] = value.signal, error.signal
+        self.noise[at], self.noise_error[at] = value.noise, error.noise
+        self.defect[at], self.converged[at] = value.defect, converged

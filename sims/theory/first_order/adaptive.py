@@ -12,7 +12,7 @@ integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules tak
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -22,13 +22,12 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import roots_jacobi
 
-from sims import terms
 from sims.errors import InputError, Uncovered
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import Tilt, tilted_moments
+from sims.theory.first_order.closed_forms import Tilt, labelled, tilted_moments
 from sims.weights import SCORES, WeightRule
 from sims.weights.entmax import Entmax
 from sims.weights.sparse import TopK
@@ -41,6 +40,8 @@ PAIRED = (12, 16)
 """The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
 STEP = 1e-3
 """Relative step of the derivative in λ; its error is the fourth power of that."""
+Looking = TypeVar("Looking")
+"""A head at a query, as a rule's theory takes it."""
 
 
 class Seen(NamedTuple):
@@ -130,13 +131,24 @@ def slope_of(function: Callable[[float], float], at: float) -> float:
     return (8 * near - far) / (12 * STEP * at)
 
 
+def rising_root(function: Callable[[float], float], start: float, most: float = np.inf) -> float:
+    """The root of a rising function, by unit steps from ``start`` (up to ``most``) and Brent."""
+    low = high = start
+    while function(low) > 0:
+        low -= 1.0
+    while function(high) < 0 and high < most:
+        high += 1.0
+    return float(brentq(function, low, high, xtol=1e-13))
+
+
 class Head(NamedTuple):
-    """One head at one query: what it sees, where it looks from, and its power."""
+    """One head at one query: what it sees, where it looks from, its power, and γ = c/n."""
 
     seen: Seen
     query: Float[np.ndarray, " k"]
     power: float
     target: TrigonometricSeries
+    mean_kernel: float
 
     def integral(self, square: float, power: float) -> Float[np.ndarray, "3"]:
         """``E (λ − D²)₊^a φ`` for φ = 1, m, m²."""
@@ -150,19 +162,14 @@ class Head(NamedTuple):
         density = self.seen.density(self.query + square**0.5 * nodes)
         return float(square ** (power + len(self.query) / 2) * density @ weights)
 
-    def radius(self, mean_kernel: float) -> float:
+    def radius(self) -> float:
         """λ*: the root of ``E (λ − D²)₊^ν = γ``, which rises in λ."""
 
         def excess(log_square: float) -> float:
             mass = max(self.mass(float(np.exp(log_square)), self.power), 1e-300)
-            return float(np.log(mass / mean_kernel))
+            return float(np.log(mass / self.mean_kernel))
 
-        low = high = np.log(mean_kernel) / self.power
-        while excess(low) > 0:
-            low -= 1.0
-        while excess(high) < 0:
-            high += 1.0
-        return float(np.exp(brentq(excess, low, high, xtol=1e-13)))
+        return float(np.exp(rising_root(excess, np.log(self.mean_kernel) / self.power)))
 
 
 class Single(NamedTuple):
@@ -193,10 +200,9 @@ class Single(NamedTuple):
     constant: float
 
 
-def single(head: Head, mean_kernel: float) -> Single:
+def single(head: Head) -> Single:
     """A head by itself: docs/theory.md, "Adaptive radii to first order"."""
-    nu, gamma = head.power, mean_kernel
-    square = head.radius(gamma)
+    nu, gamma, square = head.power, head.mean_kernel, head.radius()
 
     def lower_mean(at: float) -> float:
         total, mean, _ = head.integral(at, nu - 1)
@@ -227,13 +233,14 @@ def single(head: Head, mean_kernel: float) -> Single:
     )
 
 
-def held(head: Head, one: Single, mean_kernel: float) -> Single:
-    """The same head with its radius held at √λ*, as a fixed compact kernel has it.
+def held(head: Head) -> Single:
+    """The same with its radius held at √λ*, as a fixed compact kernel has it.
 
     Its weights are ``K/ΣK``; to first order m* takes the place of m°, and nothing is shared by way
     of the radius.
     """
-    _, mean, square = head.integral(one.square, 2 * head.power) / mean_kernel**2
+    one = single(head)
+    _, mean, square = head.integral(one.square, 2 * head.power) / head.mean_kernel**2
     limit, overlap = one.limit, one.overlap
     return one._replace(
         lower=limit,
@@ -244,26 +251,20 @@ def held(head: Head, one: Single, mean_kernel: float) -> Single:
     )
 
 
-def paired(
-    heads: tuple[Head, Head],
-    own: tuple[Single, Single],
-    both: Seen,
-    mean_kernels: tuple[float, float],
-) -> tuple[float, float]:
+def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads at one query.
 
     Args:
         heads: h and g.
         own: what each is by itself.
         both: what the two see together, h's coordinates first.
-        mean_kernels: γ of each.
     """
     sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
-    rules = [ball_rule(len(head.query), head.power, *sizes) for head in heads]
     places, factors = [], []
-    for head, one, (nodes, weights), gamma in zip(heads, own, rules, mean_kernels, strict=True):
+    for head, one in zip(heads, own, strict=True):
+        nodes, weights = ball_rule(len(head.query), head.power, *sizes)
         places.append(head.query + one.square**0.5 * nodes)
-        scale = one.square ** (head.power + len(head.query) / 2) / gamma
+        scale = one.square ** (head.power + len(head.query) / 2) / head.mean_kernel
         factors.append(scale * weights)
     count = [len(place) for place in places]
     seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
@@ -304,75 +305,87 @@ def adaptive_terms(
             problem do not fit together, or float64 cannot hold it.
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
+    task = rounding.without_constant(task)
+    at = looking(task, heads, n, points)
+    return of_radii(task, heads, n, points, at, held if hold else single, paired, weights)
+
+
+def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Head]]:
+    """The heads at every query.
+
+    Raises:
+        InputError: theory does not cover the problem.
+    """
     rule = covered(task, heads)
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
-    power = float(rule.nu)
-    task = rounding.without_constant(task)
+    power, target = float(rule.nu), jax.tree.map(np.asarray, task.target)
+    gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
+    seen, frames = views(task, heads), np.asarray(heads.frames)
+    return [
+        [
+            Head(view, frame.T @ x, power, target, float(gamma))
+            for view, frame, gamma in zip(seen, frames, gammas, strict=True)
+        ]
+        for x in points
+    ]
+
+
+def views(task: Task, heads: Heads) -> list[Seen]:
+    """What each head sees of a Gaussian design."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
     sigma = np.asarray(task.design.covariance)
-    target = jax.tree.map(np.asarray, task.target)
-    frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
-    gammas = (2 * np.asarray(heads.bandwidth) ** 2 * power) ** power / n
-    seen = [Seen.of(sigma, frame) for frame in of_keys]
-    pairs = [(h, g) for h in range(heads.count) for g in range(h)]
-    joint = {(h, g): Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]])) for h, g in pairs}
-    overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
-    singles = []
-    for q, x in enumerate(points):
-        at = [Head(seen[h], frames[h].T @ x, power, target) for h in range(heads.count)]
-        own = [single(head, gamma) for head, gamma in zip(at, gammas, strict=True)]
-        if hold:
-            own = [held(*part) for part in zip(at, own, gammas, strict=True)]
-        singles.append(own)
-        for h, one in enumerate(own):
-            overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
-        for h, g in pairs:
-            found = paired((at[h], at[g]), (own[h], own[g]), joint[h, g], (gammas[h], gammas[g]))
-            overlap[q, h, g], signal[q, h, g] = found
-            overlap[q, g, h], signal[q, g, h] = found
-    return labelled(task, points, n, singles, signal, overlap, weights)
+    return [Seen.of(sigma, frame) for frame in np.asarray(heads.of_keys)]
 
 
-def labelled(
+def joint_views(task: Task, heads: Heads) -> dict[tuple[int, int], Seen]:
+    """What two heads h > g see together, h's coordinates first."""
+    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
+    sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
+    return {
+        (h, g): Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]]))
+        for h in range(heads.count)
+        for g in range(h)
+    }
+
+
+def of_radii(
     task: Task,
-    points: Float[np.ndarray, "Q d"],
+    heads: Heads,
     n: int,
-    singles: list[list[Single]],
-    signal: Float[np.ndarray, "Q H H"],
-    overlap: Float[np.ndarray, "Q H H"],
+    points: Float[np.ndarray, "Q d"],
+    at: list[list[Looking]],
+    alone: Callable[[Looking], Single],
+    together: Callable[..., tuple[float, float]],
     weights: ArrayLike | None,
 ) -> xr.Dataset:
-    """The terms from what heads are by themselves and n times the covariances of pairs."""
+    """The terms from what heads are ``alone`` and from r and n times the covariance of pairs."""
+    singles = [[alone(head) for head in row] for row in at]
+    overlap, signal = np.zeros((2, len(points), heads.count, heads.count))
+    for q, own in enumerate(singles):
+        for h, one in enumerate(own):
+            overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
+    for (h, g), both in joint_views(task, heads).items():
+        for q, (row, own) in enumerate(zip(at, singles, strict=True)):
+            found = together((row[h], row[g]), (own[h], own[g]), both)
+            (overlap[q, h, g], signal[q, h, g]) = (overlap[q, g, h], signal[q, g, h]) = found
 
     def of_heads(name: str) -> Float[np.ndarray, "Q H"]:
         return np.array([[getattr(one, name) for one in own] for own in singles])
 
     target = jax.tree.map(np.asarray, task.target)
     bias = of_heads("limit") - np.asarray(target(points))[:, None] + of_heads("bias") / n
-    own_signal, own_overlap = of_heads("signal") / n, of_heads("overlap")
-    noise = float(task.noise_sd) ** 2 * overlap / n
-    share = rounding.of_target(
-        target, points, bias**2 + own_signal, np.diagonal(noise, axis1=1, axis2=2), own_overlap / n
-    )
-    data = terms.assemble(
-        bias,
-        bias[:, :, None] * bias[:, None, :],
-        signal / n,
-        noise,
-        weights=weights,
-        attrs={"road": "theory", "order": "first", "n": n} | rounding.said("first", share),
-    )
     square = of_heads("square")
     facts = {
-        "n_eff": n / own_overlap,
-        "n_third": n * own_overlap / of_heads("third"),
+        "n_eff": n / of_heads("overlap"),
+        "n_third": n * of_heads("overlap") / of_heads("third"),
         "limit": of_heads("limit"),
         "radius": square**0.5,
         "radius_sd": of_heads("spread") / (2 * (square * n) ** 0.5),
         "attended": n * of_heads("mass"),
         "expected_attended": n * of_heads("mass") + of_heads("constant"),
     }
-    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
+    noise = float(task.noise_sd) ** 2 * overlap / n
+    return labelled(target, points, n, bias, signal / n, noise, facts, weights)
 
 
 def covered(task: Task, heads: Heads) -> Entmax | TopK:

@@ -14,7 +14,7 @@ compiling, and :func:`first_order_arrays` is JAX, differentiable in every argume
 array, so scaling laws can be taken far out).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
 from typing import NamedTuple
@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 
 from sims import terms
 from sims.errors import Uncovered
-from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
+from sims.problem import Heads, Target, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX
 from sims.theory import rounding
@@ -352,12 +352,6 @@ def first_order_terms(
     # What lives of one pair of heads: covariances of keys and of waves, and angles.
     count = task.target.terms + heads.dimension
     each = partial(_in_groups, size=max(1, TOGETHER // (count * (count + len(points)))))
-
-    def parts(task: Task, heads: Heads, x: np.ndarray) -> np.ndarray:
-        own = _closed_forms(task, heads, float(n), x, each)
-        outer = own.bias[:, :, None] * own.bias[:, None, :]
-        return np.stack([np.asarray(outer + own.signal_covariance), own.noise_covariance])
-
     gram = 0.0
     if heads.kernel is GAUSSIAN:
         keys = np.asarray(heads.of_keys)
@@ -365,30 +359,40 @@ def first_order_terms(
         gram = rounding.of_gram(seen, np.asarray(heads.bandwidth))
     with np.errstate(all="ignore"):  # ∞ where n_eff is 0 to float64, or input out of range
         arrays = _closed_forms(task, heads, float(n), points, each)
-        by_keys, noise = (
-            np.diagonal(np.asarray(part), axis1=1, axis2=2)
-            for part in (arrays.signal_covariance, arrays.noise_covariance)
+    facts = {"n_eff": arrays.n_eff, "n_third": arrays.n_third}
+    target = rounding.without_constant(task).target
+    covariances = arrays.signal_covariance, arrays.noise_covariance
+    return labelled(target, points, n, arrays.bias, *covariances, facts, weights, gram)
+
+
+def labelled(
+    target: Target,
+    points: Float[np.ndarray, "Q d"],
+    n: int,
+    bias: Float[Numbers, "Q H"],
+    signal: Float[Numbers, "Q H H"],
+    noise: Float[Numbers, "Q H H"],
+    facts: Mapping[str, Float[Numbers, "Q H"]],
+    weights: ArrayLike | None,
+    gram: float = 0.0,
+) -> xr.Dataset:
+    """First-order terms of a target without a constant part, with what rounding does to them.
+
+    ``facts`` of heads, ``n_eff`` among them, become variables; ``gram``: as of
+    :func:`sims.theory.rounding.said`.
+    """
+    with np.errstate(all="ignore"):
+        own = [np.diagonal(np.asarray(part), axis1=1, axis2=2) for part in (signal, noise)]
+        by_keys = np.asarray(bias) ** 2 + own[0]
+        attrs = rounding.said(
+            "first", target, points, by_keys, own[1], 1 / np.asarray(facts["n_eff"]), gram
         )
-        found = (
-            rounding.Shares(gram, gram),
-            rounding.of_conditioning(parts, task, heads, points),
-            rounding.of_target(
-                rounding.without_constant(task).target,
-                points,
-                np.asarray(arrays.bias) ** 2 + by_keys,
-                noise,
-                np.asarray(1 / arrays.n_eff),
-            ),
-        )
-    attrs = {"road": "theory", "order": "first", "n": n} | rounding.said("first", *found)
-    bias = arrays.bias
     data = terms.assemble(
         bias,
         bias[:, :, None] * bias[:, None, :],
-        arrays.signal_covariance,
-        arrays.noise_covariance,
+        signal,
+        noise,
         weights=weights,
-        attrs=attrs,
+        attrs={"road": "theory", "order": "first", "n": n} | attrs,
     )
-    where = (terms.QUERY, terms.HEAD)
-    return data.assign(n_eff=(where, arrays.n_eff), n_third=(where, arrays.n_third))
+    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})

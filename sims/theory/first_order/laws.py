@@ -165,24 +165,11 @@ def noise_correlation_law(
 ) -> Float[Array, "*batch"]:
     """Noise correlation of two heads: ``Π_j ρ(cos θ_j)/ρ(1)``, a ratio of query averages.
 
-    1 for aligned subspaces; :func:`correlation_floor` for orthogonal ones.
+    1 for aligned subspaces.
     """
     rho = _overlap(kernel)
     ratio = rho(cosines, bandwidth, query_scale) / rho(1.0, bandwidth, query_scale)
     return jnp.prod(ratio, axis=-1)
-
-
-def correlation_floor(
-    width: int, bandwidth: ArrayLike, query_scale: ArrayLike, kernel: str | Kernel = GAUSSIAN
-) -> Float[Array, "*batch"]:
-    """Noise correlation of orthogonal heads, ``ρ(1)^{−d_k}``: above 0, as heads share labels."""
-    return _overlap(kernel)(1.0, bandwidth, query_scale) ** -width
-
-
-def ensemble_factor(heads: Number, correlation: ArrayLike) -> Float[Array, "*batch"]:
-    """``ρ + (1 − ρ)/H``: variance of an average of H exchangeable heads over that of one."""
-    correlation = jnp.asarray(correlation, jnp.float64)
-    return correlation + (1.0 - correlation) / heads
 
 
 def _overlap(kernel: str | Kernel) -> Overlap:

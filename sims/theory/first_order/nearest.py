@@ -13,11 +13,9 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
-from sims.problem.design_laws import GaussianDesign
 from sims.theory import rounding
 from sims.theory.first_order.adaptive import (
     ANGULAR,
@@ -27,9 +25,11 @@ from sims.theory.first_order.adaptive import (
     Single,
     ball_rule,
     covered,
-    labelled,
+    of_radii,
+    rising_root,
     shell,
     slope_of,
+    views,
 )
 from sims.weights.sparse import TopK
 
@@ -45,12 +45,14 @@ class Near(NamedTuple):
         query: of d_k coordinates.
         sharpness: 1/s, by which ``e = exp(−D²/2s)``; 0 for uniform weights.
         target: m.
+        share: k/n.
     """
 
     seen: Seen
     query: Float[np.ndarray, " k"]
     sharpness: float
     target: TrigonometricSeries
+    share: float
 
     def ball(
         self, square: float, power: int, sizes: tuple[int, int] = (RADIAL, ANGULAR)
@@ -69,12 +71,7 @@ class Near(NamedTuple):
         def excess(log_square: float) -> float:
             return float(np.log(self.ball(float(np.exp(log_square)), 0)[0] / mass))
 
-        low = high = 0.0
-        while excess(low) > 0:
-            low -= 1.0
-        while excess(high) < 0 and high < 10:
-            high += 1.0
-        return float(np.exp(brentq(excess, low, high, xtol=1e-13)))
+        return float(np.exp(rising_root(excess, 0.0, most=10.0)))
 
     def limit(self, square: float) -> float:
         """``E[em]/E[e]`` in the ball D² < λ."""
@@ -89,9 +86,9 @@ class Near(NamedTuple):
         return float(here / total * (edge / density - mean / total))
 
 
-def alone(head: Near, n: int, k: int) -> Single:
+def alone(head: Near) -> Single:
     """A head by itself: docs/theory/adaptive_kernels.md, "The k nearest keys"."""
-    mass = k / n
+    mass = head.share
     square = head.radius(mass)
     total, limit, turn = float(head.ball(square, 1)[0]), head.limit(square), head.turn(square)
     density, edge, _ = shell(head.seen, head.query, head.target, square)
@@ -167,51 +164,28 @@ def nearest_terms(
     """
     points = np.asarray(check_compatible(task, heads, n, queries))
     task = rounding.without_constant(task)
-    k, views, at = placed(task, heads, n, points)
-    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
-    sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
-    signal, overlap = np.zeros((2, len(points), heads.count, heads.count))
-    singles = []
-    for q, near in enumerate(at):
-        own = [alone(head, n, k) for head in near]
-        singles.append(own)
-        for h, one in enumerate(own):
-            overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
-    for h in range(len(views)):
-        for g in range(h):
-            both = Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]]))
-            for q, near in enumerate(at):
-                pair = together((near[h], near[g]), (singles[q][h], singles[q][g]), both)
-                overlap[q, h, g], signal[q, h, g] = pair
-                overlap[q, g, h], signal[q, g, h] = pair
-    return labelled(task, points, n, singles, signal, overlap, weights)
+    at = placed(task, heads, n, points)
+    return of_radii(task, heads, n, points, at, alone, together, weights)
 
 
-def placed(
-    task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]
-) -> tuple[int, list[Seen], list[list[Near]]]:
-    """k, what each head sees, and the heads at every query.
+def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Near]]:
+    """The heads at every query.
 
     Raises:
         InputError: theory does not cover the problem.
     """
     rule = covered(task, heads)
-    assert isinstance(rule, TopK)  # for the type checker, as the next line
-    assert isinstance(task.design, GaussianDesign)
+    assert isinstance(rule, TopK)  # for the type checker; see sims.theory
     if rule.k >= n:
         raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
-    views = [
-        Seen.of(np.asarray(task.design.covariance), frame) for frame in np.asarray(heads.of_keys)
-    ]
-    target, frames = jax.tree.map(np.asarray, task.target), np.asarray(heads.frames)
-    scale = np.zeros(heads.count)
-    if rule.weighting == "softmax":
-        scale = np.asarray(heads.bandwidth, float) ** -2.0
-    near = [
+    target = jax.tree.map(np.asarray, task.target)
+    seen, frames = views(task, heads), np.asarray(heads.frames)
+    soft = rule.weighting == "softmax"
+    scale = np.asarray(heads.bandwidth, float) ** -2.0 if soft else np.zeros(heads.count)
+    return [
         [
-            Near(view, frame.T @ x, float(sharp), target)
-            for view, frame, sharp in zip(views, frames, scale, strict=True)
+            Near(view, frame.T @ x, float(sharp), target, rule.k / n)
+            for view, frame, sharp in zip(seen, frames, scale, strict=True)
         ]
         for x in points
     ]
-    return rule.k, views, near

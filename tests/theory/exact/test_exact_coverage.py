@@ -1,16 +1,13 @@
 """Exact theory for every kernel and design: direct quadrature, one key, and the simulation."""
 
 import itertools
-import time
-import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import norm, t
+from scipy.stats import norm
 
-from sims.errors import InputError
 from sims.problem import CustomDesign, Heads, Task, TrigonometricSeries
 from sims.problem.design_laws import (
     CubeDesign,
@@ -64,126 +61,27 @@ def problem(index):
     return task, Heads(frames, kernel, bandwidth), n, 0.6 * rng.normal(size=(1, d)), name
 
 
-GROUPS = 40
-"""Groups of batches that a precise comparison takes its standard errors from."""
-PRECISION, ENOUGH = 0.0015, 0.002
-"""MCSE aimed at there, relative to a term's scale, and the most that is asked."""
-
-
-def z_values(index, replicates, batches, precise=False):
-    """(theory − simulation)/standard error of every term, and MCSEs relative to its scale.
-
-    The theory's stated error is 3 standard errors where it is random. The scale is √(S_hh S_gg)
-    for a covariance and √(β_h² + S_hh) for a bias: a value near 0 has no relative error.
-
-    ``precise`` runs as many times the batches as their spread says are needed: problems differ
-    a hundredfold in that, and those with many keys, which are the dearest, need the fewest.
-    """
-    task, heads, n, x, _ = problem(index)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        exact = exact_terms(task, heads, n, x, rtol=1e-3, max_level=5)
-
-    def run(count, resume=None):
-        return estimate(
-            task,
-            heads,
-            n,
-            x,
-            index,
-            replicates_per_batch=replicates,
-            batches=count,
-            precision="float64",
-            raw_labels=False,
-            # It rests on no theory, and spares nearly all replicates where keys are many.
-            control_variate=precise and n >= 60,
-            resume=resume,
-        )
-
-    result = run(batches)
-    scores, relative = compare(exact, result, batches)
-    times = 1
-    # By the spread alone, never by the gap.
-    while precise and max(relative) > ENOUGH:
-        times = int(np.ceil(times * (max(relative) / PRECISION) ** 2))
-        result = run(batches * times, result)
-        scores, relative = compare(exact, result, batches)
-    return scores, relative, exact, result
-
-
-def compare(exact, run, groups):
-    """Scores and relative MCSEs, from means of that many groups of batches."""
-    scores, relative = [], []
-    upper = np.triu_indices(2)
-    total = np.diagonal(exact["signal_covariance"].values[0] + exact["noise_covariance"].values[0])
-    for name in TERMS:
-        values = run[name].values[:, 0]
-        values = values.reshape(groups, -1, *values.shape[1:]).mean(axis=1)
-        theory, error = exact[name].values[0], exact[f"{name}_error"].values[0]
-        scale = np.sqrt(theory**2 + total) if name == "bias" else np.sqrt(np.outer(total, total))
-        if name != "bias":
-            values, theory, error, scale = (
-                values[:, *upper],
-                theory[upper],
-                error[upper],
-                scale[upper],
-            )
-        mcse = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-        gap = np.abs(values.mean(axis=0) - theory)
-        scores.extend(gap / (np.hypot(mcse, error / 3) + 1e-9 * scale))
-        relative.extend(mcse / scale)
-    return scores, relative
-
-
-def holm_passes(scores, batches, level):
-    p = np.sort(2 * t.sf(np.array(scores), batches - 1))
-    return bool(np.all(p >= level / (len(p) - np.arange(len(p))))), p[0] * len(p)
-
-
-LEVEL = 2 * norm.sf(4)
-"""The family's false-alarm rate: that of one comparison at 4 standard errors."""
-
-
 @pytest.mark.parametrize(
     "index", [2, *(pytest.param(i, marks=pytest.mark.slow) for i in (4, 7, 8))]
 )
 def test_simulation_agrees(index):
-    scores, _, exact, run = z_values(index, 1000 if problem(index)[2] < 1000 else 40, 16)
-    assert holm_passes(scores, 16, LEVEL)[0], scores
+    """Within 6 standard errors of 16 batches: a false alarm in all below 1e-3."""
+    task, heads, n, x, _ = problem(index)
+    exact = exact_terms(task, heads, n, x, rtol=1e-3, max_level=5)
+    replicates = 1000 if n < 1000 else 40
+    run = estimate(
+        task, heads, n, x, index, replicates_per_batch=replicates, batches=16,
+        precision="float64", raw_labels=False,
+    )  # fmt: skip
     assert float(exact["defect"].max()) < 1e-3
-    empty = run["empty_rate"].values[:, 0]
-    spread = empty.std(axis=0, ddof=1) / 4
-    assert (np.abs(empty.mean(0) - exact["empty_probability"].values[0]) <= 5 * spread + 1e-3).all()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(14400)
-def test_simulation_agrees_on_sixty_problems():
-    scores, seen = [], set()
-    for index in range(60):
-        task, heads, n, _, name = problem(index)
-        start = time.perf_counter()
-        z, relative, exact, run = z_values(index, 500, GROUPS, precise=True)
-        assert max(relative) <= ENOUGH
-        scores += z
-        seen.add((heads.kernel.name, name))
-        print(
-            index,
-            heads.kernel.name,
-            name,
-            heads.width,
-            n,
-            f"n_eff {exact['n_eff'].values.min():.2f} z {max(z):.2f} "
-            f"mcse {max(relative):.1e} defect {float(exact['defect'].max()):.0e}",
-            bool(exact["converged"].all()),
-            f"{run.attrs['replicates']} replicates",
-            f"{time.perf_counter() - start:.0f} s",
-            flush=True,
-        )
-        assert task.dimension == heads.width + 1
-    passed, least = holm_passes(scores, GROUPS, LEVEL)
-    print("largest", max(scores), "least Holm p", least, "of", len(scores), "pairs seen", len(seen))
-    assert passed
+    for name in (*TERMS, "empty_rate"):
+        values = run[name].values[:, 0]
+        spread = values.std(axis=0, ddof=1) / 4
+        theory, error = exact["empty_probability"].values[0], 3e-3
+        if name in TERMS:
+            theory, error = exact[name].values[0], exact[f"{name}_error"].values[0]
+        gap = np.abs(values.mean(axis=0) - theory)
+        assert (gap <= 6 * np.hypot(spread, error / 3) + 1e-9).all(), name
 
 
 @pytest.mark.parametrize("kernel", ["laplace", "student", "epanechnikov", "triweight"])
@@ -214,22 +112,6 @@ def test_two_keys_against_direct_quadrature(kernel):
     np.testing.assert_allclose(data["noise_covariance"].values.item(), noise, rtol=1e-5)
     empty = float(mass[k == 0].sum()) ** 2
     np.testing.assert_allclose(data["empty_probability"].values.item(), empty, atol=1e-8)
-
-
-@pytest.mark.parametrize("kernel", ["epanechnikov", "laplace"])
-def test_key_frames_in_one_dimension_rescale_the_keys(kernel):
-    """Keys seen as c·X, X ~ N(0, 1), are keys X' ~ N(0, c²) with frequencies divided by c."""
-    c, x = 0.7, np.array([[0.4]])
-    amplitude, frequency, phase = [1.0, 0.6], np.array([[1.1], [0.5]]), [0.3, 1.2]
-    terms = []
-    for scale, frame in ((1.0, c), (c, 1.0)):
-        target = TrigonometricSeries(amplitude, frequency / scale, phase)
-        task = Task(GaussianDesign(scale**2 * np.eye(1)), target, 0.5)
-        heads = Heads(np.ones((1, 1, 1)), kernel, 0.9, np.full((1, 1, 1), frame))
-        data = exact_terms(task, heads, 4, x, rtol=1e-6)
-        mean = data["bias"].values.item() + float(target(jnp.asarray(x))[0])
-        terms.append([mean, *(data[name].values.item() for name in (*TERMS[1:], "n_eff"))])
-    np.testing.assert_allclose(*terms, rtol=1e-6)
 
 
 def test_key_frames_of_a_design_without_a_projected_law():
@@ -276,15 +158,6 @@ def test_one_key_of_a_compact_kernel_counts_zero_outside():
     np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-6)
 
 
-@pytest.mark.parametrize("bandwidth", [0.03, 0.001])
-def test_one_key_that_is_rarely_in_reach(bandwidth):
-    """The same where P is small, 1 % and 0.04 %: the noise is σ²P."""
-    task = Task(GaussianDesign(np.eye(1)), TrigonometricSeries([1.0], [[0.0]], [0.0]), 0.5)
-    data = exact_terms(task, Heads(np.ones((1, 1, 1)), "biweight", bandwidth), 1, [[0.3]])
-    inside = norm.cdf(0.3 + bandwidth) - norm.cdf(0.3 - bandwidth)
-    np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-5)
-
-
 def test_two_keys_of_compact_heads_against_direct_quadrature():
     """Orthogonal heads of unlike centres, often without a key: Gauss–Legendre on each strip."""
     query, width = np.array([0.3, -0.9]), np.array([0.8, 0.5])
@@ -315,10 +188,3 @@ def test_two_keys_of_compact_heads_against_direct_quadrature():
             signal = density @ (outputs[h] * outputs[g]) @ density - mean[h] * mean[g]
             found = data["signal_covariance"].values[0, h, g]
             assert found == pytest.approx(signal, rel=1e-3)
-
-
-def test_a_custom_design_needs_a_density():
-    sampler = design("custom", 2, None).sampler
-    task = Task(CustomDesign(2, sampler), TrigonometricSeries([1.0], [[1.0, 0.0]], [0.0]), 1.0)
-    with pytest.raises(InputError, match="log_density"):
-        exact_terms(task, Heads(np.ones((1, 2, 1)), "laplace", 0.5), 5, np.zeros((1, 2)))

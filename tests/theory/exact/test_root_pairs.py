@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from sims.theory.exact import root
-from sims.theory.exact.root import Root, Side
-from sims.theory.exact.tables import LEVELS, Table
+from sims.theory.exact.root import Side
 
 PLACES = np.array([0.5, 0.3, 0.2])
 """Probabilities of three places that a key may be at."""
@@ -36,7 +35,7 @@ def test_terms_of_a_pair_by_all_sets_of_five_keys():
     values = np.stack([np.diag(PLACES * function) for function in functions])
     blocks = root._blocks(sides[0], sides[1], values)
     # Of a head's law only c = n γ enters here; all else is in its side.
-    roots = tuple(tuple.__new__(Root, (None, None, gamma, n)) for gamma in (0.3, 0.4))
+    roots = [SimpleNamespace(constant=n * gamma) for gamma in (0.3, 0.4)]
     found = root._pair_at(n, roots, tuple(sides), tuple(alone), blocks)
 
     expected = np.zeros(3, complex)
@@ -50,32 +49,3 @@ def test_terms_of_a_pair_by_all_sets_of_five_keys():
         expected += law * np.array([1, sums.prod(), kappa[:, at].prod(axis=0).sum()])
     scale = powers[0] * powers[1] / (1.5 * 2.0)
     np.testing.assert_allclose(found, expected.real * [1, scale, scale], rtol=1e-10)
-
-
-@pytest.mark.theory
-def test_tables_are_of_moments_about_the_centre_of_each_head():
-    """Of a response m that is 1 or 3, and a density p, polynomials of where the heads see a key:
-    ``p``, ``p E(m − a)``, ``p E(m − b)`` and ``p E(m − a)(m − b)``, both sides of the queries."""
-    queries, limits, (a, b) = (0.3, -0.2), (2.0, 1.5), (0.4, -0.7)
-    heads = [SimpleNamespace(query=np.array([q]), target=None) for q in queries]
-
-    def law(x, y):
-        return 1 + 0.3 * x * y + 0.2 * x**2, 0.5 + 0.1 * y - 0.05 * x * y**2
-
-    def moments(_, at):
-        density, high = law(*at.T)
-        return density, density * (1 + 2 * high), density * (1 + 8 * high)
-
-    table = Table.of(SimpleNamespace(moments=moments), heads, (a, b), limits, LEVELS[0])
-    squares = np.array([0.1, 0.9, 1.4])
-    bases = (table.basis(head, squares) for head in (0, 1))
-    found = np.einsum("im,jn,mnf->ijf", *bases, table.series)
-    for i, j in np.ndindex(3, 3):
-        expected = np.zeros(4)
-        for one, other in product((1, -1), repeat=2):
-            where = queries[0] + one * squares[i] ** 0.5, queries[1] + other * squares[j] ** 0.5
-            density, high = law(*where)
-            for m, share in ((1.0, 1 - high), (3.0, high)):
-                own = np.array([1, m - a, m - b, (m - a) * (m - b)])
-                expected += density * share * own
-        np.testing.assert_allclose(found[i, j], expected, rtol=1e-9)

@@ -18,7 +18,7 @@ WAVES = np.array([[2.0, 0.3, 0.0, 0.1], [1.2, 0.9, 0.3, 0.0]]) @ FRAMES.T
 TARGET = TrigonometricSeries([1.0, 0.7], WAVES, [0.3, 1.1])
 QUERY = (FRAMES @ [1.0, 0.3, 0.2, 0.1])[None]
 SIGMA = np.diag([1.0, 0.8, 1.2, 0.9]) + 0.15
-CASES = [(1, 1.0, 25.0), (1, 3.0, 2.0), (2, 2.0, 8.0), (1, 1.5, 7.0)]
+CASES = [(1, 3.0, 2.0), (2, 2.0, 8.0)]
 """d_k, ν, temperature."""
 
 
@@ -45,11 +45,10 @@ def root(square, nu, c):
 def own_quantities(head, nu, c):
     """What theory says of a head by itself: λ*, m* and m° make the control variate."""
     frame, target = np.asarray(head), jax.tree.map(np.asarray, TARGET)
-    one = Head(Seen.of(SIGMA, frame), frame.T @ QUERY[0], nu, target)
-    return single(one, c / N)
+    return single(Head(Seen.of(SIGMA, frame), frame.T @ QUERY[0], nu, target, c / N))
 
 
-def simulated(heads, nu, temperature, replicates=16_000):
+def simulated(heads, nu, temperature, replicates=8_000):
     """n times bias beside m*, signal (co)variances, n Σ w w' and ψ's mean, each with its MCSE."""
     rng, c = np.random.default_rng(7), (2 * temperature * nu) ** nu
     factor = np.linalg.cholesky(SIGMA)
@@ -144,29 +143,9 @@ def test_rules_of_the_ball_by_its_moments(width, power):
 
 
 @pytest.mark.theory
-def test_radius_solves_its_equation_by_quadrature():
-    """``E (λ − D²)₊^ν = c/n`` by SciPy's quadrature, and the attended keys by the normal law."""
-    from scipy.integrate import quad
-    from scipy.stats import norm
-
-    def density(t, law, q, radius):
-        return (radius**2 - (t - q) ** 2) ** 2 * law.pdf(t)
-
-    heads = heads_of(1, 2.0, 3.0)
-    theory = predict(task_of(), heads, N, QUERY).isel(query=0)
-    for h in range(2):
-        frame = np.asarray(heads.frames[h])[:, 0]
-        law, q = norm(0, (frame @ SIGMA @ frame) ** 0.5), QUERY[0] @ frame
-        radius = float(theory["radius"][h])
-        mass = quad(density, q - radius, q + radius, (law, q, radius))
-        assert mass[0] * N == pytest.approx((2 * 3.0 * 2) ** 2, rel=1e-9)
-        inside = law.cdf(q + radius) - law.cdf(q - radius)
-        assert float(theory["attended"][h]) == pytest.approx(N * inside, rel=1e-9)
-
-
-@pytest.mark.theory
-def test_effective_keys_of_second_and_third_powers_by_quadrature():
-    """``1/Σw²`` and ``Σw²/Σw³`` are ``n (E K)²/E K²`` and ``n E K · E K²/E K³``, K = (λ − D²)²."""
+def test_radius_and_effective_keys_by_quadrature():
+    """``E K = c/n``, attended keys, ``1/Σw²`` as ``n (E K)²/E K²`` and ``Σw²/Σw³`` as
+    ``n E K · E K²/E K³``, for K = (λ − D²)²."""
     from scipy.integrate import quad
     from scipy.stats import norm
 
@@ -181,18 +160,11 @@ def test_effective_keys_of_second_and_third_powers_by_quadrature():
             return (radius**2 - (t - q) ** 2) ** (2 * power) * law.pdf(t)
 
         one, two, three = (quad(kernel, q - radius, q + radius, (k,))[0] for k in (1, 2, 3))
+        assert one * N == pytest.approx((2 * 3.0 * 2) ** 2, rel=1e-9)
+        inside = law.cdf(q + radius) - law.cdf(q - radius)
+        assert float(theory["attended"][h]) == pytest.approx(N * inside, rel=1e-9)
         assert float(theory["n_eff"][h]) == pytest.approx(N * one**2 / two, rel=1e-9)
         assert float(theory["n_third"][h]) == pytest.approx(N * one * two / three, rel=1e-9)
-
-
-def test_a_constant_target_has_no_bias_and_no_signal():
-    task = Task(
-        DESIGNS["gaussian"](SIGMA), TrigonometricSeries([2.0], np.zeros((1, D)), [0.0]), 1.0
-    )
-    theory = predict(task, heads_of(1, 2.0, 3.0), N, QUERY)
-    assert abs(theory["bias"]).max() < 1e-12
-    assert abs(theory["signal_covariance"]).max() < 1e-12
-    assert (theory["noise_covariance"] > 0).all()
 
 
 @pytest.mark.parametrize(

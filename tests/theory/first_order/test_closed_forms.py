@@ -8,7 +8,6 @@ import jax.test_util
 import numpy as np
 import pytest
 
-from sims.errors import InputError
 from sims.problem import (
     DESIGNS,
     FRAMES,
@@ -17,7 +16,6 @@ from sims.problem import (
     Heads,
     Task,
     TrigonometricSeries,
-    redundant_views,
 )
 from sims.theory import first_order_arrays, predict
 
@@ -109,7 +107,7 @@ def with_key_frames(heads, seed):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 @pytest.mark.parametrize(
-    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 2, 90, 0.2)]
+    ("dimension", "width", "points", "step"), [(2, 1, 160, 0.12), (3, 2, 70, 0.22)]
 )
 def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
     """Queries and keys through frames of their own: every term, its limit and n_third."""
@@ -131,55 +129,6 @@ def test_key_frames_match_quadrature(kernel, dimension, width, points, step):
         np.testing.assert_allclose(prediction["n_third"][q], third, rtol=1e-8)
 
 
-def test_equal_key_frames_change_nothing():
-    task, heads, queries = random_problem(4, 5, 2, 3, "gaussian")
-    same = Heads(heads.frames, "gaussian", heads.bandwidth, heads.frames)
-    before, after = (predict(task, h, 50, queries) for h in (heads, same))
-    for name in (*NAMES, "n_eff", "n_third"):
-        np.testing.assert_array_equal(after[name], before[name])
-
-
-@pytest.mark.parametrize("order", ["first", "exact"])
-def test_weight_rules_are_refused_in_one_line(order):
-    task, heads, queries = random_problem(2, 4, 2, 2, "gaussian")
-    sparse = Heads(heads.frames, "sparsemax", 1.0)
-    with pytest.raises(InputError, match=r"heads\.kernel: got 'weight rule sparsemax'") as caught:
-        predict(task, sparse, 10, queries, order)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "width"),
-    [
-        ("gaussian", 4),
-        ("softmax", 3),
-        pytest.param("gaussian", 3, marks=pytest.mark.slow),
-        pytest.param("softmax", 4, marks=pytest.mark.slow),
-    ],
-)
-def test_closed_forms_match_brute_force(kernel, width):
-    """Every term within 4.9 MCSE of draws (d = 8, 3 heads).
-
-    False-alarm rate: 2 × 45 comparisons a case at |z| > 4.9 (t, 63 degrees of freedom): 6e-4 a
-    case by Bonferroni; the seed is fixed.
-    """
-    task, heads, queries = random_problem(7, 8, width, 3, kernel)
-    rng, batches, size = np.random.default_rng(1), 64, 20_000
-    root = np.linalg.cholesky(np.asarray(task.design.covariance))
-    prediction = predict(task, heads, 1, queries)
-    mass = np.full(size, 1 / size)
-    draws = [
-        terms_from_measure(task, heads, queries, rng.normal(size=(size, 8)) @ root.T, mass, 1)
-        for _ in range(batches)
-    ]
-    for q in range(len(queries)):
-        for index, name in enumerate(NAMES):
-            values = np.array([draw[q][index] for draw in draws])
-            error = values.std(0, ddof=1) / np.sqrt(batches)
-            z = (values.mean(0) - prediction[name][q].values) / error
-            assert np.abs(z).max() < 4.9, (name, q, z)
-
-
 def test_precision_survives_high_frequencies():
     """Frequencies whose Gaussian factors underflow contribute zero, not NaN."""
     target = TARGETS["holder"](4, beta=0.5, levels=24)
@@ -197,36 +146,6 @@ def test_constant_target_is_pure_noise():
     np.testing.assert_allclose(prediction["signal_covariance"], 0, atol=1e-14)
 
 
-def test_identical_heads_have_correlation_one():
-    task = Task(DESIGNS["decaying_spectrum"](5), TARGETS["matern"](5), 0.5)
-    frame = FRAMES["haar"](5, 1, 2)[0]
-    prediction = predict(
-        task, Heads(jnp.stack([frame, frame]), "gaussian", 0.6), 100, np.ones((1, 5))
-    )
-    for name in ("signal_covariance", "noise_covariance"):
-        values = prediction[name][0].values
-        np.testing.assert_allclose(values, values[0, 0], rtol=1e-12)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-def test_rotating_a_frame_within_its_subspace_changes_nothing(kernel):
-    task, heads, queries = random_problem(3, 6, 2, 2, kernel)
-    angle = 0.7
-    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    turned = Heads(heads.frames @ turn, kernel, heads.bandwidth)
-    before, after = (predict(task, h, 50, queries) for h in (heads, turned))
-    for name in NAMES:
-        np.testing.assert_allclose(after[name], before[name], rtol=1e-10)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-def test_numpy_and_jax_give_the_same(kernel):
-    task, heads, queries = random_problem(4, 6, 2, 3, kernel)
-    data, arrays = predict(task, heads, 80, queries), first_order_arrays(task, heads, 80, queries)
-    for name in ("bias", "signal_covariance", "noise_covariance", "n_eff", "n_third"):
-        np.testing.assert_allclose(data[name], getattr(arrays, name), rtol=1e-9, atol=1e-13)
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
 def test_gradients_match_finite_differences(kernel):
     task, heads, queries = random_problem(5, 6, 2, 2, kernel)
@@ -242,77 +161,6 @@ def test_gradients_match_finite_differences(kernel):
     jax.test_util.check_grads(
         total, (heads.frames, heads.bandwidth), order=1, modes=["rev"], rtol=1e-5, eps=1e-5
     )
-
-
-def test_redundant_views_heads_share_one_law():
-    """Equal heads whatever the correlation; covariance rises with it (queries have ξ = 0)."""
-    queries = np.zeros((2, 4 + 3 * 2))
-    queries[:, :4] = np.random.default_rng(0).normal(size=(2, 4)) * 0.5
-    results = []
-    for correlation in (0.0, 0.5, 1.0):
-        design, frames = redundant_views(4, 3, 2, 0.6, correlation)
-        inner = TARGETS["decaying"](4, alpha=1.0)
-        target = TrigonometricSeries(
-            inner.amplitude, jnp.pad(inner.frequency, ((0, 0), (0, 6))), inner.phase
-        )
-        results.append(
-            predict(Task(design, target, 0.5), Heads(frames, "gaussian", 0.5), 400, queries)
-        )
-    for one, other in itertools.pairwise(results):
-        np.testing.assert_allclose(one["bias"], other["bias"], rtol=1e-12)
-        assert float(one["variance"]) == pytest.approx(float(other["variance"]), rel=1e-12)
-        assert float(one["covariance"]) < float(other["covariance"])
-    assert float(results[-1]["covariance"]) == pytest.approx(
-        float(results[-1]["variance"]), rel=1e-12
-    )
-
-
-def test_n_eff_and_types():
-    task, heads, queries = random_problem(2, 4, 2, 2, "gaussian")
-    prediction = predict(task, heads, 100, queries)
-    sigma2 = float(task.noise_sd) ** 2
-    own = np.einsum("qhh->qh", prediction["noise_covariance"].values)
-    np.testing.assert_allclose(prediction["n_eff"], sigma2 / own, rtol=1e-12)
-    assert prediction["bias"].dtype == np.float64
-
-
-def test_third_moment_diagnostic():
-    """n_third by quadrature for the gaussian kernel, and n_eff²/n for softmax."""
-    n = 300
-    task, heads, queries = random_problem(2, 2, 1, 2, "gaussian")
-    keys, mass = product_grid(task, 160, 0.12)
-    prediction = predict(task, heads, n, queries)
-    for q, query in enumerate(queries):
-        kernels = np.exp(log_kernels(heads, query, keys))
-        second, third = kernels**2 @ mass, kernels**3 @ mass
-        np.testing.assert_allclose(
-            prediction["n_third"][q], n * second * (kernels @ mass) / third, rtol=1e-8
-        )
-    task, heads, queries = random_problem(2, 4, 2, 2, "softmax")
-    prediction = predict(task, heads, n, queries)
-    np.testing.assert_allclose(prediction["n_third"], prediction["n_eff"] ** 2 / n, rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [({"n": 0}, "n"), ({"queries": np.zeros((2, 3))}, "queries"), ({"order": "second"}, "order")],
-)
-def test_bad_input_is_named(change, field):
-    task, heads, queries = random_problem(2, 4, 2, 2, "gaussian")
-    arguments = {"n": 10, "queries": queries, "order": "first"} | change
-    with pytest.raises(InputError, match=field):
-        predict(task, heads, arguments["n"], arguments["queries"], arguments["order"])
-
-
-def test_pair_tensor_is_never_held_for_all_queries():
-    """J × J numbers a head pair, not J × J × Q: by the compiler's count of temporaries."""
-    count, terms = 256, 128
-    task = Task(DESIGNS["isotropic"](4), TARGETS["rbf"](4, lengthscale=2.0, features=terms), 0.5)
-    heads = random_problem(0, 4, 2, 4, "gaussian")[1]
-    queries = jnp.zeros((count, 4))
-    compiled = first_order_arrays.lower(task, heads, 10.0, queries).compile()
-    held = compiled.memory_analysis().temp_size_in_bytes
-    assert held < terms * terms * count * 8 / 4
 
 
 @pytest.mark.parametrize("together", [1, 150, 2**30])

@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.stats import gamma
 
 from sims.errors import InputError
 from sims.problem import Heads, Task, TrigonometricSeries, redundant_views
@@ -108,26 +106,6 @@ def test_mixture_is_the_matern_covariance(distance):
         scales, weights = matern_mixture(nu)
         covariance = weights @ np.exp(-0.5 * distance**2 * scales)
         assert covariance == pytest.approx(expected, abs=2e-6)
-
-
-def test_matern_terms_are_mixtures():
-    """Against adaptive quadrature over g of the squared-exponential terms."""
-    terms = view_terms(1, 0.8, nu=1.0, **OPTIONS)
-    for name in ("limit_squared", "limit_ratio", "signal_covariance"):
-
-        def of(u, name=name):
-            g = gamma.ppf(u, 1.0)
-            rough = view_terms(1, 0.8, **OPTIONS | {"relevance": RELEVANCE / g})
-            return float(getattr(rough, name))
-
-        expected = quad(of, 1e-9, 1 - 1e-9, epsabs=1e-6, epsrel=1e-5, limit=60)[0]
-        assert float(getattr(terms, name)) == pytest.approx(expected, abs=5e-5), name
-
-
-def test_shapes_broadcast():
-    terms = view_terms(np.arange(3)[:, None], np.array([[0.5, 1.0]]), **OPTIONS)
-    assert {part.shape for part in terms} == {(3, 2)}
-    assert terms.error(100.0, 4, 1.0).shape == (3, 2)
 
 
 @pytest.mark.parametrize(

@@ -27,26 +27,15 @@ def relative_cost_rounded(tokens: int, levels: int) -> float:
     return sum((1 + (tokens - 1) // 2**level) ** 2 for level in range(levels)) / tokens**2
 
 
-def relative_layer_cost(ratio: float, levels: int, dense_taps: bool = False) -> float:
+def relative_layer_cost(ratio: float, levels: int) -> float:
     """Cost of a whole layer over that of plain attention, at T = ratio·d.
 
     ``(T(1 + s) + 4d + 2pd)/(2T + 4d)``, s = Σ_{l<L} 4^{−l}, p = Σ_{1≤l<L} 2^{−l}: projections of
     queries, keys, values and outputs (4Td²), scores (sT²d), averages (T²d) and the projections of
-    the coarser queries and keys (2pTd²). Down-sampling by two dense taps adds another 2pTd².
+    the coarser queries and keys (2pTd²).
     """
     s, p = relative_cost(levels), 1 - 2.0 ** (1 - levels)
-    extra = (4 if dense_taps else 2) * p
-    return (ratio * (1 + s) + 4 + extra) / (2 * ratio + 4)
-
-
-def signature(width: int, head_width: int) -> tuple[int, int]:
-    """Positive and negative eigenvalues of ``(W_QW_Kᵀ + W_KW_Qᵀ)/2``, generic, 2d_k ≤ d.
-
-    It is ¼(UUᵀ − NNᵀ) with U, N = W_Q ± W_K: d_k of either sign.
-    """
-    if 2 * head_width > width:
-        raise ValueError("the signature is fixed only where 2 d_k <= d")
-    return head_width, head_width
+    return (ratio * (1 + s) + 4 + 2 * p) / (2 * ratio + 4)
 
 
 def psd_probability(width: int, head_width: int, levels: int = 1) -> float:
@@ -108,17 +97,6 @@ def tail_weight(weights: ArrayLike, kept: int) -> float:
     return float(weights[kept:].sum() / weights.sum())
 
 
-def geometric_weights(ratio: float, levels: int) -> Float[np.ndarray, " levels"]:
-    """λ*_l ∝ q^l, so that τ_L falls like q^L where L is far from the number of levels."""
-    weights = float(ratio) ** np.arange(levels)
-    return weights / weights.sum()
-
-
-def truncation_bound(weights: ArrayLike, kept: int, sizes: ArrayLike) -> float:
-    """``2τ_L max‖S_l‖``, of the error of renormalised weights on the first L levels."""
-    return 2 * tail_weight(weights, kept) * float(np.max(sizes))
-
-
 def token_moments(taps: ArrayLike, tokens: int, levels: int) -> Float[np.ndarray, "levels 2"]:
     """tr K_l and tr K_l² of ``K_l = B_lᵀB_l``, B_l (T, T) the map from tokens X to Z_l.
 
@@ -161,18 +139,6 @@ def rank_error(
     lost = float(np.sum(singular_values[kept:] ** 2))
     size = trace**2 + 2 * square / len(singular_values)
     return float(np.asarray(weights, float) ** 2 @ size) * lost
-
-
-def block_logarithm(query: ArrayLike, keys: Float[np.ndarray, "m d"], order: int) -> float:
-    """``log mean_j e^{q·k_j}`` over a block of keys by its cumulants up to an order, at most 4.
-
-    Order 1 is the block mean, 2 adds the Gaussian summand ½qᵀΣq, 3 and 4 the non-Gaussian ones.
-    """
-    scores = np.asarray(keys) @ np.asarray(query)
-    mean, gap = scores.mean(), scores - scores.mean()
-    second, third = np.mean(gap**2), np.mean(gap**3)
-    fourth = np.mean(gap**4) - 3 * second**2
-    return float(sum((mean, second / 2, third / 6, fourth / 24)[:order]))
 
 
 def score_mixture_bandwidth(weights: ArrayLike, bandwidths: ArrayLike) -> float:

@@ -7,13 +7,8 @@ docs/theory/subset_sums.md.
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-NEWTON = 60
-"""Steps of the saddlepoint's equation; it is solved to rounding in ten, but near the reach."""
-MEAN_REACH = 1 / 8
-"""E max(x, 0) of one item, a quarter of E|u| E|v| · 2."""
-CONSTANT = 1 / np.log(2)
-"""C = 1/ln 2: the smallest with which width d·C·log(1/ε) holds enough subsets."""
+from scipy.optimize import elementwise
+from scipy.special import expit
 
 
 def reach(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -24,31 +19,20 @@ def reach(items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
     """t of ``Σ x_k/(1 + e^{−t x_k}) = w``, (…,), for w inside the reach; ±∞ outside.
 
-    The left side rises in t. Newton's method between bounds that close in on the root.
+    The left side rises in t.
     """
     entry = np.asarray(entry, float) * np.ones(items.shape[:-1])
     low, high = reach(items)
-    solved = np.copysign(np.inf, entry - (low + high) / 2).ravel()
-    # Rows leave when they are solved.
     rows = np.flatnonzero((entry > low) & (entry < high))
+    solved = np.copysign(np.inf, entry - (low + high) / 2).ravel()
     x, w = items.reshape(-1, items.shape[-1])[rows], entry.ravel()[rows]
-    scale = 1 / np.maximum(np.abs(x).max(-1), 1e-300)
-    left, right, t = -1e4 * scale, 1e4 * scale, np.zeros_like(w)
-    for _ in range(NEWTON):
-        p = _logistic(t[..., None] * x)
-        value = (x * p).sum(-1) - w
-        left, right = np.where(value < 0, t, left), np.where(value < 0, right, t)
-        slope = (x**2 * p * (1 - p)).sum(-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = t - value / slope
-        new = np.where((step > left) & (step < right), step, (left + right) / 2)
-        moving = np.abs(new - t) > 1e-13 * (np.abs(t) + scale)
-        solved[rows] = new
-        rows, x, w, scale, left, right, t = (
-            part[moving] for part in (rows, x, w, scale, left, right, new)
-        )
-        if not rows.size:
-            break
+
+    def excess(t: np.ndarray, row: np.ndarray) -> np.ndarray:
+        return np.asarray((x[row] * expit(t[..., None] * x[row])).sum(-1) - w[row])
+
+    bound = 1e4 / np.maximum(np.abs(x).max(-1, initial=0.0), 1e-300)
+    found = elementwise.find_root(excess, (-bound, bound), args=(np.arange(len(rows)),))
+    solved[rows] = found.x
     return solved.reshape(entry.shape)
 
 
@@ -57,18 +41,10 @@ def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
     t = tilt(items, entry)
     inside = np.isfinite(t)
     t = np.where(inside, t, 0.0)
-    p = _logistic(t[..., None] * items)
+    p = expit(t[..., None] * items)
     count = np.logaddexp(0.0, t[..., None] * items).sum(-1) - t * entry
     spread = np.sqrt(2 * np.pi * (items**2 * p * (1 - p)).sum(-1))
     return np.where(inside, np.exp(count) / spread, 0.0)
-
-
-def bulk_density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
-    """``2^{n'} φ((w − S/2)/s)/s``, S = Σx, s = ½√Σx²: good in the middle, too many in the tails."""
-    spread = 0.5 * np.sqrt((items**2).sum(-1))
-    z = (entry - items.sum(-1) / 2) / spread
-    count = items.shape[-1] * np.log(2)
-    return np.asarray(np.exp(count - z**2 / 2) / (np.sqrt(2 * np.pi) * spread))
 
 
 def miss_probability(items: np.ndarray, entry: np.ndarray, tolerance: ArrayLike) -> np.ndarray:
@@ -131,20 +107,3 @@ def best_item_scale(entry: float, count: int) -> float:
 def best_weight_scale(entry: float, dimension: int) -> float:
     """The same as a bound of the entries of W_Q and W_K, ``√(6|w|√d)``: free of the width."""
     return float(np.sqrt(6 * abs(entry) * np.sqrt(dimension)))
-
-
-def theorem_width(
-    dimension: int, heads: int, tolerance: float, constant: float = CONSTANT, power: float = 1.5
-) -> float:
-    """``d C log(8Hα³d^{3/2}/ε)`` with α = √d; power 1 is the sharper propagation's."""
-    size = 8 * heads * dimension**1.5 * dimension**power / tolerance
-    return float(dimension * constant * np.log(size))
-
-
-def output_bound(logit_error: np.ndarray, input_bound: float) -> np.ndarray:
-    """``‖Δ(pX)‖ ≤ 2α tanh(ε_m/2)`` for logit errors up to ε_m, at any length."""
-    return 2 * input_bound * np.tanh(np.asarray(logit_error) / 2)
-
-
-def _logistic(z: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(z / 2))

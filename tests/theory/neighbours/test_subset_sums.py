@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sims.attention.pruning import closest_subset, subset_sums
-from sims.theory.compression import subset_sums as laws
+from sims.theory.neighbours import subset_sums as laws
 
 pytestmark = pytest.mark.theory
 
@@ -37,11 +37,8 @@ def test_density_by_counting():
         entry = low + share * (high - low)
         counted = (np.abs(sums - entry) < 0.05).mean() * 2**18 / 0.1
         assert laws.density(items, entry) == pytest.approx(counted, rel=0.2)
-    middle = items.sum() / 2
-    assert laws.bulk_density(items, middle) == pytest.approx(laws.density(items, middle), rel=1e-9)
     tail = low + 0.02 * (high - low)
     counted = (np.abs(sums - tail) < 0.05).mean() * 2**18 / 0.1
-    assert laws.bulk_density(items, tail) > 2 * counted
     assert laws.density(items, tail) < 2 * counted
     assert laws.density(items, high + 0.1) == 0
 
@@ -54,15 +51,6 @@ def test_saddlepoint_solves_its_equation():
         t = laws.tilt(items, entry)
         mean = (items / (1 + np.exp(-t[:, None] * items))).sum(1)
         np.testing.assert_allclose(mean, entry, atol=1e-8)
-
-
-def test_reach_of_products():
-    """E max(x, 0) by quadrature of the density −½ ln|x|."""
-    x = np.linspace(1e-9, 1, 200001)
-    assert pytest.approx(np.trapezoid(-0.5 * np.log(x) * x, x), rel=1e-4) == laws.MEAN_REACH
-    found = laws.reach(items_of(20000, 8))[1]
-    error = found.std() / len(found) ** 0.5
-    assert abs(found.mean() - 8 * laws.MEAN_REACH) < 4 * error  # false alarms: 6e-5
 
 
 def test_failures_by_the_exact_solver():
@@ -110,13 +98,3 @@ def test_best_scale_by_the_exact_solver():
         # As a bound s of weights: the items' factor is s²/√n_K with n_K = 14 d.
         scale = laws.best_weight_scale(entry, 2)
         assert scale**2 / np.sqrt(28) == pytest.approx(best)
-
-
-def test_bound_of_outputs():
-    assert laws.output_bound(np.array(0.2), 3.0) == pytest.approx(6 * np.tanh(0.1))
-
-
-def test_width_of_the_theorem():
-    """At d = 4, H = 2: α = 2 and α³d^{3/2} = 64; d for d^{3/2} by the sharper propagation."""
-    assert laws.theorem_width(4, 2, 0.1, 3.0) == pytest.approx(12 * np.log(8 * 2 * 64 / 0.1))
-    assert laws.theorem_width(4, 2, 0.1, power=1) == pytest.approx(4 * np.log2(8 * 2 * 32 / 0.1))

@@ -105,31 +105,6 @@ def _norm_ranks(x: np.ndarray, divided: np.ndarray, size: np.ndarray) -> NormRan
     return NormRanks(before.rank, linear.rank - inside, linear.rank, clear)
 
 
-def gained_direction(
-    centre: ArrayLike, direction: ArrayLike, places: ArrayLike, size: float
-) -> float:
-    """``σ₂/σ₁`` of centred LN(X) for nearly equal collinear tokens ``x_i = x₀ + δ t_i v``.
-
-    ``δ·½ (‖v_⊥‖/‖u‖)·‖q‖/‖t‖ + O(δ²)`` with u = Px₀, v_⊥ the part of Pv orthogonal to u, t the
-    places, centred, and q their squares, centred, less their regression on t.
-
-    Args:
-        centre: x₀, (d,), of features that are not all equal.
-        direction: v, (d,).
-        places: t, (n,).
-        size: δ.
-    """
-    u, v, t = (
-        vector - vector.mean()
-        for vector in (np.asarray(given, float) for given in (centre, direction, places))
-    )
-    across = v - (v @ u) / (u @ u) * u
-    q = t**2 - np.mean(t**2)
-    q = q - (q @ t) / (t @ t) * t
-    ratio = np.linalg.norm(across) / np.linalg.norm(u)
-    return float(size * 0.5 * ratio * np.linalg.norm(q) / np.linalg.norm(t))
-
-
 def attention_rank(
     n: int, dimension: int, rank: int, heads: int, width: int, residual: bool
 ) -> int:

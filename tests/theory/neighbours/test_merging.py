@@ -20,10 +20,9 @@ from sims.problem import (
     SequenceDesign,
     Task,
     TrigonometricSeries,
-    gaussian_queries,
 )
 from sims.theory import predict
-from sims.theory.compression import merging
+from sims.theory.neighbours import merging
 from sims.weights import FACTORIES
 
 pytestmark = pytest.mark.theory
@@ -212,9 +211,8 @@ def test_two_merged_keys_are_a_temperature(roots):
     pair = np.array([0.5, 0.5])
     v = merging.chunk(pair, rho).variance
     assert v == pytest.approx((1 + rho[1]) / 2, rel=1e-15)
-    warm = merging.equivalent_temperature(TEMPERATURE, pair, rho)
     merged = predict(task, heads(pair, "dot"), 400, X)
-    unmerged = predict(*plain("softmax", roots, warm), 400, X)
+    unmerged = predict(*plain("softmax", roots, TEMPERATURE / v), 400, X)
     np.testing.assert_allclose(merged["limit"], unmerged["limit"], rtol=1e-13)
     retuned = Heads(own.frames, FACTORIES["merged"](2), (TEMPERATURE * v) ** 0.5)
     again, before = predict(task, retuned, 400, X), predict(task, own, 400, X)
@@ -222,18 +220,7 @@ def test_two_merged_keys_are_a_temperature(roots):
     for h in (0, 1):
         overlap = 400 / before["n_eff"][:, h].values
         ratio = (again["noise_covariance"] / before["noise_covariance"])[:, h, h]
-        expected = [merging.inflation(r, v) for r in overlap]
-        np.testing.assert_allclose(ratio, expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("stride", [2, 3, 5])
-def test_spread_about_a_slot(stride):
-    """1 − v of smooth and of rough sequences, at a small roughness, within its second order."""
-    eta, gates = 1e-4, np.full(stride, 1 / stride)
-    rough = merging.chunk(gates, np.exp(-eta * np.arange(9)))
-    smooth = merging.chunk(gates, np.exp(-0.5 * (eta * np.arange(9)) ** 2))
-    assert 1 - rough.variance == pytest.approx(merging.spread(stride, eta, False), rel=1e-3)
-    assert 1 - smooth.variance == pytest.approx(merging.spread(stride, eta, True), rel=1e-3)
+        np.testing.assert_allclose(ratio, overlap ** (1 / v - 1), rtol=1e-12)
 
 
 def test_gaussian_heads_of_merged_iid_keys_never_sharpen():
@@ -267,17 +254,3 @@ def test_what_theory_does_not_cover():
     cube = Task(DESIGNS["cube"](3), TARGET, 0.5)
     with pytest.raises(InputError, match="design"):
         predict(cube, heads([0.5] * 3, "dot"), 30, X)
-
-
-def test_queries_and_gates_are_used():
-    """Another query, or another order of unequal gates, is another problem."""
-    task, _ = plain("softmax", (0.8, 0.0))
-    one = predict(task, heads(GATES["unequal"], "dot"), 300, X)
-    other = predict(task, heads(GATES["unequal"][::-1], "dot"), 300, X)
-    # A sequence read backwards has the same law, and so does the mirrored chunk.
-    np.testing.assert_allclose(one["bias"], other["bias"], rtol=1e-10)
-    np.testing.assert_allclose(one["signal_covariance"], other["signal_covariance"], rtol=1e-9)
-    swapped = predict(task, heads([0.5, 0.2, 0.6], "dot"), 300, X)
-    assert np.abs(one["limit"] - swapped["limit"]).max() > 1e-4
-    assert not np.allclose(one["bias"], predict(task, heads(GATES["unequal"], "dot"), 300,
-                                                gaussian_queries(3, 2, 0.5))["bias"])  # fmt: skip

@@ -19,10 +19,10 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, roots_legendre
 
-from sims.checks import check_count, check_non_negative
+from sims.checks import check_non_negative
 from sims.errors import InputError
 from sims.problem import Kernel
-from sims.theory.first_order.angle_series.rules import Nodes, Seer, seer
+from sims.theory.first_order.angle_nodes import Nodes, Seer, seer
 from sims.weights import WeightRule
 
 DEGREES = {1: 400, 2: 60}
@@ -53,35 +53,16 @@ class AngleSeries(NamedTuple):
     edge: float
 
     @property
-    def width(self) -> int:
-        """d_k."""
-        return self.coefficients.ndim
-
-    @property
-    def floor(self) -> float:
-        """Noise correlation of orthogonal heads, 1/ρ(1): n_eff/n."""
-        return 1 / self.aligned
-
-    @property
     def missing(self) -> float:
         """What the series lacks of ρ(1): the sum of all coefficients left out."""
         return max(self.aligned - float(self.coefficients.sum()), 0.0)
 
     def overlap(self, cosines: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-        """ρ at cosines (…, d_k), and a bound on its error; ρ(1) itself is by quadrature.
-
-        Raises:
-            InputError: another number of cosines, or one beyond ±1.
-        """
-        c = np.asarray(cosines, float)
-        if c.shape[-1:] != (self.width,):
-            raise InputError("cosines", f"shape {c.shape}", f"(…, {self.width})")
-        if not (np.abs(c) <= 1 + 1e-12).all():
-            raise InputError("cosines", float(np.abs(c).max()), "-1 to 1")
-        squares, order = np.minimum(c**2, 1.0), len(self.coefficients) - 1
+        """ρ at cosines (…, d_k), and a bound on its error; ρ(1) itself is by quadrature."""
+        squares, order = np.minimum(np.square(cosines), 1.0), len(self.coefficients) - 1
         powers = squares[..., None] ** np.arange(order + 1)
         values = powers[..., 0, :] @ self.coefficients
-        if self.width == 2:
+        if self.coefficients.ndim == 2:
             values = np.sum(values * powers[..., 1, :], axis=-1)
         aligned = (squares == 1).all(-1)
         values = np.where(aligned, self.aligned, values)
@@ -107,72 +88,30 @@ def angle_series(
     """The series of one rule of weights.
 
     Args:
-        rule: a radial kernel (gaussian, laplace, student, epanechnikov, biweight, triweight), the
-            softmax kernel, or of distances α-entmax, sparsemax or uniform top-k.
+        rule: a radial kernel (gaussian, epanechnikov, biweight, triweight), the softmax kernel, or
+            of distances α-entmax or sparsemax.
         bandwidth: b > 0; temperature s = b².
         query_scale: κ ≥ 0. The average is finite for all angles where κ ≤ 1 (compact kernels),
             κ² < t(t + 1)/2 with t = 1 + b² (gaussian), κ² < s²/2 (softmax), everywhere else.
         width: d_k, 1 or 2.
-        n: number of keys, for adaptive rules.
+        n: number of keys, for α-entmax.
         degree: P, even: the total degree in the cosines at which the series is cut.
 
     Raises:
         InputError: the rule is another one, an argument is out of its range.
     """
     degree = DEGREES.get(width, 2) if degree is None else degree
-    check_count("degree", degree)
     if degree % 2 or degree > MOST:
         raise InputError("degree", degree, f"an even number up to {MOST}")
-    own, queries = _seen(rule, bandwidth, query_scale, width, n, degree)
+    own = seer(rule, bandwidth, width, n)
+    check_non_negative("query_scale", query_scale)
+    if not (query_scale <= own.limit if own.closed else query_scale < own.limit):
+        sign = "<=" if own.closed else "<"
+        raise InputError("query_scale", query_scale, f"{sign} {own.limit:g}: no average beyond")
+    queries = _queries(own, query_scale, width, degree)
     nodes = own.nodes(query_scale * queries.distance, degree)
     coefficients = (_line if width == 1 else _plane)(nodes, queries, degree)
     return AngleSeries(coefficients, *_aligned(nodes, queries))
-
-
-def aligned_overlap(
-    rule: str | Kernel | WeightRule,
-    bandwidth: float,
-    query_scale: float,
-    *,
-    width: int = 1,
-    n: int | None = None,
-) -> float:
-    """ρ(1) alone: n over the harmonic mean of n_eff. Arguments as in :func:`angle_series`."""
-    own, queries = _seen(rule, bandwidth, query_scale, width, n, 2)
-    return _aligned(own.nodes(query_scale * queries.distance, 2), queries)[0]
-
-
-def overlap_at(
-    rule: str | Kernel | WeightRule,
-    bandwidth: float,
-    places: ArrayLike,
-    cosine: float,
-    *,
-    n: int | None = None,
-    degree: int = DEGREES[1],
-) -> tuple[float, float]:
-    """``r_hg = Σ_j c^j a_j(u)a_j(v)/(a_0(u)a_0(v))`` at one query, d_k = 1, and its error's bound.
-
-    By Cauchy–Schwarz what is left out is at most ``|c|^{P+1}`` times the root of what ``r_hh`` and
-    ``r_gg`` lack. Off the origin r_hg may be below 1, unlike its average.
-
-    Args:
-        rule: as in :func:`angle_series`.
-        bandwidth: likewise.
-        places: u and v, the query as the two heads see it.
-        cosine: c of the angle between the heads.
-        n: number of keys, for adaptive rules.
-        degree: P at which the series is cut.
-    """
-    at = np.asarray(places, float)
-    nodes = seer(rule, bandwidth, 1, n).nodes(np.abs(at), degree)
-    sides = np.where(at < 0, -1.0, 1.0)[:, None]
-    terms = _kernel_terms(nodes, sides, np.ones(2), degree)
-    powers = float(cosine) ** np.arange(degree + 1)
-    lacking = np.maximum(np.exp(nodes.log_overlap) - (terms**2).sum(0), 0.0)
-    value = float(powers @ terms.prod(1))
-    bound = abs(cosine) ** (degree + 1) * lacking.prod() ** 0.5
-    return value, float(bound + ROUNDING * np.exp(nodes.log_overlap.mean()))
 
 
 class Queries(NamedTuple):
@@ -185,22 +124,6 @@ class Queries(NamedTuple):
 
     distance: Float[np.ndarray, " R"]
     log_weight: Float[np.ndarray, " R"]
-
-
-def _seen(
-    rule: str | Kernel | WeightRule,
-    bandwidth: float,
-    query_scale: float,
-    width: int,
-    n: int | None,
-    degree: int,
-) -> tuple[Seer, Queries]:
-    own = seer(rule, bandwidth, width, n)
-    check_non_negative("query_scale", query_scale)
-    if not (query_scale <= own.limit if own.closed else query_scale < own.limit):
-        sign = "<=" if own.closed else "<"
-        raise InputError("query_scale", query_scale, f"{sign} {own.limit:g}: no average beyond")
-    return own, _queries(own, query_scale, width, degree)
 
 
 def _queries(own: Seer, query_scale: float, width: int, degree: int) -> Queries:
@@ -243,19 +166,11 @@ def _hermite(
     return values[: degree + 1]
 
 
-def _kernel_terms(
-    nodes: Nodes, side: Float[np.ndarray, "#R #N"], scale: Float[np.ndarray, " R"], degree: int
-) -> Float[np.ndarray, "j R"]:
-    """``scale·a_j/a_0`` of queries on that side of the origin, j = 0 … degree."""
-    start = np.broadcast_to(scale[:, None], nodes.first.shape)
-    values = _hermite(side * nodes.first, start, degree)
-    return np.array([np.einsum("rn,rn->r", nodes.mass, each) for each in values])
-
-
 def _line(nodes: Nodes, queries: Queries, degree: int) -> Float[np.ndarray, " terms"]:
     """``A_p = Σ_{j+l=2p} β_jl²`` with ``β_jl = E[(a_j/a_0)(κz) He_l(z)]/√l!``, both in d_k = 1."""
     root = np.exp(queries.log_weight / 2)
-    kernel = _kernel_terms(nodes, np.ones((1, 1)), root, degree)
+    values = _hermite(nodes.first, np.broadcast_to(root[:, None], nodes.first.shape), degree)
+    kernel = np.array([np.einsum("rn,rn->r", nodes.mass, each) for each in values])
     if len(root) == 1:  # at the origin alone: only l = 0
         return kernel[::2, 0] ** 2
     query = np.array(_hermite(queries.distance, root, degree))

@@ -4,11 +4,6 @@
 directions in which heads may move while Z stays.
 """
 
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import ArrayLike
-
 
 def open_jointly(n: int, heads: int, width: int, rank: int) -> int:
     """``n(H d_k − q)``: of all heads at once, Y_h free; ``n(H−1)d_k`` if and only if q = d_k.
@@ -30,16 +25,6 @@ def open_alone(n: int, width: int, rank: int, others: int) -> int:
 def output_rank(kind: str, heads: int, width: int, dimension: int) -> int:
     """q of W_O: ``min(H d_k, d)`` if generic, ``min(d_k, d)`` if one matrix is repeated."""
     return min(heads * width if kind == "generic" else width, dimension)
-
-
-def open_with_unknown_output(heads: int, width: int) -> int:
-    """``(H d_k)²``: the fibre if W_O is square and unknown, too, whatever n ≥ d."""
-    return (heads * width) ** 2
-
-
-def open_contributions(heads: int, width: int) -> int:
-    """``H(H − 1)d_k²``: of the contributions Y_h W_h alone, in how many ways d is a direct sum."""
-    return heads * (heads - 1) * width**2
 
 
 def open_shared_content(heads: int, width: int, gate_rank: int) -> int:
@@ -83,30 +68,3 @@ def gate_share(heads: int, dimension: int, positions: int | None = None) -> floa
             that are functions of the token, U of d × H.
     """
     return (dimension if positions is None else positions) * heads / dimension**2
-
-
-def smallest_singular_cdf(size: ArrayLike) -> np.ndarray:
-    """``P(σ_min √d < t) → 1 − e^{−t²/2 − t}`` of a square matrix of iid N(0, 1) entries (Edelman).
-
-    1/σ_min is by how much recovery of heads through W_O⁻¹ enlarges noise.
-    """
-    t = np.asarray(size, float)
-    return -np.expm1(-(t**2) / 2 - t)
-
-
-class Moments(NamedTuple):
-    """Mean variance of heads and mean covariance of two."""
-
-    variance: float
-    covariance: float
-
-
-def gauge_orbit(moments: Moments, heads: int, factor: float) -> Moments:
-    """Moments of heads ``f̄ + s(f_h − f̄)``, which have the same mean f̄ for every s.
-
-    ``v̄ = V + s²(v̄₀ − V)`` and ``c̄ = V − s²(v̄₀ − V)/(H − 1)`` with ``V = Var f̄ = v̄₀/H + (1 −
-    1/H)c̄₀``, which does not move.
-    """
-    pooled = moments.variance / heads + (1 - 1 / heads) * moments.covariance
-    apart = factor**2 * (moments.variance - pooled)
-    return Moments(pooled + apart, pooled - apart / (heads - 1))

@@ -7,7 +7,6 @@ radii serves every n and every temperature. Derivations: docs/theory/context_len
 n_eff ≫ 1, with relative remainder O(1/n_eff).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +15,10 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.special import gamma
+from scipy.optimize import brentq
+from scipy.special import gamma, gammaln, ndtr, pbdv
 
-from sims.checks import check_positive
-from sims.errors import InputError
-from sims.theory.context.laws import kernel_volume
+from sims.theory.first_order.adaptive import circle
 
 RULES: dict[str, float] = {
     "softmax": np.inf, "relu gap": 0.0, "sparsemax": 1.0, "1.5-entmax": 2.0, "4/3-entmax": 3.0,
@@ -36,6 +34,8 @@ NODES = 6
 SHORT = 60.0
 """In the plane a wave with more radians than that in a shell's radius has the mean 0 and the mean
 square of half its squared amplitude there; the true mean is J_0(60) = −0.09 of it at most."""
+FAR = -10.0
+"""Standardised thresholds below this count as below every score; then it is a smooth mean."""
 NORMAL = hermegauss(5)
 """Nodes and weights of a mean over the fluctuation of the radius of the k nearest keys."""
 
@@ -99,8 +99,6 @@ class Moments(NamedTuple):
 def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
     """Shells at Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave."""
     width = problems.queries.shape[1]
-    if width not in (1, 2):
-        raise InputError("dimension", width, "1 or 2 (errors of rules over contexts)")
     start = np.einsum("pjd,pd->pj", problems.frequency, problems.queries) + problems.phase
     lengths = np.linalg.norm(problems.frequency, axis=2).max(axis=0)
     parts = []
@@ -110,7 +108,7 @@ def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
         nodes, weights = leggauss(NODES + int(np.ceil(0.7 * highest * (high - low))))
         radius = low + (high - low) * (nodes + 1) / 2
         weight = weights * (high - low) / 2 * radius ** (width - 1)
-        around, each = _sphere(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
+        around, each = circle(width, 24 + int(np.ceil(2.4 * high * (highest + 3))))
         along = np.einsum("pjd,ad->pja", problems.frequency[:, long], around)
         toward = problems.queries @ around.T
         squared = np.sum(problems.queries**2, axis=1)[:, None]
@@ -127,14 +125,6 @@ def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
         shell = (np.stack(part, axis=-1) for part in zip(*values, strict=True))
         parts.append((radius, weight, *shell))
     return Shells(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
-
-
-def _sphere(width: int, count: int) -> tuple[Float[np.ndarray, "A d"], float]:
-    """Directions and the weight of each: two, or the trapezoid rule of a circle."""
-    if width == 1:
-        return np.array([[1.0], [-1.0]]), 1.0
-    angle = 2 * np.pi * (np.arange(count) + 0.5) / count
-    return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / count
 
 
 class Table(NamedTuple):
@@ -172,17 +162,10 @@ class Table(NamedTuple):
             n: numbers of keys.
             parameter: the temperature s, or of top-k the number k.
             noise_sd: σ.
-
-        Raises:
-            InputError: a parameter is not positive, or k is not from 1 to n.
         """
         n, parameter = np.broadcast_arrays(np.asarray(n, float), np.asarray(parameter, float))
-        topk = self.of == "top-k"
-        check_positive("k" if topk else "temperature", parameter)
-        if topk and ((parameter < 1) | (parameter > n)).any():
-            bad = parameter[(parameter < 1) | (parameter > n)].flat[0]
-            raise InputError("k", float(bad), "1 to n")
-        return (self._nearest_keys if topk else self._of_radius)(n, parameter, noise_sd)
+        by = self._nearest_keys if self.of == "top-k" else self._of_radius
+        return by(n, parameter, noise_sd)
 
     def _of_radius(self, n: np.ndarray, s: np.ndarray, noise_sd: float) -> "Errors":
         nu = RULES[self.of]
@@ -249,7 +232,7 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     """A table of every rule.
 
     Args:
-        problems: targets and queries.
+        problems: targets and queries, in one or two dimensions.
         radii: increasing, (H,); those of the Gaussian kernel's width are a :data:`TAIL`-th.
     """
     radii = np.asarray(radii, float)
@@ -265,63 +248,105 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     flat = ball(0.0)
     logs = np.log(np.broadcast_to(radii, flat.total.shape))
     none = np.zeros_like(flat.mean)
+    made = {}
 
-    def fixed(
+    def add(
         name: str,
-        once: Moments,
-        twice: Moments,
         level: np.ndarray,
-        slope: Callable[..., np.ndarray],
-    ) -> Table:
-        limit, overlap = once.mean / once.total, twice.total / once.total**2
-        ratio = -(twice.mean - limit * twice.total) / once.total**2
-        signal = twice.about(limit) / once.total**2
-        mass = np.ones_like(flat.total) if name == "softmax" else flat.total
-        return Table(
-            level, limit - truth, ratio, signal, slope(limit), overlap, mass, name, nearest, width
+        limit: np.ndarray,
+        ratio: np.ndarray,
+        signal: np.ndarray,
+        overlap: np.ndarray,
+        mass: np.ndarray = flat.total,
+        slope: np.ndarray = none,
+    ) -> None:
+        made[name] = Table(
+            level, limit - truth, ratio, signal, slope, overlap, mass, name, nearest, width
         )
 
-    width_of = radii / TAIL
-    bell = np.exp(-(at.radius**2) / (2 * width_of[:, None] ** 2))
-    once, twice = ball(1.0), ball(2.0)
-    made = {
-        "softmax": fixed(
-            "softmax", at.integrals(bell), at.integrals(bell**2), logs - np.log(TAIL), np.zeros_like
-        ),
-        "relu gap": fixed(
-            "relu gap",
-            once,
-            twice,
-            logs,
-            lambda limit: (flat.mean - limit * flat.total) / once.total,
-        ),
-    }
-    for name in ENTMAX:
-        made[name] = _adaptive(name, ball, radii, truth, nearest, width)
+    def fixed(
+        once: Moments, twice: Moments
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        limit, square = once.mean / once.total, once.total**2
+        ratio = -(twice.mean - limit * twice.total) / square
+        return limit, ratio, twice.about(limit) / square, twice.total / square
+
+    bell = np.exp(-(at.radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
+    of_bell = fixed(at.integrals(bell), at.integrals(bell**2))
+    add("softmax", logs - np.log(TAIL), *of_bell, mass=np.ones_like(flat.total))
+    once = ball(1.0)
+    of_gap = fixed(once, ball(2.0))
+    slope = (flat.mean - of_gap[0] * flat.total) / once.total
+    add("relu gap", logs, *of_gap, slope=slope)
+    for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
+        nu = RULES[name]
+        whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
+        mean, low = whole.mean / whole.total, lower.mean / lower.total
+        slope, overlap = nu * lower.total, twice.total / whole.total**2
+        # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
+        turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
+        ratio = -nu * (both.mean - low * both.total) / (whole.total * slope)
+        ratio = ratio + 0.5 * whole.total * (overlap - 1) / slope * turn
+        signal = twice.about(low) / whole.total**2 - (low - mean) ** 2
+        add(name, np.log(whole.total), mean, ratio, signal, overlap)
     mean = flat.mean / flat.total
-    made["top-k"] = Table(
-        np.log(flat.total), mean - truth, none, flat.about(mean) / flat.total, none,
-        1 / flat.total, flat.total, "top-k", nearest, width,
-    )  # fmt: skip
+    add("top-k", np.log(flat.total), mean, none, flat.about(mean) / flat.total, 1 / flat.total)
     return made
 
 
-def _adaptive(
-    name: str, ball: Callable[[float], Moments], radii: np.ndarray, truth: np.ndarray,
-    nearest: np.ndarray, width: int,
-) -> Table:  # fmt: skip
-    """α-entmax: docs/theory.md, "Adaptive radii to first order"."""
-    nu = RULES[name]
-    whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
-    mean = whole.mean / whole.total
-    low = lower.mean / lower.total
-    slope, overlap = nu * lower.total, twice.total / whole.total**2
-    # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
-    turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
-    ratio = -nu * (both.mean - low * both.total) / (whole.total * slope)
-    ratio = ratio + 0.5 * whole.total * (overlap - 1) / slope * turn
-    signal = twice.about(low) / whole.total**2 - (low - mean) ** 2
-    return Table(
-        np.log(whole.total), mean - truth, ratio, signal, np.zeros_like(mean), overlap,
-        ball(0.0).total, name, nearest, width,
-    )  # fmt: skip
+def kernel_volume(dimension: int, power: float) -> float:
+    """``v_{d,a} = ∫_{|u|<1} (1 − |u|²)^a du = π^{d/2} Γ(a + 1)/Γ(a + 1 + d/2)``."""
+    half = dimension / 2
+    logarithm = half * np.log(np.pi) + gammaln(power + 1) - gammaln(power + 1 + half)
+    return float(np.exp(logarithm))
+
+
+def score_threshold(n: float, scale: float, nu: float) -> float:
+    """The threshold u of scores that are N(0, a²), as the dot products with N(0, I) keys are.
+
+    It solves ``n E((z − u)/ν)₊^ν = 1``; keys with z > u are attended to. With Z standard normal
+    ``E(Z − t)₊^ν = Γ(ν + 1) e^{−t²/4} D_{−ν−1}(t)/√(2π)``, D the parabolic cylinder function.
+
+    Args:
+        n: number of keys.
+        scale: a = ‖q‖/s.
+        nu: ν ≥ 1, finite.
+    """
+
+    def excess(t: float) -> float:
+        return float(np.log(n) + nu * np.log(scale / nu) + np.log(_excess(t, nu)))
+
+    low, high = 0.0, 1.0
+    while excess(low) < 0:
+        low -= 1.0
+    while excess(high) > 0:
+        high += 1.0
+    return float(scale * brentq(excess, low, high, xtol=1e-13))
+
+
+def score_attended(n: float, scale: float, nu: float) -> float:
+    """Expected number of keys above that threshold, to first order; see :func:`score_threshold`.
+
+    ``n P(z > u)`` and the constant that the threshold's own fluctuation adds, which for few
+    attended keys is near 1: docs/theory/context_length.md, "Dot products".
+    """
+    t = score_threshold(n, scale, nu) / scale
+    upper, density = float(ndtr(-t)), float(np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi))
+    slope = nu * _excess(t, nu - 1)
+    spread = _excess(t, 2 * nu) - _excess(t, nu) ** 2
+    # d/dλ (g/G') with λ = −t, g = φ(t): dg/dλ = tφ, dG'/dλ = ν(ν − 1) E(Z − t)₊^{ν−2}.
+    bend = density if nu == 1 else nu * (nu - 1) * _excess(t, nu - 2)
+    turn = (t * density - density * bend / slope) / slope
+    constant = density * nu * _excess(t, 2 * nu - 1) / slope**2 + spread / (2 * slope) * turn
+    return n * upper + constant
+
+
+def _excess(t: float, power: float) -> float:
+    """``E(Z − t)₊^a`` of a standard normal Z, a > −1."""
+    if power == 0:
+        return float(ndtr(-t))
+    if t < FAR:
+        nodes, weights = hermegauss(40)
+        return float((nodes - t).clip(0) ** power @ weights / weights.sum())
+    value, _ = pbdv(-power - 1, t)
+    return float(gamma(power + 1) * np.exp(-(t**2) / 4) * value / np.sqrt(2 * np.pi))

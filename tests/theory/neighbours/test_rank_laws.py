@@ -6,10 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from sims.theory.depth.ranks import (
+from sims.theory.neighbours.ranks import (
     attention_rank,
     energy_share,
-    gained_direction,
     layer_norm_ranks,
     mlp_rank,
     rank_of,
@@ -82,36 +81,9 @@ def test_a_gained_dimension_against_exact_fractions():
     assert layer_norm_ranks(x) == (1, 2, 2, True)
 
 
-def test_a_change_of_minus_two():
-    """Differences that hold 1_d, norms that are in the column space: both terms at once."""
-    x = [[1, 0, 0], [2, 1, 1], [1, 2, 0], [3, 4, 2]]
-    loss = layer_norm_ranks(x)
-    exact = np.array(x) - np.mean(x, 1, keepdims=True)
-    normed = exact / np.linalg.norm(exact, axis=1, keepdims=True)
-    assert (loss.before, loss.after) == (
-        np.linalg.matrix_rank(np.array(x) - np.mean(x, 0)),
-        np.linalg.matrix_rank(normed - normed.mean(0)),
-    )
-    assert loss.after - loss.before in (-2, -1)
-    twins = layer_norm_ranks([[0, 1], [0, 2]])
-    assert (twins.before, twins.after) == (1, 0)
-
-
 def test_a_rank_without_a_gap_is_not_clear():
     assert rank_of(np.diag([1.0, 1e-5, 0.0])).clear
     assert not rank_of(np.diag([1.0, 3e-10, 1e-12])).clear
-
-
-def test_gained_direction_against_singular_values():
-    rng = np.random.default_rng(1)
-    centre, direction, places = rng.normal(size=5), rng.normal(size=5), rng.normal(size=6)
-    size = 1e-4
-    x = centre + size * places[:, None] * direction
-    x = x - x.mean(1, keepdims=True)
-    x = x / np.linalg.norm(x, axis=1, keepdims=True)
-    values = np.linalg.svd(x - x.mean(0), compute_uv=False)
-    law = gained_direction(centre, direction, places, size)
-    assert values[1] / values[0] == pytest.approx(law, rel=1e-3)
 
 
 @pytest.mark.parametrize("residual", [False, True])

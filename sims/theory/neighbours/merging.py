@@ -19,7 +19,6 @@ import xarray as xr
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from sims import terms
 from sims.errors import InputError, Uncovered
 from sims.problem import (
     GaussianDesign,
@@ -31,9 +30,8 @@ from sims.problem import (
     check_compatible,
 )
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
-from sims.theory import rounding
 from sims.theory.coverage import series_of
-from sims.theory.first_order.closed_forms import TILTS, Tilt, tilted_mean
+from sims.theory.first_order.closed_forms import TILTS, Tilt, labelled, tilted_mean
 from sims.weights.merged import SlotScores
 from sims.weights.rules import Scores, distance, dot_product
 
@@ -95,36 +93,6 @@ def lag(gates: ArrayLike, autocorrelation: ArrayLike, k: int) -> Lag:
     apart = np.abs(k * len(g) + place[None, :] - place[:, None])
     tokens = np.where(apart < len(rho), rho[np.minimum(apart, len(rho) - 1)], 0.0)
     return Lag(tokens, tokens @ g, tokens.T @ g, float(g @ tokens @ g))
-
-
-def equivalent_temperature(temperature: float, gates: ArrayLike, rho: ArrayLike) -> float:
-    """τ/v: the temperature at which unmerged softmax heads have the limit of merged ones.
-
-    Exact where all a_i are equal and gates sum to 1, as for two tokens with the gate ½ each:
-    v = (1 + ρ_1)/2.
-    """
-    return temperature / chunk(gates, rho).variance
-
-
-def inflation(overlap: float, variance: float) -> float:
-    """``r^{1/v − 1}``: noise of merged over unmerged softmax heads of one limit, r of the latter.
-
-    Merging s = 1/Σg² tokens and going back from τ to τv restores the limit, where all a_i are
-    equal; the factor ``r = e^q`` of the noise variance then is ``e^{q/v}``.
-    """
-    return overlap ** (1 / variance - 1)
-
-
-def spread(stride: int, roughness: float, smooth: bool) -> float:
-    """1 − v of s mean gates, to first order: the variance of a token about its slot.
-
-    Args:
-        stride: s.
-        roughness: η of ``ρ_k ≈ 1 − k²η²/2`` (smooth: ``η²(s² − 1)/12``) or of ``ρ_k ≈ 1 − kη``
-            (else: ``η(s² − 1)/3s``).
-        smooth: which of the two.
-    """
-    return (roughness**2 / 12 if smooth else roughness / (3 * stride)) * (stride**2 - 1)
 
 
 class Merged(NamedTuple):
@@ -370,18 +338,8 @@ def merged_terms(
     sigma, target = np.asarray(task.design.covariance), jax.tree.map(np.asarray, series)
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
     found = merged_arrays(target, slots, gates, rho, n, float(task.noise_sd))
-    by_keys, noise = (np.diagonal(part, axis1=1, axis2=2) for part in (found.signal, found.noise))
-    share = rounding.of_target(target, points, found.bias**2 + by_keys, noise, 1 / found.n_eff)
-    data = terms.assemble(
-        found.bias,
-        found.bias[:, :, None] * found.bias[:, None, :],
-        found.signal,
-        found.noise,
-        weights=weights,
-        attrs={"road": "theory", "order": "first", "n": n} | rounding.said("first", share),
-    )
     facts = {"n_eff": found.n_eff, "n_third": found.n_third, "limit": found.limit}
-    return data.assign({name: ((terms.QUERY, terms.HEAD), each) for name, each in facts.items()})
+    return labelled(target, points, n, found.bias, found.signal, found.noise, facts, weights)
 
 
 def _rule(heads: Heads) -> tuple[Float[np.ndarray, " s"], Kernel]:

@@ -8,11 +8,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from numpy.typing import ArrayLike
 
 from sims.errors import InputError, one_of
-from sims.theory.depth.collapse import log_pull
-from sims.theory.depth.growth import growth, normed_growth, scaled_variance
+from sims.theory.neighbours.collapse import growth, log_pull, normed_growth, scaled_variance
 
 Start = Literal["zero", "copy"]
 
@@ -34,18 +32,6 @@ def inverse_temperature(layer: int, memory: float, start: Start = "zero") -> flo
     return 1.0 if start == "copy" else 1 - float(memory) ** (layer + 1)
 
 
-def squared_bandwidths(
-    bandwidth: float, layer: int, memory: float, start: Start = "zero"
-) -> Float[np.ndarray, " l"]:
-    """``b²/w_k``: squared bandwidths, layer by layer, of the product kernel of hidden scores.
-
-    They are of heads that see, in every layer, d_k coordinates of their own at bandwidth b. A layer
-    without a share has an infinite one.
-    """
-    with np.errstate(divide="ignore"):
-        return bandwidth**2 / shares(layer, memory, start)
-
-
 def score_variance(
     layer: int, memory: float, start: Start = "zero", correlation: float = 0.0
 ) -> float:
@@ -53,12 +39,6 @@ def score_variance(
     w = shares(layer, memory, start)
     lags = np.abs(np.subtract.outer(np.arange(len(w)), np.arange(len(w))))
     return float(w @ np.power(float(correlation), lags) @ w)
-
-
-def limiting_variance(memory: float, correlation: float = 0.0) -> float:
-    """Its limit in depth, ``(1 − α′)/(1 + α′) · (1 + α′r)/(1 − α′r)``, of either start."""
-    both = memory * correlation
-    return (1 - memory) / (1 + memory) * (1 + both) / (1 - both)
 
 
 def effective_keys(n: int, variance: float) -> float:
@@ -95,7 +75,7 @@ class Simplex(NamedTuple):
 
 
 def simplex_log_sizes(
-    tokens: Simplex, layers: int, memory: float, start: Start = "zero", skip: float = 0.0
+    tokens: Simplex, layers: int, memory: float = 0.0, start: Start = "zero", skip: float = 0.0
 ) -> Float[np.ndarray, " layers"]:
     """log|a_0|, …, log|a_layers|: ``a_{l+1} = a_l(α + (1 − α)w f(b_l))``, β > 0.
 
@@ -119,7 +99,7 @@ def simplex_log_sizes(
 
 
 def simplex_sizes(
-    tokens: Simplex, layers: int, memory: float, start: Start = "zero", skip: float = 0.0
+    tokens: Simplex, layers: int, memory: float = 0.0, start: Start = "zero", skip: float = 0.0
 ) -> Float[np.ndarray, " layers"]:
     """|a| of :func:`simplex_log_sizes`; 0 where it is below any number."""
     return np.exp(simplex_log_sizes(tokens, layers, memory, start, skip))
@@ -133,22 +113,11 @@ def second_difference(memory: float) -> float:
     return float(np.log(memory))
 
 
-def summed_rate(n: int, score: float, value_scale: float = 1.0) -> float:
-    """Late factor a_{l+1}/a_l of simplex tokens under *sums* of scores: ``w f(b)``, geometric.
-
-    Args:
-        n: tokens.
-        score: b, what the sums tend to.
-        value_scale: w.
-    """
-    return value_scale * float(np.exp(log_pull(np.log(score), n)))
-
-
 def late_rate(width: int, branch_variance: float, skip: float) -> float:
     """Late mean increment of the log-odds ω a layer: ``g(d, ((1 − α)/α)²σ²)``, whatever α′.
 
     For layers ``X ↦ αX + (1 − α)softmax(h)XW``, W of independent N(0, σ²/d) entries, new in every
-    layer, 0 < α < 1; g is :func:`~.growth.growth`.
+    layer, 0 < α < 1; g is :func:`~.collapse.growth`.
     """
     return growth(width, scaled_variance(branch_variance, 1 - skip, skip))
 
@@ -156,22 +125,3 @@ def late_rate(width: int, branch_variance: float, skip: float) -> float:
 def normed_rate(width: int, branch_variance: float, skip: float) -> float:
     """The same where every token is divided by its RMS after a layer, to first order in 1/d."""
     return normed_growth(width, scaled_variance(branch_variance, 1 - skip, skip))
-
-
-def tied_rate(value: Float[np.ndarray, "d d"], skip: float) -> float:
-    """The same with one W in all layers: ``2 log(max|α + (1 − α)λ(W)|/α)``."""
-    moduli = np.abs(skip + (1 - skip) * np.linalg.eigvals(value))
-    return float(2 * np.log(moduli.max() / skip))
-
-
-def energy_slope(
-    hidden: ArrayLike, state: ArrayLike, memories: ArrayLike
-) -> Float[np.ndarray, " n"]:
-    """∂E/∂h = ``Cov_f(h − Kx)``: (diag f − ffᵀ)(h − Kx), f = softmax(h).
-
-    Along the step towards Kx it is −Var_f(h − Kx) times what is left of the way: E falls.
-    """
-    h, gap = np.asarray(hidden), np.asarray(hidden) - np.asarray(memories) @ np.asarray(state)
-    f = np.exp(h - h.max())
-    f /= f.sum()
-    return f * (gap - f @ gap)

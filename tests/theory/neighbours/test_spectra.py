@@ -8,7 +8,7 @@ from sims.errors import InputError
 from sims.problem import TARGETS, GaussianDesign, Heads, Task, gaussian_queries
 from sims.problem.compression import compressed
 from sims.theory import predict
-from sims.theory.compression import spectra
+from sims.theory.neighbours import spectra
 
 pytestmark = pytest.mark.theory
 
@@ -44,12 +44,6 @@ def test_optimum_by_descent_over_factors(law, rank):
     assert spectra.optimum(spectra.squares(*law), rank) == pytest.approx(found, rel=1e-6)
 
 
-def test_optimum_of_diagonal_moments():
-    values = spectra.squares(np.diag([4.0, 1.0, 9.0]), np.diag([1.0, 5.0, 2.0]))
-    np.testing.assert_allclose(values, [18, 5, 4])
-    assert spectra.optimum(values, 1) == pytest.approx(9)
-
-
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_gap_formula(law, rank):
     v = np.linalg.svd(law[0])[0][:, :rank]
@@ -58,12 +52,6 @@ def test_gap_formula(law, rank):
     least = spectra.optimum(spectra.squares(*law), rank)
     assert spectra.gap(*law, rank) == pytest.approx(own - least, rel=1e-9)
     assert spectra.gap(law[0], np.eye(4), rank) == pytest.approx(0, abs=1e-12)
-
-
-def test_gap_of_two_dimensions():
-    keys, queries = np.diag([1.01**2, 1]), np.diag([0.01, 1])
-    least = spectra.optimum(spectra.squares(keys, queries), 1)
-    assert spectra.keys_only_error(keys, queries, 1) / least == pytest.approx(98.03, rel=1e-4)
 
 
 def test_excess_by_the_curvature_of_the_risk():
@@ -144,15 +132,6 @@ def test_sink_ratio_by_softmax_itself():
         assert found[0] == pytest.approx(spectra.sink_ratio(length), rel=1e-3)
         assert found[1] <= found[0] * (1 + 1e-4)
     assert spectra.sink_ratio(10) < 1 < spectra.sink_ratio(11)
-
-
-def test_rows_move_by_tanh_at_most():
-    """The two-point extreme: total variation of a reweighting within e^{±ω/2}, by linear search."""
-    grid = np.linspace(0.001, 0.999, 999)
-    for omega in (0.1, 1.0, 4.0):
-        ratio = np.exp(omega)
-        moved = grid * ratio / (grid * ratio + 1 - grid)
-        assert (moved - grid).max() == pytest.approx(np.tanh(omega / 4), rel=1e-4)
 
 
 def test_only_softmax_heads_are_compressed():

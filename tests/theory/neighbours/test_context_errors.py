@@ -7,10 +7,10 @@ from scipy.integrate import quad
 from scipy.special import betaln
 from scipy.stats import norm
 
-from sims.errors import InputError
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.theory import predict
-from sims.theory.context import Problems, errors, tables
+from sims.theory.neighbours import context
+from sims.theory.neighbours.context import Problems, tables
 from sims.weights import FACTORIES
 
 pytestmark = pytest.mark.theory
@@ -132,7 +132,7 @@ def test_short_waves_are_noise(monkeypatch):
     _, problems = drawn(2, 2, levels=7)
     radii = np.geomspace(0.05, 2.0, 80)
     short = tables(problems, radii)
-    monkeypatch.setattr(errors, "SHORT", np.inf)
+    monkeypatch.setattr(context, "SHORT", np.inf)
     whole = tables(problems, radii)
     for rule, parameter in {
         "softmax": 0.05,
@@ -147,25 +147,3 @@ def test_short_waves_are_noise(monkeypatch):
 def test_outside_of_a_table_there_is_no_number(both):
     made = both[-1]["sparsemax"]
     assert np.isnan(made.errors(300, [1e-9, 1e9], SIGMA).mse).all()
-
-
-@pytest.mark.parametrize(
-    ("rule", "n", "parameter", "words"),
-    [
-        ("top-k", 100, 101, "k: got 101.0; allowed: 1 to n"),
-        ("top-k", 100, 0.5, "k: got 0.5; allowed: 1 to n"),
-        ("top-k", 100, 0, "k: got 0.0; allowed: finite and > 0"),
-        ("sparsemax", 100, 0.0, "temperature: got 0.0; allowed: finite and > 0"),
-        ("softmax", 100, -1.0, "temperature: got -1.0; allowed: finite and > 0"),
-    ],
-)
-def test_bad_parameters(both, rule, n, parameter, words):
-    with pytest.raises(InputError) as caught:
-        both[-1][rule].errors(n, parameter, SIGMA)
-    assert words in str(caught.value)
-
-
-def test_wide_problems_are_refused():
-    problems = Problems(np.ones((1, 1, 1)), np.ones((1, 1, 3)), np.zeros((1, 1)), np.zeros((1, 3)))
-    with pytest.raises(InputError, match="dimension: got 3; allowed: 1 or 2"):
-        tables(problems, [0.5, 1.0])

@@ -3,19 +3,14 @@
 import numpy as np
 import pytest
 
-from sims.theory.depth.heads import (
-    Moments,
+from sims.theory.neighbours.heads import (
     gate_share,
-    gauge_orbit,
     open_alone,
-    open_contributions,
     open_jointly,
     open_parametric,
     open_shared_content,
-    open_with_unknown_output,
     output_rank,
     parametric_rank,
-    smallest_singular_cdf,
 )
 
 pytestmark = pytest.mark.theory
@@ -59,24 +54,6 @@ def rank_of_map(function, *shapes):
     return int(np.linalg.matrix_rank(np.array(columns)))
 
 
-def test_unknown_output_matrix_by_its_tangent_space():
-    """(dY)W + Y(dW) at drawn Y (n × Hd_k) and square W; contributions move by block rows of G."""
-    rng, heads, width = np.random.default_rng(1), 2, 2
-    total = heads * width
-    y, w = rng.normal(size=(total + 1, total)), rng.normal(size=(total, total))
-    left = y.size + w.size - rank_of_map(lambda dy, dw: dy @ w + y @ dw, y.shape, w.shape)
-    assert left == open_with_unknown_output(heads, width)
-
-    def contributions_move(g):
-        moved, back = y @ g, g @ w
-        return np.stack([
-            moved[:, s] @ w[s] - y[:, s] @ back[s]
-            for s in (slice(h * width, (h + 1) * width) for h in range(heads))
-        ])  # fmt: skip
-
-    assert rank_of_map(contributions_move, (total, total)) == open_contributions(heads, width)
-
-
 @pytest.mark.parametrize("heads", [2, 3, 7])
 def test_gates_with_shared_content(heads):
     rng, width = np.random.default_rng(2), 2
@@ -112,27 +89,3 @@ def test_shares_of_gates_count_arrays():
     assert gate_share(heads, dimension) == np.zeros((dimension, heads)).size / output == 1 / width
     table = np.zeros((1024, heads)).size / output
     assert gate_share(heads, dimension, positions=1024) == pytest.approx(table)
-
-
-def test_smallest_singular_value_of_square_matrices():
-    """4000 matrices of dimension 40; five standard errors of a share, once in 1e5 a false alarm."""
-    rng, d = np.random.default_rng(4), 40
-    least = np.linalg.svd(rng.normal(size=(4000, d, d)), compute_uv=False)[:, -1] * d**0.5
-    for t in (0.2, 0.6, 1.5):
-        law = float(smallest_singular_cdf(t))
-        assert np.mean(least < t) == pytest.approx(law, abs=5 * (law * (1 - law) / 4000) ** 0.5)
-
-
-def test_gauge_orbit_by_matrices():
-    """The covariance of ``f̄ + s(f_h − f̄)`` is T C Tᵀ."""
-    rng, heads = np.random.default_rng(5), 4
-    root = rng.normal(size=(heads, heads))
-    c = root @ root.T
-
-    def moments(matrix):
-        own = np.trace(matrix)
-        return Moments(own / heads, (matrix.sum() - own) / (heads * (heads - 1)))
-
-    for s in (0.0, 0.5, 2.0):
-        t = s * np.eye(heads) + (1 - s) * np.ones((heads, heads)) / heads
-        np.testing.assert_allclose(moments(t @ c @ t.T), gauge_orbit(moments(c), heads, s))

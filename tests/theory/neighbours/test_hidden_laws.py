@@ -4,10 +4,8 @@ from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
-from sims.errors import InputError
-from sims.theory.depth import hidden
+from sims.theory.neighbours import hidden
 
 pytestmark = pytest.mark.theory
 STARTS = ("zero", "copy")
@@ -21,14 +19,6 @@ def test_shares_by_running_the_recursion(start):
         h = 0.6 * h + 0.4 * np.eye(6)[layer]
     np.testing.assert_allclose(hidden.shares(5, 0.6, start), h, rtol=1e-14)
     assert hidden.inverse_temperature(5, 0.6, start) == pytest.approx(h.sum())
-    np.testing.assert_allclose(hidden.squared_bandwidths(0.3, 5, 0.6, start) * h, 0.09)
-
-
-def test_bad_input():
-    with pytest.raises(InputError, match="start: got 'one'"):
-        hidden.shares(2, 0.5, "one")
-    with pytest.raises(InputError, match="memory: got 1"):
-        hidden.shares(2, 1.0)
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -43,19 +33,6 @@ def test_variance_by_a_recursion_of_moments(start, correlation):
         variance = a**2 * variance + 2 * a * (1 - a) * covariance + (1 - a) ** 2
         covariance = a * covariance + 1 - a
     assert hidden.score_variance(4, a, start, correlation) == pytest.approx(variance)
-
-
-def test_limit_of_the_variance_by_spectral_density():
-    """∫ of the running mean's transfer function times the density of the autoregression."""
-    a, r = 0.7, 0.5
-
-    def density(w):
-        transfer = (1 - a) ** 2 / abs(1 - a * np.exp(-1j * w)) ** 2
-        return transfer * (1 - r**2) / abs(1 - r * np.exp(-1j * w)) ** 2 / (2 * np.pi)
-
-    expected = quad(density, -np.pi, np.pi)[0]
-    assert hidden.limiting_variance(a, r) == pytest.approx(expected)
-    assert hidden.score_variance(200, a, "copy", r) == pytest.approx(expected)
 
 
 def test_effective_keys_of_many_normal_scores():
@@ -124,17 +101,9 @@ def test_simplex_recursion_by_decimal_arithmetic(start):
         assert found == pytest.approx(law[layer + 1], rel=1e-10)
 
 
-def test_second_difference_and_sums():
+def test_second_difference():
     sizes = np.log(hidden.simplex_sizes(hidden.Simplex(8, 1.0, 1.0, 1.0), 40, 0.5, "zero"))
     assert np.diff(sizes, n=2)[-1] == pytest.approx(hidden.second_difference(0.5), rel=0.01)
-    # Sums: b = Σβa², a ← a f(b), by hand to the end.
-    size, total, steps = 1.0, 0.0, []
-    for _layer in range(30):
-        total += size**2
-        factor = np.expm1(total) / (np.expm1(total) + 8)
-        size *= factor
-        steps.append(factor)
-    assert steps[-1] == pytest.approx(hidden.summed_rate(8, total))
 
 
 def test_late_rates_by_simulation():
@@ -156,27 +125,3 @@ def test_late_rates_by_simulation():
     whole = growth - np.log1p(-along)
     found, error = whole.mean(), whole.std() / draws**0.5
     assert found == pytest.approx(hidden.normed_rate(d, 1.0, skip), abs=4 * error + 0.01)
-
-
-def test_tied_rate_by_powers():
-    value = np.diag([0.9, 0.3, -0.2]) + np.triu(np.ones((3, 3)), 1)
-    step = 0.5 * np.eye(3) + 0.5 * value
-    m = np.ones(3)
-    sizes = []
-    for _layer in range(60):
-        m = m @ step
-        sizes.append(np.log(m @ m) - 2 * (_layer + 1) * np.log(0.5))
-    assert sizes[-1] - sizes[-2] == pytest.approx(hidden.tied_rate(value, 0.5), rel=1e-6)
-
-
-def test_energy_slope_by_differences():
-    rng = np.random.default_rng(6)
-    h, x, k = rng.normal(size=4), rng.normal(size=2), rng.normal(size=(4, 2))
-
-    def energy(h):
-        f = np.exp(h) / np.exp(h).sum()
-        return 0.5 * x @ x + h @ f - np.log(np.exp(h).sum()) - f @ k @ x
-
-    slope = [(energy(h + 1e-6 * e) - energy(h - 1e-6 * e)) / 2e-6 for e in np.eye(4)]
-    np.testing.assert_allclose(hidden.energy_slope(h, x, k), slope, atol=1e-8)
-    assert hidden.energy_slope(h, x, k) @ (k @ x - h) < 0

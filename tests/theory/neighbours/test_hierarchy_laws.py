@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from sims.theory.depth import hierarchy
+from sims.theory.neighbours import hierarchy
 
 pytestmark = pytest.mark.theory
 
@@ -24,16 +24,13 @@ def test_costs_by_counting():
     assert hierarchy.relative_cost_rounded(5, 3) == (25 + 9 + 4) / 25
 
 
-@pytest.mark.parametrize("dense", [False, True])
-def test_cost_of_a_layer_summand_by_summand(dense):
+def test_cost_of_a_layer_summand_by_summand():
     tokens, d, levels = 32, 8, 3
     sizes = [tokens // 2**level for level in range(levels)]
     cost = sum(n * n * d for n in sizes) + tokens**2 * d  # scores, averages
     cost += 2 * tokens * d * d + sum(2 * n * d * d for n in sizes)  # values, outputs; queries, keys
-    if dense:
-        cost += sum(2 * n * d * d for n in sizes[1:])
     plain = 2 * tokens**2 * d + 4 * tokens * d * d
-    assert hierarchy.relative_layer_cost(tokens / d, levels, dense) == pytest.approx(cost / plain)
+    assert hierarchy.relative_layer_cost(tokens / d, levels) == pytest.approx(cost / plain)
 
 
 def test_probability_in_closed_form():
@@ -54,16 +51,6 @@ def test_probability_by_drawing(d, width):
     p = hierarchy.psd_probability(d, width)
     # Four standard errors: a false alarm in 16000.
     assert np.mean(least >= 0) == pytest.approx(p, abs=4 * (p * (1 - p) / draws) ** 0.5)
-
-
-def test_signature():
-    rng = np.random.default_rng(2)
-    query, key = rng.normal(size=(2, 7, 3))
-    values = np.linalg.eigvalsh(query @ key.T + key @ query.T)
-    found = (values > 1e-9).sum(), (values < -1e-9).sum()
-    assert hierarchy.signature(7, 3) == found
-    with pytest.raises(ValueError, match="2 d_k"):
-        hierarchy.signature(5, 3)
 
 
 def test_pairs_in_exact_fractions():
@@ -103,33 +90,8 @@ def test_pairs_in_exact_fractions():
                                                rank(products(-1)))  # fmt: skip
 
 
-def test_tails_and_their_bound():
-    weights = hierarchy.geometric_weights(0.5, 40)
-    assert hierarchy.tail_weight(weights, 3) == pytest.approx(1 / 8)
-    rng = np.random.default_rng(4)
-    parts, spectrum = rng.normal(size=(5, 6, 6)), rng.dirichlet(np.ones(5))
-    kept = 2
-    model = np.tensordot(spectrum[:kept] / spectrum[:kept].sum(), parts[:kept], 1)
-    error = np.linalg.norm(np.tensordot(spectrum, parts, 1) - model)
-    sizes = [np.linalg.norm(part) for part in parts]
-    assert error <= hierarchy.truncation_bound(spectrum, kept, sizes)
-    # Attained where tail and head are opposite.
-    assert hierarchy.truncation_bound([0.5, 0.5], 1, [1, 1]) == pytest.approx(abs(0.0 - 1.0))
-
-
-def test_block_by_derivatives_of_the_generating_function():
-    """Cumulants as derivatives of log mean e^{tq·k} at 0, by a polynomial through points."""
-    rng = np.random.default_rng(5)
-    keys, query = rng.exponential(size=(6, 3)), rng.normal(size=3)
-
-    def function(t):
-        return np.log(np.mean(np.exp(t * keys @ query)))
-
-    t = 0.05 * np.cos(np.pi * (np.arange(9) + 0.5) / 9)
-    series = np.polynomial.Polynomial.fit(t, [function(s) for s in t], 8).convert().coef
-    expected = np.cumsum(series[1:5])
-    found = [hierarchy.block_logarithm(query, keys, order) for order in (1, 2, 3, 4)]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+def test_tail_weight():
+    assert hierarchy.tail_weight(0.5 ** np.arange(40), 3) == pytest.approx(1 / 8)
 
 
 def test_mixtures_by_quadrature():

@@ -1,1 +1,0 @@
-"""What compression does to attention: low-rank scores, pruned weights, merged keys."""

@@ -1,0 +1,1 @@
+"""Laws of the neighbouring papers, one module each; derivations: docs/theory/."""

@@ -1,0 +1,134 @@
+"""How fast tokens become equal: near collapse, simplex tokens, positions, the residual stream.
+
+The relative residual of tokens X = 1mᵀ + R is ``ρ = ‖R‖_F/‖X‖_F``, its log-odds are
+``ω = log(1/ρ² − 1)``. A layer of one head is ``X ↦ softmax(X M Xᵀ) X W``.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import integrate, special
+
+
+def near_collapse(
+    mean: ArrayLike, centred: ArrayLike, score: ArrayLike, value: ArrayLike
+) -> np.ndarray:
+    """``R′ = C R M Cov_p(R) W``, to a relative error of order ρ², so that ``‖R′‖ ~ ‖R‖³``.
+
+    ``Cov_p(R) = Σ_j p_j r_j (r_j − r̄_p)ᵀ`` with p = softmax(m M Rᵀ).
+
+    Args:
+        mean: m, (d,).
+        centred: R, (n, d).
+        score: M, (d, d).
+        value: W, (d, d).
+    """
+    m, r = np.asarray(mean, float), np.asarray(centred, float)
+    p = special.softmax(r @ (m @ np.asarray(score)))
+    covariance = (r * p[:, None]).T @ (r - p @ r)
+    out = r @ np.asarray(score) @ covariance @ np.asarray(value)
+    return np.asarray(out - out.mean(0))
+
+
+def log_pull(log_score: ArrayLike, n: int) -> np.ndarray:
+    """log f of ``f(b) = (e^b − 1)/(e^b − 1 + n)``, b = e^{log_score} > 0, however large or small.
+
+    It is log b − log n for small b, and −n e^{−b} for large.
+    """
+    log_b = np.asarray(log_score, float)
+    b = np.exp(np.minimum(log_b, 7.0))  # beyond, e^{−b} is below any number
+    # log(e^b − 1) = b + log b + log((1 − e^{−b})/b).
+    ratio = special.exprel(-b)
+    raised = np.where(log_b > 7.0, np.exp(np.minimum(log_b, 700.0)), b + log_b + np.log(ratio))
+    return np.asarray(-np.logaddexp(0.0, np.log(n) - raised))
+
+
+def simplex_ratios(
+    ratio: float, scale: float, n: int, layers: int, value: float, size: float = 1.0
+) -> np.ndarray:
+    """a/m after every layer ``X ↦ norm(X + AX·w)``, (layers + 1,): ``(a/m)(1 + wf)/(1 + w)``.
+
+    Tokens ``x_i = m + a(e_i − 1/n)``, m orthogonal to all ``e_i − 1/n``, under M = βI, W = wI
+    become tokens of the same kind with ``a′ = w f(βa²) a``, at every n and β; f: :func:`log_pull`.
+    The norm is one of every token over its root mean square, times ``size``: after it
+    ``‖x_i‖² = m² + a²(1 − 1/n) = size²``, which gives the a of the next f.
+
+    Args:
+        ratio: a/‖m‖ at the start.
+        scale: β.
+        n: tokens.
+        layers: how many.
+        value: w ≠ −1.
+        size: norm of every token, as it enters each layer.
+    """
+    out = [ratio]
+    for _ in range(layers):
+        a = size * out[-1] / np.sqrt(1 + out[-1] ** 2 * (1 - 1 / n))
+        factor = float(np.exp(log_pull(np.log(scale) + 2 * np.log(abs(a)), n)))
+        out.append(out[-1] * (1 + value * factor) / (1 + value))
+    return np.array(out)
+
+
+def late_rate(attention: ArrayLike) -> float:
+    """``log|λ₂|`` of the attention matrix of equal tokens: the slope of log ρ with positions.
+
+    ``R′ ≈ C A_∞ R W``: with a score bias or a mask that does not depend on tokens collapse is
+    geometric. Of a causal mask A_∞ is the Cesàro matrix with eigenvalues 1, ½, ⅓, …
+    """
+    sizes = np.sort(np.abs(np.linalg.eigvals(np.asarray(attention, float))))
+    return float(np.log(sizes[-2]))
+
+
+def spectral_ratio(n: int, score_sd: float) -> float:
+    """``2√((e^{s²} − 1)/n)``: σ₂/σ₁ of A (n × n), the width of its noise beside its mean 11ᵀ/n.
+
+    A limit of many keys with iid N(0, s²) scores, valid for ``s < ½√(2 log n)``: at ``√(2 log n)``
+    the largest weights take over. Scores of dot products have the rank d_k and are not iid.
+    """
+    return float(2 * np.sqrt(np.expm1(score_sd**2) / n))
+
+
+def growth(dimension: int, variance: float) -> float:
+    """``g(d, σ²) = log(2σ²/d) + Σ_j Poisson(j; d/2σ²) ψ(d/2 + j)``, the mean increment of ω.
+
+    Of ``X ↦ X + A X W``, W of iid N(0, σ²/d) entries, new in every layer: under uniform attention R
+    stays and the mean becomes ``m(I + W)``, so ``ω = log(n‖m‖²/‖R‖²)`` grows by
+    ``log(‖m(I + W)‖²/‖m‖²)``.
+
+    ``‖m(I + W)‖²/‖m‖²`` is σ²/d times a noncentral χ² of d degrees of freedom and noncentrality
+    d/σ², a mixture of central ones. ``→ log(1 + σ²)`` as d → ∞, ``≈ σ²(1 − 2/d)`` for small σ;
+    at d = 2 it is E₁(1/σ²), and at d = 1 negative for moderate σ. Computed, with r = d/2σ², as
+    ``E₁(r) + ∫₀¹ e^{−rx} (1 − (1 − x)^{d/2 − 1})/x dx``, x = 1 − (1 − u)²: for small σ the sum is
+    a difference of numbers that are nearly equal.
+
+    Args:
+        dimension: d.
+        variance: σ² > 0.
+    """
+    rate = dimension / (2 * variance)
+
+    def integrand(u: float) -> float:
+        lost = -np.expm1((dimension - 2) * np.log1p(-u))
+        return float(2 * np.exp(-rate * u * (2 - u)) * (1 - u) * lost / (u * (2 - u)))
+
+    # It decays within 1/r.
+    cuts = np.unique([0.0, *np.minimum(np.array([0.5, 4.0, 32.0, 400.0]) / rate, 0.5), 1.0])
+    parts = [
+        integrate.quad(integrand, low, high, epsabs=1e-300, epsrel=1e-12, limit=200)[0]
+        for low, high in pairwise(cuts)
+    ]
+    return float(special.exp1(rate) + sum(parts))
+
+
+def normed_growth(dimension: int, variance: float) -> float:
+    """``g + σ²/((1 + σ²)d)``, about: with a norm of every token after each layer.
+
+    The norm takes the part of R along the new mean away, whose mean share of R's energy that is.
+    """
+    return growth(dimension, variance) + variance / ((1 + variance) * dimension)
+
+
+def scaled_variance(variance: float, branch: float = 1.0, skip: float = 1.0) -> float:
+    """σ² of ``skip·X + branch·AXW``: ``(branch/skip)²σ²``. With branch = 1/√L ω stays bounded."""
+    return (branch / skip) ** 2 * variance
