@@ -174,8 +174,7 @@ def make_parser() -> Parser:
         ("judge", "pipeline: turn both roads into verdicts", "verdicts.json"),
         (
             "plot",
-            "pipeline: draw the figure (PDF, PNG and SVG) and write its caption; with --format or "
-            "--width that figure alone",
+            "pipeline: draw the figure (PDF, PNG and SVG) and write its caption",
             "figure.pdf",
         ),
     ):
