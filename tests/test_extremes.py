@@ -164,9 +164,12 @@ def simulated(seed):
     problem = drawn(seed)
     try:
         data = estimate(
-            *problem.built(), seed, batches=BATCHES, replicates_per_batch=REPLICATES,
+            *problem.built(),
+            seed,
+            batches=BATCHES,
+            replicates_per_batch=REPLICATES,
             raw_labels=False,
-        )  # fmt: skip
+        )
     except InputError as error:
         return refused(error)
     if data.attrs.get("faults"):

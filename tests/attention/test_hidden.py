@@ -86,11 +86,15 @@ def test_residuals_below_any_number(memory, normed, monkeypatch):
     for _layer in range(layers):
         turned = [[sum(r[a] * m[a][b] for a in (0, 1)) for b in (0, 1)] for r in x]
         new = [[sum(a * b for a, b in zip(t, r, strict=True)) for r in x] for t in turned]
-        old = [[kept * h + (1 - kept) * s for h, s in zip(*rows, strict=True)]
-               for rows in zip(old, new, strict=True)]  # fmt: skip
+        old = [
+            [kept * h + (1 - kept) * s for h, s in zip(*rows, strict=True)]
+            for rows in zip(old, new, strict=True)
+        ]
         raised = [[h.exp() for h in row] for row in old]
-        x = [[sum(e * r[c] for e, r in zip(row, x, strict=True)) / sum(row) for c in (0, 1)]
-             for row in raised]  # fmt: skip
+        x = [
+            [sum(e * r[c] for e, r in zip(row, x, strict=True)) / sum(row) for c in (0, 1)]
+            for row in raised
+        ]
         if normed:
             sizes = [(sum(v * v for v in row) / 2).sqrt() for row in x]
             x = [[v / s for v in row] for row, s in zip(x, sizes, strict=True)]

@@ -17,9 +17,16 @@ def layer_of(stride, rule="printed", seed=0):
     draw = lambda *shape: rng.normal(size=shape) / 1.5  # noqa: E731
     gate = cache.Gate(draw(R, K), draw(K), draw(R, K), draw(K))
     return cache.LatentLayer(
-        draw(D, R), gate, draw(H, D, DN), draw(H, D, DR), draw(D, DR), draw(H, R, DN),
-        draw(H, R, DV), stride, rule,
-    )  # fmt: skip
+        draw(D, R),
+        gate,
+        draw(H, D, DN),
+        draw(H, D, DR),
+        draw(D, DR),
+        draw(H, R, DN),
+        draw(H, R, DV),
+        stride,
+        rule,
+    )
 
 
 def tokens(length, seed=1):

@@ -19,8 +19,11 @@ def test_against_every_subset(rng, count):
     items, goal = rng.uniform(-1, 1, (20, count)), rng.uniform(-2, 2, 20)
     found = closest_subset(items, goal)
     for row, target, chosen, error in zip(items, goal, *found, strict=True):
-        every = [abs(row[list(s)].sum() - target) for k in range(count + 1)
-                 for s in itertools.combinations(range(count), k)]  # fmt: skip
+        every = [
+            abs(row[list(s)].sum() - target)
+            for k in range(count + 1)
+            for s in itertools.combinations(range(count), k)
+        ]
         assert error == pytest.approx(min(every), abs=1e-14)
         assert abs(row[chosen].sum() - target) == pytest.approx(error, abs=1e-14)
 

@@ -103,11 +103,17 @@ def test_simulation_takes_a_function_as_it_takes_the_series():
     heads = Heads(FRAMES["equiangular"](3, 2, 1, angle=50), "gaussian", 0.8)
     both = [
         estimate(
-            Task(DESIGN, target, 0.5), heads, 40, gaussian_queries(3, 3, 0.5), 1,
-            batches=3, replicates_per_batch=4, precision="float64",
+            Task(DESIGN, target, 0.5),
+            heads,
+            40,
+            gaussian_queries(3, 3, 0.5),
+            1,
+            batches=3,
+            replicates_per_batch=4,
+            precision="float64",
         )
         for target in (series, lambda x: series(x))
-    ]  # fmt: skip
+    ]
     for name in ("mse", "signal_variance", "noise_variance", "raw_mse"):
         np.testing.assert_allclose(both[0][name], both[1][name], rtol=1e-9)
     assert float(both[0]["signal_variance"].mean()) > 0

@@ -172,10 +172,12 @@ def test_sigma_angles_are_canonical_correlations():
 
     canonical = np.linalg.svd(
         half_inverse(first.T @ sigma @ first)
-        @ first.T @ sigma @ second
+        @ first.T
+        @ sigma
+        @ second
         @ half_inverse(second.T @ sigma @ second),
         compute_uv=False,
-    )  # fmt: skip
+    )
     found = principal_angles(first, second, sigma)
     np.testing.assert_allclose(np.cos(found), canonical, atol=1e-12)
     np.testing.assert_allclose(
