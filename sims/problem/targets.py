@@ -87,6 +87,22 @@ def rbf(
     return _random_features(_normals(features, dimension), seed, lengthscale, features)
 
 
+def additive(
+    dimension: int, seed: int = 0, lengthscale: float = 1.0, features: int = 8
+) -> TrigonometricSeries:
+    """``Σ_j m_j(x_j)/√d``: one squared-exponential draw a coordinate (``features`` each)."""
+    check_count("dimension", dimension)
+    check_positive("target.lengthscale", lengthscale)
+    check_count("target.features", features)
+    frequency_key, phase_key = threefry.split(seeded_key("target.seed", seed))
+    terms = dimension * features
+    size = threefry.normal(frequency_key, (terms,)) / lengthscale
+    axis = np.repeat(np.eye(dimension), features, axis=0)
+    return TrigonometricSeries(
+        np.full(terms, np.sqrt(2.0 / terms)), size[:, None] * axis, _phases(phase_key, terms)
+    )
+
+
 def single_index(
     dimension: int,
     seed: int = 0,
@@ -179,6 +195,7 @@ TARGETS: dict[str, Callable[..., TrigonometricSeries]] = {
     "holder": holder,
     "matern": matern,
     "rbf": rbf,
+    "additive": additive,
     "single_index": single_index,
     "decaying": decaying,
     "explicit": explicit,
