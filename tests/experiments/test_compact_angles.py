@@ -74,19 +74,29 @@ def test_each_claim_can_come_out_either_way(results, experiment):
         other = verdicts(experiment, planted)
         return {at for at, verdict in other.items() if verdict == "refuted"}
 
-    adaptive = changed(results, lambda p: p * xr.where(p["angle"] == 45, 1.2, 1.0),
-                       choose=lambda name: "many, 1.5-entmax" in name)  # fmt: skip
+    adaptive = changed(
+        results,
+        lambda p: p * xr.where(p["angle"] == 45, 1.2, 1.0),
+        choose=lambda name: "many, 1.5-entmax" in name,
+    )
     assert refuted(adaptive) == {
-        ("angle-series", "adaptive radii"), ("angle-one-curve", "compact kernels, d_k = 1"),
-    }  # fmt: skip
-    falls = changed(results, lambda p: p * xr.where(p["angle"] == 20, 0.3, 1.0),
-                    choose=lambda name: "few, biweight" in name)  # fmt: skip
+        ("angle-series", "adaptive radii"),
+        ("angle-one-curve", "compact kernels, d_k = 1"),
+    }
+    falls = changed(
+        results,
+        lambda p: p * xr.where(p["angle"] == 20, 0.3, 1.0),
+        choose=lambda name: "few, biweight" in name,
+    )
     assert refuted(falls) == {("angle-rises", "few keys")}
     assert ("angle-product", "angles of 10° and 20°") in refuted(
         changed(results, lambda mixed: 1.01 * mixed, "mixed")
     )
-    floors = changed(results, lambda p: p * xr.where(p["angle"] == 90, 0.9, 1.0),
-                     choose=lambda name: "few, gaussian" in name)  # fmt: skip
+    floors = changed(
+        results,
+        lambda p: p * xr.where(p["angle"] == 90, 0.9, 1.0),
+        choose=lambda name: "few, gaussian" in name,
+    )
     assert refuted(floors) == {("angle-floor", "few keys")}
 
 
@@ -97,9 +107,7 @@ def test_shared_noise_by_plain_loops(experiment, rule):
     sampler, n = units[name].sampler, 6
     simulate = experiment.module("simulate")
     key = jax.random.key(4)
-    found = simulate.shared_noise(
-        key, sampler.constants, None, parts=("pair",), n=n, queries=2
-    )  # fmt: skip
+    found = simulate.shared_noise(key, sampler.constants, None, parts=("pair",), n=n, queries=2)
     heads, scale = sampler.constants
     for_keys, for_queries = jax.random.split(key)
     keys = np.asarray(jax.random.normal(for_keys, (n, 2), np.float64))
