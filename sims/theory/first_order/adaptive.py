@@ -61,7 +61,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, sigma: Float[np.ndarray, "d d"], frame: Float[np.ndarray, "d k"]) -> "Seen":
-        """By conditioning; an InputError where S is singular: aligned heads, a degenerate design."""
+        """By conditioning; an InputError where S is singular (aligned heads, say)."""
         spread = sigma @ frame
         seen = frame.T @ spread
         if np.linalg.cond(seen) > 1e10:
