@@ -33,9 +33,7 @@ def test_shared_noise_by_plain_loops(experiment, rule):
     sampler, n = units[name].sampler, 6
     simulate = experiment.module("simulate")
     key = jax.random.key(4)
-    found = simulate.shared_noise(
-        key, sampler.constants, None, parts=("pair",), n=n, queries=2
-    )  # fmt: skip
+    found = simulate.shared_noise(key, sampler.constants, None, parts=("pair",), n=n, queries=2)
     heads, scale = sampler.constants
     for_keys, for_queries = jax.random.split(key)
     keys = np.asarray(jax.random.normal(for_keys, (n, 2), np.float64))

@@ -83,8 +83,9 @@ def test_a_bandwidth_too_narrow_for_the_closed_forms_is_named(bandwidth):
 @pytest.mark.parametrize("bandwidth", [3e-7, 1e-5, 1e-3])
 def test_stated_rounding_of_narrow_kernels(bandwidth):
     """n_eff/b is constant to b² there: its change from b = 1e-3 on is rounding."""
-    narrow, wide = (predict(task(), Heads(FRAME, "gaussian", b), 60, QUERIES)
-                    for b in (bandwidth, 1e-3))  # fmt: skip
+    narrow, wide = (
+        predict(task(), Heads(FRAME, "gaussian", b), 60, QUERIES) for b in (bandwidth, 1e-3)
+    )
     ratio = narrow["n_eff"] / wide["n_eff"] * (1e-3 / bandwidth)
     assert float(abs(ratio - 1).max()) <= narrow.attrs["rounding"] + 1e-5
     # Unit frames and keys: 2ε/b², and what moved input shows beside it.

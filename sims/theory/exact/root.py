@@ -240,9 +240,14 @@ def one_head(root: Root, level: Level) -> One:
         )
         mean, second, noise, attended = (float(np.sum(part).real) for part in sums)
         total += (
-            once, scale * mean, scale**2 * second, scale**2 * noise, attended,
-            once * square**0.5, once * square,
-        )  # fmt: skip
+            once,
+            scale * mean,
+            scale**2 * second,
+            scale**2 * noise,
+            attended,
+            once * square**0.5,
+            once * square,
+        )
     return One(*map(float, total))
 
 
@@ -303,15 +308,35 @@ def two_heads(roots: tuple[Root, Root], both: Seen, level: Level) -> Two:
 
 
 BLOCKS = (
-    "rest rest", "slope rest", "rest slope", "slope slope", "kernel kernel", "both kernel",
-    "kernel both", "both both",
-), (
-    "kernel rest", "both rest", "kernel slope", "both slope",
-), (
-    "rest kernel", "rest both", "slope kernel", "slope both",
-), (
-    "kernel kernel", "both kernel", "kernel both", "both both",
-)  # fmt: skip
+    (
+        "rest rest",
+        "slope rest",
+        "rest slope",
+        "slope slope",
+        "kernel kernel",
+        "both kernel",
+        "kernel both",
+        "both both",
+    ),
+    (
+        "kernel rest",
+        "both rest",
+        "kernel slope",
+        "both slope",
+    ),
+    (
+        "rest kernel",
+        "rest both",
+        "slope kernel",
+        "slope both",
+    ),
+    (
+        "kernel kernel",
+        "both kernel",
+        "kernel both",
+        "both both",
+    ),
+)
 """Parts of h and of g whose joint means pairs need, with 1, with m_h, with m_g, with m_hm_g."""
 Blocks = dict[tuple[str, str, int], Complex[np.ndarray, "W V"]]
 

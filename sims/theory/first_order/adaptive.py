@@ -61,11 +61,7 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, sigma: Float[np.ndarray, "d d"], frame: Float[np.ndarray, "d k"]) -> "Seen":
-        """By conditioning of a Gaussian.
-
-        Raises:
-            InputError: S is singular to float64: heads are aligned, or the design is degenerate.
-        """
+        """By conditioning; an InputError where S is singular (aligned heads, say)."""
         spread = sigma @ frame
         seen = frame.T @ spread
         if np.linalg.cond(seen) > 1e10:
@@ -252,12 +248,9 @@ def held(head: Head) -> Single:
 
 
 def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
-    """``r_hg``, and n times the signal covariance of two heads at one query.
+    """``r_hg``, and n times the signal covariance of two heads h and g at one query.
 
-    Args:
-        heads: h and g.
-        own: what each is by itself.
-        both: what the two see together, h's coordinates first.
+    ``own``: what each is by itself; ``both``: what they see together, h's coordinates first.
     """
     sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
     places, factors = [], []
@@ -311,11 +304,7 @@ def adaptive_terms(
 
 
 def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -> list[list[Head]]:
-    """The heads at every query.
-
-    Raises:
-        InputError: theory does not cover the problem.
-    """
+    """The heads at every query; an InputError where theory does not cover the problem."""
     rule = covered(task, heads)
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
     power, target = float(rule.nu), jax.tree.map(np.asarray, task.target)
@@ -389,11 +378,7 @@ def of_radii(
 
 
 def covered(task: Task, heads: Heads) -> Entmax | TopK:
-    """The heads' weights, if theory covers the problem.
-
-    Raises:
-        InputError: another weight rule, design or width.
-    """
+    """The heads' weights; an InputError where theory does not cover rule, design or width."""
     rule = heads.rule
     assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
     weights = rule.weights

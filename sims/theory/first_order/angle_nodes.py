@@ -85,18 +85,24 @@ def seer(rule: str | Kernel | WeightRule, bandwidth: float, width: int, n: int |
             raise InputError("n", None, f"a number of keys, for the radius of {rule.name}")
         nu = rule.weights.nu
         level = np.log(2 * bandwidth**2 * nu) * nu - np.log(n)
-        return Seer(lambda r, degree: _ball(r, _radii(r, nu, level, width), nu, width, degree),
-                    np.inf)  # fmt: skip
+        return Seer(
+            lambda r, degree: _ball(r, _radii(r, nu, level, width), nu, width, degree), np.inf
+        )
     kernel = get_kernel(rule)
     if kernel in COMPACT:
         power = COMPACT[kernel]
         # 1/E K grows like exp(r²/2 − hr), so that queries may be as wide as the keys, not wider.
-        return Seer(lambda r, degree: _ball(r, np.full_like(r, bandwidth), power, width, degree),
-                    1.0, closed=True)  # fmt: skip
+        return Seer(
+            lambda r, degree: _ball(r, np.full_like(r, bandwidth), power, width, degree),
+            1.0,
+            closed=True,
+        )
     if kernel is GAUSSIAN:
         t = 1 + bandwidth**2
-        return Seer(lambda r, degree: _normal(r / t, bandwidth**2 / t, r**2 / (t * (t + 1)),
-                                              width, degree), (t * (t + 1) / 2) ** 0.5)  # fmt: skip
+        return Seer(
+            lambda r, degree: _normal(r / t, bandwidth**2 / t, r**2 / (t * (t + 1)), width, degree),
+            (t * (t + 1) / 2) ** 0.5,
+        )
     if kernel is SOFTMAX:
         s = bandwidth**2
         return Seer(lambda r, degree: _normal(r / s, 1.0, (r / s) ** 2, width, degree), s / 2**0.5)
@@ -168,5 +174,9 @@ def _normal(
     along, across = np.meshgrid(spread, spread[half], indexing="ij")
     mass = 2 * np.multiply.outer(weights[keep], weights[keep][half]).ravel()
     first = mean[:, None] + along.ravel()
-    return Nodes(first, np.broadcast_to(across.ravel(), first.shape),
-                 np.broadcast_to(mass, first.shape), overlap)  # fmt: skip
+    return Nodes(
+        first,
+        np.broadcast_to(across.ravel(), first.shape),
+        np.broadcast_to(mass, first.shape),
+        overlap,
+    )

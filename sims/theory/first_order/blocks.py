@@ -142,9 +142,12 @@ def block_terms(
     # How far a tilt moves a coordinate towards the query: of head h, of head g, of neither.
     place = {
         "query": (full, full, full),
-        "h": (once, none, none), "g": (none, once, none), "pair": (once, once, none),
-        "hh": (same, none, none), "gg": (none, same, none),
-    }  # fmt: skip
+        "h": (once, none, none),
+        "g": (none, once, none),
+        "pair": (once, once, none),
+        "hh": (same, none, none),
+        "gg": (none, same, none),
+    }
     # And the variance that it leaves.
     spread = {
         name: tuple(1 - a if kernel == "gaussian" else full * (name != "query") for a in moved)
@@ -160,9 +163,7 @@ def block_terms(
                 gap = place[first][sort] - place[second][sort]
                 total = 1 + lam * (spread[first][sort] + spread[second][sort])
                 bend = power * q + lam * gap**2 / total
-                log_r = power * log_c - 0.5 * (
-                    np.log(total) + np.log1p(query_scale**2 * bend)
-                )  # fmt: skip
+                log_r = power * log_c - 0.5 * (np.log(total) + np.log1p(query_scale**2 * bend))
                 active.append(log_r)
         base = sum(count * log_r for count, log_r in zip(counts, blank, strict=True))
         if not first:
@@ -179,8 +180,12 @@ def block_terms(
     def product(powers: tuple[int, int], one: tuple[str, str], two: tuple[str, str]) -> np.ndarray:
         """Of two differences of tilted means."""
         (plus, minus), (gain, loss) = one, two
-        return (mean(powers, plus, gain) - mean(powers, plus, loss)
-                - mean(powers, minus, gain) + mean(powers, minus, loss))  # fmt: skip
+        return (
+            mean(powers, plus, gain)
+            - mean(powers, plus, loss)
+            - mean(powers, minus, gain)
+            + mean(powers, minus, loss)
+        )
 
     bias, other = ("h", "query"), ("g", "query")
     ratio, other_ratio = ("h", "hh"), ("g", "gg")

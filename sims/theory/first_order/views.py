@@ -200,15 +200,18 @@ def _terms(
     own = ("one", "one")
     return ViewTerms(
         1 + mean("none", 1, *own) - 2 * mean("none", 1, "one", "query"),
-        mean("same", 1, *own) - mean("same", 1, "same", "one")
-        + mean("same", 1, "same", "query") - mean("same", 1, "one", "query"),
-        mean("same", 2, "same", "same") - 2 * mean("same", 2, "same", "one")
+        mean("same", 1, *own)
+        - mean("same", 1, "same", "one")
+        + mean("same", 1, "same", "query")
+        - mean("same", 1, "one", "query"),
+        mean("same", 2, "same", "same")
+        - 2 * mean("same", 2, "same", "one")
         + mean("same", 2, *own),
         gap("same", "same"),
         gap("pair", "pair"),
         mean("same"),
         mean("pair"),
-    )  # fmt: skip
+    )
 
 
 def matern_mixture(nu: float) -> tuple[np.ndarray, np.ndarray]:

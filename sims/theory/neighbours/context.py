@@ -21,9 +21,13 @@ from scipy.special import gamma, gammaln, ndtr, pbdv
 from sims.theory.first_order.adaptive import circle
 
 RULES: dict[str, float] = {
-    "softmax": np.inf, "relu gap": 0.0, "sparsemax": 1.0, "1.5-entmax": 2.0, "4/3-entmax": 3.0,
+    "softmax": np.inf,
+    "relu gap": 0.0,
+    "sparsemax": 1.0,
+    "1.5-entmax": 2.0,
+    "4/3-entmax": 3.0,
     "top-k": 0.0,
-}  # fmt: skip
+}
 """Rules by name, with the power ν of those that are α-entmax. Softmax of distances has the Gaussian
 kernel of variance s; ``relu gap`` is ReLU of the gap to the best key, at gain 1."""
 ENTMAX = tuple(name for name, nu in RULES.items() if 0 < nu < np.inf)

@@ -70,9 +70,11 @@ def _ordered(size: int, exponent: float, low: float) -> float:
     def below(at: ArrayLike) -> np.ndarray:
         sizes = [beta(exponent + k, exponent) for k in powers]
         return np.array(
-            [(betainc(exponent + k, exponent, at) - betainc(exponent + k, exponent, low)) * one
-             for k, one in zip(powers, sizes, strict=True)]
-        )  # fmt: skip
+            [
+                (betainc(exponent + k, exponent, at) - betainc(exponent + k, exponent, low)) * one
+                for k, one in zip(powers, sizes, strict=True)
+            ]
+        )
 
     whole = below(1.0)
     skew = np.einsum("in,jn,n->ij", 2 * below(x) - whole[:, None], values, measure)

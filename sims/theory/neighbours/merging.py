@@ -141,9 +141,12 @@ class Slots(NamedTuple):
         for row, (head, slot) in enumerate(zip(chosen, slots, strict=True)):
             of_keys[row, slot * d : (slot + 1) * d] = h.of_keys[head]
         return TILTS[self.kernel](
-            np.kron(covariance, self.sigma), frames, of_keys, h.bandwidth[chosen],
+            np.kron(covariance, self.sigma),
+            frames,
+            of_keys,
+            h.bandwidth[chosen],
             np.pad(self.queries, room),
-        )  # fmt: skip
+        )
 
 
 def merged_limit(
@@ -225,9 +228,7 @@ def paired(
     # The exponents are −½ Var(ω_j·X ± ω_k·X'); the bound removes rounding above zero.
     minus, plus = (np.exp(np.minimum(both + sign * cross, 0.0)) for sign in (1, -1))
     size = gates[:, None, None] * target.amplitude
-    cosine, sine = (
-        [size * wave(side) for side in angle] for wave in (np.cos, np.sin)
-    )  # fmt: skip
+    cosine, sine = ([size * wave(side) for side in angle] for wave in (np.cos, np.sin))
     product = 0.5 * (
         np.einsum("iqj,iljk,lqk->q", cosine[0], minus + plus, cosine[1], optimize=IN_TURN)
         + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=IN_TURN)
@@ -290,8 +291,9 @@ def merged_arrays(
                     if k:
                         ratio_bias[h] -= share * overlap * (found.second - limit[h])
     truth = tilted_mean(target, Tilt(limit[0], slots.queries, np.zeros_like(sigma)))
-    own_overlap = np.exp(np.array(
-        [slots.tilt(alone, [h, h], [0, 0]).log_mass for h in everyone]) - 2 * mass)  # fmt: skip
+    own_overlap = np.exp(
+        np.array([slots.tilt(alone, [h, h], [0, 0]).log_mass for h in everyone]) - 2 * mass
+    )
     return Merged(
         limit.T,
         (limit - truth + ratio_bias).T,

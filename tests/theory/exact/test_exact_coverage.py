@@ -70,9 +70,16 @@ def test_simulation_agrees(index):
     exact = exact_terms(task, heads, n, x, rtol=1e-3, max_level=5)
     replicates = 1000 if n < 1000 else 40
     run = estimate(
-        task, heads, n, x, index, replicates_per_batch=replicates, batches=16,
-        precision="float64", raw_labels=False,
-    )  # fmt: skip
+        task,
+        heads,
+        n,
+        x,
+        index,
+        replicates_per_batch=replicates,
+        batches=16,
+        precision="float64",
+        raw_labels=False,
+    )
     assert float(exact["defect"].max()) < 1e-3
     for name in (*TERMS, "empty_rate"):
         values = run[name].values[:, 0]

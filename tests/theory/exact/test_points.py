@@ -75,8 +75,10 @@ def test_rows_against_all_samples_there_are(name, kernel, target):
     exact = predict(Task(EmpiricalDesign(rows), m, 1.0), heads, 3, QUERIES, order="exact")
     bias, signal, noise, empty = brute_force(rows, heads, kernel, m, 3)
     for term, expected in (
-        ("bias", bias), ("signal_covariance", signal), ("noise_covariance", noise),
-    ):  # fmt: skip
+        ("bias", bias),
+        ("signal_covariance", signal),
+        ("noise_covariance", noise),
+    ):
         gap = np.abs(exact[term].values - expected)
         assert (gap <= exact[f"{term}_error"].values + 1e-13).all()
         assert gap.max() < 1e-7
@@ -102,9 +104,12 @@ def test_one_key_of_an_empirical_design():
     """f̂ = Y: bias r̄ − m(x) of the rows' values, and their variance."""
     rows = np.random.default_rng(1).normal(size=(7, 2))
     exact = predict(
-        Task(EmpiricalDesign(rows), ridge, 0.5), Heads(FRAME, "gaussian", 0.8), 1, QUERIES,
+        Task(EmpiricalDesign(rows), ridge, 0.5),
+        Heads(FRAME, "gaussian", 0.8),
+        1,
+        QUERIES,
         order="exact",
-    )  # fmt: skip
+    )
     values = np.asarray(ridge(rows))
     bias = values.mean() - np.asarray(ridge(QUERIES))
     np.testing.assert_allclose(exact["bias"][:, 0], bias, rtol=1e-12)

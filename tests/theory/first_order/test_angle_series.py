@@ -79,9 +79,13 @@ def test_average_over_queries(kernel):
             if wa * wb < 1e-16:
                 continue
             u, v = scale * a, scale * (c * a + (1 - c**2) ** 0.5 * b)
-            total += wa * wb * by_quadrature(
-                np.array([u]), np.array([v]), [c], polynomial(POWERS[kernel]), h, 20
-            )  # fmt: skip
+            total += (
+                wa
+                * wb
+                * by_quadrature(
+                    np.array([u]), np.array([v]), [c], polynomial(POWERS[kernel]), h, 20
+                )
+            )
     value, bound = angle_series(kernel, h, scale).overlap([c])
     assert float(bound) < 1e-9
     assert float(value) == pytest.approx(total, rel=1e-7)
@@ -95,10 +99,13 @@ def test_average_over_queries_in_the_plane():
     z = np.stack(np.meshgrid(*[nodes] * 4, indexing="ij"), -1).reshape(-1, 4)
     mass = np.prod(np.stack(np.meshgrid(*[weights] * 4, indexing="ij"), -1), -1).ravel()
     total = sum(
-        w * by_quadrature(scale * p[:2], scale * (c * p[:2] + (1 - c**2) ** 0.5 * p[2:]), c,
-                          polynomial(2), h, 8)
-        for p, w in zip(z, mass, strict=True) if w > 1e-9
-    )  # fmt: skip
+        w
+        * by_quadrature(
+            scale * p[:2], scale * (c * p[:2] + (1 - c**2) ** 0.5 * p[2:]), c, polynomial(2), h, 8
+        )
+        for p, w in zip(z, mass, strict=True)
+        if w > 1e-9
+    )
     value, bound = angle_series("biweight", h, scale, width=2).overlap(c)
     assert float(bound) < 1e-8
     assert float(value) == pytest.approx(total, rel=1e-6)
@@ -128,9 +135,7 @@ def test_adaptive_radii_at_the_origin(width, nu):
 def test_coefficients_are_those_of_a_law(rule, width):
     """A_0 = 1, none negative, and their sum comes up to ρ(1) from below."""
     degrees = (60, 120) if width == 1 else (12, 24)
-    found = [
-        angle_series(rule, 1.6, 0.4, width=width, n=300, degree=degree) for degree in degrees
-    ]  # fmt: skip
+    found = [angle_series(rule, 1.6, 0.4, width=width, n=300, degree=degree) for degree in degrees]
     for series in found:
         assert series.coefficients.flat[0] == pytest.approx(1.0, abs=1e-12)
         assert (series.coefficients >= 0).all()
@@ -167,7 +172,7 @@ def test_bound_holds_where_the_series_is_cut_early():
         (lambda: angle_series("gaussian", 0.0, 0.5), "bandwidth"),
         (lambda: angle_series("gaussian", 0.5, 0.5, degree=7), "degree: got 7"),
     ],
-)  # fmt: skip
+)
 def test_out_of_range_is_one_line(call, words):
     with pytest.raises(InputError, match=words) as caught:
         call()

@@ -40,11 +40,22 @@ def by_quadrature(frequency, wave_weight, kernel, bandwidth):
         whole = jnp.mean(limit + ratio / N, 1) ** 2
         whole += jnp.mean(signal + NOISE_SD**2 * noise, (1, 2)) / N
         fit = jnp.mean(arrays.limit + ratio / N, 1) * truth
-        rows = (limit[:, 0] ** 2, limit[:, 0] * limit[:, 1], limit[:, 0] * ratio[:, 0],
-                limit[:, 1] * ratio[:, 0], ratio[:, 0] ** 2, ratio[:, 0] * ratio[:, 1],
-                signal[:, 0, 0], signal[:, 0, 1], noise[:, 0, 0],
-                arrays.limit[:, 0] * truth, ratio[:, 0] * truth,
-                noise[:, 0, 1], whole, fit)  # fmt: skip
+        rows = (
+            limit[:, 0] ** 2,
+            limit[:, 0] * limit[:, 1],
+            limit[:, 0] * ratio[:, 0],
+            limit[:, 1] * ratio[:, 0],
+            ratio[:, 0] ** 2,
+            ratio[:, 0] * ratio[:, 1],
+            signal[:, 0, 0],
+            signal[:, 0, 1],
+            noise[:, 0, 0],
+            arrays.limit[:, 0] * truth,
+            ratio[:, 0] * truth,
+            noise[:, 0, 1],
+            whole,
+            fit,
+        )
         return jnp.stack(rows) @ query_weight
 
     over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
@@ -99,11 +110,21 @@ def test_one_head_is_a_clear_view(width, kernel):
     """A head is a redundant view without noise, also where two blocks do not fit."""
     block = block_terms(width, BANDWIDTH, nu=0.5, kernel=kernel, **OPTIONS)
     view = view_terms(
-        width, BANDWIDTH, noise=0.0, relevance=np.full(3, RELEVANCE), query_scale=SCALE, nu=0.5,
+        width,
+        BANDWIDTH,
+        noise=0.0,
+        relevance=np.full(3, RELEVANCE),
+        query_scale=SCALE,
+        nu=0.5,
         kernel=kernel,
-    )  # fmt: skip
-    for name in ("limit_squared", "limit_ratio", "ratio_squared", "signal_variance",
-                 "noise_variance"):  # fmt: skip
+    )
+    for name in (
+        "limit_squared",
+        "limit_ratio",
+        "ratio_squared",
+        "signal_variance",
+        "noise_variance",
+    ):
         assert float(getattr(block, name)) == pytest.approx(float(getattr(view, name))), name
 
 

@@ -99,11 +99,6 @@ def test_overlap_rises_from_one(overlap):
     assert (np.diff(values) > 0).all()
 
 
-def test_small_bandwidth_limit_is_the_classical_one():
-    b = 1e-3
-    assert float(gaussian_overlap(1.0, b, 0.0)) == pytest.approx((2 * b**2) ** -0.5, rel=1e-5)
-
-
 def test_infinite_average_is_said():
     """Beyond κ² = t(t+1)/2 the gaussian average diverges; for softmax beyond a = 1/2."""
     t = 1 + 0.5**2

@@ -38,8 +38,15 @@ def by_quadrature(width, bandwidth, kernel):
         limit = arrays.limit[:, 0] - target(queries)
         ratio = arrays.bias[:, 0] - limit
         signal, noise = arrays.signal_covariance, arrays.noise_covariance
-        rows = (limit**2, limit * ratio, ratio**2, signal[:, 0, 0], signal[:, 0, 1],
-                noise[:, 0, 0], noise[:, 0, 1])  # fmt: skip
+        rows = (
+            limit**2,
+            limit * ratio,
+            ratio**2,
+            signal[:, 0, 0],
+            signal[:, 0, 1],
+            noise[:, 0, 0],
+            noise[:, 0, 1],
+        )
         return jnp.stack(rows) @ query_weight
 
     over = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
@@ -49,9 +56,14 @@ def by_quadrature(width, bandwidth, kernel):
 
 @pytest.mark.parametrize(
     ("width", "bandwidth", "kernel"),
-    [(1, 0.6, "gaussian"), (2, 0.6, "gaussian"), (2, 1.3, "gaussian"), (1, 1.3, "softmax"),
-     (2, 1.5, "softmax")],
-)  # fmt: skip
+    [
+        (1, 0.6, "gaussian"),
+        (2, 0.6, "gaussian"),
+        (2, 1.3, "gaussian"),
+        (1, 1.3, "softmax"),
+        (2, 1.5, "softmax"),
+    ],
+)
 def test_terms_by_quadrature(width, bandwidth, kernel):
     closed = view_terms(width, bandwidth, kernel=kernel, **OPTIONS)
     for name, value, expected in zip(
@@ -86,9 +98,15 @@ def test_error_is_that_of_any_number_of_heads():
     one = first_order_arrays(task, heads, 1.0, at)
     limit = one.limit[:, 0] - task.target(at)
     ratio = one.bias[:, 0] - limit
-    rows = (limit**2, limit * ratio, ratio**2, one.signal_covariance[:, 0, 0],
-            one.signal_covariance[:, 0, 1], one.noise_covariance[:, 0, 0] / 0.49,
-            one.noise_covariance[:, 0, 1] / 0.49)  # fmt: skip
+    rows = (
+        limit**2,
+        limit * ratio,
+        ratio**2,
+        one.signal_covariance[:, 0, 0],
+        one.signal_covariance[:, 0, 1],
+        one.noise_covariance[:, 0, 0] / 0.49,
+        one.noise_covariance[:, 0, 1] / 0.49,
+    )
     pair = ViewTerms(*(row.mean() for row in rows))
     for count, n in ((1, 50), (3, 50), (3, 800)):
         task, heads, at = problem(count)

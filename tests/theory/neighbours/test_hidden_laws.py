@@ -83,9 +83,7 @@ def test_simplex_recursion_by_decimal_arithmetic(start):
     basis = [[Decimal(i == j) - 1 / Decimal(n) for j in range(n)] for i in range(n)]
     tokens = [[size * v for v in row] + [Decimal(1)] for row in basis]
     h = [[Decimal(0)] * n for _ in range(n)]
-    law = hidden.simplex_sizes(
-        hidden.Simplex(n, 0.9, 1.3, 0.8), 6, 0.6, start, 0.1
-    )  # fmt: skip
+    law = hidden.simplex_sizes(hidden.Simplex(n, 0.9, 1.3, 0.8), 6, 0.6, start, 0.1)
     for layer in range(6):
         share = Decimal(1) if layer == 0 and start == "copy" else 1 - memory
         dot = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in tokens] for x in tokens]
@@ -93,8 +91,9 @@ def test_simplex_recursion_by_decimal_arithmetic(start):
         new = []
         for i in range(n):
             e = [v.exp() for v in h[i]]
-            mean = [sum(a * x[c] for a, x in zip(e, tokens, strict=True)) / sum(e)
-                    for c in range(n + 1)]  # fmt: skip
+            mean = [
+                sum(a * x[c] for a, x in zip(e, tokens, strict=True)) / sum(e) for c in range(n + 1)
+            ]
             new.append([alpha * tokens[i][c] + (1 - alpha) * w * mean[c] for c in range(n + 1)])
         tokens = new
         found = float(tokens[0][0] - tokens[1][0])

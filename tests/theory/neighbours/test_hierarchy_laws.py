@@ -14,9 +14,11 @@ pytestmark = pytest.mark.theory
 def test_costs_by_counting():
     for tokens, levels in ((16, 3), (64, 4)):
         pairs = sum(
-            1 for level in range(levels) for i in range(tokens // 2**level)
+            1
+            for level in range(levels)
+            for i in range(tokens // 2**level)
             for j in range(tokens // 2**level)
-        )  # fmt: skip
+        )
         assert hierarchy.relative_cost(levels) == pytest.approx(pairs / tokens**2)
         assert hierarchy.relative_cost_rounded(tokens, levels) == pytest.approx(pairs / tokens**2)
     assert hierarchy.relative_cost(3) == 1.3125
@@ -81,13 +83,21 @@ def test_pairs_in_exact_fractions():
 
     def products(sign):
         return [
-            [z[i][a] * z[j][b] + sign * z[j][a] * z[i][b] for i in range(tokens)
-             for j in range(tokens)]
-            for z in copies for a in range(d) for b in range(d)
-        ]  # fmt: skip
+            [
+                z[i][a] * z[j][b] + sign * z[j][a] * z[i][b]
+                for i in range(tokens)
+                for j in range(tokens)
+            ]
+            for z in copies
+            for a in range(d)
+            for b in range(d)
+        ]
 
-    assert hierarchy.pair_count(d, levels) == (rank(products(0)), rank(products(1)),
-                                               rank(products(-1)))  # fmt: skip
+    assert hierarchy.pair_count(d, levels) == (
+        rank(products(0)),
+        rank(products(1)),
+        rank(products(-1)),
+    )
 
 
 def test_tail_weight():
@@ -99,8 +109,11 @@ def test_mixtures_by_quadrature():
     h = (0.5, 1.3)
 
     def product(a, b):
-        return quad(lambda x: np.exp(-(x**2) / 2 * (1 / a**2 + 1 / b**2)) / (2 * np.pi * a * b),
-                    -np.inf, np.inf)[0]  # fmt: skip
+        return quad(
+            lambda x: np.exp(-(x**2) / 2 * (1 / a**2 + 1 / b**2)) / (2 * np.pi * a * b),
+            -np.inf,
+            np.inf,
+        )[0]
 
     c = np.array([[product(a, b) for b in h] for a in h])
     share = np.array([0.3, 0.7])
@@ -127,16 +140,19 @@ def test_maps_to_copies_by_unit_tokens():
     exact = [Fraction(str(tap)) for tap in taps]
     for level in range(3):
         copy = [rows[i >> level] for i in range(tokens)]
-        gram = [[sum(row[i] * row[j] for row in copy) for j in range(tokens)]
-                for i in range(tokens)]  # fmt: skip
+        gram = [
+            [sum(row[i] * row[j] for row in copy) for j in range(tokens)] for i in range(tokens)
+        ]
         trace = sum(gram[i][i] for i in range(tokens))
         square = sum(entry**2 for row in gram for entry in row)
         np.testing.assert_allclose(found[level], [float(trace), float(square)], rtol=1e-12)
         rows = [
-            [sum(tap * rows[2 * t - k][j] for k, tap in enumerate(exact) if 2 * t - k >= 0)
-             for j in range(tokens)]
+            [
+                sum(tap * rows[2 * t - k][j] for k, tap in enumerate(exact) if 2 * t - k >= 0)
+                for j in range(tokens)
+            ]
             for t in range((len(rows) + 1) // 2)
-        ]  # fmt: skip
+        ]
 
 
 def test_rank_error_by_moments_of_coordinates():

@@ -113,9 +113,7 @@ def test_pairs_of_slots_by_monte_carlo(scores, roots):
     for k in (1, 2):
         between = merging.lag(g, rho, k)
         covariance = np.array([[alone.variance, between.slots], [between.slots, alone.variance]])
-        rows = (
-            np.stack([alone.own, between.first], 1), np.stack([between.second, alone.own], 1)
-        )  # fmt: skip
+        rows = (np.stack([alone.own, between.first], 1), np.stack([between.second, alone.own], 1))
         tilt = slots.tilt(covariance, [0, 1], [0, 1])
         found = merging.paired(
             jax.tree.map(np.asarray, TARGET), SIGMA, g, between, (covariance, tilt), rows
@@ -192,13 +190,18 @@ def plain(kernel, roots=(0.0, 0.0), temperature=TEMPERATURE):
 @pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
 def test_iid_keys_without_merging_are_first_order_theory(kernel):
     task, own = plain(kernel)
-    merged = Heads(own.frames, FACTORIES["merged"](
-        1, scores="dot" if kernel == "softmax" else "distance"), own.bandwidth)  # fmt: skip
+    merged = Heads(
+        own.frames,
+        FACTORIES["merged"](1, scores="dot" if kernel == "softmax" else "distance"),
+        own.bandwidth,
+    )
     iid = Task(GaussianDesign(SIGMA), TARGET, 0.7)
     expected = predict(iid, own, 500, X)
     for found in (
-        predict(task, own, 500, X), predict(iid, merged, 500, X), predict(task, merged, 500, X)
-    ):  # fmt: skip
+        predict(task, own, 500, X),
+        predict(iid, merged, 500, X),
+        predict(task, merged, 500, X),
+    ):
         for name in ("bias", "signal_covariance", "noise_covariance", "n_eff", "n_third"):
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-13)
 

@@ -136,8 +136,9 @@ def test_tail_exponent_is_the_codimension_of_matrices_of_one_rank_less(n, d):
     rng, rows = np.random.default_rng(5), n - 1
     rank = min(rows, d) - 1
     u, v = rng.normal(size=(rows, rank)), rng.normal(size=(d, rank))
-    tangents = [np.outer(np.eye(rows)[i], v[:, k]).ravel()
-                for i in range(rows) for k in range(rank)]  # fmt: skip
+    tangents = [
+        np.outer(np.eye(rows)[i], v[:, k]).ravel() for i in range(rows) for k in range(rank)
+    ]
     tangents += [np.outer(u[:, k], np.eye(d)[j]).ravel() for j in range(d) for k in range(rank)]
     own = np.linalg.matrix_rank(np.array(tangents)) if tangents else 0
     assert rows * d - own == tail_exponent(n, d)

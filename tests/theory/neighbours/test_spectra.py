@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sims.errors import InputError
 from sims.problem import TARGETS, GaussianDesign, Heads, Task, gaussian_queries
 from sims.problem.compression import compressed
 from sims.theory import predict
@@ -63,8 +62,9 @@ def test_excess_by_the_curvature_of_the_risk():
     keys, queries, rank, step = np.diag([3.0, 2.0, 1.0]), np.diag([2.0, 1.5, 0.5]), 1, 1e-3
 
     def moved(k, q):
-        values, vectors = np.linalg.eig(queries**0.5 @ (np.eye(3) + q) @ queries**0.5
-                                        @ keys**0.5 @ (np.eye(3) + k) @ keys**0.5)  # fmt: skip
+        values, vectors = np.linalg.eig(
+            queries**0.5 @ (np.eye(3) + q) @ queries**0.5 @ keys**0.5 @ (np.eye(3) + k) @ keys**0.5
+        )
         top = np.argsort(-values.real)[:rank]
         left = np.linalg.inv(vectors)[top]
         return risk((vectors[:, top] @ left).real, keys, queries)
@@ -125,19 +125,12 @@ def test_sink_ratio_by_softmax_itself():
         left, _, right = np.linalg.svd(slope)
         found = []
         for change in (left @ right, np.eye(length)):
-            weights = [np.exp(s) / np.exp(s).sum(1, keepdims=True)
-                       for s in (scores, scores + 1e-5 * change)]  # fmt: skip
+            weights = [
+                np.exp(s) / np.exp(s).sum(1, keepdims=True)
+                for s in (scores, scores + 1e-5 * change)
+            ]
             moved = np.linalg.norm((weights[1] - weights[0]) @ values)
             found.append(moved / (1e-5 * np.linalg.norm(values)))
         assert found[0] == pytest.approx(spectra.sink_ratio(length), rel=1e-3)
         assert found[1] <= found[0] * (1 + 1e-4)
     assert spectra.sink_ratio(10) < 1 < spectra.sink_ratio(11)
-
-
-def test_only_softmax_heads_are_compressed():
-    heads = Heads(np.eye(3)[None], "gaussian", 1.0)
-    with pytest.raises(InputError, match="softmax"):
-        compressed(heads, 1, np.eye(3), np.eye(3))
-    heads = Heads(np.eye(3)[None], "softmax", 1.0)
-    with pytest.raises(InputError, match="method"):
-        compressed(heads, 1, np.eye(3), np.eye(3), "best")
