@@ -127,7 +127,6 @@ def test_verdicts_are_grouped_by_paper():
     (angles,) = (row for row in first.claims if row.verdicts)
     assert angles.by_experiment() == {"e": [VERDICT], "g": [ledger[4]]}
     assert angles.source == "abstract"
-    assert len(first.uncovered()) == len(first.claims) - 1
     assert [row.id for row in first.ours if row.verdicts] == ["rates", "gone"]
     assert not any(row.source for row in first.ours)
     assert (second.arxiv, second.about, second.ours) == (OTHER, None, [])

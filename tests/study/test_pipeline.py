@@ -46,7 +46,7 @@ YAML, EFFECTS = "experiments/angles/experiment.yaml", "experiments/angles/effect
         ("sims/montecarlo/driver.py", "", "# edited\n", {"simulate"}),
         ("sims/theory/__init__.py", "", "# edited\n", {"predict"}),
         ("sims/problem/kernels.py", "", "# edited\n", {"simulate", "predict"}),
-        ("sims/judgement/decide.py", "", "# edited\n", {"judge", "ledger"}),
+        ("sims/judgement/settle.py", "", "# edited\n", {"judge", "ledger"}),
         ("sims/report/page.html.j2", "", " ", {"report"}),
         ("sims/errors.py", "", "# edited\n", set()),
         ("sims/cli/decompose.py", "", "# edited\n", set()),
