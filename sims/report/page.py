@@ -51,8 +51,8 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page, which needs nothing beside it and loads nothing.
 
     Args:
-        folder: results of one fidelity, with ``ledger.json``, ``seeds.json`` if other seeds were judged,
-            and a folder for each experiment.
+        folder: results of one fidelity, with ``ledger.json``, ``seeds.json`` if other seeds were
+            judged, and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
 

@@ -17,8 +17,15 @@ from sims.simulation import estimate
 from sims.theory import predict
 from tests.judgement.helpers import curve, judged
 
-COMPARED = ("squared_bias", "signal_variance", "noise_variance", "cross_signal_covariance",
-            "cross_noise_covariance", "ensemble_variance", "mse")  # fmt: skip
+COMPARED = (
+    "squared_bias",
+    "signal_variance",
+    "noise_variance",
+    "cross_signal_covariance",
+    "cross_noise_covariance",
+    "ensemble_variance",
+    "mse",
+)
 SIGNAL, NOISE = "integrated_signal_covariance", "integrated_noise_covariance"
 
 
@@ -50,8 +57,16 @@ def test_a_planted_mistake_is_refuted_and_the_truth_is_not():
     right = exact(*three_heads(), 8)
 
     def simulated(n=8, **changes):
-        return estimate(*three_heads(**changes), n, queries, 11, replicates_per_batch=64,
-                        batches=256, raw_labels=False, keep_queries=True)  # fmt: skip
+        return estimate(
+            *three_heads(**changes),
+            n,
+            queries,
+            11,
+            replicates_per_batch=64,
+            batches=256,
+            raw_labels=False,
+            keep_queries=True,
+        )
 
     def verdict(theory, data):
         shares = dict.fromkeys(("signal_variance", *COMPARED[3:5]), "variance")

@@ -41,9 +41,16 @@ def test_no_verdict_without_numbers(changes):
 
 def test_finding_binds_to_claim():
     claim = ClaimSpec(
-        id="angles", statement="s", test="bound", effects="e", margin=0.1, formula="none",
-        paper="2601.22766", kind="simulation", over=["queries", "seeds"],
-    )  # fmt: skip
+        id="angles",
+        statement="s",
+        test="bound",
+        effects="e",
+        margin=0.1,
+        formula="none",
+        paper="2601.22766",
+        kind="simulation",
+        over=["queries", "seeds"],
+    )
     verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r"))
     assert (verdict.effect, verdict.claim, verdict.paper) == (1.0, "angles", "2601.22766")
     assert verdict.worth == "simulation over queries, seeds"
