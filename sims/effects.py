@@ -7,6 +7,7 @@ margin, no level and no verdict, which stand in ``experiment.yaml`` and were fix
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -63,39 +64,29 @@ class Effect:
         values = None if self.values is None else self.values * factor
         size = abs(factor)
         return replace(
-            self, value=self.value * factor, error=self.error * size, bound=self.bound * size,
-            values=values, skewness=self.skewness * float(np.sign(factor)),
-        )  # fmt: skip
+            self,
+            value=self.value * factor,
+            error=self.error * size,
+            bound=self.bound * size,
+            values=values,
+            skewness=self.skewness * float(np.sign(factor)),
+        )
 
 
 def of_batches(
-    label: str,
-    values: np.ndarray,
-    points: str | Sequence[str] = (),
-    *,
-    bound: float = 0.0,
-    x: float | None = None,
-    replicates: int | None = None,
-    unit: str = "replicates",
-    at: Mapping[str, float | str] | None = None,
+    label: str, values: np.ndarray, points: str | Sequence[str] = (), **fields: Any
 ) -> Effect:
     """The effect that is the mean of iid batch values, or of their pseudo-values.
 
     Args:
         label: what it is of.
         values: (B,), B ≥ 2.
-        points: as in :class:`Effect`, like all others; a name stands for itself.
-        bound: of an error that is not random.
-        x: abscissa.
-        replicates: behind the estimate.
-        unit: of what lowers the error.
-        at: facts to select by.
+        points: as in :class:`Effect`; a name stands for itself.
+        **fields: others of :class:`Effect`, such as bound, x, replicates, unit and at.
     """
     value, error = mean_and_error(values)
-    return Effect(
-        label, value, error, len(values), names(points), float(skewness(values)), bound, x=x,
-        values=values, replicates=replicates, unit=unit, at=at or {},
-    )  # fmt: skip
+    skewed = float(skewness(values))
+    return Effect(label, value, error, len(values), names(points), skewed, values=values, **fields)
 
 
 def names(points: str | Sequence[str]) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ def test_judgement_starts_without_jax():
     assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), (
         loaded.stderr
     )
-    assert "sims.judgement.decide" in loaded.stdout
+    assert "sims.judgement.settle" in loaded.stdout
 
 
 def test_the_package_gives_its_names_when_they_are_used():

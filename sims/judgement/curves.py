@@ -28,9 +28,11 @@ def deviation(x: ArrayLike, y: ArrayLike, exponent: float = 1.0) -> float:
     below = above * [-1, -1, 1]
     level = (y - y[0]) / rise
     fitted = linprog(
-        [0, 0, 1], A_ub=np.vstack([above, below]), b_ub=np.hstack([level, -level]),
+        [0, 0, 1],
+        A_ub=np.vstack([above, below]),
+        b_ub=np.hstack([level, -level]),
         bounds=[(None, None), (0, None), (0, None)],
-    )  # fmt: skip
+    )
     return float(fitted.fun)
 
 

@@ -29,6 +29,10 @@ SYMMETRIC = 1e-6
 """Skewness below which the transformation is its limit, the identity, to rounding."""
 
 
+def _arrays(*values: ArrayLike) -> tuple[np.ndarray, ...]:
+    return np.broadcast_arrays(*(np.asarray(v, float) for v in values))
+
+
 def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """Half the width of the confidence sequence at B batches.
 
@@ -40,9 +44,7 @@ def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) 
         batches: B ≥ 2; broadcasts.
         alpha: the mean is ever outside with at most this probability, in (0, 1).
     """
-    error, count, alpha = np.broadcast_arrays(
-        *(np.asarray(a, float) for a in (error, batches, alpha))
-    )
+    error, count, alpha = _arrays(error, batches, alpha)
     spread = 1 + count
     factor = np.exp(2 / count * (0.5 * np.log(spread) - np.log(alpha)))
     left = 1 - factor / spread
@@ -60,9 +62,7 @@ def sequence_p(distance: ArrayLike, error: ArrayLike, batches: ArrayLike) -> np.
         error: MCSE, ≥ 0; with 0 any positive distance gives 0.
         batches: B ≥ 2.
     """
-    distance, error, count = np.broadcast_arrays(
-        *(np.asarray(a, float) for a in (distance, error, batches))
-    )
+    distance, error, count = _arrays(distance, error, batches)
     spread, freedom = 1 + count, count - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = (distance / error) ** 2 / freedom
@@ -75,12 +75,13 @@ def sequence_p(distance: ArrayLike, error: ArrayLike, batches: ArrayLike) -> np.
 
 def fixed_half_width(error: ArrayLike, freedom: ArrayLike, alpha: ArrayLike) -> np.ndarray:
     """Half the width of the two-sided t interval: valid at a number of batches fixed beforehand."""
-    return np.asarray(stdtrit(freedom, 1 - np.asarray(alpha, float) / 2) * np.asarray(error, float))
+    error, freedom, alpha = _arrays(error, freedom, alpha)
+    return np.asarray(stdtrit(freedom, 1 - alpha / 2) * error)
 
 
 def fixed_p(distance: ArrayLike, error: ArrayLike, freedom: ArrayLike) -> np.ndarray:
     """Two-sided p-value of the t test that belongs to :func:`fixed_half_width`."""
-    distance, error = np.asarray(distance, float), np.asarray(error, float)
+    distance, error, freedom = _arrays(distance, error, freedom)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * stdtr(freedom, -distance / error)
     return np.where(distance > 0, np.where(error == 0, 0.0, p), 1.0)
@@ -100,7 +101,7 @@ def skewed_half_width(half: ArrayLike, error: ArrayLike, skewness: ArrayLike) ->
         error: MCSE, ≥ 0.
         skewness: κ, of either sign.
     """
-    half, error, k = np.broadcast_arrays(*(np.asarray(a, float) for a in (half, error, skewness)))
+    half, error, k = _arrays(half, error, skewness)
     k = np.abs(k)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = half / error + k / 6
@@ -114,9 +115,7 @@ def skewed_distance(distance: ArrayLike, error: ArrayLike, skewness: ArrayLike) 
     The inverse of :func:`skewed_half_width`: ``error·(t − κt²/3 + κ²t³/27 − κ/6)``, t the distance
     in units of the error, κ > 0; and ``error·(t/4 − κ/6)`` where κt is above 9/2.
     """
-    away, error, k = np.broadcast_arrays(
-        *(np.asarray(a, float) for a in (distance, error, skewness))
-    )
+    away, error, k = _arrays(distance, error, skewness)
     k = np.abs(k)
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.minimum(k * away / error, TURN)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, RootModel
 
-from sims.errors import InputError
+from sims.errors import InputError, one_of
 from sims.files import read_json, write_json
-from sims.judgement.settle import Finding
+from sims.judgement.settle import VERDICTS, Finding
 from sims.kinds import is_tested
 from sims.papers import MAIN
 from sims.validation import parse
@@ -77,6 +77,10 @@ class Verdict:
     edited: bool = False
 
     def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise InputError("verdict", self.verdict, one_of(VERDICTS, self.verdict))
+        if self.p_value is not None and not 0 <= self.p_value <= 1:
+            raise InputError(f"p-value of {self.claim}", self.p_value, "0 to 1")
         numbers = [self.effect, *(self.interval or (None, None))]
         known = all(x is not None and math.isfinite(x) for x in numbers)
         if self.verdict != "inconclusive" and not known:

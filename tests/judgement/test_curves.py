@@ -11,17 +11,6 @@ from sims.judgement.curves import deviation, deviation_error
 X = np.logspace(2, 8, 13)
 
 
-def test_root_of_the_logarithm_is_off_by_a_24th():
-    """Concave: the nearest line has half the largest gap from the chord."""
-    s = np.linspace(0, 1, 100001)
-    root = np.sqrt(np.log(1e2) + s * np.log(1e6))
-    level = (root - root[0]) / (root[-1] - root[0])
-    assert deviation(np.exp(np.log(1e2) + s[::100] * np.log(1e6)), root[::100]) == pytest.approx(
-        np.max(level - s) / 2, rel=1e-4
-    )
-    assert np.max(level - s) / 2 == pytest.approx(1 / 24, rel=1e-4)
-
-
 @pytest.mark.parametrize("exponent", [1.0, 0.5])
 def test_deviation_by_brute_force(exponent):
     rng = np.random.default_rng(3)
@@ -39,7 +28,7 @@ def test_deviation_by_brute_force(exponent):
 def test_error_of_a_deviation_holds_what_errors_of_the_curve_can_do_to_it(exponent):
     """Curves anywhere within their bounds, at the ends of them mostly; and it is no loose one."""
     rng, largest = np.random.default_rng(4), 0.0
-    for _ in range(300):
+    for _ in range(60):
         x = np.logspace(1, 3, 6)
         y = np.log(x) ** 0.8 + 0.02 * rng.normal(size=6)
         bounds = rng.uniform(0, 0.1, 6)
@@ -52,15 +41,6 @@ def test_error_of_a_deviation_holds_what_errors_of_the_curve_can_do_to_it(expone
         again = deviation_error(x[mixed], y[mixed], bounds[mixed], exponent)
         assert again == pytest.approx(off)
     assert largest > 0.6
-
-
-def test_error_of_a_deviation_is_reached():
-    """A law whose points go off by turns, its ends inwards: by 0.1 each, of a rise by 2 − 0.2."""
-    x = np.logspace(1, 3, 6)
-    y, bounds = np.log10(x), np.full(6, 0.1)
-    off = deviation_error(x, y, bounds)
-    moved = y + bounds * np.array([1, -1, 1, -1, 1, -1])
-    assert deviation(x, moved) == pytest.approx(off) == pytest.approx(0.1 / 1.8)
 
 
 def test_what_falls_for_sure_is_off_by_one_for_sure():

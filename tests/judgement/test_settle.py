@@ -217,8 +217,12 @@ def test_only_batches_that_can_tell_are_asked_for():
 
 
 def test_identity():
-    for gaps, verdict in (([[1e-16, -2e-15]], "supported"), ([1e-16, -1e-3], "refuted"),
-                          ([1e-16, math.nan], "inconclusive"), ([], "inconclusive")):  # fmt: skip
+    for gaps, verdict in (
+        ([[1e-16, -2e-15]], "supported"),
+        ([1e-16, -1e-3], "refuted"),
+        ([1e-16, math.nan], "inconclusive"),
+        ([], "inconclusive"),
+    ):
         found = [replace(effects([0.0])[0], values=np.array(gaps))]
         assert judged("identity", found, margin=1e-14).verdict == verdict
     ill = effects([8e-15, 8e-16], condition=[10.0, 1.0])
