@@ -98,7 +98,6 @@ def test_redundant_views():
             "design.dimension: got 2; allowed: 6",
         ),
         ("heads.frames", None, "heads.frames: got None; allowed: equiangular, gram"),
-        ("heads.frames", {"kind": "nested", "ranks": [[1], [1, 2]]}, "heads.frames.ranks"),
         ("n", 2**60, "n: got|problem: got"),
     ],
 )

@@ -94,6 +94,28 @@ def test_numbers_do_not_depend_on_who_computes_them(folder, own):
     np.testing.assert_array_equal(found[2], found[0])
 
 
+def test_sampling_goes_on_until_claims_are_decided(folder):
+    """In one run, or after one that was killed when it had more than the first batches."""
+    simulation = {
+        "batches": 64,
+        "max_batches": 2048,
+        "replicates_per_batch": 4,
+        "decide": "adaptive",
+    }
+    claims = [EXPERIMENT["claims"][0] | {"sequential": True, "margin": 0.07}]
+    spec = yaml.safe_dump(EXPERIMENT | {"simulation": simulation, "claims": claims})
+    (folder / "experiment.yaml").write_text(spec)
+    tables = []
+    for name in ("whole", "broken"):
+        for times in range(1 + (name == "broken")):
+            outcome = run("small", "smoke", folder=name, figure=False)
+            for path in Path(name).glob(".points/*-simulation-*" if times else "none"):
+                path.unlink()
+        tables.append(outcome.results.table().drop(columns="name"))
+    assert tables[0]["batches"].max() > 64
+    np.testing.assert_array_equal(tables[0].to_numpy(float), tables[1].to_numpy(float))
+
+
 def test_roads_of_different_problems_are_not_compared(folder):
     """Predicted again after an edit, simulated before it."""
     experiment = load_experiment("small", "smoke")
