@@ -65,8 +65,12 @@ def test_the_schema_lists_the_tests_and_the_accuracies():
     from sims.theory.exact.prediction import LEAST_RTOL, MOST_RTOL
 
     assert get_args(TestName) == tuple(TESTS)
-    for rtol, allowed in ((LEAST_RTOL, True), (MOST_RTOL, True), (LEAST_RTOL / 2, False),
-                          (MOST_RTOL * 2, False)):  # fmt: skip
+    for rtol, allowed in (
+        (LEAST_RTOL, True),
+        (MOST_RTOL, True),
+        (LEAST_RTOL / 2, False),
+        (MOST_RTOL * 2, False),
+    ):
         with nullcontext() if allowed else pytest.raises(InputError, match="rtol: got"):
             parse(TheorySpec, {"order": "exact", "rtol": rtol}, "file")
 
