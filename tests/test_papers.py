@@ -137,9 +137,8 @@ def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
 def test_ledger_report_and_contract_start_without_jax():
     code = (
         "import sys, sims.report, sims.papers, sims.judgement\n"
-        "from sims.study.contract import contract\n"
         "from sims.study.experiment import load_experiment\n"
-        "contract(load_experiment('decomposition', 'smoke'))\n"
+        "load_experiment('decomposition', 'smoke').contract\n"
         "sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
