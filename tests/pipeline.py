@@ -35,8 +35,8 @@ def copy(tmp_path):
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
     lines = [
-        'PATH = "PATH=./bin:$PATH; "' if x.startswith("PATH = ") else x
-             for x in text.splitlines()]  # fmt: skip
+        'PATH = "PATH=./bin:$PATH; "' if x.startswith("PATH = ") else x for x in text.splitlines()
+    ]
     (tmp_path / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sims").write_text(STUB)

@@ -14,10 +14,18 @@ from sims.study.experiment import experiments
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (
-    "sims", "experiments", "papers", "docs", "profiles",
-    "results/published/ledger.json", "Snakefile", "README.md", "LICENSE", "pyproject.toml",
+    "sims",
+    "experiments",
+    "papers",
+    "docs",
+    "profiles",
+    "results/published/ledger.json",
+    "Snakefile",
+    "README.md",
+    "LICENSE",
+    "pyproject.toml",
     "setup.py",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +56,13 @@ def sims(unpacked, tmp_path):
 
     def python(*arguments):
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False,
+            [sys.executable, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
             env=os.environ | {"PYTHONPATH": str(unpacked)},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
@@ -77,11 +89,14 @@ def test_experiments_and_workflow_start_from_it(sims):
     )
     code = "from sims.formulas import sections; print(sections()['the-angle-law'].path)"
     assert sims("-c", code).strip() == "docs/theory.md"
-    said = sims("-c", (
-        "import subprocess, sys; from sims.places import CARRIED\n"
-        "run = [sys.executable, '-m', 'snakemake', '-n', '-s', str(CARRIED / 'Snakefile')]\n"
-        "sys.exit(subprocess.call([*run, '--config', 'fidelity=smoke', 'experiment=angles']))"
-    ))  # fmt: skip
+    said = sims(
+        "-c",
+        (
+            "import subprocess, sys; from sims.places import CARRIED\n"
+            "run = [sys.executable, '-m', 'snakemake', '-n', '-s', str(CARRIED / 'Snakefile')]\n"
+            "sys.exit(subprocess.call([*run, '--config', 'fidelity=smoke', 'experiment=angles']))"
+        ),
+    )
     assert "rule simulate:" in said
 
 

@@ -49,7 +49,7 @@ class Verdict:
         kind: one of :data:`~sims.kinds.KINDS`; None in ledgers of before there were any.
         over: those of :data:`~sims.kinds.POPULATIONS` that are drawn anew between the
             batches, which is what the interval speaks of; None likewise.
-        contract: hash of what is fixed before a run (``Experiment.contract`` of :mod:`sims.study`), as it was when
+        contract: hash of what is fixed before a run (``Experiment.contract``), as it was when
             the verdict was given; None if it was not recorded.
         edited: whether that hash differs from the one that the simulation began with.
     """

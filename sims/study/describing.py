@@ -178,7 +178,15 @@ def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
         # As runtime.py sets it: theory's, and that of samplers which do not say.
         "precision": origin.get("precision") or "float64 where its own code names no other",
     }
-    names = ("experiment", "fidelity", "road", "fingerprint", "device", "seed",
-             "replicates_asked", "replicates_done")  # fmt: skip
+    names = (
+        "experiment",
+        "fidelity",
+        "road",
+        "fingerprint",
+        "device",
+        "seed",
+        "replicates_asked",
+        "replicates_done",
+    )
     facts |= {name: origin.get(name) for name in names}
     return {name: "none" if value in (None, "") else str(value) for name, value in facts.items()}

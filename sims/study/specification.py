@@ -6,6 +6,7 @@ registries of :mod:`sims.problem`, so a new entry there is at once allowed in ev
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -59,13 +60,11 @@ def _in_files(annotation: Any) -> Any:
 
 def _numbers(value: Any) -> Any:
     """The value, if it is a number, a list of such, or nothing."""
-    left = [] if value is None else [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, list | tuple | np.ndarray):
-            left.extend(item)
-        elif isinstance(item, bool) or not isinstance(item, int | float | np.number):
-            raise ValueError("a number, or lists of numbers")
+    kind = "O"
+    with suppress(ValueError):  # lists of different lengths
+        kind = np.asarray(value).dtype.kind
+    if value is not None and kind not in "iuf":
+        raise ValueError("a number, or lists of numbers")
     return value
 
 
@@ -78,11 +77,7 @@ def _redundant_views(noise: float, correlation: float = 0.0) -> None:
 
 
 if TYPE_CHECKING:  # the unions exist only at run time
-    DesignChoice = Any
-    TargetChoice = Any
-    FramesChoice = Any
-    QueriesChoice = Any
-    KernelChoice = Any
+    DesignChoice = TargetChoice = FramesChoice = QueriesChoice = KernelChoice = Any
 else:
     DesignChoice = _union(
         {**DESIGNS, **SEQUENCES, "redundant_views": _redundant_views},

@@ -72,8 +72,9 @@ class Cluster(contextlib.ExitStack):
         self.folder = folder
         paths = (folder / "bin", Path(sys.executable).parent, os.environ["PATH"], "/usr/sbin")
         self.environment = os.environ | {
-            "SLURM_CONF": str(folder / "slurm.conf"), "PATH": ":".join(map(str, paths)),
-        }  # fmt: skip
+            "SLURM_CONF": str(folder / "slurm.conf"),
+            "PATH": ":".join(map(str, paths)),
+        }
         for name in ("state", "spool", "bin"):
             (folder / name).mkdir()
         # Snakemake's job step drops SLURM_CONF, as sites whose slurm.conf is elsewhere will know.
@@ -91,8 +92,9 @@ class Cluster(contextlib.ExitStack):
 
     def __enter__(self) -> "Cluster":
         files = {name: f"munge.{name}" for name in ("socket", "pid", "log", "seed")}
-        options = [f"--{k}{'' if k == 'socket' else '-file'}={self.folder / f}"
-                   for k, f in files.items()]  # fmt: skip
+        options = [
+            f"--{k}{'' if k == 'socket' else '-file'}={self.folder / f}" for k, f in files.items()
+        ]
         key = f"--key-file={self.folder / 'munge.key'}"
         self.begin("munged", "--foreground", "--force", key, *options)
         self.wait((self.folder / "munge.socket").exists, "munged")

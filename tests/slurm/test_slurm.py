@@ -13,10 +13,23 @@ from tests.slurm.cluster import Cluster, missing
 
 GOAL = "results/smoke/angles/verdicts.json"
 RUN = (
-    sys.executable, "-m", "snakemake", "--workflow-profile", "profiles/slurm",
-    "--latency-wait", "5", "--slurm-init-seconds-before-status-checks", "1", "--retries", "2",
-    "--set-resources", "simulate:gpu=1", "simulate:cpus_per_task=2", "--", GOAL,
-)  # fmt: skip
+    sys.executable,
+    "-m",
+    "snakemake",
+    "--workflow-profile",
+    "profiles/slurm",
+    "--latency-wait",
+    "5",
+    "--slurm-init-seconds-before-status-checks",
+    "1",
+    "--retries",
+    "2",
+    "--set-resources",
+    "simulate:gpu=1",
+    "simulate:cpus_per_task=2",
+    "--",
+    GOAL,
+)
 
 
 @pytest.mark.slurm
@@ -55,5 +68,7 @@ def test_jobs_get_what_they_ask_for_and_outlive_what_ends_them(copy, tmp_path_fa
         (copy / "go").touch()
         assert whole.wait(300) == 0
     assert (copy / GOAL).read_text() == "judge"
-    assert "Nothing to be done" in run(copy, *RUN[1:3], "-c", "1", GOAL, "--config",
-                                       "fidelity=smoke").stderr  # fmt: skip
+    assert (
+        "Nothing to be done"
+        in run(copy, *RUN[1:3], "-c", "1", GOAL, "--config", "fidelity=smoke").stderr
+    )

@@ -26,14 +26,27 @@ def batches(name, count):
 
 
 EXPERIMENT = {
-    "title": "t", "aim": "a", "data_generating_process": "d", "estimands": "e", "methods": "m",
-    "performance_measures": "p", "fidelities": {"standard": {}},
+    "title": "t",
+    "aim": "a",
+    "data_generating_process": "d",
+    "estimands": "e",
+    "methods": "m",
+    "performance_measures": "p",
+    "fidelities": {"standard": {}},
     "claims": [
-        {"id": "c", "statement": "s", "test": "equivalence", "effects": "means",
-         "sequential": True, "margin": MARGIN, "formula": "f", "kind": "simulation",
-         "over": ["seeds"]}
+        {
+            "id": "c",
+            "statement": "s",
+            "test": "equivalence",
+            "effects": "means",
+            "sequential": True,
+            "margin": MARGIN,
+            "formula": "f",
+            "kind": "simulation",
+            "over": ["seeds"],
+        }
     ],
-}  # fmt: skip
+}
 EFFECTS = """
 from sims.effects import of_batches
 

@@ -98,7 +98,6 @@ def test_redundant_views():
             "design.dimension: got 2; allowed: 6",
         ),
         ("heads.frames", None, "heads.frames: got None; allowed: equiangular, gram"),
-        ("heads.frames", {"kind": "nested", "ranks": [[1], [1, 2]]}, "heads.frames.ranks"),
         ("n", 2**60, "n: got|problem: got"),
     ],
 )
@@ -131,8 +130,12 @@ def test_grid_is_the_product_of_each_block():
     assert grid[6].spec.heads.bandwidth == [0.5, 0.6, 0.7]
     # Every coordinate of the grid at every point: its own value, or the base problem's.
     assert grid[0].coordinates == {
-        "heads.frames.angle": 0, "n": 16, "noise_sd": 1.0, "target": "rbf", "heads.bandwidth": 0.7,
-    }  # fmt: skip
+        "heads.frames.angle": 0,
+        "n": 16,
+        "noise_sd": 1.0,
+        "target": "rbf",
+        "heads.bandwidth": 0.7,
+    }
     assert grid[5].coordinates["target"] == "rough"
     assert grid[6].coordinates["heads.bandwidth"] == "unequal"
     assert PROBLEM["n"] == 32
@@ -182,7 +185,7 @@ def test_fidelities_override():
         ({"fidelities": {"smoke": {"simulation": {"batchs": 2}}}}, "smoke.simulation: .*batchs"),
         ({"fidelities": {"smoke": {"simulation": {"batches": 1}}}}, "smoke.simulation: batches"),
     ],
-)  # fmt: skip
+)
 def test_bad_experiments_are_refused_in_one_line(change, line):
     def use():
         experiment = parse(ExperimentSpec, EXPERIMENT | change, "file")

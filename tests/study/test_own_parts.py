@@ -76,9 +76,11 @@ def test_what_a_name_may_stand_for(folder):
     np.testing.assert_allclose(own_parts.target(choice("m", slope=3.0), 4)(x), 6 * x[:, 0])
     query, key = jnp.array([1.0]), jnp.array([3.0])
     for name, options, expected in (
-        ("log_kernel", {}, -2.0), ("log_kernel", {"power": 3.0}, -6.0), ("whole", {}, -2.0),
+        ("log_kernel", {}, -2.0),
+        ("log_kernel", {"power": 3.0}, -6.0),
+        ("whole", {}, -2.0),
         ("made", {"power": 3.0}, -6.0),
-    ):  # fmt: skip
+    ):
         kernel = own_parts.kernel(choice(name, **options))
         assert float(kernel.log_value(query, key, 1.0)) == expected
     assert isinstance(own_parts.kernel(choice("rule")), WeightRule)
@@ -161,8 +163,9 @@ def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
     (folder / "deep").mkdir()
     monkeypatch.chdir(folder / "deep")
     assert located(own_problem(), folder)["target"] == {
-        **before["target"], "file": str(folder / "my.py"),
-    }  # fmt: skip
+        **before["target"],
+        "file": str(folder / "my.py"),
+    }
     digests = {before["target"]["content"]}
     (folder / "other.py").write_text("")  # nobody imports it
     assert located(own_problem(), folder)["target"]["content"] in digests

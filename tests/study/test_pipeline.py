@@ -19,9 +19,16 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     home = copy / "results/smoke/angles"
     made = {str(p.relative_to(home)) for p in home.rglob("*") if p.is_file()}
     assert made == {
-        "simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.pdf", "figure.png",
-        "figure.svg", "shards/1-of-2.json", "shards/2-of-2.json",
-    }  # fmt: skip
+        "simulation.nc",
+        "theory.nc",
+        "verdicts.json",
+        "caption.md",
+        "figure.pdf",
+        "figure.png",
+        "figure.svg",
+        "shards/1-of-2.json",
+        "shards/2-of-2.json",
+    }
     assert "Nothing to be done" in run(copy, *RUN, "shards=2").stderr
     (home / "theory.nc").unlink()  # in the middle, while what was made of it is there
     path = copy / "experiments/angles/caption.md"

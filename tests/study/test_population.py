@@ -79,9 +79,15 @@ def test_both_roads_are_those_of_every_problem(point):
     predicted = predict_point(point, TheorySpec(order="both"), 5)
     for place, problem in enumerate(members(point, 5)):
         own = estimate(
-            *problem, 5, stream=(place,), batches=2, replicates_per_batch=32, raw_labels=False,
-            precision="float64", keep_queries=False,
-        )  # fmt: skip
+            *problem,
+            5,
+            stream=(place,),
+            batches=2,
+            replicates_per_batch=32,
+            raw_labels=False,
+            precision="float64",
+            keep_queries=False,
+        )
         first, exact = predict(*problem), predict(*problem, order="exact")
         for term in terms.SCALARS:
             np.testing.assert_allclose(simulated[term][place], own[term].mean(), rtol=1e-12)

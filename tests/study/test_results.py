@@ -55,10 +55,13 @@ def test_files_open_as_labelled_data(tmp_path):
 def test_the_points_lie_along_the_coordinate_with_the_longest_line():
     """Whatever takes more values while something else changes, too, does not count."""
     at = {
-        "a": {"n": 1, "angle": 0, "label": "p"}, "b": {"n": 1, "angle": 60, "label": "q"},
-        "c": {"n": 1, "angle": 0, "label": "r"}, "d": {"n": 2, "angle": 60, "label": "q"},
-        "e": {"n": 3, "angle": 60, "label": "q"}, "f": {"n": None, "angle": 60, "label": "s"},
-    }  # fmt: skip
+        "a": {"n": 1, "angle": 0, "label": "p"},
+        "b": {"n": 1, "angle": 60, "label": "q"},
+        "c": {"n": 1, "angle": 0, "label": "r"},
+        "d": {"n": 2, "angle": 60, "label": "q"},
+        "e": {"n": 3, "angle": 60, "label": "q"},
+        "f": {"n": None, "angle": 60, "label": "s"},
+    }
     points = {name: xr.Dataset({"v": float(i)}) for i, name in enumerate(at)}
     stacked = stack(points, at)
     assert stacked["v"].dims == ("n",)
@@ -69,8 +72,10 @@ def test_the_points_lie_along_the_coordinate_with_the_longest_line():
 
 
 def test_a_variable_may_be_called_like_the_dimension_of_another():
-    points = {"a": xr.Dataset({"layer": ("batch", [1.0, 2.0])}),
-              "b": xr.Dataset({"v": ("layer", [3.0])})}  # fmt: skip
+    points = {
+        "a": xr.Dataset({"layer": ("batch", [1.0, 2.0])}),
+        "b": xr.Dataset({"v": ("layer", [3.0])}),
+    }
     stacked = stack(points, {})
     assert stacked["layer_value"].dims == ("point", "batch")
     for name, dataset in unstack(stacked).items():
@@ -100,9 +105,12 @@ def test_coordinates_that_are_missing_and_fewest_replicates():
 def test_short_names_are_unambiguous():
     paths = ["heads.frames.angle", "heads.count", "queries.count", "target.kind", "n"]
     assert short_names(paths, {"n"}) == {
-        "heads.frames.angle": "angle", "heads.count": "heads_count",
-        "queries.count": "queries_count", "target.kind": "target_kind", "n": "n_value",
-    }  # fmt: skip
+        "heads.frames.angle": "angle",
+        "heads.count": "heads_count",
+        "queries.count": "queries_count",
+        "target.kind": "target_kind",
+        "n": "n_value",
+    }
 
 
 def test_a_variable_has_the_same_dimensions_at_all_points():

@@ -18,12 +18,15 @@ def problem(width: int):
         target={"kind": "rbf", "lengthscale": 2.0, "features": 4, "seed": 1},
         noise_sd=0.5,
         heads={
-            "count": 2, "width": width, "kernel": "gaussian", "bandwidth": 0.8,
+            "count": 2,
+            "width": width,
+            "kernel": "gaussian",
+            "bandwidth": 0.8,
             "frames": {"kind": "haar", "seed": 1},
         },
         n=16,
         queries={"kind": "gaussian", "count": 2, "scale": 0.5, "seed": 1},
-    ).build()  # fmt: skip
+    ).build()
 
 
 @pytest.mark.theory

@@ -54,9 +54,14 @@ def test_a_run_ends_with_results_verdicts_and_a_figure(folder):
     outcome = run("small", "smoke")
     home = Path("results/smoke/small")
     assert {p.name for p in home.glob("[!.]*")} == {
-        "simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.pdf", "figure.png",
+        "simulation.nc",
+        "theory.nc",
+        "verdicts.json",
+        "caption.md",
+        "figure.pdf",
+        "figure.png",
         "figure.svg",
-    }  # fmt: skip
+    }
     assert [v.edited for v in outcome.verdicts] == [False]
     assert outcome.results.points == ["0000", "0001"]
     kept = {p: p.stat().st_mtime_ns for p in home.glob(".points/*")}
@@ -92,6 +97,28 @@ def test_numbers_do_not_depend_on_who_computes_them(folder, own):
         found.append(results.table().drop(columns=["name"]).to_numpy(float))
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
+
+
+def test_sampling_goes_on_until_claims_are_decided(folder):
+    """In one run, or after one that was killed when it had more than the first batches."""
+    simulation = {
+        "batches": 64,
+        "max_batches": 2048,
+        "replicates_per_batch": 4,
+        "decide": "adaptive",
+    }
+    claims = [EXPERIMENT["claims"][0] | {"sequential": True, "margin": 0.03}]
+    spec = yaml.safe_dump(EXPERIMENT | {"simulation": simulation, "claims": claims})
+    (folder / "experiment.yaml").write_text(spec)
+    tables = []
+    for name in ("whole", "broken"):
+        for times in range(1 + (name == "broken")):
+            outcome = run("small", "smoke", folder=name, figure=False)
+            for path in Path(name).glob(".points/*-simulation-*" if times else "none"):
+                path.unlink()
+        tables.append(outcome.results.table().drop(columns="name"))
+    assert tables[0]["batches"].max() > 64
+    np.testing.assert_array_equal(tables[0].to_numpy(float), tables[1].to_numpy(float))
 
 
 def test_roads_of_different_problems_are_not_compared(folder):
