@@ -112,19 +112,3 @@ def test_stopping_rule():
         data["covariance"] = "batch", size * np.sqrt(63) * sign
         assert float(terms.mcse(data["covariance"])) == pytest.approx(size)
         assert reached(data, 0.01) == enough
-
-
-def test_jackknife_by_hand():
-    """Of a mean it is the mean and its MCSE; a square loses its bias s²/B; a ratio by a loop."""
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(2.0, 0.3, 12), rng.normal(3.0, 0.3, 12)
-    data = xr.Dataset({"x": ("batch", x), "y": ("batch", y)})
-    mean, error = terms.jackknife(data, lambda d: d["x"])
-    assert float(mean) == pytest.approx(x.mean())
-    assert float(error) == pytest.approx(x.std(ddof=1) / np.sqrt(12))
-    square, _ = terms.jackknife(data, lambda d: d["x"] ** 2)
-    assert float(square) == pytest.approx(x.mean() ** 2 - x.var(ddof=1) / 12)
-    ratio, error = terms.jackknife(data, lambda d: d["x"] / d["y"])
-    out = [np.delete(x, i).mean() / np.delete(y, i).mean() for i in range(12)]
-    assert float(ratio) == pytest.approx(12 * x.mean() / y.mean() - 11 * np.mean(out))
-    assert float(error) == pytest.approx(np.sqrt(11 / 12 * np.sum((out - np.mean(out)) ** 2)))
