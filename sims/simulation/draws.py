@@ -9,7 +9,6 @@ the same underlying normals: common random numbers.
 
 import math
 from functools import partial
-from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -88,17 +87,10 @@ def target_values(target: Target, x: Float[Array, "*batch d"]) -> Float[Array, "
     return cosine(turns) @ target.amplitude.astype(x.dtype)
 
 
-class Centred(NamedTuple):
-    """A task whose target has no constant part, and that part; None for 0."""
-
-    task: Task
-    constant: Float[Array, ""] | None
-
-
-def centred(task: Task) -> Centred:
-    """Take the constant part off the target."""
+def centred(task: Task) -> tuple[Task, Float[Array, ""] | None]:
+    """The task with a target that has no constant part, and that part; None for 0."""
     constant = task.target.constant
     if not constant:
-        return Centred(task, None)
+        return task, None
     task = eqx.tree_at(lambda t: t.target, task, task.target.without_constant())
-    return Centred(task, on_device(np.asarray(constant)))
+    return task, on_device(np.asarray(constant))

@@ -16,11 +16,6 @@ class Moments(NamedTuple):
     mean: Float[Array, "Q H"]
     products: Float[Array, "Q H H"]
 
-    @classmethod
-    def zero(cls, queries: int, heads: int) -> "Moments":
-        """Before the first value."""
-        return cls(jnp.zeros((queries, heads)), jnp.zeros((queries, heads, heads)))
-
     def add(self, value: Array, count: Array) -> "Moments":
         """With the value that is number ``count`` (from 1)."""
         delta = value - self.mean
@@ -60,9 +55,10 @@ def batch_estimates(raw_labels: bool) -> Fold:
 
     def init(shared: Shared) -> Carry:
         size = (len(shared.queries), shared.heads.count)
-        zero, pairs = Moments.zero(*size), jnp.zeros((*size, shared.heads.count))
+        single, pairs = jnp.zeros(size), jnp.zeros((*size, shared.heads.count))
+        zero = Moments(single, pairs)
         linear = None if shared.control is None else (zero, pairs)
-        return Carry(zero, zero if raw_labels else None, pairs, jnp.zeros(size), linear)
+        return Carry(zero, zero if raw_labels else None, pairs, single, linear)
 
     def add(carry: Carry, value: Replicate, count: Array) -> Carry:
         moments, raw, noise, empty, linear = carry
@@ -70,7 +66,7 @@ def batch_estimates(raw_labels: bool) -> Fold:
             raw = raw.add(value.raw_deviation, count)
         if linear is not None and value.linear is not None:
             own, known = linear
-            linear = own.add(value.linear.value, count), known + value.linear.covariance
+            linear = own.add(value.linear[0], count), known + value.linear[1]
         moments = moments.add(value.deviation, count)
         return Carry(moments, raw, noise + value.noise, empty + value.empty, linear)
 

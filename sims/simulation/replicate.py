@@ -82,15 +82,6 @@ class Settings:
     """Whether random bits and sums are made in C++."""
 
 
-class Linear(NamedTuple):
-    """One replicate's control variate."""
-
-    value: Float[Array, "Q H"]
-    """A_h."""
-    covariance: Float[Array, "Q H H"]
-    """Unbiased estimate of Cov(A_h, A_g) from the keys of this replicate."""
-
-
 class Replicate(NamedTuple):
     """What one replicate yields, in float64."""
 
@@ -102,8 +93,8 @@ class Replicate(NamedTuple):
     """f̂_h(x) − m(x) with drawn Gaussian labels; None when no labels are drawn."""
     empty: Float[Array, "Q H"]
     """1 where no key was in reach (all K = 0), so that the estimate counts as 0."""
-    linear: Linear | None = None
-    """None without a control."""
+    linear: tuple[Float[Array, "Q H"], Float[Array, "Q H H"]] | None = None
+    """A_h of a :class:`Control`, and an unbiased estimate of Cov(A_h, A_g) from these keys."""
 
 
 def replicate(settings: Settings, key: Array, shared: Shared, batch: None = None) -> Replicate:
@@ -236,10 +227,10 @@ def finished(shared: Shared, sums: Sums, raw_labels: bool = False) -> Replicate:
     return Replicate(deviation, noise, raw, empty.astype(jnp.float64))
 
 
-def _linear(sums: Sums, control: Control, n: int) -> Linear:
+def _linear(sums: Sums, control: Control, n: int) -> tuple[Array, Array]:
     scale = jnp.exp(finite_or_zero(sums.peak) - control.log_mass)
     value = scale / n * (sums.linear[..., 0] - control.limit * sums.linear[..., -1])
     assert sums.centred is not None  # for the type checker; centres were given
     products = sums.centred * scale[..., :, None] * scale[..., None, :]
     outer = n * value[..., :, None] * value[..., None, :]
-    return Linear(value, (products - outer) / ((n - 1) * n))
+    return value, (products - outer) / ((n - 1) * n)

@@ -55,7 +55,7 @@ class Shares(NamedTuple):
     @property
     def largest(self) -> float:
         """Of the two parts."""
-        return max(self.by_keys, self.noise)
+        return float(np.max([self.by_keys, self.noise]))
 
 
 def settled(
@@ -72,7 +72,7 @@ def settled(
             return precision, shares
         shares = rounding(task, heads, n, queries, "float64")
     where = "problem, simulated in float64"
-    if np.isnan(shares.mse):
+    if not np.isfinite(shares.mse):
         raise InputError(where, "values out of range", "a target nearer 1, or a wider bandwidth")
     if shares.mse > LARGEST:
         allowed = f"at most {LARGEST:g} of it: slower or smaller waves, or a wider bandwidth"
@@ -110,18 +110,12 @@ def rounding(
     with np.errstate(all="ignore"):
         ratio = count / n
         error, size = (_mean_square(v, ratio) for v in (other - deviation, deviation))
-        moves = np.array(
-            [
-                np.mean(error + 2 * np.sqrt(error * size)),
-                ratio * np.mean(np.abs((other_noise - noise).mean(0))),
-            ]
+        keys = (np.mean(error + 2 * np.sqrt(error * size)), size.mean())
+        labels = (ratio * np.abs((other_noise - noise).mean(0)).mean(), ratio * noise.mean())
+        whole = np.add(keys, labels)
+        return Shares(
+            *(float(move / of) if move != 0 else 0.0 for move, of in (whole, keys, labels))
         )
-        sizes = np.array([size.mean(), ratio * noise.mean()])
-        shares = np.where(moves == 0, 0.0, moves / sizes)
-        whole = moves.sum() / sizes.sum() if moves.any() else 0.0
-    if not np.isfinite([*moves, *sizes]).all():
-        return Shares(*[np.nan] * 3)
-    return Shares(float(whole), *map(float, shares))
 
 
 def _keys(task: Task, rng: np.random.Generator, count: int) -> Float[np.ndarray, "N d"]:

@@ -3,7 +3,6 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
@@ -89,26 +88,6 @@ def test_many_keys(bandwidth):
     for precision, tolerance in TOLERANCE.items():
         options = ("entmax", {"nu": 2.0}, "distance", (1, 6, 2, 9001), bandwidth, precision)
         assert compared(*options) <= tolerance
-
-
-@pytest.mark.parametrize("nu", [1.0, 1.5, 2.0, 3.0])
-def test_noise_by_a_root_of_the_defining_equation(nu):
-    """Σ w² and Σ w m with the radius from ``Σ (h² − d²)₊^ν = (2sν)^ν`` by SciPy's bisection."""
-    rng, n, b = np.random.default_rng(3), 900, 0.8
-    query, keys = rng.normal(size=3), rng.normal(size=(3, n))
-    columns = rng.normal(size=(1, n))
-    square, constant = ((keys - query[:, None]) ** 2).sum(0), (2 * b**2 * nu) ** nu
-    high = square.min() + constant ** (1 / nu)
-    root = brentq(lambda h: (np.maximum(h - square, 0) ** nu).sum() - constant, 0, high, xtol=1e-15)
-    w = np.maximum(root - square, 0) ** nu / constant
-    rule = FACTORIES["entmax"](nu=nu, scores="distance")
-    linear, gram = native_rule_sums(
-        rule, jnp.asarray(query[None, :, None]), jnp.asarray(keys[:, None]), jnp.asarray(columns),
-        jnp.full(1, b),
-    )  # fmt: skip
-    assert 1 < (w > 0).sum() < n
-    np.testing.assert_allclose(gram[0, 0, 0], (w**2).sum(), rtol=1e-11)
-    np.testing.assert_allclose(linear[0, 0], [w @ columns[0], 1], rtol=1e-11)
 
 
 @pytest.mark.parametrize("score", ["distance", "dot"])

@@ -10,7 +10,6 @@ from sims.errors import InputError
 from sims.problem import TARGETS, Heads, Kernel, Task, TrigonometricSeries
 from sims.simulation import engine, estimate, replicate
 from sims.simulation.draws import draw_block
-from sims.simulation.result import build, examined
 from sims.simulation.rounding import Shares, rounding
 from sims.weights import WeightRule
 from tests.simulation.reference import assert_close, reference
@@ -161,25 +160,6 @@ def test_few_effective_keys_are_a_caution(make):
     # σ² E Σ w² by its definition.
     worst = np.diagonal(data["noise_covariance"].mean("batch").values, axis1=1, axis2=2).max()
     assert data.attrs["least_n_eff"] == pytest.approx(0.25 / worst)
-
-
-def test_effective_keys_are_those_of_replicates_that_attend_to_something(make):
-    """Four equal weights wherever a key is in reach, three at one query: 1/Σw² is 3 at least.
-
-    Two of three replicates have no key there, and count as the estimate 0; elsewhere half have
-    none, or all.
-    """
-    task, heads, queries = make()
-    rates, keys = np.full((2, 5, 3), 0.5), np.full((2, 5, 3), 4.0)
-    rates[:, 0, 0], keys[:, 0, 0], rates[:, 1, 1] = 2 / 3, 3.0, 1.0
-    noise = 0.5**2 * ((1 - rates) / keys)[..., None] * np.eye(3)
-    arrays = {"bias": np.zeros((2, 5, 3)), "empty_rate": rates, "noise_covariance": noise}
-    arrays |= dict.fromkeys(["bias_product", "signal_covariance"], np.zeros((2, 5, 3, 3)))
-    data = build(arrays, keep_queries=True).assign_attrs(replicates=12, precision="float64")
-    heads = Heads(heads.frames, "epanechnikov", 0.3)
-    found = examined(data, task, heads, np.asarray(queries), Shares(0.0, 0.0, 0.0), "float64")
-    assert found.attrs["least_n_eff"] == pytest.approx(3)
-    assert not any("a head attends to" in said for said in found.attrs["cautions"])
 
 
 def test_a_rare_empty_neighbourhood_is_no_certainty_either(make):

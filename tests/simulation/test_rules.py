@@ -10,10 +10,10 @@ from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
-from sims.simulation import ensemble, estimate, nw_weights
+from sims.simulation import ensemble, estimate
 from sims.simulation.plan import Plan
 from sims.theory import predict
-from sims.weights import FACTORIES, RULES, WeightRule
+from sims.weights import FACTORIES, WeightRule
 from tests.simulation.conftest import frames
 from tests.simulation.reference import assert_close, entmax, reference
 
@@ -85,20 +85,6 @@ def test_mcse_resume_groups_and_stopping(make, monkeypatch):
     monkeypatch.setattr(ensemble, "make_plan", lambda *_, **__: Plan(2, 40, 1, 3, 0))
     groups = estimate(*problem, **run)
     assert_close(groups, {name: whole[name].values for name in ("mse", "noise_covariance")})
-
-
-def test_weights_of_the_registry():
-    """Sparsemax attention ``argmin ‖w − ⟨q, k⟩/b²‖`` over the simplex."""
-    rng = np.random.default_rng(0)
-    heads = Heads(rng.normal(size=(2, 4, 2)), "sparsemax", [0.9, 1.5])
-    assert heads.rule is RULES["sparsemax"]
-    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
-    weights = np.asarray(nw_weights(heads, x, keys))
-    for h, b in enumerate((0.9, 1.5)):
-        frame = np.asarray(heads.frames[h])
-        expected = entmax((keys @ frame) @ (x @ frame) / b**2, 1)
-        np.testing.assert_allclose(weights[h], expected, atol=1e-12)
-    assert (weights == 0).any()
 
 
 def test_what_needs_a_kernel_says_so(make):

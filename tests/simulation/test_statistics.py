@@ -10,7 +10,6 @@ import pytest
 import xarray as xr
 
 from sims import terms
-from sims.estimates import jackknife, mcse
 from sims.problem import DESIGNS, TARGETS, Heads, Task
 from sims.simulation import estimate
 from sims.simulation.result import RAW_SCALARS, reached
@@ -113,21 +112,3 @@ def test_stopping_rule():
         data["covariance"] = "batch", size * np.sqrt(63) * sign
         assert float(terms.mcse(data["covariance"])) == pytest.approx(size)
         assert reached(data, 0.01) == enough
-
-
-def test_jackknife_by_hand():
-    """Of a mean it is the mean and its MCSE; a square loses its bias s²/B; a ratio by a loop."""
-    rng = np.random.default_rng(4)
-    x, y = rng.normal(2.0, 0.3, 12), rng.normal(3.0, 0.3, 12)
-
-    def found(statistic):
-        values = jackknife({"x": x, "y": y}, statistic)
-        return values.mean(), float(mcse(values))
-
-    assert found(lambda d: d["x"]) == pytest.approx((x.mean(), x.std(ddof=1) / np.sqrt(12)))
-    square, _ = found(lambda d: d["x"] ** 2)
-    assert square == pytest.approx(x.mean() ** 2 - x.var(ddof=1) / 12)
-    out = [np.delete(x, i).mean() / np.delete(y, i).mean() for i in range(12)]
-    error = np.sqrt(11 / 12 * np.sum((out - np.mean(out)) ** 2))
-    expected = 12 * x.mean() / y.mean() - 11 * np.mean(out), error
-    assert found(lambda d: d["x"] / d["y"]) == pytest.approx(expected)
