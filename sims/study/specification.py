@@ -77,7 +77,11 @@ def _redundant_views(noise: float, correlation: float = 0.0) -> None:
 
 
 if TYPE_CHECKING:  # the unions exist only at run time
-    DesignChoice = TargetChoice = FramesChoice = QueriesChoice = KernelChoice = Any
+    DesignChoice = Any
+    TargetChoice = Any
+    FramesChoice = Any
+    QueriesChoice = Any
+    KernelChoice = Any
 else:
     DesignChoice = _union(
         {**DESIGNS, **SEQUENCES, "redundant_views": _redundant_views},
