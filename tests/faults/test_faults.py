@@ -88,7 +88,7 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, how):
             assert running.poll() is None, point
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        time.sleep(0.15)
+        time.sleep(0.6)
         running.send_signal(how)
         assert running.wait(60) == (75 if how == signal.SIGTERM else -how)
     assert begin("broken/simulation.nc").wait(60) == 0
