@@ -1,9 +1,7 @@
 """An experiment at a fidelity: its folder, its file, its grid points and its own modules."""
 
 import hashlib
-import importlib
 import json
-import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -24,7 +22,7 @@ from sims.papers import PAPERS, claim_of, paper_of
 from sims.places import CARRIED, place
 from sims.study.code import EXPERIMENTS, FIDELITIES, check_name, syntax
 from sims.study.grid import changed, combinations, placed
-from sims.study.located import sources
+from sims.study.located import loaded, sources
 from sims.study.schema import (
     ClaimSpec,
     ExperimentSpec,
@@ -193,21 +191,10 @@ class Experiment:
         """A module of its folder (simulate, predict, effects, figure), if there is one.
 
         It is imported as part of a package of that folder, whose modules may import one another
-        (``from .effects import …``). An edited file is loaded again: the package's name holds the
-        time of the last edit in the folder.
+        (``from .effects import …``).
         """
-        folder = self.folder
-        if not (folder / f"{name}.py").is_file():
-            return None
-        latest = max(path.stat().st_mtime_ns for path in folder.glob("*.py"))
-        where = hashlib.sha256(f"{folder.resolve()} {latest}".encode()).hexdigest()[:8]
-        package = f"experiment_{self.name}_{where}"
-        if package not in sys.modules:
-            parent = ModuleType(package)
-            parent.__path__ = [str(folder.resolve())]
-            sys.modules[package] = parent
-            importlib.invalidate_caches()
-        return importlib.import_module(f"{package}.{name}")
+        path = self.folder / f"{name}.py"
+        return loaded(path) if path.is_file() else None
 
     @contextmanager
     def own_code(self) -> Iterator[None]:
