@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,9 +19,9 @@ from sims.formulas import sections
 from sims.identity import digest
 from sims.judgement import Rule
 from sims.kinds import is_tested
-from sims.papers import PAPERS, claim_of, paper_of
+from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
-from sims.study.code import EXPERIMENTS, FIDELITIES, check_name, syntax
+from sims.study.code import EXPERIMENTS, FIDELITIES, syntax
 from sims.study.grid import changed, combinations, placed
 from sims.study.located import loaded, sources
 from sims.study.schema import (
@@ -182,11 +183,6 @@ class Experiment:
             points.append(Point(f"{i:04d}", coordinates, spec, drawn))
         return points
 
-    @property
-    def problems_by_name(self) -> dict[str, dict[str, Any]]:
-        """A point's name to its whole problem, as a road's file has it."""
-        return {point.name: point.spec.model_dump(mode="json") for point in self.points}
-
     def module(self, name: str) -> ModuleType | None:
         """A module of its folder (simulate, predict, effects, figure), if there is one.
 
@@ -256,7 +252,8 @@ def load_experiment(
             its test needs, or has no such fidelity.
     """
     folder = folder_of(experiment)
-    check_name(folder.resolve().name)
+    if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
+        raise InputError("folder of an experiment", name, "letters, digits and _")
     path = folder / "experiment.yaml"
     spec = parse(ExperimentSpec, read_yaml(path), str(path))
     try:
@@ -283,7 +280,9 @@ def _check(spec: ExperimentSpec) -> None:
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             raise InputError(f"{where}, formula", claim.formula, one_of(anchors, claim.formula))
         if papers:
-            claim_of(papers[claim.paper], claim.id)
+            listed = [c.id for c in (*papers[claim.paper].claims, *papers[claim.paper].ours)]
+            if claim.id not in listed:
+                raise InputError(f"claim of {claim.paper}", claim.id, one_of(listed, claim.id))
         try:
             Rule.of(claim)
         except InputError as error:

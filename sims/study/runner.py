@@ -310,7 +310,8 @@ def _write_road(
         "seed": seed if road == "simulation" else drawn,
         **provenance.replicates(data),
     }
-    problems, words = experiment.problems_by_name, read_variables(experiment.folder)
+    problems = {point.name: point.spec.model_dump(mode="json") for point in experiment.points}
+    words = read_variables(experiment.folder)
     whole = assembled(data, coordinates, problems, origin, words)
     write(whole, output, f"{road}.nc of {experiment.identity}")
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -171,8 +170,7 @@ class ProblemSpec(Strict):
     def footprint(self) -> int:
         """Bytes that :meth:`build` and one batch of results take at a time, about.
 
-        An array counts as often as it is copied on the way: a covariance with its eigenvectors and
-        root, frames with the bases that they are cut from.
+        An array counts as often as it is copied on the way.
         """
         count, width, queries = self.heads.count, self.heads.width, self.queries.count
         dimension, target = self.dimension, self.target
@@ -180,13 +178,10 @@ class ProblemSpec(Strict):
         terms *= dimension if target.kind == "additive" else 1
         if self.design.kind == "redundant_views":
             dimension += count * width
-        file = Path(self.design.file) if self.design.kind == "empirical" else None
-        table = 3 * file.stat().st_size if file is not None and file.is_file() else 0
-        bases = max(count, 4) + 2 * (self.heads.key_frames is not None)
-        squares = bases + (0 if self.design.kind in ("sphere", "cube") else 4)
-        frames = 2 * count * dimension * width + 4 * width * count**2
-        numbers = squares * dimension**2 + 2 * frames + 3 * dimension * (terms + queries)
-        return table + 8 * (numbers + 12 * queries * count**2)
+        squares = (count + 10) * dimension**2 + 4 * count * dimension * width
+        return 8 * (
+            squares + 3 * dimension * (terms + queries) + 4 * (width + 3 * queries) * count**2
+        )
 
     def build(self) -> Problem:
         """The arrays.
