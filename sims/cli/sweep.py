@@ -39,7 +39,7 @@ def sweep(
         print(f"{spec}: nothing is run or written")
         print(*plan, f"output       {output}", sep="\n")
         return
-    if run.uncovered or sys.stderr.isatty():
+    if run.looked_at[1] or sys.stderr.isatty():
         print(*plan, sep="\n", file=sys.stderr)
     if part is not None:
         run.part(*part, sys.stderr.isatty())

@@ -139,7 +139,9 @@ def test_decompose_says_which_terms_missed_their_precision(folder, capsys):
     outcome, text = _decompose(folder, capsys, "--rel-mcse", "1e-6", simulation=limit)
     assert outcome["simulation"]["stopped"] == "limit"
     assert set(outcome["simulation"]["missed"]) == set(outcome["terms"])
-    assert "rel_mcse = 1e-06 was not reached; raise simulation.max_batches (8): squared bias, " in text
+    assert (
+        "rel_mcse = 1e-06 was not reached; raise simulation.max_batches (8): squared bias, " in text
+    )
     # What is negligible beside the MSE does not hold up stopping, and is named.
     outcome, text = _decompose(
         folder, capsys, "--rel-mcse", "1e-6", simulation={"negligible": 9.0} | limit
