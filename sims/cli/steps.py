@@ -120,13 +120,8 @@ def _publish(fidelity: str, made: Path) -> None:
 STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
-    "judge": (
-        "verdicts.json",
-        lambda one, path: runner.judge(
-            one, path.with_name("simulation.nc"), path.with_name("theory.nc"), path
-        ),
-    ),
-    "plot": ("figure.pdf", lambda one, path: runner.plot(one, path.parent, path)),
+    "judge": ("verdicts.json", runner.judge),
+    "plot": ("figure.pdf", runner.plot),
 }
 """Of an experiment: the file that a step writes, and what writes it."""
 RUN_STEPS: dict[str, tuple[str, Callable[[str, Path], object]]] = {

@@ -87,10 +87,10 @@ def run(
     costs(experiment)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
     simulate(experiment, simulation, theory, progress, processes, predicting=True)
-    verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
+    verdicts = judge(experiment, home / "verdicts.json")
     if figure:
-        plot(experiment, home)
-    return Outcome(experiment, _results(experiment, simulation, theory), verdicts, home)
+        plot(experiment, home / "figure.pdf")
+    return Outcome(experiment, results_of(experiment, home), verdicts, home)
 
 
 def predict(experiment: Experiment, output: Path) -> None:
@@ -229,22 +229,22 @@ def _worker(
     return name
 
 
-def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:
-    """Verdicts on all claims of an experiment, also written as JSON."""
-    results = _results(experiment, simulation, theory)
+def judge(experiment: Experiment, output: Path) -> list[Verdict]:
+    """Verdicts on all claims of an experiment, also written as JSON beside its results."""
+    results = results_of(experiment, output.parent)
     verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
     write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
     return verdicts
 
 
-def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> None:
+def plot(experiment: Experiment, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
         experiment: which one; its figure.py has ``figure(results, verdicts)`` and, for the caption,
             ``numbers(results)``.
-        folder: with simulation.nc, theory.nc and verdicts.json.
-        output: the figure; None is figure.pdf in the folder. PNG, SVG and caption.md lie beside it.
+        output: the figure, beside simulation.nc, theory.nc and verdicts.json. PNG, SVG and
+            caption.md lie there, too.
 
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
@@ -252,22 +252,23 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     from sims.figures import save, style
     from sims.report.captions import render_caption
 
-    output, own = output or folder / "figure.pdf", experiment.module("figure")
+    folder, own = output.parent, experiment.module("figure")
     if own is None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
-    results = _results(experiment, folder / "simulation.nc", folder / "theory.nc")
+    results = results_of(experiment, folder)
     verdicts = _adjusted(experiment, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     with style():
         figure = own.figure(results, verdicts)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
     save(figure, output, experiment.identity)
-    files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
+    files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
-def _results(experiment: Experiment, simulation: Path, theory: Path) -> Results:
-    return Results.load(simulation, theory, experiment.settings, experiment.identity)
+def results_of(experiment: Experiment, folder: Path) -> Results:
+    """The results of an experiment that lie in a folder."""
+    return Results.load(folder, experiment.settings, experiment.identity)
 
 
 def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
