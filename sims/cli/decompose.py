@@ -3,7 +3,6 @@
 import math
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from sims.cli.options import netcdf
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.montecarlo.progress import Progress
-from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study import sweeping
 from sims.study.describing import described
@@ -72,21 +70,14 @@ def decompose(
     except Uncovered as error:
         reason = f"does not cover {error.field} {error.value} (covered: {error.allowed})"
     load = cost(spec.problem, problem, spec.simulation)
-    design, read = problem.task.design, []
-    if isinstance(design, EmpiricalDesign):
-        table = Path(spec.problem.design.model_dump()["file"]).name
-        read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
     if dry:
-        print(f"{file}: nothing is run or written", *read, sep="\n")
+        print(f"{file}: nothing is run or written")
         print(*lines_of([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
     if reason is not None:
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
-    # The first batches beside theory, so that the two compile side by side; they are kept.
-    first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
-    with ThreadPoolExecutor(1) as beside, warnings.catch_warnings():
-        begun = beside.submit(estimate_terms, problem, first)
+    with warnings.catch_warnings():
         # It names variables of the library; the outcome says the same in the file's words.
         warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
         if order == "none" or reason is not None:
@@ -98,9 +89,9 @@ def decompose(
             show = sys.stderr.isatty() and order in ("exact", "auto")
             with Progress(1, show=show, what="exact theory") as bar:
                 prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
-    estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
+    estimate = estimate_terms(problem, spec.simulation, progress=sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
-    outcome["theory"]["uncovered"], outcome["read"] = reason, read
+    outcome["theory"]["uncovered"] = reason
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
     if output is not None:
@@ -190,7 +181,6 @@ def _print(outcome: dict[str, Any]) -> None:
     )
     said = theory["uncovered"] or ORDERS[theory["order"]]
     lines = [
-        *outcome["read"],
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
         f"stopped at its {run['stopped']}. Theory: {said}.",
     ]

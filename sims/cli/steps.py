@@ -2,8 +2,9 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
@@ -68,21 +69,18 @@ def step(
         output: its file; earlier steps wrote theirs beside it.
         part: of a simulation, ``i/N``: compute the i-th of N parts, and keep its batches.
     """
-    home = Path("results", fidelity)
-    if name in RUN_STEPS and experiment is None:
-        file, whole = RUN_STEPS[name]
-        whole(fidelity, writable(output or home / file))
-    elif name in STEPS and experiment is not None:
-        file, one = STEPS[name]
-        loaded = load_experiment(experiment, fidelity)
-        path = writable(output or home / loaded.name / file)
-        if part is None:
-            one(loaded, path)
-        else:
-            _simulate(loaded, path, part)
-    else:
-        steps = RUN_STEPS if experiment is None else STEPS
+    steps: Mapping[str, tuple[str, Callable[[Any, Path], object]]]
+    steps = RUN_STEPS if experiment is None else STEPS
+    if name not in steps:
         raise InputError("step", name, one_of(steps, name))
+    file, action = steps[name]
+    loaded = None if experiment is None else load_experiment(experiment, fidelity)
+    folder = Path("results", fidelity, loaded.name if loaded else "")
+    path = writable(output or folder / file)
+    if loaded and part is not None:
+        _simulate(loaded, path, part)
+    else:
+        action(loaded or fidelity, path)
 
 
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
@@ -125,7 +123,7 @@ STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
 }
 """Of an experiment: the file that a step writes, and what writes it."""
 RUN_STEPS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
-    "ledger": ("ledger.json", lambda fidelity, path: ledger.gather(path.parent, fidelity, path)),
+    "ledger": ("ledger.json", ledger.gather),
     "report": ("report.html", _report),
     "publish": ("ledger.json", _publish),
 }

@@ -80,11 +80,8 @@ def run(
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
-    from sims.study.planning import costs
-
     experiment = load_experiment(name, fidelity, seed_offset)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
-    costs(experiment)
     simulation, theory = home / "simulation.nc", home / "theory.nc"
     simulate(experiment, simulation, theory, progress, processes, predicting=True)
     verdicts = judge(experiment, home / "verdicts.json")
@@ -120,7 +117,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         return
     if not points:
         raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
-    costs(experiment, ["theory"])
+    costs(experiment)
     settings, seed = experiment.theory, experiment.simulation.seed
     drawn = seed if experiment.redraws else None
     made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
@@ -168,7 +165,7 @@ def simulate(
     from sims.study.planning import costs
     from sims.study.units import Simulation
 
-    costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
+    costs(experiment)  # an impossible point is reported before hours are spent
     simulation = Simulation(experiment, output, progress)
     units, done = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]

@@ -18,6 +18,8 @@ from sims.montecarlo import HostBatches, HostReplicates, Sampler, run, store
 from sims.study.code import code
 from sims.study.experiment import Experiment, Point
 from sims.study.planning import named
+from sims.study.population import estimate_population
+from sims.study.roads import estimate_terms
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
@@ -54,9 +56,6 @@ class GridUnit:
 
         A population is neither resumed nor kept before its end.
         """
-        from sims.study.population import estimate_population
-        from sims.study.roads import estimate_terms
-
         if self.point.population is not None:
             return estimate_population(self.point, settings)
         return estimate_terms(self.point.spec.build(), settings, resume, progress, checkpoint)
@@ -136,11 +135,6 @@ def simulated(
     )
 
 
-def grid_units(experiment: Experiment) -> dict[str, Unit]:
-    """The units of the grid's points, by name."""
-    return {point.name: GridUnit(point) for point in experiment.points}
-
-
 def units_of(experiment: Experiment) -> dict[str, Unit]:
     """All units of an experiment: its own, if it has a ``simulate.py``, or those of its grid.
 
@@ -148,8 +142,10 @@ def units_of(experiment: Experiment) -> dict[str, Unit]:
         InputError: it has neither.
     """
     module = experiment.module("simulate")
-    with experiment.own_code():
-        units: dict[str, Unit] = (module.units if module else grid_units)(experiment)
+    units: dict[str, Unit] = {point.name: GridUnit(point) for point in experiment.points}
+    if module:
+        with experiment.own_code():
+            units = module.units(experiment)
     if not units:
         allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
         raise InputError("problem", None, allowed)
