@@ -68,7 +68,6 @@ def decompose(
     rel_mcse: Precision = None,
     seed: Seed = None,
     json: Json = False,
-    output: Annotated[Path | None, Option(help="write the table as netCDF, too: FILE.nc")] = None,
     dry: Dry = False,
 ) -> None:
     """Decompose the error of one problem by both roads.
@@ -76,11 +75,12 @@ def decompose(
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
     with the Monte Carlo standard error (MCSE), the gap between the two and how far theory can be
     trusted. Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless
-    the file says `theory: {order: exact}` (any n, kernel and design) or `auto`.
+    the file says `theory: {order: exact}` (any n, kernel and design) or `auto`. `sims sweep` of the
+    same file writes the terms as netCDF.
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, rel_mcse, seed, json, output, dry)
+    decompose.decompose(spec, rel_mcse, seed, json, dry)
 
 
 @app.command()

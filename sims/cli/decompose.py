@@ -3,7 +3,6 @@
 import math
 import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,11 @@ import xarray as xr
 from pydantic_core import to_json
 
 from sims.cli.listing import print_table
-from sims.cli.options import netcdf
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.montecarlo.progress import Progress
 from sims.provenance import machine, versions
-from sims.study import sweeping
-from sims.study.describing import described
-from sims.study.planning import check_covered, cost
-from sims.study.planning import described as lines_of
-from sims.study.results import write
+from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
 from sims.study.sweepfile import DecomposeSpec, checked
@@ -57,11 +51,9 @@ def decompose(
     rel_mcse: float | None,
     seed: int | None,
     as_json: bool,
-    output: Path | None,
     dry: bool,
 ) -> None:
-    """Run both roads on the problem of a file, print them, and write them if asked to."""
-    output = output and netcdf(output)
+    """Run both roads on the problem of a file and print them."""
     spec = checked(DecomposeSpec, read_yaml(file), file, rel_mcse, seed)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
@@ -72,7 +64,7 @@ def decompose(
     load = cost(spec.problem, problem, spec.simulation)
     if dry:
         print(f"{file}: nothing is run or written")
-        print(*lines_of([load], spec.simulation), sep="\n")
+        print(*described([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
     if reason is not None:
@@ -94,11 +86,6 @@ def decompose(
     outcome["theory"]["uncovered"] = reason
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
-    if output is not None:
-        scalars = sweeping.row(estimate, prediction, order)
-        labelled = described(xr.Dataset(scalars), sweeping.MEANS)
-        origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
-        write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
     if as_json:
         print(to_json(outcome, indent=1, inf_nan_mode="null").decode())
     else:

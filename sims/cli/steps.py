@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,6 @@ def step(
         output: its file; earlier steps wrote theirs beside it.
         part: of a simulation, ``i/N``: compute the i-th of N parts, and keep its batches.
     """
-    steps: Mapping[str, tuple[str, Callable[[Any, Path], object]]]
     steps = RUN_STEPS if experiment is None else STEPS
     if name not in steps:
         raise InputError("step", name, one_of(steps, name))
@@ -115,14 +114,14 @@ def _publish(fidelity: str, made: Path) -> None:
     shutil.copy(made, target)
 
 
-STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
+STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
     "judge": ("verdicts.json", runner.judge),
     "plot": ("figure.pdf", runner.plot),
 }
 """Of an experiment: the file that a step writes, and what writes it."""
-RUN_STEPS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
+RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "ledger": ("ledger.json", ledger.gather),
     "report": ("report.html", _report),
     "publish": ("ledger.json", _publish),

@@ -1,7 +1,5 @@
 """An experiment at a fidelity: its folder, its file, its grid points and its own modules."""
 
-import hashlib
-import json
 import re
 import traceback
 from collections import Counter
@@ -67,9 +65,8 @@ class Point:
     @property
     def digest(self) -> str:
         """Hash of the whole problem: two points with the same problem share it."""
-        parts = [part for part in (self.spec, self.population) if part is not None]
-        text = "".join(json.dumps(part.model_dump(), sort_keys=True) for part in parts)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        drawn = self.population and self.population.model_dump()
+        return digest(self.spec.model_dump(), drawn)
 
 
 @dataclass(frozen=True)

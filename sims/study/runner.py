@@ -306,7 +306,7 @@ def _write_road(
         "problem": digest(experiment.settings, experiment.problems, drawn),
         "contract": contract,
         "seed": seed if road == "simulation" else drawn,
-        **provenance.replicates(data),
+        **provenance.replicates(data.values()),
     }
     problems = {point.name: point.spec.model_dump(mode="json") for point in experiment.points}
     words = read_variables(experiment.folder)

@@ -71,6 +71,16 @@ def _arguments(choice: BaseModel) -> dict[str, Any]:
     return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
 
 
+def _made(registry: Mapping[str, Any], choice: Any, own: Any, **given: int) -> Any:
+    """What an entry of the registry, or else a file of Python, makes of a choice."""
+    if isinstance(choice, PythonChoice):
+        return own(choice, **given)
+    make = registry[choice.kind]
+    known = inspect.signature(make).parameters
+    sizes = {name: value for name, value in given.items() if name in known}
+    return make(**sizes, **_arguments(choice))
+
+
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
@@ -129,9 +139,7 @@ class HeadsSpec(Strict):
         """The kernel's name, or the kernel or weight rule made."""
         if isinstance(self.kernel, str):
             return self.kernel
-        if isinstance(self.kernel, PythonChoice):
-            return own_parts.kernel(self.kernel)
-        return FACTORIES[self.kernel.kind](**_arguments(self.kernel))
+        return _made(FACTORIES, self.kernel, own_parts.kernel)
 
 
 def gibibytes(count: float) -> str:
@@ -216,10 +224,7 @@ class ProblemSpec(Strict):
         heads, design, target = self.heads, self.design, self.target
         law: Design
         queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
-        if isinstance(target, PythonChoice):
-            m = own_parts.target(target, self.dimension)
-        else:
-            m = self.family()(**{k: v for k, v in _arguments(target).items() if k == "seed"})
+        m = _made(TARGETS, target, own_parts.target, dimension=self.dimension)
         if design.kind == "redundant_views":
             for name in ("frames", "key_frames"):
                 if (own := getattr(heads, name)) is not None:
@@ -233,13 +238,9 @@ class ProblemSpec(Strict):
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
-            if isinstance(design, PythonChoice):
-                law = own_parts.design(design, self.dimension)
-            else:
-                make = {**DESIGNS, **SEQUENCES}[design.kind]
-                sized = "dimension" in inspect.signature(make).parameters
-                own = {"dimension": self.dimension} if sized else {}
-                law = make(**own, **_arguments(design))
+            law = _made(
+                {**DESIGNS, **SEQUENCES}, design, own_parts.design, dimension=self.dimension
+            )
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = self._frames(heads.frames)

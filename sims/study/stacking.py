@@ -121,7 +121,7 @@ def _padded(
     kind = object if text else np.result_type(*of.values()) if whole else float
     values = np.full((len(points), *shape), "" if text else 0 if whole else np.nan, kind)
     for name, variable in of.items():
-        values[(points.index(name), *map(slice, variable.shape))] = variable.values
+        values[(points.index(name), *(slice(n) for n in variable.shape))] = variable.values
     # Padding takes no room on the disk.
     encoding = {} if text or whole else {"zlib": True, "complevel": 1}
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
@@ -138,7 +138,8 @@ def column(values: Sequence[Scalar]) -> np.ndarray:
 
 def _longest_line(points: Sequence[Mapping[str, Scalar]], paths: Sequence[str]) -> str | None:
     """The path that takes most values while all others stay; None where none takes two."""
-    frame, lengths = pd.DataFrame(points, columns=paths, dtype=object), dict.fromkeys(paths, 1)
+    frame = pd.DataFrame([*map(dict, points)], columns=[*paths], dtype="object")
+    lengths = dict.fromkeys(paths, 1)
     for path in paths:
         others = [other for other in paths if other != path] or (lambda _: 0)
         lengths[path] = frame.groupby(others, dropna=False, sort=False)[path].nunique().max()

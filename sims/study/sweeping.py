@@ -27,7 +27,7 @@ from sims.study.planning import described as lines_of
 from sims.study.results import write
 from sims.study.roads import predict_terms
 from sims.study.stacking import POINT, column, short_names
-from sims.study.sweepfile import DecomposeSpec, Sweep
+from sims.study.sweepfile import Sweep, SweepSpec
 from sims.study.units import GridUnit, simulated
 from sims.terms import SCALARS
 
@@ -138,7 +138,7 @@ class Run:
         pairs = zip(estimates, predictions, strict=True)
         print(f"{self.whose}: {len(points)}/{len(points)}", file=sys.stderr)
         data = self._labelled([row(*pair, order) for pair in pairs])
-        data = data.assign_attrs(origin(self.sweep.spec, "sweep", [e.attrs for e in estimates]))
+        data = data.assign_attrs(origin(self.sweep.spec, estimates))
         write(data, self.output, f"{self.output.name} of {self.whose}")
         return data
 
@@ -161,26 +161,18 @@ class Run:
         return described(data, MEANS)
 
 
-def origin(
-    spec: DecomposeSpec, command: str, simulated: Sequence[Mapping[str, Any]]
-) -> dict[str, str]:
-    """Where the numbers of a problem of one's own come from, as attributes of a file.
-
-    Args:
-        spec: the problem's file.
-        command: which computed them.
-        simulated: attributes of the estimates of every point.
-    """
+def origin(spec: SweepSpec, estimates: Sequence[xr.Dataset]) -> dict[str, str]:
+    """Where the numbers of a sweep come from, as attributes of its file."""
     settings = spec.simulation.model_dump()
     known = {
         "experiment": "none: a problem of one's own",
         "fidelity": "none",
-        "road": f"{command}: both roads",
+        "road": "sweep: both roads",
         "versions": provenance.versions(),
         **provenance.machine(),
         "fingerprint": digest(*(code.code(s, None) for s in ("simulate", "predict")), settings),
         "seed": spec.simulation.seed,
-        **provenance.replicates({str(i): xr.Dataset(attrs=a) for i, a in enumerate(simulated)}),
+        **provenance.replicates(estimates),
     }
     return {
         **attributes(known),
