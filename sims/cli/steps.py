@@ -84,8 +84,8 @@ def step(
 
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
     """All points, or a part of them, which then leaves a mark that it is done."""
-    own, theory = part_of("--part", part), output.with_name("theory.nc")
-    runner.simulate(experiment, output, theory, sys.stderr.isatty(), _processes(), own)
+    own = part_of("--part", part)
+    runner.simulate(experiment, output, sys.stderr.isatty(), _processes(), own)
     if own != (1, 1):
         mark = output.parent / f"shards/{own[0]}-of-{own[1]}.json"
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")

@@ -82,8 +82,7 @@ def run(
     """
     experiment = load_experiment(name, fidelity, seed_offset)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
-    simulation, theory = home / "simulation.nc", home / "theory.nc"
-    simulate(experiment, simulation, theory, progress, processes, predicting=True)
+    simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
     verdicts = judge(experiment, home / "verdicts.json")
     if figure:
         plot(experiment, home / "figure.pdf")
@@ -138,7 +137,6 @@ def predict(experiment: Experiment, output: Path) -> None:
 def simulate(
     experiment: Experiment,
     output: Path,
-    theory: Path | None = None,
     progress: bool = False,
     processes: int = 1,
     part: tuple[int, int] = (1, 1),
@@ -149,8 +147,7 @@ def simulate(
     Args:
         experiment: which one.
         output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
-            beside it.
-        theory: the predictions' file, needed where sampling goes on until claims are decided.
+            beside it, and where sampling goes on until claims are decided theory.nc has to lie.
         progress: show progress on stderr.
         processes: to spread points of plain Python over.
         part: (i, N): the i-th of N parts of the points, each with the batches that every point
@@ -166,13 +163,13 @@ def simulate(
     from sims.study.units import Simulation
 
     costs(experiment)  # an impossible point is reported before hours are spent
-    simulation = Simulation(experiment, output, progress)
+    simulation, theory = Simulation(experiment, output, progress), output.with_name("theory.nc")
     units, done = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
     left = [name for name in names if not simulation.path(name).exists()]
     apart = [name for name in left if units[name].on_one_core] if processes > 1 else []
     tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in apart]
-    if predicting and theory is not None and processes > 1 and left:
+    if predicting and processes > 1 and left:
         tasks.insert(0, (replace(experiment), theory, None))
     others = [name for name in names if name not in apart]
     count = processes - bool(set(left) - set(apart)) if apart else 1
@@ -184,14 +181,12 @@ def simulate(
             done.update(work)
     estimates = {name: estimates.get(name) or simulation.begun(name) for name in names}
     _say(experiment, f"simulation {len(names)}/{len(units)}")
-    if predicting and theory is not None and None not in done:
+    if predicting and None not in done:
         predict(experiment, theory)
     if part != (1, 1):
         return
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     if experiment.simulation.decide != "no":
-        if theory is None:
-            raise InputError("theory", None, "the predictions' file: sampling is adaptive")
         start = Results(
             experiment.name,
             experiment.fidelity,

@@ -121,7 +121,8 @@ def _padded(
     kind = object if text else np.result_type(*of.values()) if whole else float
     values = np.full((len(points), *shape), "" if text else 0 if whole else np.nan, kind)
     for name, variable in of.items():
-        values[(points.index(name), *(slice(n) for n in variable.shape))] = variable.values
+        corner = tuple(slice(n) for n in variable.shape)
+        values[points.index(name), ...][corner] = variable.values
     # Padding takes no room on the disk.
     encoding = {} if text or whole else {"zlib": True, "complevel": 1}
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)

@@ -87,12 +87,12 @@ def test_numbers_do_not_depend_on_who_computes_them(folder, own):
     experiment = load_experiment("small", "smoke")
     found = []
     for name, processes in (("alone", 1), ("together", 2), ("parts", 1)):
-        simulation, theory = (Path(name, f"{road}.nc") for road in ("simulation", "theory"))
+        simulation = Path(name, "simulation.nc")
         if name == "parts":
             for index in (2, 1):
                 runner.simulate(experiment, simulation, part=(index, 2))
             assert not simulation.exists()
-        runner.simulate(experiment, simulation, theory, processes=processes, predicting=True)
+        runner.simulate(experiment, simulation, processes=processes, predicting=True)
         results = runner.results_of(experiment, Path(name))
         found.append(results.table().drop(columns=["name"]).to_numpy(float))
     np.testing.assert_array_equal(found[1], found[0])
