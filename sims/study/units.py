@@ -135,6 +135,11 @@ def simulated(
     )
 
 
+def grid_units(experiment: Experiment) -> dict[str, Unit]:
+    """The units of the grid's points, by name."""
+    return {point.name: GridUnit(point) for point in experiment.points}
+
+
 def units_of(experiment: Experiment) -> dict[str, Unit]:
     """All units of an experiment: its own, if it has a ``simulate.py``, or those of its grid.
 
@@ -142,10 +147,8 @@ def units_of(experiment: Experiment) -> dict[str, Unit]:
         InputError: it has neither.
     """
     module = experiment.module("simulate")
-    units: dict[str, Unit] = {point.name: GridUnit(point) for point in experiment.points}
-    if module:
-        with experiment.own_code():
-            units = module.units(experiment)
+    with experiment.own_code():
+        units: dict[str, Unit] = (module.units if module else grid_units)(experiment)
     if not units:
         allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
         raise InputError("problem", None, allowed)
