@@ -104,7 +104,6 @@ def collapse(ax: Axes, results: Results, point: str, judged: dict[str, Verdict])
     }  # fmt: skip
     figures.curve(
         ax, frame, None, "layer", "log ρ", error="mcse", hue="arm", verdict=own,
-        labels="ends",
     )  # fmt: skip
     ax.set_ylabel("log₁₀ of the relative residual ρ")
 

@@ -28,7 +28,7 @@ from sims.figures.marks import (
     theory,
 )
 from sims.figures.series import levels, series
-from sims.figures.theme import GREY, SMALL, log_axes, percent_axis, style
+from sims.figures.theme import GREY, log_axes, percent_axis, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Labels = str | Mapping[str, object] | None
-"""Where series are named: "ends" of lines, "key" (a legend), options of a legend, or nowhere."""
+"""Where series are named: "key" (a legend), options of a legend, or nowhere."""
 
 
 def relative_gap(
@@ -122,7 +122,7 @@ def curve(
         error: column of their Monte Carlo standard errors, ``<y>_mcse`` or ``mcse`` by default.
         margin: relative; shades the lines' values times 1 ± margin.
         verdict: of the panel, or of each level of ``hue``, or of each word of x.
-        labels: where the series are named; "ends" names the levels of ``hue`` beside their lines.
+        labels: where the series are named.
         log: the logarithmic axes, "", "x", "y" or "xy".
     """
     lines = points if lines is None else lines
@@ -142,7 +142,6 @@ def curve(
 
     with style():
         log_axes(ax, x="x" in log, y="y" in log, plain=True)
-        names = {}
         for level, rows, look in series(lines, hue, frames):
             rows = rows.sort_values(x)
             at, law, color = places(level, rows), rows[predicted], look["color"]
@@ -150,7 +149,6 @@ def curve(
                 ax.hlines(law, at - 0.4 * step, at + 0.4 * step, color=color, lw=1.6)
             else:
                 theory(ax, at, law, color)
-            names[signed(level, verdict)] = at[-1], law.iloc[-1], color
             if margin is not None:
                 low, high = law * (1 - margin), law * (1 + margin)
                 ax.fill_between(at, low, high, color=color, alpha=0.2, lw=0, zorder=1)
@@ -160,9 +158,7 @@ def curve(
         ax.set(xlabel="" if words else x, ylabel=y)
         if words:
             ax.set_xticks(range(len(words)), [signed(word, verdict, "\n") for word in words])
-        if labels == "ends":
-            _name_ends(ax, names)
-        _finish(ax, verdict, None if labels == "ends" else labels)
+        _finish(ax, verdict, labels)
         if margin is not None:
             note(ax, f"shaded: theory, {margin_text(margin)}")
 
@@ -175,37 +171,3 @@ def _finish(ax: Axes, verdict: Verdicts, labels: Labels) -> None:
         badge(ax, verdict)
     explain(ax, verdict)
     bars_note(ax)
-
-
-def _name_ends(ax: Axes, names: Mapping[str, tuple[float, float, str]]) -> None:
-    """Names beside the right ends of lines, moved apart where they would lie on one another."""
-    from matplotlib.artist import Artist
-    from scipy.optimize import isotonic_regression
-
-    ordered = sorted(names.items(), key=lambda item: item[1][1])
-    texts = [
-        ax.annotate(
-            text,
-            (x, y),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            color=colour,
-            annotation_clip=False,
-        )
-        for text, (x, y, colour) in ordered
-    ]
-    least = 1.2 * SMALL * np.arange(len(texts))
-
-    class Apart(Artist):
-        """What moves names when they are drawn: only then is it known how high the axes are."""
-
-        def draw(self, renderer: object) -> None:
-            pixels = np.array([ax.transData.transform(text.xy)[1] for text in texts])
-            heights = pixels * 72 / ax.figure.dpi
-            apart = isotonic_regression(heights - least).x + least
-            for text, shift in zip(texts, apart - heights, strict=True):
-                text.xyann = (6, shift)
-
-    ax.add_artist(Apart()).set(zorder=-1, in_layout=False)
