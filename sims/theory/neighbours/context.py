@@ -137,24 +137,17 @@ class Table(NamedTuple):
     Attributes:
         level: increasing, (P, H): ``log E K`` of α-entmax, the logarithm of the radius or of the
             Gaussian's width of fixed kernels, ``log P(D < h)`` of top-k.
-        limit: m* − m(x), (B, P, H).
-        ratio: n times the rest of the bias.
-        signal: n times the signal variance.
-        slope: dm*/dλ of ReLU of the gap, whose radius exceeds the fixed one by d_(1); 0 elsewhere.
-        overlap: r = n/n_eff, (P, H).
-        mass: P(D < h); 1 for the Gaussian kernel.
+        columns: (P, H, 4B + 2), of every target: ``m* − m(x)``, n times the rest of the bias, n
+            times the signal variance and, of ReLU of the gap, whose radius exceeds the fixed one by
+            d_(1), dm*/dλ (0 elsewhere); then log r of r = n/n_eff and log P(D < h), 0 for the
+            Gaussian kernel.
         of: the rule.
         nearest: ``E d_(1)²`` times ``n^{2/d}``, d_(1) the distance of the nearest key, (P,).
         width: d.
     """
 
     level: Float[np.ndarray, "P H"]
-    limit: Float[np.ndarray, "B P H"]
-    ratio: Float[np.ndarray, "B P H"]
-    signal: Float[np.ndarray, "B P H"]
-    slope: Float[np.ndarray, "B P H"]
-    overlap: Float[np.ndarray, "P H"]
-    mass: Float[np.ndarray, "P H"]
+    columns: Float[np.ndarray, "P H C"]
     of: str
     nearest: Float[np.ndarray, " P"]
     width: int
@@ -202,18 +195,14 @@ class Table(NamedTuple):
 
     def _at(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
-        many = [self.limit, self.ratio, self.signal, self.slope]
-        few = np.log(np.stack([self.overlap, self.mass]))
-        count = len(self.limit)
-        columns = np.concatenate([*many, few]).transpose(1, 2, 0)
         found = np.stack(
             [
                 CubicSpline(own, rows, extrapolate=False)(level)
-                for own, rows in zip(self.level, columns, strict=True)
+                for own, rows in zip(self.level, self.columns, strict=True)
             ]
         )
         found = np.moveaxis(found, -1, 0)
-        return [*(found[i * count : (i + 1) * count] for i in range(4)), *np.exp(found[-2:])]
+        return [*np.split(found[:-2], 4), *np.exp(found[-2:])]
 
 
 class Errors(NamedTuple):
@@ -264,9 +253,9 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         mass: np.ndarray = flat.total,
         slope: np.ndarray = none,
     ) -> None:
-        made[name] = Table(
-            level, limit - truth, ratio, signal, slope, overlap, mass, name, nearest, width
-        )
+        columns = [limit - truth, ratio, signal, slope, np.log([overlap, mass])]
+        values = np.concatenate(columns).transpose(1, 2, 0)
+        made[name] = Table(level, values, name, nearest, width)
 
     def fixed(
         once: Moments, twice: Moments
