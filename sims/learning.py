@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats
-from sims.errors import InputError
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
 FEATURES = 8
@@ -170,19 +169,10 @@ class Course:
                 ``n``, ``noise_sd``, ``learning`` (steps, tasks, rate).
             stream: a key of :data:`STREAMS`.
             variant: a key of ``variants``.
-
-        Raises:
-            InputError: a setting is not there, or is no mapping where one is needed.
         """
-        try:
-            common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
-            own = {**settings["heads"], **settings["variants"][variant]}
-            course = cls(stream=stream, **common, **settings["learning"], **own)
-            STREAMS[stream], OBJECTIVES[course.objective]
-        except (KeyError, TypeError) as error:
-            got = f"{type(error).__name__}: {error}"
-            raise InputError("settings", got, "those of Course.of") from error
-        return course
+        common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
+        own = {**settings["heads"], **settings["variants"][variant]}
+        return cls(stream=stream, **common, **settings["learning"], **own)
 
 
 class Run(NamedTuple):

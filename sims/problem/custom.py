@@ -14,9 +14,9 @@ from sims.checks import (
     check_count,
     check_covariance,
     check_finite,
+    device_key,
     on_device,
     said,
-    seeded_key,
 )
 from sims.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, WeightedPoints, student_points
@@ -48,7 +48,7 @@ class CustomDesign(Design):
             belongs to another law than the draws.
     """
 
-    size: int = eqx.field(static=True)
+    dimension: int = eqx.field(static=True)
     sampler: Sampler = eqx.field(static=True)
     log_density: Callable[[Array], Array] | None = eqx.field(static=True)
     mean: Float[Array, " d"]
@@ -65,9 +65,8 @@ class CustomDesign(Design):
         log_density: Callable[[Array], Array] | None = None,
     ) -> None:
         check_count("dimension", dimension)
-        self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
-        words = on_device(seeded_key("design.proposal", 0))
-        key = jax.random.wrap_key_data(words, impl="threefry2x32")
+        self.dimension, self.sampler, self.log_density = int(dimension), sampler, log_density
+        key = device_key("design.proposal", 0)
         draws = self._tried(key, DRAWS)
         if not np.allclose(self._tried(key, 5), draws[:5], rtol=1e-9):
             allowed = "first m of n draws equal m draws"
@@ -84,10 +83,6 @@ class CustomDesign(Design):
                 allowed = "(N, d) -> (N,), finite at every draw"
                 raise InputError("design.log_density", values.shape, allowed)
             self._check_density(draws)
-
-    @property
-    def dimension(self) -> int:
-        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_count, evaluated, is_concrete, on_device, seeded_key
+from sims.checks import as_floats, check_count, device_key, evaluated, is_concrete, on_device
 from sims.errors import InputError
 from sims.problem.design_laws import Design
 
@@ -29,10 +29,8 @@ Function = Callable[[Array], Array]
 class Target(eqx.Module):
     """The regression function m of R^d. A subclass says its dimension and its values."""
 
-    @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """Ambient dimension d."""
+    dimension: eqx.AbstractVar[int]
+    """Ambient dimension d."""
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
@@ -156,7 +154,7 @@ class CustomTarget(Target):
             numbers, or another value for a row in other company.
     """
 
-    size: int = eqx.field(static=True)
+    dimension: int = eqx.field(static=True)
     function: Function = eqx.field(static=True)
 
     def __init__(self, dimension: int, function: Function) -> None:
@@ -165,7 +163,7 @@ class CustomTarget(Target):
             hash(function)
         except TypeError:  # an object with arrays; a static field needs a hash
             function = functools.partial(function)
-        self.size, self.function = int(dimension), function
+        self.dimension, self.function = int(dimension), function
         rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
         for dtype in (np.float32, np.float64):
             whole, part = (
@@ -178,10 +176,6 @@ class CustomTarget(Target):
             if not np.allclose(whole[:2], part, rtol=0.1, atol=1e-3, equal_nan=True):
                 raise InputError("target", "another value in other company", "one row at a time")
 
-    @property
-    def dimension(self) -> int:
-        return self.size
-
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         rows = jnp.asarray(x).reshape(-1, self.dimension)
         return self.function(rows).astype(x.dtype).reshape(x.shape[:-1])
@@ -190,10 +184,8 @@ class CustomTarget(Target):
         """Raise InputError where the function is not finite at 64 keys of a design."""
         if not all(map(is_concrete, jax.tree.leaves(design))):
             return
-        words = on_device(seeded_key("target.check", 0))
         with jax.ensure_compile_time_eval():
-            key = jax.random.wrap_key_data(words, impl="threefry2x32")
-            values = np.asarray(self(design.sample(key, 64)))
+            values = np.asarray(self(design.sample(device_key("target.check", 0), 64)))
         if not np.isfinite(values).all():
             got = f"NaN or infinity at {(~np.isfinite(values)).sum()} of 64 keys"
             raise InputError("target", got, "finite numbers wherever keys may be")

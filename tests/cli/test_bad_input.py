@@ -82,7 +82,7 @@ PROBLEM = [
     ("problem.dimension", 1, "dimension: got 1; allowed: at least heads.count * heads.wid"),
     ("problem.heads.count", 10**6, "GiB, most of it for results'; allowed: "),
     ("problem.heads.width", 5, "heads.width: got 5; allowed: 1 to dimension = 4"),
-    ("problem.heads.bandwidth", 0, "heads.bandwidth: got 0.0; allowed: finite and > 0"),
+    ("problem.heads.bandwidth", 0, "heads.bandwidth: got 0.0; allowed: 1e-12 to 1e+12"),
     ("problem.heads.bandwidth", 1e50, "heads.bandwidth: got 1e+50; allowed: 1e-12 to 1e+12"),
     ("problem.heads.bandwidth", [], "heads.bandwidth: got (0,); allowed: a number or shape"),
     ("problem.heads.frames.angle", 91, "heads.frames.angle: got 91; allowed: degrees, 0 to 90"),
