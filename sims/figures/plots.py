@@ -79,18 +79,15 @@ def gap(
         log: "x" if x is logarithmic, "" if not.
     """
     with style():
-        for level, rows, look in series(frame, hue, [frame]):
-            value, error = relative_gap(rows["simulation"], rows["mcse"], rows["theory"])
-            simulated(ax, rows[x], value, error, label=signed(level, verdict), **look)
+        value, error = relative_gap(frame["simulation"], frame["mcse"], frame["theory"])
+        points, y = frame.assign(simulation=value, mcse=error), "simulation / theory − 1 (%)"
+        curve(ax, points, points[:0], x, y, hue=hue, verdict=verdict, labels=labels, log=log)
         ax.axhline(0, color=GREY, lw=0.8, zorder=1)
-        log_axes(ax, x=log == "x")
         percent_axis(ax.yaxis)
-        ax.set(xlabel=x, ylabel="simulation / theory − 1 (%)")
         if margin is not None:
             seen = [1.1 * end for end in ends(margin) if np.isfinite(end)]
             ax.set_ylim(min(*ax.get_ylim(), *seen), max(*ax.get_ylim(), *seen))
             band(ax, margin, over=over)
-        _finish(ax, verdict, labels)
 
 
 def curve(
@@ -158,16 +155,11 @@ def curve(
         ax.set(xlabel="" if words else x, ylabel=y)
         if words:
             ax.set_xticks(range(len(words)), [signed(word, verdict, "\n") for word in words])
-        _finish(ax, verdict, labels)
+        if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
+            ax.legend(**{} if isinstance(labels, str) else labels)
+        if verdict is not None and not isinstance(verdict, Mapping):
+            badge(ax, verdict)
+        explain(ax, verdict)
+        bars_note(ax)
         if margin is not None:
             note(ax, f"shaded: theory, {margin_text(margin)}")
-
-
-def _finish(ax: Axes, verdict: Verdicts, labels: Labels) -> None:
-    """The legend; the panel's badge, or what the signs of its series mean; remarks."""
-    if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
-        ax.legend(**{} if isinstance(labels, str) else labels)
-    if verdict is not None and not isinstance(verdict, Mapping):
-        badge(ax, verdict)
-    explain(ax, verdict)
-    bars_note(ax)
