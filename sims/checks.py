@@ -51,8 +51,7 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
         allowed = "a number or a rectangular list of numbers"
         raise InputError(field, value, allowed) from None
     if shapes and array.shape not in shapes:
-        number = "one number" if len(shapes) == 1 else "a number"
-        allowed = " or ".join(f"shape {shape}" if shape else number for shape in shapes)
+        allowed = " or ".join(f"shape {shape}" if shape else "a number" for shape in shapes)
         raise InputError(field, array.shape, allowed)
     return array
 

@@ -16,9 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
-from sims.checks import as_floats
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
 FEATURES = 8
@@ -36,11 +34,7 @@ class Stream(eqx.Module):
     """
 
     scales: Float[Array, "J d"]
-    amplitude: Float[Array, ""]
-
-    def __init__(self, scales: ArrayLike, amplitude: ArrayLike) -> None:
-        self.scales = as_floats("stream.scales", scales)
-        self.amplitude = as_floats("stream.amplitude", amplitude)
+    amplitude: float | Float[Array, ""]
 
     def target(self, rotation: Float[Array, "d d"], key: Array) -> TrigonometricSeries:
         """One target of the stream, in coordinates turned by R."""

@@ -16,7 +16,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
-from scipy.special import gamma, gammaln, ndtr, pbdv
+from scipy.special import gamma, ndtr, pbdv
 
 from sims.theory.first_order.adaptive import circle
 
@@ -232,7 +232,8 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     at, truth = shells(problems, radii), problems.truth()[..., None]
     width = problems.queries.shape[1]
     density = np.exp(-0.5 * np.sum(problems.queries**2, axis=1)) / (2 * np.pi) ** (width / 2)
-    nearest = gamma(1 + 2 / width) * (kernel_volume(width, 0) * density) ** (-2 / width)
+    ball_volume = np.pi ** (width / 2) / gamma(1 + width / 2)
+    nearest = gamma(1 + 2 / width) * (ball_volume * density) ** (-2 / width)
     gap, inside = radii[:, None] ** 2 - at.radius**2, at.radius < radii[:, None]
 
     def ball(power: float) -> Moments:
@@ -285,13 +286,6 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     mean = flat.mean / flat.total
     add("top-k", np.log(flat.total), mean, none, flat.about(mean) / flat.total, 1 / flat.total)
     return made
-
-
-def kernel_volume(dimension: int, power: float) -> float:
-    """``v_{d,a} = ∫_{|u|<1} (1 − |u|²)^a du = π^{d/2} Γ(a + 1)/Γ(a + 1 + d/2)``."""
-    half = dimension / 2
-    logarithm = half * np.log(np.pi) + gammaln(power + 1) - gammaln(power + 1 + half)
-    return float(np.exp(logarithm))
 
 
 def score_threshold(n: float, scale: float, nu: float) -> float:
