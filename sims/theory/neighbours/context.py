@@ -65,43 +65,13 @@ class Problems(NamedTuple):
         return np.einsum("bpj,pj->bp", self.amplitude, np.cos(angle))
 
 
-class Shells(NamedTuple):
-    """Radial nodes with their weights, and the shells there.
+def shells(
+    problems: Problems, radii: Float[np.ndarray, " H"]
+) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, "3 B P N"]]:
+    """Radii, their weights of an integral over R^d, and the shells of 1, m and m² there.
 
-    Attributes:
-        radius: (N,).
-        weight: (N,), of an integral over R^d.
-        density: shells of φ = 1, (P, N).
-        mean: of φ = m, (B, P, N).
-        square: of φ = m².
+    Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave.
     """
-
-    radius: Float[np.ndarray, " N"]
-    weight: Float[np.ndarray, " N"]
-    density: Float[np.ndarray, "P N"]
-    mean: Float[np.ndarray, "B P N"]
-    square: Float[np.ndarray, "B P N"]
-
-    def integrals(self, kernel: Float[np.ndarray, "H N"]) -> "Moments":
-        """``E Kφ`` of kernels given at the nodes."""
-        weighted = (kernel * self.weight).T
-        return Moments(self.density @ weighted, self.mean @ weighted, self.square @ weighted)
-
-
-class Moments(NamedTuple):
-    """``E K``, ``E Km`` and ``E Km²`` of kernels: (P, H), (B, P, H) twice."""
-
-    total: Float[np.ndarray, "P H"]
-    mean: Float[np.ndarray, "B P H"]
-    square: Float[np.ndarray, "B P H"]
-
-    def about(self, centre: Float[np.ndarray, "B P H"]) -> Float[np.ndarray, "B P H"]:
-        """``E K(m − centre)²``."""
-        return self.square - 2 * centre * self.mean + centre**2 * self.total
-
-
-def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
-    """Shells at Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave."""
     width = problems.queries.shape[1]
     start = np.einsum("pjd,pd->pj", problems.frequency, problems.queries) + problems.phase
     lengths = np.linalg.norm(problems.frequency, axis=2).max(axis=0)
@@ -125,10 +95,10 @@ def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
             m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
             whole = density.sum(axis=1)
             mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
-            values.append((whole, mean, square + rest * whole))
-        shell = (np.stack(part, axis=-1) for part in zip(*values, strict=True))
-        parts.append((radius, weight, *shell))
-    return Shells(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+            values.append(np.stack(np.broadcast_arrays(whole, mean, square + rest * whole)))
+        parts.append((radius, weight, np.stack(values, axis=-1)))
+    radius, weight, values = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    return radius, weight, values
 
 
 class Table(NamedTuple):
@@ -137,17 +107,16 @@ class Table(NamedTuple):
     Attributes:
         level: increasing, (P, H): ``log E K`` of α-entmax, the logarithm of the radius or of the
             Gaussian's width of fixed kernels, ``log P(D < h)`` of top-k.
-        columns: (P, H, 4B + 2), of every target: ``m* − m(x)``, n times the rest of the bias, n
-            times the signal variance and, of ReLU of the gap, whose radius exceeds the fixed one by
-            d_(1), dm*/dλ (0 elsewhere); then log r of r = n/n_eff and log P(D < h), 0 for the
-            Gaussian kernel.
+        columns: of every target, ``m* − m(x)``, n times the rest of the bias, n times the signal
+            variance and, of ReLU of the gap, whose radius exceeds the fixed one by d_(1), dm*/dλ (0
+            elsewhere); then log r of r = n/n_eff and log P(D < h), 0 for the Gaussian kernel.
         of: the rule.
         nearest: ``E d_(1)²`` times ``n^{2/d}``, d_(1) the distance of the nearest key, (P,).
         width: d.
     """
 
     level: Float[np.ndarray, "P H"]
-    columns: Float[np.ndarray, "P H C"]
+    columns: Float[np.ndarray, "6 B P H"]
     of: str
     nearest: Float[np.ndarray, " P"]
     width: int
@@ -195,14 +164,12 @@ class Table(NamedTuple):
 
     def _at(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
-        found = np.stack(
-            [
-                CubicSpline(own, rows, extrapolate=False)(level)
-                for own, rows in zip(self.level, self.columns, strict=True)
-            ]
-        )
-        found = np.moveaxis(found, -1, 0)
-        return [*np.split(found[:-2], 4), *np.exp(found[-2:])]
+        found = [
+            CubicSpline(own, rows, axis=-1, extrapolate=False)(level)
+            for own, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True)
+        ]
+        *each, overlap, mass = np.stack(found, axis=2)
+        return [*each, np.exp(overlap[0]), np.exp(mass[0])]
 
 
 class Errors(NamedTuple):
@@ -229,19 +196,27 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         radii: increasing, (H,); those of the Gaussian kernel's width are a :data:`TAIL`-th.
     """
     radii = np.asarray(radii, float)
-    at, truth = shells(problems, radii), problems.truth()[..., None]
-    width = problems.queries.shape[1]
+    radius, weight, values = shells(problems, radii)
+    truth, width = problems.truth()[..., None], problems.queries.shape[1]
     density = np.exp(-0.5 * np.sum(problems.queries**2, axis=1)) / (2 * np.pi) ** (width / 2)
     ball_volume = np.pi ** (width / 2) / gamma(1 + width / 2)
     nearest = gamma(1 + 2 / width) * (ball_volume * density) ** (-2 / width)
-    gap, inside = radii[:, None] ** 2 - at.radius**2, at.radius < radii[:, None]
+    gap, inside = radii[:, None] ** 2 - radius**2, radius < radii[:, None]
 
-    def ball(power: float) -> Moments:
-        return at.integrals(np.where(inside, gap, 0.0) ** power * inside)
+    def moments(kernel: np.ndarray) -> np.ndarray:
+        """``E K``, ``E Km`` and ``E Km²``, (3, B, P, H), of kernels given at the nodes."""
+        return np.asarray(values @ (kernel * weight).T)
+
+    def ball(power: float) -> np.ndarray:
+        return moments(np.where(inside, gap, 0.0) ** power * inside)
+
+    def about(centre: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """``E K(m − centre)²``."""
+        return np.asarray(of[2] - 2 * centre * of[1] + centre**2 * of[0])
 
     flat = ball(0.0)
-    logs = np.log(np.broadcast_to(radii, flat.total.shape))
-    none = np.zeros_like(flat.mean)
+    none = np.zeros_like(flat[0])
+    logs = np.broadcast_to(np.log(radii), none.shape[1:])
     made = {}
 
     def add(
@@ -251,40 +226,35 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         ratio: np.ndarray,
         signal: np.ndarray,
         overlap: np.ndarray,
-        mass: np.ndarray = flat.total,
+        mass: np.ndarray = flat[0],
         slope: np.ndarray = none,
     ) -> None:
-        columns = [limit - truth, ratio, signal, slope, np.log([overlap, mass])]
-        values = np.concatenate(columns).transpose(1, 2, 0)
-        made[name] = Table(level, values, name, nearest, width)
+        columns = [limit - truth, ratio, signal, slope, np.log(overlap), np.log(mass)]
+        made[name] = Table(level, np.stack(columns), name, nearest, width)
 
-    def fixed(
-        once: Moments, twice: Moments
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        limit, square = once.mean / once.total, once.total**2
-        ratio = -(twice.mean - limit * twice.total) / square
-        return limit, ratio, twice.about(limit) / square, twice.total / square
+    def fixed(once: np.ndarray, twice: np.ndarray) -> list[np.ndarray]:
+        limit, square = once[1] / once[0], once[0] ** 2
+        ratio = -(twice[1] - limit * twice[0]) / square
+        return [limit, ratio, about(limit, twice) / square, twice[0] / square]
 
-    bell = np.exp(-(at.radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
-    of_bell = fixed(at.integrals(bell), at.integrals(bell**2))
-    add("softmax", logs - np.log(TAIL), *of_bell, mass=np.ones_like(flat.total))
+    bell = np.exp(-(radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
+    add("softmax", logs - np.log(TAIL), *fixed(moments(bell), moments(bell**2)), mass=none + 1)
     once = ball(1.0)
     of_gap = fixed(once, ball(2.0))
-    slope = (flat.mean - of_gap[0] * flat.total) / once.total
-    add("relu gap", logs, *of_gap, slope=slope)
+    add("relu gap", logs, *of_gap, slope=(flat[1] - of_gap[0] * flat[0]) / once[0])
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
         whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
-        mean, low = whole.mean / whole.total, lower.mean / lower.total
-        slope, overlap = nu * lower.total, twice.total / whole.total**2
+        total, mean, low = whole[0], whole[1] / whole[0], lower[1] / lower[0]
+        slope, overlap = nu * lower[0], twice[0] / total**2
         # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
         turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
-        ratio = -nu * (both.mean - low * both.total) / (whole.total * slope)
-        ratio = ratio + 0.5 * whole.total * (overlap - 1) / slope * turn
-        signal = twice.about(low) / whole.total**2 - (low - mean) ** 2
-        add(name, np.log(whole.total), mean, ratio, signal, overlap)
-    mean = flat.mean / flat.total
-    add("top-k", np.log(flat.total), mean, none, flat.about(mean) / flat.total, 1 / flat.total)
+        ratio = -nu * (both[1] - low * both[0]) / (total * slope)
+        ratio = ratio + 0.5 * total * (overlap - 1) / slope * turn
+        signal = about(low, twice) / total**2 - (low - mean) ** 2
+        add(name, np.log(total[0]), mean, ratio, signal, overlap)
+    mean = flat[1] / flat[0]
+    add("top-k", np.log(flat[0, 0]), mean, none, about(mean, flat) / flat[0], 1 / flat[0])
     return made
 
 
