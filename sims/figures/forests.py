@@ -100,14 +100,16 @@ def forest(
             elif text:
                 _write(ax, text, 1, place)
         explain(ax, verdict)
-        common = "" if margin is None or given is margin else margin_text(margin, percent)
-        if verdict is None or own:
+        common = ""
+        if isinstance(margin, Mapping):
+            note(ax, "grey: margins")
+        elif margin is not None:
+            common = margin_text(margin, percent)
+        if verdict is None or isinstance(verdict, Mapping):
             ax.set_title(common, loc="right", fontsize=SMALL, color=GREY)
         else:
             badge(ax, verdict, common)
         bars_note(ax)
-        if given is margin:
-            note(ax, "grey: margins")
         note(ax, f"filled: {'nearest to its margin' if margins else 'the largest'}")
 
 

@@ -273,12 +273,8 @@ def score_threshold(n: float, scale: float, nu: float) -> float:
     def excess(t: float) -> float:
         return float(np.log(n) + nu * np.log(scale / nu) + np.log(_excess(t, nu)))
 
-    low, high = 0.0, 1.0
-    while excess(low) < 0:
-        low -= 1.0
-    while excess(high) > 0:
-        high += 1.0
-    return float(scale * brentq(excess, low, high, xtol=1e-13))
+    # E(Z − t)₊^ν ≥ |t|^ν for t < 0, and beyond 35 it is below any 1/n.
+    return float(scale * brentq(excess, -1 - nu / scale * n ** (-1 / nu), 35.0, xtol=1e-13))
 
 
 def score_attended(n: float, scale: float, nu: float) -> float:
