@@ -47,15 +47,6 @@ class EmpiricalDesign(Design):
     def dimension(self) -> int:
         return self.rows.shape[1]
 
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        return self.rows.mean(axis=0)
-
-    @property
-    def covariance(self) -> Float[Array, "d d"]:
-        apart = self.rows - self.rows.mean(axis=0)
-        return apart.T @ apart / len(self.rows)
-
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A whole number a row: a uniform float32 has too few digits to be fair to 10⁵ rows.
         return self.rows.astype(dtype)[jax.random.randint(key, (n,), 0, len(self.rows))]

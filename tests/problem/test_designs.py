@@ -75,7 +75,9 @@ def moments(name):
     if name in by_hand:
         return float(name == "custom"), by_hand[name]
     design = make(name)
-    return np.asarray(getattr(design, "mean", 0.0)), np.asarray(design.covariance)
+    if name == "empirical":
+        return design.rows.mean(0), np.cov(design.rows.T, bias=True)
+    return 0.0, np.asarray(design.covariance)
 
 
 def exponential(key, n, dtype):
