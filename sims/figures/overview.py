@@ -9,7 +9,7 @@ import numpy as np
 from sims.figures.forests import forest
 from sims.figures.layout import COLUMN, letters, panels
 from sims.figures.marks import note
-from sims.figures.plots import curve, relative_gap
+from sims.figures.plots import curve
 from sims.figures.theme import GREY, style
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _one(data: xr.Dataset, title: str) -> Figure:
     )
     covered = bool(np.isfinite(theory).all())
     if covered:
-        value, error = relative_gap(value, error, theory)
+        value, error = value / theory - 1, error / np.abs(theory)
     labels = [_name(data, name) for name in names]
     frame = pd.DataFrame({"value": value, "error": error, "label": labels})
     drawing, axes = panels(width=COLUMN, title=title)

@@ -33,24 +33,9 @@ from sims.figures.theme import GREY, log_axes, percent_axis, style
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 Labels = str | Mapping[str, object] | None
 """Where series are named: "key" (a legend), options of a legend, or nowhere."""
-
-
-def relative_gap(
-    simulation: ArrayLike, mcse: ArrayLike, theory: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    """The gap simulation/theory − 1, and its Monte Carlo standard error.
-
-    Args:
-        simulation: estimates.
-        mcse: their Monte Carlo standard errors.
-        theory: predictions, of the same shape, without error of their own.
-    """
-    predicted = np.asarray(theory, float)
-    return np.asarray(simulation, float) / predicted - 1, np.asarray(mcse) / np.abs(predicted)
 
 
 def gap(
@@ -79,8 +64,9 @@ def gap(
         log: "x" if x is logarithmic, "" if not.
     """
     with style():
-        value, error = relative_gap(frame["simulation"], frame["mcse"], frame["theory"])
-        points, y = frame.assign(simulation=value, mcse=error), "simulation / theory − 1 (%)"
+        law, y = frame["theory"], "simulation / theory − 1 (%)"
+        value, error = frame["simulation"] / law - 1, frame["mcse"] / law.abs()
+        points = frame.assign(simulation=value, mcse=error)
         curve(ax, points, points[:0], x, y, hue=hue, verdict=verdict, labels=labels, log=log)
         ax.axhline(0, color=GREY, lw=0.8, zorder=1)
         percent_axis(ax.yaxis)
@@ -98,7 +84,6 @@ def curve(
     y: str,
     *,
     hue: str | None = None,
-    error: str | None = None,
     margin: float | None = None,
     verdict: Verdicts = None,
     labels: Labels = "key",
@@ -110,13 +95,12 @@ def curve(
 
     Args:
         ax: the axes.
-        points: simulated values: columns x, y and the error, or ``simulation`` and ``mcse``.
+        points: simulated values: columns x, y or ``simulation``, and ``<y>_mcse`` or ``mcse``.
         lines: predicted values at any places: columns x and ``<y>_theory`` (as a run's table has
             them), y or ``theory``; None: those of ``points``.
         x: column of the horizontal axis.
         y: what the values are: their column, if there is one of that name, and the axis' label.
         hue: column whose levels differ in colour and marker.
-        error: column of their Monte Carlo standard errors, ``<y>_mcse`` or ``mcse`` by default.
         margin: relative; shades the lines' values times 1 ± margin.
         verdict: of the panel, or of each level of ``hue``, or of each word of x.
         labels: where the series are named.
@@ -124,7 +108,7 @@ def curve(
     """
     lines = points if lines is None else lines
     value = y if y in points else "simulation"
-    error = error or (f"{y}_mcse" if f"{y}_mcse" in points else "mcse")
+    error = f"{y}_mcse" if f"{y}_mcse" in points else "mcse"
     predicted = next((name for name in (f"{y}_theory", y) if name in lines), "theory")
     frames = [lines, points]
     words = [place for place in levels(x, frames) if isinstance(place, str)]
