@@ -48,7 +48,7 @@ class CustomDesign(Design):
             belongs to another law than the draws.
     """
 
-    dimension: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
     sampler: Sampler = eqx.field(static=True)
     log_density: Callable[[Array], Array] | None = eqx.field(static=True)
     mean: Float[Array, " d"]
@@ -65,7 +65,7 @@ class CustomDesign(Design):
         log_density: Callable[[Array], Array] | None = None,
     ) -> None:
         check_count("dimension", dimension)
-        self.dimension, self.sampler, self.log_density = int(dimension), sampler, log_density
+        self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
         key = device_key("design.proposal", 0)
         draws = self._tried(key, DRAWS)
         if not np.allclose(self._tried(key, 5), draws[:5], rtol=1e-9):
@@ -83,6 +83,10 @@ class CustomDesign(Design):
                 allowed = "(N, d) -> (N,), finite at every draw"
                 raise InputError("design.log_density", values.shape, allowed)
             self._check_density(draws)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         return self.sampler(key, n, dtype)

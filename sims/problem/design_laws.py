@@ -37,8 +37,10 @@ class Design(eqx.Module):
     EXPONENTIAL: ClassVar[bool] = True
     """Whether ``E exp⟨v, X⟩`` is finite for every v."""
 
-    dimension: eqx.AbstractVar[int]
-    """Ambient dimension d."""
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Ambient dimension d."""
 
     @abc.abstractmethod
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
@@ -103,12 +105,16 @@ class SphereDesign(Design):
     """
 
     radius: Float[Array, ""]
-    dimension: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
 
     def __init__(self, dimension: int, radius: float | None = None) -> None:
         check_count("dimension", dimension, least=2)
-        self.dimension = int(dimension)
+        self.size = int(dimension)
         self.radius = _positive("design.radius", dimension**0.5 if radius is None else radius)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A normal vector's direction is uniform (its law is invariant under rotations).
@@ -130,12 +136,16 @@ class CubeDesign(Design):
     """
 
     half_width: Float[Array, ""]
-    dimension: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
 
     def __init__(self, dimension: int, half_width: float = 3**0.5) -> None:
         check_count("dimension", dimension)
-        self.dimension = int(dimension)
+        self.size = int(dimension)
         self.half_width = _positive("design.half_width", half_width)
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         uniform = jax.random.uniform(key, (n, self.dimension), dtype, -1.0, 1.0)
@@ -279,7 +289,7 @@ def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:
     return array
 
 
-def square_root(covariance: Float[Array, "*C d d"]) -> Float[Array, "*C d d"]:
+def square_root(covariance: Float[Array | np.ndarray, "*C d d"]) -> Float[Array, "*C d d"]:
     """The symmetric square root of positive semidefinite matrices."""
     concrete = is_concrete(covariance)
     xp: Any = np if concrete else jnp  # NumPy has nothing to compile

@@ -21,6 +21,8 @@ FORMATS = (
     "a table of numbers, a row a key: .npy (N, d), or .csv with commas between columns, points in "
     "decimals and at most one header: names, or numbers that count columns from 0 or 1"
 )
+SEPARATORS = {";": "semicolons", "\t": "tabs", " ": "blanks"}
+"""Between columns, where there should be commas."""
 
 
 class EmpiricalDesign(Design):
@@ -108,4 +110,10 @@ def _table(text: str) -> np.ndarray:
     except ValueError:
         header = True
     rows = lines[header:]
-    return np.loadtxt(rows, delimiter=",", ndmin=2) if rows else np.zeros((0, 0))
+    try:
+        return np.loadtxt(rows, delimiter=",", ndmin=2) if rows else np.zeros((0, 0))
+    except ValueError:
+        for mark, name in SEPARATORS.items():
+            if mark in rows[-1].replace(", ", ","):
+                raise ValueError(f"{name} between columns") from None
+        raise

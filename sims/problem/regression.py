@@ -29,8 +29,10 @@ Function = Callable[[Array], Array]
 class Target(eqx.Module):
     """The regression function m of R^d. A subclass says its dimension and its values."""
 
-    dimension: eqx.AbstractVar[int]
-    """Ambient dimension d."""
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Ambient dimension d."""
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
@@ -154,7 +156,7 @@ class CustomTarget(Target):
             numbers, or another value for a row in other company.
     """
 
-    dimension: int = eqx.field(static=True)
+    size: int = eqx.field(static=True)
     function: Function = eqx.field(static=True)
 
     def __init__(self, dimension: int, function: Function) -> None:
@@ -163,7 +165,7 @@ class CustomTarget(Target):
             hash(function)
         except TypeError:  # an object with arrays; a static field needs a hash
             function = functools.partial(function)
-        self.dimension, self.function = int(dimension), function
+        self.size, self.function = int(dimension), function
         rows = np.random.default_rng(0).normal(size=(self.dimension + 3, self.dimension))
         for dtype in (np.float32, np.float64):
             whole, part = (
@@ -175,6 +177,10 @@ class CustomTarget(Target):
             # To rounding, a digit of which an unlucky cancellation may leave in float32.
             if not np.allclose(whole[:2], part, rtol=0.1, atol=1e-3, equal_nan=True):
                 raise InputError("target", "another value in other company", "one row at a time")
+
+    @property
+    def dimension(self) -> int:
+        return self.size
 
     def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
         rows = jnp.asarray(x).reshape(-1, self.dimension)

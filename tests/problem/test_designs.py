@@ -194,7 +194,9 @@ def test_a_table_is_read_or_refused_in_one_line(tmp_path):
         ("a,b\n1,two\n", {}, "two"),
         ("", {}, "shape"),
         ("2,2\n3,nan\n", {}, "NaN"),
-        ("a b\n0.5 1\n", {}, "allowed: .* commas between columns"),
+        ("a;b\n0,5;1\n", {}, "semicolons between columns'; allowed: .* commas between columns"),
+        ("a\tb\n0.5\t1\n", {}, "tabs between columns"),
+        ("a b\n0.5 1\n", {}, "blanks between columns"),
     ):
         file.write_text(name)
         path = tmp_path / name if name.endswith(("csv", "npy")) else file

@@ -87,7 +87,7 @@ def shells(
         toward = problems.queries @ around.T
         squared = np.sum(problems.queries**2, axis=1)[:, None]
         rest = 0.5 * np.sum(problems.amplitude[:, :, ~long] ** 2, axis=2)
-        values = []
+        at_radii = []
         for r in radius:
             density = np.exp(-0.5 * (squared + 2 * r * toward + r**2))
             density *= each / (2 * np.pi) ** (width / 2)
@@ -95,8 +95,8 @@ def shells(
             m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
             whole = density.sum(axis=1)
             mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
-            values.append(np.stack(np.broadcast_arrays(whole, mean, square + rest * whole)))
-        parts.append((radius, weight, np.stack(values, axis=-1)))
+            at_radii.append(np.stack(np.broadcast_arrays(whole, mean, square + rest * whole)))
+        parts.append((radius, weight, np.stack(at_radii, axis=-1)))
     radius, weight, values = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
     return radius, weight, values
 
@@ -232,10 +232,12 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         columns = [limit - truth, ratio, signal, slope, np.log(overlap), np.log(mass)]
         made[name] = Table(level, np.stack(columns), name, nearest, width)
 
-    def fixed(once: np.ndarray, twice: np.ndarray) -> list[np.ndarray]:
+    def fixed(
+        once: np.ndarray, twice: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         limit, square = once[1] / once[0], once[0] ** 2
         ratio = -(twice[1] - limit * twice[0]) / square
-        return [limit, ratio, about(limit, twice) / square, twice[0] / square]
+        return limit, ratio, about(limit, twice) / square, twice[0] / square
 
     bell = np.exp(-(radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
     add("softmax", logs - np.log(TAIL), *fixed(moments(bell), moments(bell**2)), mass=none + 1)

@@ -246,5 +246,5 @@ def merged_terms(
     noise = float(task.noise_sd) ** 2 * noise
     third = count * ratio * np.exp(3 * mass - cube)
     facts = {"n_eff": (count / ratio).T, "n_third": third.T, "limit": limit.T}
-    by_query = (np.moveaxis(part, 2, 0) for part in (signal, noise))
-    return labelled(target, points, n, bias.T, *by_query, facts, weights)
+    signal, noise = np.moveaxis(signal, 2, 0), np.moveaxis(noise, 2, 0)
+    return labelled(target, points, n, bias.T, signal, noise, facts, weights)
