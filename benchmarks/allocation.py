@@ -54,9 +54,13 @@ def main() -> None:
         sums = [sums[0] + taken, sums[1] + other]
         grid, most = grid + points, max(most, other // points)
         table.add_row(
-            name, str(points), f"{taken:,} ({few} batches)", f"{other:,} ({many})",
-            f"{other / taken:.1f}", f"{left}, {left_too}",
-        )  # fmt: skip
+            name,
+            str(points),
+            f"{taken:,} ({few} batches)",
+            f"{other:,} ({many})",
+            f"{other / taken:.1f}",
+            f"{left}, {left_too}",
+        )
         print(f"{name}: {other / taken:.2f}", file=sys.stderr)
     for row, other in (("all", sums[1]), ("all points alike", grid * most)):
         table.add_row(row, str(grid), f"{sums[0]:,}", f"{other:,}", f"{other / sums[0]:.1f}", "")

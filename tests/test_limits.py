@@ -56,7 +56,7 @@ def test_parameters_have_types(room):
 
 PRIVATE = {
     "sharding": r"\bshard_map\b|\bMesh\(",
-    "random keys of batches and replicates": r"\b(batch_keys|root_key|replicate_key)\b"
+    "random keys of batches and replicates": r"\b(root_key|replicate_key)\b"
     r"|fold_in\([^)]*fold_in",
     "loops over replicates": r"lax\.map\([^,]*, *\(?(random_)?keys\b|vmap\([^)]*\)\((prng_)?keys\)",
     "standard errors": r"/ *np\.sqrt\((len|count|batches)|\* *\*\s*-?0\.5 *# *mcse",
