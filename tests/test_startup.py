@@ -45,9 +45,7 @@ def test_judgement_starts_without_jax():
     """Scaling laws need NumPyro, so they are imported where one is fitted and nowhere else."""
     code = "import sys, sims.judgement; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), (
-        loaded.stderr
-    )
+    assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), loaded.stderr
     assert "sims.judgement.settle" in loaded.stdout
 
 
