@@ -17,6 +17,7 @@ from sims import files
 from sims.errors import InputError
 from sims.montecarlo import store
 from sims.report import render_caption
+from sims.report.text import html
 from sims.study import run
 from sims.study.results import Results
 from tests.cli.conftest import folder  # noqa: F401
@@ -88,7 +89,7 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, how):
             assert running.poll() is None, point
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        time.sleep(0.15)
+        time.sleep(0.6)
         running.send_signal(how)
         assert running.wait(60) == (75 if how == signal.SIGTERM else -how)
     assert begin("broken/simulation.nc").wait(60) == 0
@@ -167,14 +168,12 @@ def test_reading_results_executes_nothing(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no regular file"):
         files.read_json("pipe.json")
     results = Results("e", "smoke", {"0": xr.Dataset()}, {}, {}, {"0": {}})
-    for text in (
-        "<script>alert(1)</script>",
-        "{{ ''.__class__.__mro__ }}",
-        "![](http://x.y/z.png)",
-    ):
-        Path("caption.md").write_text(text)
-        with pytest.raises(InputError, match=r"caption\.md"):
-            render_caption(Path("caption.md"), results, [], {})
+    Path("caption.md").write_text("{{ ''.__class__.__mro__ }}")
+    with pytest.raises(InputError, match=r"caption\.md"):
+        render_caption(Path("caption.md"), results, [], {})
+    page = html("<script>alert(1)</script> ![](http://x.y/z.png)", lambda target: None)
+    assert "<script" not in page
+    assert "<img" not in page
     home = tmp_path / "cache"
     assert files.private(home) == home
     home.chmod(0o770)  # others may put code there
