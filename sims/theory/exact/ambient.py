@@ -22,7 +22,7 @@ from sims.errors import InputError
 from sims.problem import EmpiricalDesign, Heads, Target, Task, TrigonometricSeries
 from sims.problem.design_laws import Design
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, bucket
+from sims.theory.exact.execution import MAX_POINTS, Job, bucket, computed
 from sims.theory.exact.laplace import (
     TILE,
     Head,
@@ -31,13 +31,13 @@ from sims.theory.exact.laplace import (
     Regression,
     Setting,
     Single,
-    point_single,
+    single,
 )
 from sims.theory.exact.pair_rules import SCATTERED, scattered_pair
 from sims.theory.exact.pairs import Couple, Pair, Terms
 from sims.theory.exact.quadrature import sobol_normal
 from sims.theory.exact.refinement import compare
-from sims.theory.exact.rules import RANDOMISATIONS, Rule
+from sims.theory.exact.rules import RANDOMISATIONS
 from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution, close
 from sims.theory.exact.truncation import check_never_zero, compiled_log, log_range
 
@@ -86,10 +86,10 @@ def atoms(design: EmpiricalDesign) -> Nodes:
 def ambient_single(
     setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known
 ) -> Single:
-    """:func:`~sims.theory.exact.laplace.point_single` for each set of points."""
+    """:func:`~sims.theory.exact.laplace.single` for each set of points."""
 
     def replicate(own: tuple[Array, Array]) -> Single:
-        return point_single(setting, Nodes(own[0], own[1], nodes.used), head, regression)
+        return single(setting, Nodes(*own, nodes.used), head, regression)
 
     return jax.lax.map(replicate, (nodes.points, nodes.log_weight))
 
@@ -99,21 +99,11 @@ def ambient_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
 
     def replicate(item: tuple[tuple[Array, Array], tuple[Single, Single]]) -> Pair:
         (points, log_weight), curves = item
+        both = Nodes(jnp.concatenate([points, points], axis=1), log_weight, nodes.used)
         own, same = couple._replace(singles=curves), jnp.ones(points.shape[1])
-        return scattered_pair(setting, own, same, points, points, log_weight, nodes.used)
+        return scattered_pair(setting, both, own, same)
 
     return jax.lax.map(replicate, ((nodes.points, nodes.log_weight), couple.singles))
-
-
-SINGLE, PAIR = (
-    Rule("ambient sobol", ambient_single, True, Single),
-    Rule("ambient sobol", ambient_pair, True, Pair),
-)
-# Of one set, whose axis a result loses.
-ATOM_SINGLE, ATOM_PAIR = (
-    Rule("sum over rows", ambient_single, False, Single),
-    Rule("sum over rows", ambient_pair, False, Pair),
-)
 
 
 def solve_ambient(
@@ -133,7 +123,8 @@ def solve_ambient(
             target is not finite.
     """
     solution = Solution.unknown(len(queries), heads.count)
-    solution.methods.add((ATOM_SINGLE if isinstance(task.design, EmpiricalDesign) else SINGLE).name)
+    rows = isinstance(task.design, EmpiricalDesign)
+    solution.methods.add("sum over rows" if rows else "ambient sobol")
     earlier: dict[tuple[int, ...], Any] = {}
     for at, step in levels(task, max_level):
         for q, x in enumerate(queries):
@@ -177,18 +168,18 @@ def put_query(
     items, size, solution.effective_keys[q] = head_arrays(heads, n, x, truth, at, step)
     if size > MAX_POINTS:
         return
-    regression, phase = known(task.target)
-    setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)), phase)
+    regression = known(task.target)
+    setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)))
 
     def compared(result: Terms, place: tuple[int, ...]) -> tuple[Terms, Terms]:
+        if not random:  # one set, whose axis the result loses
+            result = jax.tree.map(lambda leaf: leaf[0], result)
         found = compare(result, random, earlier.get(place), TAIL)
-        if not random:
-            earlier[place] = result
+        earlier[place] = result
         return found
 
-    singles = Job(
-        SINGLE if random else ATOM_SINGLE, setting, at, [(item, regression) for item in items]
-    ).run()
+    packed = [(item, regression) for item in items]
+    singles = list(computed([Job(ambient_single, setting, at, packed)]))
     for h, one in enumerate(singles):
         value, error = compared(one, (q, h))
         means = np.atleast_1d(one.centre * one.reach)
@@ -205,14 +196,10 @@ def put_query(
             (q, h, h), value, error, close(value, error, rtol, float(value.signal)) and enough
         )
     pairs = list(combinations(range(heads.count), 2))
-    if not pairs:
-        return
-    if not random:
-        singles = jax.tree.map(lambda leaf: leaf[None], singles)
     couples = [
         (Couple((items[h], items[g]), (singles[h], singles[g]), regression),) for h, g in pairs
     ]
-    found = Job(PAIR if random else ATOM_PAIR, setting, at, couples).run()
+    found = computed([Job(ambient_pair, setting, at, couples)] if pairs else [])
     for (h, g), result in zip(pairs, found, strict=True):
         both, both_error = compared(result, (q, h, g))
         scale = np.sqrt(max(solution.signal[q, h, h] * solution.signal[q, g, g], 0.0))
@@ -245,13 +232,13 @@ def head_arrays(
     return items, bucket(max(sizes)), effective
 
 
-def known(target: Target) -> tuple[Regression | Known, Float[np.ndarray, " J"]]:
-    """The target given X, and its phases: of a series by its waves, else a coordinate of points."""
+def known(target: Target) -> Regression | Known:
+    """The target given X: of a series by its waves, else a coordinate of points."""
     if not isinstance(target, TrigonometricSeries):
-        return Known(), np.zeros(0)
+        return Known()
     frequency, phase = np.asarray(target.frequency), np.asarray(target.phase)
     amplitude, nothing = np.asarray(target.amplitude), np.zeros((len(phase), len(phase)))
-    return Regression(frequency, np.zeros_like(frequency), amplitude, nothing, nothing), phase
+    return Regression(frequency, np.zeros_like(frequency), phase, amplitude, nothing, nothing)
 
 
 def with_values(nodes: Nodes, target: Target) -> Nodes:
@@ -271,7 +258,7 @@ def with_values(nodes: Nodes, target: Target) -> Nodes:
 
 def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> Solution:
     """n = 1 and a kernel that never vanishes: f̂ = Y; by the most points where it has no ``law``."""
-    design, errors = task.design, (0.0, 0.0)
+    design, off = task.design, np.zeros(2)
     if law is not None:
         mean, variance = law.mean_and_variance()
     else:
@@ -286,7 +273,11 @@ def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> So
         variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
         mean, variance = float(means.mean()), float(variances.mean())
         off = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
-        errors = float(off[0]), float(off[1])
-    solution = Solution.of_one_key(queries, heads, mean, variance, errors)
+    solution = Solution.unknown(queries, heads)
+    solution.mean[:], solution.mean_error[:] = mean, off[0]
+    solution.effective_keys[:], solution.empty[:] = 1.0, 0.0
+    solution.signal[:], solution.signal_error[:] = variance, off[1]
+    solution.noise[:], solution.noise_error[:], solution.defect[:] = 1.0, 0.0, 0.0
+    solution.converged[:] = True
     solution.methods.add("closed form" if law is not None else "mean over points")
     return solution

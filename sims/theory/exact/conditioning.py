@@ -127,7 +127,9 @@ class GaussianLaw:
         residual = (residual + residual.T) / 2
         self._check(np.diag(residual))
         mean = self.amplitude * np.exp(-0.5 * np.diag(residual))
-        return Regression(first, second, mean, *variance_forms(self.amplitude, residual))
+        return Regression(
+            first, second, self.phase, mean, *variance_forms(self.amplitude, residual)
+        )
 
     def _check(self, residual: Float[np.ndarray, " J"]) -> None:
         """Raise InputError where e^{−G_jj/2} of a wave that is not damped away has no digits left.

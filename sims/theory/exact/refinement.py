@@ -12,9 +12,9 @@ from sims.problem import Heads
 from sims.problem.kernels import Kernel
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, merged
+from sims.theory.exact.execution import MAX_POINTS, Job, computed, merged
 from sims.theory.exact.items import HeadItem, PairItem, names, program_kernel
-from sims.theory.exact.laplace import CURVES, Setting, Single
+from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
 from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
 from sims.theory.exact.truncation import GRADING, pilot
@@ -79,7 +79,6 @@ def solve(
     def tell() -> None:
         progress(sum(item.done for item in every), len(every))
 
-    refinement.prepare(list(pairs.values()))
     refinement.singles(list(singles.values()), SINGLE_SHARE * rtol, tell)
     refinement.pairs(list(pairs.values()), rtol, tell)
     progress(len(every), len(every))
@@ -169,28 +168,22 @@ class Refinement:
                     rule = self._rule(item, level, size)
                     if rule is not None:
                         groups[rule, item.ranks, item.frozen, size].append(item)
-            jobs = []
-            for (rule, _, _, size), members in groups.items():
+            jobs: list[Job] = []
+            order: list[tuple[PairItem, bool]] = []
+            for (rule, ranks, frozen, size), members in groups.items():
                 self.methods.add(rule.name)
-                jobs.append((self._pair_job(rule, members, size, step, level, curves), members))
-            for job, members in jobs:
-                for item, result in zip(members, job.run(), strict=True):
-                    self._update_pair(item, result, job.rule.random, rtol)
-                tell()
+                nodes = rule.nodes(ranks, level, size, self.grading, frozen)
+                arrays = []
+                for item in members:
+                    own = [self._cut(*curves[id(head)], size, rule.random) for head in item.heads]
+                    arrays.append(rule.pack(item, self.kernel, self.law, tuple(own)))
+                jobs.append(Job(rule.function, self._setting(size, step), nodes, arrays))
+                order += [(item, rule.random) for item in members]
+            for (item, random), result in zip(order, computed(jobs), strict=True):
+                self._update_pair(item, result, random, rtol)
+            tell()
 
-    def prepare(self, items: Sequence[PairItem]) -> None:
-        """Start compiling what pairs need first, beside the heads' own integrals."""
-        step, seen = rules.step_of(0, self.width), set()
-        for item, size in grids(items, step):
-            rule = self._rule(item, 0, size)
-            if rule is None or (rule, item.ranks, size) in seen:
-                continue
-            seen.add((rule, item.ranks, size))
-            blank = Single(*(np.zeros(size if f in CURVES else ()) for f in Single._fields))
-            curves = {id(head): (blank, False) for head in item.heads}
-            self._pair_job(rule, [item], size, step, 0, curves)
-
-    def _rule(self, item: PairItem, level: int, size: int) -> rules.LevelRule[Pair] | None:
+    def _rule(self, item: PairItem, level: int, size: int) -> rules.Rule | None:
         """The first whose nodes are in reach."""
         for rule in rules.rules_for_pair(
             self.kernel, item.ranks, item.projection.correlation, item.concentric
@@ -199,32 +192,9 @@ class Refinement:
                 return rule
         return None
 
-    def _pair_job(
-        self,
-        rule: rules.LevelRule[Pair],
-        members: Sequence[PairItem],
-        size: int,
-        step: float,
-        level: int,
-        curves: dict[int, tuple[Single, bool]],
-    ) -> Job:
-        """One rule over pairs of equal ranks and frozen directions, with their heads' curves."""
-        items = [
-            rule.pack(
-                item,
-                self.kernel,
-                self.law,
-                tuple(self._cut(*curves[id(head)], size, rule.random) for head in item.heads),
-            )
-            for item in members
-        ]
-        nodes = rule.nodes(members[0].ranks, level, size, self.grading, members[0].frozen)
-        assert nodes is not None  # by the choice of the rule
-        return Job(rule, self._setting(size, step), nodes, items)
-
     def _setting(self, size: int, step: float) -> Setting:
         kernel, n = program_kernel(self.kernel), np.asarray(float(self.n))
-        return Setting(kernel, size, np.asarray(step), n, self.law.phase)
+        return Setting(kernel, size, np.asarray(step), n)
 
     def _update_pair(self, item: PairItem, result: Pair, random: bool, rtol: float) -> None:
         value, error = compare(result, random, item.value, self.tail)
@@ -276,17 +246,18 @@ class Refinement:
         groups = defaultdict(list)
         for item in items:
             groups[item.head.rank, sizes[id(item)]].append(item)
-        jobs = []
+        jobs: list[Job] = []
+        order: list[tuple[HeadItem, bool]] = []
         for (rank, size), members in groups.items():
             rule = rules.rule_for_single(rank)
             nodes = rule.nodes((rank,), level, size, self.grading) if size <= MAX_POINTS else None
             if nodes is not None:
                 self.methods.add(rule.name)
                 arrays = [rule.pack(item, self.kernel, self.law) for item in members]
-                jobs.append((Job(rule, self._setting(size, step), nodes, arrays), members))
-        for job, members in jobs:
-            for item, result in zip(members, job.run(), strict=True):
-                yield item, result, job.rule.random
+                jobs.append(Job(rule.function, self._setting(size, step), nodes, arrays))
+                order += [(item, rule.random) for item in members]
+        for (item, random), result in zip(order, computed(jobs), strict=True):
+            yield item, result, random
 
     def _cut(self, curve: Single, random: bool, size: int, spread: bool) -> Single:
         """A head's curves on the first ``size`` points, with a copy a randomisation to ``spread``.

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic
 
 import numpy as np
 from jaxtyping import Float, PyTree
@@ -28,7 +27,7 @@ from sims.theory.exact.pair_rules import (
     product_pair,
     sobol_pair,
 )
-from sims.theory.exact.pairs import Couple, Pair, Terms
+from sims.theory.exact.pairs import Couple, Pair
 from sims.theory.exact.quadrature import ball_rule, hermite_grid, sobol_normal
 
 RANDOMISATIONS = 8
@@ -56,29 +55,15 @@ Grids = Nodes | tuple[Nodes, Nodes] | Float[np.ndarray, "R N p"]
 
 
 @dataclass(frozen=True)
-class Rule(Generic[Terms]):
-    """How a kind of integral is computed.
+class Rule:
+    """How a kind of integral is computed, level by level.
 
     Attributes:
         name: shown in the result's attributes: ``polar``, ``product`` (of polar grids),
             ``hermite`` (polar times Gauss–Hermite), ``sobol`` (randomised quasi-Monte Carlo).
-        function: ``(setting, nodes, *arrays of an item) -> kind``, traced by JAX; of
+        function: ``(setting, nodes, *arrays of an item) -> terms``, traced by JAX; of
             :mod:`sims.theory.exact.laplace` or :mod:`sims.theory.exact.pair_rules`.
         random: whether the result has a leading axis of independent randomisations.
-        kind: what it gives.
-    """
-
-    name: str
-    function: Callable[..., Terms]
-    random: bool
-    kind: type[Terms]
-
-
-@dataclass(frozen=True)
-class LevelRule(Rule[Terms]):
-    """A rule that refines level by level, and packs its own items.
-
-    Attributes:
         nodes: ``(ranks, level, size, grading, frozen) -> Grids``, or None where this level is out
             of reach; ``size`` of the grid in log s, ``grading`` as in
             :func:`~sims.theory.exact.quadrature.ball_rule`, ``frozen`` the number of directions
@@ -87,6 +72,9 @@ class LevelRule(Rule[Terms]):
             arrays`` of a pair.
     """
 
+    name: str
+    function: Callable[..., Single | Pair]
+    random: bool
     nodes: Callable[..., Grids | None]
     pack: Callable[..., Items]
 
@@ -208,21 +196,21 @@ def _sobol_couple(
     return couple, item.projection.correlation, item.proposal()
 
 
-SINGLE_GRID = LevelRule("polar", grid_single, False, Single, _single_nodes, _grid_head)
-SINGLE_SOBOL = LevelRule("sobol", sobol_single, True, Single, _sobol_nodes, _sobol_head)
-PRODUCT = LevelRule("product", product_pair, False, Pair, _product_nodes, _product_couple)
-HERMITE = LevelRule("hermite", hermite_pair, False, Pair, _hermite_nodes, _hermite_couple)
-PAIR_SOBOL = LevelRule("sobol", sobol_pair, True, Pair, _sobol_nodes, _sobol_couple)
+SINGLE_GRID = Rule("polar", grid_single, False, _single_nodes, _grid_head)
+SINGLE_SOBOL = Rule("sobol", sobol_single, True, _sobol_nodes, _sobol_head)
+PRODUCT = Rule("product", product_pair, False, _product_nodes, _product_couple)
+HERMITE = Rule("hermite", hermite_pair, False, _hermite_nodes, _hermite_couple)
+PAIR_SOBOL = Rule("sobol", sobol_pair, True, _sobol_nodes, _sobol_couple)
 
 
-def rule_for_single(rank: int) -> LevelRule[Single]:
+def rule_for_single(rank: int) -> Rule:
     """A grid up to four dimensions."""
     return SINGLE_GRID if rank in SINGLE_SIZES else SINGLE_SOBOL
 
 
 def rules_for_pair(
     kernel: Kernel, ranks: tuple[int, int], correlation: Float[np.ndarray, " c"], concentric: bool
-) -> list[LevelRule[Pair]]:
+) -> list[Rule]:
     """The rule for a pair, and the one to fall back on where its nodes are out of reach.
 
     The product grid has to resolve the conditional law's widths √(1−ρ_j²); where they are small,

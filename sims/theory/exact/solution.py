@@ -57,29 +57,19 @@ class Solution:
     @classmethod
     def unknown(cls, queries: int, heads: int) -> "Solution":
         """Without a number, without an error, and not converged."""
-        of_heads, of_pairs = (np.nan, np.inf, 0.0, np.nan), (np.nan, np.inf, np.nan, np.inf, np.nan)
-        return cls._filled(queries, heads, of_heads, of_pairs, False)
-
-    @classmethod
-    def of_one_key(
-        cls, queries: int, heads: int, mean: float, signal: float, errors: tuple[float, float]
-    ) -> "Solution":
-        """Of n = 1 and a kernel that never vanishes: f̂ = Y, whose mean and variance are given."""
-        of_pairs = (signal, errors[1], 1.0, 0.0, 0.0)
-        return cls._filled(queries, heads, (mean, errors[0], 1.0, 0.0), of_pairs, True)
-
-    @classmethod
-    def _filled(
-        cls,
-        queries: int,
-        heads: int,
-        of_heads: tuple[float, ...],
-        of_pairs: tuple[float, ...],
-        converged: bool,
-    ) -> "Solution":
         single, pair = (queries, heads), (queries, heads, heads)
-        rows = [np.full(single, v) for v in of_heads] + [np.full(pair, v) for v in of_pairs]
-        return cls(*[*rows, np.full(pair, converged)])
+        return cls(
+            mean=np.full(single, np.nan),
+            mean_error=np.full(single, np.inf),
+            effective_keys=np.zeros(single),
+            empty=np.full(single, np.nan),
+            signal=np.full(pair, np.nan),
+            signal_error=np.full(pair, np.inf),
+            noise=np.full(pair, np.nan),
+            noise_error=np.full(pair, np.inf),
+            defect=np.full(pair, np.nan),
+            converged=np.zeros(pair, bool),
+        )
 
     def put(
         self,

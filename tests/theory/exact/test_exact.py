@@ -10,8 +10,7 @@ from sims.problem.designs import isotropic
 from sims.problem.frames import equiangular
 from sims.problem.kernels import KERNELS, Kernel
 from sims.theory import first_order_terms
-from sims.theory.exact import exact_terms, rules
-from sims.theory.exact.execution import Job
+from sims.theory.exact import exact_terms, refinement, rules
 
 pytestmark = pytest.mark.theory
 
@@ -194,8 +193,13 @@ def test_quasi_monte_carlo_agrees_with_grids_within_its_error(monkeypatch):
 def test_copies_are_computed_once_and_singular_designs_work(monkeypatch):
     """Redundant views: one head and one pair at a query with ξ = 0; then a singular Σ."""
     count = []
-    run = Job.run
-    monkeypatch.setattr(Job, "run", lambda job: (count.append(len(job.items)), run(job))[1])
+    computed = refinement.computed
+
+    def counting(jobs):
+        count.extend(len(job.items) for job in jobs)
+        return computed(jobs)
+
+    monkeypatch.setattr(refinement, "computed", counting)
     design, frames = redundant_views(2, 3, 1, noise=0.5, correlation=0.4)
     frequency = np.concatenate([np.ones((1, 2)), np.zeros((1, 3))], axis=1)
     task = Task(design, TrigonometricSeries([1.0], frequency, [0.3]), 1.0)
