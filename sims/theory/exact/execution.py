@@ -8,6 +8,7 @@ threads, so no number depends on how many there are.
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -72,7 +73,7 @@ class Job(NamedTuple):
         stack = jax.tree.map(lambda *leaves: np.stack(leaves, dtype=float), *filled)
         found = _program(self.function)(self.setting, self.nodes, np.asarray(len(items)), stack)
         found = jax.tree.map(np.asarray, found)
-        return [jax.tree.map(lambda leaf: leaf[i], found) for i in range(len(items))]
+        return [jax.tree.map(operator.itemgetter(i), found) for i in range(len(items))]
 
 
 def computed(jobs: Sequence[Job]) -> Iterator[Any]:
