@@ -112,6 +112,13 @@ def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
     return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / angular
 
 
+def product_points(
+    first: Float[np.ndarray, "N k"], second: Float[np.ndarray, "M l"]
+) -> Float[np.ndarray, "NM kl"]:
+    """All pairs of points, the first one's coordinates first."""
+    return np.hstack([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))])
+
+
 def shell(
     seen: Seen, query: Float[np.ndarray, " k"], target: TrigonometricSeries, square: float
 ) -> Float[np.ndarray, "3"]:
@@ -259,10 +266,8 @@ def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> 
         places.append(head.query + one.square**0.5 * nodes)
         scale = one.square ** (head.power + len(head.query) / 2) / head.mean_kernel
         factors.append(scale * weights)
-    count = [len(place) for place in places]
-    seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
     weights = np.multiply.outer(*factors).ravel()
-    mass, mean, product = both.moments(heads[0].target, seen) @ weights
+    mass, mean, product = both.moments(heads[0].target, product_points(*places)) @ weights
     first, second = own
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
     return float(mass), float(signal - (first.lower - first.limit) * (second.lower - second.limit))

@@ -26,6 +26,7 @@ from sims.theory.first_order.adaptive import (
     ball_rule,
     covered,
     of_radii,
+    product_points,
     rising_root,
     shell,
     slope_of,
@@ -129,9 +130,8 @@ def together(
         share = np.exp(-0.5 * head.sharpness * one.square * (nodes**2).sum(axis=1))
         weighed.append(inside[-1] * share / float(head.ball(one.square, 1)[0]))
         turns.append(head.turn(one.square))
-    count = [len(place) for place in places]
-    seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
-    mass, mean, square = both.moments(heads[0].target, seen).reshape(3, *count)
+    moments = both.moments(heads[0].target, product_points(*places))
+    mass, mean, square = moments.reshape(3, *map(len, places))
     a, b = own[0].limit, own[1].limit
     overlap = weighed[0] @ mass @ weighed[1]
     product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
