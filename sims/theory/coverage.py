@@ -6,7 +6,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from sims.errors import Uncovered
-from sims.problem import CustomTarget, GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
+from sims.problem import GaussianDesign, Heads, Kernel, Task, TrigonometricSeries
 from sims.terms import PAIRS
 
 FEW_KEYS = 50
@@ -35,17 +35,7 @@ def series_of(task: Task, theory: str) -> TrigonometricSeries:
     if isinstance(task.target, TrigonometricSeries):
         return task.target
     allowed = f"a trigonometric series ({theory}); any function by order exact, with kernels"
-    raise Uncovered("target", named(task), allowed)
-
-
-def named(task: Task) -> str:
-    """What the target is, in a few words."""
-    if isinstance(task.target, CustomTarget):
-        inner = task.target.function
-        while hasattr(inner, "func"):  # a function with options bound
-            inner = inner.func
-        return f"function {getattr(inner, '__name__', type(inner).__name__)}"
-    return type(task.target).__name__
+    raise Uncovered("target", type(task.target).__name__, allowed)
 
 
 def check_exact(task: Task, heads: Heads) -> None:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from sims.problem.kernels import Kernel
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.execution import MAX_POINTS, Job, computed, merged
-from sims.theory.exact.items import HeadItem, PairItem, names, program_kernel
+from sims.theory.exact.items import HeadItem, PairItem, program_kernel
 from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
 from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
@@ -58,21 +59,18 @@ def solve(
     """
     solution = Solution.unknown(len(queries), heads.count)
     tail = TAILS.get(heads.width, 1e-7)
-    of_head, of_pair = names(law, heads, queries)
-    projections = {(q, h): law.project(heads, h, queries[q]) for q, h in of_head}
-    singles: dict[bytes, HeadItem] = {}
-    for (q, h), name in of_head.items():
-        if name not in singles:
-            extent = pilot(heads.kernel, projections[q, h], n, tail)
-            singles[name] = HeadItem(projections[q, h], extent, float(truth[q]))
-    pairs: dict[bytes, PairItem] = {}
+    singles = {}
+    for q, h in np.ndindex(len(queries), heads.count):
+        projection = law.project(heads, h, queries[q])
+        extent = pilot(heads.kernel, projection, n, tail)
+        singles[q, h] = HeadItem(projection, extent, float(truth[q]))
+    pairs = {}
     bandwidth = np.asarray(heads.bandwidth)
-    for (q, h, g), name in of_pair.items():
-        if name not in pairs:
+    for q in range(len(queries)):
+        for h, g in combinations(range(heads.count), 2):
             # The narrower head first, within whose support the other has no edge.
-            a, b = ((q, i) for i in sorted((h, g), key=lambda i: bandwidth[i]))
-            both = law.pair(projections[a], projections[b])
-            pairs[name] = PairItem(singles[of_head[a]], singles[of_head[b]], both)
+            one, other = (singles[q, i] for i in sorted((h, g), key=lambda i: bandwidth[i]))
+            pairs[q, h, g] = PairItem(one, other, law.pair(one.head, other.head))
     refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
     every: list[HeadItem | PairItem] = [*singles.values(), *pairs.values()]
 
@@ -82,15 +80,13 @@ def solve(
     refinement.singles(list(singles.values()), SINGLE_SHARE * rtol, tell)
     refinement.pairs(list(pairs.values()), rtol, tell)
     progress(len(every), len(every))
-    for (q, h), name in of_head.items():
-        item = singles[name]
+    for (q, h), item in singles.items():
         solution.effective_keys[q, h] = item.extent.effective_keys
         if item.value is not None and item.error is not None:
             solution.mean[q, h], solution.mean_error[q, h] = item.mean, item.mean_error
             solution.empty[q, h] = 1 - item.value.reach
             solution.put((q, h, h), item.value, item.error, item.done)
-    for place, name in of_pair.items():
-        pair = pairs[name]
+    for place, pair in pairs.items():
         if pair.value is not None and pair.error is not None:
             solution.put(place, pair.value, pair.error, pair.done)
     return solution

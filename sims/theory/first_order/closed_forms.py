@@ -63,12 +63,6 @@ def _namespace(array: Numbers) -> ModuleType:
     return np if isinstance(array, np.ndarray) else jnp
 
 
-def _solve_lower(root: Float[Numbers, "*sets m m"], right: Float[Numbers, "*sets m k"]) -> Numbers:
-    if isinstance(root, np.ndarray):  # NumPy has no triangular solve; the general one costs little
-        return np.linalg.solve(root, right)
-    return jax.scipy.linalg.solve_triangular(root, right, lower=True)
-
-
 def gaussian_tilt(
     sigma: Float[Numbers, "d d"],
     frames: Float[Numbers, "*sets m d k"],
@@ -94,8 +88,8 @@ def gaussian_tilt(
     spread = sigma @ of_keys
     gram = xp.eye(of_keys.shape[-1]) + of_keys.swapaxes(-1, -2) @ spread
     root = xp.linalg.cholesky(gram)
-    whitened = _solve_lower(root, stacked.swapaxes(-1, -2) @ queries.T)
-    gain = _solve_lower(root, spread.swapaxes(-1, -2))
+    whitened = xp.linalg.solve(root, stacked.swapaxes(-1, -2) @ queries.T)
+    gain = xp.linalg.solve(root, spread.swapaxes(-1, -2))
     log_det = xp.sum(xp.log(xp.diagonal(root, axis1=-2, axis2=-1)), axis=-1, keepdims=True)
     return Tilt(
         -log_det - 0.5 * xp.sum(whitened**2, axis=-2),
@@ -133,12 +127,7 @@ def tilted_mean(target: TrigonometricSeries, tilt: Tilt) -> Float[Numbers, "*set
     # A cosine of a Gaussian angle: its value at the mean times exp(−½ variance).
     spread = ((target.frequency @ tilt.covariance) * target.frequency).sum(-1)
     angle = tilt.mean @ target.frequency.T + target.phase
-    return _times(xp.cos(angle), target.amplitude * xp.exp(-0.5 * spread))
-
-
-def _times(rows: Float[Numbers, "... Q J"], column: Float[Numbers, "... J"]) -> Numbers:
-    """A product of matrix and vector in every set, (…, Q)."""
-    return (rows @ column[..., None])[..., 0]
+    return xp.matvec(xp.cos(angle), target.amplitude * xp.exp(-0.5 * spread))
 
 
 def tilted_moments(
@@ -167,7 +156,7 @@ def tilted_moments(
         xp.sum(cosine @ (difference + total) * cosine, axis=-1)
         + xp.sum(sine @ (difference - total) * sine, axis=-1)
     )
-    return _times(cosine, xp.exp(-0.5 * own)), square
+    return xp.matvec(cosine, xp.exp(-0.5 * own)), square
 
 
 def tilted_product(
