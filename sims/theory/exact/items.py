@@ -10,6 +10,7 @@ from sims.theory.exact.conditioning import PairProjection, Projection
 from sims.theory.exact.laplace import LEAST_RANK, Head, Proposal, Regression, Single
 from sims.theory.exact.pair_rules import Conditional, Mehler
 from sims.theory.exact.pairs import Pair
+from sims.theory.exact.solution import Place
 from sims.theory.exact.truncation import Extent
 
 WIDEN = 1.2
@@ -75,41 +76,18 @@ class HeadItem:
     """One head at one query on its way to accuracy.
 
     Attributes:
+        place: query and head, twice.
         head: its projection.
         extent: where its integrals live.
-        truth: m(x).
-        value, error: its integrals and their errors, once computed.
-        done: whether the accuracy is reached.
+        value: its integrals, once computed.
         level: of the nodes that the value was computed on.
     """
 
+    place: Place
     head: Projection
     extent: Extent
-    truth: float
     value: Single | None = None
-    error: Single | None = None
-    done: bool = False
     level: int = 0
-
-    @property
-    def mean(self) -> float:
-        """E f̂, which is centre · reach; NaN before it is computed."""
-        return np.nan if self.value is None else float(self.value.centre * self.value.reach)
-
-    @property
-    def signal(self) -> float:
-        """Variance of Σ_i w_i m(X_i); NaN before it is computed."""
-        return np.nan if self.value is None else float(self.value.signal)
-
-    @property
-    def mean_error(self) -> float:
-        """Of E f̂."""
-        if self.value is None or self.error is None:
-            return np.inf
-        error = self.error.centre * self.value.reach
-        if self.value.reach < 1:  # 1 is exact: a kernel that never vanishes
-            error = error + self.error.reach * np.abs(self.value.centre)
-        return float(error)
 
     def points(self, step: float) -> int:
         """Points of the grid in log s."""
@@ -125,18 +103,18 @@ class PairItem:
     """A pair at one query on its way to accuracy.
 
     Attributes:
+        place: query and heads.
         first, second: its heads; the first has the smaller reach.
         projection: both in canonical coordinates.
         value, error: its integrals and their errors, once computed.
-        done: whether the accuracy is reached.
     """
 
+    place: Place
     first: HeadItem
     second: HeadItem
     projection: PairProjection
     value: Pair | None = None
     error: Pair | None = None
-    done: bool = False
 
     @property
     def heads(self) -> tuple[HeadItem, HeadItem]:

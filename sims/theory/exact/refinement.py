@@ -1,7 +1,7 @@
 """Refinement: the integrals of all heads and pairs, level by level, until accurate enough."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeVar
@@ -10,14 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from sims.problem import Heads
-from sims.problem.kernels import Kernel
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.execution import MAX_POINTS, Job, computed, merged
 from sims.theory.exact.items import HeadItem, PairItem, program_kernel
 from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
-from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
+from sims.theory.exact.solution import ERROR_FLOOR, Place, Progress, Solution, close
 from sims.theory.exact.truncation import GRADING, pilot
 
 TAILS = {1: 1e-11, 2: 1e-9}
@@ -58,126 +57,102 @@ def solve(
         progress: told of heads and pairs that are done.
     """
     solution = Solution.unknown(len(queries), heads.count)
-    tail = TAILS.get(heads.width, 1e-7)
-    singles = {}
-    for q, h in np.ndindex(len(queries), heads.count):
-        projection = law.project(heads, h, queries[q])
-        extent = pilot(heads.kernel, projection, n, tail)
-        singles[q, h] = HeadItem(projection, extent, float(truth[q]))
-    pairs = {}
+    refinement = Refinement(law, heads, n, truth, rtol, max_level, progress, solution)
+    singles, pairs = {}, []
     bandwidth = np.asarray(heads.bandwidth)
-    for q in range(len(queries)):
+    for q, x in enumerate(queries):
+        for h in range(heads.count):
+            projection = law.project(heads, h, x)
+            extent = pilot(heads.kernel, projection, n, refinement.tail)
+            singles[q, h] = HeadItem((q, h, h), projection, extent)
+            solution.effective_keys[q, h] = extent.effective_keys
         for h, g in combinations(range(heads.count), 2):
             # The narrower head first, within whose support the other has no edge.
             one, other = (singles[q, i] for i in sorted((h, g), key=lambda i: bandwidth[i]))
-            pairs[q, h, g] = PairItem(one, other, law.pair(one.head, other.head))
-    refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
-    every: list[HeadItem | PairItem] = [*singles.values(), *pairs.values()]
-
-    def tell() -> None:
-        progress(sum(item.done for item in every), len(every))
-
-    refinement.singles(list(singles.values()), SINGLE_SHARE * rtol, tell)
-    refinement.pairs(list(pairs.values()), rtol, tell)
-    progress(len(every), len(every))
-    for (q, h), item in singles.items():
-        solution.effective_keys[q, h] = item.extent.effective_keys
-        if item.value is not None and item.error is not None:
-            solution.mean[q, h], solution.mean_error[q, h] = item.mean, item.mean_error
-            solution.empty[q, h] = 1 - item.value.reach
-            solution.put((q, h, h), item.value, item.error, item.done)
-    for place, pair in pairs.items():
-        if pair.value is not None and pair.error is not None:
-            solution.put(place, pair.value, pair.error, pair.done)
+            pairs.append(PairItem((q, h, g), one, other, law.pair(one.head, other.head)))
+    refinement.singles(list(singles.values()))
+    refinement.pairs(pairs)
     return solution
 
 
 @dataclass
 class Refinement:
-    """Levels of nodes, run over what has not converged.
+    """Levels of nodes, run over what has not converged, of a problem as :func:`solve` has it."""
 
-    Attributes:
-        kernel: K, of all heads.
-        width: d_k.
-        tail: share of any integral outside its range.
-        n: number of keys.
-        law: of keys and target.
-        max_level: the last level.
-        methods: names of the rules used, added to.
-    """
-
-    kernel: Kernel
-    width: int
-    tail: float
-    n: int
     law: GaussianLaw
+    heads: Heads
+    n: int
+    truth: Float[np.ndarray, " Q"]
+    rtol: float
     max_level: int
-    methods: set[str]
+    progress: Progress
+    solution: Solution
 
-    @property
-    def defect(self) -> float:
-        """The largest defect that counts as converged."""
-        return DEFECTS.get(self.width, 1e-3)
-
-    @property
-    def compact(self) -> bool:
-        """Whether the kernel vanishes outside a ball."""
-        return self.kernel.support is not None
-
-    @property
-    def grading(self) -> int:
-        """Of the radii: those of a compact kernel crowd at its edge."""
-        return GRADING if self.compact else 1
-
-    @property
-    def size(self) -> float:
+    def __post_init__(self) -> None:
+        self.kernel = self.heads.kernel
+        self.compact = self.kernel.support is not None
+        self.grading = GRADING if self.compact else 1
+        self.tail = TAILS.get(self.heads.width, 1e-7)
+        self.defect = DEFECTS.get(self.heads.width, 1e-3)
+        self.size = float(np.abs(self.law.amplitude).sum())
         """A bound of |m|."""
-        return float(np.abs(self.law.amplitude).sum())
 
-    def singles(self, items: Sequence[HeadItem], rtol: float, tell: Callable[[], None]) -> None:
-        """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
+    def levels(self, items: Sequence[Item]) -> Iterator[tuple[int, float, list[tuple[Item, int]]]]:
+        """Level, step in log s, and what is not done, with the sizes of grids in log s."""
+        converged = self.solution.converged
         for level in range(self.max_level + 1):
-            step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
-            sizes = {id(item): size for item, size in grids(active, step)}
+            step = rules.step_of(level, self.heads.width)
+            yield level, step, grids([i for i in items if not converged[i.place]], step)
+            self.progress(int(converged.sum()), converged.size)
+
+    def close(self, value: Terms, error: Terms, rtol: float, scale: float) -> bool:
+        """Whether signal, noise and defect are good enough."""
+        floor = ERROR_FLOOR * self.size**2
+        return close(value, error, rtol, scale, floor) and bool(value.defect <= self.defect)
+
+    def singles(self, items: Sequence[HeadItem]) -> None:
+        """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
+        rtol, solution = SINGLE_SHARE * self.rtol, self.solution
+        for level, step, sized in self.levels(items):
+            sizes = {item.place: size for item, size in sized}
+            active = [item for item, _ in sized]
             for item, result, random in self._run_singles(active, sizes, step, level):
                 value, error = compare(result, random, item.value, self.tail)
-                item.value, item.error, item.level = value, error, level
-                floor = ERROR_FLOOR * self.size
-                scale = np.sqrt((item.mean - item.truth) ** 2 + max(value.signal, 0.0))
-                item.done = bool(
-                    item.mean_error <= rtol * scale + floor
-                    and error.signal <= rtol * value.signal + floor * self.size
-                    and error.noise <= rtol * value.noise
-                    and value.defect <= self.defect
-                )
-            tell()
+                item.value, item.level = value, level
+                (q, h, _), mean = item.place, value.centre * value.reach
+                mean_error = error.centre * value.reach
+                if value.reach < 1:  # 1 is exact: a kernel that never vanishes
+                    mean_error += error.reach * np.abs(value.centre)
+                scale = np.sqrt((mean - self.truth[q]) ** 2 + max(value.signal, 0.0))
+                enough = mean_error <= rtol * scale + ERROR_FLOOR * self.size
+                solution.mean[q, h], solution.mean_error[q, h] = mean, mean_error
+                solution.empty[q, h] = 1 - value.reach
+                done = enough and self.close(value, error, rtol, value.signal)
+                solution.put(item.place, value, error, done)
 
-    def pairs(self, items: Sequence[PairItem], rtol: float, tell: Callable[[], None]) -> None:
+    def pairs(self, items: Sequence[PairItem]) -> None:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
-        for level in range(self.max_level + 1):
-            step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
-            sized = grids(active, step)
+        for level, step, sized in self.levels(items):
             curves = self._curves(sized, step, level)
             groups = defaultdict(list)
             for item, size in sized:
-                if all(id(head) in curves for head in item.heads):
+                if all(head.place in curves for head in item.heads):
                     rule = self._rule(item, level, size)
                     if rule is not None:
                         groups[rule, item.ranks, item.frozen, size].append(item)
             jobs: list[Job] = []
             order: list[tuple[PairItem, bool]] = []
             for (rule, ranks, frozen, size), members in groups.items():
-                self.methods.add(rule.name)
+                self.solution.methods.add(rule.name)
                 nodes = rule.nodes(ranks, level, size, self.grading, frozen)
                 arrays = []
                 for item in members:
-                    own = [self._cut(*curves[id(head)], size, rule.random) for head in item.heads]
+                    own = [self._cut(*curves[head.place], size, rule.random) for head in item.heads]
                     arrays.append(rule.pack(item, self.kernel, self.law, tuple(own)))
                 jobs.append(Job(rule.function, self._setting(size, step), nodes, arrays))
                 order += [(item, rule.random) for item in members]
             for (item, random), result in zip(order, computed(jobs), strict=True):
-                self._update_pair(item, result, random, rtol)
-            tell()
+                self._update_pair(item, result, random)
 
     def _rule(self, item: PairItem, level: int, size: int) -> rules.Rule | None:
         """The first whose nodes are in reach."""
@@ -192,10 +167,11 @@ class Refinement:
         kernel, n = program_kernel(self.kernel), np.asarray(float(self.n))
         return Setting(kernel, size, np.asarray(step), n)
 
-    def _update_pair(self, item: PairItem, result: Pair, random: bool, rtol: float) -> None:
+    def _update_pair(self, item: PairItem, result: Pair, random: bool) -> None:
         value, error = compare(result, random, item.value, self.tail)
+        (q, h, g), signal = item.place, self.solution.signal
         # Zero, up to the sign of its rounding, for a constant target.
-        scale = np.sqrt(max(item.first.signal * item.second.signal, TINY))
+        scale = np.sqrt(max(signal[q, h, h] * signal[q, g, g], TINY))
         # Randomised points take over where a grid is exhausted: only if they do better.
         if random and item.value is not None and item.error is not None:
             before, after = (
@@ -205,25 +181,22 @@ class Refinement:
             if after > before:
                 return
         item.value, item.error = value, error
-        item.done = bool(
-            error.signal <= rtol * scale + ERROR_FLOOR * self.size**2
-            and error.noise <= rtol * value.noise
-            and value.defect <= self.defect
-        )
+        done = self.close(value, error, self.rtol, scale)
+        self.solution.put(item.place, value, error, done)
 
     def _curves(
         self, sized: Sequence[tuple[PairItem, int]], step: float, level: int
-    ) -> dict[int, tuple[Single, bool]]:
+    ) -> dict[Place, tuple[Single, bool]]:
         """The heads' curves that these pairs need, on this level's grid in log s.
 
         From nodes as fine as the heads' own accuracy took: their error is far below the pair's.
         """
-        heads: dict[int, HeadItem] = {}
-        largest: dict[int, int] = defaultdict(int)
+        heads: dict[Place, HeadItem] = {}
+        largest: dict[Place, int] = defaultdict(int)
         for item, size in sized:
             for head in item.heads:
-                heads[id(head)] = head
-                largest[id(head)] = max(largest[id(head)], size)
+                heads[head.place] = head
+                largest[head.place] = max(largest[head.place], size)
         groups = defaultdict(list)
         for head in heads.values():
             # A grid's accuracy was reached at head.level and no other; random points of a level
@@ -231,24 +204,24 @@ class Refinement:
             random = rules.rule_for_single(head.head.rank).random
             groups[min(head.level, level + 1) if random else head.level].append(head)
         return {
-            id(head): (result, random)
+            head.place: (result, random)
             for own, members in groups.items()
             for head, result, random in self._run_singles(members, largest, step, own)
         }
 
     def _run_singles(
-        self, items: Sequence[HeadItem], sizes: dict[int, int], step: float, level: int
+        self, items: Sequence[HeadItem], sizes: dict[Place, int], step: float, level: int
     ) -> Iterator[tuple[HeadItem, Single, bool]]:
         groups = defaultdict(list)
         for item in items:
-            groups[item.head.rank, sizes[id(item)]].append(item)
+            groups[item.head.rank, sizes[item.place]].append(item)
         jobs: list[Job] = []
         order: list[tuple[HeadItem, bool]] = []
         for (rank, size), members in groups.items():
             rule = rules.rule_for_single(rank)
             nodes = rule.nodes((rank,), level, size, self.grading) if size <= MAX_POINTS else None
             if nodes is not None:
-                self.methods.add(rule.name)
+                self.solution.methods.add(rule.name)
                 arrays = [rule.pack(item, self.kernel, self.law) for item in members]
                 jobs.append(Job(rule.function, self._setting(size, step), nodes, arrays))
                 order += [(item, rule.random) for item in members]

@@ -13,6 +13,8 @@ ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
 Progress = Callable[[int, int], None]
 """Told how many parts are done, and of how many: heads and pairs of heads at queries."""
+Place = tuple[int, int, int]
+"""A query and two heads, which may be one."""
 Facts = dict[str, Float[np.ndarray, "Q H"]]
 """What else is known of every head at every query, by the name it has in the result."""
 
@@ -21,9 +23,15 @@ def untold(done: int, total: int) -> None:
     """The progress that nobody is told of."""
 
 
-def close(value: Single | Pair, error: Single | Pair, rtol: float, scale: float) -> bool:
+def close(
+    value: Single | Pair,
+    error: Single | Pair,
+    rtol: float,
+    scale: float,
+    floor: float = ERROR_FLOOR,
+) -> bool:
     """Whether the noise is known to rtol, and the signal to that share of its scale."""
-    signal, noise = error.signal <= rtol * scale + ERROR_FLOOR, error.noise <= rtol * value.noise
+    signal, noise = error.signal <= rtol * scale + floor, error.noise <= rtol * value.noise
     return bool(signal and noise)
 
 
@@ -73,7 +81,7 @@ class Solution:
 
     def put(
         self,
-        place: tuple[int, int, int],
+        place: Place,
         value: Single | Pair,
         error: Single | Pair,
         converged: bool,
