@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
@@ -32,6 +32,8 @@ TINY = float(np.finfo(float).tiny)
 """What a denominator is at least."""
 
 Item = TypeVar("Item", HeadItem, PairItem)
+Groups = dict[tuple[rules.Rule, rules.Need], list[tuple[Item, rules.Items]]]
+"""Items that are computed alike, each with its arrays."""
 
 
 def solve(
@@ -134,38 +136,35 @@ class Refinement:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
         for level, step, sized in self.levels(items):
             curves = self._curves(sized, step, level)
-            groups = defaultdict(list)
+            groups: Groups[PairItem] = defaultdict(list)
             for item, size in sized:
-                if all(head.place in curves for head in item.heads):
-                    rule = self._rule(item, level, size)
-                    if rule is not None:
-                        groups[rule, item.ranks, item.frozen, size].append(item)
-            jobs: list[Job] = []
-            order: list[tuple[PairItem, bool]] = []
-            for (rule, ranks, frozen, size), members in groups.items():
-                self.solution.methods.add(rule.name)
-                nodes = rule.nodes(ranks, level, size, self.grading, frozen)
-                arrays = []
-                for item in members:
+                need = rules.Need(item.ranks, size, self.grading, item.frozen)
+                within = (
+                    rule
+                    for rule in rules.rules_for_pair(self.kernel, item)
+                    if rule.nodes(need, level) is not None
+                )
+                rule = next(within, None)
+                if rule and all(head.place in curves for head in item.heads):
                     own = [self._cut(*curves[head.place], size, rule.random) for head in item.heads]
-                    arrays.append(rule.pack(item, self.kernel, self.law, tuple(own)))
-                jobs.append(Job(rule.function, self._setting(size, step), nodes, arrays))
-                order += [(item, rule.random) for item in members]
-            for (item, random), result in zip(order, computed(jobs), strict=True):
+                    packed = rule.pack(item, self.kernel, self.law, tuple(own))
+                    groups[rule, need].append((item, packed))
+            for item, result, random in self._run(groups, step, level):
                 self._update_pair(item, result, random)
 
-    def _rule(self, item: PairItem, level: int, size: int) -> rules.Rule | None:
-        """The first whose nodes are in reach."""
-        for rule in rules.rules_for_pair(
-            self.kernel, item.ranks, item.projection.correlation, item.concentric
-        ):
-            if rule.nodes(item.ranks, level, size, self.grading, item.frozen) is not None:
-                return rule
-        return None
-
-    def _setting(self, size: int, step: float) -> Setting:
-        kernel, n = program_kernel(self.kernel), np.asarray(float(self.n))
-        return Setting(kernel, size, np.asarray(step), n)
+    def _run(
+        self, groups: Groups[Item], step: float, level: int
+    ) -> Iterator[tuple[Item, Any, bool]]:
+        """Items with their results, and whether these are randomised."""
+        kernel, n, jobs = program_kernel(self.kernel), np.asarray(float(self.n)), []
+        for (rule, need), members in groups.items():
+            self.solution.methods.add(rule.name)
+            setting = Setting(kernel, need.size, np.asarray(step), n)
+            nodes, items = rule.nodes(need, level), [packed for _, packed in members]
+            jobs.append(Job(rule.function, setting, nodes, items))
+        order = [(item, rule) for (rule, _), members in groups.items() for item, _ in members]
+        for (item, rule), result in zip(order, computed(jobs), strict=True):
+            yield item, result, rule.random
 
     def _update_pair(self, item: PairItem, result: Pair, random: bool) -> None:
         value, error = compare(result, random, item.value, self.tail)
@@ -212,21 +211,13 @@ class Refinement:
     def _run_singles(
         self, items: Sequence[HeadItem], sizes: dict[Place, int], step: float, level: int
     ) -> Iterator[tuple[HeadItem, Single, bool]]:
-        groups = defaultdict(list)
+        groups: Groups[HeadItem] = defaultdict(list)
         for item in items:
-            groups[item.head.rank, sizes[item.place]].append(item)
-        jobs: list[Job] = []
-        order: list[tuple[HeadItem, bool]] = []
-        for (rank, size), members in groups.items():
-            rule = rules.rule_for_single(rank)
-            nodes = rule.nodes((rank,), level, size, self.grading) if size <= MAX_POINTS else None
-            if nodes is not None:
-                self.solution.methods.add(rule.name)
-                arrays = [rule.pack(item, self.kernel, self.law) for item in members]
-                jobs.append(Job(rule.function, self._setting(size, step), nodes, arrays))
-                order += [(item, rule.random) for item in members]
-        for (item, random), result in zip(order, computed(jobs), strict=True):
-            yield item, result, random
+            need = rules.Need((item.head.rank,), sizes[item.place], self.grading)
+            rule = rules.rule_for_single(item.head.rank)
+            if need.size <= MAX_POINTS and rule.nodes(need, level) is not None:
+                groups[rule, need].append((item, rule.pack(item, self.kernel, self.law)))
+        return self._run(groups, step, level)
 
     def _cut(self, curve: Single, random: bool, size: int, spread: bool) -> Single:
         """A head's curves on the first ``size`` points, with a copy a randomisation to ``spread``.
