@@ -6,7 +6,7 @@ which frequencies below any cut do not resolve.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def solve_adaptive(
     """
     solution = Solution.unknown(len(queries), heads.count)
     solution.empty[:] = 0.0
-    rows: Sequence[Sequence[Root | Nearest]]
+    rows: Sequence[Sequence[Any]]
     joint: dict[tuple[int, int], Seen] = {}
     if isinstance(covered(task, heads), TopK):
         solution.methods.add("radius of the k nearest")
@@ -74,7 +74,7 @@ def solve_adaptive(
     return solution, facts
 
 
-def _check_attended(rows: Sequence[Sequence[Root | Nearest]]) -> None:
+def _check_attended(rows: Sequence[Sequence[Root]]) -> None:
     """Raise InputError where fewer keys are attended to than the integrals need."""
     keys, q, h = min(
         (at.n * at.first.mass, q, h) for q, row in enumerate(rows) for h, at in enumerate(row)

@@ -63,7 +63,7 @@ class Job(NamedTuple):
 
     function: Callable[..., Single | Pair]
     setting: Setting
-    nodes: Grids
+    nodes: Grids | None
     items: Sequence[Items]
 
     def part(self, start: int, size: int) -> list[Any]:

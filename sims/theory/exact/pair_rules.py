@@ -214,7 +214,8 @@ def scattered_pair(
     (head_h, head_g), regression, size = couple.heads, couple.regression, setting.size
     blocks, k = max(1, len(nodes.points) // SCATTERED), jnp.shape(head_h.centre)[0]
     points, log_weight = (
-        part.reshape(blocks, -1, *part.shape[1:]) for part in (nodes.points, nodes.log_weight)
+        jnp.reshape(part, (blocks, -1, *part.shape[1:]))
+        for part in (nodes.points, nodes.log_weight)
     )
 
     def block(index: Array, total: Array) -> Array:

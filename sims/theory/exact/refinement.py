@@ -129,7 +129,7 @@ class Refinement:
                 enough = mean_error <= rtol * scale + ERROR_FLOOR * self.size
                 solution.mean[q, h], solution.mean_error[q, h] = mean, mean_error
                 solution.empty[q, h] = 1 - value.reach
-                done = enough and self.close(value, error, rtol, value.signal)
+                done = enough and self.close(value, error, rtol, float(value.signal))
                 solution.put(item.place, value, error, done)
 
     def pairs(self, items: Sequence[PairItem]) -> None:

@@ -122,11 +122,11 @@ def view_terms(
     # A tilt puts z_j at a_j x_j with variance 1 − a_j; an overlap is log C_j and q_j, coordinate by
     # coordinate (docs/theory.md, "Splitting a budget").
     seen, b = np.arange(len(relevance)) < np.asarray(width)[..., None], b[..., None]
-    v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
+    none, v, twice = np.zeros(1), noise**2 + b**2, 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
         one, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
         overlap = {
-            "none": (0.0, 0.0),
+            "none": (none, none),
             "same": (seen * np.log((1 + v) / (b * np.sqrt(twice))), seen * (same - 2 * one)),
             "pair": (seen * np.log((1 + v) / np.sqrt(v * (2 + v))), seen * (pair - 2 * one)),
         }
@@ -134,9 +134,9 @@ def view_terms(
         # A dot product moves the keys and does not narrow them: the law keeps its variance.
         one, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
         overlap = {
-            "none": (0.0, 0.0),
-            "same": (0.0, -2 * (1 + noise**2) * seen * one**2),
-            "pair": (0.0, -2 * seen * one**2),
+            "none": (none, none),
+            "same": (none, -2 * (1 + noise**2) * seen * one**2),
+            "pair": (none, -2 * seen * one**2),
         }
     place = {"query": np.ones(1), "one": seen * one, "same": seen * same, "pair": seen * pair}
     spread = left_by(kernel, place)
