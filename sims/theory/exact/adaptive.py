@@ -17,7 +17,7 @@ from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import One, Root, Two, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import Seen, covered, joint_views, looking
+from sims.theory.first_order.adaptive import Seen, covered, looking, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -46,14 +46,14 @@ def solve_adaptive(
     solution = Solution.unknown(len(queries), heads.count)
     solution.empty[:] = 0.0
     rows: Sequence[Sequence[Any]]
-    joint: dict[tuple[int, int], Seen] = {}
+    joint: dict[tuple[int, ...], Seen] = {}
     if isinstance(covered(task, heads), TopK):
         solution.methods.add("radius of the k nearest")
         rows = nearest(task, heads, n, queries)
     else:
         solution.methods.add("root of a random sum")
         rows = [[Root.of(head, n) for head in row] for row in looking(task, heads, n, queries)]
-        joint = joint_views(task, heads)
+        joint = views(task, heads, 2)
         _check_attended(rows)
     names = ("radius", "radius_sd", "attended", "expected_attended")
     facts = {name: np.zeros((len(queries), heads.count)) for name in names}

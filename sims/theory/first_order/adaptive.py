@@ -12,6 +12,7 @@ integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules tak
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -314,7 +315,7 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
     power, target = float(rule.nu), jax.tree.map(np.asarray, task.target)
     gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
-    seen, frames = views(task, heads), np.asarray(heads.frames)
+    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
     return [
         [
             Head(view, frame.T @ x, power, target, float(gamma))
@@ -324,21 +325,13 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
     ]
 
 
-def views(task: Task, heads: Heads) -> list[Seen]:
-    """What each head sees of a Gaussian design."""
-    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
-    sigma = np.asarray(task.design.covariance)
-    return [Seen.of(sigma, frame) for frame in np.asarray(heads.of_keys)]
-
-
-def joint_views(task: Task, heads: Heads) -> dict[tuple[int, int], Seen]:
-    """What two heads h > g see together, h's coordinates first."""
+def views(task: Task, heads: Heads, together: int) -> dict[tuple[int, ...], Seen]:
+    """What one head alone, or two ``together``, see of a Gaussian design, by their numbers."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
     sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
     return {
-        (h, g): Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]]))
-        for h in range(heads.count)
-        for g in range(h)
+        chosen: Seen.of(sigma, np.hstack(of_keys[list(chosen)]))
+        for chosen in combinations(range(heads.count), together)
     }
 
 
@@ -358,7 +351,7 @@ def of_radii(
     for q, own in enumerate(singles):
         for h, one in enumerate(own):
             overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
-    for (h, g), both in joint_views(task, heads).items():
+    for (h, g), both in views(task, heads, 2).items():
         for q, (row, own) in enumerate(zip(at, singles, strict=True)):
             found = together((row[h], row[g]), (own[h], own[g]), both)
             (overlap[q, h, g], signal[q, h, g]) = (overlap[q, g, h], signal[q, g, h]) = found

@@ -179,7 +179,7 @@ def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -
     if rule.k >= n:
         raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
     target = jax.tree.map(np.asarray, task.target)
-    seen, frames = views(task, heads), np.asarray(heads.frames)
+    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
     soft = rule.weighting == "softmax"
     scale = np.asarray(heads.bandwidth, float) ** -2.0 if soft else np.zeros(heads.count)
     return [
