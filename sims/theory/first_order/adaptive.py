@@ -10,10 +10,10 @@ Heads: d_k of 1 or 2, ν ≥ 1. All integrals run over a ball, or over the produ
 integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules take it as their weight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -41,7 +41,7 @@ PAIRED = (12, 16)
 """The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
 STEP = 1e-3
 """Relative step of the derivative in λ; its error is the fourth power of that."""
-Looking = TypeVar("Looking")
+Looking = TypeVar("Looking", bound=Any)
 """A head at a query, as a rule's theory takes it."""
 
 
@@ -255,21 +255,30 @@ def held(head: Head) -> Single:
     )
 
 
+def joint_ball(
+    heads: Sequence[Looking], own: Sequence[Single], powers: Sequence[float], both: Seen
+) -> tuple[
+    list[Float[np.ndarray, "N k"]], list[Float[np.ndarray, " N"]], Float[np.ndarray, "3 N M"]
+]:
+    """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
+    places, weights = [], []
+    for head, one, power in zip(heads, own, powers, strict=True):
+        width = len(head.query)
+        nodes, each = ball_rule(width, power, *(PAIRED if width == 2 else (RADIAL, ANGULAR)))
+        places.append(head.query + one.square**0.5 * nodes)
+        weights.append(one.square ** (power + width / 2) * each)
+    moments = both.moments(heads[0].target, product_points(*places))
+    return places, weights, moments.reshape(3, *map(len, places))
+
+
 def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
     """``r_hg``, and n times the signal covariance of two heads h and g at one query.
 
     ``own``: what each is by itself; ``both``: what they see together, h's coordinates first.
     """
-    sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
-    places, factors = [], []
-    for head, one in zip(heads, own, strict=True):
-        nodes, weights = ball_rule(len(head.query), head.power, *sizes)
-        places.append(head.query + one.square**0.5 * nodes)
-        scale = one.square ** (head.power + len(head.query) / 2) / head.mean_kernel
-        factors.append(scale * weights)
-    weights = np.multiply.outer(*factors).ravel()
-    mass, mean, product = both.moments(heads[0].target, product_points(*places)) @ weights
-    first, second = own
+    (first, second), (head, other) = own, heads
+    _, weights, moments = joint_ball(heads, own, (head.power, other.power), both)
+    mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
     return float(mass), float(signal - (first.lower - first.limit) * (second.lower - second.limit))
 

@@ -31,7 +31,7 @@ from sims import terms
 from sims.errors import Uncovered
 from sims.problem import Heads, Target, Task, TrigonometricSeries, check_compatible
 from sims.problem.design_laws import GaussianDesign
-from sims.problem.kernels import GAUSSIAN, KERNELS, SOFTMAX
+from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.theory import rounding
 from sims.theory.arrays import Number, Numbers
 from sims.theory.coverage import series_of
@@ -245,13 +245,14 @@ def _closed_forms(
         frames, of_keys = heads.frames[chosen], heads.of_keys[chosen]
         return TILTS[heads.kernel](sigma, frames, of_keys, heads.bandwidth[chosen], queries)
 
-    def one(head: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    def one(indices: tuple[Numbers]) -> tuple[Numbers, Numbers, Numbers]:
+        (head,) = indices
         # m*_h = E_h m, log p_h, and E[K_h³]/p_h³ from the kernel's cube.
         tilt = tilt_by(head[..., None])
         cube = tilt_by(xp.stack([head] * 3, axis=-1)).log_mass
         return tilted_mean(target, tilt), tilt.log_mass, xp.exp(cube - 3 * tilt.log_mass)
 
-    limit, log_mass, third = each(one, np.arange(heads.count))
+    limit, log_mass, third = each(one, (np.arange(heads.count),))
     # Indices are constants: in JAX they took a quarter of the compile time.
     first, second = np.triu_indices(heads.count)
     place = np.zeros((heads.count, heads.count), int)
@@ -290,18 +291,14 @@ def _closed_forms(
 
 def _in_groups(
     function: Callable[..., tuple[np.ndarray, ...]],
-    items: np.ndarray | tuple[np.ndarray, ...],
+    items: tuple[np.ndarray, ...],
     *,
     size: int,
 ) -> tuple[np.ndarray, ...]:
     """``jax.lax.map`` in NumPy, of a function that takes a stack of ``size`` items at a time."""
-    whole = items if isinstance(items, tuple) else (items,)
-    groups = [
-        tuple(part[start : start + size] for part in whole)
-        for start in range(0, len(whole[0]), size)
-    ]
-    found = [function(group if isinstance(items, tuple) else group[0]) for group in groups]
-    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+    starts = range(0, len(items[0]), size)
+    found = [function(tuple(part[i : i + size] for part in items)) for i in starts]
+    return tuple(map(np.concatenate, zip(*found, strict=True)))
 
 
 def first_order_terms(
@@ -330,9 +327,7 @@ def first_order_terms(
         raise Uncovered("design", type(task.design).__name__, allowed)
     if heads.kernel not in TILTS:
         allowed = f"{', '.join(k.name for k in TILTS)} (first order); any by order exact"
-        kernel = heads.kernel
-        own = "" if KERNELS.get(kernel.name) is kernel else ", of one's own"
-        raise Uncovered("heads.kernel", f"{kernel.name}{own}", allowed)
+        raise Uncovered("heads.kernel", heads.kernel.name, allowed)
     series_of(task, "first order")
     points = check_compatible(task, heads, n, queries)
     sigma = np.asarray(task.design.covariance)
