@@ -339,7 +339,7 @@ def views(task: Task, heads: Heads, together: int) -> dict[tuple[int, ...], Seen
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
     sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
     return {
-        chosen: Seen.of(sigma, np.hstack(of_keys[list(chosen)]))
+        chosen: Seen.of(sigma, np.hstack([of_keys[h] for h in chosen]))
         for chosen in combinations(range(heads.count), together)
     }
 
