@@ -257,9 +257,7 @@ def held(head: Head) -> Single:
 
 def joint_ball(
     heads: Sequence[Looking], own: Sequence[Single], powers: Sequence[float], both: Seen
-) -> tuple[
-    list[Float[np.ndarray, "N k"]], list[Float[np.ndarray, " N"]], Float[np.ndarray, "3 N M"]
-]:
+) -> tuple[list[np.ndarray], list[np.ndarray], Float[np.ndarray, "3 N M"]]:
     """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
     places, weights = [], []
     for head, one, power in zip(heads, own, powers, strict=True):
@@ -272,10 +270,7 @@ def joint_ball(
 
 
 def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
-    """``r_hg``, and n times the signal covariance of two heads h and g at one query.
-
-    ``own``: what each is by itself; ``both``: what they see together, h's coordinates first.
-    """
+    """``r_hg``, and n times the signal covariance of two heads that see ``both`` together."""
     (first, second), (head, other) = own, heads
     _, weights, moments = joint_ball(heads, own, (head.power, other.power), both)
     mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
@@ -390,11 +385,9 @@ def covered(task: Task, heads: Heads) -> Entmax | TopK:
     assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
     weights = rule.weights
     if not (isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]):
-        allowed = (
-            "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance "
-            "(theory: {order: none})"
-        )
-        raise Uncovered("heads.kernel", f"weight rule {rule.name}", allowed)
+        allowed = "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance"
+        got = f"weight rule {rule.name}"
+        raise Uncovered("heads.kernel", got, f"{allowed} (theory: {{order: none}})")
     if isinstance(weights, Entmax) and not POWERS[0] <= weights.nu <= POWERS[1]:
         raise Uncovered("heads.kernel.nu", weights.nu, "{:g} to {:g} (theory)".format(*POWERS))
     if heads.width > 2:
