@@ -5,8 +5,7 @@ FIDELITY ?= standard
 EXPERIMENT ?=
 WORKERS ?= 2
 UPGRADE ?=
-ROOM ?=
-MINUTES ?= 22
+COUNT ?= 12
 
 VENV := .venv
 LOCK := requirements/$(or $(EXTRA),lock).txt
@@ -28,7 +27,7 @@ help: ## list the targets
 	@echo "  EXTRA=cuda|tpu                  install the accelerator's jaxlib"
 	@echo "  FIDELITY=smoke|standard|paper   how much 'reproduce' simulates (now: $(FIDELITY))"
 	@echo "  EXPERIMENT=NAME                 'reproduce' runs this experiment alone"
-	@echo "  WORKERS=N                       processes of 'test' and 'mutants' (now: $(WORKERS))"
+	@echo "  WORKERS=N                       processes of 'test' (now: $(WORKERS))"
 
 setup: $(STAMP) ## build .venv from the locked requirements (with uv where there is one)
 
@@ -48,9 +47,8 @@ test-shapes: setup ## the quick tests with the shape of every annotated array ch
 test-slurm: setup ## send runs through a real Slurm on this machine, and disturb them (root, minutes)
 	pytest -q tests/slurm -m slurm
 
-mutants: setup ## make plausible mistakes for half an hour, see that tests catch them (MINUTES=: all; ROOM=NAME: of one room; COUNT=N: so many)
-	python tests/mutants/run.py --workers $(WORKERS) --seed "$$(git rev-parse HEAD)" $(if $(ROOM),--room $(ROOM)) \
-		$(if $(COUNT),--count $(COUNT)) $(if $(MINUTES),--minutes $(MINUTES))
+mutants: setup ## mistakes by cosmic-ray, COUNT in each of eight core files: does a test fail?
+	python -m tests.mutation $(COUNT) "$$(git rev-parse HEAD)"
 
 lint: setup ## check style, types, import rules and the workflow
 	ruff check

@@ -40,10 +40,17 @@ def engine(work: Work, precision: str, batches: int, **options: Any) -> Contesta
 
     def run(seed: int) -> object:
         return estimate(
-            task, heads, work.n, queries, seed, batches=batches, precision=precision,
-            replicates_per_batch=work.replicates, devices=jax.devices()[:1],
+            task,
+            heads,
+            work.n,
+            queries,
+            seed,
+            batches=batches,
+            precision=precision,
+            replicates_per_batch=work.replicates,
+            devices=jax.devices()[:1],
             **options,
-        )  # fmt: skip
+        )
 
     return run
 

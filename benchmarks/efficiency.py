@@ -59,9 +59,15 @@ def main(repeats: int = 3) -> None:
     def run(sigma: float, **options):
         noisy = Task(task.design, task.target, sigma)
         return estimate(
-            noisy, heads, work.n, queries, 1, batches=BATCHES, replicates_per_batch=REPLICATES,
+            noisy,
+            heads,
+            work.n,
+            queries,
+            1,
+            batches=BATCHES,
+            replicates_per_batch=REPLICATES,
             **options,
-        )  # fmt: skip
+        )
 
     few = 4
     calls = {
@@ -86,8 +92,15 @@ def main(repeats: int = 3) -> None:
         }
         for name in TERMS:
             raw, blackwell, last = (spreads[way][name] ** 2 for way in spreads)
-            factors.append([f"{sigma:g}", name, f"{raw / blackwell:.3g}",
-                            f"{blackwell / last:.3g}", f"{raw / last:.3g}"])  # fmt: skip
+            factors.append(
+                [
+                    f"{sigma:g}",
+                    name,
+                    f"{raw / blackwell:.3g}",
+                    f"{blackwell / last:.3g}",
+                    f"{raw / last:.3g}",
+                ]
+            )
         seconds = {}
         for way in per_batch:
             of = spreads["raw" if way in ("NumPy", "KeOps") else way]
@@ -101,19 +114,35 @@ def main(repeats: int = 3) -> None:
     note = (
         f"n = {work.n}, {work.queries} queries, H = {work.heads}, {REPLICATES} replicates a batch."
     )
-    show("Variance of one batch, divided by that after", ("σ", "term", "Rao–Blackwell",
-         "control variate on top", "both"), factors, note)  # fmt: skip
+    show(
+        "Variance of one batch, divided by that after",
+        ("σ", "term", "Rao–Blackwell", "control variate on top", "both"),
+        factors,
+        note,
+    )
     heads_ = ["σ", *(way for way in ("NumPy", "KeOps", "Rao–Blackwell", "control") if way in calls)]
-    show("CPU seconds to 1 % MCSE of bias², variance and covariance (× the last)", heads_, times,
-         description())  # fmt: skip
+    show(
+        "CPU seconds to 1 % MCSE of bias², variance and covariance (× the last)",
+        heads_,
+        times,
+        description(),
+    )
     small = Work(n=256, queries=16)
     gains = antithetic(small, 3)
     rows = [[name, f"{value:.2f}"] for name, value in gains.items()]
-    show("Antithetic designs (X, −X): variance divided by", ("term", "factor"), rows,
-         "n = 256, 16 queries, 256 pairs.")  # fmt: skip
+    show(
+        "Antithetic designs (X, −X): variance divided by",
+        ("term", "factor"),
+        rows,
+        "n = 256, 16 queries, 256 pairs.",
+    )
     rows = [[name, f"{value:.1f}"] for name, value in common_numbers(work).items()]
-    show("Common random numbers: variance of a difference, divided by", ("term", "factor"), rows,
-         "Bandwidth 1 against 1.05: shared draws against separate ones.")  # fmt: skip
+    show(
+        "Common random numbers: variance of a difference, divided by",
+        ("term", "factor"),
+        rows,
+        "Bandwidth 1 against 1.05: shared draws against separate ones.",
+    )
 
 
 def common_numbers(work: Work) -> dict[str, float]:

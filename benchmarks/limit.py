@@ -66,9 +66,10 @@ def sums_alone(work: Work, precision: str, kernel_sums) -> dict:
         return lax.scan(one, zero, shift + 1e-3 * jnp.arange(work.replicates, dtype=q.dtype))[0]
 
     return {
-        "sums": lambda seed: run(jnp.asarray(1e-2 * seed, precision), q, keys, columns,
-                                 heads.kernel)
-    }  # fmt: skip
+        "sums": lambda seed: run(
+            jnp.asarray(1e-2 * seed, precision), q, keys, columns, heads.kernel
+        )
+    }
 
 
 def main(repeats: int = 5) -> list[list[str]]:
@@ -115,7 +116,15 @@ def main(repeats: int = 5) -> list[list[str]]:
                     f"{rates['engine']:.3g}",
                 ]
                 rows.append([f"{way} {precision}", str(queries), *numbers, *shares])
-    heads_ = ("", "queries", "matmul flop/s", "exp/s", "limit", "engine", "sums/limit",
-              "engine/limit")  # fmt: skip
+    heads_ = (
+        "",
+        "queries",
+        "matmul flop/s",
+        "exp/s",
+        "limit",
+        "engine",
+        "sums/limit",
+        "engine/limit",
+    )
     show("Kernel evaluations a CPU second: H = 8, d_k = 4, n = 4096", heads_, rows, description())
     return rows

@@ -48,8 +48,13 @@ def main(repeats: int = 5, with_peers: bool = True, figure: Path | None = None) 
             ratio = rate["engine"] / rate[name]
             cells += [f"{rate[name]:.3g}", f"{ratio:.3g}"]
         rows.append(cells)
-    columns = ("", "float32 evaluations/s", "engine is × faster", "float64 evaluations/s",
-               "engine is × faster")  # fmt: skip
+    columns = (
+        "",
+        "float32 evaluations/s",
+        "engine is × faster",
+        "float64 evaluations/s",
+        "engine is × faster",
+    )
     note = (
         f"H = {work.heads}, d_k = {work.width}, d = {work.dimension}, n = {work.n}, {work.queries} "
         "queries, gaussian kernel: draws, labels, heads, all pair sums (statsmodels: f̂ alone). "

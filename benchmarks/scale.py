@@ -53,10 +53,17 @@ def simulation(replicates: int, **sizes):
     def run(seed: int, batches: int = replicates // at_once) -> float:
         begun = time.process_time()
         estimate(
-            task, heads, work.n, queries, seed, batches=batches, replicates_per_batch=at_once,
-            raw_labels=False, keep_queries=False,
+            task,
+            heads,
+            work.n,
+            queries,
+            seed,
+            batches=batches,
+            replicates_per_batch=at_once,
+            raw_labels=False,
+            keep_queries=False,
             devices=jax.devices()[:1],
-        )  # fmt: skip
+        )
         return time.process_time() - begun
 
     run(0, 2)
@@ -100,10 +107,7 @@ def polynomial(heads: np.ndarray, seconds: np.ndarray) -> tuple[np.ndarray, floa
 
 def peak(n: int, replicates: int, queries: int = 16) -> float:
     """Peak resident MiB of a fresh process that simulates so much, by its own account."""
-    code = (
-        "from benchmarks.scale import worker; "
-        f"worker({n}, {replicates}, {queries})"
-    )  # fmt: skip
+    code = f"from benchmarks.scale import worker; worker({n}, {replicates}, {queries})"
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return float(out.stdout.split()[-1])
 
@@ -112,9 +116,15 @@ def worker(n: int, replicates: int, queries: int) -> None:
     """Simulate and print the peak resident MiB."""
     task, heads, x = Work(n=n, queries=queries).problem()
     estimate(
-        task, heads, n, x, 0, batches=max(2, replicates // 8),
-        replicates_per_batch=min(8, replicates // 2), keep_queries=False,
-    )  # fmt: skip
+        task,
+        heads,
+        n,
+        x,
+        0,
+        batches=max(2, replicates // 8),
+        replicates_per_batch=min(8, replicates // 2),
+        keep_queries=False,
+    )
     # Not getrusage's ru_maxrss, which begins at the parent's.
     status = Path("/proc/self/status").read_text().split()
     print(int(status[status.index("VmHWM:") + 1]) / 1024)

@@ -33,9 +33,16 @@ def contestant(work: Work, rule, temperature: float, plain: bool = False):
     def run(seed: int):
         os.environ["SIMS_NATIVE"] = "0" if plain else "1"
         return estimate(
-            task, heads, work.n, queries, seed, batches=BATCHES, precision="float32",
-            replicates_per_batch=work.replicates, devices=jax.devices()[:1],
-        )  # fmt: skip
+            task,
+            heads,
+            work.n,
+            queries,
+            seed,
+            batches=BATCHES,
+            precision="float32",
+            replicates_per_batch=work.replicates,
+            devices=jax.devices()[:1],
+        )
 
     return run
 

@@ -72,10 +72,15 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Sampling": "montecarlo", "draw": "simulation",
-    "estimate": "simulation", "nw_weights": "simulation",
-    "predict": "theory", "load_experiment": "study", "run": "study", "WeightRule": "weights",
-}  # fmt: skip
+    "Sampling": "montecarlo",
+    "draw": "simulation",
+    "estimate": "simulation",
+    "nw_weights": "simulation",
+    "predict": "theory",
+    "load_experiment": "study",
+    "run": "study",
+    "WeightRule": "weights",
+}
 """Name to the room it lives in; all others live in ``problem``."""
 
 

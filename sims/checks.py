@@ -51,8 +51,7 @@ def as_numbers(field: str, value: ArrayLike, *shapes: tuple[int, ...]) -> jax.Ar
         allowed = "a number or a rectangular list of numbers"
         raise InputError(field, value, allowed) from None
     if shapes and array.shape not in shapes:
-        number = "one number" if len(shapes) == 1 else "a number"
-        allowed = " or ".join(f"shape {shape}" if shape else number for shape in shapes)
+        allowed = " or ".join(f"shape {shape}" if shape else "a number" for shape in shapes)
         raise InputError(field, array.shape, allowed)
     return array
 
@@ -76,20 +75,23 @@ def check_finite(field: str, array: ArrayLike) -> None:
 
 def check_positive(field: str, value: ArrayLike) -> None:
     """Raise InputError when a concrete value has an entry that is not finite and > 0."""
-    _check_within(field, value, 1 / HUGE, "> 0")
+    check_within(field, value, 1 / HUGE, words="finite and > 0, ")
 
 
 def check_non_negative(field: str, value: ArrayLike) -> None:
     """Raise InputError when a concrete value has an entry that is not finite and >= 0."""
-    _check_within(field, value, 0.0, ">= 0")
+    check_within(field, value, 0.0, words="finite and >= 0, ")
 
 
-def _check_within(field: str, value: ArrayLike, least: float, words: str) -> None:
+def check_within(
+    field: str, value: ArrayLike, least: float, most: float = HUGE, words: str = ""
+) -> None:
+    """Raise InputError when a concrete value has an entry outside of a range."""
     if is_concrete(value):
-        allowed, array = f"finite and {words}, {least:g} to {HUGE:g}", np.asarray(value)
+        allowed, array = f"{words}{least:g} to {most:g}", np.asarray(value)
         if array.dtype.kind not in "iuf":
             raise InputError(field, value, allowed)
-        bad = ~((array >= least) & (array <= HUGE))
+        bad = ~((array >= least) & (array <= most))
         if bad.any():
             raise InputError(field, array[bad].flat[0].item(), allowed)
 
@@ -101,10 +103,9 @@ def check_count(field: str, value: int, least: int = 1) -> None:
 
 
 def check_covariance(field: str, matrix: Array) -> None:
-    """Raise InputError unless a matrix is square, finite, symmetric, positive semidefinite."""
+    """Raise InputError unless a finite matrix is square, symmetric, positive semidefinite."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
         raise InputError(field, matrix.shape, "a square matrix (d, d)")
-    check_finite(field, matrix)
     if is_concrete(matrix):
         known = np.asarray(matrix)
         # Jitter of eigenvalues of a singular Σ stays far below this; a real defect does not.
@@ -127,6 +128,11 @@ def seeded_key(field: str, seed: int) -> np.ndarray:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**63:
         raise InputError(field, seed, "an integer from 0 to 2**63 - 1")
     return threefry.fold_in(threefry.root(int(seed)), zlib.crc32(field.encode()))
+
+
+def device_key(field: str, seed: int) -> Array:
+    """:func:`seeded_key` as a key of :mod:`jax.random`."""
+    return jax.random.wrap_key_data(on_device(seeded_key(field, seed)), impl="threefry2x32")
 
 
 def evaluated(

@@ -16,10 +16,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
-from sims.checks import as_floats
-from sims.errors import InputError
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
 FEATURES = 8
@@ -37,11 +34,7 @@ class Stream(eqx.Module):
     """
 
     scales: Float[Array, "J d"]
-    amplitude: Float[Array, ""]
-
-    def __init__(self, scales: ArrayLike, amplitude: ArrayLike) -> None:
-        self.scales = as_floats("stream.scales", scales)
-        self.amplitude = as_floats("stream.amplitude", amplitude)
+    amplitude: float | Float[Array, ""]
 
     def target(self, rotation: Float[Array, "d d"], key: Array) -> TrigonometricSeries:
         """One target of the stream, in coordinates turned by R."""
@@ -170,19 +163,10 @@ class Course:
                 ``n``, ``noise_sd``, ``learning`` (steps, tasks, rate).
             stream: a key of :data:`STREAMS`.
             variant: a key of ``variants``.
-
-        Raises:
-            InputError: a setting is not there, or is no mapping where one is needed.
         """
-        try:
-            common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
-            own = {**settings["heads"], **settings["variants"][variant]}
-            course = cls(stream=stream, **common, **settings["learning"], **own)
-            STREAMS[stream], OBJECTIVES[course.objective]
-        except (KeyError, TypeError) as error:
-            got = f"{type(error).__name__}: {error}"
-            raise InputError("settings", got, "those of Course.of") from error
-        return course
+        common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
+        own = {**settings["heads"], **settings["variants"][variant]}
+        return cls(stream=stream, **common, **settings["learning"], **own)
 
 
 class Run(NamedTuple):

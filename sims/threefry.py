@@ -89,19 +89,6 @@ def orthogonal(key: np.ndarray, size: int) -> np.ndarray:
     return basis * np.sign(np.diagonal(triangle))
 
 
-def ball(key: np.ndarray, count: int, dimension: int) -> np.ndarray:
-    """Points uniform in the unit ball, shape (count, dimension).
-
-    Source: Barthe et al. (2005), doi:10.1214/009117904000000874.
-    """
-    for_points, for_length = split(key)
-    for_size, for_sign = split(for_points)
-    size = np.sqrt(gamma(for_size, 0.5, count * dimension)).reshape(count, dimension)
-    points = np.where(uniform(for_sign, size.shape) < 0.5, size, -size)
-    length = np.sum(size**2, axis=1) - np.log1p(-uniform(for_length, (count,)))
-    return points / np.sqrt(length)[:, None]
-
-
 def _counters(count: int) -> tuple[np.ndarray, np.ndarray]:
     numbers = np.arange(count, dtype=np.uint64)
     return (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)

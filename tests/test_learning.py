@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from sims import learning
-from sims.errors import InputError
 from sims.learning import (
     OBJECTIVES,
     STREAMS,
@@ -162,13 +161,6 @@ def test_separate_heads_know_nothing_of_each_other():
     assert np.abs(joint["apart"][0] - joint["others"][0]).max() > 0.01
     # Weights have no part in the heads' own errors.
     np.testing.assert_array_equal(found("separate", free=True)["apart"][1], np.full(3, 1 / 3))
-
-
-def test_bad_settings_are_refused():
-    for wrong in ({"n": None}, {"variants": {"plain": {"objective": "seperate"}}}):
-        settings = {k: v for k, v in (SETTINGS | wrong).items() if v is not None}
-        with pytest.raises(InputError, match="settings"):
-            Course.of(settings, "single", "plain")
 
 
 def test_a_run_is_known_by_course_seed_and_batch():

@@ -32,11 +32,11 @@ def start(*arguments, cache):
 
 @pytest.mark.timeout(300)
 def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
-    """Set-up compiles nothing; a second start, with the first one's cache, says the same."""
+    """Beside them rounding alone; a second start, with the first one's cache, says the same."""
     spec = "docs/examples/decompose.yaml"
     programs, loaded, printed = start("decompose", spec, cache=tmp_path)
     own = [name for name in programs if name != "_multi_slice"]  # JAX's: keys to several devices
-    assert own == ["run_batches"]
+    assert own == ["run_batches", "weighed_twice"]
     assert not loaded & {"matplotlib", "numpyro", "scipy.stats", "seaborn", "sklearn"}
     assert start("decompose", spec, cache=tmp_path)[2] == printed
 
@@ -45,9 +45,7 @@ def test_judgement_starts_without_jax():
     """Scaling laws need NumPyro, so they are imported where one is fitted and nowhere else."""
     code = "import sys, sims.judgement; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), (
-        loaded.stderr
-    )
+    assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), loaded.stderr
     assert "sims.judgement.settle" in loaded.stdout
 
 

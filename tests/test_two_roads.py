@@ -40,9 +40,17 @@ def simulated(task, heads, n, queries, names, replicates=32):
 
     def draw(seed, batches):
         result = estimate(
-            task, heads, n, queries, 1000 + seed, batches=batches, replicates_per_batch=replicates,
-            precision="float64", raw_labels=False, devices=jax.devices()[:1],
-        )  # fmt: skip
+            task,
+            heads,
+            n,
+            queries,
+            1000 + seed,
+            batches=batches,
+            replicates_per_batch=replicates,
+            precision="float64",
+            raw_labels=False,
+            devices=jax.devices()[:1],
+        )
         return np.concatenate([result[name].values.reshape(batches, -1) for name in names], axis=1)
 
     return draw

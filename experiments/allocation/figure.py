@@ -180,7 +180,6 @@ def widths(ax: Axes, splits: Splits, claims: dict[tuple[str, str], Verdict]) -> 
         "best head width $d_k^*$",
         hue="temperature",
         log="x",
-        labels="ends",
         verdict=own,
     )
     figures.log_axes(ax, x=True)

@@ -36,7 +36,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     left, right = axes[0]
     figures.curve(
         left, table, None, "count", "ensemble variance / head variance", hue="heads", log="xy",
-        labels="ends", verdict=by_regime["wider angle at fixed H"],
+        verdict=by_regime["wider angle at fixed H"],
     )  # fmt: skip
     figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
     left.set_ylim(0.9 / counts[-1], 1.15)

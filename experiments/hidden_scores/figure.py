@@ -103,8 +103,7 @@ def collapse(ax: Axes, results: Results, point: str, judged: dict[str, Verdict])
         for start, words in STARTS.items() if start in judged and arm.endswith(words)
     }  # fmt: skip
     figures.curve(
-        ax, frame, None, "layer", "log ρ", error="mcse", hue="arm", verdict=own,
-        labels="ends",
+        ax, frame, None, "layer", "log ρ", hue="arm", verdict=own,
     )  # fmt: skip
     ax.set_ylabel("log₁₀ of the relative residual ρ")
 
@@ -119,7 +118,7 @@ def uniformity(ax: Axes, results: Results) -> None:
         for layer, values in enumerate(gain.T):
             rows.append((name, layer + 1, *mean_and_error(values)))
     frame = pd.DataFrame(rows, columns=["arm", "layer", "ω saved", "mcse"])
-    figures.curve(ax, frame, None, "layer", "ω saved", error="mcse", hue="arm", labels=None)
+    figures.curve(ax, frame, None, "layer", "ω saved", hue="arm", labels=None)
     ax.set(title="skip ½, norm, new Gaussian weights a layer, β = 4",
            ylabel="log-odds ω without memory − with it")  # fmt: skip
 

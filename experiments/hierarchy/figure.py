@@ -67,7 +67,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     points = pd.DataFrame(rows, columns=["target", "levels", "relative error", "mcse"])
     tails = pd.DataFrame(lines, columns=["target", "levels", "theory"])
     figures.curve(
-        axes[0, 0], points, tails, "levels", "relative error", error="mcse", hue="target", log="y",
+        axes[0, 0], points, tails, "levels", "relative error", hue="target", log="y",
         labels={"loc": "lower left"},
         verdict={name: claims["scale-decay", regime] for name, regime in DECAY.items()},
     )  # fmt: skip
@@ -81,7 +81,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     ]  # fmt: skip
     frame = pd.DataFrame(counted, columns=["width", "tokens", "dimension", "mcse", "theory"])
     figures.curve(
-        axes[0, 1], frame, frame.drop(columns="dimension"), "tokens", "dimension", error="mcse",
+        axes[0, 1], frame, frame.drop(columns="dimension"), "tokens", "dimension",
         hue="width", log="x", labels="key", verdict=claims["scale-pairs", "any number of tokens"],
     )  # fmt: skip
     figures.ticks(axes[0, 1].xaxis, sorted(set(frame["tokens"])))
@@ -96,7 +96,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     frame = pd.DataFrame(cost, columns=["cost", "T/d", "cost over plain", "mcse", "theory"])
     figures.curve(
         axes[1, 0], frame, frame.drop(columns="cost over plain"), "T/d", "cost over plain",
-        error="mcse", log="x", labels=None,
+        log="x", labels=None,
         verdict=claims["scale-cost-layer", "1.3125 of a layer"],
     )  # fmt: skip
     figures.ticks(axes[1, 0].xaxis, sorted(frame["T/d"]))
@@ -113,7 +113,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     ]  # fmt: skip
     frame = pd.DataFrame(mixed, columns=["mixture", "scales", "mse", "mcse", "theory"])
     figures.curve(
-        axes[1, 1], frame, frame.drop(columns="mse"), "scales", "mse", error="mcse", hue="mixture",
+        axes[1, 1], frame, frame.drop(columns="mse"), "scales", "mse", hue="mixture",
         log="y", labels={"loc": "upper left"},
         verdict={
             name: claims["scale-mixture", f"one bandwidth against outputs, {name}"]

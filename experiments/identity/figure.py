@@ -79,7 +79,6 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         "spread",
         "attention moved (%)",
         hue="kernel",
-        labels="ends",
         verdict={LITERAL: claim, "with the tilt": own["with the tilt"]},
     )
     figures.band(right, claim.margin)

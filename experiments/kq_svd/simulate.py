@@ -47,9 +47,15 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         if angle in own["neff"]["angles"]:
             dims = {"gain": ("method", "rank")}
             sampled[f"keys used {name}"] = unit(
-                keys_used, "keys used", (law, own), dims, coords, own["neff"]["replicates"],
-                decay=decay, angle=str(angle),
-            )  # fmt: skip
+                keys_used,
+                "keys used",
+                (law, own),
+                dims,
+                coords,
+                own["neff"]["replicates"],
+                decay=decay,
+                angle=str(angle),
+            )
     for q in settings["example"]:
         sampled[f"example q={q:g}"] = unit(example, "example", q, ratio=q)
     plain = settings["coordinates"]
@@ -68,9 +74,10 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
                 of = (law, calibration["rank"], n, round(n / ratio))
                 at = {"part": "calibration", "angle": str(angle), "n": n, "ratio": float(ratio)}
                 sampled[f"calibration {angle} n={n} ratio={ratio:g}"] = SampledUnit(
-                    HostBatches(calibrated, constants=of), dict.fromkeys(NAMES) | at,
+                    HostBatches(calibrated, constants=of),
+                    dict.fromkeys(NAMES) | at,
                     calibration["replicates"],
-                )  # fmt: skip
+                )
     for mean in settings["heads"]["means"]:
         sampled[f"random heads mean={mean:g}"] = unit(
             head, "head", (settings["heads"], mean), mean=float(mean), reduce="stack"
@@ -78,9 +85,13 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     bounds = settings["bounds"]
     for length in bounds["lengths"]:
         sampled[f"spectral T={length}"] = unit(
-            spectral_search, "spectral", length, length=length, replicates=bounds["restarts"],
+            spectral_search,
+            "spectral",
+            length,
+            length=length,
+            replicates=bounds["restarts"],
             reduce=largest,
-        )  # fmt: skip
+        )
     sampled["random spectral"] = unit(random_bounds, "random", bounds, reduce=largest)
     sampled["rows"] = unit(row_bounds, "rows", bounds, reduce=largest)
     for length in bounds["masked"]["lengths"]:
@@ -100,11 +111,15 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for regime, sizes in own["regimes"].items():
         at = {"part": "drawn heads", "regime": regime, "n": sizes["n"]}
         sampled[f"drawn heads {regime}"] = SampledUnit(
-            HostBatches(drawn_heads, constants=(own, sizes),
-                        dims=dict.fromkeys(("head", "pool"), ("kept",)),
-                        coords={"kept": own["ranks"]}),
-            dict.fromkeys(NAMES) | at, own["drawn_replicates"],
-        )  # fmt: skip
+            HostBatches(
+                drawn_heads,
+                constants=(own, sizes),
+                dims=dict.fromkeys(("head", "pool"), ("kept",)),
+                coords={"kept": own["ranks"]},
+            ),
+            dict.fromkeys(NAMES) | at,
+            own["drawn_replicates"],
+        )
     return sampled
 
 
@@ -120,9 +135,12 @@ def unit(
 ) -> SampledUnit:
     """A point whose replicates a plain function makes."""
     sampler = HostReplicates(
-        partial(drawn, function), constants=constants, dims=dims or {}, coords=coords or {},
+        partial(drawn, function),
+        constants=constants,
+        dims=dims or {},
+        coords=coords or {},
         reduce=reduce,
-    )  # fmt: skip
+    )
     return SampledUnit(sampler, dict.fromkeys(NAMES) | {"part": part} | at, replicates)
 
 
@@ -285,9 +303,10 @@ def groups(rng: np.random.Generator, own: Mapping[str, Any]) -> Numbers:
     total = ((keys @ together.T) ** 2).sum()
     best = kq_svd(keys, together, rank)
     shared = error(best, keys, together)
-    apart = sum(
-        error(kq_svd(keys, q, rank), keys, q) * ((keys @ q.T) ** 2).sum() for q in queries
-    ) / total  # fmt: skip
+    apart = (
+        sum(error(kq_svd(keys, q, rank), keys, q) * ((keys @ q.T) ** 2).sum() for q in queries)
+        / total
+    )
     of_queries, inverses = queries.swapaxes(1, 2) @ queries, np.linalg.pinv(queries)
     wanted = keys @ together.T
     maps = rng.standard_normal((own["count"], own["d"], rank))
@@ -297,10 +316,13 @@ def groups(rng: np.random.Generator, own: Mapping[str, Any]) -> Numbers:
         # Of each head by itself: its best scores within what is stored, then the map to them.
         fitted = np.linalg.lstsq(keys @ a, wanted, rcond=None)[0]
         maps = inverses @ fitted.T.reshape(*queries.shape[:2], rank)
-    solver = sum(
-        error(LowRank(a, b, np.zeros(own["d"])), keys, q) * ((keys @ q.T) ** 2).sum()
-        for b, q in zip(maps, queries, strict=True)
-    ) / total  # fmt: skip
+    solver = (
+        sum(
+            error(LowRank(a, b, np.zeros(own["d"])), keys, q) * ((keys @ q.T) ** 2).sum()
+            for b, q in zip(maps, queries, strict=True)
+        )
+        / total
+    )
     return {"together": solver / shared - 1, "apart": 1 - apart / shared}
 
 
@@ -328,9 +350,11 @@ def calibrated(draw: Draw, replicates: int, shared: tuple[Moments, int, int, int
     risks = risk(best, *law), risk(rival, *law)
     loss = risk(best, *left) - risk(ideal, *left) + risk(ideal, *law)
     return {
-        "risk": risks[0].mean(), "loss": loss.mean(), "rival": risks[1].mean(),
+        "risk": risks[0].mean(),
+        "loss": loss.mean(),
+        "rival": risks[1].mean(),
         "worse": (risks[0] > risks[1]).mean(),
-    }  # fmt: skip
+    }
 
 
 def gaussian_triangle(rng: np.random.Generator, draws: int, n: int, d: int) -> np.ndarray:
@@ -370,9 +394,10 @@ def head(rng: np.random.Generator, shared: tuple[Mapping[str, Any], float]) -> N
 
     keys, queries, _ = tokens()
     found = [
-        kq_svd(keys, queries, rank), k_svd(keys, rank),
+        kq_svd(keys, queries, rank),
+        k_svd(keys, rank),
         kq_svd(keys, queries, rank, centre=keys.mean(0)),
-    ]  # fmt: skip
+    ]
     keys, queries, values = tokens()
     scores = keys @ queries.T / np.sqrt(width)
     size = (centred(scores) ** 2).sum()

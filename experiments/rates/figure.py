@@ -82,7 +82,7 @@ def draw_slopes(ax: Axes, data: Widths, claims: Mapping[str, Verdict]) -> None:
     own = {f"{beta:g}": claims[REGIMES.get(beta, "β < 2")] for beta in betas}
     figures.curve(
         ax, pd.concat(points), pd.concat(lines), "β", "slope of log MSE on log $n$", hue="heads",
-        labels="ends", verdict=own,
+        verdict=own,
     )  # fmt: skip
     ax.set_xticks(betas, [figures.signed(beta, own, "\n") for beta in own])
     ax.set(xlabel="smoothness β", title="one head: $-2β/(2β + d_k)$, β ≤ 2", ylim=(-0.9, -0.1))
@@ -101,7 +101,7 @@ def draw_averaged(
     points = figures.tidy(simulated * simulated["size"] ** -rate / values[0, -1])
     figures.curve(
         ax, points.replace({"heads": NAMES}), lines[lines["theory"] > 0.2], "size",
-        "MSE × $n^{2β/(2β+d_k)}$", hue="heads", log="xy", labels="ends",
+        "MSE × $n^{2β/(2β+d_k)}$", hue="heads", log="xy",
         verdict={NAMES[np.inf]: claims["averaging, exponent of many heads"]},
     )  # fmt: skip
     figures.log_axes(ax, x=True)

@@ -43,7 +43,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         own = {term: claims[f"{kernel}, {term}"] for term in TERMS}
         margin = own["noise variance"].margin
         figures.curve(
-            ax, pd.concat(points), pd.concat(lines), "n", "gap", error="mcse", hue="term", log="x",
+            ax, pd.concat(points), pd.concat(lines), "n", "gap", hue="term", log="x",
             verdict=own, labels={"loc": "upper left"},
         )  # fmt: skip
         middle = np.exp(np.log(n).mean())

@@ -81,7 +81,7 @@ def losses(ax: Axes, theory: Road, simulation: Road, smoothness: str, verdict: V
     ax.set(yscale="log", xscale="log", ylim=(0.8, 1500))
     figures.curve(
         ax, pd.concat(points), pd.concat(lines).dropna(), "n", "loss", hue="rule", log="xy",
-        labels="ends", verdict={SHOWN[MATCHED[smoothness]]: verdict},
+        verdict={SHOWN[MATCHED[smoothness]]: verdict},
     )  # fmt: skip
     figures.log_axes(ax, x=True, y=True)
     ax.set(xlabel="number of keys $n$ (tuned at 256)", ylabel="")
@@ -102,7 +102,7 @@ def counts(ax: Axes, theory: Road, simulation: Road, verdict: Verdict) -> None:
         slope = law[-1] * (sizes / sizes[-1]) ** (2 * nu / (2 * nu + WIDTH))
         figures.theory(ax, sizes, slope, ls=":", lw=0.8, zorder=1)
     figures.curve(
-        ax, pd.concat(points), pd.concat(lines), "n", "loss", hue="rule", log="xy", labels="ends",
+        ax, pd.concat(points), pd.concat(lines), "n", "loss", hue="rule", log="xy",
         verdict=dict.fromkeys(COUNTED.values(), verdict),
     )  # fmt: skip
     figures.log_axes(ax, x=True, y=True)

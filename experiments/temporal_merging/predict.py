@@ -50,7 +50,7 @@ def _terms(experiment: Experiment, point: Point) -> xr.Dataset:
     if rule.stride > 1 or rule.scores != "dot":
         return terms
     rho = design.autocorrelation(2)
-    variance = merging.chunk([0.5, 0.5], rho).variance
+    variance = merging.lag([0.5, 0.5], rho, 0).slots
     overlap = problem.n / terms["n_eff"]
     noise = float(problem.task.noise_sd) ** 2 * overlap / problem.n
     retuned = noise * overlap ** (1 / variance - 1)

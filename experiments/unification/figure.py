@@ -91,7 +91,6 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         "kept",
         hue="system",
         log="xy",
-        labels="ends",
         verdict=own,
     )
     left.set(title="the law $ρ + (1 − ρ)\\,Σα^2$", ylabel="variance of the pool / variance of one")

@@ -17,6 +17,7 @@ Nothing is expanded: every difference is taken by ``expm1`` or cancels by hand.
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from sims.attention.attention import Array, softmax
 
@@ -230,13 +231,11 @@ def split_rms_norm(stream: Stream) -> Stream:
 def energy(state: Any, hidden: Any, memories: Any) -> Any:
     """``E(x, h) = ½‖x‖² + h·f − log Σe^h − fᵀKx``, f = softmax(h); K the memories (…, n, d)."""
     attended = softmax(hidden)
-    top = np.max(hidden, axis=-1)
-    log_sum = top + np.log(np.sum(np.exp(hidden - top[..., None]), axis=-1))
     scores = (memories @ state[..., None])[..., 0]
     return (
         0.5 * np.sum(state**2, axis=-1)
         + np.sum(hidden * attended, axis=-1)
-        - log_sum
+        - logsumexp(hidden, axis=-1)
         - np.sum(attended * scores, axis=-1)
     )
 

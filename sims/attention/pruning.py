@@ -76,24 +76,15 @@ def closest_subset(items: np.ndarray, target: np.ndarray) -> Subset:
 
 def _meet(left: np.ndarray, right: np.ndarray, goal: np.ndarray) -> np.ndarray:
     """Places in left and right, both beginning with the empty sum, of the best pair of each row."""
-    row, count = np.arange(len(goal)), right.shape[1]
     both = np.concatenate([right, goal[:, None] - left], axis=1)
-    # The last bit of a number says which side it is of: to sort places takes twice as long.
-    bits = both.view(np.int64)
-    bits[:, :count] &= ~1
-    bits[:, count:] |= 1
-    ranked = np.sort(both, axis=1)
-    # What lay between the closest two of different sides would be closer to one of them. Numbers
-    # ≥ 0 are ordered as their bits are; neighbours of one side get bits that are last.
-    order = ranked.view(np.int64)
-    differ = (order[:, 1:] ^ order[:, :-1]) & 1
-    gaps = np.diff(ranked, axis=1).view(np.int64) | ((differ - 1) & np.iinfo(np.int64).max)
-    at = gaps.argmin(1)
-    pair = np.stack([ranked[row, at], ranked[row, at + 1]], axis=1)
-    one, other = (pair[row, (pair.view(np.int64) & 1 == bit).argmax(1), None] for bit in (0, 1))
-    return np.stack(
-        [(both[:, count:] == other).argmax(1), (both[:, :count] == one).argmax(1)], axis=1
-    )
+    order = np.argsort(both, axis=1)
+    gaps = np.diff(np.take_along_axis(both, order, axis=1), axis=1)
+    # What lay between the closest two of different sides would be closer to one of them.
+    of_left = order >= right.shape[1]
+    gaps[of_left[:, 1:] == of_left[:, :-1]] = np.inf
+    at = gaps.argmin(1)[:, None] + np.arange(2)
+    pair = np.sort(np.take_along_axis(order, at, axis=1), axis=1)
+    return np.stack([pair[:, 1] - right.shape[1], pair[:, 0]], axis=1)
 
 
 def attention(tokens: np.ndarray, score_matrix: np.ndarray, value_matrix: np.ndarray) -> np.ndarray:

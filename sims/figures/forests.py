@@ -64,14 +64,16 @@ def forest(
     grouped = "group" in frame
     keys = list(zip(frame["group"], frame["label"], strict=True)) if grouped else frame["label"]
     given = margin if isinstance(margin, Mapping) else dict.fromkeys(keys, margin)
-    margins = {key: ends(one) for key, one in given.items() if key in places and one is not None}
-    # Without a margin the worst effect is the largest one.
-    low, high = np.transpose([margins.get(key, (0.0, 0.0)) for key in keys])
+    margins = {places[k]: ends(one) for k, one in given.items() if k in places and one is not None}
     rows = frame.reset_index(drop=True).assign(line=[places[key] for key in keys])
+    # Without a margin the worst effect is the largest one.
+    low, high = np.transpose([margins.get(line, (0.0, 0.0)) for line in rows["line"]])
     rows["room"] = np.minimum(rows["value"] - low, high - rows["value"])
     single = not rows["line"].duplicated().any()
     among = "line" if not single else "group" if grouped else [0] * len(rows)
     worst = rows.loc[rows.groupby(among, observed=True)["room"].idxmin()]
+    own: Mapping[Any, Any] = verdict if isinstance(verdict, Mapping) else {}
+    scale, unit = (100, " %") if percent else (1, "")
     with style():
         _effects(ax, rows.drop(worst.index), single, "white")
         _effects(ax, worst, True, PALETTE[0])
@@ -84,29 +86,30 @@ def forest(
         ax.set_xlabel("simulation / theory − 1 (%)" if percent else "effect")
         if percent:
             percent_axis(ax.xaxis)
-        _margins(ax, {places[key]: pair for key, pair in margins.items()})
-        texts = _estimates(rows if single else worst, percent) if numbers else {}
+        _margins(ax, margins)
+        shown = (rows if single else worst).set_index("line")
         for key, place in places.items():
             if grouped and not isinstance(key, tuple):
                 _write(ax, str(key), 0, place).set(fontweight="bold", color="black")
-            judged = verdict.get(key) if isinstance(verdict, Mapping) else None
-            text = texts.get(place, "")
-            if judged is not None:
-                text = f"{SIGNS[word(judged)]}  {text or word(judged)}"
-            if text:
-                written = _write(ax, text, 1, place)
-                if judged is not None:
-                    ink(written, judged)
+            text = word(own[key]) if key in own else ""
+            if numbers and place in shown.index:
+                value, error = scale * shown.loc[place, ["value", "error"]].to_numpy(float)
+                text = f"{value:.3g} ± {BAR * error:.2g}{unit}".replace("-", "−")
+            if key in own:
+                ink(_write(ax, f"{SIGNS[word(own[key])]}  {text}", 1, place), own[key])
+            elif text:
+                _write(ax, text, 1, place)
         explain(ax, verdict)
-        same = len(set(margins.values())) == 1 and not grouped
-        common = margin_text(next(iter(margins.values())), percent) if same else ""
+        common = ""
+        if isinstance(margin, Mapping):
+            note(ax, "grey: margins")
+        elif margin is not None:
+            common = margin_text(margin, percent)
         if verdict is None or isinstance(verdict, Mapping):
             ax.set_title(common, loc="right", fontsize=SMALL, color=GREY)
         else:
             badge(ax, verdict, common)
         bars_note(ax)
-        if margins and not same:
-            note(ax, "grey: margins")
         note(ax, f"filled: {'nearest to its margin' if margins else 'the largest'}")
 
 
@@ -156,17 +159,3 @@ def _write(ax: Axes, text: str, at: float, place: int) -> Any:
         color=GREY,
         annotation_clip=False,
     )
-
-
-def _estimates(rows: pd.DataFrame, percent: bool) -> dict[int, str]:
-    """Line to its estimate ± two standard errors, with the digits of its group's largest error."""
-    scale, unit = (100, " %") if percent else (1, "")
-    texts = {}
-    for _, own in rows.groupby("group" if "group" in rows else [0] * len(rows), sort=False):
-        largest = BAR * scale * own["error"].max()
-        digits = int(np.clip(1 - np.floor(np.log10(largest)), 0, 4)) if largest > 0 else 2
-        for line, value, error in zip(own["line"], own["value"], own["error"], strict=True):
-            # No sign where all digits are 0.
-            value, size = round(scale * value, digits) + 0.0, BAR * scale * error
-            texts[line] = f"{value:.{digits}f} ± {size:.{digits}f}{unit}".replace("-", "−")
-    return texts

@@ -116,16 +116,15 @@ def band(
     ax.hlines(finite, left, right, color=GREY, lw=0.6, ls=DASHES, zorder=0.5, transform=frame)
     ax.set(xlim=limits[0], ylim=limits[1])
     if words:
-        # Inside if there is room, and under the data, which are never hidden by words.
-        inside = top - bottom > 0.3 * np.ptp(limits[1])
+        # Under the data, which are never hidden by words.
         ax.annotate(
             margin_text(margin, percent),
             (right, top),
             xycoords=frame,
-            xytext=(-2, -2 if inside else 2),
+            xytext=(-2, -2),
             textcoords="offset points",
             ha="right",
-            va="top" if inside else "bottom",
+            va="top",
             fontsize=SMALL,
             color=GREY,
             zorder=0.9,
@@ -218,18 +217,23 @@ def reference(
     Args:
         ax: the axes; set scale and limits first.
         y: a constant, or values at x.
-        text: the name: above a level line, below another.
+        text: the name, above the line.
         x: places of the values; None for a constant.
         at: where along the line the name stands, 0 to 1.
     """
-    label: dict[str, Any] = {"textcoords": "offset points", "fontsize": SMALL, "color": GREY}
+    frame = ax.transData
     if x is None:
-        ax.axhline(y, color=GREY, lw=0.8, ls=DASHES, zorder=1)
-        side, shift = ("left", 3) if at < 0.5 else ("right", -3)
-        frame = ax.get_yaxis_transform()
-        ax.annotate(text, (at, y), (shift, 2), xycoords=frame, ha=side, **label)
-    else:
-        theory(ax, x, y, lw=0.8, ls=DASHES, zorder=1)
-        index = round(at * (len(x) - 1))
-        side, shift = ("right", -4) if y[-1] < y[0] else ("left", 4)
-        ax.annotate(text, (x[index], y[index]), (shift, 0), ha=side, va="top", **label)
+        frame, x, y = ax.get_yaxis_transform(), (0.0, 1.0), (y, y)
+    theory(ax, x, y, lw=0.8, ls=DASHES, zorder=1, transform=frame)
+    place = int(at * (len(x) - 1) + 0.5)
+    side, shift = ("right", -4) if 2 * place >= len(x) else ("left", 4)
+    ax.annotate(
+        text,
+        (x[place], y[place]),
+        (shift, 2),
+        xycoords=frame,
+        textcoords="offset points",
+        fontsize=SMALL,
+        color=GREY,
+        ha=side,
+    )

@@ -8,9 +8,9 @@ import numpy as np
 
 from sims.figures.forests import forest
 from sims.figures.layout import COLUMN, letters, panels
-from sims.figures.marks import bars_note, note, simulated
-from sims.figures.plots import curve, relative_gap
-from sims.figures.theme import GREY, PALETTE, log_axes, style
+from sims.figures.marks import note
+from sims.figures.plots import curve
+from sims.figures.theme import GREY, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def _one(data: xr.Dataset, title: str) -> Figure:
     )
     covered = bool(np.isfinite(theory).all())
     if covered:
-        value, error = relative_gap(value, error, theory)
+        value, error = value / theory - 1, error / np.abs(theory)
     labels = [_name(data, name) for name in names]
     frame = pd.DataFrame({"value": value, "error": error, "label": labels})
     drawing, axes = panels(width=COLUMN, title=title)
@@ -84,15 +84,14 @@ def _points(data: xr.Dataset, title: str) -> Figure:
     drawing, axes = panels(-(-len(fields) // columns), columns, title=title)
     with style():
         for ax, field in zip(axes.flat, fields, strict=False):
-            at = frame[field]
-            if at.dtype.kind not in "fiu":
-                at = at.astype(str)  # places of words, one beside another
-            log_axes(ax, x=_wide(at), y=_wide(frame["mse"]), plain=True)
-            ax.plot(at, frame["mse_theory"], "_", color=GREY, markersize=7, zorder=2)
-            simulated(ax, at, frame["mse"], frame["mse_mcse"], PALETTE[0])
+            log = "x" * _wide(frame[field]) + "y" * _wide(frame["mse"])
+            if frame[field].dtype.kind in "fiu":
+                curve(ax, frame, frame[:0], field, "mse", log=log)
+                ax.plot(frame[field], frame["mse_theory"], "_", color=GREY, markersize=7, zorder=2)
+            else:  # words, one beside another
+                curve(ax, frame.astype({field: str}), None, field, "mse", log=log)
             ax.set(xlabel=_name(data, field), ylabel=_name(data, "mse"))
             _see(ax, frame, "mse")
-        bars_note(ax)
         note(ax, "dashes: theory")
         for ax in axes.flat[len(fields) :]:
             ax.set_visible(False)

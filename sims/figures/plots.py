@@ -28,29 +28,14 @@ from sims.figures.marks import (
     theory,
 )
 from sims.figures.series import levels, series
-from sims.figures.theme import GREY, SMALL, log_axes, percent_axis, style
+from sims.figures.theme import GREY, log_axes, percent_axis, style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 Labels = str | Mapping[str, object] | None
-"""Where series are named: "ends" of lines, "key" (a legend), options of a legend, or nowhere."""
-
-
-def relative_gap(
-    simulation: ArrayLike, mcse: ArrayLike, theory: ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    """The gap simulation/theory − 1, and its Monte Carlo standard error.
-
-    Args:
-        simulation: estimates.
-        mcse: their Monte Carlo standard errors.
-        theory: predictions, of the same shape, without error of their own.
-    """
-    predicted = np.asarray(theory, float)
-    return np.asarray(simulation, float) / predicted - 1, np.asarray(mcse) / np.abs(predicted)
+"""Where series are named: "key" (a legend), options of a legend, or nowhere."""
 
 
 def gap(
@@ -79,18 +64,16 @@ def gap(
         log: "x" if x is logarithmic, "" if not.
     """
     with style():
-        for level, rows, look in series(frame, hue, [frame]):
-            value, error = relative_gap(rows["simulation"], rows["mcse"], rows["theory"])
-            simulated(ax, rows[x], value, error, label=signed(level, verdict), **look)
+        law, y = frame["theory"], "simulation / theory − 1 (%)"
+        value, error = frame["simulation"] / law - 1, frame["mcse"] / law.abs()
+        points = frame.assign(simulation=value, mcse=error)
+        curve(ax, points, points[:0], x, y, hue=hue, verdict=verdict, labels=labels, log=log)
         ax.axhline(0, color=GREY, lw=0.8, zorder=1)
-        log_axes(ax, x=log == "x")
         percent_axis(ax.yaxis)
-        ax.set(xlabel=x, ylabel="simulation / theory − 1 (%)")
         if margin is not None:
             seen = [1.1 * end for end in ends(margin) if np.isfinite(end)]
             ax.set_ylim(min(*ax.get_ylim(), *seen), max(*ax.get_ylim(), *seen))
             band(ax, margin, over=over)
-        _finish(ax, verdict, labels)
 
 
 def curve(
@@ -101,7 +84,6 @@ def curve(
     y: str,
     *,
     hue: str | None = None,
-    error: str | None = None,
     margin: float | None = None,
     verdict: Verdicts = None,
     labels: Labels = "key",
@@ -113,21 +95,20 @@ def curve(
 
     Args:
         ax: the axes.
-        points: simulated values: columns x, y and the error, or ``simulation`` and ``mcse``.
+        points: simulated values: columns x, y or ``simulation``, and ``<y>_mcse`` or ``mcse``.
         lines: predicted values at any places: columns x and ``<y>_theory`` (as a run's table has
             them), y or ``theory``; None: those of ``points``.
         x: column of the horizontal axis.
         y: what the values are: their column, if there is one of that name, and the axis' label.
         hue: column whose levels differ in colour and marker.
-        error: column of their Monte Carlo standard errors, ``<y>_mcse`` or ``mcse`` by default.
         margin: relative; shades the lines' values times 1 ± margin.
         verdict: of the panel, or of each level of ``hue``, or of each word of x.
-        labels: where the series are named; "ends" names the levels of ``hue`` beside their lines.
+        labels: where the series are named.
         log: the logarithmic axes, "", "x", "y" or "xy".
     """
     lines = points if lines is None else lines
     value = y if y in points else "simulation"
-    error = error or (f"{y}_mcse" if f"{y}_mcse" in points else "mcse")
+    error = f"{y}_mcse" if f"{y}_mcse" in points else "mcse"
     predicted = next((name for name in (f"{y}_theory", y) if name in lines), "theory")
     frames = [lines, points]
     words = [place for place in levels(x, frames) if isinstance(place, str)]
@@ -142,7 +123,6 @@ def curve(
 
     with style():
         log_axes(ax, x="x" in log, y="y" in log, plain=True)
-        names = {}
         for level, rows, look in series(lines, hue, frames):
             rows = rows.sort_values(x)
             at, law, color = places(level, rows), rows[predicted], look["color"]
@@ -150,7 +130,6 @@ def curve(
                 ax.hlines(law, at - 0.4 * step, at + 0.4 * step, color=color, lw=1.6)
             else:
                 theory(ax, at, law, color)
-            names[signed(level, verdict)] = at[-1], law.iloc[-1], color
             if margin is not None:
                 low, high = law * (1 - margin), law * (1 + margin)
                 ax.fill_between(at, low, high, color=color, alpha=0.2, lw=0, zorder=1)
@@ -160,52 +139,11 @@ def curve(
         ax.set(xlabel="" if words else x, ylabel=y)
         if words:
             ax.set_xticks(range(len(words)), [signed(word, verdict, "\n") for word in words])
-        if labels == "ends":
-            _name_ends(ax, names)
-        _finish(ax, verdict, None if labels == "ends" else labels)
+        if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
+            ax.legend(**{} if isinstance(labels, str) else labels)
+        if verdict is not None and not isinstance(verdict, Mapping):
+            badge(ax, verdict)
+        explain(ax, verdict)
+        bars_note(ax)
         if margin is not None:
             note(ax, f"shaded: theory, {margin_text(margin)}")
-
-
-def _finish(ax: Axes, verdict: Verdicts, labels: Labels) -> None:
-    """The legend; the panel's badge, or what the signs of its series mean; remarks."""
-    if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
-        ax.legend(**{} if isinstance(labels, str) else labels)
-    if verdict is not None and not isinstance(verdict, Mapping):
-        badge(ax, verdict)
-    explain(ax, verdict)
-    bars_note(ax)
-
-
-def _name_ends(ax: Axes, names: Mapping[str, tuple[float, float, str]]) -> None:
-    """Names beside the right ends of lines, moved apart where they would lie on one another."""
-    from matplotlib.artist import Artist
-    from scipy.optimize import isotonic_regression
-
-    ordered = sorted(names.items(), key=lambda item: item[1][1])
-    texts = [
-        ax.annotate(
-            text,
-            (x, y),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=SMALL,
-            color=colour,
-            annotation_clip=False,
-        )
-        for text, (x, y, colour) in ordered
-    ]
-    least = 1.2 * SMALL * np.arange(len(texts))
-
-    class Apart(Artist):
-        """What moves names when they are drawn: only then is it known how high the axes are."""
-
-        def draw(self, renderer: object) -> None:
-            pixels = np.array([ax.transData.transform(text.xy)[1] for text in texts])
-            heights = pixels * 72 / ax.figure.dpi
-            apart = isotonic_regression(heights - least).x + least
-            for text, shift in zip(texts, apart - heights, strict=True):
-                text.xyann = (6, shift)
-
-    ax.add_artist(Apart()).set(zorder=-1, in_layout=False)

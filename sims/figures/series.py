@@ -44,7 +44,6 @@ def levels(column: str | None, frames: Sequence[pd.DataFrame]) -> list[Hashable]
     for frame in frames:
         if column not in frame:
             raise InputError("hue", column, f"a column: {', '.join(map(str, frame))}")
-    for frame in frames:
         if hasattr(frame[column], "cat"):
             return list(frame[column].cat.categories)
     values = list(dict.fromkeys(value for frame in frames for value in frame[column]))

@@ -14,9 +14,9 @@ from sims.checks import (
     check_count,
     check_covariance,
     check_finite,
+    device_key,
     on_device,
     said,
-    seeded_key,
 )
 from sims.errors import InputError, Uncovered
 from sims.problem.design_laws import Design, WeightedPoints, student_points
@@ -66,8 +66,7 @@ class CustomDesign(Design):
     ) -> None:
         check_count("dimension", dimension)
         self.size, self.sampler, self.log_density = int(dimension), sampler, log_density
-        words = on_device(seeded_key("design.proposal", 0))
-        key = jax.random.wrap_key_data(words, impl="threefry2x32")
+        key = device_key("design.proposal", 0)
         draws = self._tried(key, DRAWS)
         if not np.allclose(self._tried(key, 5), draws[:5], rtol=1e-9):
             allowed = "first m of n draws equal m draws"

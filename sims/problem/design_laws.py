@@ -185,7 +185,7 @@ class MixtureDesign(Design):
         matrices = as_floats("design.covariances", covariances, (count, d, d))
         for index, matrix in enumerate(matrices):
             check_covariance(f"design.covariances[{index}]", matrix)
-        self.factors = _square_root(matrices)
+        self.factors = square_root(matrices)
 
     @property
     def dimension(self) -> int:
@@ -274,7 +274,7 @@ def with_root(field: str, covariance: ArrayLike) -> tuple[Array, Array]:
     """A positive semidefinite matrix and its symmetric square root."""
     matrix = as_floats(field, covariance)
     check_covariance(field, matrix)
-    return matrix, _square_root(matrix)
+    return matrix, square_root(matrix)
 
 
 def _equal(normal: Float[np.ndarray, "N p"]) -> Float[np.ndarray, " N"]:
@@ -289,7 +289,7 @@ def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:
     return array
 
 
-def _square_root(covariance: Float[Array, "*C d d"]) -> Float[Array, "*C d d"]:
+def square_root(covariance: Float[Array | np.ndarray, "*C d d"]) -> Float[Array, "*C d d"]:
     """The symmetric square root of positive semidefinite matrices."""
     concrete = is_concrete(covariance)
     xp: Any = np if concrete else jnp  # NumPy has nothing to compile

@@ -10,7 +10,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_finite
+from sims.checks import as_floats
 from sims.errors import InputError
 from sims.problem.design_laws import Design, WeightedPoints
 
@@ -44,20 +44,10 @@ class EmpiricalDesign(Design):
         self.rows = as_floats("design.rows", rows)
         if self.rows.ndim != 2 or not self.rows.size or not 2 <= len(self.rows) <= MOST_ROWS:
             raise InputError("design.rows", self.rows.shape, f"shape (N, d), N 2 to {MOST_ROWS:,}")
-        check_finite("design.rows", self.rows)
 
     @property
     def dimension(self) -> int:
         return self.rows.shape[1]
-
-    @property
-    def mean(self) -> Float[Array, " d"]:
-        return self.rows.mean(axis=0)
-
-    @property
-    def covariance(self) -> Float[Array, "d d"]:
-        apart = self.rows - self.rows.mean(axis=0)
-        return apart.T @ apart / len(self.rows)
 
     def sample(self, key: Array, n: int, dtype: DTypeLike = jnp.float64) -> Float[Array, "n d"]:
         # A whole number a row: a uniform float32 has too few digits to be fair to 10⁵ rows.

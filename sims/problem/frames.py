@@ -166,9 +166,8 @@ def nested(
         ranks: H integers in 1..d_k; None takes 1, 2, …, capped at d_k.
     """
     _check_sizes(dimension, count, width)
-    most = np.minimum(np.arange(1, count + 1), width)
-    as_floats("heads.frames.ranks", most if ranks is None else ranks, (count,))
-    chosen = most if ranks is None else np.asarray(ranks)
+    chosen = np.minimum(np.arange(1, count + 1), width) if ranks is None else np.asarray(ranks)
+    as_floats("heads.frames.ranks", chosen, (count,))
     if chosen.dtype.kind not in "iu" or chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
     basis = _haar_matrix(dimension, seed)[:, :width]

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from sims.checks import as_floats, check_count, evaluated, is_concrete, on_device, seeded_key
+from sims.checks import as_floats, check_count, device_key, evaluated, is_concrete, on_device
 from sims.errors import InputError
 from sims.problem.design_laws import Design
 
@@ -190,10 +190,8 @@ class CustomTarget(Target):
         """Raise InputError where the function is not finite at 64 keys of a design."""
         if not all(map(is_concrete, jax.tree.leaves(design))):
             return
-        words = on_device(seeded_key("target.check", 0))
         with jax.ensure_compile_time_eval():
-            key = jax.random.wrap_key_data(words, impl="threefry2x32")
-            values = np.asarray(self(design.sample(key, 64)))
+            values = np.asarray(self(design.sample(device_key("target.check", 0), 64)))
         if not np.isfinite(values).all():
             got = f"NaN or infinity at {(~np.isfinite(values)).sum()} of 64 keys"
             raise InputError("target", got, "finite numbers wherever keys may be")

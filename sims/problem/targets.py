@@ -92,15 +92,10 @@ def additive(
 ) -> TrigonometricSeries:
     """``Σ_j m_j(x_j)/√d``: one squared-exponential draw a coordinate (``features`` each)."""
     check_count("dimension", dimension)
-    check_positive("target.lengthscale", lengthscale)
     check_count("target.features", features)
-    frequency_key, phase_key = threefry.split(seeded_key("target.seed", seed))
-    terms = dimension * features
-    size = threefry.normal(frequency_key, (terms,)) / lengthscale
     axis = np.repeat(np.eye(dimension), features, axis=0)
-    return TrigonometricSeries(
-        np.full(terms, np.sqrt(2.0 / terms)), size[:, None] * axis, _phases(phase_key, terms)
-    )
+    normals = _normals(dimension * features, 1)
+    return _random_features(lambda key: normals(key) * axis, seed, lengthscale, len(axis))
 
 
 def single_index(

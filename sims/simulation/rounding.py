@@ -105,7 +105,7 @@ def rounding(
     x = _keys(task, rng, DESIGNS * count).reshape(DESIGNS, count, -1)
     unit = float(jnp.finfo(precision).eps)
     near = tuple(v * (1 + unit * rng.uniform(-1, 1, v.shape)) for v in (x, queries))
-    found = _both(task, heads, constant, (x, queries), near, precision)
+    found = weighed_twice(task, heads, constant, (x, queries), near, precision)
     (deviation, noise), (other, other_noise) = jax.tree.map(np.asarray, found)
     with np.errstate(all="ignore"):
         ratio = count / n
@@ -144,7 +144,7 @@ class _Moved(eqx.Module):
 
 
 @partial(jax.jit, static_argnames="precision", compiler_options=QUICK)
-def _both(
+def weighed_twice(
     task: Task,
     heads: Heads,
     constant: Float[Array, ""] | None,

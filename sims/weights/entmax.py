@@ -17,8 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from sims.checks import check_positive
-from sims.errors import InputError
+from sims.checks import check_within
 
 POWERS = (1e-20, 1e20)
 """Powers ν allowed: reciprocals are numbers in single precision, too."""
@@ -48,9 +47,7 @@ class Entmax:
     nu: float
 
     def __post_init__(self) -> None:
-        check_positive("heads.kernel.nu", self.nu)
-        if not POWERS[0] <= self.nu <= POWERS[1]:
-            raise InputError("heads.kernel.nu", self.nu, "{:g} to {:g}".format(*POWERS))
+        check_within("heads.kernel.nu", self.nu, *POWERS)
 
     def __call__(self, scores: Float[Array, " n"]) -> Float[Array, " n"]:
         top = lax.stop_gradient(jnp.max(scores))

@@ -189,7 +189,7 @@ def test_a_function_and_rows_of_ones_own(folder, capsys):
     _write(folder, target={"kind": "python", "file": "my.py", "name": "m", "slope": 2.0})
     assert run("decompose", "spec.yaml", "--json") == 0
     out, err = capsys.readouterr()
-    assert err.startswith("theory of order first: does not cover target function m (covered: a ")
+    assert err.startswith("theory of order first: does not cover target CustomTarget (covered: a ")
     outcome = json.loads(out)
     assert outcome["terms"]["mse"]["theory"] is None
     rows = {"kind": "empirical", "file": "rows.csv"}

@@ -1,14 +1,11 @@
 """Equiangular heads that open: the falls of their error, step by step, and their dot in the map."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
 from experiments.diversity.effects import opening, opening_for_a_target
-from experiments.diversity.figure import cells
 from experiments.diversity.quantities import falls
-from sims.judgement import Verdict
 from sims.judgement.tests import Rule, decide
 from sims.study.experiment import load_experiment
 from tests.experiments.helpers import results_of
@@ -74,35 +71,3 @@ def test_least_fall_of_a_target_is_chosen_by_the_other_half_of_its_draws() -> No
     effect = opening_for_a_target(results, "r", LABELS, gram())
     assert (effect.points, effect.unit) == (("r, target by target",), "targets")
     assert effect.values == pytest.approx([(-0.25 + 0.1) / 2, (0.5 + 0.4) / 2])
-
-
-@pytest.mark.parametrize(("effect", "rise"), [(0.3, 0.005), (-0.3, 0.3)])
-def test_dot_of_the_map_is_of_a_rise(effect: float, rise: float) -> None:
-    """Falls have the least dot; a row that is of no regime has none."""
-    experiment = load_experiment("diversity")
-    results = results_of(experiment, {}, {})
-    rows = [
-        made_verdict("pure noise, softmax, equiangular heads", effect),
-        made_verdict("counterexamples, the error rises", 1.0),
-    ]
-    # For one fixed target the row that is shown is the one over targets.
-    for ending, shown in (("", 0.5), (", target by target", -0.5)):
-        rows.append(made_verdict(f"one fixed target, equiangular heads{ending}", shown))
-    frame = cells(rows, results)
-    assert isinstance(frame, pd.DataFrame)
-    assert frame["index"].tolist() == 2 * ["equiangular heads"]
-    assert frame["regime"].tolist() == ["pure noise, softmax", "one fixed target"]
-    assert frame["rise"].tolist() == [rise, 0.5]
-
-
-def test_what_is_true_by_algebra_is_a_dash_and_what_is_not_true_shows() -> None:
-    results = results_of(load_experiment("diversity"), {}, {})
-    row = "pure noise, softmax, equiangular heads"
-    rows = [made_verdict(row, effect, kind="program") for effect in (0.1, -0.1)]
-    assert cells(rows, results)["verdict"].isna().tolist() == [True, False]
-
-
-def made_verdict(regime: str, effect: float, kind: str = "simulation") -> Verdict:
-    found = "supported" if effect > 0 else "refuted"
-    about = ("hdi-monotone", "diversity", regime, "s", found)
-    return Verdict(*about, effect, (effect, effect), 0.0, 0.95, 9, "r", kind=kind)

@@ -8,13 +8,10 @@ import pytest
 import xarray as xr
 
 from experiments.diversity.effects import effects
-from experiments.diversity.figure import cells
 from experiments.diversity.quantities import variance_share
 from experiments.diversity.trend import rank_fall, ranks, trends
-from sims.judgement import Verdict
 from sims.study.experiment import load_experiment
 from sims.study.judging import chosen
-from tests.experiments.helpers import results_of
 
 EXPERIMENT = load_experiment("diversity")
 BATCHES = 64
@@ -148,18 +145,6 @@ def test_trends_are_over_all_configurations_and_over_random_ones() -> None:
     assert set(trends("regime", labels[:1] * 4, index, data, equal=True)) == {
         "regime, trend over configurations"
     }
-
-
-def test_trends_have_no_dot_in_the_map() -> None:
-    def row(regime: str) -> Verdict:
-        about = ("hdi-monotone", "diversity", regime, "s", "supported")
-        return Verdict(*about, 0.8, (0.8, 0.8), 0.5, 0.95, 9, "r", kind="simulation")
-
-    names = ("exchangeable, gaussian", "exchangeable, softmax")
-    rows = [row(f"{name}, {what}") for name in names for what in ("top, errors", "equal heads")]
-    ends = ("configurations", "random frames")
-    rows += [row(f"{name}, trend over {end}") for name in names for end in ends]
-    assert cells(rows, results_of(EXPERIMENT, {}, {}))["index"].tolist() == ["top of errors"] * 2
 
 
 def test_share_of_variance_by_hand() -> None:

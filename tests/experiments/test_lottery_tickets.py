@@ -39,16 +39,6 @@ def changed(results, point, **values):
     return replace(results, estimates=results.estimates | {point: data})
 
 
-def test_verdicts(results, experiment):
-    found = verdicts(experiment, results)
-    assert set(found) == {(claim.id, claim.regime) for claim in experiment.claims}
-    for at in (("slt-constant", "C = 1/ln 2"), ("slt-scale", "n_K^(1/4)"),
-               ("slt-fit", "targets within the assumption")):  # fmt: skip
-        assert found[at] == "refuted"
-    for at in (("slt-length", "bound"), ("slt-length", "size")):
-        assert found[at] == "supported"
-
-
 def test_rates_are_held_to_ln2_over_d(results, experiment):
     """Exact exponentials with a little noise; ln 2 an item for d = 2 is twice too steep."""
     rng = np.random.default_rng(1)

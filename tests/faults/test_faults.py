@@ -17,6 +17,7 @@ from sims import files
 from sims.errors import InputError
 from sims.montecarlo import store
 from sims.report import render_caption
+from sims.report.text import html
 from sims.study import run
 from sims.study.results import Results
 from tests.cli.conftest import folder  # noqa: F401
@@ -170,6 +171,9 @@ def test_reading_results_executes_nothing(tmp_path, monkeypatch):
     Path("caption.md").write_text("{{ ''.__class__.__mro__ }}")
     with pytest.raises(InputError, match=r"caption\.md"):
         render_caption(Path("caption.md"), results, [], {})
+    page = html("<script>alert(1)</script> ![](http://x.y/z.png)", lambda target: None)
+    assert "<script" not in page
+    assert "<img" not in page
     home = tmp_path / "cache"
     assert files.private(home) == home
     home.chmod(0o770)  # others may put code there

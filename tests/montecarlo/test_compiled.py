@@ -31,9 +31,11 @@ def rank_of_tokens(key, temperature, batch, *, layers):
 
 
 RANK = Replicates(
-    partial(rank_of_tokens, layers=3), constants=1.5,
-    dims={"rank": "layer"}, coords={"layer": [1, 2, 3]},
-)  # fmt: skip
+    partial(rank_of_tokens, layers=3),
+    constants=1.5,
+    dims={"rank": "layer"},
+    coords={"layer": [1, 2, 3]},
+)
 
 
 def test_rank_of_tokens_after_random_attention_layers():

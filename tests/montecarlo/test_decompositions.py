@@ -62,7 +62,10 @@ print(data.sizes["batch"], data.attrs["device_count"])
 def test_a_run_that_stood_still_comes_to_an_end():
     """Two devices with a thread each: jaxlib 0.10.2 stood still at every try."""
     done = subprocess.run(
-        [sys.executable, "-c", STANDSTILL], capture_output=True, text=True, timeout=60,
+        [sys.executable, "-c", STANDSTILL],
+        capture_output=True,
+        text=True,
+        timeout=60,
         env=os.environ | {"SIMS_HOST_DEVICES": "2", "NPROC": "2"},
-    )  # fmt: skip
+    )
     assert done.stdout.split() == ["4", "1"], done.stderr

@@ -44,8 +44,9 @@ def test_host_replicates(n_jobs):
     error = values[..., 0].mean(1).std(ddof=1) / 3**0.5
     assert float(data["median_mcse"]) == pytest.approx(error, rel=1e-12)
     short = run(sampler, 3, replicates_per_batch=4, batches=2)
-    again = run(HostReplicates(median, **options), 3, replicates_per_batch=4, batches=3,
-                resume=short)  # fmt: skip
+    again = run(
+        HostReplicates(median, **options), 3, replicates_per_batch=4, batches=3, resume=short
+    )
     xr.testing.assert_identical(again, data)
     stacked = HostReplicates(median, reduce="stack", **options)
     kept = run(stacked, 3, replicates_per_batch=4, batches=3)

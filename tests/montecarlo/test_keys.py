@@ -76,9 +76,15 @@ def test_no_two_batches_of_the_engine_are_alike():
     """Seen in the results: a number drawn twice would make two batches equal."""
     heads = Heads(np.eye(2)[:, :, None], "gaussian", 0.7)
     data = estimate(
-        task_of(2), heads, 8, np.zeros((1, 2)), 5, replicates_per_batch=2, batches=300,
+        task_of(2),
+        heads,
+        8,
+        np.zeros((1, 2)),
+        5,
+        replicates_per_batch=2,
+        batches=300,
         precision="float64",
-    )  # fmt: skip
+    )
     for term in ("noise_variance", "raw_mse"):
         values = data[term].values
         assert len(np.unique(values)) == 300

@@ -75,7 +75,9 @@ def moments(name):
     if name in by_hand:
         return float(name == "custom"), by_hand[name]
     design = make(name)
-    return np.asarray(getattr(design, "mean", 0.0)), np.asarray(design.covariance)
+    if name == "empirical":
+        return design.rows.mean(0), np.cov(design.rows.T, bias=True)
+    return 0.0, np.asarray(design.covariance)
 
 
 def exponential(key, n, dtype):
@@ -253,7 +255,7 @@ def test_redundant_views(correlation):
         (lambda: GaussianDesign([[1.0, 2.0]]), r"design.covariance: got \(1, 2\)"),
         (lambda: DESIGNS["sphere"](1), "dimension: got 1; allowed: an integer >= 2"),
         (lambda: DESIGNS["sphere"](3, -1.0), "design.radius: got -1.0; allowed: finite and > 0"),
-        (lambda: DESIGNS["cube"](3, [1.0, 2.0]), r"half_width: got \(2,\); allowed: one number"),
+        (lambda: DESIGNS["cube"](3, [1.0, 2.0]), r"half_width: got \(2,\); allowed: a number"),
         (lambda: MixtureDesign([0.5], [[0.0]], [[[1.0]]]), "design.weights: got 'sum 0.5'"),
         (lambda: MixtureDesign([1.0], [[0.0]], [[[-1.0]]]), r"design.covariances\[0\]: got"),
         (lambda: StudentDesign(np.eye(2), 0.0), "design.freedom: got 0.0"),

@@ -142,7 +142,7 @@ HEADS = Heads(FRAMES, "gaussian", 1.0)
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: finite"),
+        (lambda: Heads(FRAMES, "gaussian", 0.0), "heads.bandwidth: got 0.0; allowed: 1e-12"),
         (lambda: Heads(FRAMES, "gaussian", float("nan")), "heads.bandwidth: got nan"),
         (lambda: Heads(FRAMES, "gaussian", [1.0]), r"heads.bandwidth: got \(1,\)"),
         (lambda: Heads(FRAMES[0], "gaussian", 1.0), r"heads.frames: got \(3, 1\)"),

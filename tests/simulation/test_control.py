@@ -52,8 +52,14 @@ def test_unbiased_and_better(make):
     run = {"batches": 48, "replicates_per_batch": 16, "precision": "float64", "raw_labels": False}
     plain = estimate(task, heads, 300, queries, 5, **run)
     better = estimate(task, heads, 300, queries, 5, **run, control_variate=True)
-    for name in ("squared_bias", "variance", "covariance", "signal_variance", "mse",
-                 "ensemble_variance"):  # fmt: skip
+    for name in (
+        "squared_bias",
+        "variance",
+        "covariance",
+        "signal_variance",
+        "mse",
+        "ensemble_variance",
+    ):
         difference = better[name] - plain[name]
         assert abs(difference.mean()) <= 4 * terms.mcse(difference), name
     for name in ("signal_variance", "cross_signal_covariance"):

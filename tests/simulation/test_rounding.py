@@ -136,9 +136,16 @@ def test_nothing_seen_is_no_certainty(make):
     task, heads, queries = make(scale=0.0)
     heads = Heads(heads.frames, "epanechnikov", 1e-6)
     data = estimate(
-        task, heads, 20, queries, 0, rel_mcse=0.1, max_batches=16, batches=8,
+        task,
+        heads,
+        20,
+        queries,
+        0,
+        rel_mcse=0.1,
+        max_batches=16,
+        batches=8,
         replicates_per_batch=2,
-    )  # fmt: skip
+    )
     assert float(data["mse_mcse"]) == 0
     assert data.attrs["stopped"] == "limit"
     assert data.attrs["batches"] == 16

@@ -100,12 +100,12 @@ def test_what_needs_a_kernel_says_so(make):
 @pytest.mark.parametrize(
     ("scores", "weights", "message"),
     [
-        (gaussian_log, lambda z: z[:-1], r"weights: got 'shape \(6,\)'"),
+        (gaussian_log, lambda z: z[:-1], r"weights: got 'shape \(6,\) for \(7,\)'"),
         (gaussian_log, lambda z: jnp.log(z - 10), "weights: got 'NaN"),
         (gaussian_log, lambda z: jnp.sqrt(z), "weights: got 'NaN"),  # of some keys
         (lambda q, k, b: 1 / jnp.maximum(k[0], 0), projection_simplex, "scores: got 'NaN"),
-        (gaussian_log, lambda z: np.sort(z), "weights: got 'TracerArrayConversionError'"),
-        (lambda q, k: q, projection_simplex, "scores: got 'TypeError'"),
+        (gaussian_log, lambda z: np.sort(z), "weights: got 'TracerArrayConversionError"),
+        (lambda q, k: q, projection_simplex, "scores: got 'TypeError"),
         (lambda q, k, b: (q - k) / b, projection_simplex, "scores: got 'shape"),
     ],
 )

@@ -175,7 +175,7 @@ def test_equal_options_are_one_rule():
     [
         ("entmax", {}, "heads.kernel: got 'neither'; allowed: exactly one of nu, alpha"),
         ("entmax", {"nu": 1, "alpha": 2}, "heads.kernel: got 'both'; allowed: exactly one of"),
-        ("entmax", {"nu": 0}, "heads.kernel.nu: got 0; allowed: finite and > 0"),
+        ("entmax", {"nu": 0}, "heads.kernel.nu: got 0; allowed: 1e-20 to"),
         ("entmax", {"nu": 1e21}, r"heads.kernel.nu: got 1e\+21; allowed: 1e-20 to 1e\+20"),
         ("entmax", {"alpha": 1.0}, "heads.kernel.alpha: got 1.0; allowed: > 1"),
         ("sparsemax", {"scores": "cosine"}, "heads.kernel.scores: got 'cosine'; allowed: dot, dis"),

@@ -6,17 +6,18 @@ which frequencies below any cut do not resolve.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from sims.errors import InputError
 from sims.problem import Heads, Task
 from sims.theory.exact.nearest import FINENESS, Nearest, averaged, nearest
+from sims.theory.exact.pairs import Pair
 from sims.theory.exact.root import One, Root, Two, one_head, two_heads
 from sims.theory.exact.solution import ERROR_FLOOR, Facts, Progress, Solution, close
 from sims.theory.exact.tables import LEVELS
-from sims.theory.first_order.adaptive import Seen, covered, joint_views, looking
+from sims.theory.first_order.adaptive import Seen, covered, looking, views
 from sims.weights.sparse import TopK
 
 LEAST_ATTENDED = 30.0
@@ -44,15 +45,15 @@ def solve_adaptive(
     """
     solution = Solution.unknown(len(queries), heads.count)
     solution.empty[:] = 0.0
-    rows: Sequence[Sequence[Root | Nearest]]
-    joint: dict[tuple[int, int], Seen] = {}
+    rows: Sequence[Sequence[Any]]
+    joint: dict[tuple[int, ...], Seen] = {}
     if isinstance(covered(task, heads), TopK):
         solution.methods.add("radius of the k nearest")
         rows = nearest(task, heads, n, queries)
     else:
         solution.methods.add("root of a random sum")
         rows = [[Root.of(head, n) for head in row] for row in looking(task, heads, n, queries)]
-        joint = joint_views(task, heads)
+        joint = views(task, heads, 2)
         _check_attended(rows)
     names = ("radius", "radius_sd", "attended", "expected_attended")
     facts = {name: np.zeros((len(queries), heads.count)) for name in names}
@@ -73,7 +74,7 @@ def solve_adaptive(
     return solution, facts
 
 
-def _check_attended(rows: Sequence[Sequence[Root | Nearest]]) -> None:
+def _check_attended(rows: Sequence[Sequence[Root]]) -> None:
     """Raise InputError where fewer keys are attended to than the integrals need."""
     keys, q, h = min(
         (at.n * at.first.mass, q, h) for q, row in enumerate(rows) for h, at in enumerate(row)
@@ -90,26 +91,27 @@ def _put_head(
     """Enter a head at a query."""
     limit = at.first.limit
 
-    def done(value: One, error: One) -> bool:
-        scale = float(np.hypot(limit + value.mean - truth, max(value.variance, 0.0) ** 0.5))
-        known = close(*value.terms(error), rtol, value.variance)
-        return known and error.mean <= rtol * scale + ERROR_FLOOR
+    def judged(value: One, error: One) -> tuple[Pair, Pair, bool]:
+        sd = max(value.variance, 0.0) ** 0.5
+        enough = error.mean <= rtol * float(np.hypot(limit + value.mean - truth, sd)) + ERROR_FLOOR
+        own, off = value.terms(error)
+        return own, off, close(own, off, rtol, value.variance) and enough
 
     if isinstance(at, Root):
-        value, error = _refined(lambda level: one_head(at, level), LEVELS, done)
+        value, error, found = _refined(lambda level: one_head(at, level), LEVELS, judged)
     else:
-        value, error = _refined(lambda level: averaged(at, level), FINENESS, done)
+        value, error, found = _refined(lambda level: averaged(at, level), FINENESS, judged)
     solution.mean[q, h] = limit + value.mean
     solution.mean_error[q, h] = error.mean + value.defect * max(value.variance, 0.0) ** 0.5
     solution.effective_keys[q, h] = at.n / at.first.overlap
-    solution.put((q, h, h), *value.terms(error), done(value, error))
+    solution.put((q, h, h), *found)
     return value
 
 
 def _put_pair(
     solution: Solution,
     place: tuple[int, int, int],
-    roots: tuple[Root | Nearest, Root | Nearest],
+    roots: tuple[Root, Root],
     both: Seen,
     means: float,
     rtol: float,
@@ -118,25 +120,29 @@ def _put_pair(
     q, h, g = place
     scale = float(np.sqrt(solution.signal[q, h, h] * solution.signal[q, g, g]))
 
-    def done(value: Two, error: Two) -> bool:
-        return close(*value.terms(error, means, scale), rtol, scale)
+    def judged(value: Two, error: Two) -> tuple[Pair, Pair, bool]:
+        own, off = value.terms(error, means, scale)
+        return own, off, close(own, off, rtol, scale)
 
-    first, second = roots
-    assert isinstance(first, Root)  # for the type checker: nearest keys have one head
-    assert isinstance(second, Root)
     levels = LEVELS[:FINEST_PAIR]
-    value, error = _refined(lambda level: two_heads((first, second), both, level), levels, done)
-    solution.put(place, *value.terms(error, means, scale), done(value, error))
+    *_, found = _refined(lambda level: two_heads(roots, both, level), levels, judged)
+    solution.put(place, *found)
 
 
 def _refined(
-    at: Callable[[Level], Found], levels: Sequence[Level], done: Callable[[Found, Found], bool]
-) -> tuple[Found, Found]:
-    """The value at the first level that is done, and its error: the last two levels' difference."""
+    at: Callable[[Level], Found],
+    levels: Sequence[Level],
+    judged: Callable[[Found, Found], tuple[Pair, Pair, bool]],
+) -> tuple[Found, Found, tuple[Pair, Pair, bool]]:
+    """The value at the first level that is good enough, its error, and the verdict with its terms.
+
+    The error is the last two levels' difference.
+    """
     value = at(levels[0])
     for level in levels[1:]:
         last, value = value, at(level)
         error = type(value)(*(abs(a - b) for a, b in zip(value, last, strict=True)))
-        if done(value, error):
+        found = judged(value, error)
+        if found[2]:
             break
-    return value, error
+    return value, error, found

@@ -1,15 +1,14 @@
 """Exact theory on points of the keys' space R^d: for any target, and designs of any known law.
 
 The integrals are those of :mod:`sims.theory.exact.laplace` in the coordinates ``ξ = X``, in which
-the target is known (Var[m | ξ] = 0): a series by its waves, another function as one coordinate more
-of every point. The points of a randomised Sobol set take the law's place: a law of N points, for
-which every integral is exact. Eight independent randomisations give the value, their mean, and its
-error. Accuracy is limited by how many points a kernel reaches: narrow kernels in many dimensions do
-not converge, and are reported so. An empirical design is a law of N points itself: there only the
-step in log s is refined. See docs/theory.md, "Exact at every n", nodes.
+the target is known (Var[m | ξ] = 0), as one coordinate more of every point. The points of a
+randomised Sobol set take the law's place: a law of N points, for which every integral is exact.
+Eight independent randomisations give the value, their mean, and its error. Accuracy is limited by
+how many points a kernel reaches: narrow kernels in many dimensions do not converge, and are
+reported so. An empirical design is a law of N points itself: there only the step in log s is
+refined. See docs/theory.md, "Exact at every n", nodes.
 """
 
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -19,26 +18,24 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem import EmpiricalDesign, Heads, Target, Task, TrigonometricSeries
-from sims.problem.design_laws import Design
+from sims.problem import EmpiricalDesign, Heads, Task
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, bucket
+from sims.theory.exact.execution import MAX_POINTS, Job, bucket, computed
 from sims.theory.exact.laplace import (
     TILE,
     Head,
     Known,
     Nodes,
-    Regression,
     Setting,
     Single,
-    point_single,
+    single,
 )
 from sims.theory.exact.pair_rules import SCATTERED, scattered_pair
 from sims.theory.exact.pairs import Couple, Pair, Terms
 from sims.theory.exact.quadrature import sobol_normal
 from sims.theory.exact.refinement import compare
-from sims.theory.exact.rules import RANDOMISATIONS, Rule
-from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution, close
+from sims.theory.exact.rules import RANDOMISATIONS
+from sims.theory.exact.solution import ERROR_FLOOR, Place, Progress, Solution, close
 from sims.theory.exact.truncation import check_never_zero, compiled_log, log_range
 
 SIZES = (11, 13, 15, 17)
@@ -53,43 +50,48 @@ FINER = 0.25
 """The step that it is compared with where points have no error of their own."""
 
 
-def sample_points(design: Design, log2_size: int, room: int) -> Nodes:
-    """Randomised sets of points of the design, each with log weights of sum 1.
+def points_of(task: Task, level: int) -> Nodes:
+    """Sets of points of the design, with the target's value as one coordinate more of each.
 
-    Args:
-        design: the law of X.
-        log2_size: log2 of the number of points N.
-        room: log2 of the array's size; points behind the first N are no part of any sum.
+    Randomised ones at that level, whose log weights have sum 1 in every set; or the one set of an
+    empirical design's rows. Points behind those in use are no part of any sum.
+
+    Raises:
+        InputError: a value of the target is not finite.
     """
-    p = design.dimension + design.EXTRA_NORMALS
-    sets = [design.from_normals(sobol_normal(p, log2_size, seed)) for seed in range(RANDOMISATIONS)]
-    points, log_weight = (np.stack(part) for part in zip(*sets, strict=True))
-    behind = (0, 0), (0, 2**room - 2**log2_size)
+    design = task.design
+    if isinstance(design, EmpiricalDesign):
+        points = np.asarray(design.rows)[None]
+        log_weight = np.full(points.shape[:2], -np.log(len(design.rows)))
+        room = used = -(-len(design.rows) // TILE) * TILE
+        if used > SCATTERED:
+            room = used = -(-used // SCATTERED) * SCATTERED
+    else:
+        used = 2 ** SIZES[level]
+        room = next(2**room for room in ROOMS if room >= SIZES[level])
+        p = design.dimension + design.EXTRA_NORMALS
+        sets = [
+            design.from_normals(sobol_normal(p, SIZES[level], seed))
+            for seed in range(RANDOMISATIONS)
+        ]
+        points, log_weight = (np.stack(part) for part in zip(*sets, strict=True))
+    values = np.asarray(task.target(jnp.asarray(points)))
+    if not np.isfinite(values).all():
+        allowed = "finite numbers wherever keys may be"
+        raise InputError("target", "NaN or infinity at a point of the design", allowed)
+    behind = (0, 0), (0, room - points.shape[1])
     return Nodes(
-        np.pad(points, (*behind, (0, 0))), np.pad(log_weight, behind), np.asarray(2**log2_size)
+        np.pad(np.dstack([points, values]), (*behind, (0, 0)), mode="edge"),
+        np.pad(log_weight, behind, constant_values=-np.inf),
+        np.asarray(used),
     )
 
 
-def atoms(design: EmpiricalDesign) -> Nodes:
-    """The rows of an empirical design, each 1/N of the law: one set, without an error."""
-    rows = np.asarray(design.rows)
-    block = TILE if len(rows) <= SCATTERED else SCATTERED
-    behind = -len(rows) % block
-    log_weight = np.full(len(rows), -np.log(len(rows)))
-    return Nodes(
-        np.pad(rows, ((0, behind), (0, 0)), mode="edge")[None],
-        np.pad(log_weight, (0, behind), constant_values=-np.inf)[None],
-        np.asarray(len(rows) + behind),
-    )
-
-
-def ambient_single(
-    setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known
-) -> Single:
-    """:func:`~sims.theory.exact.laplace.point_single` for each set of points."""
+def ambient_single(setting: Setting, nodes: Nodes, head: Head) -> Single:
+    """:func:`~sims.theory.exact.laplace.single` for each set of points."""
 
     def replicate(own: tuple[Array, Array]) -> Single:
-        return point_single(setting, Nodes(own[0], own[1], nodes.used), head, regression)
+        return single(setting, Nodes(*own, nodes.used), head, Known())
 
     return jax.lax.map(replicate, (nodes.points, nodes.log_weight))
 
@@ -99,21 +101,11 @@ def ambient_pair(setting: Setting, nodes: Nodes, couple: Couple) -> Pair:
 
     def replicate(item: tuple[tuple[Array, Array], tuple[Single, Single]]) -> Pair:
         (points, log_weight), curves = item
+        both = Nodes(jnp.concatenate([points, points], axis=1), log_weight, nodes.used)
         own, same = couple._replace(singles=curves), jnp.ones(points.shape[1])
-        return scattered_pair(setting, own, same, points, points, log_weight, nodes.used)
+        return scattered_pair(setting, both, own, same)
 
     return jax.lax.map(replicate, ((nodes.points, nodes.log_weight), couple.singles))
-
-
-SINGLE, PAIR = (
-    Rule("ambient sobol", ambient_single, True, Single),
-    Rule("ambient sobol", ambient_pair, True, Pair),
-)
-# Of one set, whose axis a result loses.
-ATOM_SINGLE, ATOM_PAIR = (
-    Rule("sum over rows", ambient_single, False, Single),
-    Rule("sum over rows", ambient_pair, False, Pair),
-)
 
 
 def solve_ambient(
@@ -133,90 +125,57 @@ def solve_ambient(
             target is not finite.
     """
     solution = Solution.unknown(len(queries), heads.count)
-    solution.methods.add((ATOM_SINGLE if isinstance(task.design, EmpiricalDesign) else SINGLE).name)
-    earlier: dict[tuple[int, ...], Any] = {}
-    for at, step in levels(task, max_level):
+    if rows := isinstance(task.design, EmpiricalDesign):
+        solution.methods.add("sum over rows")
+        at = points_of(task, 0)
+        levels = ((at, step) for step in (STEP, FINER))
+    else:
+        solution.methods.add("ambient sobol")
+        levels = ((points_of(task, level), STEP) for level in range(len(SIZES))[: max_level + 1])
+    earlier: dict[Place, Any] = {}
+
+    def compared(result: Terms, place: Place) -> tuple[Terms, Terms]:
+        if rows:  # one set, whose axis the result loses; its error is by the step before
+            result = jax.tree.map(lambda leaf: leaf[0], result)
+        found = compare(result, not rows, earlier.get(place), TAIL)
+        earlier[place] = result
+        return found
+
+    for at, step in levels:
         for q, x in enumerate(queries):
             if solution.converged[q].all():
                 continue
-            query = q, x, float(truth[q])
-            put_query(solution, task, heads, n, query, at, step, rtol, earlier)
+            items, size, solution.effective_keys[q] = head_arrays(heads, n, x, truth[q], at, step)
+            if size > MAX_POINTS:
+                continue
+            setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)))
+            singles = list(computed([Job(ambient_single, setting, at, [(h,) for h in items])]))
+            for h, one in enumerate(singles):
+                value, error = compared(one, (q, h, h))
+                means = one.centre * one.reach
+                spread = np.sqrt(max(value.signal, 0.0))
+                mean = means.mean()
+                if rows:
+                    off = error.centre + np.abs(value.centre) * error.reach
+                else:
+                    off = 3 * means.std(ddof=1) / np.sqrt(len(means)) + 2 * TAIL * spread
+                solution.mean[q, h], solution.mean_error[q, h] = mean, off
+                solution.empty[q, h] = 1 - value.reach
+                enough = off <= rtol * np.hypot(mean - truth[q], spread) + ERROR_FLOOR
+                done = close(value, error, rtol, float(value.signal)) and enough
+                solution.put((q, h, h), value, error, done)
+            pairs = list(combinations(range(heads.count), 2))
+            couples = [
+                (Couple((items[h], items[g]), (singles[h], singles[g]), Known()),) for h, g in pairs
+            ]
+            found = computed([Job(ambient_pair, setting, at, couples)] if pairs else [])
+            for (h, g), result in zip(pairs, found, strict=True):
+                both, both_error = compared(result, (q, h, g))
+                scale = np.sqrt(max(solution.signal[q, h, h] * solution.signal[q, g, g], 0.0))
+                done = close(both, both_error, rtol, scale)
+                solution.put((q, h, g), both, both_error, done)
             progress(int(solution.converged.sum()), solution.converged.size)
     return solution
-
-
-def levels(task: Task, most: int) -> Iterator[tuple[Nodes, float]]:
-    """Points, and steps in log s."""
-    design, target = task.design, task.target
-    if isinstance(design, EmpiricalDesign):
-        nodes = with_values(atoms(design), target)
-        yield from ((nodes, step) for step in (STEP, FINER))
-        return
-    for size in SIZES[: most + 1]:
-        room = next(room for room in ROOMS if room >= size)
-        yield with_values(sample_points(design, size, room), target), STEP
-
-
-def put_query(
-    solution: Solution,
-    task: Task,
-    heads: Heads,
-    n: int,
-    query: tuple[int, Float[np.ndarray, " d"], float],
-    at: Nodes,
-    step: float,
-    rtol: float,
-    earlier: dict[tuple[int, ...], Any],
-) -> None:
-    """Enter a query into the solution: its number, x and m(x).
-
-    ``earlier`` holds, of points without an error of their own, the numbers with the step before.
-    """
-    q, x, truth = query
-    random = not isinstance(task.design, EmpiricalDesign)
-    items, size, solution.effective_keys[q] = head_arrays(heads, n, x, truth, at, step)
-    if size > MAX_POINTS:
-        return
-    regression, phase = known(task.target)
-    setting = Setting(heads.kernel, size, np.asarray(step), np.asarray(float(n)), phase)
-
-    def compared(result: Terms, place: tuple[int, ...]) -> tuple[Terms, Terms]:
-        found = compare(result, random, earlier.get(place), TAIL)
-        if not random:
-            earlier[place] = result
-        return found
-
-    singles = Job(
-        SINGLE if random else ATOM_SINGLE, setting, at, [(item, regression) for item in items]
-    ).run()
-    for h, one in enumerate(singles):
-        value, error = compared(one, (q, h))
-        means = np.atleast_1d(one.centre * one.reach)
-        spread = np.sqrt(max(value.signal, 0.0))
-        solution.mean[q, h] = means.mean()
-        if random:
-            off = 3 * means.std(ddof=1) / np.sqrt(len(means)) + 2 * TAIL * spread
-        else:
-            off = error.centre + np.abs(value.centre) * error.reach
-        solution.mean_error[q, h], solution.empty[q, h] = off, 1 - value.reach
-        scale = np.hypot(solution.mean[q, h] - truth, spread)
-        enough = off <= rtol * scale + ERROR_FLOOR
-        solution.put(
-            (q, h, h), value, error, close(value, error, rtol, float(value.signal)) and enough
-        )
-    pairs = list(combinations(range(heads.count), 2))
-    if not pairs:
-        return
-    if not random:
-        singles = jax.tree.map(lambda leaf: leaf[None], singles)
-    couples = [
-        (Couple((items[h], items[g]), (singles[h], singles[g]), regression),) for h, g in pairs
-    ]
-    found = Job(PAIR if random else ATOM_PAIR, setting, at, couples).run()
-    for (h, g), result in zip(pairs, found, strict=True):
-        both, both_error = compared(result, (q, h, g))
-        scale = np.sqrt(max(solution.signal[q, h, h] * solution.signal[q, g, g], 0.0))
-        solution.put((q, h, g), both, both_error, close(both, both_error, rtol, scale))
 
 
 def head_arrays(
@@ -245,48 +204,23 @@ def head_arrays(
     return items, bucket(max(sizes)), effective
 
 
-def known(target: Target) -> tuple[Regression | Known, Float[np.ndarray, " J"]]:
-    """The target given X, and its phases: of a series by its waves, else a coordinate of points."""
-    if not isinstance(target, TrigonometricSeries):
-        return Known(), np.zeros(0)
-    frequency, phase = np.asarray(target.frequency), np.asarray(target.phase)
-    amplitude, nothing = np.asarray(target.amplitude), np.zeros((len(phase), len(phase)))
-    return Regression(frequency, np.zeros_like(frequency), amplitude, nothing, nothing), phase
-
-
-def with_values(nodes: Nodes, target: Target) -> Nodes:
-    """The points with the target's value as one coordinate more, unless it is a series.
-
-    Raises:
-        InputError: a value is not finite.
-    """
-    if isinstance(target, TrigonometricSeries):
-        return nodes
-    values = np.asarray(target(jnp.asarray(nodes.points)))
-    if not np.isfinite(values).all():
-        allowed = "finite numbers wherever keys may be"
-        raise InputError("target", "NaN or infinity at a point of the design", allowed)
-    return nodes._replace(points=np.concatenate([nodes.points, values[..., None]], axis=-1))
-
-
 def one_key(task: Task, law: GaussianLaw | None, queries: int, heads: int) -> Solution:
     """n = 1 and a kernel that never vanishes: f̂ = Y; by the most points where it has no ``law``."""
-    design, errors = task.design, (0.0, 0.0)
+    off = np.zeros(2)
     if law is not None:
         mean, variance = law.mean_and_variance()
     else:
-        nodes = (
-            atoms(design)
-            if isinstance(design, EmpiricalDesign)
-            else sample_points(design, SIZES[-1], SIZES[-1])
-        )
-        weight = np.exp(nodes.log_weight)
-        values = np.asarray(task.target(jnp.asarray(nodes.points)))
+        nodes = points_of(task, -1)
+        weight, values = np.exp(nodes.log_weight), nodes.points[..., -1]
         means = np.sum(weight * values, axis=1)
         variances = np.sum(weight * (values - means[:, None]) ** 2, axis=1)
         mean, variance = float(means.mean()), float(variances.mean())
         off = 3 * np.std([means, variances], axis=1) / np.sqrt(max(len(means) - 1, 1))
-        errors = float(off[0]), float(off[1])
-    solution = Solution.of_one_key(queries, heads, mean, variance, errors)
+    solution = Solution.unknown(queries, heads)
+    solution.mean[:], solution.mean_error[:] = mean, off[0]
+    solution.effective_keys[:], solution.empty[:] = 1.0, 0.0
+    solution.signal[:], solution.signal_error[:] = variance, off[1]
+    solution.noise[:], solution.noise_error[:], solution.defect[:] = 1.0, 0.0, 0.0
+    solution.converged[:] = True
     solution.methods.add("closed form" if law is not None else "mean over points")
     return solution

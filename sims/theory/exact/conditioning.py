@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sims.errors import InputError
-from sims.problem import GaussianDesign, Heads, TrigonometricSeries
+from sims.problem import GaussianDesign, Heads, Task, TrigonometricSeries
 from sims.theory.exact.laplace import Regression
 from sims.theory.rounding import EPS, LARGEST
 
@@ -108,6 +108,13 @@ class GaussianLaw:
         self.total = self.spread @ frequency.T
         """ωΣωᵀ, shape (J, J)."""
 
+    @classmethod
+    def of(cls, task: Task) -> "GaussianLaw | None":
+        """Of a task's keys and target; None where they are others."""
+        if isinstance(task.design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
+            return cls(task.design, task.target)
+        return None
+
     def mean_and_variance(self) -> tuple[float, float]:
         """E m(X) and Var m(X)."""
         mean_weights = self.amplitude * np.exp(-0.5 * np.diag(self.total))
@@ -127,7 +134,9 @@ class GaussianLaw:
         residual = (residual + residual.T) / 2
         self._check(np.diag(residual))
         mean = self.amplitude * np.exp(-0.5 * np.diag(residual))
-        return Regression(first, second, mean, *variance_forms(self.amplitude, residual))
+        return Regression(
+            first, second, self.phase, mean, *variance_forms(self.amplitude, residual)
+        )
 
     def _check(self, residual: Float[np.ndarray, " J"]) -> None:
         """Raise InputError where e^{−G_jj/2} of a wave that is not damped away has no digits left.
@@ -183,41 +192,32 @@ class GaussianLaw:
         root = np.sqrt(values[keep])
         functional, matrix = frame @ (vectors[:, keep] / root), vectors[:, keep] * root
         if kernel.around == "line":
-            return self._linear(functional, matrix, query, bandwidth)
-        # Nearest point to the query that X can reach: radial kernels peak there.
-        centre = (vectors[:, keep] / root).T @ query
-        if kernel.around == "origin":
-            centre = np.zeros_like(centre)
-        # The ellipsoid where both the kernel and the density reach.
-        form = (matrix.T @ matrix) / (KERNEL_REACH * bandwidth) ** 2
-        form = form + np.eye(len(root)) / DENSITY_REACH**2
-        size, axes = np.linalg.eigh(form)
-        shape = (axes / np.sqrt(size)) @ axes.T
-        if kernel.support is not None:
-            shape = _ellipsoid(matrix, query, centre, kernel.support * bandwidth)
-        return Projection(
-            functional, matrix, query, centre, shape, self.spread @ functional, bandwidth
-        )
-
-    def _linear(
-        self,
-        functional: Float[np.ndarray, "d k"],
-        matrix: Float[np.ndarray, "d_k k"],
-        query: Float[np.ndarray, " d_k"],
-        bandwidth: float,
-    ) -> Projection:
-        """The projection of a kernel of ⟨q, Z⟩ alone, which sees one coordinate whatever d_k is."""
-        slope = matrix.T @ query
-        length = float(np.linalg.norm(slope))
-        direction = slope / length if length > 0 else np.eye(matrix.shape[1])[:, 0]
-        functional = (functional @ direction)[:, None]
-        norm = float(query @ query)
-        # A point Z with the right ⟨q, Z⟩ = length·ξ stands for all of them.
-        matrix = (query * (length / norm if norm > 0 else 0.0))[:, None]
-        centre, shape = np.array([length / bandwidth**2]), np.eye(1)
-        return Projection(
-            functional, matrix, query, centre, shape, self.spread @ functional, bandwidth
-        )
+            # A kernel of ⟨q, Z⟩ alone sees one coordinate whatever d_k is.
+            slope = matrix.T @ query
+            length, norm = float(np.linalg.norm(slope)), float(query @ query)
+            direction = slope / length if length > 0 else np.eye(matrix.shape[1])[:, 0]
+            functional = (functional @ direction)[:, None]
+            # A point Z with the right ⟨q, Z⟩ = length·ξ stands for all of them.
+            matrix = (query * (length / norm if norm > 0 else 0.0))[:, None]
+            centre, shape = np.array([length / bandwidth**2]), np.eye(1)
+        else:
+            # Nearest point to the query that X can reach: radial kernels peak there.
+            centre = (vectors[:, keep] / root).T @ query
+            if kernel.around == "origin":
+                centre = np.zeros_like(centre)
+            form, reach = matrix.T @ matrix, 1.0
+            if kernel.support is None:  # the ellipsoid where both the kernel and the density reach
+                form = form / (KERNEL_REACH * bandwidth) ** 2
+                form = form + np.eye(len(root)) / DENSITY_REACH**2
+            else:  # the support: ‖A(centre + B y) − q‖ < radius is ‖y‖ < 1
+                # Where X cannot reach the query (a singular law), less of the radius is left.
+                square = (kernel.support * bandwidth) ** 2
+                off = float(np.sum((matrix @ centre - query) ** 2))
+                reach = np.sqrt(max(square - off, 1e-30 * square))
+            size, axes = np.linalg.eigh(form)
+            shape = reach * (axes / np.sqrt(size)) @ axes.T
+        loading = self.spread @ functional
+        return Projection(functional, matrix, query, centre, shape, loading, bandwidth)
 
     def pair(self, first: Projection, second: Projection) -> PairProjection:
         """Two heads at one query, brought to canonical coordinates by an SVD of Cov(ξ_h, ξ_g)."""
@@ -239,16 +239,3 @@ def variance_forms(
     up = np.exp(residual - half[:, None] - half)
     down = np.exp(-residual - half[:, None] - half)
     return outer * (0.5 * (up + down) - np.exp(-half[:, None] - half)), outer * 0.5 * (up - down)
-
-
-def _ellipsoid(
-    matrix: Float[np.ndarray, "d_k k"],
-    query: Float[np.ndarray, " d_k"],
-    centre: Float[np.ndarray, " k"],
-    radius: float,
-) -> Float[np.ndarray, "k k"]:
-    """B for which ``‖A(centre + B y) − q‖ < radius`` is ``‖y‖ < 1``: a compact kernel's support."""
-    # Where X cannot reach the query (a singular law), less of the radius is left, or nothing.
-    left = max(radius**2 - float(np.sum((matrix @ centre - query) ** 2)), 1e-30 * radius**2)
-    size, axes = np.linalg.eigh(matrix.T @ matrix)
-    return np.sqrt(left) * (axes / np.sqrt(size)) @ axes.T

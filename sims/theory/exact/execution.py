@@ -8,22 +8,22 @@ threads, so no number depends on how many there are.
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cache
-from typing import Generic
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.stages import Wrapped
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from sims.runtime import host_devices
-from sims.theory.exact.laplace import CURVES, Setting, Single
-from sims.theory.exact.pairs import Pair, Terms
-from sims.theory.exact.rules import RANDOMISATIONS, Grids, Items, Rule
+from sims.theory.exact.laplace import Setting, Single
+from sims.theory.exact.pairs import Pair
+from sims.theory.exact.rules import Grids, Items
 
 MAX_POINTS = 2048
 """Points of a grid in log s; a pair has this number squared."""
@@ -35,20 +35,19 @@ FEW = 64
 
 @cache
 def _program(function: Callable[..., Single | Pair]) -> Wrapped:
-    """Over a stack of CAPACITY items, of which the first ``used`` count: rows of results."""
+    """Over a stack of CAPACITY items, of which the first ``used`` count: a stack of results."""
 
-    def batch(
-        setting: Setting, nodes: PyTree, used: Int[Array, ""], stack: Items
-    ) -> Float[Array, "items results"]:
-        def one(index: Array) -> Array:
-            result = function(setting, nodes, *jax.tree.map(lambda leaf: leaf[index], stack))
-            return jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(result)])
+    def batch(setting: Setting, nodes: PyTree, used: Int[Array, ""], stack: Items) -> PyTree:
+        def one(index: Array) -> Single | Pair:
+            return function(setting, nodes, *jax.tree.map(lambda leaf: leaf[index], stack))
 
-        def fill(index: Array, out: Array) -> Array:
-            return jax.lax.dynamic_update_index_in_dim(out, one(index), index, 0)
+        def fill(index: Array, out: PyTree) -> PyTree:
+            update = jax.lax.dynamic_update_index_in_dim
+            return jax.tree.map(lambda all_, own: update(all_, own, index, 0), out, one(index))
 
-        length = jax.eval_shape(one, jnp.zeros((), int)).size
-        return jax.lax.fori_loop(0, used, fill, jnp.zeros((CAPACITY, length)))
+        shapes = jax.eval_shape(one, jnp.zeros((), int))
+        empty = jax.tree.map(lambda leaf: jnp.zeros((CAPACITY, *leaf.shape)), shapes)
+        return jax.lax.fori_loop(0, used, fill, empty)
 
     # A third faster to compile than with fusion emitters, and as fast to run.
     return jax.jit(batch, compiler_options={"xla_cpu_use_fusion_emitters": False})
@@ -59,50 +58,33 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(host_devices(), thread_name_prefix="integrals")
 
 
-@dataclass(frozen=True)
-class Job(Generic[Terms]):
-    """A rule over items: pytrees of equal shapes.
+class Job(NamedTuple):
+    """A rule's function over items: pytrees of equal shapes."""
 
-    Making one starts compiling what it needs.
-    """
-
-    rule: Rule[Terms]
+    function: Callable[..., Single | Pair]
     setting: Setting
-    nodes: Grids
+    nodes: Grids | None
     items: Sequence[Items]
 
-    def __post_init__(self) -> None:
-        _workers().submit(self._rows, 0, 0)
+    def part(self, start: int, size: int) -> list[Any]:
+        """Results of some items, as numpy arrays."""
+        items = self.items[start : start + size]
+        filled = [*items, *[items[0]] * (CAPACITY - len(items))]
+        stack = jax.tree.map(lambda *leaves: np.stack(leaves, dtype=float), *filled)
+        found = _program(self.function)(self.setting, self.nodes, np.asarray(len(items)), stack)
+        found = jax.tree.map(np.asarray, found)
+        return [jax.tree.map(operator.itemgetter(i), found) for i in range(len(items))]
 
-    def _rows(self, start: int, count: int) -> np.ndarray:
-        """Results of some items, (count, ·)."""
-        items = list(self.items[start : start + count])
-        used = len(items)
-        items += [self.items[0]] * (CAPACITY - used)
-        stack = jax.tree.map(lambda *leaves: np.stack(leaves, dtype=float), *items)
-        rows = _program(self.rule.function)(self.setting, self.nodes, np.asarray(used), stack)
-        return np.asarray(rows)[:used]
 
-    def run(self) -> list[Terms]:
-        """The results of the items, as numpy arrays."""
-        size = min(CAPACITY, math.ceil(len(self.items) / host_devices()))
-        starts = range(0, len(self.items), size)
-        rows = np.concatenate(list(_workers().map(lambda i: self._rows(i, size), starts)))
-        lead = (RANDOMISATIONS,) if self.rule.random else ()
-        shapes = [
-            lead + ((self.setting.size,) if name in CURVES else ())
-            for name in self.rule.kind._fields
-        ]
-        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-        return [
-            self.rule.kind(
-                *(
-                    block.reshape(shape)[()]
-                    for block, shape in zip(np.split(row, ends), shapes, strict=True)
-                )
-            )
-            for row in rows
-        ]
+def computed(jobs: Sequence[Job]) -> Iterator[Any]:
+    """The results of all items, job after job."""
+    sizes = [min(CAPACITY, math.ceil(len(job.items) / host_devices())) for job in jobs]
+    parts = [
+        (job, start, size)
+        for job, size in zip(jobs, sizes, strict=True)
+        for start in range(0, len(job.items), size)
+    ]
+    return itertools.chain.from_iterable(_workers().map(lambda part: Job.part(*part), parts))
 
 
 def bucket(points: int) -> int:

@@ -1,17 +1,16 @@
-"""Items: heads and pairs at a query on their way to accuracy; and which of them are copies."""
+"""Items: heads and pairs at a query on their way to accuracy."""
 
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from jaxtyping import Array, Float
 
-from sims.problem import Heads
 from sims.problem.kernels import GAUSSIAN, SOFTMAX, Kernel, over_coordinates
-from sims.theory.exact.conditioning import GaussianLaw, PairProjection, Projection
+from sims.theory.exact.conditioning import PairProjection, Projection
 from sims.theory.exact.laplace import LEAST_RANK, Head, Proposal, Regression, Single
 from sims.theory.exact.pair_rules import Conditional, Mehler
 from sims.theory.exact.pairs import Pair
+from sims.theory.exact.solution import Place
 from sims.theory.exact.truncation import Extent
 
 WIDEN = 1.2
@@ -21,8 +20,6 @@ GRID_WIDEN = 1.1
 """The same for grids, which need less: their weights are not random."""
 CONCENTRIC = 1e-9
 """Distance of two heads' centres, in standard deviations, below which they are one point."""
-DECIMALS = 11
-"""Digits behind the point to which two problems agree that count as copies."""
 
 
 def _quadratic_log(query: Array, key: Array, bandwidth: Array) -> Array:
@@ -79,41 +76,18 @@ class HeadItem:
     """One head at one query on its way to accuracy.
 
     Attributes:
+        place: query and head, twice.
         head: its projection.
         extent: where its integrals live.
-        truth: m(x).
-        value, error: its integrals and their errors, once computed.
-        done: whether the accuracy is reached.
+        value: its integrals, once computed.
         level: of the nodes that the value was computed on.
     """
 
+    place: Place
     head: Projection
     extent: Extent
-    truth: float
     value: Single | None = None
-    error: Single | None = None
-    done: bool = False
     level: int = 0
-
-    @property
-    def mean(self) -> float:
-        """E f̂, which is centre · reach; NaN before it is computed."""
-        return np.nan if self.value is None else float(self.value.centre * self.value.reach)
-
-    @property
-    def signal(self) -> float:
-        """Variance of Σ_i w_i m(X_i); NaN before it is computed."""
-        return np.nan if self.value is None else float(self.value.signal)
-
-    @property
-    def mean_error(self) -> float:
-        """Of E f̂."""
-        if self.value is None or self.error is None:
-            return np.inf
-        error = self.error.centre * self.value.reach
-        if self.value.reach < 1:  # 1 is exact: a kernel that never vanishes
-            error = error + self.error.reach * np.abs(self.value.centre)
-        return float(error)
 
     def points(self, step: float) -> int:
         """Points of the grid in log s."""
@@ -129,18 +103,18 @@ class PairItem:
     """A pair at one query on its way to accuracy.
 
     Attributes:
+        place: query and heads.
         first, second: its heads; the first has the smaller reach.
         projection: both in canonical coordinates.
         value, error: its integrals and their errors, once computed.
-        done: whether the accuracy is reached.
     """
 
+    place: Place
     first: HeadItem
     second: HeadItem
     projection: PairProjection
     value: Pair | None = None
     error: Pair | None = None
-    done: bool = False
 
     @property
     def heads(self) -> tuple[HeadItem, HeadItem]:
@@ -237,33 +211,3 @@ def _excess(extent: Extent) -> Float[np.ndarray, "k k"]:
 def _gaussian(precision: Float[np.ndarray, "p p"], shift: Float[np.ndarray, " p"]) -> Proposal:
     covariance = np.linalg.inv(precision)
     return Proposal(covariance @ shift, WIDEN * np.linalg.cholesky(covariance))
-
-
-def names(
-    law: GaussianLaw, heads: Heads, queries: Float[np.ndarray, "Q d"]
-) -> tuple[dict[tuple[int, int], bytes], dict[tuple[int, int, int], bytes]]:
-    """Names of heads (query, head) and of pairs (query, head, head2).
-
-    Problems that are equal to rounding have equal names, so that copies are computed once:
-    everything the integrals depend on goes into a name, what the heads see of design, query and
-    target. Redundant views give one head and one pair a query; most frames give no copies.
-    """
-    frames, of_keys = np.asarray(heads.frames), np.asarray(heads.of_keys)
-    cross = np.einsum("hdi,de,gej->hgij", of_keys, law.covariance, of_keys, optimize=True)
-    target = np.einsum("jd,hdi->hji", law.spread, of_keys, optimize=True)
-    query, bandwidth = np.einsum("qd,hdi->qhi", queries, frames), np.asarray(heads.bandwidth)
-
-    def name(*parts: np.ndarray) -> bytes:
-        # Adding 0 turns −0 into 0, which has other bytes.
-        return b"".join((np.round(part, DECIMALS) + 0.0).tobytes() for part in parts)
-
-    of_head = {
-        (q, h): name(cross[h, h], target[h], query[q, h], bandwidth[h])
-        for q, h in np.ndindex(query.shape[:2])
-    }
-    of_pair = {
-        (q, h, g): of_head[q, h] + of_head[q, g] + name(cross[h, g])
-        for q in range(len(queries))
-        for h, g in combinations(range(heads.count), 2)
-    }
-    return of_head, of_pair

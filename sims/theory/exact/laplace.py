@@ -18,7 +18,6 @@ drown in (E f̂)². Derivation: docs/theory.md, "Exact at every n". Source: Lapl
 denominator as in Cressie et al. (1981), doi:10.1080/00031305.1981.10479334.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -74,12 +73,11 @@ class Head(NamedTuple):
     low: Number
     log_scale: Number
 
-    def nodes(
-        self, points: Float[Array, "N k"], log_weight: Float[Array, " N"]
-    ) -> tuple[Array, Array]:
+    def placed(self, nodes: Nodes) -> Nodes:
         """Whitened nodes ξ from points of the unit ball, and log weights with the density."""
-        xi = jnp.asarray(self.centre) + points @ self.shape.T
-        return xi, log_weight + self.log_scale - 0.5 * jnp.sum(xi**2, axis=-1)
+        xi = jnp.asarray(self.centre) + nodes.points @ self.shape.T
+        density = self.log_scale - 0.5 * jnp.sum(xi**2, axis=-1)
+        return Nodes(xi, nodes.log_weight + density, nodes.used)
 
 
 class Regression(NamedTuple):
@@ -92,26 +90,23 @@ class Regression(NamedTuple):
 
     first: Float[Numbers, "J k"]
     second: Float[Numbers, "J k_g"]
+    phase: Float[Numbers, " J"]
     mean: Float[Numbers, " J"]
     cosine: Float[Numbers, "J J"]
     sine: Float[Numbers, "J J"]
 
-    def at_centre(self, phase: Float[Numbers, " J"], centre: Float[Numbers, " k"]) -> Array:
+    def at_centre(self, centre: Float[Numbers, " k"]) -> Array:
         """``Σ_j mean_j cos θ_j`` at the centre of the nodes, of which squares are taken about."""
-        return jnp.cos(phase + self.first @ centre) @ self.mean
+        return jnp.cos(self.phase + self.first @ centre) @ self.mean
 
     def given(
-        self,
-        phase: Float[Numbers, " J"],
-        about: Numbers,
-        x: Float[Array, "*N k"],
-        y: Float[Array, "*N k_g"] | None = None,
+        self, about: Numbers, x: Float[Array, "*N k"], y: Float[Array, "*N k_g"] | None = None
     ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
         """:meth:`moments` at nodes x, or (x, y) of a pair."""
         angle = x @ self.first.T
         if y is not None:
             angle = angle + y @ self.second.T
-        angle = angle + phase
+        angle = angle + self.phase
         return self.moments(jnp.cos(angle), jnp.sin(angle), about)
 
     def moments(
@@ -129,20 +124,15 @@ class Known(NamedTuple):
     Heads have 0 in their ``map`` for that coordinate.
     """
 
-    def at_centre(self, phase: Float[Numbers, " J"], centre: Float[Numbers, " k"]) -> Array:
+    def at_centre(self, centre: Float[Numbers, " k"]) -> Array:
         """The last coordinate of the centre, of which squares are taken about."""
-        del phase
         return jnp.asarray(centre)[-1]
 
     def given(
-        self,
-        phase: Float[Numbers, " J"],
-        about: Numbers,
-        x: Float[Array, "*N k"],
-        y: Float[Array, "*N k_g"] | None = None,
+        self, about: Numbers, x: Float[Array, "*N k"], y: Float[Array, "*N k_g"] | None = None
     ) -> tuple[Float[Array, "*N"], Float[Array, "*N"]]:
         """``m − about`` and its square at nodes x; y, that of a pair, has the same value."""
-        del phase, y
+        del y
         mean = x[..., -1] - about
         return mean, mean**2
 
@@ -171,26 +161,20 @@ class Single(NamedTuple):
     weighted: Float[Numbers, "*R M"]
 
 
-CURVES = frozenset({"hit", "weight", "weighted"})
-"""Fields of a result that have an entry for each point of the grid in log s."""
-
-
 class Setting(eqx.Module):
-    """What all integrals of a program share: kernel, number of keys, target, and the grid in log s.
+    """What all integrals of a program share: kernel, number of keys, and the grid in log s.
 
     Attributes:
         kernel: K, of all heads.
         size: M, number of points of the grid in u = log s.
         step: distance of neighbouring points.
         n: number of keys, as a float.
-        phase: the target's phases c_j.
     """
 
     kernel: Kernel = eqx.field(static=True)
     size: int = eqx.field(static=True)
     step: Float[Numbers, ""]
     n: Float[Numbers, ""]
-    phase: Float[Numbers, " J"]
 
     @property
     def compact(self) -> bool:
@@ -253,37 +237,30 @@ def relative(gap: Numbers, size: Numbers) -> Array:
     return jnp.asarray(gap) / jnp.maximum(size, 1e-12)
 
 
-def single(
-    setting: Setting,
-    head: Head,
-    regression: Regression | Known,
-    nodes: Callable[[Array], tuple[Array, Array]],
-    used: Int[Numbers, ""] | int,
-) -> Single:
+def single(setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known) -> Single:
     """All integrals of one head at one query.
 
     Args:
         setting: kernel, keys and grid.
+        nodes: in the head's own coordinates, and log weights with the density.
         head: the head with its extent.
         regression: the target given a node.
-        nodes: gives a tile's nodes (TILE, k) and their log weights, the density included.
-        used: number of nodes that count.
     """
     size, n = setting.size, setting.n
     # Squares are taken about the target at the kernel's centre, near E f̂: about 0 they would
     # cancel.
-    origin = regression.at_centre(setting.phase, head.centre)
+    origin = regression.at_centre(head.centre)
 
     def add(index: Array, total: Array) -> Array:
-        xi, log_weight = nodes(index)
-        mean, square = regression.given(setting.phase, origin, xi)
+        xi, log_weight = nodes.tile(index)
+        mean, square = regression.given(origin, xi)
         hit, once, x = setting.responses(head, setting.log_kernel(head, xi))
         measures = jnp.exp(log_weight)[:, None] * jnp.stack(
             [jnp.ones_like(mean), mean, square], axis=1
         )
         return total + jnp.concatenate([hit, once, once * x]) @ measures
 
-    total = jax.lax.fori_loop(0, tiles(used), add, jnp.zeros((3 * size, 3)))
+    total = jax.lax.fori_loop(0, tiles(nodes.used), add, jnp.zeros((3 * size, 3)))
 
     # Expectations over one key as curves in u: a, A and E[X e^{−X} m]; and log φ from a.
     # (docs/theory.md, "Exact at every n")
@@ -322,16 +299,7 @@ def single(
 
 def grid_single(setting: Setting, nodes: Nodes, head: Head, regression: Regression) -> Single:
     """:func:`single` on the polar grid around the head's centre."""
-    return single(
-        setting, head, regression, lambda index: head.nodes(*nodes.tile(index)), nodes.used
-    )
-
-
-def point_single(
-    setting: Setting, nodes: Nodes, head: Head, regression: Regression | Known
-) -> Single:
-    """:func:`single` on points with log weights that are in the head's own coordinates already."""
-    return single(setting, head, regression, nodes.tile, nodes.used)
+    return single(setting, head.placed(nodes), head, regression)
 
 
 class Proposal(NamedTuple):
@@ -357,5 +325,5 @@ def sobol_single(
 ) -> Single:
     """:func:`single` by randomised quasi-Monte Carlo; a leading axis of R randomisations."""
     return jax.lax.map(
-        lambda normal: point_single(setting, proposal.draw(normal), head, regression), normals
+        lambda normal: single(setting, proposal.draw(normal), head, regression), normals
     )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from sims.theory.arrays import Number, Numbers
 from sims.theory.exact.laplace import (
@@ -24,7 +24,7 @@ from sims.theory.exact.laplace import (
     tile,
     tiles,
 )
-from sims.theory.exact.pairs import Contractions, Couple, Pair, pair_terms
+from sims.theory.exact.pairs import Couple, Pair, pair_terms
 
 ROWS = 32
 """Nodes of head h that a product grid takes at once, against a tile of head g's."""
@@ -74,10 +74,10 @@ def product_pair(
         index: int, length: int, used: Array, loading: Numbers, offset: Numbers
     ) -> Buffers:
         """Of all tiles in use: [hit; once] (tiles, 2M, length), ξ, [cos; sin], log weights."""
-        head, nodes = couple.heads[index], grids[index]
+        head, nodes = couple.heads[index], couple.heads[index].placed(grids[index])
 
         def fill(i: Array, buffers: Buffers) -> Buffers:
-            z, log_z = head.nodes(*nodes.tile(i, length))
+            z, log_z = nodes.tile(i, length)
             angle = z @ loading.T + offset
             block = (
                 setting.stacked_responses(head, z),
@@ -96,7 +96,7 @@ def product_pair(
         empty = tuple(jnp.zeros((count // length, *shape)) for shape in shapes)
         return jax.lax.fori_loop(0, used, fill, empty)
 
-    left, xi, first, log_w = prepared(0, ROWS, rows, regression.first, setting.phase)
+    left, xi, first, log_w = prepared(0, ROWS, rows, regression.first, regression.phase)
     right, eta, second, log_v = prepared(1, TILE, columns, regression.second, jnp.zeros(()))
     signs = jnp.concatenate([regression.mean, -regression.mean])
 
@@ -116,7 +116,7 @@ def product_pair(
         return total + left[i] @ jnp.concatenate([part[:ROWS], part[ROWS:]], axis=1)
 
     total = jax.lax.fori_loop(0, rows, contract, jnp.zeros((2 * size, 4 * size)))
-    terms, outer = pair_terms(setting, couple.singles, Contractions.cut(total))
+    terms, outer = pair_terms(setting, couple.singles, total)
     ignored = NEGLIGIBLE * terms.noise / (rows * columns)
 
     def square(i: Array, total: Array) -> Array:
@@ -159,16 +159,17 @@ def hermite_pair(
     once a node of its own: head g's responses are summed over v first. Angles are a sum of one term
     a node and one a point, ``θ = α(ξ_h) + β(z)``, so cosines are products of few.
     """
-    (ball, hermite), size, regression = grids, setting.size, couple.regression
+    ball, hermite = couple.heads[0].placed(grids[0]), grids[1]
+    size, regression = setting.size, couple.regression
     assert isinstance(regression, Regression)  # for the type checker
     rows, columns = tiles(ball.used, HERMITE_ROWS), tiles(hermite.used, HERMITE_COLUMNS)
     beta = hermite.points @ (regression.second @ conditional.root).T
     cos_beta, sin_beta = jnp.cos(beta), jnp.sin(beta)
 
     def contract(i: Array, total: Array) -> Array:
-        xi, log_xi = couple.heads[0].nodes(*ball.tile(i, HERMITE_ROWS))
+        xi, log_xi = ball.tile(i, HERMITE_ROWS)
         centre = conditional.offset + xi @ conditional.slope.T
-        alpha = xi @ regression.first.T + centre @ regression.second.T + setting.phase
+        alpha = xi @ regression.first.T + centre @ regression.second.T + regression.phase
         cos_alpha, sin_alpha = jnp.cos(alpha)[:, None], jnp.sin(alpha)[:, None]
 
         def add(j: Array, part: Array) -> Array:
@@ -199,41 +200,36 @@ def hermite_pair(
 
 
 def scattered_pair(
-    setting: Setting,
-    couple: Couple,
-    correlation: Float[Numbers, " c"],
-    xi: Float[Numbers, "N k_h"],
-    rest: Float[Numbers, "N k_g"],
-    log_weight: Float[Numbers, " N"],
-    used: Int[Numbers, ""] | int,
+    setting: Setting, nodes: Nodes, couple: Couple, correlation: Float[Numbers, " c"]
 ) -> Pair:
     """A pair on scattered nodes, taken in blocks so that the responses stay in cache.
 
     Args:
         setting: kernel, keys and grid.
+        nodes: (ξ_h, v), and log weights with the density; ``used`` is a multiple of SCATTERED
+            unless there are fewer.
         couple: both heads.
         correlation: canonical correlations ρ.
-        xi: ξ_h of the nodes.
-        rest: v of the nodes.
-        log_weight: log weights, the density included.
-        used: number of nodes that count, a multiple of SCATTERED unless there are fewer.
     """
     (head_h, head_g), regression, size = couple.heads, couple.regression, setting.size
-    blocks = max(1, len(xi) // SCATTERED)
-    xi, rest, log_weight = (
-        part.reshape(blocks, -1, *part.shape[1:]) for part in (xi, rest, log_weight)
+    blocks, k = max(1, len(nodes.points) // SCATTERED), jnp.shape(head_h.centre)[0]
+    points, log_weight = (
+        jnp.reshape(part, (blocks, -1, *part.shape[1:]))
+        for part in (nodes.points, nodes.log_weight)
     )
 
     def block(index: Array, total: Array) -> Array:
-        x, v = xi[index], rest[index]
-        mean, square = regression.given(setting.phase, couple.singles[0].centre, x, v)
+        x, v = points[index, :, :k], points[index, :, k:]
+        mean, square = regression.given(couple.singles[0].centre, x, v)
         left = setting.stacked_responses(head_h, x)
         right = setting.stacked_responses(head_g, _second(correlation, x, v))
         right = right * jnp.exp(log_weight[index])
         measured = jnp.concatenate([right, right * mean, right[size:] * square])
         return total + left @ measured.T
 
-    total = jax.lax.fori_loop(0, tiles(used, SCATTERED), block, jnp.zeros((2 * size, 5 * size)))
+    total = jax.lax.fori_loop(
+        0, tiles(nodes.used, SCATTERED), block, jnp.zeros((2 * size, 5 * size))
+    )
     return _with_squares(setting, couple, total)
 
 
@@ -248,13 +244,11 @@ def sobol_pair(
 
     The singles have that axis too: where heads are randomised, the spread then shows their error.
     """
-    k = couple.heads[0].centre.shape[0]
 
     def replicate(item: tuple[Array, tuple[Single, Single]]) -> Pair:
-        points, log_weight, used = proposal.draw(item[0])
-        own = couple._replace(singles=item[1])
-        xi, rest = points[:, :k], points[:, k:]
-        return scattered_pair(setting, own, correlation, xi, rest, log_weight, used)
+        normal, singles = item
+        own = couple._replace(singles=singles)
+        return scattered_pair(setting, proposal.draw(normal), own, correlation)
 
     return jax.lax.map(replicate, (normals, couple.singles))
 
@@ -273,6 +267,6 @@ def _second(
 
 def _with_squares(setting: Setting, couple: Couple, total: Float[Array, "rows columns"]) -> Pair:
     """The terms from ``[hit; once] @ [hit, once, hit m, once m, once m²]``."""
-    terms, outer = pair_terms(setting, couple.singles, Contractions.cut(total))
+    terms, outer = pair_terms(setting, couple.singles, total)
     squares = total[setting.size :, 4 * setting.size :]
     return terms._replace(signal=terms.signal + jnp.sum(outer * squares))

@@ -1,7 +1,7 @@
 """The algebra of a pair of heads: its integrals from what happens where both kernels reach.
 
 Formulas and notation: :mod:`sims.theory.exact.laplace`. A pair adds to its heads' own curves only
-the :class:`Contractions` below, matrix products over the nodes for all (s, t) at once;
+expectations over one key, matrix products over the nodes for all (s, t) at once;
 :mod:`sims.theory.exact.pair_rules` takes them.
 """
 
@@ -40,62 +40,41 @@ class Couple(NamedTuple):
     regression: Regression | Known
 
 
-class Contractions(NamedTuple):
-    """Expectations over one key for all (s, t), (M_h, M_g), on a pair's nodes.
-
-    ``hit``, ``once`` stand for 1 − e^{−X} and X e^{−X}; the first letter is head h's, the second
-    head g's. A trailing m: times E[m | node] − c_h.
-    """
-
-    hit_hit: Float[Array, "M M"]
-    hit_once: Float[Array, "M M"]
-    once_hit: Float[Array, "M M"]
-    once_once: Float[Array, "M M"]
-    hit_once_m: Float[Array, "M M"]
-    once_hit_m: Float[Array, "M M"]
-    once_once_m: Float[Array, "M M"]
-
-    @classmethod
-    def cut(cls, total: Float[Array, "rows columns"]) -> "Contractions":
-        """The parts of ``[hit; once] @ [hit, once, hit m, once m, …]``, (2M, ≥ 4M)."""
-        m = total.shape[0] // 2
-        return cls(
-            total[:m, :m],
-            total[:m, m : 2 * m],
-            total[m:, :m],
-            total[m:, m : 2 * m],
-            total[:m, 3 * m : 4 * m],
-            total[m:, 2 * m : 3 * m],
-            total[m:, 3 * m : 4 * m],
-        )
-
-
 def pair_terms(
-    setting: Setting, singles: tuple[Single, Single], c: Contractions
+    setting: Setting, singles: tuple[Single, Single], total: Float[Array, "rows columns"]
 ) -> tuple[Pair, Float[Numbers, "M M"]]:
     """A pair's integrals; ``n ∬ ⟨K_h K_g (m − c_h)²⟩ φ^{n−1} ds dt`` is missing in ``signal``.
+
+    Args:
+        setting: kernel, keys and grid.
+        singles: both heads' integrals.
+        total: expectations over one key, ``[hit; once] @ [hit, once, hit m, once m, …]``: rows are
+            head h's, ``hit`` and ``once`` stand for 1 − e^{−X} and X e^{−X}, a trailing m for
+            E[m | node] − c_h.
 
     Returns:
         The terms; and the weights Q (M_h, M_g) with which the missing part is
         ``Σ_uv Q(u, v) E[X_h e^{−X_h} X_g e^{−X_g} (m − c_h)²]``.
     """
     (first, second), n, du = singles, setting.n, setting.weights()
+    parts = total[:, : 4 * setting.size].reshape(2, setting.size, 4, setting.size).swapaxes(1, 2)
+    (hit_hit, hit_once, _, hit_once_m), (once_hit, once_once, once_hit_m, once_once_m) = parts
     # φ(s, t) = 1 − a_h − a_g + D. One key in both heads: n ∬ ⟨K_hK_g⟩ φ^{n−1} ds dt, the noise.
     # (docs/theory.md, "Exact at every n")
-    log_phi = jnp.log1p(-jnp.clip(first.hit[:, None] + second.hit - c.hit_hit, 0.0, 1 - 1e-16))
+    log_phi = jnp.log1p(-jnp.clip(first.hit[:, None] + second.hit - hit_hit, 0.0, 1 - 1e-16))
     area = du[:, None] * du
     outer = n * area * jnp.exp((n - 1) * log_phi)
-    noise = jnp.sum(outer * c.once_once)
+    noise = jnp.sum(outer * once_once)
 
     # One key a head: n(n−1) ∬ ⟨K_h (m − c_h)⟩⟨K_g (m − c_g)⟩ φ^{n−2} ds dt, with each bracket the
     # head's own curve less what the other head's response takes off it.
     shift = first.centre - second.centre
-    in_h = first.weight[:, None] - c.once_hit
-    in_g = second.weight - c.hit_once
-    m_h = (first.weighted - first.centre * first.weight)[:, None] - c.once_hit_m
-    m_g = (second.weighted - second.centre * second.weight) - c.hit_once_m - shift * c.hit_once
+    in_h = first.weight[:, None] - once_hit
+    in_g = second.weight - hit_once
+    m_h = (first.weighted - first.centre * first.weight)[:, None] - once_hit_m
+    m_g = (second.weighted - second.centre * second.weight) - hit_once_m - shift * hit_once
     cross = n * (n - 1) * area * jnp.exp((n - 2) * log_phi)
-    signal = shift * jnp.sum(outer * c.once_once_m) + jnp.sum(cross * m_h * m_g)
+    signal = shift * jnp.sum(outer * once_once_m) + jnp.sum(cross * m_h * m_g)
     both: Numbers = jnp.ones(())
     if setting.compact:
         # f̂ = G + c·1{S > 0} with G = Σ w (m − c): what the empty neighbourhoods add. E G = 0, so

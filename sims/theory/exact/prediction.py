@@ -14,21 +14,14 @@ from numpy.typing import ArrayLike
 
 from sims import terms
 from sims.errors import InputError
-from sims.problem import (
-    GaussianDesign,
-    Heads,
-    Kernel,
-    Task,
-    TrigonometricSeries,
-    check_compatible,
-)
+from sims.problem import Heads, Kernel, Task, check_compatible
 from sims.theory import rounding
 from sims.theory.coverage import check_exact
 from sims.theory.exact.adaptive import solve_adaptive
 from sims.theory.exact.ambient import one_key, solve_ambient
 from sims.theory.exact.conditioning import GaussianLaw
 from sims.theory.exact.refinement import solve
-from sims.theory.exact.solution import Facts, Progress, Solution, untold
+from sims.theory.exact.solution import Facts, Progress, untold
 
 RTOL_GAUSSIAN, RTOL_OTHERS = 1e-4, 1e-3
 """Relative accuracy where none is given: for Gaussian designs and series, and for the others, whose
@@ -65,8 +58,8 @@ def exact_terms(
             error √(β_h² + S_hh). None is 1e-4 for Gaussian designs and series, 1e-3 for others.
         weights: ensemble weights α (H,), sum 1; None is uniform.
         max_level: refinements tried before giving up on a number.
-        progress: called now and then with how many heads and pairs of heads at queries are done,
-            and how many there are; by default nobody is told.
+        progress: called now and then with how many parts (heads and pairs of heads at queries) are
+            done, and how many there are; by default nobody is told.
 
     Returns:
         The dataset of :mod:`sims.terms` without batches, ``n_eff`` (query, head) as in the
@@ -92,10 +85,8 @@ def exact_terms(
             query has a value, the design has no density, the kernel vanishes without a
             ``support``, or float64 cannot hold the problem.
     """
-    design, target = task.design, task.target
-    closed = isinstance(design, GaussianDesign) and isinstance(target, TrigonometricSeries)
     if rtol is None:
-        rtol = RTOL_GAUSSIAN if closed else RTOL_OTHERS
+        rtol = RTOL_GAUSSIAN if GaussianLaw.of(task) else RTOL_OTHERS
     if not LEAST_RTOL <= rtol <= MOST_RTOL:
         raise InputError("rtol", rtol, f"{LEAST_RTOL:g} to {MOST_RTOL:g}")
     points = check_compatible(task, heads, n, queries)
@@ -104,9 +95,7 @@ def exact_terms(
         # Weights of sum 1 do not see it. A compact kernel's, which may all be 0, do.
         task = rounding.without_constant(task)
     queries, truth = np.asarray(points), np.asarray(task.target(points))
-    law, facts = None, Facts()
-    if isinstance(design, GaussianDesign) and isinstance(task.target, TrigonometricSeries):
-        law = GaussianLaw(design, task.target)
+    law, facts = GaussianLaw.of(task), Facts()
     if not isinstance(heads.rule, Kernel):
         solution, facts = solve_adaptive(task, heads, n, queries, truth, rtol, progress)
     elif n == 1 and heads.kernel.support is None:
@@ -159,7 +148,14 @@ def exact_terms(
         converged=(pair, solution.converged),
         empty_probability=(single, solution.empty),
     ).assign({name: (single, values) for name, values in facts.items()})
-    _warn(solution, rtol)
+    if missed := int((~solution.converged).sum()):
+        unknown = int(np.isnan(solution.noise).sum())
+        warnings.warn(
+            f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did "
+            f"not reach rtol = {rtol:g}, {unknown} of them have no value; see `converged` and the "
+            "`_error` variables, or raise max_level",
+            stacklevel=2,
+        )
     return data
 
 
@@ -182,15 +178,3 @@ def _errors(
         named[f"{name}_error"] = named[f"{name}_error"] * total**2
     named["mse_error"] = named["squared_bias_error"] + named["ensemble_variance_error"]
     return named
-
-
-def _warn(solution: Solution, rtol: float) -> None:
-    missed = int((~solution.converged).sum())
-    if missed:
-        unknown = int(np.isnan(solution.noise).sum())
-        warnings.warn(
-            f"exact theory: {missed} of {solution.converged.size} (query, head, head2) entries did "
-            f"not reach rtol = {rtol:g}, {unknown} of them have no value; see `converged` and the "
-            "`_error` variables, or raise max_level",
-            stacklevel=3,
-        )

@@ -31,22 +31,24 @@ def sphere_rule(dimension: int, order: int) -> tuple[np.ndarray, np.ndarray]:
     weights = np.full(order, 2 * np.pi / order)
     for k in range(3, dimension + 1):
         # Integrals over S^{k−1} split as ∫ (1 − z²)^{(k−3)/2} dz over the pole's coordinate z.
-        height, height_weight = _gegenbauer(order // 2, (k - 2) / 2)
+        height, height_weight = roots_gegenbauer(order // 2, (k - 2) / 2)
         ring = np.sqrt(1 - height**2)
-        points = np.concatenate(
-            [
-                (ring[:, None, None] * points[None]).reshape(-1, k - 1),
-                np.repeat(height, len(points))[:, None],
-            ],
-            axis=1,
-        )
+        flat = (ring[:, None, None] * points).reshape(-1, k - 1)
+        points = np.column_stack([flat, np.repeat(height, len(points))])
         weights = np.outer(height_weight, weights).ravel()
     return points, weights
 
 
-def _gegenbauer(count: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss rule for the weight (1 − z²)^{α − ½} on [−1, 1]."""
-    return roots_gegenbauer(max(count, 1), alpha)
+@lru_cache(maxsize=64)
+def graded_radii(count: int, grading: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights on (0, 1), ``ρ = 1 − (1 − z)^q`` for Gauss–Legendre nodes z.
+
+    A grading q > 1 crowds them towards 1: for functions with a boundary layer of any width above
+    about N^{−2q}.
+    """
+    node, weight = np.polynomial.legendre.leggauss(count)
+    inward = (1 - node) / 2
+    return 1 - inward**grading, grading * inward ** (grading - 1) * weight / 2
 
 
 def sphere_area(dimension: int) -> float:
@@ -60,18 +62,13 @@ def ball_rule(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A rule for the unit ball: ``∫_{‖y‖<1} f(y) dy ≈ Σ_i w_i f(ρ_i e_i)``.
 
-    Gauss–Legendre in the radius times :func:`sphere_rule`. Spectrally accurate for f analytic in
+    :func:`graded_radii` times :func:`sphere_rule`. Spectrally accurate for f analytic in
     polar coordinates, hence also for f with a kink at the centre or on the boundary.
-
-    ``grading`` q > 1 crowds the radii towards the boundary, ``ρ = 1 − (1 − z)^q`` for
-    Gauss–Legendre nodes z: for f with a boundary layer of any width above about N^{−2q}.
 
     Returns:
         Radii (N,), directions (N, k), weights (N,).
     """
-    node, node_weight = np.polynomial.legendre.leggauss(radial)
-    inward = (1 - node) / 2
-    radius, radius_weight = 1 - inward**grading, grading * inward ** (grading - 1) * node_weight / 2
+    radius, radius_weight = graded_radii(radial, grading)
     direction, area = sphere_rule(dimension, order)
     return (
         np.repeat(radius, len(area)),
@@ -103,10 +100,11 @@ def hermite_grid(dimension: int, count: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if not dimension:
         return np.zeros((1, 0)), np.ones(1)
-    node, weight = np.polynomial.hermite_e.hermegauss(count)
-    grid = np.stack(np.meshgrid(*[node] * dimension, indexing="ij"), axis=-1)
-    product = np.prod(np.stack(np.meshgrid(*[weight] * dimension, indexing="ij"), axis=-1), axis=-1)
-    return grid.reshape(-1, dimension), product.ravel() / (2 * np.pi) ** (dimension / 2)
+    rule = np.polynomial.hermite_e.hermegauss(count)
+    points, weights = (
+        np.stack(np.meshgrid(*[part] * dimension), axis=-1).reshape(-1, dimension) for part in rule
+    )
+    return points, weights.prod(axis=1) / (2 * np.pi) ** (dimension / 2)
 
 
 @lru_cache(maxsize=64)

@@ -1,22 +1,22 @@
 """Refinement: the integrals of all heads and pairs, level by level, until accurate enough."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import combinations
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Float
 
 from sims.problem import Heads
-from sims.problem.kernels import Kernel
 from sims.theory.exact import rules
 from sims.theory.exact.conditioning import GaussianLaw
-from sims.theory.exact.execution import MAX_POINTS, Job, merged
-from sims.theory.exact.items import HeadItem, PairItem, names, program_kernel
-from sims.theory.exact.laplace import CURVES, Setting, Single
+from sims.theory.exact.execution import MAX_POINTS, Job, computed, merged
+from sims.theory.exact.items import HeadItem, PairItem, program_kernel
+from sims.theory.exact.laplace import Setting, Single
 from sims.theory.exact.pairs import Pair, Terms
-from sims.theory.exact.solution import ERROR_FLOOR, Progress, Solution
+from sims.theory.exact.solution import ERROR_FLOOR, Place, Progress, Solution, close
 from sims.theory.exact.truncation import GRADING, pilot
 
 TAILS = {1: 1e-11, 2: 1e-9}
@@ -32,6 +32,8 @@ TINY = float(np.finfo(float).tiny)
 """What a denominator is at least."""
 
 Item = TypeVar("Item", HeadItem, PairItem)
+Groups = dict[tuple[rules.Rule, rules.Need], list[tuple[Item, rules.Items]]]
+"""Items that are computed alike, each with its arrays."""
 
 
 def solve(
@@ -57,179 +59,118 @@ def solve(
         progress: told of heads and pairs that are done.
     """
     solution = Solution.unknown(len(queries), heads.count)
-    tail = TAILS.get(heads.width, 1e-7)
-    of_head, of_pair = names(law, heads, queries)
-    projections = {(q, h): law.project(heads, h, queries[q]) for q, h in of_head}
-    singles: dict[bytes, HeadItem] = {}
-    for (q, h), name in of_head.items():
-        if name not in singles:
-            extent = pilot(heads.kernel, projections[q, h], n, tail)
-            singles[name] = HeadItem(projections[q, h], extent, float(truth[q]))
-    pairs: dict[bytes, PairItem] = {}
+    refinement = Refinement(law, heads, n, truth, rtol, max_level, progress, solution)
+    singles, pairs = {}, []
     bandwidth = np.asarray(heads.bandwidth)
-    for (q, h, g), name in of_pair.items():
-        if name not in pairs:
+    for q, x in enumerate(queries):
+        for h in range(heads.count):
+            projection = law.project(heads, h, x)
+            extent = pilot(heads.kernel, projection, n, refinement.tail)
+            singles[q, h] = HeadItem((q, h, h), projection, extent)
+            solution.effective_keys[q, h] = extent.effective_keys
+        for h, g in combinations(range(heads.count), 2):
             # The narrower head first, within whose support the other has no edge.
-            a, b = ((q, i) for i in sorted((h, g), key=lambda i: bandwidth[i]))
-            both = law.pair(projections[a], projections[b])
-            pairs[name] = PairItem(singles[of_head[a]], singles[of_head[b]], both)
-    refinement = Refinement(heads.kernel, heads.width, tail, n, law, max_level, solution.methods)
-    every: list[HeadItem | PairItem] = [*singles.values(), *pairs.values()]
-
-    def tell() -> None:
-        progress(sum(item.done for item in every), len(every))
-
-    refinement.prepare(list(pairs.values()))
-    refinement.singles(list(singles.values()), SINGLE_SHARE * rtol, tell)
-    refinement.pairs(list(pairs.values()), rtol, tell)
-    progress(len(every), len(every))
-    for (q, h), name in of_head.items():
-        item = singles[name]
-        solution.effective_keys[q, h] = item.extent.effective_keys
-        if item.value is not None and item.error is not None:
-            solution.mean[q, h], solution.mean_error[q, h] = item.mean, item.mean_error
-            solution.empty[q, h] = 1 - item.value.reach
-            solution.put((q, h, h), item.value, item.error, item.done)
-    for place, name in of_pair.items():
-        pair = pairs[name]
-        if pair.value is not None and pair.error is not None:
-            solution.put(place, pair.value, pair.error, pair.done)
+            one, other = (singles[q, i] for i in sorted((h, g), key=lambda i: bandwidth[i]))
+            pairs.append(PairItem((q, h, g), one, other, law.pair(one.head, other.head)))
+    refinement.singles(list(singles.values()))
+    refinement.pairs(pairs)
     return solution
 
 
 @dataclass
 class Refinement:
-    """Levels of nodes, run over what has not converged.
+    """Levels of nodes, run over what has not converged, of a problem as :func:`solve` has it."""
 
-    Attributes:
-        kernel: K, of all heads.
-        width: d_k.
-        tail: share of any integral outside its range.
-        n: number of keys.
-        law: of keys and target.
-        max_level: the last level.
-        methods: names of the rules used, added to.
-    """
-
-    kernel: Kernel
-    width: int
-    tail: float
-    n: int
     law: GaussianLaw
+    heads: Heads
+    n: int
+    truth: Float[np.ndarray, " Q"]
+    rtol: float
     max_level: int
-    methods: set[str]
+    progress: Progress
+    solution: Solution
 
-    @property
-    def defect(self) -> float:
-        """The largest defect that counts as converged."""
-        return DEFECTS.get(self.width, 1e-3)
-
-    @property
-    def compact(self) -> bool:
-        """Whether the kernel vanishes outside a ball."""
-        return self.kernel.support is not None
-
-    @property
-    def grading(self) -> int:
-        """Of the radii: those of a compact kernel crowd at its edge."""
-        return GRADING if self.compact else 1
-
-    @property
-    def size(self) -> float:
+    def __post_init__(self) -> None:
+        self.kernel = self.heads.kernel
+        self.compact = self.kernel.support is not None
+        self.grading = GRADING if self.compact else 1
+        self.tail = TAILS.get(self.heads.width, 1e-7)
+        self.defect = DEFECTS.get(self.heads.width, 1e-3)
+        self.size = float(np.abs(self.law.amplitude).sum())
         """A bound of |m|."""
-        return float(np.abs(self.law.amplitude).sum())
 
-    def singles(self, items: Sequence[HeadItem], rtol: float, tell: Callable[[], None]) -> None:
-        """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
+    def levels(self, items: Sequence[Item]) -> Iterator[tuple[int, float, list[tuple[Item, int]]]]:
+        """Level, step in log s, and what is not done, with the sizes of grids in log s."""
+        converged = self.solution.converged
         for level in range(self.max_level + 1):
-            step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
-            sizes = {id(item): size for item, size in grids(active, step)}
+            step = rules.step_of(level, self.heads.width)
+            yield level, step, grids([i for i in items if not converged[i.place]], step)
+            self.progress(int(converged.sum()), converged.size)
+
+    def close(self, value: Terms, error: Terms, rtol: float, scale: float) -> bool:
+        """Whether signal, noise and defect are good enough."""
+        floor = ERROR_FLOOR * self.size**2
+        return close(value, error, rtol, scale, floor) and bool(value.defect <= self.defect)
+
+    def singles(self, items: Sequence[HeadItem]) -> None:
+        """Refine heads: mean relative to √(β² + S), signal and noise to themselves."""
+        rtol, solution = SINGLE_SHARE * self.rtol, self.solution
+        for level, step, sized in self.levels(items):
+            sizes = {item.place: size for item, size in sized}
+            active = [item for item, _ in sized]
             for item, result, random in self._run_singles(active, sizes, step, level):
                 value, error = compare(result, random, item.value, self.tail)
-                item.value, item.error, item.level = value, error, level
-                floor = ERROR_FLOOR * self.size
-                scale = np.sqrt((item.mean - item.truth) ** 2 + max(value.signal, 0.0))
-                item.done = bool(
-                    item.mean_error <= rtol * scale + floor
-                    and error.signal <= rtol * value.signal + floor * self.size
-                    and error.noise <= rtol * value.noise
-                    and value.defect <= self.defect
-                )
-            tell()
+                item.value, item.level = value, level
+                (q, h, _), mean = item.place, value.centre * value.reach
+                mean_error = error.centre * value.reach
+                if value.reach < 1:  # 1 is exact: a kernel that never vanishes
+                    mean_error += error.reach * np.abs(value.centre)
+                scale = np.sqrt((mean - self.truth[q]) ** 2 + max(value.signal, 0.0))
+                enough = mean_error <= rtol * scale + ERROR_FLOOR * self.size
+                solution.mean[q, h], solution.mean_error[q, h] = mean, mean_error
+                solution.empty[q, h] = 1 - value.reach
+                done = enough and self.close(value, error, rtol, float(value.signal))
+                solution.put(item.place, value, error, done)
 
-    def pairs(self, items: Sequence[PairItem], rtol: float, tell: Callable[[], None]) -> None:
+    def pairs(self, items: Sequence[PairItem]) -> None:
         """Refine pairs: signal relative to √(S_hh S_gg), noise to itself."""
-        for level in range(self.max_level + 1):
-            step, active = rules.step_of(level, self.width), [i for i in items if not i.done]
-            sized = grids(active, step)
+        for level, step, sized in self.levels(items):
             curves = self._curves(sized, step, level)
-            groups = defaultdict(list)
+            groups: Groups[PairItem] = defaultdict(list)
             for item, size in sized:
-                if all(id(head) in curves for head in item.heads):
-                    rule = self._rule(item, level, size)
-                    if rule is not None:
-                        groups[rule, item.ranks, item.frozen, size].append(item)
-            jobs = []
-            for (rule, _, _, size), members in groups.items():
-                self.methods.add(rule.name)
-                jobs.append((self._pair_job(rule, members, size, step, level, curves), members))
-            for job, members in jobs:
-                for item, result in zip(members, job.run(), strict=True):
-                    self._update_pair(item, result, job.rule.random, rtol)
-                tell()
+                need = rules.Need(item.ranks, size, self.grading, item.frozen)
+                within = (
+                    rule
+                    for rule in rules.rules_for_pair(self.kernel, item)
+                    if rule.nodes(need, level) is not None
+                )
+                rule = next(within, None)
+                if rule and all(head.place in curves for head in item.heads):
+                    own = [self._cut(*curves[head.place], size, rule.random) for head in item.heads]
+                    packed = rule.pack(item, self.kernel, self.law, tuple(own))
+                    groups[rule, need].append((item, packed))
+            for item, result, random in self._run(groups, step, level):
+                self._update_pair(item, result, random)
 
-    def prepare(self, items: Sequence[PairItem]) -> None:
-        """Start compiling what pairs need first, beside the heads' own integrals."""
-        step, seen = rules.step_of(0, self.width), set()
-        for item, size in grids(items, step):
-            rule = self._rule(item, 0, size)
-            if rule is None or (rule, item.ranks, size) in seen:
-                continue
-            seen.add((rule, item.ranks, size))
-            blank = Single(*(np.zeros(size if f in CURVES else ()) for f in Single._fields))
-            curves = {id(head): (blank, False) for head in item.heads}
-            self._pair_job(rule, [item], size, step, 0, curves)
+    def _run(
+        self, groups: Groups[Item], step: float, level: int
+    ) -> Iterator[tuple[Item, Any, bool]]:
+        """Items with their results, and whether these are randomised."""
+        kernel, n, jobs = program_kernel(self.kernel), np.asarray(float(self.n)), []
+        for (rule, need), members in groups.items():
+            self.solution.methods.add(rule.name)
+            setting = Setting(kernel, need.size, np.asarray(step), n)
+            nodes, items = rule.nodes(need, level), [packed for _, packed in members]
+            jobs.append(Job(rule.function, setting, nodes, items))
+        order = [(item, rule) for (rule, _), members in groups.items() for item, _ in members]
+        for (item, rule), result in zip(order, computed(jobs), strict=True):
+            yield item, result, rule.random
 
-    def _rule(self, item: PairItem, level: int, size: int) -> rules.LevelRule[Pair] | None:
-        """The first whose nodes are in reach."""
-        for rule in rules.rules_for_pair(
-            self.kernel, item.ranks, item.projection.correlation, item.concentric
-        ):
-            if rule.nodes(item.ranks, level, size, self.grading, item.frozen) is not None:
-                return rule
-        return None
-
-    def _pair_job(
-        self,
-        rule: rules.LevelRule[Pair],
-        members: Sequence[PairItem],
-        size: int,
-        step: float,
-        level: int,
-        curves: dict[int, tuple[Single, bool]],
-    ) -> Job:
-        """One rule over pairs of equal ranks and frozen directions, with their heads' curves."""
-        items = [
-            rule.pack(
-                item,
-                self.kernel,
-                self.law,
-                tuple(self._cut(*curves[id(head)], size, rule.random) for head in item.heads),
-            )
-            for item in members
-        ]
-        nodes = rule.nodes(members[0].ranks, level, size, self.grading, members[0].frozen)
-        assert nodes is not None  # by the choice of the rule
-        return Job(rule, self._setting(size, step), nodes, items)
-
-    def _setting(self, size: int, step: float) -> Setting:
-        kernel, n = program_kernel(self.kernel), np.asarray(float(self.n))
-        return Setting(kernel, size, np.asarray(step), n, self.law.phase)
-
-    def _update_pair(self, item: PairItem, result: Pair, random: bool, rtol: float) -> None:
+    def _update_pair(self, item: PairItem, result: Pair, random: bool) -> None:
         value, error = compare(result, random, item.value, self.tail)
+        (q, h, g), signal = item.place, self.solution.signal
         # Zero, up to the sign of its rounding, for a constant target.
-        scale = np.sqrt(max(item.first.signal * item.second.signal, TINY))
+        scale = np.sqrt(max(signal[q, h, h] * signal[q, g, g], TINY))
         # Randomised points take over where a grid is exhausted: only if they do better.
         if random and item.value is not None and item.error is not None:
             before, after = (
@@ -239,25 +180,22 @@ class Refinement:
             if after > before:
                 return
         item.value, item.error = value, error
-        item.done = bool(
-            error.signal <= rtol * scale + ERROR_FLOOR * self.size**2
-            and error.noise <= rtol * value.noise
-            and value.defect <= self.defect
-        )
+        done = self.close(value, error, self.rtol, scale)
+        self.solution.put(item.place, value, error, done)
 
     def _curves(
         self, sized: Sequence[tuple[PairItem, int]], step: float, level: int
-    ) -> dict[int, tuple[Single, bool]]:
+    ) -> dict[Place, tuple[Single, bool]]:
         """The heads' curves that these pairs need, on this level's grid in log s.
 
         From nodes as fine as the heads' own accuracy took: their error is far below the pair's.
         """
-        heads: dict[int, HeadItem] = {}
-        largest: dict[int, int] = defaultdict(int)
+        heads: dict[Place, HeadItem] = {}
+        largest: dict[Place, int] = defaultdict(int)
         for item, size in sized:
             for head in item.heads:
-                heads[id(head)] = head
-                largest[id(head)] = max(largest[id(head)], size)
+                heads[head.place] = head
+                largest[head.place] = max(largest[head.place], size)
         groups = defaultdict(list)
         for head in heads.values():
             # A grid's accuracy was reached at head.level and no other; random points of a level
@@ -265,28 +203,21 @@ class Refinement:
             random = rules.rule_for_single(head.head.rank).random
             groups[min(head.level, level + 1) if random else head.level].append(head)
         return {
-            id(head): (result, random)
+            head.place: (result, random)
             for own, members in groups.items()
             for head, result, random in self._run_singles(members, largest, step, own)
         }
 
     def _run_singles(
-        self, items: Sequence[HeadItem], sizes: dict[int, int], step: float, level: int
+        self, items: Sequence[HeadItem], sizes: dict[Place, int], step: float, level: int
     ) -> Iterator[tuple[HeadItem, Single, bool]]:
-        groups = defaultdict(list)
+        groups: Groups[HeadItem] = defaultdict(list)
         for item in items:
-            groups[item.head.rank, sizes[id(item)]].append(item)
-        jobs = []
-        for (rank, size), members in groups.items():
-            rule = rules.rule_for_single(rank)
-            nodes = rule.nodes((rank,), level, size, self.grading) if size <= MAX_POINTS else None
-            if nodes is not None:
-                self.methods.add(rule.name)
-                arrays = [rule.pack(item, self.kernel, self.law) for item in members]
-                jobs.append((Job(rule, self._setting(size, step), nodes, arrays), members))
-        for job, members in jobs:
-            for item, result in zip(members, job.run(), strict=True):
-                yield item, result, job.rule.random
+            need = rules.Need((item.head.rank,), sizes[item.place], self.grading)
+            rule = rules.rule_for_single(item.head.rank)
+            if need.size <= MAX_POINTS and rule.nodes(need, level) is not None:
+                groups[rule, need].append((item, rule.pack(item, self.kernel, self.law)))
+        return self._run(groups, step, level)
 
     def _cut(self, curve: Single, random: bool, size: int, spread: bool) -> Single:
         """A head's curves on the first ``size`` points, with a copy a randomisation to ``spread``.

@@ -13,6 +13,7 @@ Everything is scaled by λ^ν, so that ``κ = (1 − v)^ν`` with ``v = D²/λ``
 logarithm. Derivation: docs/theory/adaptive_kernels.md, "Exact at every n".
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,16 +31,14 @@ class Side(NamedTuple):
 
     Attributes:
         places: v·λ, the squared distances of the nodes.
-        power: λ^ν.
-        frequency: ω in units of λ^{−ν}, with
-        measure: its weights, over 2π and times ``e^{−iωc}``, and dλ's.
+        scale: λ^ν/c.
+        measure: weights of ω, in units of λ^{−ν}, over 2π and times ``e^{−iωc}``, and dλ's.
         parts: the nodes' weights times ``e^{iωκ} − 1``, and times e^{iωκ} and 1, κ', κ,
             κ², κκ' (``both``) or κ²κ'.
     """
 
     places: Float[np.ndarray, " R"]
-    power: float
-    frequency: Float[np.ndarray, " W"]
+    scale: float
     measure: Complex[np.ndarray, " W"]
     parts: dict[str, Complex[np.ndarray, "W R"]]
 
@@ -107,8 +106,8 @@ class Root(NamedTuple):
         By Chernoff's bound a tail is below ``exp(−½ of its square)``.
         """
         square = float(np.exp(log_square))
-        cosine, sine, each = self.nodes(square, COARSE.radial)
-        directions, weight = circle(len(self.head.query), COARSE.angular)
+        cosine, sine, each = self.nodes(square, COARSE[0])
+        directions, weight = circle(len(self.head.query), COARSE[1])
         at = self.head.query + square**0.5 * sine[:, None, None] * directions
         density = self.head.seen.density(at.reshape(-1, at.shape[-1])).reshape(at.shape[:2])
         mass, kappa = weight * each * density.sum(1), cosine ** (2 * self.head.power)
@@ -154,8 +153,7 @@ class Root(NamedTuple):
         wave = each * np.exp(angle)
         return Side(
             square * sine**2,
-            power,
-            frequency,
+            power / self.constant,
             measure,
             {
                 "rest": each * np.expm1(angle),
@@ -230,20 +228,19 @@ def one_head(root: Root, level: Level) -> One:
         f1, f2, f3, _ = falling(n, 1 + at["rest"][:, 0], side.measure)
         a, c, e = at["slope"][:, 0], at["kernel"][:, 1], at["square"]
         ac, ae = at["both"][:, 1], at["both kernel"]
-        scale = side.power / root.constant
         once = float(np.sum(f1 * a).real)
         sums = (
             f1 * ac + f2 * a * c,
-            f1 * ae[:, 2] + f2 * (a * e[:, 2] + 2 * ac * c) + f3 * a * c**2,
+            f1 * ae[:, 3] + f2 * (a * e[:, 3] + 2 * ac * c) + f3 * a * c**2,
             f1 * ae[:, 0] + f2 * a * e[:, 0],
             f1 * a + f2 * a * at["one"][:, 0],
         )
         mean, second, noise, attended = (float(np.sum(part).real) for part in sums)
         total += (
             once,
-            scale * mean,
-            scale**2 * second,
-            scale**2 * noise,
+            side.scale * mean,
+            side.scale**2 * second,
+            side.scale**2 * noise,
             attended,
             once * square**0.5,
             once * square,
@@ -302,95 +299,61 @@ def two_heads(roots: tuple[Root, Root], both: Seen, level: Level) -> Two:
     for first, ours, left in zip(sides[0], alone[0], bases[0], strict=True):
         near = np.einsum("rm,mkf->rkf", left, joint.series)
         for second, theirs, right in zip(sides[1], alone[1], bases[1], strict=True):
-            blocks = _blocks(first, second, np.einsum("rkf,sk->frs", near, right))
-            total += _pair_at(n, roots, (first, second), (ours, theirs), blocks)
+            values = np.einsum("rkf,sk->frs", near, right)
+            total += pair_at(n, (first, second), (ours, theirs), values)
     return Two(*map(float, total))
 
 
-BLOCKS = (
-    (
-        "rest rest",
-        "slope rest",
-        "rest slope",
-        "slope slope",
-        "kernel kernel",
-        "both kernel",
-        "kernel both",
-        "both both",
-    ),
-    (
-        "kernel rest",
-        "both rest",
-        "kernel slope",
-        "both slope",
-    ),
-    (
-        "rest kernel",
-        "rest both",
-        "slope kernel",
-        "slope both",
-    ),
-    (
-        "kernel kernel",
-        "both kernel",
-        "kernel both",
-        "both both",
-    ),
-)
-"""Parts of h and of g whose joint means pairs need, with 1, with m_h, with m_g, with m_hm_g."""
-Blocks = dict[tuple[str, str, int], Complex[np.ndarray, "W V"]]
-
-
-def _blocks(first: Side, second: Side, values: Float[np.ndarray, "F R S"]) -> Blocks:
-    """``⟨a b m⟩`` over both balls, by names of a and b and the number of the function m."""
-    found: Blocks = {}
-    for f, (value, names) in enumerate(zip(values, BLOCKS, strict=True)):
-        # One small product after another: larger ones BLAS would spread over threads.
-        left = {a: first.parts[a] @ value for a in dict.fromkeys(n.split()[0] for n in names)}
-        for name in names:
-            a, b = name.split()
-            found[a, b, f] = left[a] @ second.parts[b].T
-    return found
-
-
-def _pair_at(
+def pair_at(
     n: int,
-    roots: tuple[Root, Root],
     sides: tuple[Side, Side],
     alone: tuple[dict[str, np.ndarray], dict[str, np.ndarray]],
-    blocks: Blocks,
+    values: Float[np.ndarray, "4 R S"],
 ) -> Float[np.ndarray, "3"]:
     """The integrand at one pair (λ_h, λ_g), summed over frequencies.
 
     A and B are κ' of h and g, C and D their κm, E is κ_hκ_g.
+
+    Args:
+        n: number of keys.
+        sides: of h and g.
+        alone: what the parts of each come to on its own.
+        values: densities of two nodes, times 1, m_h, m_g and m_hm_g.
     """
-    first, second = sides
-    ours, theirs = ({name: part[..., :2] for name, part in side.items()} for side in alone)
+    (first, second), (ours, theirs) = sides, alone
+
+    @cache
+    def left(name: str, f: int) -> np.ndarray:
+        return first.parts[name] @ values[f]
+
+    def block(of_first: str, of_second: str, f: int) -> np.ndarray:
+        # One small product after another: larger ones BLAS would spread over threads.
+        return left(of_first, f) @ second.parts[of_second].T
 
     def of_h(name: str, f: int) -> np.ndarray:
-        return ours[name][:, None, f] + blocks[name, "rest", f]
+        return ours[name][:, None, f] + block(name, "rest", f)
 
     def of_g(name: str, f: int) -> np.ndarray:
-        return theirs[name][None, :, f] + blocks["rest", name, 2 * f]
+        return theirs[name][:, f] + block("rest", name, 2 * f)
 
-    phi = 1 + ours["rest"][:, None, 0] + theirs["rest"][None, :, 0] + blocks["rest", "rest", 0]
+    phi = 1 + ours["rest"][:, None, 0] + theirs["rest"][:, 0] + block("rest", "rest", 0)
     f1, f2, f3, f4 = falling(n, phi, first.measure[:, None] * second.measure)
     a, c, ac = of_h("slope", 0), of_h("kernel", 1), of_h("both", 1)
     b, d, bd = of_g("slope", 0), of_g("kernel", 1), of_g("both", 1)
-    ab, ad = blocks["slope", "slope", 0], blocks["slope", "kernel", 2]
-    bc, cd = blocks["kernel", "slope", 1], blocks["kernel", "kernel", 3]
-    abc, abd = blocks["both", "slope", 1], blocks["slope", "both", 2]
-    acd, bcd = blocks["both", "kernel", 3], blocks["kernel", "both", 3]
-    e, abe = blocks["kernel", "kernel", 0], blocks["both", "both", 0]
-    ae, be = blocks["both", "kernel", 0], blocks["kernel", "both", 0]
+    ab, ad = block("slope", "slope", 0), block("slope", "kernel", 2)
+    bc, cd = block("kernel", "slope", 1), block("kernel", "kernel", 3)
+    abc, abd = block("both", "slope", 1), block("slope", "both", 2)
+    acd, bcd = block("both", "kernel", 3), block("kernel", "both", 3)
+    e, abe = block("kernel", "kernel", 0), block("both", "both", 0)
+    ae, be = block("both", "kernel", 0), block("kernel", "both", 0)
     once = f1 * ab + f2 * a * b
     product = (
-        f1 * blocks["both", "both", 3]
+        f1 * block("both", "both", 3)
         + f2 * (abc * d + abd * c + acd * b + bcd * a + ab * cd + ac * bd + ad * bc)
         + f3 * (ab * c * d + ac * b * d + ad * b * c + bc * a * d + bd * a * c + cd * a * b)
         + f4 * a * b * c * d
     )
     noise = f1 * abe + f2 * (ab * e + ae * b + be * a) + f3 * a * b * e
-    scale = first.power * second.power / (roots[0].constant * roots[1].constant)
+    scale = first.scale * second.scale
     sums = (once, scale * product, scale * noise)
     return np.array([float(np.sum(part).real) for part in sums])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, PyTree
@@ -28,7 +28,7 @@ from sims.theory.exact.pair_rules import (
     product_pair,
     sobol_pair,
 )
-from sims.theory.exact.pairs import Couple, Pair, Terms
+from sims.theory.exact.pairs import Couple, Pair
 from sims.theory.exact.quadrature import ball_rule, hermite_grid, sobol_normal
 
 RANDOMISATIONS = 8
@@ -55,38 +55,40 @@ Grids = Nodes | tuple[Nodes, Nodes] | Float[np.ndarray, "R N p"]
 """A grid, a pair of grids, or sets of normal points."""
 
 
+class Need(NamedTuple):
+    """What nodes depend on beside their level.
+
+    Attributes:
+        ranks: numbers of coordinates that the heads see.
+        size: of the grid in log s.
+        grading: of radii, as in :func:`~sims.theory.exact.quadrature.ball_rule`.
+        frozen: number of directions in which the second head sees exactly what the first sees.
+    """
+
+    ranks: tuple[int, ...]
+    size: int
+    grading: int
+    frozen: int = 0
+
+
 @dataclass(frozen=True)
-class Rule(Generic[Terms]):
-    """How a kind of integral is computed.
+class Rule:
+    """How a kind of integral is computed, level by level.
 
     Attributes:
         name: shown in the result's attributes: ``polar``, ``product`` (of polar grids),
             ``hermite`` (polar times Gauss–Hermite), ``sobol`` (randomised quasi-Monte Carlo).
-        function: ``(setting, nodes, *arrays of an item) -> kind``, traced by JAX; of
+        function: ``(setting, nodes, *arrays of an item) -> terms``, traced by JAX; of
             :mod:`sims.theory.exact.laplace` or :mod:`sims.theory.exact.pair_rules`.
         random: whether the result has a leading axis of independent randomisations.
-        kind: what it gives.
-    """
-
-    name: str
-    function: Callable[..., Terms]
-    random: bool
-    kind: type[Terms]
-
-
-@dataclass(frozen=True)
-class LevelRule(Rule[Terms]):
-    """A rule that refines level by level, and packs its own items.
-
-    Attributes:
-        nodes: ``(ranks, level, size, grading, frozen) -> Grids``, or None where this level is out
-            of reach; ``size`` of the grid in log s, ``grading`` as in
-            :func:`~sims.theory.exact.quadrature.ball_rule`, ``frozen`` the number of directions
-            in which the second head sees exactly what the first sees.
+        nodes: ``(need, level) -> Grids``, or None where this level is out of reach.
         pack: ``(item, kernel, law) -> arrays`` of a head, ``(item, kernel, law, curves) ->
             arrays`` of a pair.
     """
 
+    name: str
+    function: Callable[..., Single | Pair]
+    random: bool
     nodes: Callable[..., Grids | None]
     pack: Callable[..., Items]
 
@@ -128,44 +130,36 @@ def _polar(
 
 
 @lru_cache(maxsize=64)
-def _single_nodes(
-    ranks: tuple[int, ...], level: int, size: int, grading: int, frozen: int = 0
-) -> Nodes | None:
-    grid = _polar(SINGLE_SIZES, ranks[0], level, grading)
-    return _padded(*grid) if len(grid[1]) * size <= MAX_RESPONSES else None
+def _single_nodes(need: Need, level: int) -> Nodes | None:
+    grid = _polar(SINGLE_SIZES, need.ranks[0], level, need.grading)
+    return _padded(*grid) if len(grid[1]) * need.size <= MAX_RESPONSES else None
 
 
 @lru_cache(maxsize=64)
-def _product_nodes(
-    ranks: tuple[int, ...], level: int, size: int, grading: int, frozen: int = 0
-) -> tuple[Nodes, Nodes] | None:
-    first, second = (_polar(PAIR_SIZES, k, level, grading) for k in ranks)
+def _product_nodes(need: Need, level: int) -> tuple[Nodes, Nodes] | None:
+    first, second = (_polar(PAIR_SIZES, k, level, need.grading) for k in need.ranks)
     if len(first[1]) * len(second[1]) > MAX_PAIR_NODES:
         return None
     return _padded(*first), _padded(*second)
 
 
 @lru_cache(maxsize=64)
-def _hermite_nodes(
-    ranks: tuple[int, ...], level: int, size: int, grading: int, frozen: int = 0
-) -> tuple[Nodes, Nodes] | None:
-    grid = _polar(PAIR_SIZES, ranks[0], level, grading)
-    free = ranks[1] - frozen
+def _hermite_nodes(need: Need, level: int) -> tuple[Nodes, Nodes] | None:
+    grid = _polar(PAIR_SIZES, need.ranks[0], level, need.grading)
+    free = need.ranks[1] - need.frozen
     points, weights = hermite_grid(free, _grown(HERMITE_SIZES.get(free, 6), level))
     # Frozen directions come first, at v = 0.
-    points = np.pad(points, ((0, 0), (frozen, 0)))
-    if len(grid[1]) * len(points) * size > 4 * MAX_RESPONSES:
+    points = np.pad(points, ((0, 0), (need.frozen, 0)))
+    if len(grid[1]) * len(points) * need.size > 4 * MAX_RESPONSES:
         return None
     # For integrals against dv, the density of z taken out.
     log_weight = np.log(weights) + 0.5 * np.sum(points**2, axis=1)
     return _padded(*grid), _padded(points, log_weight)
 
 
-def _sobol_nodes(
-    ranks: tuple[int, ...], level: int, size: int, grading: int, frozen: int = 0
-) -> Float[np.ndarray, "R N p"] | None:
+def _sobol_nodes(need: Need, level: int) -> Float[np.ndarray, "R N p"] | None:
     log2_size = LEAST_SOBOL + 2 * level
-    return _sobol_sets(sum(ranks), log2_size) if log2_size <= MOST_SOBOL else None
+    return _sobol_sets(sum(need.ranks), log2_size) if log2_size <= MOST_SOBOL else None
 
 
 @lru_cache(maxsize=16)
@@ -208,35 +202,33 @@ def _sobol_couple(
     return couple, item.projection.correlation, item.proposal()
 
 
-SINGLE_GRID = LevelRule("polar", grid_single, False, Single, _single_nodes, _grid_head)
-SINGLE_SOBOL = LevelRule("sobol", sobol_single, True, Single, _sobol_nodes, _sobol_head)
-PRODUCT = LevelRule("product", product_pair, False, Pair, _product_nodes, _product_couple)
-HERMITE = LevelRule("hermite", hermite_pair, False, Pair, _hermite_nodes, _hermite_couple)
-PAIR_SOBOL = LevelRule("sobol", sobol_pair, True, Pair, _sobol_nodes, _sobol_couple)
+SINGLE_GRID = Rule("polar", grid_single, False, _single_nodes, _grid_head)
+SINGLE_SOBOL = Rule("sobol", sobol_single, True, _sobol_nodes, _sobol_head)
+PRODUCT = Rule("product", product_pair, False, _product_nodes, _product_couple)
+HERMITE = Rule("hermite", hermite_pair, False, _hermite_nodes, _hermite_couple)
+PAIR_SOBOL = Rule("sobol", sobol_pair, True, _sobol_nodes, _sobol_couple)
 
 
-def rule_for_single(rank: int) -> LevelRule[Single]:
+def rule_for_single(rank: int) -> Rule:
     """A grid up to four dimensions."""
     return SINGLE_GRID if rank in SINGLE_SIZES else SINGLE_SOBOL
 
 
-def rules_for_pair(
-    kernel: Kernel, ranks: tuple[int, int], correlation: Float[np.ndarray, " c"], concentric: bool
-) -> list[LevelRule[Pair]]:
+def rules_for_pair(kernel: Kernel, item: PairItem) -> list[Rule]:
     """The rule for a pair, and the one to fall back on where its nodes are out of reach.
 
     The product grid has to resolve the conditional law's widths √(1−ρ_j²); where they are small,
     integrating over it by Gauss–Hermite is cheaper, if head g's kernel has no kink away from head
     h's centre (concentric: the kinks coincide). Quasi-Monte Carlo above six dimensions.
     """
-    widths = np.sqrt(np.maximum(1 - correlation**2, 0.0))
-    width = float(widths[0]) if correlation.size else 1.0
-    largest = max(ranks)
+    widths = np.sqrt(np.maximum(1 - item.projection.correlation**2, 0.0))
+    width = float(widths[0]) if widths.size else 1.0
+    largest = max(item.ranks)
     if largest > 3 or (largest == 3 and width < 0.35):
         return [PAIR_SOBOL]
     if not kernel.smooth:
         resolved = width > {1: 0.02}.get(largest, 0.35)
-        return [HERMITE] if concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
+        return [HERMITE] if item.concentric else [PRODUCT, PAIR_SOBOL] if resolved else [PAIR_SOBOL]
     # One narrow direction costs the product grid less than two.
     wide = {1: width > 0.1, 2: width > 0.2 and np.prod(widths) > 0.35**2}.get(largest, True)
     return [PRODUCT if wide else HERMITE, PAIR_SOBOL]

@@ -13,6 +13,8 @@ ERROR_FLOOR = 1e-13
 """Rounding, relative to the target's scale: no refinement gets below it."""
 Progress = Callable[[int, int], None]
 """Told how many parts are done, and of how many: heads and pairs of heads at queries."""
+Place = tuple[int, int, int]
+"""A query and two heads, which may be one."""
 Facts = dict[str, Float[np.ndarray, "Q H"]]
 """What else is known of every head at every query, by the name it has in the result."""
 
@@ -21,9 +23,15 @@ def untold(done: int, total: int) -> None:
     """The progress that nobody is told of."""
 
 
-def close(value: Single | Pair, error: Single | Pair, rtol: float, scale: float) -> bool:
+def close(
+    value: Single | Pair,
+    error: Single | Pair,
+    rtol: float,
+    scale: float,
+    floor: float = ERROR_FLOOR,
+) -> bool:
     """Whether the noise is known to rtol, and the signal to that share of its scale."""
-    signal, noise = error.signal <= rtol * scale + ERROR_FLOOR, error.noise <= rtol * value.noise
+    signal, noise = error.signal <= rtol * scale + floor, error.noise <= rtol * value.noise
     return bool(signal and noise)
 
 
@@ -57,33 +65,23 @@ class Solution:
     @classmethod
     def unknown(cls, queries: int, heads: int) -> "Solution":
         """Without a number, without an error, and not converged."""
-        of_heads, of_pairs = (np.nan, np.inf, 0.0, np.nan), (np.nan, np.inf, np.nan, np.inf, np.nan)
-        return cls._filled(queries, heads, of_heads, of_pairs, False)
-
-    @classmethod
-    def of_one_key(
-        cls, queries: int, heads: int, mean: float, signal: float, errors: tuple[float, float]
-    ) -> "Solution":
-        """Of n = 1 and a kernel that never vanishes: f̂ = Y, whose mean and variance are given."""
-        of_pairs = (signal, errors[1], 1.0, 0.0, 0.0)
-        return cls._filled(queries, heads, (mean, errors[0], 1.0, 0.0), of_pairs, True)
-
-    @classmethod
-    def _filled(
-        cls,
-        queries: int,
-        heads: int,
-        of_heads: tuple[float, ...],
-        of_pairs: tuple[float, ...],
-        converged: bool,
-    ) -> "Solution":
         single, pair = (queries, heads), (queries, heads, heads)
-        rows = [np.full(single, v) for v in of_heads] + [np.full(pair, v) for v in of_pairs]
-        return cls(*[*rows, np.full(pair, converged)])
+        return cls(
+            mean=np.full(single, np.nan),
+            mean_error=np.full(single, np.inf),
+            effective_keys=np.zeros(single),
+            empty=np.full(single, np.nan),
+            signal=np.full(pair, np.nan),
+            signal_error=np.full(pair, np.inf),
+            noise=np.full(pair, np.nan),
+            noise_error=np.full(pair, np.inf),
+            defect=np.full(pair, np.nan),
+            converged=np.zeros(pair, bool),
+        )
 
     def put(
         self,
-        place: tuple[int, int, int],
+        place: Place,
         value: Single | Pair,
         error: Single | Pair,
         converged: bool,

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.polynomial.chebyshev import chebvander
 
-from sims.theory.first_order.adaptive import Head, Seen, circle
+from sims.theory.first_order.adaptive import Head, Seen, circle, product_points
 
 
 class Level(NamedTuple):
@@ -38,8 +38,8 @@ LEVELS = (
     Level(10.5, 0.33, 32.0, 60, 56, 48),
 )
 """From errors of 1e-3 and less, to 1e-10 and less."""
-COARSE = Level(0.0, 0.0, 0.0, 32, 0, 24)
-"""Nodes by which it is found how far the integrals have to go."""
+COARSE = (32, 24)
+"""Nodes along a radius and on the circle, by which it is found how far the integrals have to go."""
 FARTHEST = 512.0
 """Largest exponential tilt: beyond, a sum is out of reach."""
 TAPER = (0.7, 13.0)
@@ -70,7 +70,7 @@ class Table(NamedTuple):
     ) -> "Table":
         """Tabulate density, and conditional moments of ``m − centre`` times it.
 
-        One head: 1, m, m². Two: 1, m_h, m_g, m_hm_g, each about its own centre.
+        These are 1, m_h, m_g, m_hm_g, each about its own centre; g is h where there is one head.
         """
         unit, directions = np.cos(np.pi * (np.arange(level.table) + 0.5) / level.table), []
         offsets = []
@@ -80,21 +80,12 @@ class Table(NamedTuple):
             points = head.query + radius[:, None, None] * around
             offsets.append(points.reshape(-1, len(head.query)))
             directions.append((len(around), weight))
-        if len(heads) == 2:
-            first, second = offsets
-            seen_at = np.hstack(
-                [np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))]
-            )
-        else:
-            (seen_at,) = offsets
-        mass, mean, square = seen.moments(heads[0].target, seen_at)
+        at = offsets[0] if len(heads) == 1 else product_points(*offsets)
+        mass, mean, square = seen.moments(heads[0].target, at)
         a, b = centres[0], centres[-1]
-        rows = [mass, mean - a * mass]
-        if len(heads) == 2:
-            rows.append(mean - b * mass)
-        rows.append(square - (a + b) * mean + a * b * mass)
-        values = np.stack(rows, axis=-1).reshape(
-            *(size for count, _ in directions for size in (level.table, count)), len(rows)
+        both = square - (a + b) * mean + a * b * mass
+        values = np.stack([mass, mean - a * mass, mean - b * mass, both], axis=-1).reshape(
+            *(size for count, _ in directions for size in (level.table, count)), 4
         )
         inverse = np.linalg.inv(chebvander(unit, level.table - 1))
         for axis, (_, weight) in enumerate(directions):

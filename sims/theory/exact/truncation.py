@@ -7,12 +7,13 @@ from functools import cache
 import jax
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.special import logsumexp
 
 from sims.errors import Uncovered
 from sims.problem.kernels import Kernel
 from sims.theory.exact.conditioning import DENSITY_REACH, Projection
 from sims.theory.exact.laplace import SATURATED
-from sims.theory.exact.quadrature import sphere_points
+from sims.theory.exact.quadrature import graded_radii, sphere_points
 
 LOWER_TAIL = 12.0
 """The grid in log s starts where the integrands are e^{−12} of their scale: the leading tail is
@@ -51,9 +52,10 @@ class Extent:
 
 
 def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
-    """The extent by a rough rule whose radii are spaced evenly in log r.
+    """The extent by a rough rule.
 
-    Log spacing sees every scale between 1e-8 and 1 of the design, so no bandwidth is too small.
+    Radii are spaced evenly in log r, which sees every scale between 1e-8 and 1 of the design, so no
+    bandwidth is too small. Those of a compact kernel fill the unit ball of ``Projection.shape``.
 
     Args:
         kernel: K.
@@ -64,36 +66,45 @@ def pilot(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
     Raises:
         InputError: the kernel vanishes somewhere, and has no ``support``.
     """
-    k = head.rank
-    if kernel.support is not None:
-        return _compact(kernel, head, n, max(tail, SHARPEST))
-    inverse = np.linalg.inv(head.shape)
-    largest = (np.linalg.norm(head.centre) + DENSITY_REACH) * np.linalg.norm(inverse, 2)
-    node, weight = _radii()
-    depth, depth_weight = 10 * (node + 1), 10 * weight
+    k, compact = head.rank, kernel.support is not None
     direction, area = sphere_points(k, 12)
-    radius = largest * np.exp(-depth)
+    node, weight = graded_radii(96, GRADING if compact else 1)
+    if compact:
+        radius, measure = node, weight * node ** (k - 1)
+    else:
+        inverse = np.linalg.inv(head.shape)
+        largest = (np.linalg.norm(head.centre) + DENSITY_REACH) * np.linalg.norm(inverse, 2)
+        radius = largest * np.exp(-20 * node)
+        measure = 20 * weight * radius**k
     xi = head.centre + radius[:, None, None] * (direction @ head.shape.T)
-    log_weight = (
-        -0.5 * np.sum(xi**2, axis=2) + np.log(depth_weight * radius**k)[:, None] + np.log(area)
-    )
-    log_kernel = _log_kernel(kernel, head, xi)
+    log_weight = -0.5 * np.sum(xi**2, axis=2) + np.log(measure)[:, None] + np.log(area)
+    keys = np.moveaxis(xi @ head.map.T, 2, 0)
+    log_kernel = np.asarray(compiled_log(kernel)(head.query[:, None, None], keys, head.bandwidth))
     check_never_zero(kernel, log_kernel)
-    log_weight = log_weight - logsumexp(log_weight)
+    if compact:
+        log_weight += np.linalg.slogdet(head.shape)[1] - 0.5 * k * np.log(2 * np.pi)
+    else:
+        log_weight -= logsumexp(log_weight)
     low, effective_keys, log_mean, log_square = _lower(log_weight, log_kernel, n)
-    high = _upper(log_weight.ravel(), log_kernel.ravel(), n, low, tail)
-    # The largest share that a node has in any of the integrals: what lies outside may be left.
-    share = np.max(
-        [
-            np.log(n) + log_weight + np.minimum(high + log_kernel, 0.0),
-            log_weight + log_kernel - log_mean,
-            log_weight + 2 * log_kernel - log_square,
-        ],
-        axis=0,
-    )
-    order = np.argsort(radius)[::-1]
-    outside = np.cumsum(np.exp(logsumexp(share, axis=1))[order])
-    needed = 1.02 * radius[order][np.argmax(outside > tail)]
+    if compact and not log_mean > LEAST_LOG_MEAN:
+        return Extent(0.0, LOWER_TAIL, 1.0, 0.0, np.eye(k), np.zeros(k))
+    flat = log_weight.ravel(), log_kernel.ravel()
+    if compact:
+        high, needed = _upper_compact(*flat, n, low, max(tail, SHARPEST)) + 1.0, 1.0
+    else:
+        high = _upper(*flat, n, low, tail)
+        # The largest share of a node in any of the integrals: what lies outside may be left.
+        share = np.max(
+            [
+                np.log(n) + log_weight + np.minimum(high + log_kernel, 0.0),
+                log_weight + log_kernel - log_mean,
+                log_weight + 2 * log_kernel - log_square,
+            ],
+            axis=0,
+        )
+        order = np.argsort(radius)[::-1]
+        outside = np.cumsum(np.exp(logsumexp(share, axis=1))[order])
+        needed = 1.02 * radius[order][np.argmax(outside > tail)]
     fit = _fit(log_weight, log_kernel, log_mean, n, xi)
     return Extent(low, high, needed, effective_keys, *fit)
 
@@ -106,22 +117,9 @@ def check_never_zero(kernel: Kernel, log_kernel: Float[np.ndarray, "*N"]) -> Non
 
 
 @cache
-def _radii() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss–Legendre nodes and weights of the rough rule."""
-    return np.polynomial.legendre.leggauss(96)
-
-
-@cache
 def compiled_log(kernel: Kernel) -> Callable[..., Array]:
     """``kernel.log_value`` as one program."""
     return jax.jit(kernel.log_value)
-
-
-def _log_kernel(
-    kernel: Kernel, head: Projection, xi: Float[np.ndarray, "radii directions k"]
-) -> Float[np.ndarray, "radii directions"]:
-    keys = np.moveaxis(xi @ head.map.T, 2, 0)
-    return np.asarray(compiled_log(kernel)(head.query[:, None, None], keys, head.bandwidth))
 
 
 def _fit(
@@ -140,34 +138,6 @@ def _fit(
     spread = np.einsum("rs,rsk,rsl->kl", part, xi - mean, xi - mean)
     precision = np.linalg.inv(spread + 1e-14 * np.eye(len(mean)))
     return precision, precision @ mean
-
-
-def _compact(kernel: Kernel, head: Projection, n: int, tail: float) -> Extent:
-    """The same for a kernel that vanishes outside the unit ball of ``Projection.shape``.
-
-    At large s only the support's edge responds, and slowly so: φ(s)^n falls to P(K = 0)^n, and the
-    range ends where what is left, relative to 1 − P(K = 0)^n, is ``tail``.
-    """
-    k = head.rank
-    node, weight = _radii()
-    inward = (1 - node) / 2
-    radius, weight = 1 - inward**GRADING, GRADING * inward ** (GRADING - 1) * weight / 2
-    direction, area = sphere_points(k, 12)
-    xi = head.centre + radius[:, None, None] * (direction @ head.shape.T)
-    log_weight = (
-        -0.5 * np.sum(xi**2, axis=2)
-        - 0.5 * k * np.log(2 * np.pi)
-        + np.linalg.slogdet(head.shape)[1]
-        + np.log(weight * radius ** (k - 1))[:, None]
-        + np.log(area)
-    )
-    log_kernel = _log_kernel(kernel, head, xi)
-    low, effective_keys, log_mean, _ = _lower(log_weight, log_kernel, n)
-    if not log_mean > LEAST_LOG_MEAN:
-        return Extent(0.0, LOWER_TAIL, 1.0, 0.0, np.eye(k), np.zeros(k))
-    high = _upper_compact(log_weight.ravel(), log_kernel.ravel(), n, low, tail)
-    fit = _fit(log_weight, log_kernel, log_mean, n, xi)
-    return Extent(low, high + 1.0, 1.0, effective_keys, *fit)
 
 
 def log_range(
@@ -198,15 +168,6 @@ def _lower(
     return low, float(n * np.exp(2 * log_mean - log_square)), log_mean, log_square
 
 
-def logsumexp(values: np.ndarray, axis: int | None = None) -> np.ndarray:
-    """``log Σ e^values`` (scipy's takes thirty times as long on arrays as small as these)."""
-    top = np.max(values, axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        total = np.log(np.sum(np.exp(values - top), axis=axis, keepdims=True)) + top
-    return np.squeeze(total, axis=axis)
-
-
 def _upper_compact(
     log_weight: Float[np.ndarray, " N"],
     log_kernel: Float[np.ndarray, " N"],
@@ -214,7 +175,10 @@ def _upper_compact(
     low: float,
     tail: float,
 ) -> float:
-    """Where what is left of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n."""
+    """Where what is left of φ(s)^n − P(K = 0)^n is ``tail`` of 1 − P(K = 0)^n.
+
+    At large s only the support's edge responds, and slowly so.
+    """
     measure = np.exp(log_weight)
     inside = np.isfinite(log_kernel)
     measure, log_kernel = measure[inside], log_kernel[inside]

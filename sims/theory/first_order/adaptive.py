@@ -10,9 +10,10 @@ Heads: d_k of 1 or 2, ν ≥ 1. All integrals run over a ball, or over the produ
 integrands are smooth but for the factor (1 − u²)^a: Gauss–Jacobi rules take it as their weight.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from itertools import combinations
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -40,7 +41,7 @@ PAIRED = (12, 16)
 """The same for each of two heads with d_k = 2, whose product rule has (12 · 16)² nodes."""
 STEP = 1e-3
 """Relative step of the derivative in λ; its error is the fourth power of that."""
-Looking = TypeVar("Looking")
+Looking = TypeVar("Looking", bound=Any)
 """A head at a query, as a rule's theory takes it."""
 
 
@@ -110,6 +111,13 @@ def circle(width: int, angular: int) -> tuple[Float[np.ndarray, "A k"], float]:
         return np.array([[1.0], [-1.0]]), 1.0
     angle = 2 * np.pi * (np.arange(angular) + 0.5) / angular
     return np.stack([np.cos(angle), np.sin(angle)], axis=1), 2 * np.pi / angular
+
+
+def product_points(
+    first: Float[np.ndarray, "N k"], second: Float[np.ndarray, "M l"]
+) -> Float[np.ndarray, "NM kl"]:
+    """All pairs of points, the first one's coordinates first."""
+    return np.hstack([np.repeat(first, len(second), axis=0), np.tile(second, (len(first), 1))])
 
 
 def shell(
@@ -247,23 +255,25 @@ def held(head: Head) -> Single:
     )
 
 
-def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
-    """``r_hg``, and n times the signal covariance of two heads h and g at one query.
-
-    ``own``: what each is by itself; ``both``: what they see together, h's coordinates first.
-    """
-    sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
-    places, factors = [], []
-    for head, one in zip(heads, own, strict=True):
-        nodes, weights = ball_rule(len(head.query), head.power, *sizes)
+def joint_ball(
+    heads: Sequence[Looking], own: Sequence[Single], powers: Sequence[float], both: Seen
+) -> tuple[list[np.ndarray], list[np.ndarray], Float[np.ndarray, "3 N M"]]:
+    """Rules for two heads' balls: nodes, weights of ``(λ − D²)^a``, and moments at all pairs."""
+    places, weights = [], []
+    for head, one, power in zip(heads, own, powers, strict=True):
+        width = len(head.query)
+        nodes, each = ball_rule(width, power, *(PAIRED if width == 2 else (RADIAL, ANGULAR)))
         places.append(head.query + one.square**0.5 * nodes)
-        scale = one.square ** (head.power + len(head.query) / 2) / head.mean_kernel
-        factors.append(scale * weights)
-    count = [len(place) for place in places]
-    seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
-    weights = np.multiply.outer(*factors).ravel()
-    mass, mean, product = both.moments(heads[0].target, seen) @ weights
-    first, second = own
+        weights.append(one.square ** (power + width / 2) * each)
+    moments = both.moments(heads[0].target, product_points(*places))
+    return places, weights, moments.reshape(3, *map(len, places))
+
+
+def paired(heads: tuple[Head, Head], own: tuple[Single, Single], both: Seen) -> tuple[float, float]:
+    """``r_hg``, and n times the signal covariance of two heads that see ``both`` together."""
+    (first, second), (head, other) = own, heads
+    _, weights, moments = joint_ball(heads, own, (head.power, other.power), both)
+    mass, mean, product = weights[0] @ moments @ weights[1] / (head.mean_kernel * other.mean_kernel)
     signal = product - (first.lower + second.lower) * mean + first.lower * second.lower * mass
     return float(mass), float(signal - (first.lower - first.limit) * (second.lower - second.limit))
 
@@ -309,7 +319,7 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
     assert isinstance(rule, Entmax)  # for the type checker; see sims.theory
     power, target = float(rule.nu), jax.tree.map(np.asarray, task.target)
     gammas = (2 * np.asarray(heads.bandwidth, float) ** 2 * power) ** power / n
-    seen, frames = views(task, heads), np.asarray(heads.frames)
+    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
     return [
         [
             Head(view, frame.T @ x, power, target, float(gamma))
@@ -319,21 +329,13 @@ def looking(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) 
     ]
 
 
-def views(task: Task, heads: Heads) -> list[Seen]:
-    """What each head sees of a Gaussian design."""
-    assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
-    sigma = np.asarray(task.design.covariance)
-    return [Seen.of(sigma, frame) for frame in np.asarray(heads.of_keys)]
-
-
-def joint_views(task: Task, heads: Heads) -> dict[tuple[int, int], Seen]:
-    """What two heads h > g see together, h's coordinates first."""
+def views(task: Task, heads: Heads, together: int) -> dict[tuple[int, ...], Seen]:
+    """What one head alone, or two ``together``, see of a Gaussian design, by their numbers."""
     assert isinstance(task.design, GaussianDesign)  # for the type checker; see covered
     sigma, of_keys = np.asarray(task.design.covariance), np.asarray(heads.of_keys)
     return {
-        (h, g): Seen.of(sigma, np.hstack([of_keys[h], of_keys[g]]))
-        for h in range(heads.count)
-        for g in range(h)
+        chosen: Seen.of(sigma, np.hstack([of_keys[h] for h in chosen]))
+        for chosen in combinations(range(heads.count), together)
     }
 
 
@@ -353,7 +355,7 @@ def of_radii(
     for q, own in enumerate(singles):
         for h, one in enumerate(own):
             overlap[q, h, h], signal[q, h, h] = one.overlap, one.signal
-    for (h, g), both in joint_views(task, heads).items():
+    for (h, g), both in views(task, heads, 2).items():
         for q, (row, own) in enumerate(zip(at, singles, strict=True)):
             found = together((row[h], row[g]), (own[h], own[g]), both)
             (overlap[q, h, g], signal[q, h, g]) = (overlap[q, g, h], signal[q, g, h]) = found
@@ -383,11 +385,9 @@ def covered(task: Task, heads: Heads) -> Entmax | TopK:
     assert isinstance(rule, WeightRule)  # for the type checker; see sims.theory
     weights = rule.weights
     if not (isinstance(weights, Entmax | TopK) and rule.scores is SCORES["distance"]):
-        allowed = (
-            "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance "
-            "(theory: {order: none})"
-        )
-        raise Uncovered("heads.kernel", f"weight rule {rule.name}", allowed)
+        allowed = "a kernel, or entmax, sparsemax, top_k or top_k_softmax with scores: distance"
+        got = f"weight rule {rule.name}"
+        raise Uncovered("heads.kernel", got, f"{allowed} (theory: {{order: none}})")
     if isinstance(weights, Entmax) and not POWERS[0] <= weights.nu <= POWERS[1]:
         raise Uncovered("heads.kernel.nu", weights.nu, "{:g} to {:g} (theory)".format(*POWERS))
     if heads.width > 2:

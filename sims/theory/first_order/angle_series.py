@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy.linalg import eigh_tridiagonal
 from scipy.special import gammaln, roots_legendre
 
 from sims.checks import check_non_negative
@@ -242,15 +243,10 @@ def _turned(degree: int) -> Float[np.ndarray, "terms terms"]:
     """Row p: coefficients of ``He_j(z_1)He_{N−j}(z_2)/√(j!(N−j)!)`` in the complex polynomial.
 
     Of powers (p, N − p), without their phases i^{N−j}: Kravchuk's functions, orthonormal, by
-    ``√((j+1)(N−j)) d_{j+1} + √(j(N−j+1)) d_{j−1} = (2p − N) d_j`` from the end where they grow.
+    ``√((j+1)(N−j)) d_{j+1} + √(j(N−j+1)) d_{j−1} = (2p − N) d_j``, an eigenvalue problem.
     """
-    n, p = degree, np.arange(degree + 1)
-    rows = np.zeros((n + 1, n + 2))
-    rows[:, n] = np.exp((gammaln(n + 1) - gammaln(p + 1) - gammaln(n - p + 1) - n * np.log(2)) / 2)
-    for j in range(n, n // 2, -1):
-        next_ = ((j + 1) * (n - j)) ** 0.5 * rows[:, j + 1]
-        rows[:, j - 1] = ((2 * p - n) * rows[:, j] - next_) / (j * (n - j + 1)) ** 0.5
-    rows = rows[:, :-1]
-    for j in range(n // 2):
-        rows[:, j] = (-1.0) ** (n - p) * rows[:, n - j]
-    return rows
+    j = np.arange(1.0, degree + 1)
+    rows = eigh_tridiagonal(np.zeros(degree + 1), (j * (degree - j + 1)) ** 0.5)[1].T
+    # Beyond its last turn a function keeps its sign, which is +.
+    last = degree - (np.abs(rows[:, ::-1]) > 1e-6).argmax(axis=1)
+    return np.asarray(rows * np.sign(rows[np.arange(degree + 1), last])[:, None])

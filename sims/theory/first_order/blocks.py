@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_non_negative, check_positive
 from sims.errors import InputError, one_of
-from sims.theory.first_order.views import check_averages, matern_mixture
+from sims.theory.first_order.views import (
+    average,
+    check_averages,
+    left_by,
+    log_means,
+    matern_mixture,
+)
 
 Real = float | np.ndarray
 INTERACTIONS = ("all", "none")
@@ -52,12 +58,12 @@ class BlockTerms(NamedTuple):
 
     def variance(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
         """``v/H + (1 − 1/H) c``, of the average of H heads."""
-        signal = _average(self.signal_variance / n, self.signal_covariance / n, heads)
+        signal = average(self.signal_variance / n, self.signal_covariance / n, heads)
         return signal + noise_sd**2 * self.noise(n, heads)
 
     def noise(self, n: Real, heads: Real) -> np.ndarray:
         """The part of the labels' noise in the variance, for noise of variance 1."""
-        return _average(self.noise_variance / n, np.where(self.fits, 1.0, np.nan) / n, heads)
+        return average(self.noise_variance / n, np.where(self.fits, 1.0, np.nan) / n, heads)
 
     @property
     def fits(self) -> np.ndarray:
@@ -68,7 +74,7 @@ class BlockTerms(NamedTuple):
         """Mean squared error of the average of H heads, all arguments broadcast; H real and ≥ 1."""
         own = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
         cross = self.limit_product + 2 * self.cross_ratio / n + self.ratio_product / n**2
-        return _average(own, cross, heads) + self.variance(n, heads, noise_sd)
+        return average(own, cross, heads) + self.variance(n, heads, noise_sd)
 
 
 def rescaled(error: np.ndarray, fit: np.ndarray) -> np.ndarray:
@@ -77,11 +83,6 @@ def rescaled(error: np.ndarray, fit: np.ndarray) -> np.ndarray:
     With ``F = E f̂ m`` and E m² = 1, ``E f̂² = E(f̂ − m)² + 2F − 1``.
     """
     return 1 - fit**2 / (error + 2 * fit - 1)
-
-
-def _average(own: np.ndarray, cross: np.ndarray, heads: Real) -> np.ndarray:
-    """``own/H + (1 − 1/H) cross``; one head needs no pair."""
-    return np.where(np.asarray(heads) == 1, own, own / heads + (1 - 1 / heads) * cross)
 
 
 def block_terms(
@@ -128,54 +129,43 @@ def block_terms(
         raise InputError("width", np.asarray(width).tolist(), f"1 to {dimension}")
     if interactions not in INTERACTIONS:
         raise InputError("interactions", interactions, one_of(INTERACTIONS, interactions))
-    scales, weights = (np.ones(1), np.ones(1)) if nu is None else matern_mixture(nu)
-    width, b = np.broadcast_arrays(width, b)
+    scales, weights = matern_mixture(nu)
+    width, b = np.broadcast_arrays(width[..., None], b[..., None])
     lam = relevance * scales.reshape(-1, *[1] * b.ndim)
-    counts = (width, width, dimension - 2 * width)
-    none, full = np.zeros_like(b), np.ones_like(b)
+    # Coordinates of head h, of head g, of neither; all of a sort are alike.
+    counts = np.concatenate([width, width, dimension - 2 * width], axis=-1)
+    of_h, of_g, _ = np.eye(3)
     if kernel == "gaussian":
         once, same = 1 / (1 + b**2), 2 / (2 + b**2)
         log_c, q = np.log((1 + b**2) / (b * np.sqrt(2 + b**2))), same - 2 * once
     else:
         once, same = 1 / b**2, 2 / b**2
-        log_c, q = none, -2 * once**2
-    # How far a tilt moves a coordinate towards the query: of head h, of head g, of neither.
+        log_c, q = np.zeros_like(b), -2 * once**2
+    # How far a tilt moves each sort towards the query.
     place = {
-        "query": (full, full, full),
-        "h": (once, none, none),
-        "g": (none, once, none),
-        "pair": (once, once, none),
-        "hh": (same, none, none),
-        "gg": (none, same, none),
+        "query": np.ones(3),
+        "h": once * of_h,
+        "g": once * of_g,
+        "pair": once * (of_h + of_g),
+        "hh": same * of_h,
+        "gg": same * of_g,
     }
-    # And the variance that it leaves.
-    spread = {
-        name: tuple(1 - a if kernel == "gaussian" else full * (name != "query") for a in moved)
-        for name, moved in place.items()
-    }
+    spread = left_by(kernel, place)
 
     def mean(powers: tuple[int, int], first: str = "", second: str = "") -> np.ndarray:
         """``E r_hh^p r_gg^k E_m[E_first m · E_second m]``; without tilts ``E r_hh^p r_gg^k``."""
-        blank, active = [], []
-        for power, sort in zip((*powers, 0), range(3), strict=True):
-            blank.append(power * log_c - 0.5 * np.log1p(query_scale**2 * power * q))
-            if first:
-                gap = place[first][sort] - place[second][sort]
-                total = 1 + lam * (spread[first][sort] + spread[second][sort])
-                bend = power * q + lam * gap**2 / total
-                log_r = power * log_c - 0.5 * (np.log(total) + np.log1p(query_scale**2 * bend))
-                active.append(log_r)
-        base = sum(count * log_r for count, log_r in zip(counts, blank, strict=True))
+        power = np.array([*powers, 0])
+        blank = log_means(power * log_c, power * q, query_scale)
+        base = (counts * blank).sum(-1)
         if not first:
             return np.exp(base)
-        gain = [count * (a - o) for count, a, o in zip(counts, active, blank, strict=True)]
+        gap, both = place[first] - place[second], spread[first] + spread[second]
+        gain = log_means(power * log_c, power * q, query_scale, lam, gap, both) - blank
         if interactions == "all":
-            return np.tensordot(weights, np.exp(base + sum(gain)), 1)
-        single = [
-            count / dimension * np.exp(base + a - o)
-            for count, a, o in zip(counts, active, blank, strict=True)
-        ]
-        return np.tensordot(weights, sum(single), 1)
+            total = np.exp(base + (counts * gain).sum(-1))
+        else:
+            total = (counts / dimension * np.exp(base[..., None] + gain)).sum(-1)
+        return np.tensordot(weights, total, 1)
 
     def product(powers: tuple[int, int], one: tuple[str, str], two: tuple[str, str]) -> np.ndarray:
         """Of two differences of tilted means."""
@@ -189,7 +179,7 @@ def block_terms(
 
     bias, other = ("h", "query"), ("g", "query")
     ratio, other_ratio = ("h", "hh"), ("g", "gg")
-    fits = 2 * width <= dimension
+    fits = 2 * width[..., 0] <= dimension
     return BlockTerms(
         product((0, 0), bias, bias),
         np.where(fits, product((0, 0), bias, other), np.nan),

@@ -19,12 +19,12 @@ from sims.problem import Heads, Task, TrigonometricSeries, check_compatible
 from sims.theory import rounding
 from sims.theory.first_order.adaptive import (
     ANGULAR,
-    PAIRED,
     RADIAL,
     Seen,
     Single,
     ball_rule,
     covered,
+    joint_ball,
     of_radii,
     rising_root,
     shell,
@@ -120,18 +120,11 @@ def together(
         own: what each is by itself.
         both: what the two see together, h's coordinates first.
     """
-    sizes = PAIRED if len(heads[0].query) == 2 else (RADIAL, ANGULAR)
-    places, inside, weighed, turns = [], [], [], []
-    for head, one in zip(heads, own, strict=True):
-        nodes, weights = ball_rule(len(head.query), 0.0, *sizes)
-        places.append(head.query + one.square**0.5 * nodes)
-        inside.append(one.square ** (len(head.query) / 2) * weights)
-        share = np.exp(-0.5 * head.sharpness * one.square * (nodes**2).sum(axis=1))
-        weighed.append(inside[-1] * share / float(head.ball(one.square, 1)[0]))
-        turns.append(head.turn(one.square))
-    count = [len(place) for place in places]
-    seen = np.hstack([np.repeat(places[0], count[1], axis=0), np.tile(places[1], (count[0], 1))])
-    mass, mean, square = both.moments(heads[0].target, seen).reshape(3, *count)
+    places, inside, (mass, mean, square) = joint_ball(heads, own, (0.0, 0.0), both)
+    weighed, turns = [], [head.turn(one.square) for head, one in zip(heads, own, strict=True)]
+    for head, one, place, each in zip(heads, own, places, inside, strict=True):
+        share = np.exp(-0.5 * head.sharpness * ((place - head.query) ** 2).sum(axis=1))
+        weighed.append(each * share / float(head.ball(one.square, 1)[0]))
     a, b = own[0].limit, own[1].limit
     overlap = weighed[0] @ mass @ weighed[1]
     product = weighed[0] @ (square - (a + b) * mean + a * b * mass) @ weighed[1]
@@ -179,7 +172,7 @@ def placed(task: Task, heads: Heads, n: int, points: Float[np.ndarray, "Q d"]) -
     if rule.k >= n:
         raise InputError("heads.kernel.k", rule.k, f"below n = {n} (theory)")
     target = jax.tree.map(np.asarray, task.target)
-    seen, frames = views(task, heads), np.asarray(heads.frames)
+    seen, frames = views(task, heads, 1).values(), np.asarray(heads.frames)
     soft = rule.weighting == "softmax"
     scale = np.asarray(heads.bandwidth, float) ** -2.0 if soft else np.zeros(heads.count)
     return [

@@ -5,14 +5,12 @@ Gaussian integrals: no target or query is drawn, and every term is smooth in all
 Reconstruction; the derivation stands in ``docs/theory.md``, "Splitting a budget".
 """
 
-from functools import partial
+from collections.abc import Mapping
 from math import lgamma
 from typing import Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_non_negative, check_positive
@@ -38,15 +36,15 @@ class ViewTerms(NamedTuple):
         noise_covariance: ``E r_hg``.
     """
 
-    limit_squared: Float[Array, "*shape"]
-    limit_ratio: Float[Array, "*shape"]
-    ratio_squared: Float[Array, "*shape"]
-    signal_variance: Float[Array, "*shape"]
-    signal_covariance: Float[Array, "*shape"]
-    noise_variance: Float[Array, "*shape"]
-    noise_covariance: Float[Array, "*shape"]
+    limit_squared: Float[np.ndarray, "*shape"]
+    limit_ratio: Float[np.ndarray, "*shape"]
+    ratio_squared: Float[np.ndarray, "*shape"]
+    signal_variance: Float[np.ndarray, "*shape"]
+    signal_covariance: Float[np.ndarray, "*shape"]
+    noise_variance: Float[np.ndarray, "*shape"]
+    noise_covariance: Float[np.ndarray, "*shape"]
 
-    def error(self, n: Number, heads: Number, noise_sd: Number) -> Float[Array, "*shape"]:
+    def error(self, n: Number, heads: Number, noise_sd: Number) -> Float[np.ndarray, "*shape"]:
         """``E(β + δ/n)² + v/H + (1 − 1/H) c``, all arguments broadcast; H real and ≥ 1.
 
         As in the rest of the first-order theory, the square of the bias keeps its δ²/n².
@@ -54,14 +52,19 @@ class ViewTerms(NamedTuple):
         bias = self.limit_squared + 2 * self.limit_ratio / n + self.ratio_squared / n**2
         return bias + self.variance(n, heads, noise_sd)
 
-    def variance(self, n: Number, heads: Number, noise_sd: Number) -> Float[Array, "*shape"]:
+    def variance(self, n: Number, heads: Number, noise_sd: Number) -> Float[np.ndarray, "*shape"]:
         """``v/H + (1 − 1/H) c``."""
-        signal = self.signal_variance / heads + (1 - 1 / heads) * self.signal_covariance
+        signal = average(self.signal_variance, self.signal_covariance, heads)
         return signal / n + noise_sd**2 * self.noise(n, heads)
 
-    def noise(self, n: Number, heads: Number) -> Float[Array, "*shape"]:
+    def noise(self, n: Number, heads: Number) -> Float[np.ndarray, "*shape"]:
         """The part of the labels' noise in the variance, for noise of variance 1."""
-        return (self.noise_variance / heads + (1 - 1 / heads) * self.noise_covariance) / n
+        return average(self.noise_variance, self.noise_covariance, heads) / n
+
+
+def average(own: np.ndarray, cross: np.ndarray, heads: Number) -> np.ndarray:
+    """``own/H + (1 − 1/H) cross``; one head needs no pair."""
+    return np.where(np.asarray(heads) == 1, own, own / heads + (1 - 1 / heads) * cross)
 
 
 def view_terms(
@@ -107,91 +110,48 @@ def view_terms(
     Raises:
         InputError: an argument is outside its range.
     """
-    width, bandwidth = jnp.asarray(width), as_floats("bandwidth", bandwidth)
-    relevance = as_floats("relevance", relevance)
-    check_positive("bandwidth", bandwidth)
+    relevance = np.asarray(as_floats("relevance", relevance))
+    b = np.asarray(as_floats("bandwidth", bandwidth))
+    check_positive("bandwidth", b)
     check_non_negative("noise", noise)
     check_non_negative("relevance", relevance)
-    check_averages(kernel, bandwidth, noise, query_scale)
+    check_averages(kernel, b, noise, query_scale)
     if (np.asarray(width) < 0).any() or (np.asarray(width) > len(relevance)).any():
         raise InputError("width", np.asarray(width).tolist(), f"0 to {len(relevance)}")
-    scales, weights = (np.ones(1), np.ones(1)) if nu is None else matern_mixture(nu)
-    width, b = jnp.broadcast_arrays(width[..., None], bandwidth[..., None])
-    return _terms(kernel, width, b, noise, relevance, query_scale, scales, weights)
-
-
-def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale: float) -> None:
-    """Raises an InputError unless all averages over queries N(0, κ²I) are finite."""
-    if kernel not in KERNELS:
-        raise InputError("kernel", kernel, ", ".join(KERNELS))
-    if kernel == "gaussian":
-        limit, bound = 0.5**0.5, "0.707"
-    else:
-        least = float(np.min(bandwidth))
-        limit, bound = least**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
-    if not 0 <= query_scale < limit:
-        raise InputError("query_scale", query_scale, f"0 to below {bound}")
-
-
-@partial(jax.jit, static_argnames="kernel")
-def _terms(
-    kernel: str,
-    width: Array,
-    b: Array,
-    noise: Number,
-    relevance: Float[Array, " r"],
-    query_scale: Number,
-    scales: Float[Array, " g"],
-    weights: Float[Array, " g"],
-) -> ViewTerms:
+    scales, weights = matern_mixture(nu)
     # A tilt puts z_j at a_j x_j with variance 1 − a_j; an overlap is log C_j and q_j, coordinate by
     # coordinate (docs/theory.md, "Splitting a budget").
-    v, twice = noise**2 + b**2, 2 + 2 * noise**2 + b**2
-    seen = jnp.arange(len(relevance)) < width
+    seen, b = np.arange(len(relevance)) < np.asarray(width)[..., None], b[..., None]
+    none, v, twice = np.zeros(1), noise**2 + b**2, 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
-        place = {
-            "query": jnp.ones_like(b),
-            "one": seen / (1 + v),
-            "same": seen * 2 / twice,
-            "pair": seen * 2 / (2 + v),
-        }
-        spread = {name: 1 - a for name, a in place.items()}
+        one, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
         overlap = {
-            "none": (jnp.zeros_like(b), jnp.zeros_like(b)),
-            "same": (
-                seen * jnp.log((1 + v) / (b * jnp.sqrt(twice))),
-                seen * 2 * (1 / twice - 1 / (1 + v)),
-            ),
-            "pair": (
-                seen * jnp.log((1 + v) / jnp.sqrt(v * (2 + v))),
-                seen * 2 * (1 / (2 + v) - 1 / (1 + v)),
-            ),
+            "none": (none, none),
+            "same": (seen * np.log((1 + v) / (b * np.sqrt(twice))), seen * (same - 2 * one)),
+            "pair": (seen * np.log((1 + v) / np.sqrt(v * (2 + v))), seen * (pair - 2 * one)),
         }
     else:
         # A dot product moves the keys and does not narrow them: the law keeps its variance.
-        rate, flat = seen / b**2, jnp.zeros_like(b)
-        place = {"query": jnp.ones_like(b), "one": rate, "same": 2 * rate, "pair": 2 * rate}
-        spread = {name: flat + (name != "query") for name in place}
+        one, same, pair = 1 / b**2, 2 / b**2, 2 / b**2
         overlap = {
-            "none": (flat, flat),
-            "same": (flat, -2 * (1 + jnp.square(noise)) * rate**2),
-            "pair": (flat, -2 * rate**2),
+            "none": (none, none),
+            "same": (none, -2 * (1 + noise**2) * seen * one**2),
+            "pair": (none, -2 * seen * one**2),
         }
-    scaled = relevance * scales.reshape(-1, *[1] * b.ndim)
+    place = {"query": np.ones(1), "one": seen * one, "same": seen * same, "pair": seen * pair}
+    spread = left_by(kernel, place)
+    scaled = relevance * scales.reshape(-1, *[1] * np.ndim(seen * b))
 
-    def mean(tilt: str, power: int = 1, first: str = "", second: str = "") -> Array:
+    def mean(tilt: str, power: int = 1, first: str = "", second: str = "") -> np.ndarray:
         """``E r^power E_m[E_first m · E_second m]``; without tilts ``E r^power``."""
         log_c, q = (power * part for part in overlap[tilt])
-        total, lam = jnp.ones(1), jnp.zeros(1)
-        if first:
-            lam = scaled
-            total = 1 + lam * (spread[first] + spread[second])
-            q = q + lam * (place[first] - place[second]) ** 2 / total
-        logs = log_c - 0.5 * (jnp.log(total) + jnp.log1p(query_scale**2 * q))
-        means = jnp.exp(logs.sum(-1))
-        return jnp.tensordot(weights, means, 1) if first else means
+        if not first:
+            return np.exp(log_means(log_c, q, query_scale).sum(-1))
+        gap, both = place[first] - place[second], spread[first] + spread[second]
+        logs = log_means(log_c, q, query_scale, scaled, gap, both)
+        return np.tensordot(weights, np.exp(logs.sum(-1)), 1)
 
-    def gap(tilt: str, inner: str) -> Array:
+    def gap(tilt: str, inner: str) -> np.ndarray:
         """``E r E_inner (m − m*)²``."""
         return mean(tilt) - 2 * mean(tilt, 1, inner, "one") + mean(tilt, 1, "one", "one")
 
@@ -214,8 +174,56 @@ def _terms(
     )
 
 
-def matern_mixture(nu: float) -> tuple[np.ndarray, np.ndarray]:
-    """Factors 1/g of λ and their weights, g ~ Gamma(ν, rate ν): a Matérn-ν spectrum."""
+def log_means(
+    log_c: Number,
+    q: Number,
+    query_scale: float,
+    relevance: Number = 0.0,
+    gap: Number = 0.0,
+    spread: Number = 0.0,
+) -> np.ndarray:
+    """``log E C e^{−½ q x²} E_m[E_s m · E_t m]`` of one coordinate, x ~ N(0, κ²).
+
+    Args:
+        log_c: log C of an overlap r.
+        q: its q.
+        query_scale: κ.
+        relevance: λ of the target's covariance.
+        gap: ``a_s − a_t``, of how far the tilts move the coordinate towards x.
+        spread: ``w_s + w_t``, of the variances that they leave.
+    """
+    total = 1 + relevance * spread
+    bend = q + relevance * gap**2 / total
+    return np.asarray(log_c - 0.5 * (np.log(total) + np.log1p(query_scale**2 * bend)))
+
+
+def left_by(kernel: str, place: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The variances that tilts leave, from how far they move a coordinate towards the query."""
+    if kernel == "gaussian":
+        return {name: 1 - moved for name, moved in place.items()}
+    return {name: np.full_like(moved, name != "query", float) for name, moved in place.items()}
+
+
+def check_averages(kernel: str, bandwidth: ArrayLike, noise: float, query_scale: float) -> None:
+    """Raises an InputError unless all averages over queries N(0, κ²I) are finite."""
+    if kernel not in KERNELS:
+        raise InputError("kernel", kernel, ", ".join(KERNELS))
+    if kernel == "gaussian":
+        limit, bound = 0.5**0.5, "0.707"
+    else:
+        least = float(np.min(bandwidth))
+        limit, bound = least**2 / (2 * np.sqrt(1 + noise**2)), "b²/2√(1 + τ²), b the least one"
+    if not 0 <= query_scale < limit:
+        raise InputError("query_scale", query_scale, f"0 to below {bound}")
+
+
+def matern_mixture(nu: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Factors 1/g of λ and their weights, g ~ Gamma(ν, rate ν): a Matérn-ν spectrum.
+
+    None is the squared exponential: one factor, 1.
+    """
+    if nu is None:
+        return np.ones(1), np.ones(1)
     check_positive("nu", nu)
     # The mass below g is about (νg)^ν / Γ(ν + 1); above, e^{−νg} ends it.
     low = (np.log(TAIL) + lgamma(nu + 1)) / nu - np.log(nu)

@@ -16,7 +16,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
-from scipy.special import gamma, gammaln, ndtr, pbdv
+from scipy.special import gamma, ndtr, pbdv
 
 from sims.theory.first_order.adaptive import circle
 
@@ -65,43 +65,13 @@ class Problems(NamedTuple):
         return np.einsum("bpj,pj->bp", self.amplitude, np.cos(angle))
 
 
-class Shells(NamedTuple):
-    """Radial nodes with their weights, and the shells there.
+def shells(
+    problems: Problems, radii: Float[np.ndarray, " H"]
+) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, "3 B P N"]]:
+    """Radii, their weights of an integral over R^d, and the shells of 1, m and m² there.
 
-    Attributes:
-        radius: (N,).
-        weight: (N,), of an integral over R^d.
-        density: shells of φ = 1, (P, N).
-        mean: of φ = m, (B, P, N).
-        square: of φ = m².
+    Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave.
     """
-
-    radius: Float[np.ndarray, " N"]
-    weight: Float[np.ndarray, " N"]
-    density: Float[np.ndarray, "P N"]
-    mean: Float[np.ndarray, "B P N"]
-    square: Float[np.ndarray, "B P N"]
-
-    def integrals(self, kernel: Float[np.ndarray, "H N"]) -> "Moments":
-        """``E Kφ`` of kernels given at the nodes."""
-        weighted = (kernel * self.weight).T
-        return Moments(self.density @ weighted, self.mean @ weighted, self.square @ weighted)
-
-
-class Moments(NamedTuple):
-    """``E K``, ``E Km`` and ``E Km²`` of kernels: (P, H), (B, P, H) twice."""
-
-    total: Float[np.ndarray, "P H"]
-    mean: Float[np.ndarray, "B P H"]
-    square: Float[np.ndarray, "B P H"]
-
-    def about(self, centre: Float[np.ndarray, "B P H"]) -> Float[np.ndarray, "B P H"]:
-        """``E K(m − centre)²``."""
-        return self.square - 2 * centre * self.mean + centre**2 * self.total
-
-
-def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
-    """Shells at Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave."""
     width = problems.queries.shape[1]
     start = np.einsum("pjd,pd->pj", problems.frequency, problems.queries) + problems.phase
     lengths = np.linalg.norm(problems.frequency, axis=2).max(axis=0)
@@ -117,7 +87,7 @@ def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
         toward = problems.queries @ around.T
         squared = np.sum(problems.queries**2, axis=1)[:, None]
         rest = 0.5 * np.sum(problems.amplitude[:, :, ~long] ** 2, axis=2)
-        values = []
+        at_radii = []
         for r in radius:
             density = np.exp(-0.5 * (squared + 2 * r * toward + r**2))
             density *= each / (2 * np.pi) ** (width / 2)
@@ -125,10 +95,10 @@ def shells(problems: Problems, radii: Float[np.ndarray, " H"]) -> Shells:
             m = np.einsum("bpj,pja->bpa", problems.amplitude[:, :, long], waves)
             whole = density.sum(axis=1)
             mean, square = np.sum(density * m, axis=2), np.sum(density * m**2, axis=2)
-            values.append((whole, mean, square + rest * whole))
-        shell = (np.stack(part, axis=-1) for part in zip(*values, strict=True))
-        parts.append((radius, weight, *shell))
-    return Shells(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+            at_radii.append(np.stack(np.broadcast_arrays(whole, mean, square + rest * whole)))
+        parts.append((radius, weight, np.stack(at_radii, axis=-1)))
+    radius, weight, values = (np.concatenate(part, axis=-1) for part in zip(*parts, strict=True))
+    return radius, weight, values
 
 
 class Table(NamedTuple):
@@ -137,24 +107,16 @@ class Table(NamedTuple):
     Attributes:
         level: increasing, (P, H): ``log E K`` of α-entmax, the logarithm of the radius or of the
             Gaussian's width of fixed kernels, ``log P(D < h)`` of top-k.
-        limit: m* − m(x), (B, P, H).
-        ratio: n times the rest of the bias.
-        signal: n times the signal variance.
-        slope: dm*/dλ of ReLU of the gap, whose radius exceeds the fixed one by d_(1); 0 elsewhere.
-        overlap: r = n/n_eff, (P, H).
-        mass: P(D < h); 1 for the Gaussian kernel.
+        columns: of every target, ``m* − m(x)``, n times the rest of the bias, n times the signal
+            variance and, of ReLU of the gap, whose radius exceeds the fixed one by d_(1), dm*/dλ (0
+            elsewhere); then log r of r = n/n_eff and log P(D < h), 0 for the Gaussian kernel.
         of: the rule.
         nearest: ``E d_(1)²`` times ``n^{2/d}``, d_(1) the distance of the nearest key, (P,).
         width: d.
     """
 
     level: Float[np.ndarray, "P H"]
-    limit: Float[np.ndarray, "B P H"]
-    ratio: Float[np.ndarray, "B P H"]
-    signal: Float[np.ndarray, "B P H"]
-    slope: Float[np.ndarray, "B P H"]
-    overlap: Float[np.ndarray, "P H"]
-    mass: Float[np.ndarray, "P H"]
+    columns: Float[np.ndarray, "6 B P H"]
     of: str
     nearest: Float[np.ndarray, " P"]
     width: int
@@ -202,18 +164,12 @@ class Table(NamedTuple):
 
     def _at(self, level: np.ndarray) -> list[np.ndarray]:
         """Limit, ratio, signal, slope (B, P, *S), overlap and mass (P, *S); NaN outside."""
-        many = [self.limit, self.ratio, self.signal, self.slope]
-        few = np.log(np.stack([self.overlap, self.mass]))
-        count = len(self.limit)
-        columns = np.concatenate([*many, few]).transpose(1, 2, 0)
-        found = np.stack(
-            [
-                CubicSpline(own, rows, extrapolate=False)(level)
-                for own, rows in zip(self.level, columns, strict=True)
-            ]
-        )
-        found = np.moveaxis(found, -1, 0)
-        return [*(found[i * count : (i + 1) * count] for i in range(4)), *np.exp(found[-2:])]
+        found = [
+            CubicSpline(own, rows, axis=-1, extrapolate=False)(level)
+            for own, rows in zip(self.level, np.moveaxis(self.columns, 2, 0), strict=True)
+        ]
+        *each, overlap, mass = np.stack(found, axis=2)
+        return [*each, np.exp(overlap[0]), np.exp(mass[0])]
 
 
 class Errors(NamedTuple):
@@ -240,18 +196,27 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         radii: increasing, (H,); those of the Gaussian kernel's width are a :data:`TAIL`-th.
     """
     radii = np.asarray(radii, float)
-    at, truth = shells(problems, radii), problems.truth()[..., None]
-    width = problems.queries.shape[1]
+    radius, weight, values = shells(problems, radii)
+    truth, width = problems.truth()[..., None], problems.queries.shape[1]
     density = np.exp(-0.5 * np.sum(problems.queries**2, axis=1)) / (2 * np.pi) ** (width / 2)
-    nearest = gamma(1 + 2 / width) * (kernel_volume(width, 0) * density) ** (-2 / width)
-    gap, inside = radii[:, None] ** 2 - at.radius**2, at.radius < radii[:, None]
+    ball_volume = np.pi ** (width / 2) / gamma(1 + width / 2)
+    nearest = gamma(1 + 2 / width) * (ball_volume * density) ** (-2 / width)
+    gap, inside = radii[:, None] ** 2 - radius**2, radius < radii[:, None]
 
-    def ball(power: float) -> Moments:
-        return at.integrals(np.where(inside, gap, 0.0) ** power * inside)
+    def moments(kernel: np.ndarray) -> np.ndarray:
+        """``E K``, ``E Km`` and ``E Km²``, (3, B, P, H), of kernels given at the nodes."""
+        return np.asarray(values @ (kernel * weight).T)
+
+    def ball(power: float) -> np.ndarray:
+        return moments(np.where(inside, gap, 0.0) ** power * inside)
+
+    def about(centre: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """``E K(m − centre)²``."""
+        return np.asarray(of[2] - 2 * centre * of[1] + centre**2 * of[0])
 
     flat = ball(0.0)
-    logs = np.log(np.broadcast_to(radii, flat.total.shape))
-    none = np.zeros_like(flat.mean)
+    none = np.zeros_like(flat[0])
+    logs = np.broadcast_to(np.log(radii), none.shape[1:])
     made = {}
 
     def add(
@@ -261,48 +226,38 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
         ratio: np.ndarray,
         signal: np.ndarray,
         overlap: np.ndarray,
-        mass: np.ndarray = flat.total,
+        mass: np.ndarray = flat[0],
         slope: np.ndarray = none,
     ) -> None:
-        made[name] = Table(
-            level, limit - truth, ratio, signal, slope, overlap, mass, name, nearest, width
-        )
+        columns = [limit - truth, ratio, signal, slope, np.log(overlap), np.log(mass)]
+        made[name] = Table(level, np.stack(columns), name, nearest, width)
 
     def fixed(
-        once: Moments, twice: Moments
+        once: np.ndarray, twice: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        limit, square = once.mean / once.total, once.total**2
-        ratio = -(twice.mean - limit * twice.total) / square
-        return limit, ratio, twice.about(limit) / square, twice.total / square
+        limit, square = once[1] / once[0], once[0] ** 2
+        ratio = -(twice[1] - limit * twice[0]) / square
+        return limit, ratio, about(limit, twice) / square, twice[0] / square
 
-    bell = np.exp(-(at.radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
-    of_bell = fixed(at.integrals(bell), at.integrals(bell**2))
-    add("softmax", logs - np.log(TAIL), *of_bell, mass=np.ones_like(flat.total))
+    bell = np.exp(-(radius**2) / (2 * (radii[:, None] / TAIL) ** 2))
+    add("softmax", logs - np.log(TAIL), *fixed(moments(bell), moments(bell**2)), mass=none + 1)
     once = ball(1.0)
     of_gap = fixed(once, ball(2.0))
-    slope = (flat.mean - of_gap[0] * flat.total) / once.total
-    add("relu gap", logs, *of_gap, slope=slope)
+    add("relu gap", logs, *of_gap, slope=(flat[1] - of_gap[0] * flat[0]) / once[0])
     for name in ENTMAX:  # docs/theory.md, "Adaptive radii to first order"
         nu = RULES[name]
         whole, lower, both, twice = ball(nu), ball(nu - 1), ball(2 * nu - 1), ball(2 * nu)
-        mean, low = whole.mean / whole.total, lower.mean / lower.total
-        slope, overlap = nu * lower.total, twice.total / whole.total**2
+        total, mean, low = whole[0], whole[1] / whole[0], lower[1] / lower[0]
+        slope, overlap = nu * lower[0], twice[0] / total**2
         # dm°/dλ along the radii, λ = h²; the mean under ν − 1 ≥ 0 is smooth enough for a spline.
         turn = CubicSpline(np.log(radii), low, axis=-1)(np.log(radii), 1) / (2 * radii**2)
-        ratio = -nu * (both.mean - low * both.total) / (whole.total * slope)
-        ratio = ratio + 0.5 * whole.total * (overlap - 1) / slope * turn
-        signal = twice.about(low) / whole.total**2 - (low - mean) ** 2
-        add(name, np.log(whole.total), mean, ratio, signal, overlap)
-    mean = flat.mean / flat.total
-    add("top-k", np.log(flat.total), mean, none, flat.about(mean) / flat.total, 1 / flat.total)
+        ratio = -nu * (both[1] - low * both[0]) / (total * slope)
+        ratio = ratio + 0.5 * total * (overlap - 1) / slope * turn
+        signal = about(low, twice) / total**2 - (low - mean) ** 2
+        add(name, np.log(total[0]), mean, ratio, signal, overlap)
+    mean = flat[1] / flat[0]
+    add("top-k", np.log(flat[0, 0]), mean, none, about(mean, flat) / flat[0], 1 / flat[0])
     return made
-
-
-def kernel_volume(dimension: int, power: float) -> float:
-    """``v_{d,a} = ∫_{|u|<1} (1 − |u|²)^a du = π^{d/2} Γ(a + 1)/Γ(a + 1 + d/2)``."""
-    half = dimension / 2
-    logarithm = half * np.log(np.pi) + gammaln(power + 1) - gammaln(power + 1 + half)
-    return float(np.exp(logarithm))
 
 
 def score_threshold(n: float, scale: float, nu: float) -> float:
@@ -320,12 +275,8 @@ def score_threshold(n: float, scale: float, nu: float) -> float:
     def excess(t: float) -> float:
         return float(np.log(n) + nu * np.log(scale / nu) + np.log(_excess(t, nu)))
 
-    low, high = 0.0, 1.0
-    while excess(low) < 0:
-        low -= 1.0
-    while excess(high) > 0:
-        high += 1.0
-    return float(scale * brentq(excess, low, high, xtol=1e-13))
+    # E(Z − t)₊^ν ≥ |t|^ν for t < 0, and beyond 35 it is below any 1/n.
+    return float(scale * brentq(excess, -1 - nu / scale * n ** (-1 / nu), 35.0, xtol=1e-13))
 
 
 def score_attended(n: float, scale: float, nu: float) -> float:

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from sims.errors import InputError, one_of
 from sims.theory.neighbours.collapse import growth, log_pull, normed_growth, scaled_variance
 
 Start = Literal["zero", "copy"]
@@ -17,10 +16,6 @@ Start = Literal["zero", "copy"]
 
 def shares(layer: int, memory: float, start: Start = "zero") -> Float[np.ndarray, " l"]:
     """``w_k = (1 − α′)α′^{l−k}``, the weights of S_0, …, S_l in h_l; with a copy w_0 = α′^l."""
-    if start not in ("zero", "copy"):
-        raise InputError("start", start, one_of(("zero", "copy"), start))
-    if not 0 <= memory < 1:
-        raise InputError("memory", memory, "0 <= memory < 1")
     w = (1 - memory) * float(memory) ** np.arange(layer, -1, -1)
     if start == "copy":
         w[0] = float(memory) ** layer

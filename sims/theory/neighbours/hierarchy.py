@@ -68,19 +68,15 @@ def _ordered(size: int, exponent: float, low: float) -> float:
     values = x ** powers[:, None]
 
     def below(at: ArrayLike) -> np.ndarray:
-        sizes = [beta(exponent + k, exponent) for k in powers]
-        return np.array(
-            [
-                (betainc(exponent + k, exponent, at) - betainc(exponent + k, exponent, low)) * one
-                for k, one in zip(powers, sizes, strict=True)
-            ]
-        )
+        a = exponent + powers[:, None]
+        inside = betainc(a, exponent, at) - betainc(a, exponent, low)
+        return np.asarray(inside * beta(a, exponent))
 
     whole = below(1.0)
-    skew = np.einsum("in,jn,n->ij", 2 * below(x) - whole[:, None], values, measure)
+    skew = np.einsum("in,jn,n->ij", 2 * below(x) - whole, values, measure)
     skew = 0.5 * (skew - skew.T)
     if size % 2:
-        skew = np.block([[skew, whole[:, None]], [-whole[None], np.zeros((1, 1))]])
+        skew = np.block([[skew, whole], [-whole.T, np.zeros((1, 1))]])
     return float(np.sqrt(np.abs(np.linalg.det(skew))))
 
 

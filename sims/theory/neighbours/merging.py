@@ -33,7 +33,7 @@ from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.theory.coverage import series_of
 from sims.theory.first_order.closed_forms import TILTS, Tilt, labelled, tilted_mean
 from sims.weights.merged import SlotScores
-from sims.weights.rules import Scores, distance, dot_product
+from sims.weights.rules import Scores, WeightRule, distance, dot_product
 
 FORGOTTEN = 1e-13
 """Correlations below count as none: lags beyond add nothing that float64 holds."""
@@ -43,25 +43,6 @@ IN_TURN = ["einsum_path", (0, 1), (0, 1)]
 
 KERNEL_OF: dict[Scores, Kernel] = {dot_product: SOFTMAX, distance: GAUSSIAN}
 """The kernel that softmax of a score is."""
-
-
-class Chunk(NamedTuple):
-    """Second moments of a chunk of tokens and its slot, in units of Σ.
-
-    Attributes:
-        gates: g, weights of the tokens.
-        own: ``a_i = Cov(X_i, X̄) = Σ_j ρ_{|i−j|} g_j``.
-        variance: ``v = Var X̄ = Σ_i g_i a_i``.
-    """
-
-    gates: Float[np.ndarray, " s"]
-    own: Float[np.ndarray, " s"]
-    variance: float
-
-    @property
-    def mass(self) -> float:
-        """``Σ g``: what merging makes of the constant 1."""
-        return float(self.gates.sum())
 
 
 class Lag(NamedTuple):
@@ -80,39 +61,17 @@ class Lag(NamedTuple):
     slots: float
 
 
-def chunk(gates: ArrayLike, autocorrelation: ArrayLike) -> Chunk:
-    """The moments of a chunk from ρ_0, ρ_1, …; correlations beyond those given are 0."""
-    own = lag(gates, autocorrelation, 0)
-    return Chunk(np.asarray(gates, float), own.first, own.slots)
-
-
 def lag(gates: ArrayLike, autocorrelation: ArrayLike, k: int) -> Lag:
-    """The moments between two chunks k ≥ 0 slots apart."""
+    """The moments between two chunks k ≥ 0 slots apart, from ρ_0, ρ_1, …, 0 beyond.
+
+    At k = 0, of a chunk with itself, ``first`` is ``a_i = Cov(X_i, X̄)`` and ``slots`` is
+    ``v = Var X̄``.
+    """
     g, rho = np.asarray(gates, float), np.asarray(autocorrelation, float)
     place = np.arange(len(g))
     apart = np.abs(k * len(g) + place[None, :] - place[:, None])
     tokens = np.where(apart < len(rho), rho[np.minimum(apart, len(rho) - 1)], 0.0)
     return Lag(tokens, tokens @ g, tokens.T @ g, float(g @ tokens @ g))
-
-
-class Merged(NamedTuple):
-    """Arrays of the first-order theory of merged heads.
-
-    Attributes:
-        limit: m*_h, the value as n → ∞.
-        bias: ``E f̂_h − m(x)``.
-        signal: ``Cov(g_h, g_g)``.
-        noise: ``σ² E Σ_i w_hi w_gi``.
-        n_eff: effective number of slots.
-        n_third: the same by the third moment.
-    """
-
-    limit: Float[np.ndarray, "Q H"]
-    bias: Float[np.ndarray, "Q H"]
-    signal: Float[np.ndarray, "Q H H"]
-    noise: Float[np.ndarray, "Q H H"]
-    n_eff: Float[np.ndarray, "Q H"]
-    n_third: Float[np.ndarray, "Q H"]
 
 
 class Slots(NamedTuple):
@@ -149,52 +108,15 @@ class Slots(NamedTuple):
         )
 
 
-def merged_limit(
-    target: TrigonometricSeries, sigma: np.ndarray, own: Chunk, tilt: Tilt
-) -> Float[np.ndarray, " Q"]:
-    """``m* = Σ_i g_i E m(N(b_i μ, b_i² C + (1 − b_i² v) Σ))``, b_i = a_i/v.
-
-    Args:
-        target: m.
-        sigma: Σ.
-        own: the chunk.
-        tilt: the slot's law N(μ, C) reweighted by the head's kernel.
-    """
-    parts = [
-        gate
-        * tilted_mean(
-            target,
-            Tilt(
-                tilt.log_mass,
-                b * tilt.mean,
-                b**2 * tilt.covariance + (1 - b**2 * own.variance) * sigma,
-            ),
-        )
-        for gate, b in zip(own.gates, own.own / own.variance, strict=True)
-    ]
-    return np.sum(parts, axis=0)
-
-
-class Paired(NamedTuple):
-    """Expectations under two slots reweighted by a kernel at each; G is a slot's ``Σ_i g_i m``."""
-
-    first: Float[np.ndarray, " Q"]
-    """E G of the first slot."""
-    second: Float[np.ndarray, " Q"]
-    """E G' of the second."""
-    product: Float[np.ndarray, " Q"]
-    """E G G'."""
-
-
 def paired(
     target: TrigonometricSeries,
     sigma: Float[np.ndarray, "d d"],
     gates: Float[np.ndarray, " s"],
-    between: Lag,
+    tokens: Float[np.ndarray, "s s"],
     slots: tuple[np.ndarray, Tilt],
     rows: tuple[np.ndarray, np.ndarray],
-) -> Paired:
-    """Moments of m over the tokens of two slots.
+) -> Float[np.ndarray, "3 Q"]:
+    """E G, E G' and E GG' of ``G = Σ_i g_i m(X_i)`` of two slots that kernels reweight.
 
     Given the slots, a token is Gaussian about ``M S⁺`` times them. Products of cosines become
     cosines of sums and differences, as in :func:`~.closed_forms.tilted_moments`.
@@ -203,7 +125,7 @@ def paired(
         target: m.
         sigma: Σ.
         gates: g.
-        between: the tokens' moments.
+        tokens: the covariances of the first chunk's tokens with those of the second.
         slots: the covariance S of the slots and their reweighted law.
         rows: the covariances M of the tokens with the slots, of the first and the second chunk.
     """
@@ -223,7 +145,7 @@ def paired(
     within = np.ones((len(gates), len(gates)))  # of a token with itself: the diagonal alone counts
     angle = [np.einsum("ia,qaj->iqj", gain, mean) + target.phase for gain in gains]
     own = [np.einsum("iijj->ij", joint(side, side, within)) for side in (0, 1)]
-    cross = joint(0, 1, between.tokens)
+    cross = joint(0, 1, tokens)
     both = -0.5 * (own[0][:, None, :, None] + own[1][None, :, None, :])
     # The exponents are −½ Var(ω_j·X ± ω_k·X'); the bound removes rounding above zero.
     minus, plus = (np.exp(np.minimum(both + sign * cross, 0.0)) for sign in (1, -1))
@@ -234,80 +156,22 @@ def paired(
         + np.einsum("iqj,iljk,lqk->q", sine[0], minus - plus, sine[1], optimize=IN_TURN)
     )
     means = [np.einsum("iqj,ij->q", cosine[side], np.exp(-0.5 * own[side])) for side in (0, 1)]
-    return Paired(means[0], means[1], product)
-
-
-def merged_arrays(
-    target: TrigonometricSeries,
-    slots: Slots,
-    gates: Float[np.ndarray, " s"],
-    rho: Float[np.ndarray, " L"],
-    n: int,
-    noise_sd: float,
-) -> Merged:
-    """The closed forms of H heads at Q queries, with N = n/s slots.
-
-    With r_k the ratio ``E[K_h K'_g]/(E K_h E K_g)`` of kernels k slots apart and E_k under them::
-
-        bias     m* − m(x) − (1/N) Σ_k (1 − |k|/N) r_k (E_k G − m*)
-        signal   (1/N) Σ_k (1 − |k|/N) r_k E_k[(G − m*_h)(G' − m*_g)]
-        noise    σ² Σ g² r_0/N
-
-    over all integer k with |k| < N: the exact covariance of the sums that a ratio expands to.
-    """
-    own, heads, sigma = chunk(gates, rho), slots.heads, slots.sigma
-    count, size, everyone = n // len(gates), len(slots.queries), range(heads.count)
-    alone = np.array([[own.variance]])
-    singles = [slots.tilt(alone, [h], [0]) for h in everyone]
-    limit = np.array([merged_limit(target, sigma, own, tilt) for tilt in singles])
-    mass = np.array([tilt.log_mass for tilt in singles])
-    cube = np.array([slots.tilt(alone, [h] * 3, [0] * 3).log_mass for h in everyone])
-    signal, noise = np.zeros((2, heads.count, heads.count, size))
-    ratio_bias = np.zeros((heads.count, size))
-    lags = min(count, -(-len(rho) // len(gates)) + 1)
-    for k in range(lags):
-        between = lag(gates, rho, k)
-        if k == 0:
-            covariance, rows = alone, (own.own[:, None], own.own[:, None])
-        else:
-            covariance = np.array([[own.variance, between.slots], [between.slots, own.variance]])
-            first = np.stack([own.own, between.first], axis=1)
-            rows = first, np.stack([between.second, own.own], axis=1)
-        share = (1 - k / count) / count
-        for h in everyone:
-            for g in everyone:
-                tilt = slots.tilt(covariance, [h, g], [0, min(k, 1)])
-                overlap = np.exp(tilt.log_mass - mass[h] - mass[g])
-                found = paired(target, sigma, own.gates, between, (covariance, tilt), rows)
-                centred = found.product - limit[h] * found.second - limit[g] * found.first
-                term = share * overlap * (centred + limit[h] * limit[g])
-                signal[h, g] += term
-                if k:  # −k is the same pair with the heads exchanged
-                    signal[g, h] += term
-                else:
-                    noise[h, g] = noise_sd**2 * (gates @ gates) * overlap / count
-                if h == g:
-                    ratio_bias[h] -= share * overlap * (found.first - limit[h])
-                    if k:
-                        ratio_bias[h] -= share * overlap * (found.second - limit[h])
-    truth = tilted_mean(target, Tilt(limit[0], slots.queries, np.zeros_like(sigma)))
-    own_overlap = np.exp(
-        np.array([slots.tilt(alone, [h, h], [0, 0]).log_mass for h in everyone]) - 2 * mass
-    )
-    return Merged(
-        limit.T,
-        (limit - truth + ratio_bias).T,
-        np.moveaxis(signal, 2, 0),
-        np.moveaxis(noise, 2, 0),
-        (count / own_overlap).T,
-        (count * own_overlap * np.exp(3 * mass - cube)).T,
-    )
+    return np.stack([*means, product])
 
 
 def merged_terms(
     task: Task, heads: Heads, n: int, queries: ArrayLike, *, weights: ArrayLike | None = None
 ) -> xr.Dataset:
     """The first-order prediction of merged heads, or of any heads over a sequence.
+
+    With N = n/s slots, r_k the ratio ``E[K_h K'_g]/(E K_h E K_g)`` of kernels k slots apart and E_k
+    under them::
+
+        bias     m* − m(x) − (1/N) Σ_k (1 − |k|/N) r_k (E_k G − m*)
+        signal   (1/N) Σ_k (1 − |k|/N) r_k E_k[(G − m*_h)(G' − m*_g)]
+        noise    σ² Σ g² r_0/N
+
+    over all integer k with |k| < N: the exact covariance of the sums that a ratio expands to.
 
     Args:
         task: with a Gaussian design, iid or a sequence.
@@ -317,39 +181,70 @@ def merged_terms(
         weights: ensemble weights α (H,), sum 1; None is uniform.
 
     Returns:
-        The dataset of :mod:`sims.terms` with ``n_eff``, ``n_third`` and ``limit`` (query, head).
+        The dataset of :mod:`sims.terms` with ``n_eff`` and ``n_third`` (of slots, by the second and
+        the third moment) and ``limit``, m* (query, head).
 
     Raises:
         InputError: no closed form exists, parts do not fit together, n is no multiple of s, or
             float64 cannot hold the problem.
     """
-    points = np.asarray(check_compatible(task, heads, n, queries))
-    gates, kernel = _rule(heads)
+    points, rule = np.asarray(check_compatible(task, heads, n, queries)), heads.rule
+    if isinstance(rule, WeightRule) and isinstance(rule.scores, SlotScores):
+        gates, kernel = np.array(rule.scores.gates), KERNEL_OF[rule.scores.score]
+    elif isinstance(rule, Kernel) and rule in TILTS:
+        gates, kernel = np.ones(1), rule
+    else:
+        allowed = "gaussian, softmax, or merged keys (first order, dependent keys)"
+        raise Uncovered("heads.kernel", rule.name, allowed)
     if n % len(gates):
         raise InputError("n", n, f"a multiple of the stride {len(gates)} (theory)")
     if isinstance(task.design, SequenceDesign):
         rho = task.design.autocorrelation(n)
-        seen = np.flatnonzero(np.abs(rho) > FORGOTTEN)
-        rho = rho[: seen[-1] + 1]
+        rho = rho[: np.flatnonzero(np.abs(rho) > FORGOTTEN)[-1] + 1]
     elif isinstance(task.design, GaussianDesign):
         rho = np.ones(1)
     else:
         allowed = "GaussianDesign or SequenceDesign (first order)"
         raise Uncovered("design", type(task.design).__name__, allowed)
-    series = series_of(task, "first order")
-    sigma, target = np.asarray(task.design.covariance), jax.tree.map(np.asarray, series)
+    sigma = np.asarray(task.design.covariance)
+    target: TrigonometricSeries = jax.tree.map(np.asarray, series_of(task, "first order"))
     slots = Slots(jax.tree.map(np.asarray, heads), kernel, sigma, points)
-    found = merged_arrays(target, slots, gates, rho, n, float(task.noise_sd))
-    facts = {"n_eff": found.n_eff, "n_third": found.n_third, "limit": found.limit}
-    return labelled(target, points, n, found.bias, found.signal, found.noise, facts, weights)
-
-
-def _rule(heads: Heads) -> tuple[Float[np.ndarray, " s"], Kernel]:
-    """Gates and kernel of the heads' rule."""
-    rule = heads.rule
-    if isinstance(rule, Kernel) and rule in TILTS:
-        return np.ones(1), rule
-    if isinstance(rule, Kernel) or not isinstance(rule.scores, SlotScores):
-        allowed = "gaussian, softmax, or merged keys (first order, dependent keys)"
-        raise Uncovered("heads.kernel", rule.name, allowed)
-    return np.array(rule.scores.gates), KERNEL_OF[rule.scores.score]
+    own, count = lag(gates, rho, 0), n // len(gates)
+    alone = np.array([[own.slots]])
+    everyone = range(heads.count)
+    singles = [slots.tilt(alone, [h], [0]) for h in everyone]
+    mass = np.stack([tilt.log_mass for tilt in singles])
+    rows = own.first[:, None], own.first[:, None]
+    limit = np.stack(
+        [paired(target, sigma, gates, own.tokens, (alone, tilt), rows)[0] for tilt in singles]
+    )
+    cube = np.stack([slots.tilt(alone, [h] * 3, [0] * 3).log_mass for h in everyone])
+    truth = tilted_mean(target, Tilt(mass, points, np.zeros_like(sigma)))
+    bias, signal = limit - truth, np.zeros((heads.count, *limit.shape))
+    for k in range(min(count, -(-len(rho) // len(gates)) + 1)):
+        between, covariance = lag(gates, rho, k), alone
+        if k:
+            covariance = np.array([[own.slots, between.slots], [between.slots, own.slots]])
+            first = np.stack([own.first, between.first], axis=1)
+            rows = first, np.stack([between.second, own.first], axis=1)
+        overlap, moments = np.empty_like(signal), np.empty((3, *signal.shape))
+        for h, g in np.ndindex(heads.count, heads.count):
+            tilt = slots.tilt(covariance, [h, g], [0, min(k, 1)])
+            overlap[h, g] = np.exp(tilt.log_mass - mass[h] - mass[g])
+            law = covariance, tilt
+            moments[:, h, g] = paired(target, sigma, gates, between.tokens, law, rows)
+        one, other, product = moments
+        share = (1 - k / count) / count * overlap
+        term = share * (product - limit[:, None] * other - limit * one + limit[:, None] * limit)
+        lost = share * (one - limit[:, None])
+        if k == 0:
+            ratio, noise = np.einsum("hhq->hq", overlap), share * (gates @ gates)
+        else:  # −k is the same pair with the heads exchanged
+            term = term + term.swapaxes(0, 1)
+            lost = lost + share * (other - limit[:, None])
+        signal, bias = signal + term, bias - np.einsum("hhq->hq", lost)
+    noise = float(task.noise_sd) ** 2 * noise
+    third = count * ratio * np.exp(3 * mass - cube)
+    facts = {"n_eff": (count / ratio).T, "n_third": third.T, "limit": limit.T}
+    signal, noise = np.moveaxis(signal, 2, 0), np.moveaxis(noise, 2, 0)
+    return labelled(target, points, n, bias.T, signal, noise, facts, weights)

@@ -15,25 +15,10 @@ NOISE = 1e-10
 """Singular values below this share of the largest are none."""
 
 
-class Rank(NamedTuple):
-    """A numerical rank.
+def rank_of(matrix: ArrayLike, scale: float | None = None) -> tuple[int, bool]:
+    """The numerical rank of a matrix: singular values above :data:`NOISE` times the largest.
 
-    Attributes:
-        rank: singular values above :data:`NOISE` times the largest.
-        gap: the least of them over the largest of the others, ∞ where there are no others.
-    """
-
-    rank: int
-    gap: float
-
-    @property
-    def clear(self) -> bool:
-        """Whether the gap is wide enough for the rank to be a fact."""
-        return self.gap >= LEAST_GAP
-
-
-def rank_of(matrix: ArrayLike, scale: float | None = None) -> Rank:
-    """The numerical rank of a matrix.
+    And whether it is clear: the least of them is :data:`LEAST_GAP` times the others or more.
 
     Args:
         matrix: of any shape.
@@ -43,9 +28,8 @@ def rank_of(matrix: ArrayLike, scale: float | None = None) -> Rank:
     values = np.linalg.svd(np.atleast_2d(np.asarray(matrix, float)), compute_uv=False)
     size = scale or float(values[0])
     rank = int((values > NOISE * size).sum())
-    rest = values[rank] if rank < values.size else 0.0
-    least = values[rank - 1] if rank else size
-    return Rank(rank, float(least / rest) if rest > 0 else np.inf)
+    least, rest = [size, *values, 0.0][rank : rank + 2]
+    return rank, bool(least >= LEAST_GAP * rest)
 
 
 def _contains(columns: np.ndarray, vector: np.ndarray) -> tuple[bool, bool]:
@@ -99,10 +83,10 @@ def rms_norm_ranks(tokens: ArrayLike) -> NormRanks:
 
 def _norm_ranks(x: np.ndarray, divided: np.ndarray, size: np.ndarray) -> NormRanks:
     scale = float(np.linalg.norm(x))
-    before, linear = rank_of(x - x.mean(0), scale), rank_of(divided, scale)
+    before, sure = rank_of(x - x.mean(0), scale)
+    linear, known = rank_of(divided, scale)
     inside, clear = _contains(divided, size)
-    clear = clear and before.clear and linear.clear
-    return NormRanks(before.rank, linear.rank - inside, linear.rank, clear)
+    return NormRanks(before, linear - inside, linear, clear and sure and known)
 
 
 def attention_rank(

@@ -7,10 +7,12 @@ cache ``‖KMQᵀ − KQᵀ‖²``. Derivations: docs/theory/low_rank_scores.md.
 
 import numpy as np
 
+from sims.problem.design_laws import square_root
+
 
 def squares(key_moment: np.ndarray, query_moment: np.ndarray) -> np.ndarray:
     """σ_i², descending: eigenvalues of Σ_QΣ_K, the squared singular values of KQᵀ, (…, d)."""
-    root = _root(query_moment)
+    root = np.asarray(square_root(query_moment))
     values = np.linalg.eigvalsh(root @ key_moment @ root)
     return np.asarray(np.maximum(values[..., ::-1], 0.0))
 
@@ -81,11 +83,3 @@ def sink_ratio(length: int) -> float:
     """
     root = np.sqrt(length)
     return float((length - 2 + root) * root / (4 * (length - 1)))
-
-
-def _root(moment: np.ndarray) -> np.ndarray:
-    """The symmetric square root."""
-    values, vectors = np.linalg.eigh(moment)
-    return np.asarray(
-        vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :] @ vectors.swapaxes(-1, -2)
-    )

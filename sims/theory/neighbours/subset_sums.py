@@ -23,17 +23,15 @@ def tilt(items: np.ndarray, entry: np.ndarray) -> np.ndarray:
     """
     entry = np.asarray(entry, float) * np.ones(items.shape[:-1])
     low, high = reach(items)
-    rows = np.flatnonzero((entry > low) & (entry < high))
-    solved = np.copysign(np.inf, entry - (low + high) / 2).ravel()
-    x, w = items.reshape(-1, items.shape[-1])[rows], entry.ravel()[rows]
+    x, w = items.reshape(-1, items.shape[-1]), entry.ravel()
 
     def excess(t: np.ndarray, row: np.ndarray) -> np.ndarray:
         return np.asarray((x[row] * expit(t[..., None] * x[row])).sum(-1) - w[row])
 
     bound = 1e4 / np.maximum(np.abs(x).max(-1, initial=0.0), 1e-300)
-    found = elementwise.find_root(excess, (-bound, bound), args=(np.arange(len(rows)),))
-    solved[rows] = found.x
-    return solved.reshape(entry.shape)
+    found = elementwise.find_root(excess, (-bound, bound), args=(np.arange(len(w)),))
+    outside = np.copysign(np.inf, entry - (low + high) / 2)
+    return np.where((entry > low) & (entry < high), found.x.reshape(entry.shape), outside)
 
 
 def density(items: np.ndarray, entry: np.ndarray) -> np.ndarray:

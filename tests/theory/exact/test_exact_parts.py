@@ -33,8 +33,8 @@ def test_ball_rule_integrates_a_radial_function(dimension, grading):
 
 
 def setting(kernel, size=64, step=0.4):
-    """For one term of a target, and one key."""
-    return Setting(kernel, size, jnp.asarray(step), jnp.asarray(1.0), jnp.zeros(1))
+    """For one key."""
+    return Setting(kernel, size, jnp.asarray(step), jnp.asarray(1.0))
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov"])

@@ -169,7 +169,7 @@ def test_what_theory_does_not_cover_is_one_line():
     normal = DESIGNS["isotropic"](2)
     sampled = CustomDesign(2, lambda key, n, dtype: normal.sample(key, n, dtype))
     for design, target, heads, order, words in (
-        (normal, ridge, gaussian, "first", "target: got 'function ridge'"),
+        (normal, ridge, gaussian, "first", "target: got 'CustomTarget'"),
         (normal, ridge, entmax, "first", "heads.kernel: got 'weight rule sparsemax'"),
         (student, series, gaussian, "first", "design: got 'StudentDesign'"),
         (rows, series, gaussian, "first", "design: got 'EmpiricalDesign'"),

@@ -1,13 +1,11 @@
 """A pair's expectations under adaptive radii, by enumeration of all sets of a few keys."""
 
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from sims.theory.exact import root
-from sims.theory.exact.root import Side
+from sims.theory.exact.root import Side, pair_at
 
 PLACES = np.array([0.5, 0.3, 0.2])
 """Probabilities of three places that a key may be at."""
@@ -23,20 +21,17 @@ def test_terms_of_a_pair_by_all_sets_of_five_keys():
     kappa, slope, target = rng.normal(size=(3, 2, 3))
     frequencies = [rng.normal(size=2), rng.normal(size=4)]
     measures = [rng.normal(size=(len(w), 2)) @ [1, 1j] for w in frequencies]
-    powers, sides, alone = (1.3, 0.7), [], []
+    scales, sides, alone = (0.9, 0.4), [], []
     for h in (0, 1):
         wave = np.exp(1j * np.outer(frequencies[h], kappa[h]))
         parts = {"rest": wave - 1, "slope": wave * slope[h], "kernel": wave * kappa[h]}
         parts["both"] = parts["slope"] * kappa[h]
-        sides.append(Side(np.zeros(3), powers[h], frequencies[h], measures[h], parts))
+        sides.append(Side(np.zeros(3), scales[h], measures[h], parts))
         own = np.stack([PLACES, PLACES * target[h]], axis=1)
         alone.append({name: part @ own for name, part in parts.items()})
     functions = [np.ones(3), target[0], target[1], target[0] * target[1]]
     values = np.stack([np.diag(PLACES * function) for function in functions])
-    blocks = root._blocks(sides[0], sides[1], values)
-    # Of a head's law only c = n γ enters here; all else is in its side.
-    roots = [SimpleNamespace(constant=n * gamma) for gamma in (0.3, 0.4)]
-    found = root._pair_at(n, roots, tuple(sides), tuple(alone), blocks)
+    found = pair_at(n, tuple(sides), tuple(alone), values)
 
     expected = np.zeros(3, complex)
     for places in product(range(3), repeat=n):
@@ -47,5 +42,5 @@ def test_terms_of_a_pair_by_all_sets_of_five_keys():
             law *= slope[h, at].sum()
         sums = (kappa * target)[:, at].sum(axis=1)
         expected += law * np.array([1, sums.prod(), kappa[:, at].prod(axis=0).sum()])
-    scale = powers[0] * powers[1] / (1.5 * 2.0)
+    scale = scales[0] * scales[1]
     np.testing.assert_allclose(found, expected.real * [1, scale, scale], rtol=1e-10)

@@ -10,14 +10,6 @@ from sims.theory.neighbours import context
 pytestmark = pytest.mark.theory
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3])
-@pytest.mark.parametrize("power", [0, 1, 2.5, 6])
-def test_volume_is_the_integral_over_the_ball(dimension, power):
-    area = {1: 2.0, 2: 2 * np.pi, 3: 4 * np.pi}[dimension]
-    radial = quad(lambda r: (1 - r**2) ** power * r ** (dimension - 1), 0, 1, epsabs=1e-13)[0]
-    assert context.kernel_volume(dimension, power) == pytest.approx(area * radial, rel=1e-10)
-
-
 @pytest.mark.parametrize("nu", [1, 1.5, 2, 3])
 @pytest.mark.parametrize(("n", "scale"), [(40, 0.3), (3000, 0.05), (300, 2.0), (300, 0.01)])
 def test_threshold_of_normal_scores_by_quadrature(n, scale, nu):

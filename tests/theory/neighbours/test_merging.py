@@ -109,22 +109,25 @@ def test_pairs_of_slots_by_monte_carlo(scores, roots):
     kernel = merging.KERNEL_OF[own.rule.scores.score]
     numpy_heads = jax.tree.map(np.asarray, Heads(own.frames, kernel, TEMPERATURE**0.5))
     slots = merging.Slots(numpy_heads, kernel, SIGMA, X)
-    alone = merging.chunk(g, rho)
+    alone = merging.lag(g, rho, 0)
     for k in (1, 2):
         between = merging.lag(g, rho, k)
-        covariance = np.array([[alone.variance, between.slots], [between.slots, alone.variance]])
-        rows = (np.stack([alone.own, between.first], 1), np.stack([between.second, alone.own], 1))
+        covariance = np.array([[alone.slots, between.slots], [between.slots, alone.slots]])
+        rows = (
+            np.stack([alone.first, between.first], 1),
+            np.stack([between.second, alone.first], 1),
+        )
         tilt = slots.tilt(covariance, [0, 1], [0, 1])
-        found = merging.paired(
-            jax.tree.map(np.asarray, TARGET), SIGMA, g, between, (covariance, tilt), rows
+        first, second, product = merging.paired(
+            jax.tree.map(np.asarray, TARGET), SIGMA, g, between.tokens, (covariance, tilt), rows
         )
         both = kernels[:, 0, :, 0] * kernels[:, 1, :, k]
         mass = np.exp(tilt.log_mass)
         for value, theory in (
             (both, mass),
-            (both * label[:, 0], mass * found.first),
-            (both * label[:, k], mass * found.second),
-            (both * label[:, 0] * label[:, k], mass * found.product),
+            (both * label[:, 0], mass * first),
+            (both * label[:, k], mass * second),
+            (both * label[:, 0] * label[:, k], mass * product),
         ):
             error = value.std(-1) / len(x) ** 0.5
             assert (np.abs(value.mean(-1) - theory) < 5 * error).all()
@@ -212,7 +215,7 @@ def test_two_merged_keys_are_a_temperature(roots):
     task, own = plain("softmax", roots)
     rho = task.design.autocorrelation(2)
     pair = np.array([0.5, 0.5])
-    v = merging.chunk(pair, rho).variance
+    v = merging.lag(pair, rho, 0).slots
     assert v == pytest.approx((1 + rho[1]) / 2, rel=1e-15)
     merged = predict(task, heads(pair, "dot"), 400, X)
     unmerged = predict(*plain("softmax", roots, TEMPERATURE / v), 400, X)

@@ -87,8 +87,7 @@ def test_excess_by_the_curvature_of_the_risk():
     assert spectra.neighbour_ratio(100, 50) == pytest.approx(total @ [1, 2] / total[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("method", ["kq", "keys"])
-def test_effective_keys_of_compressed_heads(method):
+def test_effective_keys_of_compressed_heads():
     """Mean log n_eff by first-order theory of the heads as a problem, against err/s²."""
     rng = np.random.default_rng(4)
     frames, key_frames = rng.standard_normal((2, 1, 5, 4)) / 2
@@ -97,17 +96,14 @@ def test_effective_keys_of_compressed_heads(method):
     task = Task(GaussianDesign(covariance), TARGETS["rbf"](5, lengthscale=2.0), noise_sd=0.5)
     whole = Heads(frames, "softmax", 1.3**0.5, key_frames=key_frames)
     seen = queries.T @ queries / 40
-    small = compressed(whole, 2, covariance, seen, method)
+    small = compressed(whole, 2, covariance, seen)
     assert small.width == 2
     logs = [
         np.log(predict(task, heads, 1000, queries)["n_eff"].values).mean()
         for heads in (whole, small)
     ]
     moments = (key_frames[0].T @ covariance @ key_frames[0], frames[0].T @ seen @ frames[0])
-    error = {
-        "kq": spectra.optimum(spectra.squares(*moments), 2),
-        "keys": spectra.keys_only_error(*moments, 2),
-    }[method]
+    error = spectra.optimum(spectra.squares(*moments), 2)
     assert logs[1] - logs[0] == pytest.approx(spectra.log_keys_gain(error, 1.3), rel=1e-9)
 
 
