@@ -4,6 +4,7 @@ import math
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sims.cli.listing import print_table
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.montecarlo.progress import Progress
+from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
@@ -63,8 +65,12 @@ def decompose(
     except Uncovered as error:
         reason = f"does not cover {error.field} {error.value} (covered: {error.allowed})"
     load = cost(spec.problem, problem, spec.simulation)
+    design, read = problem.task.design, []
+    if isinstance(design, EmpiricalDesign):
+        table = Path(spec.problem.design.file).name
+        read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
     if dry:
-        print(f"{file}: nothing is run or written")
+        print(f"{file}: nothing is run or written", *read, sep="\n")
         print(*described([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
@@ -87,7 +93,7 @@ def decompose(
                 prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
-    outcome["theory"]["uncovered"] = reason
+    outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
     if as_json:
@@ -188,7 +194,7 @@ def _print(outcome: dict[str, Any]) -> None:
     if third is not None:
         few = min(few, third["least"])
         effective += f"; n_third: least {_show(third['least'], '{:.1f}')}"
-    lines.append(f"{effective}.")
+    lines += [f"{effective}.", *(f"{table}." for table in outcome["read"])]
     if exact:
         if mse := outcome["terms"]["mse"]["theory"]:
             bound = np.nanmax([row["theory_error"] for row in outcome["terms"].values()]) / mse

@@ -193,7 +193,8 @@ def test_a_function_and_rows_of_ones_own(folder, capsys):
     outcome = json.loads(out)
     assert outcome["terms"]["mse"]["theory"] is None
     rows = {"kind": "empirical", "file": "rows.csv"}
-    outcome, _ = _decompose(folder, capsys, theory={"order": "exact"}, design=rows)
+    outcome, text = _decompose(folder, capsys, theory={"order": "exact"}, design=rows)
+    assert "rows.csv: 30 rows of 4 columns" in text
     for term in ("noise_variance", "mse"):
         assert abs(outcome["terms"][term]["gap_in_mcse"]) < 5
         assert outcome["terms"][term]["theory_error"] < 1e-5 * outcome["terms"][term]["theory"]
