@@ -11,15 +11,15 @@ import jax
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
+from rich.console import Console
+from rich.progress import Progress
 
-from sims import estimates
+from sims import estimates, store
 from sims.checks import check_count, check_non_negative
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo import store
 from sims.montecarlo.draws import Draws
-from sims.montecarlo.progress import Progress
-from sims.montecarlo.sampler import BATCH, Rounds, Sampler, with_mcse
+from sims.montecarlo.sampler import BATCH, Arrays, Rounds, Sampler, with_mcse
 from sims.runtime import forget_compiled, lost_digits
 
 CHECK_EVERY = 8
@@ -85,7 +85,7 @@ def run(
         devices: JAX devices to spread batches over; None takes all.
         resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
             next batch.
-        checkpoint: a file that keeps the batches, once in :data:`~sims.montecarlo.store.SECONDS`
+        checkpoint: a file that keeps the batches, once in :data:`~sims.store.SECONDS`
             and when an exception ends the run; a run of the same begins with those that it has.
         progress: show progress on stderr.
 
@@ -120,19 +120,21 @@ def run(
     have = 0 if resume is None else resume.sizes[BATCH]
     if kept is not None and kept.attrs["problem"] == problem and kept.sizes[BATCH] > have:
         resume = kept
-    done: dict[str, list[np.ndarray]] = {}
+    done: list[Arrays] = []
     if resume is not None:
-        most = limit if resume is kept else None
-        done = {name: list(values[:most]) for name, values in sampler.unlabel(resume).items()}
+        most = limit if resume is kept else resume.sizes[BATCH]
+        arrays = sampler.unlabel(resume)
+        done = [{k: v[b] for k, v in arrays.items()} for b in range(resume.sizes[BATCH])][:most]
 
-    def enough(count: int) -> bool:
+    def enough() -> bool:
+        count = len(done)
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
-        return sampler.precise(done, rel_mcse, negligible)
+        return sampler.precise(_stacked(done), rel_mcse, negligible)
 
     def keep() -> None:
         if checkpoint is not None and done:
-            labelled = sampler.label({name: np.stack(values) for name, values in done.items()})
+            labelled = sampler.label(_stacked(done))
             store.save(labelled.assign_attrs(problem=problem), checkpoint)
 
     rounds = sampler.start(draws, devices, limit)
@@ -141,7 +143,7 @@ def run(
     except BaseException:  # an interruption, too
         keep()
         raise
-    count = _count(done)
+    arrays, count = _stacked(done), len(done)
     attrs = {
         "seed": draws.seed,
         "replicates_per_batch": replicates_per_batch,
@@ -156,7 +158,6 @@ def run(
         "device": devices[0].device_kind,
         **rounds.attrs,
     }
-    arrays = {name: np.stack(values) for name, values in done.items()}
     faults = lost_digits(devices[0].platform)
     if bad := sum(map(estimates.not_finite, arrays.values())):
         faults.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
@@ -165,8 +166,8 @@ def run(
     return with_mcse(sampler.label(arrays)).assign_attrs(attrs)
 
 
-def _count(done: dict[str, list[np.ndarray]]) -> int:
-    return len(next(iter(done.values()))) if done else 0
+def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def _identity(
@@ -186,43 +187,42 @@ def _identity(
     return problem
 
 
-def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
+def _computed(rounds: Rounds, first: int, last: int) -> Iterator[Arrays]:
     """Batches from the first on, in rounds of which the last may go beyond the end.
 
     A round is started before the one ahead of it is waited for, so no device idles meanwhile.
     """
     firsts = iter(range(first, last, rounds.width))
-    waiting = deque(map(rounds.dispatch, islice(firsts, 2)))
+    waiting = deque(map(rounds.begin, islice(firsts, 2)))
     while waiting:
-        arrived = rounds.gather(waiting.popleft())
+        arrived = waiting.popleft()()
         for place in range(rounds.width):
-            yield {name: np.asarray(values[place]) for name, values in arrived.items()}
-        waiting.extend(map(rounds.dispatch, islice(firsts, 1)))
+            yield {name: values[place] for name, values in arrived.items()}
+        waiting.extend(map(rounds.begin, islice(firsts, 1)))
 
 
 def _collect(
     sampler: Sampler,
     rounds: Rounds,
-    done: dict[str, list[np.ndarray]],
+    done: list[Arrays],
     limit: int,
-    enough: Callable[[int], bool],
+    enough: Callable[[], bool],
     keep: Callable[[], None],
     show: bool,
 ) -> bool:
     """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough."""
-    have = _count(done)
-    if have and enough(have):
+    have, kept = len(done), time.monotonic()
+    if enough():
         return True
-    kept = time.monotonic()
-    with Progress(max(limit, have), have, show) as bar:
-        for number, batch in zip(range(have, limit), _computed(rounds, have, limit), strict=False):
-            if number == 0 and limit > CHECK_EVERY:
+    with Progress(console=Console(stderr=True), transient=True, disable=not show) as bar:
+        task = bar.add_task("batches", total=max(limit, have), completed=have)
+        for batch in islice(_computed(rounds, have, limit), max(limit - have, 0)):
+            if len(done) == have and limit > CHECK_EVERY:
                 # Wrong labels are refused now, not after the last of many batches.
-                sampler.label({name: value[None] for name, value in batch.items()})
-            for name, value in batch.items():
-                done.setdefault(name, []).append(value)
-            bar.update(number + 1)
-            if enough(number + 1):
+                sampler.label(_stacked([batch]))
+            done.append(batch)
+            bar.advance(task)
+            if enough():
                 return True
             if time.monotonic() - kept >= store.SECONDS:
                 keep()

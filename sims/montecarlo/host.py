@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 from sims.errors import InputError
 from sims.identity import known_by_name
 from sims.montecarlo.draws import PILOT, Draw, Draws
-from sims.montecarlo.sampler import Arrays, OfFunctions, OfReplicates
+from sims.montecarlo.sampler import OfFunctions, OfReplicates, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
 """``(stacked outputs) -> {name: array}``, from the replicates of a batch to its estimates."""
@@ -42,7 +42,7 @@ class HostReplicates(OfReplicates):
     reduce: Literal["mean", "stack"] | Reduction = "mean"
     n_jobs: int = 1
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Prepare what is shared."""
         shared = self.shared(draws.draw(PILOT, 0))
 
@@ -63,7 +63,7 @@ class HostReplicates(OfReplicates):
                 return _arrays("reduce", self.reduce(kept))
             return kept if self.stacked else {k: v.mean(axis=0) for k, v in kept.items()}
 
-        return HostRounds(batch)
+        return _one_by_one(batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,33 +78,23 @@ class HostBatches(OfFunctions):
 
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
+    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Prepare what is shared."""
         shared = self.shared(draws.draw(PILOT, 0))
-        return HostRounds(
-            lambda number: _arrays(
-                "batch", self.batch(draws.draw(number), draws.replicates, shared)
-            )
-        )
+
+        def batch(number: int) -> dict[str, np.ndarray]:
+            return _arrays("batch", self.batch(draws.draw(number), draws.replicates, shared))
+
+        return _one_by_one(batch)
 
 
-class HostRounds:
-    """Batches of a plain function, one a round: each is computed when it is waited for."""
+def _one_by_one(batch: Callable[[int], dict[str, np.ndarray]]) -> Rounds:
+    """Batches of a plain function, each computed when it is waited for, on JAX's default device."""
 
-    width = 1
-    attrs: Mapping[str, Any] = {"device_count": 1}
-    """Plain functions run on JAX's default device alone, however many are given."""
+    def begin(number: int) -> Callable[[], dict[str, np.ndarray]]:
+        return lambda: {name: value[None] for name, value in batch(number).items()}
 
-    def __init__(self, batch: Callable[[int], dict[str, np.ndarray]]) -> None:
-        self.batch = batch
-
-    def dispatch(self, first: int) -> int:
-        """Remember which batch it is: no work is done for a batch that is thrown away."""
-        return first
-
-    def gather(self, handle: int) -> Arrays:
-        """Compute the batch."""
-        return {name: value[None] for name, value in self.batch(handle).items()}
+    return Rounds(begin, attrs={"device_count": 1})
 
 
 def _arrays(field: str, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:

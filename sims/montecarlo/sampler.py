@@ -16,22 +16,21 @@ from sims.montecarlo.draws import Draw, Draws
 BATCH, REPLICATE = "batch", "replicate"
 Arrays = Mapping[str, np.ndarray]
 """By the name of an output, its values (batch, …)."""
-Batches = Mapping[str, Sequence[np.ndarray]]
-"""By the name of an output, one array a batch."""
 
 
-class Rounds(Protocol):
-    """A sampler at work on some devices, a round of ``width`` consecutive batches at a time."""
+@dataclass(frozen=True)
+class Rounds:
+    """A sampler at work on some devices, a round of ``width`` consecutive batches at a time.
 
-    width: int
-    attrs: Mapping[str, Any]
-    """Attributes of the result that say how it was computed."""
+    Attributes:
+        begin: starts batches ``first``, …, ``first + width − 1`` without waiting for them, and
+            returns a function that waits for all of them.
+        attrs: of the result: how it was computed.
+    """
 
-    def dispatch(self, first: int) -> Any:
-        """Start batches ``first``, …, ``first + width − 1`` without waiting for them."""
-
-    def gather(self, handle: Any) -> Arrays:
-        """Wait for what :meth:`dispatch` started; all of its batches."""
+    begin: Callable[[int], Callable[[], Arrays]]
+    width: int = 1
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Sampler(Protocol):
@@ -49,7 +48,7 @@ class Sampler(Protocol):
     def unlabel(self, data: xr.Dataset) -> Arrays:
         """The inverse of :meth:`label`, to resume."""
 
-    def precise(self, batches: Batches, rel_mcse: float, negligible: float) -> bool:
+    def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """Whether the batches so far suffice; see :func:`~sims.montecarlo.driver.run`."""
 
 
@@ -126,13 +125,13 @@ class OfFunctions:
             if name not in errors
         }
 
-    def precise(self, batches: Batches, rel_mcse: float, negligible: float) -> bool:
+    def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """Whether every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
 
         Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Entries that
         do not exist are passed over; an output with values that are not finite is not known.
         """
-        for values in map(np.stack, batches.values()):
+        for values in arrays.values():
             if estimates.not_finite(values):
                 return False
             means = values.mean(axis=1) if self.stacked else values
