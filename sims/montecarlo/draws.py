@@ -30,10 +30,9 @@ def root_key(seed: int | Array) -> Array:
         InputError: neither of the two.
     """
     if isinstance(seed, jax.Array):
-        if not jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or seed.shape != ():
-            raise InputError("seed", seed, "an integer, or one key of jax.random.key")
-        if "fry" not in str(jax.random.key_impl(seed)):
-            raise InputError("seed", str(jax.random.key_impl(seed)), "a threefry2x32 key")
+        typed = jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) and seed.shape == ()
+        if not typed or "fry" not in str(jax.random.key_impl(seed)):
+            raise InputError("seed", seed, "an integer, or one Threefry key of jax.random.key")
         return seed
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     if not whole or not 0 <= seed < 2**63:

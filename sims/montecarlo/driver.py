@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypedDict
@@ -138,8 +138,22 @@ def run(
             store.save(labelled.assign_attrs(problem=problem), checkpoint)
 
     rounds = sampler.start(draws, devices, limit)
+    have, kept_at = len(done), time.monotonic()
+    left = 0 if enough() else max(limit - have, 0)
     try:
-        reached = _collect(sampler, rounds, done, limit, enough, keep, progress)
+        with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
+            task = bar.add_task("batches", total=have + left, completed=have)
+            for batch in islice(_computed(rounds, have, limit), left):
+                if len(done) == have and limit > CHECK_EVERY:
+                    # Wrong labels are refused now, not after the last of many batches.
+                    sampler.label(_stacked([batch]))
+                done.append(batch)
+                bar.advance(task)
+                if enough():
+                    break
+                if time.monotonic() - kept_at >= store.SECONDS:
+                    keep()
+                    kept_at = time.monotonic()
     except BaseException:  # an interruption, too
         keep()
         raise
@@ -150,7 +164,7 @@ def run(
         "batches": count,
         "batches_asked": limit,
         "replicates": count * replicates_per_batch,
-        "stopped": "precision" if reached else "limit",
+        "stopped": "precision" if enough() else "limit",
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
         "device_count": len(devices),
         "problem": problem,
@@ -199,32 +213,3 @@ def _computed(rounds: Rounds, first: int, last: int) -> Iterator[Arrays]:
         for place in range(rounds.width):
             yield {name: values[place] for name, values in arrived.items()}
         waiting.extend(map(rounds.begin, islice(firsts, 1)))
-
-
-def _collect(
-    sampler: Sampler,
-    rounds: Rounds,
-    done: list[Arrays],
-    limit: int,
-    enough: Callable[[], bool],
-    keep: Callable[[], None],
-    show: bool,
-) -> bool:
-    """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough."""
-    have, kept = len(done), time.monotonic()
-    if enough():
-        return True
-    with Progress(console=Console(stderr=True), transient=True, disable=not show) as bar:
-        task = bar.add_task("batches", total=max(limit, have), completed=have)
-        for batch in islice(_computed(rounds, have, limit), max(limit - have, 0)):
-            if len(done) == have and limit > CHECK_EVERY:
-                # Wrong labels are refused now, not after the last of many batches.
-                sampler.label(_stacked([batch]))
-            done.append(batch)
-            bar.advance(task)
-            if enough():
-                return True
-            if time.monotonic() - kept >= store.SECONDS:
-                keep()
-                kept = time.monotonic()
-    return False

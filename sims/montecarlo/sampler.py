@@ -160,8 +160,6 @@ class OfReplicates(OfFunctions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rows and self.per_batch is None:
-            raise InputError("rows", True, "False without per_batch")
         if isinstance(self.reduce, str) and self.reduce not in ("mean", "stack"):
             raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 

@@ -261,7 +261,6 @@ def uniform(key, shared, batch):
         (lambda: Replicates(uniform, dims={"u": "c"}, coords={"c": [1]}), {}, "dims and coords"),
         (lambda: Replicates(lambda *_: jnp.ones(2)), {}, "replicate: got"),
         (lambda: Replicates(uniform, reduce="sum"), {}, "reduce: got 'sum'"),
-        (lambda: Replicates(uniform, rows=True), {}, "rows: got True"),
         (
             lambda: Replicates(uniform, per_batch=lambda draw: np.ones(9), rows=True),
             {},

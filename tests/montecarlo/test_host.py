@@ -124,7 +124,6 @@ def test_keys_of_batches():
     ("sampler", "message"),
     [
         (lambda: HostReplicates(median, reduce="last"), "reduce: got 'last'"),
-        (lambda: HostReplicates(median, rows=True), "rows: got True"),
         (lambda: HostBatches(lambda *_: 1.0), "batch: got 'float'"),
         (lambda: HostReplicates(lambda *_: 1.0), "replicate: got 'float'"),
         (lambda: HostReplicates(lambda *_: {"x": 1}, prepare=max, constants=1), "constants: got"),
