@@ -4,14 +4,13 @@ Random keys, batches, devices, stopping, resumption, MCSE and progress.
 """
 
 from sims.montecarlo.compiled import Fold, Replicates
-from sims.montecarlo.draws import Draw, Draws, replicate_key, root_key
+from sims.montecarlo.draws import Draw, replicate_key, root_key
 from sims.montecarlo.driver import Sampling, run
 from sims.montecarlo.host import HostBatches, HostReplicates
 from sims.montecarlo.sampler import Rounds, Sampler
 
 __all__ = [
     "Draw",
-    "Draws",
     "Fold",
     "HostBatches",
     "HostReplicates",

@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 
 from sims.errors import InputError
 from sims.montecarlo.decompositions import waits_for_threads
-from sims.montecarlo.draws import PILOT, Draws
+from sims.montecarlo.draws import PILOT, Draw
 from sims.montecarlo.sampler import OfReplicates, Rounds
 
 Replicate = Callable[[Array, PyTree, PyTree], PyTree]
@@ -153,7 +153,7 @@ class Replicates(OfReplicates):
     reduce: Reduce = "mean"
     at_once: int | None = None
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Prepare what is shared.
 
         On a CPU all batches are on one device where :mod:`sims.montecarlo.decompositions` says so.

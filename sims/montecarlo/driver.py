@@ -18,7 +18,7 @@ from sims import estimates, store
 from sims.checks import check_count, check_non_negative
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import BATCH, Arrays, Rounds, Sampler, with_mcse
 from sims.runtime import forget_compiled, lost_digits
 
@@ -114,7 +114,7 @@ def run(
         raise InputError("devices", devices, "at least one JAX device")
     forget_compiled()
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
-    draws = Draws.of(seed, stream, replicates_per_batch)
+    draws = Draw.of(seed, stream, replicates_per_batch)
     problem = _identity(sampler, draws, resume, checkpoint)
     kept = None if checkpoint is None else store.load(checkpoint)
     have = 0 if resume is None else resume.sizes[BATCH]
@@ -185,7 +185,7 @@ def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
 
 
 def _identity(
-    sampler: Sampler, draws: Draws, resume: xr.Dataset | None, checkpoint: Path | None
+    sampler: Sampler, draws: Draw, resume: xr.Dataset | None, checkpoint: Path | None
 ) -> str:
     """The digest of what a run is of; where it resumes one, that of the other must be the same."""
     try:

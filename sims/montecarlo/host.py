@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from sims.errors import InputError
 from sims.identity import known_by_name
-from sims.montecarlo.draws import PILOT, Draw, Draws
+from sims.montecarlo.draws import PILOT, Draw
 from sims.montecarlo.sampler import OfFunctions, OfReplicates, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
@@ -42,7 +42,7 @@ class HostReplicates(OfReplicates):
     reduce: Literal["mean", "stack"] | Reduction = "mean"
     n_jobs: int = 1
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Prepare what is shared."""
         shared = self.shared(draws.draw(PILOT, 0))
 
@@ -78,7 +78,7 @@ class HostBatches(OfFunctions):
 
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Prepare what is shared."""
         shared = self.shared(draws.draw(PILOT, 0))
 

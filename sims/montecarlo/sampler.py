@@ -11,7 +11,7 @@ from jaxtyping import PyTree
 
 from sims import estimates
 from sims.errors import InputError, one_of
-from sims.montecarlo.draws import Draw, Draws
+from sims.montecarlo.draws import Draw
 
 BATCH, REPLICATE = "batch", "replicate"
 Arrays = Mapping[str, np.ndarray]
@@ -39,7 +39,7 @@ class Sampler(Protocol):
     def identity(self) -> object:
         """All that decides the numbers, seed and R apart; see :func:`sims.identity.digest`."""
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of at most that many batches."""
 
     def label(self, arrays: Arrays) -> xr.Dataset:

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from sims.checks import on_device
-from sims.montecarlo import Draws, Replicates, Rounds
+from sims.montecarlo import Draw, Replicates, Rounds
 from sims.montecarlo.sampler import Arrays
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.draws import centred
@@ -42,7 +42,7 @@ class EnsembleSampler:
         """Problem and choices; the ensemble's weights enter after sampling, memory only rounds."""
         return replace(self, weights=None, memory_budget=MEMORY)
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Plan the work, and draw the pilot if there is a control variate."""
         (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
         shape = Shape.of(task, heads, self.n, count, self.precision)

@@ -8,7 +8,7 @@ import pytest
 from jax.sharding import Mesh
 
 from sims.errors import InputError
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
 from sims.simulation.ensemble import joined
 from sims.simulation.moments import batch_estimates
@@ -57,7 +57,7 @@ def test_what_xla_weighs_together_on_a_gpu(count, rows):
 def memory(program, task, heads, queries, replicates):
     """The compiler's own count of bytes, temporaries and outputs, of one batch."""
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
-    keys = Draws.of(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
+    keys = Draw.of(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
     shared = Shared(task, heads, queries)
     compiled = run_batches.lower(program, shared, None, keys, mesh=mesh).compile()
     analysis = compiled.memory_analysis()
