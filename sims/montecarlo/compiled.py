@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 
 from sims.errors import InputError
 from sims.montecarlo.decompositions import waits_for_threads
-from sims.montecarlo.draws import PILOT, Draw
+from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import OfReplicates, Rounds
 
 Replicate = Callable[[Array, PyTree, PyTree], PyTree]
@@ -133,9 +133,7 @@ class Replicates(OfReplicates):
 
     Attributes:
         replicate: ``(random key, shared, batch) -> {name: array}``, one replicate.
-        prepare: ``(random key) -> shared``, called once for a run (a pilot), not traced; its key
-            is ``replicate_key(root, 2³² − 1, 0)``, which no replicate has.
-        constants: ``shared`` if nothing is prepared: arrays, traced and not compiled in.
+        constants: ``shared``: arrays, traced and not compiled in.
         per_batch: as in :class:`~sims.montecarlo.sampler.OfReplicates`, like ``rows``.
         reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
             ``replicate``), or a :class:`Fold`.
@@ -154,7 +152,7 @@ class Replicates(OfReplicates):
     at_once: int | None = None
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Prepare what is shared.
+        """Choose the devices.
 
         On a CPU all batches are on one device where :mod:`sims.montecarlo.decompositions` says so.
         """
@@ -163,13 +161,12 @@ class Replicates(OfReplicates):
         if isinstance(self.reduce, Fold):
             at_once = divisor(draws.replicates, at_once)
         program = Program(_by_value(self.replicate), self.reduce, self.rows, at_once)
-        shared = self.shared(draws.draw(PILOT, 0).key)
 
         def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
             numbers = range(first, first + width)
             each = [self.of_batch(draws.draw(b)) for b in numbers]
             batch = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
-            return program, shared, batch, draws.keys(np.array(numbers, np.uint32))
+            return program, self.constants, batch, draws.keys(np.array(numbers, np.uint32))
 
         mesh, attrs = Mesh(np.array(devices), ("batch",)), {}
         if on_cpu and mesh.size > 1:

@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 
 from sims.errors import InputError
 from sims.identity import known_by_name
-from sims.montecarlo.draws import PILOT, Draw
+from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import OfFunctions, OfReplicates, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
@@ -26,8 +26,6 @@ class HostReplicates(OfReplicates):
     Attributes:
         replicate: ``(draw, shared, batch) -> {name: array}``, one replicate; its random numbers
             come from ``draw.rng()`` or ``draw.key``.
-        prepare: ``(draw) -> shared``, called once for a run; its draw is that of batch 2³² − 1 and
-            replicate 0, which no replicate has.
         constants, per_batch, rows, dims, coords: as in :class:`~sims.montecarlo.Replicates`.
         reduce: "mean" over replicates, "stack", or a function of the stacked outputs, each with a
             leading dimension R, to the batch's unbiased estimates (such as sample covariances).
@@ -43,15 +41,14 @@ class HostReplicates(OfReplicates):
     n_jobs: int = 1
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Prepare what is shared."""
-        shared = self.shared(draws.draw(PILOT, 0))
+        """Nothing is computed ahead."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
             own = self.of_batch(draws.draw(number))
             calls = [
                 (
                     draws.draw(number, r),
-                    shared,
+                    self.constants,
                     jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own,
                 )
                 for r in range(draws.replicates)
@@ -73,17 +70,18 @@ class HostBatches(OfFunctions):
     Attributes:
         batch: ``(draw, R, shared) -> {name: array}``, the batch's estimates; its random numbers
             come from ``draw.rng()`` or ``draw.key``.
-        prepare, constants, dims, coords: as in :class:`HostReplicates`.
+        constants, dims, coords: as in :class:`HostReplicates`.
     """
 
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Prepare what is shared."""
-        shared = self.shared(draws.draw(PILOT, 0))
+        """Nothing is computed ahead."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
-            return _arrays("batch", self.batch(draws.draw(number), draws.replicates, shared))
+            return _arrays(
+                "batch", self.batch(draws.draw(number), draws.replicates, self.constants)
+            )
 
         return _one_by_one(batch)
 

@@ -57,32 +57,19 @@ class OfFunctions:
     """What samplers made of a user's functions have in common.
 
     Attributes:
-        prepare: makes what all batches share, once for a run.
-        constants: what they share if nothing is prepared.
+        constants: what all batches share.
         dims: names of the dimensions of each output, batch and replicate apart; none if absent.
         coords: coordinates of those dimensions.
-
-    Raises:
-        InputError: the attributes do not fit together.
     """
 
-    prepare: Callable[..., PyTree] | None = None
     constants: PyTree = None
     dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
     coords: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.prepare is not None and self.constants is not None:
-            raise InputError("constants", "a value", "None where prepare makes what is shared")
 
     def identity(self) -> object:
         """The functions and what they are given; not what changes no number but by rounding."""
         names = {each.name for each in fields(self)} - {"coords", "at_once", "n_jobs"}
         return {name: getattr(self, name) for name in names}
-
-    def shared(self, draw: object) -> PyTree:
-        """What all batches share; ``prepare`` is given the draw of a pilot."""
-        return self.constants if self.prepare is None else self.prepare(draw)
 
     @property
     def stacked(self) -> bool:
@@ -159,7 +146,6 @@ class OfReplicates(OfFunctions):
     reduce: Any = "mean"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if isinstance(self.reduce, str) and self.reduce not in ("mean", "stack"):
             raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 

@@ -7,11 +7,11 @@ from functools import partial
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from sims.checks import on_device
 from sims.montecarlo import Draw, Replicates, Rounds
+from sims.montecarlo.draws import PILOT
 from sims.montecarlo.sampler import Arrays
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.draws import centred
@@ -64,22 +64,20 @@ class EnsembleSampler:
         blocks = (plan.key_block, plan.query_block)
         settings = Settings(self.n, *blocks, self.precision, self.raw_labels, native)
 
-        def shared(queries: np.ndarray, key: Array) -> Shared:
-            known = Shared(task, heads, on_device(queries), constant=constant)
-            if not self.control_variate:
-                return known
-            return known._replace(control=pilot(settings, key, known))
-
         groups = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
-        rounds = [
-            Replicates(
+        rounds = []
+        for group in groups.reshape(-1, plan.group, heads.dimension):
+            known = Shared(task, heads, on_device(group), constant=constant)
+            if self.control_variate:
+                control = pilot(settings, draws.draw(PILOT, 0).key, known)
+                known = known._replace(control=control)
+            sampler = Replicates(
                 partial(one, settings),
-                prepare=partial(shared, group),
+                constants=known,
                 reduce=batch_estimates(self.raw_labels),
                 at_once=plan.at_once,
-            ).start(draws, devices, batches)
-            for group in groups.reshape(-1, plan.group, heads.dimension)
-        ]
+            )
+            rounds.append(sampler.start(draws, devices, batches))
         sums = "C++" if native else "XLA"
         attrs = {"n": self.n, "precision": self.precision, "kernel_sums": sums}
 
