@@ -115,7 +115,15 @@ def run(
     forget_compiled()
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
     draws = Draw.of(seed, stream, replicates_per_batch)
-    problem = _identity(sampler, draws, resume, checkpoint)
+    try:
+        problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
+    except InputError:
+        if resume is not None or checkpoint is not None:
+            raise
+        problem = UNIDENTIFIED
+    if resume is not None and resume.attrs.get("problem") != problem:
+        allowed = "a result of the same problem, seed and settings"
+        raise InputError("resume", resume.attrs.get("problem"), allowed)
     kept = None if checkpoint is None else store.load(checkpoint)
     have = 0 if resume is None else resume.sizes[BATCH]
     if kept is not None and kept.attrs["problem"] == problem and kept.sizes[BATCH] > have:
@@ -182,23 +190,6 @@ def run(
 
 def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
     return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
-
-
-def _identity(
-    sampler: Sampler, draws: Draw, resume: xr.Dataset | None, checkpoint: Path | None
-) -> str:
-    """The digest of what a run is of; where it resumes one, that of the other must be the same."""
-    try:
-        problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
-    except InputError as error:
-        if resume is not None or checkpoint is not None:
-            field = "checkpoint" if resume is None else "resume"
-            raise InputError(field, error.value, error.allowed) from None
-        return UNIDENTIFIED
-    if resume is not None and resume.attrs.get("problem") != problem:
-        allowed = "a result of the same problem, seed and settings"
-        raise InputError("resume", resume.attrs.get("problem"), allowed)
-    return problem
 
 
 def _computed(rounds: Rounds, first: int, last: int) -> Iterator[Arrays]:

@@ -1,7 +1,5 @@
 """Samplers in plain Python: exact solvers, SciPy, scikit-learn, anything that JAX cannot trace."""
 
-import functools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
@@ -11,7 +9,6 @@ import numpy as np
 from jaxtyping import PyTree
 
 from sims.errors import InputError
-from sims.identity import known_by_name
 from sims.montecarlo.draws import Draw
 from sims.montecarlo.sampler import OfFunctions, OfReplicates, Rounds
 
@@ -29,7 +26,6 @@ class HostReplicates(OfReplicates):
         constants, per_batch, rows, dims, coords: as in :class:`~sims.montecarlo.Replicates`.
         reduce: "mean" over replicates, "stack", or a function of the stacked outputs, each with a
             leading dimension R, to the batch's unbiased estimates (such as sample covariances).
-        n_jobs: processes to spread the replicates of a batch over, as in joblib; −1 is one a core.
 
     Raises:
         InputError: the attributes do not fit together.
@@ -38,22 +34,20 @@ class HostReplicates(OfReplicates):
     replicate: Callable[[Draw, PyTree, PyTree], Mapping[str, Any]]
     _: KW_ONLY
     reduce: Literal["mean", "stack"] | Reduction = "mean"
-    n_jobs: int = 1
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Nothing is computed ahead."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
             own = self.of_batch(draws.draw(number))
-            calls = [
-                (
+            values = [
+                self.replicate(
                     draws.draw(number, r),
                     self.constants,
                     jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own,
                 )
                 for r in range(draws.replicates)
             ]
-            values = _each(self.replicate, calls, self.n_jobs)
             each = [_arrays("replicate", value) for value in values]
             kept = {name: np.stack([value[name] for value in each]) for name in each[0]}
             if callable(self.reduce):
@@ -79,9 +73,8 @@ class HostBatches(OfFunctions):
         """Nothing is computed ahead."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
-            return _arrays(
-                "batch", self.batch(draws.draw(number), draws.replicates, self.constants)
-            )
+            values = self.batch(draws.draw(number), draws.replicates, self.constants)
+            return _arrays("batch", values)
 
         return _one_by_one(batch)
 
@@ -99,23 +92,3 @@ def _arrays(field: str, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if not isinstance(outputs, Mapping):
         raise InputError(field, type(outputs).__name__, "a function that returns a dict")
     return {name: np.asarray(value) for name, value in outputs.items()}
-
-
-def _each(
-    function: Callable[..., Mapping[str, Any]], calls: Sequence[tuple[Any, ...]], jobs: int
-) -> list[Mapping[str, Any]]:
-    """The function of each call, in so many processes."""
-    if jobs == 1:
-        return [function(*call) for call in calls]
-    import cloudpickle
-    from joblib import Parallel, delayed
-
-    plain = function
-    while isinstance(plain, functools.partial):
-        plain = plain.func
-    name = getattr(plain, "__module__", type(plain).__module__)
-    if not known_by_name(getattr(sys.modules.get(name), "__file__", None)):
-        # Else processes would be sent its name, and import it: an experiment's modules, made from
-        # the files of its folder, are found in this process alone.
-        cloudpickle.register_pickle_by_value(sys.modules[name.partition(".")[0]])
-    return list(Parallel(jobs)(delayed(function)(*call) for call in calls))

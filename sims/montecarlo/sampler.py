@@ -68,7 +68,7 @@ class OfFunctions:
 
     def identity(self) -> object:
         """The functions and what they are given; not what changes no number but by rounding."""
-        names = {each.name for each in fields(self)} - {"coords", "at_once", "n_jobs"}
+        names = {each.name for each in fields(self)} - {"coords", "at_once"}
         return {name: getattr(self, name) for name in names}
 
     @property

@@ -87,9 +87,8 @@ class SampledUnit:
 
     @property
     def on_one_core(self) -> bool:
-        """Plain Python without processes of its own."""
-        own = isinstance(self.sampler, (HostBatches, HostReplicates))
-        return own and getattr(self.sampler, "n_jobs", 1) == 1
+        """Plain Python."""
+        return isinstance(self.sampler, (HostBatches, HostReplicates))
 
     def estimate(
         self,

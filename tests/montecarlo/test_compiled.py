@@ -190,7 +190,7 @@ def test_what_cannot_be_identified_runs_but_is_not_resumed():
 
     sampler = Replicates(replicate)
     done = run(sampler, 0, replicates_per_batch=2, batches=2)
-    with pytest.raises(InputError, match="resume: got 'memoryview'"):
+    with pytest.raises(InputError, match="identity: got 'memoryview'"):
         run(sampler, 0, replicates_per_batch=2, batches=3, resume=done)
 
 
