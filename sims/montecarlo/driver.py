@@ -128,7 +128,7 @@ def run(
     have = 0 if resume is None else resume.sizes[BATCH]
     if kept is not None and kept.attrs["problem"] == problem and kept.sizes[BATCH] > have:
         resume = kept
-    done: list[Arrays] = []
+    done: list[dict[str, np.ndarray]] = []
     if resume is not None:
         most = limit if resume is kept else resume.sizes[BATCH]
         arrays = sampler.unlabel(resume)
@@ -192,7 +192,7 @@ def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
     return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
 
 
-def _computed(rounds: Rounds, first: int, last: int) -> Iterator[Arrays]:
+def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
     """Batches from the first on, in rounds of which the last may go beyond the end.
 
     A round is started before the one ahead of it is waited for, so no device idles meanwhile.

@@ -85,7 +85,7 @@ class EnsembleSampler:
             waits = [each.begin(first) for each in rounds]
             return lambda: joined([wait() for wait in waits], count, self.keep_queries)
 
-        return Rounds(begin, rounds[0].width, attrs | rounds[0].attrs)
+        return Rounds(begin, rounds[0].width, {**rounds[0].attrs, **attrs})
 
     def label(self, arrays: Arrays) -> xr.Dataset:
         """The terms, without MCSE."""

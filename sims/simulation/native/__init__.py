@@ -56,19 +56,19 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
     """How the C++ call names a kernel or rule; None for one that it does not know."""
     if isinstance(rule, Kernel):
         return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
-    weights, offset, uniform = rule.weights, 0.0, False
-    if isinstance(weights, Entmax):
-        which, power = 0, weights.nu
-    elif isinstance(weights, ReluGap):
-        which, power = 1, weights.gain
-    elif isinstance(weights, Relu):
-        which, power, offset = 2, weights.gain, weights.offset
-        uniform = weights.empty == "uniform"  # a row without a positive entry
-    else:
-        return None
     if rule.scores not in SCORE_KINDS:
         return None
-    names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": uniform}
+    offset, empty = 0.0, ""  # empty: the weights of a row without a positive entry
+    match rule.weights:
+        case Entmax(nu=power):
+            which = 0
+        case ReluGap(gain=power):
+            which = 1
+        case Relu(gain=power, offset=offset, empty=empty):
+            which = 2
+        case _:
+            return None
+    names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": empty == "uniform"}
     found: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
     return found | {"nu": np.float64(power), "offset": np.float64(offset)}
 
@@ -108,7 +108,7 @@ def _call(
     *arrays: Array,
     method: str = "sequential",
     **attributes: Any,
-) -> list[Array]:
+) -> Sequence[Array]:
     """Outputs of the library, which is compiled and loaded where that was not done yet."""
     if not _loaded(library()):
         raise InputError("SIMS_NATIVE", "no C++ compiler that works", "the sums of XLA")
