@@ -13,9 +13,8 @@ import pytest
 import xarray as xr
 import yaml
 
-from sims import files
+from sims import files, store
 from sims.errors import InputError
-from sims import store
 from sims.report import render_caption
 from sims.report.text import html
 from sims.study import run
