@@ -5,7 +5,6 @@ and the claims of one paper are one family in the adjustment for multiple tests.
 """
 
 from collections import Counter
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -61,39 +60,23 @@ def papers() -> dict[str, Paper]:
         Nothing where a folder of experiments has no papers.
 
     Raises:
-        InputError: a file does not fit the schema, is not named by its arXiv id, or lists a claim
-            twice.
+        InputError: as :func:`paper_of`.
     """
-    loaded = {path.stem: _load(path) for path in place(PAPERS).glob("*.yaml")}
-    return {id: loaded[id] for id in sorted(loaded, key=lambda id: (id != MAIN, id))}
+    ids = [path.stem for path in place(PAPERS).glob("*.yaml")]
+    return {id: paper_of(id) for id in sorted(ids, key=lambda id: (id != MAIN, id))}
 
 
 def paper_of(id: str) -> Paper:
     """The paper with that arXiv id.
 
     Raises:
-        InputError: there is no file of that name, or it is not valid.
+        InputError: there is no file of that name, it does not fit the schema, is of another paper,
+            or lists a claim twice.
     """
     path = place(PAPERS) / f"{id}.yaml"
     if not path.is_file():
         known = one_of(sorted(file.stem for file in path.parent.glob("*.yaml")), id)
         raise InputError("paper", id, known or f"a paper with a file {path}")
-    return _load(path)
-
-
-def claim_of(paper: Paper, id: str) -> OwnClaim:
-    """The claim of a paper, its own or ours beside it, with that id.
-
-    Raises:
-        InputError: the paper's file does not list it.
-    """
-    claims = {claim.id: claim for claim in (*paper.claims, *paper.ours)}
-    if id not in claims:
-        raise InputError(f"claim of {paper.arxiv}", id, one_of(claims, id))
-    return claims[id]
-
-
-def _load(path: Path) -> Paper:
     paper = parse(Paper, read_yaml(path), str(path))
     if paper.arxiv != path.stem:
         raise InputError(f"{path}: arxiv", paper.arxiv, f"{path.stem}, as the file is named")

@@ -7,7 +7,7 @@ the same provenance.
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +60,9 @@ def machine() -> dict[str, Any]:
     return out
 
 
-def replicates(points: Mapping[str, "xr.Dataset"]) -> dict[str, Any]:
+def replicates(points: Iterable["xr.Dataset"]) -> dict[str, Any]:
     """Replicates asked for and done, from the points' attributes."""
-    attrs = [data.attrs for data in points.values() if "replicates" in data.attrs]
+    attrs = [data.attrs for data in points if "replicates" in data.attrs]
     if not attrs:
         return {}
     asked = [a.get("batches_asked", 0) * a.get("replicates_per_batch", 0) for a in attrs]

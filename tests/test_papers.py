@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from sims.errors import InputError
-from sims.papers import MAIN, PAPERS, PaperClaim, claim_of, paper_of, papers
+from sims.papers import MAIN, PAPERS, paper_of, papers
 from sims.study.code import FIDELITIES
 from sims.study.experiment import load_experiment
 from sims.study.schema import ExperimentSpec
@@ -58,13 +58,8 @@ def folder(tmp_path, monkeypatch):
     return write
 
 
-def test_claims_by_id(folder):
+def test_the_main_paper_comes_first(folder):
     assert list(papers()) == [MAIN, OTHER]
-    paper = paper_of(OTHER)
-    assert isinstance(claim_of(paper, "one"), PaperClaim)
-    assert claim_of(paper, "two").statement == "S."
-    with pytest.raises(InputError, match=f"claim of {OTHER}: got 'three'; allowed: one, two"):
-        claim_of(paper, "three")
     with pytest.raises(InputError, match=f"paper: got '1'; allowed: {OTHER}, {MAIN}"):
         paper_of("1")
 

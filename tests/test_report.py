@@ -1,6 +1,5 @@
 """Captions, numbers for people, formulas, and the page that shows a run."""
 
-import hashlib
 import io
 import re
 from dataclasses import replace
@@ -12,12 +11,11 @@ import xarray as xr
 from PIL import Image
 
 from sims.errors import InputError
-from sims.files import write, write_json
+from sims.files import write
 from sims.judgement import Verdict, write_verdicts
 from sims.papers import MAIN, papers
 from sims.report import page, render_caption, write_overview
 from sims.report.findings import sentence
-from sims.report.seeds import other_seeds
 from sims.report.text import html, percent, significant
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
@@ -86,7 +84,7 @@ def test_every_formula_of_the_theory_is_tex(path):
     assert html(path.read_text(encoding="utf-8"), lambda _: None).count("<math") > 20
 
 
-def test_overview_has_a_row_for_each_paper_and_what_other_seeds_came_to(tmp_path, monkeypatch):
+def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     ledger = [
         replace(VERDICT, kind="both roads", over=["queries", "seeds"]),
         replace(VERDICT, claim="rates", edited=True, kind="program", over=[]),
@@ -94,18 +92,6 @@ def test_overview_has_a_row_for_each_paper_and_what_other_seeds_came_to(tmp_path
         replace(VERDICT, paper=OTHER, kind="theory", verdict="inconclusive"),
     ]
     write_verdicts(ledger, tmp_path / "ledger.json", "ledger.json of smoke")
-    row = {"claim": "angles", "experiment": "e", "regime": "all", "first": "supported"}
-    varied = row | {"turned": False, "verdicts": {"supported": 17, "inconclusive": 3}}
-    found = {
-        "ledger": hashlib.sha256((tmp_path / "ledger.json").read_bytes()).hexdigest(),
-        "judged": 40,
-        "turned": 0,
-        "inconclusive": 3,
-        "redrawn": True,
-        "rows": [row | {"turned": False, "verdicts": {"supported": 20}}, varied],
-    }
-    write_json(found, tmp_path / "seeds.json", "seeds.json of smoke")
-    assert other_seeds(tmp_path, "smoke", 1)[1] == [varied]
     monkeypatch.setattr("sims.report.overview.experiments", list)
     known = {MAIN: papers()[MAIN]}
     monkeypatch.setattr("sims.report.overview.papers", lambda: known)
@@ -117,9 +103,6 @@ def test_overview_has_a_row_for_each_paper_and_what_other_seeds_came_to(tmp_path
     assert main.index("`angles` 1 ✓ and by algebra 1 ✗; ") < main.index("*rates* by algebra 1 ✓")
     assert other == f"| [{OTHER}](https://arxiv.org/abs/{OTHER}) | `angles` 1 ? |"
     assert "1 of them were edited after the simulation began." in overview
-    assert "2 of 1 verdicts that draws could have turned, 40 times in all;" in overview
-    write_verdicts(ledger[:1], tmp_path / "ledger.json", "ledger.json of smoke")
-    assert other_seeds(tmp_path, "smoke", 1) is None, "they are of another ledger"
 
 
 def test_sentences_say_how_many_and_where_not():

@@ -1,12 +1,20 @@
 """The commands of ``sims`` and their options. What they do is imported when they are called."""
 
+import json as formats
+import keyword
+import re
+from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Exit, Option, Typer
 
 from sims import __version__
+from sims.errors import InputError, one_of
 from sims.places import place
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 app = Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -36,6 +44,10 @@ Precision = Annotated[
 Seed = Annotated[int | None, Option(help="of the simulation, in place of the file's")]
 
 
+VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
+"""What the JSON list of claims says of a verdict."""
+
+
 def _version(asked: bool) -> None:
     if asked:
         print(f"sims {__version__}")
@@ -56,7 +68,6 @@ def decompose(
     rel_mcse: Precision = None,
     seed: Seed = None,
     json: Json = False,
-    output: Annotated[Path | None, Option(help="write the table as netCDF, too: FILE.nc")] = None,
     dry: Dry = False,
 ) -> None:
     """Decompose the error of one problem by both roads.
@@ -64,11 +75,12 @@ def decompose(
     Prints every term of the bias-variance-covariance decomposition by theory and by simulation,
     with the Monte Carlo standard error (MCSE), the gap between the two and how far theory can be
     trusted. Theory is first order in 1/n (gaussian and softmax kernels, Gaussian designs) unless
-    the file says `theory: {order: exact}` (any n, kernel and design) or `auto`.
+    the file says `theory: {order: exact}` (any n, kernel and design) or `auto`. `sims sweep` of the
+    same file writes the terms as netCDF.
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, rel_mcse, seed, json, output, dry)
+    decompose.decompose(spec, rel_mcse, seed, json, dry)
 
 
 @app.command()
@@ -135,9 +147,15 @@ def table(
     Its coordinates, and of every scalar the simulated mean, its Monte Carlo standard error
     (<term>_mcse) and theory's value (<term>_theory). Needs a finished run.
     """
-    from sims.cli import listing
+    from sims.study.experiment import load_experiment
+    from sims.study.runner import results_of
 
-    listing.table(experiment, fidelity, order, latex)
+    loaded = load_experiment(experiment, fidelity)
+    frame = results_of(loaded, Path("results", fidelity, loaded.name)).table(order)
+    if latex:
+        print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")
+    else:
+        print(frame.to_csv(index=False), end="")
 
 
 @app.command()
@@ -146,9 +164,20 @@ def experiments(json: Json = False) -> None:
 
     Those of this folder, or where it has none those that came with sims.
     """
-    from sims.cli import listing
+    from sims.cli.listing import print_table
+    from sims.documents import read_yaml
 
-    listing.experiments(json)
+    rows: list[dict[str, Any]] = []
+    for name in _names():
+        data = read_yaml(place("experiments") / name / "experiment.yaml")
+        ids = list(dict.fromkeys(str(claim.get("id")) for claim in data.get("claims") or []))
+        rows.append({"name": name, "title": str(data.get("title")), "claims": ids})
+    if json:
+        print(formats.dumps(rows, indent=1, ensure_ascii=False))
+        return
+    cells = [(row["name"], row["title"], ", ".join(row["claims"])) for row in rows]
+    print_table(("experiment", "title", "claims"), cells)
+    print("Run one:  sims run NAME --fidelity smoke|standard|paper")
 
 
 @app.command()
@@ -162,9 +191,56 @@ def claims(
     Claims come from papers/*.yaml (of this folder, if it has experiments of its own), verdicts from
     results/FIDELITY/ledger.json if there is one, otherwise from results/published/ledger.json.
     """
-    from sims.cli import listing
+    from sims.cli.listing import print_table
+    from sims.judgement import read_ledger
+    from sims.judgement.grouping import by_paper
+    from sims.papers import papers
 
-    listing.claims(fidelity, paper, json)
+    own = Path("results", fidelity, "ledger.json")
+    source = own if own.exists() else place("results/published/ledger.json")
+    whose = f"ledger.json of {fidelity}" if own.exists() else None
+    verdicts = read_ledger(source, whose) if source.exists() else []
+    groups = {group.arxiv: group for group in by_paper(verdicts, papers())}
+    if paper is not None:
+        if paper not in groups:
+            allowed = one_of(groups, paper) or "a paper with a file in papers/"
+            raise InputError("--paper", paper, allowed)
+        groups = {paper: groups[paper]}
+    listed = []
+    for group in groups.values():
+        rows = [*group.claims, *group.ours]
+        if not json:
+            print(f"arXiv {group.arxiv}", group.about.title if group.about else "")
+            cells = [
+                (
+                    row.id,
+                    row.statement,
+                    "\n".join(
+                        f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
+                        f"{', edited after the simulation began' * v.edited}"
+                        for v in row.verdicts
+                    )
+                    or "not covered",
+                )
+                for row in rows
+            ]
+            print_table(("claim", "what it says", "verdicts"), cells)
+        listed += [
+            {
+                "paper": group.arxiv,
+                "claim": row.id,
+                "ours": row in group.ours,
+                "statement": row.statement,
+                "source": row.source,
+                "reconstruction": row.reconstruction,
+                "verdicts": [{key: getattr(v, key) for key in VERDICT_KEYS} for v in row.verdicts],
+            }
+            for row in rows
+        ]
+    if json:
+        print(formats.dumps(listed, indent=1, ensure_ascii=False))
+    else:
+        print(f"Verdicts: {source}" if verdicts else "No ledger yet: make reproduce")
 
 
 @app.command()
@@ -173,9 +249,18 @@ def new(name: Annotated[str, Argument(help="of its folder, as of a module")]) ->
 
     Writes experiments/NAME/: an example that runs as it is.
     """
-    from sims.cli import listing
-
-    listing.new(name)
+    if not re.fullmatch(r"[a-z]\w*", name, re.ASCII) or keyword.iskeyword(name):
+        raise InputError("name", name, "lower-case letters, digits and _, a letter first")
+    folder = Path("experiments", name)
+    if folder.exists():
+        raise InputError("name", name, "one that is no folder of experiments/ yet")
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(f'"""{name.replace("_", " ").capitalize()}."""\n')
+    for part in (files("sims.study") / "scaffold").iterdir():
+        target = folder / part.name.removesuffix(".txt")
+        target.write_text(part.read_text("utf-8"), encoding="utf-8")
+        print(target)
+    print(f"sims run {name} --fidelity smoke")
 
 
 @app.command()
@@ -186,9 +271,21 @@ def schema(
     ] = "experiment",
 ) -> None:
     """Print the JSON schema of a file that users write."""
-    from sims.cli import listing
+    from sims.papers import Paper
+    from sims.study.describing import VariablesSpec
+    from sims.study.schema import ExperimentSpec
+    from sims.study.specification import ProblemSpec
+    from sims.study.sweepfile import DecomposeSpec, SweepSpec
 
-    listing.schema(what)
+    models: dict[str, type[BaseModel]] = {
+        "experiment": ExperimentSpec,
+        "problem": ProblemSpec,
+        "decompose": DecomposeSpec,
+        "sweep": SweepSpec,
+        "paper": Paper,
+        "variables": VariablesSpec,
+    }
+    print(formats.dumps(models[what].model_json_schema(), indent=1, ensure_ascii=False))
 
 
 @app.command(hidden=True)

@@ -1,6 +1,5 @@
 """``sims decompose``: one problem, both roads side by side."""
 
-import json
 import math
 import sys
 import warnings
@@ -9,31 +8,46 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
+from pydantic import RootModel
 from rich.console import Console
 from rich.progress import Progress
 
 from sims.cli.listing import print_table
-from sims.cli.options import netcdf
 from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
-from sims.study import sweeping
-from sims.study.describing import described
-from sims.study.planning import check_covered, cost
-from sims.study.planning import described as lines_of
-from sims.study.results import write
+from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
-from sims.study.schema import SimulationSpec, TheorySpec
-from sims.study.specification import Problem
-from sims.study.sweepfile import DecomposeSpec, check, with_files, with_options
+from sims.study.schema import SimulationSpec
+from sims.study.sweepfile import DecomposeSpec, checked
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
 from sims.theory import FEW_KEYS
-from sims.validation import parse
 
 ORDERS = {"first": "first order in 1/n", "exact": "exact at this n", "none": "not asked for"}
 """What a table's theory is, by ``theory.order``."""
+COLUMNS = {
+    "theory": ("theory", "{:.4g}"),
+    "theory_error": ("± bound", "{:.2g}"),
+    "simulation": ("simulation", "{:.4g}"),
+    "mcse": ("± MCSE", "{:.2g}"),
+    "gap": ("gap", "{:+.2g}"),
+    "gap_in_mcse": ("gap/MCSE", "{:+.2g}"),
+    "relative_gap": ("gap/theory", "{:+.2%}"),
+}
+"""Of the table: key of a term's numbers to the title and the form of its column."""
+RUN = (
+    "replicates",
+    "batches",
+    "batches_asked",
+    "stopped",
+    "precision",
+    "empty_rate",
+    "rounding",
+)
+"""What is said of a simulation, of its attributes."""
 
 
 def decompose(
@@ -41,78 +55,57 @@ def decompose(
     rel_mcse: float | None,
     seed: int | None,
     as_json: bool,
-    output: Path | None,
     dry: bool,
 ) -> None:
-    """Run both roads on the problem of a file, print them, and write them if asked to."""
-    output = output and netcdf(output)
-    data = with_options(read_yaml(file), rel_mcse, seed)
-    spec = parse(DecomposeSpec, with_files(data, Path(file).parent), file)
-    check(spec)
+    """Run both roads on the problem of a file and print them."""
+    spec = checked(DecomposeSpec, read_yaml(file), file, rel_mcse, seed)
     problem = spec.problem.build()
-    order, reason = spec.theory.order, uncovered(problem, spec.theory)
+    order, reason = spec.theory.order, None
+    try:
+        check_covered(problem, spec.theory)
+    except Uncovered as error:
+        reason = f"does not cover {error.field} {error.value} (covered: {error.allowed})"
     load = cost(spec.problem, problem, spec.simulation)
     design, read = problem.task.design, []
     if isinstance(design, EmpiricalDesign):
-        table = Path(spec.problem.design.model_dump()["file"]).name
+        table = Path(spec.problem.design.file).name
         read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
     if dry:
         print(f"{file}: nothing is run or written", *read, sep="\n")
-        print(*lines_of([load], spec.simulation), sep="\n")
+        print(*described([load], spec.simulation), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
     if reason is not None:
         print(f"theory of order {order}: {reason}; simulation alone", file=sys.stderr)
     # The first batches beside theory, so that the two compile side by side; they are kept.
     first = spec.simulation.model_copy(update={"rel_mcse": None, "batches": 2})
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) as beside, warnings.catch_warnings():
         begun = beside.submit(estimate_terms, problem, first)
-        with warnings.catch_warnings():
-            # It names variables of the library; the outcome says the same in the file's words.
-            warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-            if order == "none" or reason is not None:
-                prediction = xr.Dataset(
-                    dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
-                    attrs={"order": "none", "rounding": 0.0},
-                )
-            else:
-                show = sys.stderr.isatty() and order in ("exact", "auto")
-                with Progress(
-                    console=Console(stderr=True), transient=True, disable=not show
-                ) as bar:
-                    task = bar.add_task("exact theory", total=1)
-                    prediction = predict_terms(
-                        problem,
-                        spec.theory,
-                        lambda done, total: bar.update(task, completed=done, total=total),
-                    ).isel(order=0)
+        # It names variables of the library; the outcome says the same in the file's words.
+        warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
+        if order == "none" or reason is not None:
+            prediction = xr.Dataset(
+                dict.fromkeys(SCALARS, math.nan) | {"n_eff": ((QUERY, HEAD), [[math.nan]])},
+                attrs={"order": "none", "rounding": 0.0},
+            )
+        else:
+            quiet = not sys.stderr.isatty() or order not in ("exact", "auto")
+            with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+                task = bar.add_task("exact theory", total=1)
+                prediction = predict_terms(
+                    problem,
+                    spec.theory,
+                    lambda done, total: bar.update(task, completed=done, total=total),
+                ).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read
     outcome["settings"] = spec.model_dump(mode="json")
     outcome["provenance"] = {"versions": versions(), **machine()}
-    if output is not None:
-        scalars = sweeping.row(estimate, prediction, order)
-        labelled = described(xr.Dataset(scalars), sweeping.MEANS)
-        origin = sweeping.origin(spec, "sims decompose", [estimate.attrs])
-        write(labelled.assign_attrs(origin), output, f"{output.name} of sims decompose")
     if as_json:
-        print(json.dumps(_plain(outcome), indent=1, allow_nan=False))
+        print(RootModel[dict[str, Any]](outcome).model_dump_json(indent=1))
     else:
         _print(outcome)
-
-
-def uncovered(problem: Problem, theory: TheorySpec) -> str | None:
-    """Why the theory asked for says nothing about a problem, None where it does.
-
-    Raises:
-        InputError: the problem cannot be predicted at all.
-    """
-    try:
-        check_covered(problem, theory)
-    except Uncovered as error:
-        return f"does not cover {error.field} {error.value} (covered: {error.allowed})"
-    return None
 
 
 def compare(
@@ -131,42 +124,26 @@ def compare(
         are the terms with mcse > rel_mcse·|term|, but for the ``negligible`` ones of those, which
         do not hold up stopping: |term| + 2·mcse ≤ negligible·MSE.
     """
-    rows: dict[str, dict[str, float]] = {}
-    for term in SCALARS:
-        theory, bound = prediction[term], prediction.get(f"{term}_error", math.nan)
-        simulated, error = estimate[term].mean(), estimate[f"{term}_mcse"]
-        gap = simulated - theory
-        numbers = {
-            "theory": theory,
-            "theory_error": bound,
-            "simulation": simulated,
-            "mcse": error,
-            "gap": gap,
-            "gap_in_mcse": gap / error,
-            "relative_gap": gap / theory,
-        }
-        rows[term] = {key: float(value) for key, value in numbers.items()}
-    attrs, order = estimate.attrs, prediction.attrs["order"]
-    run: dict[str, Any] = {
-        key: np.asarray(attrs[key]).item()
-        for key in (
-            "replicates",
-            "batches",
-            "batches_asked",
-            "stopped",
-            "precision",
-            "empty_rate",
-            "rounding",
+    numbers = [
+        (
+            float(prediction[term]),
+            float(prediction.get(f"{term}_error", math.nan)),
+            float(estimate[term].mean()),
+            float(estimate[f"{term}_mcse"]),
         )
-    }
+        for term in SCALARS
+    ]
+    rows = pd.DataFrame(numbers, SCALARS, ["theory", "theory_error", "simulation", "mcse"])
+    rows["gap"] = rows["simulation"] - rows["theory"]
+    rows["gap_in_mcse"] = rows["gap"] / rows["mcse"]
+    rows["relative_gap"] = rows["gap"] / rows["theory"]
+    size, order = rows["simulation"].abs(), prediction.attrs["order"]
+    rough = rows["mcse"] > (settings.rel_mcse or math.inf) * size
+    small = size + 2 * rows["mcse"] <= settings.negligible * size["mse"]
+    run: dict[str, Any] = {key: np.asarray(estimate.attrs[key]).item() for key in RUN}
     for key in ("faults", "cautions"):
-        run[key] = [*attrs.get(key, []), *prediction.attrs.get(key, [])]
-    run |= {"missed": [], "negligible": []}
-    for term, row in rows.items():
-        size, mcse = abs(row["simulation"]), row["mcse"]
-        if settings.rel_mcse is not None and mcse > settings.rel_mcse * size:
-            small = size + 2 * mcse <= settings.negligible * rows["mse"]["simulation"]
-            run["negligible" if small else "missed"].append(term)
+        run[key] = [*estimate.attrs.get(key, []), *prediction.attrs.get(key, [])]
+    run |= {"missed": [*rows.index[rough & ~small]], "negligible": [*rows.index[rough & small]]}
     accuracy = {"order": order, "rounding": prediction.attrs["rounding"]}
     if order == "exact":
         converged = prediction["converged"].values
@@ -176,129 +153,70 @@ def compare(
             "reached": bool(converged.all()),
             "entries": converged.size,
             "entries_missed": int((~converged).sum()),
-            "entries_unknown": int(np.isnan(prediction["noise_covariance"].values).sum()),
             "largest_defect": float(np.abs(prediction["defect"]).max()),
         }
-    keys = {name: _keys(prediction.get(name)) for name in ("n_eff", "n_third")}
-    return {"terms": rows, **keys, "theory": accuracy, "simulation": run}
-
-
-def _keys(numbers: xr.DataArray | None) -> dict[str, Any] | None:
-    if numbers is None:
-        return None
-    values = numbers.values
-    mean, least = float(values.mean()), float(values.min())
-    return {"mean": mean, "least": least, "by_head": values.mean(axis=0).tolist()}
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON has it: None for what is no number."""
-    if isinstance(value, dict):
-        return {key: _plain(inside) for key, inside in value.items()}
-    if isinstance(value, list):
-        return [_plain(inside) for inside in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    keys = {
+        name: {
+            "mean": float(prediction[name].mean()),
+            "least": float(prediction[name].min()),
+            "by_head": prediction[name].mean(QUERY).values.tolist(),
+        }
+        if name in prediction
+        else None
+        for name in ("n_eff", "n_third")
+    }
+    return {"terms": rows.to_dict("index"), **keys, "theory": accuracy, "simulation": run}
 
 
 def _print(outcome: dict[str, Any]) -> None:
-    exact = outcome["theory"]["order"] == "exact"
-    forms = {
-        "theory": ".4g",
-        **({"theory_error": ".2g"} if exact else {}),
-        "simulation": ".4g",
-        "mcse": ".2g",
-        "gap": "+.2g",
-        "gap_in_mcse": "+.2g",
-        "relative_gap": "+.2%",
-    }
-    names = {
-        "theory_error": "± bound",
-        "mcse": "± MCSE",
-        "gap_in_mcse": "gap/MCSE",
-        "relative_gap": "gap/theory",
-    }
+    """The table, and below it what was run, how far to trust it, and what to do about it."""
+    run, settings = outcome["simulation"], outcome["settings"]["simulation"]
+    keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
+    exact = theory["order"] == "exact"
+    shown = {key: column for key, column in COLUMNS.items() if exact or key != "theory_error"}
     print_table(
-        ("term", *(names.get(key, key) for key in forms)),
+        ("term", *(title for title, _ in shown.values())),
         [
-            (LABELS[term], *(_show(row[key], form) for key, form in forms.items()))
+            (LABELS[term], *(_show(row[key], form) for key, (_, form) in shown.items()))
             for term, row in outcome["terms"].items()
         ],
         numbers=True,
     )
-    print(*_footer(outcome), sep="\n")
-
-
-def _footer(outcome: dict[str, Any]) -> list[str]:
-    """The lines below the table: what was run, how far to trust it, and what to do about it."""
-    run, settings = outcome["simulation"], outcome["settings"]["simulation"]
-    keys, third, theory = outcome["n_eff"], outcome["n_third"], outcome["theory"]
-    said = theory.get("uncovered") or ORDERS[theory["order"]]
+    said = theory["uncovered"] or ORDERS[theory["order"]]
     lines = [
-        *outcome["read"],
         f"{run['replicates']:,} replicates in {run['batches']} batches, {run['precision']}; "
         f"stopped at its {run['stopped']}. Theory: {said}.",
     ]
-    if run["missed"]:
-        lines.append(
-            f"rel_mcse = {settings['rel_mcse']:g} was not reached in: {_labels(run['missed'])}; "
-            f"raise simulation.max_batches ({run['batches_asked']})."
-        )
-    if run["negligible"]:
-        lines.append(
-            f"rel_mcse = {settings['rel_mcse']:g} is not asked of what is below "
-            f"{settings['negligible']:g} of the MSE (simulation.negligible): "
-            f"{_labels(run['negligible'])}."
-        )
-    effective = (
-        f"Effective keys n_eff of a head: mean {_show(keys['mean'], '.1f')}, "
-        f"least {_show(keys['least'], '.1f')}"
-    )
-    if theory["order"] == "exact":
-        lines += [f"{effective}.", *_bounds(outcome)]
-    elif third is not None:
-        lines.append(f"{effective}; n_third: least {_show(third['least'], '.1f')}.")
-        few = min(keys["least"], third["least"]) < FEW_KEYS
-        if few and outcome["settings"]["theory"]["order"] == "first":
+    for kind, why in (
+        ("missed", f"was not reached; raise simulation.max_batches ({run['batches_asked']})"),
+        ("negligible", f"is not asked below simulation.negligible = {settings['negligible']:g}"),
+    ):
+        if run[kind]:
+            names = ", ".join(LABELS[name].split(",")[0] for name in run[kind])
+            lines.append(f"rel_mcse = {settings['rel_mcse']:g} {why}: {names}.")
+    least = f", least {_show(keys['least'], '{:.1f}')}"
+    effective = f"Effective keys n_eff of a head: mean {_show(keys['mean'], '{:.1f}')}{least}"
+    few = keys["least"]
+    if third is not None:
+        few = min(few, third["least"])
+        effective += f"; n_third: least {_show(third['least'], '{:.1f}')}"
+    lines += [f"{effective}.", *(f"{table}." for table in outcome["read"])]
+    if exact:
+        if mse := outcome["terms"]["mse"]["theory"]:
+            bound = np.nanmax([row["theory_error"] for row in outcome["terms"].values()]) / mse
+            lines.append(f"Bound on theory's error: up to {_show(bound, '{:.2g}')} of the MSE.")
+        if not theory["reached"]:
             lines.append(
-                "`theory: {order: auto}` in the file takes exact theory if it is affordable."
+                f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} "
+                f"of {theory['entries']} entries (query, head, head): judge gaps by the bound, or "
+                "make heads.bandwidth wider; a larger theory.rtol only ends sooner."
             )
-    rounding = f"Rounding, as a share of a term: up to {_show(run['rounding'], '.1g')}"
-    known = theory["order"] != "none"
-    of_theory = f" (simulation), {_show(theory['rounding'], '.1g')} (theory)" if known else ""
-    lines.append(f"{rounding}{of_theory}.")
-    if run["empty_rate"] and (counted := theory.get("empty_probability")) is not None:
-        lines.append(f"No key in reach, by theory: in {counted:.2g} of all cases.")
+    elif few < FEW_KEYS and outcome["settings"]["theory"]["order"] == "first":
+        lines.append("`theory: {order: auto}` in the file takes exact theory if it is affordable.")
     lines += [f"Note: {caution}." for caution in run["cautions"]]
     lines += [f"No evidence: {fault}." for fault in run["faults"]]
-    if outcome["settings"]["problem"]["heads"]["count"] == 1:
-        lines.append("One head: there is no pair, hence no covariance.")
-    return lines
-
-
-def _bounds(outcome: dict[str, Any]) -> list[str]:
-    """What exact theory says of its own error."""
-    theory, mse = outcome["theory"], outcome["terms"]["mse"]["theory"]
-    lines = []
-    if theory["entries_unknown"]:
-        lines.append(
-            f"Exact theory has no value in {theory['entries_unknown']} of {theory['entries']} "
-            "entries (query, head, head), hence none for their average."
-        )
-    elif mse:
-        errors = [row["theory_error"] for row in outcome["terms"].values()]
-        lines.append(f"Bound on theory's error: up to {np.nanmax(errors) / mse:.2g} of the MSE.")
-    if not theory["reached"]:
-        lines.append(
-            f"theory.rtol = {theory['rtol']:g} was not reached in {theory['entries_missed']} of "
-            f"{theory['entries']} entries (query, head, head): judge gaps by the bound, or make "
-            "heads.bandwidth wider; a larger theory.rtol only ends sooner."
-        )
-    return lines
-
-
-def _labels(names: list[str]) -> str:
-    return ", ".join(LABELS[name].split(",")[0] for name in names)
+    print(*lines, sep="\n")
 
 
 def _show(value: float, form: str) -> str:
-    return format(value, form) if math.isfinite(value) else "–"
+    return form.format(value) if math.isfinite(value) else "–"

@@ -22,18 +22,6 @@ def writable(path: str | Path) -> Path:
     return path
 
 
-def netcdf(given: str | Path) -> Path:
-    """The path of a netCDF file that can be written.
-
-    Raises:
-        InputError: its name ends otherwise, or as :func:`writable`.
-    """
-    path = writable(given)
-    if path.suffix != ".nc":
-        raise InputError("--output", str(path), "a file whose name ends in .nc")
-    return path
-
-
 def part_of(option: str, text: str) -> tuple[int, int]:
     """The part i of N that ``2/7`` names.
 

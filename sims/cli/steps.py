@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
@@ -68,27 +69,23 @@ def step(
         output: its file; earlier steps wrote theirs beside it.
         part: of a simulation, ``i/N``: compute the i-th of N parts, and keep its batches.
     """
-    home = Path("results", fidelity)
-    if name in RUN_STEPS and experiment is None:
-        file, whole = RUN_STEPS[name]
-        whole(fidelity, writable(output or home / file))
-    elif name in STEPS and experiment is not None:
-        file, one = STEPS[name]
-        loaded = load_experiment(experiment, fidelity)
-        path = writable(output or home / loaded.name / file)
-        if part is None:
-            one(loaded, path)
-        else:
-            _simulate(loaded, path, part)
-    else:
-        steps = RUN_STEPS if experiment is None else STEPS
+    steps = RUN_STEPS if experiment is None else STEPS
+    if name not in steps:
         raise InputError("step", name, one_of(steps, name))
+    file, action = steps[name]
+    loaded = None if experiment is None else load_experiment(experiment, fidelity)
+    folder = Path("results", fidelity, loaded.name if loaded else "")
+    path = writable(output or folder / file)
+    if loaded and part is not None:
+        _simulate(loaded, path, part)
+    else:
+        action(loaded or fidelity, path)
 
 
 def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
     """All points, or a part of them, which then leaves a mark that it is done."""
-    own, theory = part_of("--part", part), output.with_name("theory.nc")
-    runner.simulate(experiment, output, theory, sys.stderr.isatty(), _processes(), own)
+    own = part_of("--part", part)
+    runner.simulate(experiment, output, sys.stderr.isatty(), _processes(), own)
     if own != (1, 1):
         mark = output.parent / f"shards/{own[0]}-of-{own[1]}.json"
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
@@ -117,20 +114,15 @@ def _publish(fidelity: str, made: Path) -> None:
     shutil.copy(made, target)
 
 
-STEPS: dict[str, tuple[str, Callable[[Experiment, Path], object]]] = {
+STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
-    "judge": (
-        "verdicts.json",
-        lambda one, path: runner.judge(
-            one, path.with_name("simulation.nc"), path.with_name("theory.nc"), path
-        ),
-    ),
-    "plot": ("figure.pdf", lambda one, path: runner.plot(one, path.parent, path)),
+    "judge": ("verdicts.json", runner.judge),
+    "plot": ("figure.pdf", runner.plot),
 }
 """Of an experiment: the file that a step writes, and what writes it."""
-RUN_STEPS: dict[str, tuple[str, Callable[[str, Path], object]]] = {
-    "ledger": ("ledger.json", lambda fidelity, path: ledger.gather(path.parent, fidelity, path)),
+RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
+    "ledger": ("ledger.json", ledger.gather),
     "report": ("report.html", _report),
     "publish": ("ledger.json", _publish),
 }

@@ -9,7 +9,8 @@ import xarray as xr
 from joblib import Parallel, delayed
 
 from sims.cli.listing import print_table
-from sims.cli.options import netcdf, part_of
+from sims.cli.options import part_of, writable
+from sims.errors import InputError
 from sims.runtime import host_devices
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
@@ -31,7 +32,9 @@ def sweep(
 ) -> None:
     """Run a sweep, or one shard of it, and write its file and its figure."""
     read = spec, sets, rel_mcse, seed
-    output = netcdf(given or f"results/sweeps/{Path(spec).stem}.nc")
+    output = writable(given or f"results/sweeps/{Path(spec).stem}.nc")
+    if output.suffix != ".nc":
+        raise InputError("--output", str(output), "a file whose name ends in .nc")
     part = None if shard is None else part_of("--shard", shard)
     run = Run(read_sweep(*read), output)
     plan = run.plan()
@@ -39,7 +42,7 @@ def sweep(
         print(f"{spec}: nothing is run or written")
         print(*plan, f"output       {output}", sep="\n")
         return
-    if run.uncovered or sys.stderr.isatty():
+    if run.looked_at[1] or sys.stderr.isatty():
         print(*plan, sep="\n", file=sys.stderr)
     if part is not None:
         run.part(*part, sys.stderr.isatty())

@@ -7,9 +7,7 @@ from pathlib import Path
 from sims.files import write
 from sims.judgement import VERDICTS, Verdict, read_ledger
 from sims.judgement.grouping import ClaimRows, by_kind, by_paper
-from sims.kinds import is_tested
 from sims.papers import papers
-from sims.report.seeds import other_seeds
 from sims.study.experiment import experiments
 from sims.study.results import provenance
 
@@ -26,7 +24,6 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         output: the Markdown file; figures are shown as ``NAME.png`` beside it.
     """
     ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
-    seeds = other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger))
     names = [name for name in experiments() if (folder / name / "caption.md").exists()]
     origins = [
         provenance(folder / name / "simulation.nc", f"simulation.nc of {name} at {fidelity}")
@@ -49,8 +46,6 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
     ]
     for kind, counts in by_kind(ledger).items():
         lines.append(f"| {kind} | {' | '.join(str(counts[verdict]) for verdict in VERDICTS)} |")
-    if seeds:
-        lines += ["", f"{seeds[0]}: [seeds.json](seeds.json)."]
     lines += [
         "",
         "## Claims",

@@ -16,7 +16,6 @@ from sims.kinds import is_tested
 from sims.papers import papers
 from sims.report.findings import finding
 from sims.report.origins import origins
-from sims.report.seeds import other_seeds
 from sims.report.text import environment, html
 from sims.study.experiment import experiments, load_experiment
 
@@ -28,8 +27,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page, which needs nothing beside it and loads nothing.
 
     Args:
-        folder: results of one fidelity, with ``ledger.json``, ``seeds.json`` if other seeds were
-            judged, and a folder for each experiment.
+        folder: results of one fidelity, with ``ledger.json`` and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
 
@@ -89,7 +87,6 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         theory_of=theory_of,
         tested=is_tested,
         origins=origins(folder, names, fidelity),
-        seeds=other_seeds(folder, fidelity, sum(is_tested(v.kind) for v in ledger)),
         script=Markup(script),
         digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )

@@ -146,12 +146,6 @@ def needs_theory(name: str, fidelity: str) -> list[str]:
     return [f"results/{fidelity}/{name}/theory.nc"] if adaptive else []
 
 
-def check_name(name: str) -> None:
-    """Raise InputError unless a name of an experiment is safe in shells and paths."""
-    if not re.fullmatch(r"\w+", name, re.ASCII):
-        raise InputError("folder of an experiment", name, "letters, digits and _")
-
-
 def hold(fidelity: str) -> None:
     """Hold a fidelity's results for this process, so that no other run writes them.
 

@@ -4,6 +4,7 @@ Those of both roads are known here. What an experiment's own ``simulate.py`` and
 stands in its ``variables.yaml``.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -95,15 +96,13 @@ FIELDS: dict[str, Words] = {
     "population": Words("what is drawn anew in every batch"),
 }
 """Fields of a problem by their dotted path."""
-_ENDS = {
-    "_theory": ", theory",
-    "_mcse": ", Monte Carlo standard error",
-    "_error": ", bound on its error",
-}
-_BEGINNINGS = {
-    "integrated_": ", averaged over queries",
-    "raw_": ", from drawn labels",
-    "each_": ", of every problem",
+_AFFIXES = {
+    "_theory$": ", theory",
+    "_mcse$": ", Monte Carlo standard error",
+    "_error$": ", bound on its error",
+    "^integrated_": ", averaged over queries",
+    "^raw_": ", from drawn labels",
+    "^each_": ", of every problem",
 }
 
 
@@ -132,11 +131,9 @@ def words(name: str, own: Mapping[str, Words]) -> Words | None:
     """
     if known := own.get(name) or VARIABLES.get(name):
         return known
-    for end, said in _ENDS.items():
-        if name.endswith(end) and (known := words(name.removesuffix(end), own)):
-            return known._replace(long_name=known.long_name + said)
-    for beginning, said in _BEGINNINGS.items():
-        if name.startswith(beginning) and (known := words(name.removeprefix(beginning), own)):
+    for affix, said in _AFFIXES.items():
+        inside = re.sub(affix, "", name)
+        if inside != name and (known := words(inside, own)):
             return known._replace(long_name=known.long_name + said)
     return None
 
@@ -171,13 +168,6 @@ def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
         ``versions``, ``device``, ``precision``, ``seed``, and ``replicates_asked`` and
         ``replicates_done`` of a point.
     """
-    specification = origin.get("specification", {})
-    facts = {
-        "title": specification.get("title"),
-        "versions": ", ".join(f"{k} {v}" for k, v in origin.get("versions", {}).items()),
-        # As runtime.py sets it: theory's, and that of samplers which do not say.
-        "precision": origin.get("precision") or "float64 where its own code names no other",
-    }
     names = (
         "experiment",
         "fidelity",
@@ -188,5 +178,10 @@ def attributes(origin: Mapping[str, Any]) -> dict[str, str]:
         "replicates_asked",
         "replicates_done",
     )
-    facts |= {name: origin.get(name) for name in names}
+    facts = {name: origin.get(name) for name in names} | {
+        "title": origin.get("specification", {}).get("title"),
+        "versions": ", ".join(f"{k} {v}" for k, v in origin.get("versions", {}).items()),
+        # As runtime.py sets it: theory's, and that of samplers which do not say.
+        "precision": origin.get("precision") or "float64 where its own code names no other",
+    }
     return {name: "none" if value in (None, "") else str(value) for name, value in facts.items()}

@@ -1,9 +1,6 @@
 """An experiment at a fidelity: its folder, its file, its grid points and its own modules."""
 
-import hashlib
-import importlib
-import json
-import sys
+import re
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,11 +17,11 @@ from sims.formulas import sections
 from sims.identity import digest
 from sims.judgement import Rule
 from sims.kinds import is_tested
-from sims.papers import PAPERS, claim_of, paper_of
+from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
-from sims.study.code import EXPERIMENTS, FIDELITIES, check_name, syntax
+from sims.study.code import EXPERIMENTS, FIDELITIES, syntax
 from sims.study.grid import changed, combinations, placed
-from sims.study.located import sources
+from sims.study.located import loaded, sources
 from sims.study.schema import (
     ClaimSpec,
     ExperimentSpec,
@@ -68,9 +65,8 @@ class Point:
     @property
     def digest(self) -> str:
         """Hash of the whole problem: two points with the same problem share it."""
-        parts = [part for part in (self.spec, self.population) if part is not None]
-        text = "".join(json.dumps(part.model_dump(), sort_keys=True) for part in parts)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        drawn = self.population and self.population.model_dump()
+        return digest(self.spec.model_dump(), drawn)
 
 
 @dataclass(frozen=True)
@@ -184,30 +180,14 @@ class Experiment:
             points.append(Point(f"{i:04d}", coordinates, spec, drawn))
         return points
 
-    @property
-    def problems_by_name(self) -> dict[str, dict[str, Any]]:
-        """A point's name to its whole problem, as a road's file has it."""
-        return {point.name: point.spec.model_dump(mode="json") for point in self.points}
-
     def module(self, name: str) -> ModuleType | None:
         """A module of its folder (simulate, predict, effects, figure), if there is one.
 
         It is imported as part of a package of that folder, whose modules may import one another
-        (``from .effects import …``). An edited file is loaded again: the package's name holds the
-        time of the last edit in the folder.
+        (``from .effects import …``).
         """
-        folder = self.folder
-        if not (folder / f"{name}.py").is_file():
-            return None
-        latest = max(path.stat().st_mtime_ns for path in folder.glob("*.py"))
-        where = hashlib.sha256(f"{folder.resolve()} {latest}".encode()).hexdigest()[:8]
-        package = f"experiment_{self.name}_{where}"
-        if package not in sys.modules:
-            parent = ModuleType(package)
-            parent.__path__ = [str(folder.resolve())]
-            sys.modules[package] = parent
-            importlib.invalidate_caches()
-        return importlib.import_module(f"{package}.{name}")
+        path = self.folder / f"{name}.py"
+        return loaded(path) if path.is_file() else None
 
     @contextmanager
     def own_code(self) -> Iterator[None]:
@@ -269,7 +249,8 @@ def load_experiment(
             its test needs, or has no such fidelity.
     """
     folder = folder_of(experiment)
-    check_name(folder.resolve().name)
+    if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
+        raise InputError("folder of an experiment", name, "letters, digits and _")
     path = folder / "experiment.yaml"
     spec = parse(ExperimentSpec, read_yaml(path), str(path))
     try:
@@ -296,7 +277,9 @@ def _check(spec: ExperimentSpec) -> None:
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             raise InputError(f"{where}, formula", claim.formula, one_of(anchors, claim.formula))
         if papers:
-            claim_of(papers[claim.paper], claim.id)
+            listed = [c.id for c in (*papers[claim.paper].claims, *papers[claim.paper].ours)]
+            if claim.id not in listed:
+                raise InputError(f"claim of {claim.paper}", claim.id, one_of(listed, claim.id))
         try:
             Rule.of(claim)
         except InputError as error:

@@ -9,32 +9,30 @@ from sims.kinds import is_tested
 from sims.study.experiment import experiments, load_experiment
 
 
-def gather(folder: Path, fidelity: str, output: Path) -> list[Verdict]:
+def gather(fidelity: str, output: Path) -> list[Verdict]:
     """Adjust the verdicts of all experiments that have been judged (Holm), and write the ledger.
 
     Claims that have not been judged count in the adjustment: a part of a run must not have easier
     p-values than the whole.
 
     Args:
-        folder: results of one fidelity, with NAME/verdicts.json.
         fidelity: its name.
-        output: the ledger's file.
+        output: the ledger's file, beside the folders of experiments.
 
     Raises:
         InputError: nothing has been judged, or a file of verdicts cannot be believed.
     """
-    verdicts = [v for name in experiments() for v in judged(folder, name, fidelity)]
+    verdicts = [
+        verdict
+        for name in experiments()
+        if (path := output.parent / name / "verdicts.json").exists()
+        for verdict in read_ledger(path, f"verdicts.json of {name} at {fidelity}")
+    ]
     if not verdicts:
-        raise InputError(str(folder), "no verdicts", "a run: snakemake")
+        raise InputError(str(output.parent), "no verdicts", "a run: snakemake")
     ledger = adjust(verdicts, claims_by_paper())
     write_verdicts(ledger, output, f"ledger.json of {fidelity}")
     return ledger
-
-
-def judged(folder: Path, name: str, fidelity: str) -> list[Verdict]:
-    """The verdicts of an experiment in ``folder``; none if it has not been judged."""
-    path = folder / name / "verdicts.json"
-    return read_ledger(path, f"verdicts.json of {name} at {fidelity}") if path.exists() else []
 
 
 def claims_by_paper() -> dict[str, int]:

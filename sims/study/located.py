@@ -8,9 +8,12 @@ fingerprints then belong to the content, and an edited file is another problem.
 
 import ast
 import hashlib
+import importlib
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from sims.errors import InputError
@@ -80,3 +83,23 @@ def sources(path: Path) -> list[Path]:
         }
         left += [p for p in sorted(beside) if p.is_file() and p not in (*found, *left)]
     return found
+
+
+def loaded(path: Path) -> ModuleType:
+    """A Python file as a module of a package of its folder (``from .beside import …``).
+
+    What is loaded once stays until a Python file of the folder is edited.
+    """
+    folder = path.parent.resolve()
+    texts = [source.read_bytes() for source in sorted(folder.glob("*.py"))]
+    package = f"own_{hashlib.sha256(repr((str(folder), texts)).encode()).hexdigest()[:16]}"
+    if package not in sys.modules:
+        sys.modules[package] = parent = ModuleType(package)
+        parent.__path__ = [str(folder)]
+        importlib.invalidate_caches()
+    # Byte code on the disk is known by whole seconds; edits are faster.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        return importlib.import_module(f"{package}.{path.stem}")
+    finally:
+        sys.dont_write_bytecode = before

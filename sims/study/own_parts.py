@@ -15,12 +15,8 @@ design      ``(dimension, **options)`` that makes a :class:`~sims.problem.Design
 import functools
 import inspect
 import json
-import sys
 from collections.abc import Callable
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
@@ -28,7 +24,7 @@ from pydantic import ConfigDict, Field
 from sims.checks import said
 from sims.errors import InputError, one_of
 from sims.problem import CustomDesign, CustomTarget, Design, Kernel, Target
-from sims.study.located import digest_of
+from sims.study.located import loaded
 from sims.validation import Strict
 from sims.weights import WeightRule
 
@@ -50,26 +46,19 @@ class PythonChoice(Strict):
         """The further keys."""
         return dict(self.model_extra or {})
 
-    @property
-    def where(self) -> str:
-        """File and name, for error lines."""
-        return f"{self.file}: {self.name}"
-
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
 
 
 def target(choice: PythonChoice, dimension: int) -> Target:
-    """The target that a file's function is.
+    """The target that a file's function or object is.
 
     Raises:
         InputError: it is none; the line names file and function.
     """
-    made = _found(choice)
-    if isinstance(made, Target):
-        return _whole(choice, made)
-    bound = _bound(choice, made, 1, "m(x, **options) of points (…, d)")
-    return _checked(choice, CustomTarget, dimension, bound)
+    allowed = "m(x, **options) of points (…, d), or a Target"
+    wrap = functools.partial(CustomTarget, dimension)
+    return _part(choice, Target, allowed, wrap, 1)
 
 
 def kernel(choice: PythonChoice) -> Kernel | WeightRule:
@@ -78,15 +67,11 @@ def kernel(choice: PythonChoice) -> Kernel | WeightRule:
     Raises:
         InputError: it is none.
     """
-    made = _found(choice)
-    if isinstance(made, Kernel | WeightRule):
-        return _whole(choice, made)
     allowed = (
         "log_kernel(query, key, bandwidth, **options), a Kernel, a WeightRule, or what makes one"
     )
-    if _takes(made, 3, choice.options):
-        return _log_kernel(choice.content or "", choice.name, _bound(choice, made, 3, allowed))
-    return _made(choice, Kernel | WeightRule, _bound(choice, made, 0, allowed), allowed)
+    wrap = functools.partial(_log_kernel, choice.name)
+    return _part(choice, Kernel | WeightRule, allowed, wrap, 3, ())
 
 
 def design(choice: PythonChoice, dimension: int) -> Design:
@@ -95,54 +80,56 @@ def design(choice: PythonChoice, dimension: int) -> Design:
     Raises:
         InputError: it is none.
     """
-    made = _found(choice)
-    if isinstance(made, Design):
-        return _whole(choice, made)
     allowed = "a Design, make(dimension, **options) -> Design, or sampler(key, n, dtype, **options)"
-    if _takes(made, 3, choice.options):
-        return _checked(choice, CustomDesign, dimension, _bound(choice, made, 3, allowed))
-    return _made(choice, Design, _bound(choice, made, 1, allowed), allowed, dimension)
+    wrap = functools.partial(CustomDesign, dimension)
+    return _part(choice, Design, allowed, wrap, 3, (dimension,))
 
 
-def _found(choice: PythonChoice) -> Any:
-    """What the name stands for."""
-    path = Path(choice.file)
+def _part(
+    choice: PythonChoice,
+    kind: Any,
+    allowed: str,
+    wrap: Callable[[Any], Any],
+    count: int,
+    arguments: tuple[Any, ...] | None = None,
+) -> Any:
+    """The object of a file, or what its function is or makes.
+
+    Args:
+        choice: file, name and options.
+        kind: classes that the part is of.
+        allowed: what the name may stand for, for the error line.
+        wrap: makes the part of a function of so many arguments.
+        count: as many.
+        arguments: of a function that makes the part; None where none may.
+    """
+    where, options = f"{choice.file}: {choice.name}", choice.options
     try:
-        content = choice.content or digest_of(path)
-    except OSError as error:
-        raise InputError(choice.file, error.strerror, "a Python file") from None
-    members = vars(_module(str(path.resolve()), content))
+        members = vars(loaded(Path(choice.file)))
+    except Exception as error:
+        what = "a Python file that can be imported (modules beside it: from .name import …)"
+        raise InputError(choice.file, said(error), what) from error
     if choice.name not in members:
         names = [n for n, v in members.items() if callable(v) and not n.startswith("_")]
         raise InputError(f"{choice.file}: name", choice.name, one_of(names, choice.name) or "none")
-    return members[choice.name]
-
-
-class _Loader(SourceFileLoader):
-    """Reads the source every time: byte code is known by whole seconds, edits are faster."""
-
-    def path_stats(self, path: str) -> dict[str, Any]:  # type: ignore[override]
-        raise OSError(path)
-
-
-@functools.lru_cache(maxsize=64)
-def _module(path: str, content: str) -> ModuleType:
-    """The file as a module of a package of its folder, once for each content."""
-    package = f"own_{content}"
-    sys.modules[package] = parent = ModuleType(package)
-    parent.__path__ = [str(Path(path).parent)]
-    name = f"{package}.{Path(path).stem}"
-    spec = spec_from_loader(name, _Loader(name, path))
-    assert spec is not None  # a loader is given
-    assert spec.loader is not None
-    sys.modules[name] = module = module_from_spec(spec)
+    found = members[choice.name]
+    if isinstance(found, kind) and not options:
+        return found
     try:
-        spec.loader.exec_module(module)
+        if _takes(found, count, options):
+            return wrap(_partial(found, json.dumps(options, sort_keys=True)))
+        if arguments is not None and _takes(found, len(arguments), options):
+            made = found(*arguments, **options)
+            if isinstance(made, kind):
+                return made
+            raise InputError(where, f"{type(made).__name__} made", allowed)
+    except InputError as error:
+        raise InputError(f"{where}: {error.field}", error.value, error.allowed) from error
     except Exception as error:
-        del sys.modules[name]
-        allowed = "a Python file that can be imported (modules beside it: from .name import …)"
-        raise InputError(path, said(error), allowed) from error
-    return module
+        raise InputError(where, said(error), "a call that returns") from error
+    is_function = inspect.isfunction(found)
+    shown = f"{choice.name}{inspect.signature(found)}" if is_function else type(found).__name__
+    raise InputError(where, f"{shown} with options {', '.join(options) or 'none'}", allowed)
 
 
 def _takes(function: Any, count: int, options: dict[str, Any]) -> bool:
@@ -154,54 +141,13 @@ def _takes(function: Any, count: int, options: dict[str, Any]) -> bool:
     return True
 
 
-def _bound(choice: PythonChoice, function: Any, count: int, allowed: str) -> Callable[..., Any]:
-    """The function with its options; the same object for the same file, name and options."""
-    if not callable(function):
-        raise InputError(choice.where, type(function).__name__, allowed)
-    options = choice.options
-    if not _takes(function, count, options):
-        parameters = list(inspect.signature(function).parameters)
-        for name in options:
-            if name not in parameters:
-                known = one_of(parameters[count:], name) or "no options"
-                raise InputError(f"{choice.where}, options", name, known)
-        raise InputError(choice.where, f"{choice.name}({', '.join(parameters)})", allowed)
-    return _partial(function, json.dumps(options, sort_keys=True)) if options else function
-
-
 @functools.lru_cache(maxsize=256)
 def _partial(function: Callable[..., Any], options: str) -> Callable[..., Any]:
-    return functools.partial(function, **json.loads(options))
+    """The function with its options; the same object for the same ones, by which programs go."""
+    return functools.partial(function, **json.loads(options)) if options != "{}" else function
 
 
 @functools.lru_cache(maxsize=256)
-def _log_kernel(content: str, name: str, function: Callable[..., Any]) -> Kernel:
+def _log_kernel(name: str, function: Callable[..., Any]) -> Kernel:
     """A kernel of that log-kernel: programs are kept by it."""
-    del content  # of the function, which changes with it
     return Kernel(name, function)
-
-
-def _whole(choice: PythonChoice, made: Any) -> Any:
-    """The object itself, which takes no options."""
-    if choice.options:
-        allowed = f"nothing: {choice.name} is an object, no function"
-        raise InputError(f"{choice.where}, options", next(iter(choice.options)), allowed)
-    return made
-
-
-def _made(choice: PythonChoice, kind: Any, make: Any, allowed: str, *arguments: Any) -> Any:
-    """What a function makes, of that kind."""
-    made = _checked(choice, make, *arguments)
-    if not isinstance(made, kind):
-        raise InputError(choice.where, f"{type(made).__name__} made", allowed)
-    return made
-
-
-def _checked(choice: PythonChoice, make: Callable[..., Any], *arguments: Any) -> Any:
-    """What is made, with errors that name file and function."""
-    try:
-        return make(*arguments)
-    except InputError as error:
-        raise InputError(f"{choice.where}: {error.field}", error.value, error.allowed) from error
-    except Exception as error:
-        raise InputError(choice.where, said(error), "a call that returns") from error

@@ -1,6 +1,6 @@
 """What a run would take, and what is impossible about it: said before any work is done."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -100,29 +100,26 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, working, results)
 
 
-def costs(experiment: Experiment, roads: Collection[str] = ("simulation", "theory")) -> list[Cost]:
+def costs(experiment: Experiment) -> list[Cost]:
     """The cost of simulating every point of an experiment's grid; empty if it has a simulate.py.
 
-    Args:
-        experiment: at its fidelity.
-        roads: which of the two are looked at, apart from the problem itself.
-
     Raises:
-        InputError: a point is impossible, which the line names, or the results of all together do
-            not fit into memory.
+        InputError: a point is impossible, or has no theory, which the line names; or the results of
+            all together do not fit into memory.
     """
-    asked = {"simulation": "simulate.py", "theory": "predict.py"}
-    common = {r for r in roads if not (experiment.folder / asked[r]).is_file()}
-    if "theory" in common and experiment.theory.order in ("auto", "none"):
+    simulated, predicted = (
+        not (experiment.folder / name).is_file() for name in ("simulate.py", "predict.py")
+    )
+    if predicted and experiment.theory.order in ("auto", "none"):
         allowed = "first, exact, both (an experiment without theory has a predict.py of its own)"
         raise InputError("theory.order", experiment.theory.order, allowed)
     found = []
     for point in experiment.points:
         with named(point.name, point.coordinates):
             problem = point.spec.build()
-            if "theory" in common:
+            if predicted:
                 check_covered(problem, experiment.theory)
-            if "simulation" in common:
+            if simulated:
                 settings = experiment.simulation
                 if (drawn := point.population) is not None:
                     sizes = {"batches": drawn.problems, "replicates_per_batch": drawn.replicates}

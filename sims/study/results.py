@@ -65,14 +65,11 @@ class Results:
         return f"Results({self.experiment} at {self.fidelity}, {len(self.estimates)} points)"
 
     @classmethod
-    def load(
-        cls, simulation: str | Path, theory: str | Path, settings: Mapping[str, Any], whose: str
-    ) -> "Results":
+    def load(cls, folder: Path, settings: Mapping[str, Any], whose: str) -> "Results":
         """Read the two roads' files.
 
         Args:
-            simulation: file of the simulation.
-            theory: file of the predictions.
+            folder: with simulation.nc and theory.nc.
             settings: of the experiment at its fidelity.
             whose: the experiment and the fidelity that both have to be of, "angles at smoke".
 
@@ -80,6 +77,7 @@ class Results:
             InputError: a file cannot be believed (:mod:`sims.files`), or theory's problem or points
                 are not the simulation's. Off the grid theory may have fewer points.
         """
+        simulation, theory = folder / "simulation.nc", folder / "theory.nc"
         simulated = read(simulation, f"simulation.nc of {whose}")
         predicted = read(theory, f"theory.nc of {whose}")
         origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from sims.simulation import estimate
@@ -55,13 +54,6 @@ def predict_terms(
         return first.expand_dims({ORDER: ["first"]}, axis=0)
     exact = predict(*problem, order="exact", **asked)
     averages = [k for k in exact if f"{k}_error" in exact and QUERY not in exact[k].dims]
-    return beside(first, exact[[name for k in averages for name in (k, f"{k}_error")]])
-
-
-def beside(first: xr.Dataset, exact: xr.Dataset) -> xr.Dataset:
-    """First-order and exact predictions of one problem along ``order``, NaN where one has none."""
-    empty = first.map(lambda values: xr.full_like(values, np.nan, dtype=float))
-    zero = exact.map(lambda values: xr.full_like(values, np.nan, dtype=float))
-    rows = [first.assign(zero.drop_vars(first.data_vars, errors="ignore")), empty.assign(exact)]
-    both = xr.concat(rows, ORDER, combine_attrs="override", join="exact")
-    return both.assign_coords({ORDER: ["first", "exact"]}).assign_attrs(first.attrs)
+    exact = exact[[name for k in averages for name in (k, f"{k}_error")]]
+    both = xr.concat([first, exact], ORDER, combine_attrs="override", join="exact")
+    return both.assign_coords({ORDER: ["first", "exact"]})

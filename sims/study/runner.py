@@ -79,17 +79,13 @@ def run(
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
-    from sims.study.planning import costs
-
     experiment = load_experiment(name, fidelity, seed_offset)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
-    costs(experiment)
-    simulation, theory = home / "simulation.nc", home / "theory.nc"
-    simulate(experiment, simulation, theory, progress, processes, predicting=True)
-    verdicts = judge(experiment, simulation, theory, home / "verdicts.json")
+    simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
+    verdicts = judge(experiment, home / "verdicts.json")
     if figure:
-        plot(experiment, home)
-    return Outcome(experiment, _results(experiment, simulation, theory), verdicts, home)
+        plot(experiment, home / "figure.pdf")
+    return Outcome(experiment, results_of(experiment, home), verdicts, home)
 
 
 def predict(experiment: Experiment, output: Path) -> None:
@@ -119,7 +115,7 @@ def predict(experiment: Experiment, output: Path) -> None:
         return
     if not points:
         raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
-    costs(experiment, ["theory"])
+    costs(experiment)
     settings, seed = experiment.theory, experiment.simulation.seed
     drawn = seed if experiment.redraws else None
     made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
@@ -140,7 +136,6 @@ def predict(experiment: Experiment, output: Path) -> None:
 def simulate(
     experiment: Experiment,
     output: Path,
-    theory: Path | None = None,
     progress: bool = False,
     processes: int = 1,
     part: tuple[int, int] = (1, 1),
@@ -151,8 +146,7 @@ def simulate(
     Args:
         experiment: which one.
         output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
-            beside it.
-        theory: the predictions' file, needed where sampling goes on until claims are decided.
+            beside it, and where sampling goes on until claims are decided theory.nc has to lie.
         progress: show progress on stderr.
         processes: to spread points of plain Python over.
         part: (i, N): the i-th of N parts of the points, each with the batches that every point
@@ -167,14 +161,14 @@ def simulate(
     from sims.study.planning import costs
     from sims.study.units import Simulation
 
-    costs(experiment, ["simulation"])  # an impossible point is reported before hours are spent
-    simulation = Simulation(experiment, output, progress)
+    costs(experiment)  # an impossible point is reported before hours are spent
+    simulation, theory = Simulation(experiment, output, progress), output.with_name("theory.nc")
     units, done = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
     left = [name for name in names if not simulation.path(name).exists()]
     apart = [name for name in left if units[name].on_one_core] if processes > 1 else []
     tasks: list[tuple[Any, ...]] = [(replace(experiment), output, name) for name in apart]
-    if predicting and theory is not None and processes > 1 and left:
+    if predicting and processes > 1 and left:
         tasks.insert(0, (replace(experiment), theory, None))
     others = [name for name in names if name not in apart]
     count = processes - bool(set(left) - set(apart)) if apart else 1
@@ -186,14 +180,12 @@ def simulate(
             done.update(work)
     estimates = {name: estimates.get(name) or simulation.begun(name) for name in names}
     _say(experiment, f"simulation {len(names)}/{len(units)}")
-    if predicting and theory is not None and None not in done:
+    if predicting and None not in done:
         predict(experiment, theory)
     if part != (1, 1):
         return
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     if experiment.simulation.decide != "no":
-        if theory is None:
-            raise InputError("theory", None, "the predictions' file: sampling is adaptive")
         start = Results(
             experiment.name,
             experiment.fidelity,
@@ -228,22 +220,22 @@ def _worker(
     return name
 
 
-def judge(experiment: Experiment, simulation: Path, theory: Path, output: Path) -> list[Verdict]:
-    """Verdicts on all claims of an experiment, also written as JSON."""
-    results = _results(experiment, simulation, theory)
+def judge(experiment: Experiment, output: Path) -> list[Verdict]:
+    """Verdicts on all claims of an experiment, also written as JSON beside its results."""
+    results = results_of(experiment, output.parent)
     verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
     write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
     return verdicts
 
 
-def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> None:
+def plot(experiment: Experiment, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
         experiment: which one; its figure.py has ``figure(results, verdicts)`` and, for the caption,
             ``numbers(results)``.
-        folder: with simulation.nc, theory.nc and verdicts.json.
-        output: the figure; None is figure.pdf in the folder. PNG, SVG and caption.md lie beside it.
+        output: the figure, beside simulation.nc, theory.nc and verdicts.json. PNG, SVG and
+            caption.md lie there, too.
 
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
@@ -251,22 +243,23 @@ def plot(experiment: Experiment, folder: Path, output: Path | None = None) -> No
     from sims.figures import save, style
     from sims.report.captions import render_caption
 
-    output, own = output or folder / "figure.pdf", experiment.module("figure")
+    folder, own = output.parent, experiment.module("figure")
     if own is None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
-    results = _results(experiment, folder / "simulation.nc", folder / "theory.nc")
+    results = results_of(experiment, folder)
     verdicts = _adjusted(experiment, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     with style():
         figure = own.figure(results, verdicts)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
     save(figure, output, experiment.identity)
-    files.write(caption, output.parent / "caption.md", f"caption.md of {experiment.identity}")
+    files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
-def _results(experiment: Experiment, simulation: Path, theory: Path) -> Results:
-    return Results.load(simulation, theory, experiment.settings, experiment.identity)
+def results_of(experiment: Experiment, folder: Path) -> Results:
+    """The results of an experiment that lie in a folder."""
+    return Results.load(folder, experiment.settings, experiment.identity)
 
 
 def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
@@ -307,9 +300,10 @@ def _write_road(
         "problem": digest(experiment.settings, experiment.problems, drawn),
         "contract": contract,
         "seed": seed if road == "simulation" else drawn,
-        **provenance.replicates(data),
+        **provenance.replicates(data.values()),
     }
-    problems, words = experiment.problems_by_name, read_variables(experiment.folder)
+    problems = {point.name: point.spec.model_dump(mode="json") for point in experiment.points}
+    words = read_variables(experiment.folder)
     whole = assembled(data, coordinates, problems, origin, words)
     write(whole, output, f"{road}.nc of {experiment.identity}")
 

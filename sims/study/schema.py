@@ -13,7 +13,6 @@ from sims.kinds import Kind, Population
 from sims.papers import MAIN
 from sims.validation import Strict, parse
 
-FIDELITIES = ("smoke", "standard", "paper")
 TestName = Literal[
     "equivalence",
     "bound",

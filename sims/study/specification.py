@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -72,6 +71,16 @@ def _arguments(choice: BaseModel) -> dict[str, Any]:
     return {name: getattr(choice, name) for name in type(choice).model_fields if name != "kind"}
 
 
+def _made(registry: Mapping[str, Any], choice: Any, own: Any, **given: int) -> Any:
+    """What an entry of the registry, or else a file of Python, makes of a choice."""
+    if isinstance(choice, PythonChoice):
+        return own(choice, **given)
+    make = registry[choice.kind]
+    known = inspect.signature(make).parameters
+    sizes = {name: value for name, value in given.items() if name in known}
+    return make(**sizes, **_arguments(choice))
+
+
 def _redundant_views(noise: float, correlation: float = 0.0) -> None:
     """Stands for :func:`sims.problem.redundant_views`, which makes design and frames together."""
 
@@ -130,9 +139,7 @@ class HeadsSpec(Strict):
         """The kernel's name, or the kernel or weight rule made."""
         if isinstance(self.kernel, str):
             return self.kernel
-        if isinstance(self.kernel, PythonChoice):
-            return own_parts.kernel(self.kernel)
-        return FACTORIES[self.kernel.kind](**_arguments(self.kernel))
+        return _made(FACTORIES, self.kernel, own_parts.kernel)
 
 
 def gibibytes(count: float) -> str:
@@ -171,8 +178,7 @@ class ProblemSpec(Strict):
     def footprint(self) -> int:
         """Bytes that :meth:`build` and one batch of results take at a time, about.
 
-        An array counts as often as it is copied on the way: a covariance with its eigenvectors and
-        root, frames with the bases that they are cut from.
+        An array counts as often as it is copied on the way.
         """
         count, width, queries = self.heads.count, self.heads.width, self.queries.count
         dimension, target = self.dimension, self.target
@@ -180,13 +186,10 @@ class ProblemSpec(Strict):
         terms *= dimension if target.kind == "additive" else 1
         if self.design.kind == "redundant_views":
             dimension += count * width
-        file = Path(self.design.file) if self.design.kind == "empirical" else None
-        table = 3 * file.stat().st_size if file is not None and file.is_file() else 0
-        bases = max(count, 4) + 2 * (self.heads.key_frames is not None)
-        squares = bases + (0 if self.design.kind in ("sphere", "cube") else 4)
-        frames = 2 * count * dimension * width + 4 * width * count**2
-        numbers = squares * dimension**2 + 2 * frames + 3 * dimension * (terms + queries)
-        return table + 8 * (numbers + 12 * queries * count**2)
+        squares = (count + 10) * dimension**2 + 4 * count * dimension * width
+        return 8 * (
+            squares + 3 * dimension * (terms + queries) + 4 * (width + 3 * queries) * count**2
+        )
 
     def build(self) -> Problem:
         """The arrays.
@@ -221,10 +224,7 @@ class ProblemSpec(Strict):
         heads, design, target = self.heads, self.design, self.target
         law: Design
         queries: Any = QUERIES[self.queries.kind](self.dimension, **_arguments(self.queries))
-        if isinstance(target, PythonChoice):
-            m = own_parts.target(target, self.dimension)
-        else:
-            m = self.family()(**{k: v for k, v in _arguments(target).items() if k == "seed"})
+        m = _made(TARGETS, target, own_parts.target, dimension=self.dimension)
         if design.kind == "redundant_views":
             for name in ("frames", "key_frames"):
                 if (own := getattr(heads, name)) is not None:
@@ -238,13 +238,9 @@ class ProblemSpec(Strict):
         else:
             if heads.frames is None:
                 raise InputError("heads.frames", None, ", ".join(FRAMES))
-            if isinstance(design, PythonChoice):
-                law = own_parts.design(design, self.dimension)
-            else:
-                make = {**DESIGNS, **SEQUENCES}[design.kind]
-                sized = "dimension" in inspect.signature(make).parameters
-                own = {"dimension": self.dimension} if sized else {}
-                law = make(**own, **_arguments(design))
+            law = _made(
+                {**DESIGNS, **SEQUENCES}, design, own_parts.design, dimension=self.dimension
+            )
             if law.dimension != self.dimension:
                 raise InputError("design.dimension", law.dimension, f"{self.dimension}")
             frames = self._frames(heads.frames)

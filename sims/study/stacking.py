@@ -13,9 +13,9 @@ coordinate, or several, the one to select by.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from sims.errors import InputError
@@ -115,18 +115,16 @@ def _padded(
     first = next(iter(of.values()))
     if any(variable.dims != first.dims for variable in of.values()):
         raise InputError(f"variable {key}", [v.dims for v in of.values()], "the same at all points")
-    shape, encoding = tuple(sizes[str(d)] for d in first.dims), {}
+    shape = tuple(sizes[str(dim)] for dim in first.dims)
     text = first.dtype.kind in "OU"
-    if len(of) == len(points) and all(v.shape == shape for v in of.values()):
-        values = np.stack([of[name].values for name in points])
-        values = values.astype(object) if text else values
-    else:
-        values = np.full((len(points), *shape), "" if text else np.nan, object if text else float)
-        for name, variable in of.items():
-            corner = tuple(slice(n) for n in variable.shape)
-            values[points.index(name), ...][corner] = variable.values
-        if not text:
-            encoding = {"zlib": True, "complevel": 1}  # padding takes no room on the disk
+    whole = len(of) == len(points) and all(v.shape == shape for v in of.values())
+    kind = object if text else np.result_type(*of.values()) if whole else float
+    values = np.full((len(points), *shape), "" if text else 0 if whole else np.nan, kind)
+    for name, variable in of.items():
+        corner = tuple(slice(n) for n in variable.shape)
+        values[points.index(name), ...][corner] = variable.values
+    # Padding takes no room on the disk.
+    encoding = {} if text or whole else {"zlib": True, "complevel": 1}
     return xr.Variable((POINT, *first.dims), values, dict(first.attrs), encoding)
 
 
@@ -141,15 +139,11 @@ def column(values: Sequence[Scalar]) -> np.ndarray:
 
 def _longest_line(points: Sequence[Mapping[str, Scalar]], paths: Sequence[str]) -> str | None:
     """The path that takes most values while all others stay; None where none takes two."""
-    lines: dict[tuple[Any, ...], set[Scalar]] = {}
-    for point in points:
-        for path, value in point.items():
-            if value is not None:
-                others = tuple(point.get(other) for other in paths if other != path)
-                lines.setdefault((path, *others), set()).add(value)
+    frame = pd.DataFrame([*map(dict, points)], columns=[*paths], dtype="object")
     lengths = dict.fromkeys(paths, 1)
-    for (path, *_), values in lines.items():
-        lengths[path] = max(lengths[path], len(values))
+    for path in paths:
+        others = [other for other in paths if other != path] or (lambda _: 0)
+        lengths[path] = frame.groupby(others, dropna=False, sort=False)[path].nunique().max()
     longest = max(paths, key=lambda path: lengths[path], default=None)
     return None if longest is None or lengths[longest] < 2 else longest
 

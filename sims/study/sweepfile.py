@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -35,6 +35,9 @@ class DecomposeSpec(Strict):
     theory: TheorySpec = TheorySpec()
 
 
+Spec = TypeVar("Spec", bound=DecomposeSpec)
+
+
 class Span(Strict):
     """Numbers from ``low`` to ``high``, at equal steps of themselves or of their logarithm."""
 
@@ -59,11 +62,11 @@ class Span(Strict):
             shares: of the way.
             whole: whether they are rounded to whole numbers.
         """
-        low, high = (math.log(e) if self.scale == "log" else e for e in (self.low, self.high))
-        values = [low + share * (high - low) for share in shares.tolist()]
         if self.scale == "log":
-            values = [math.exp(value) for value in values]
-        return [round(value) if whole else float(f"{value:.12g}") for value in values]
+            values = self.low * (self.high / self.low) ** shares
+        else:
+            values = self.low + shares * (self.high - self.low)
+        return [round(value) if whole else float(f"{value:.12g}") for value in values.tolist()]
 
 
 class RandomSpec(Strict):
@@ -122,41 +125,40 @@ class Sweep:
     axes: dict[str, list[Scalar]] | None
 
 
-def with_options(
-    data: dict[str, Any], rel_mcse: float | None = None, seed: int | None = None
-) -> dict[str, Any]:
-    """The file with the command line's options in it, so that both are validated alike."""
-    given = {"rel_mcse": rel_mcse, "seed": seed}
-    simulation = data.get("simulation", {})
-    if not isinstance(simulation, dict):
-        raise InputError("simulation", simulation, "a mapping of keys to values")
-    simulation = simulation | {key: value for key, value in given.items() if value is not None}
-    if simulation.get("rel_mcse") is not None and simulation.get("max_batches") is None:
-        least = simulation.get("batches")
-        simulation["max_batches"] = max(MOST_BATCHES, least if isinstance(least, int) else 0)
-    return {**data, "simulation": simulation}
-
-
-def with_files(data: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The file's data with the files found that its problem names; see :mod:`.located`.
+def checked(
+    model: type[Spec],
+    data: dict[str, Any],
+    path: str,
+    rel_mcse: float | None = None,
+    seed: int | None = None,
+) -> Spec:
+    """The file with the command line's options in it, so that both are validated alike.
 
     Args:
+        model: what it is.
         data: as read.
-        folder: where the file is.
+        path: of the file, from whose folder the files of the problem are found.
+        rel_mcse: in place of the file's.
+        seed: in place of the file's.
 
     Raises:
-        InputError: one is not there.
+        InputError: it does not fit the schema, or a setting makes no sense without claims.
     """
-    return {k: located(v, folder) if k == "problem" else v for k, v in data.items()}
-
-
-def check(spec: DecomposeSpec) -> None:
-    """Raise InputError where a setting makes no sense without claims."""
+    given = {"rel_mcse": rel_mcse, "seed": seed}
+    own = data.get("simulation", {})
+    if isinstance(own, dict):
+        own = own | {key: value for key, value in given.items() if value is not None}
+    found = {k: located(v, Path(path).parent) for k, v in data.items() if k == "problem"}
+    spec = parse(model, {**data, **found, "simulation": own}, path)
     if spec.theory.order == "both":
         raise InputError("theory.order", "both", "first, exact, auto, none (one at a time)")
-    if spec.simulation.decide != "no":
-        allowed = "no: there are no claims to decide"
-        raise InputError("simulation.decide", spec.simulation.decide, allowed)
+    simulation = spec.simulation
+    if simulation.decide != "no":
+        raise InputError("simulation.decide", simulation.decide, "no: there are no claims")
+    if simulation.rel_mcse is None or simulation.max_batches is not None:
+        return spec
+    most = {"max_batches": max(MOST_BATCHES, simulation.batches)}
+    return spec.model_copy(update={"simulation": simulation.model_copy(update=most)})
 
 
 def read_sweep(
@@ -174,22 +176,21 @@ def read_sweep(
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
     """
-    data = with_options(read_yaml(path), rel_mcse, seed)
+    data = read_yaml(path)
     if sets:
         design = data.get("sweep", {"grid": {}})
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    folder = Path(path).parent
-    spec = parse(SweepSpec, with_files(data, folder), path)
-    check(spec)
+    spec = checked(SweepSpec, data, path, rel_mcse, seed)
     base = data["problem"]
-    changes = list(_changes(spec.sweep, base, path))
+    changes = list(combinations(_blocks(spec.sweep, base, path)))
     paths = list(dict.fromkeys(p for change in changes for p in change))
     points = []
     for i, change in enumerate(changes):
-        coordinates, problem = placed(changed(base, change), paths, folder)
-        where = f"{path}: point {i}{_said(change)}"
+        coordinates, problem = placed(changed(base, change), paths, Path(path).parent)
+        where = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
+        where = f"{path}: point {i} ({where or 'the problem alone'})"
         points.append(Point(f"{i:05d}", coordinates, parse(ProblemSpec, problem, where)))
     axes = None
     if spec.sweep.grid is not None:
@@ -198,11 +199,6 @@ def read_sweep(
             allowed = "different values along an axis, each with a label of its own"
             raise InputError(f"{path}: sweep.grid", "a value twice", allowed)
     return Sweep(spec, points, axes)
-
-
-def _said(change: Mapping[str, Any]) -> str:
-    shown = {p: v.get("label") if isinstance(v, Mapping) else v for p, v in change.items()}
-    return f" ({', '.join(f'{p}: {v}' for p, v in shown.items())})" if change else ""
 
 
 def _axis(text: str) -> tuple[str, Any]:
@@ -219,40 +215,32 @@ def _axis(text: str) -> tuple[str, Any]:
     return path.strip(), mapping(lines, f"--set {path}")
 
 
-def _changes(design: DesignSpec, base: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
-    """Of every point, its dotted paths to their values."""
+def _blocks(design: DesignSpec, base: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """The points as blocks of a grid; a random design's begin with those of a smaller one."""
     if design.list is not None:
-        return [one for block in design.list for one in combinations([block])]
-    if design.random is not None:
-        return _drawn(design.random, base, where)
-    axes = {}
-    for path, values in (design.grid or {}).items():
+        return [*design.list]
+    if (random := design.random) is not None:
+        shares = np.random.default_rng(random.seed).uniform(
+            size=(random.points, len(random.fields))
+        )
+        columns = {}
+        for share, (path, values) in zip(shares.T, random.fields.items(), strict=True):
+            if isinstance(values, list) and values:
+                columns[path] = [values[int(x * len(values))] for x in share]
+            else:
+                span = parse(Span, values, f"{where}: sweep.random.fields.{path}")
+                columns[path] = span.at(share, _is_whole(base, path))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    axes = dict(design.grid or {})
+    for path, values in axes.items():
         if isinstance(values, Mapping) and "label" not in values:
             span = parse(Span, values, f"{where}: sweep.grid.{path}")
             numbers = span.at(np.linspace(0.0, 1.0, span.points), _is_whole(base, path))
-            values = list(dict.fromkeys(numbers))
-        axes[path] = values
+            axes[path] = list(dict.fromkeys(numbers))
     count = math.prod(len(v) if isinstance(v, list) else 1 for v in axes.values())
     if count > MOST_POINTS:
         raise InputError(f"{where}: sweep.grid", f"{count:,} points", f"at most {MOST_POINTS:,}")
-    return list(combinations([axes]))
-
-
-def _drawn(design: RandomSpec, base: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
-    """The points of a random design: more of them begin with those of fewer."""
-    shares = np.random.default_rng(design.seed).uniform(size=(design.points, len(design.fields)))
-    columns = {}
-    for place, (path, values) in enumerate(design.fields.items()):
-        field = f"{where}: sweep.random.fields.{path}"
-        if isinstance(values, list) and values:
-            columns[path] = [values[int(share * len(values))] for share in shares[:, place]]
-        else:
-            span = parse(Span, values, field)
-            if "points" in span.model_fields_set:
-                raise InputError(f"{field}.points", span.points, "nothing: points are drawn")
-            columns[path] = span.at(shares[:, place], _is_whole(base, path))
-    rows = zip(*columns.values(), strict=True)
-    return [one for row in rows for one in combinations([dict(zip(columns, row, strict=True))])]
+    return [axes]
 
 
 def _is_whole(base: Mapping[str, Any], path: str) -> bool:

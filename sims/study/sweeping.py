@@ -21,13 +21,12 @@ from sims.runtime import in_threads
 from sims.study import code
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
 from sims.study.experiment import Point
-from sims.study.grid import coordinate
 from sims.study.planning import Cost, check_covered, check_fits, cost, named
 from sims.study.planning import described as lines_of
 from sims.study.results import write
 from sims.study.roads import predict_terms
 from sims.study.stacking import POINT, column, short_names
-from sims.study.sweepfile import DecomposeSpec, Sweep
+from sims.study.sweepfile import Sweep, SweepSpec
 from sims.study.units import GridUnit, simulated
 from sims.terms import SCALARS
 
@@ -51,46 +50,34 @@ class Run:
         return f"sweep {self.output.stem}"
 
     @cached_property
-    def costs(self) -> dict[str, Cost]:
-        """What every point takes.
+    def looked_at(self) -> tuple[list[Cost], dict[str, str]]:
+        """What every point takes; and why theory has nothing about some, by their names.
 
         Raises:
             InputError: a point is impossible, or all together are.
         """
-        found = {}
-        for point in self.sweep.points:
-            with named(point.name, point.coordinates):
-                found[point.name] = cost(point.spec, point.spec.build(), self.sweep.spec.simulation)
-        check_fits(sum(each.results for each in found.values()))
-        return found
-
-    @cached_property
-    def uncovered(self) -> dict[str, str]:
-        """The points that the theory asked for has nothing about, and why."""
-        found = {}
+        spec, costs, uncovered = self.sweep.spec, [], {}
         for point in self.sweep.points:
             with named(point.name, point.coordinates):
                 problem = point.spec.build()
+                costs.append(cost(point.spec, problem, spec.simulation))
             try:
-                check_covered(problem, self.sweep.spec.theory)
+                check_covered(problem, spec.theory)
             except InputError as error:
-                value = coordinate(point.spec.model_dump(), error.field)
-                found[point.name] = f"{error.field}: {value}; covered: {error.allowed}"
-        return found
+                uncovered[point.name] = f"{error.field} {error.value}; covered: {error.allowed}"
+        check_fits(sum(each.results for each in costs))
+        return costs, uncovered
 
     def plan(self) -> list[str]:
         """Lines for people: sizes and cost, and what theory does not cover."""
-        settings, points = self.sweep.spec, self.sweep.points
-        axes = self.sweep.axes
-        sizes = " x ".join(f"{len(v)} of {p}" for p, v in axes.items()) if axes else ""
-        lines = lines_of(list(self.costs.values()), settings.simulation)
-        lines[0] += f" ({sizes})" if sizes else ""
-        missing = len(self.uncovered)
-        covered = f"{len(points) - missing} of {len(points)} points" if missing else "all points"
-        if settings.theory.order == "none":
-            covered = "not asked for"
+        settings, axes, (costs, uncovered) = self.sweep.spec, self.sweep.axes, self.looked_at
+        lines = lines_of(costs, settings.simulation)
+        if axes:
+            lines[0] += f" ({' x '.join(f'{len(v)} of {p}' for p, v in axes.items())})"
+        asked = settings.theory.order != "none"
+        covered = f"{(len(costs) - len(uncovered)) * asked} of {len(costs)} points"
         lines.append(f"theory       {settings.theory.order}: {covered}")
-        for reason, count in Counter(self.uncovered.values()).items():
+        for reason, count in Counter(uncovered.values()).items():
             lines.append(f"             not at {count}: {reason}")
         return lines
 
@@ -106,7 +93,7 @@ class Run:
         Raises:
             InputError: the problem cannot be built.
         """
-        if point.name in self.uncovered or self.sweep.spec.theory.order == "none":
+        if point.name in self.looked_at[1] or self.sweep.spec.theory.order == "none":
             return None
 
         def compute() -> xr.Dataset:
@@ -145,64 +132,46 @@ class Run:
         """
         points = self.sweep.points
         order = self.sweep.spec.theory.order
-        rows = {}
-        for point, prediction in zip(points, in_threads(self.predicted, points), strict=True):
-            estimate = self.simulated(point, progress)
-            attrs = dict(estimate.attrs)
-            rows[point.name] = {**row(estimate, prediction, order), "attrs": attrs}
+        predictions = list(in_threads(self.predicted, points))
+        estimates = [self.simulated(point, progress) for point in points]
+        pairs = zip(estimates, predictions, strict=True)
         print(f"{self.whose}: {len(points)}/{len(points)}", file=sys.stderr)
-        data = self._labelled(rows)
+        data = self._labelled([row(*pair, order) for pair in pairs])
+        data = data.assign_attrs(origin(self.sweep.spec, estimates))
         write(data, self.output, f"{self.output.name} of {self.whose}")
         return data
 
-    def _labelled(self, rows: Mapping[str, dict[str, Any]]) -> xr.Dataset:
+    def _labelled(self, rows: Sequence[Mapping[str, Any]]) -> xr.Dataset:
         """The rows of all points under their coordinates."""
         points, axes = self.sweep.points, self.sweep.axes
-        paths = list(points[0].coordinates)
-        names = short_names(paths, {*VARIABLES})
-        columns = {
-            key: column([rows[point.name][key] for point in points])
-            for key in rows[points[0].name]
-            if key != "attrs"
-        }
-        dims: tuple[str, ...] = (POINT,)
-        shape: tuple[int, ...] = (len(points),)
-        coordinates: dict[str, tuple[str, np.ndarray]] = {POINT: (POINT, np.arange(len(points)))}
-        if axes is not None:
-            dims, shape = tuple(names[p] for p in axes), tuple(map(len, axes.values()))
-            coordinates = {names[p]: (names[p], column(v)) for p, v in axes.items()}
+        names = short_names(list(points[0].coordinates), {*VARIABLES})
+        data = xr.Dataset({key: (POINT, column([row[key] for row in rows])) for key in rows[0]})
+        if axes is None:
+            data[POINT] = np.arange(len(points))
+            for path, name in names.items():
+                values = column([point.coordinates[path] for point in points])
+                data = data.assign_coords({name: (POINT, values)})
         else:
-            for p in paths:
-                values = column([point.coordinates[p] for point in points])
-                coordinates[names[p]] = (POINT, values)
-        variables = {key: (dims, column.reshape(shape)) for key, column in columns.items()}
-        data = xr.Dataset(variables, coordinates)
-        for path in paths:
-            data[names[path]].attrs["path"] = path
-        attributes = origin(self.sweep.spec, "sweep", [r["attrs"] for r in rows.values()])
-        return described(data, MEANS).assign_attrs(attributes)
+            along = {names[path]: column(values) for path, values in axes.items()}
+            shape = tuple(map(len, along.values()))
+            data = data.map(lambda v: xr.DataArray(v.values.reshape(shape), along, [*along]))
+        for path, name in names.items():
+            data[name].attrs["path"] = path
+        return described(data, MEANS)
 
 
-def origin(
-    spec: DecomposeSpec, command: str, simulated: Sequence[Mapping[str, Any]]
-) -> dict[str, str]:
-    """Where the numbers of a problem of one's own come from, as attributes of a file.
-
-    Args:
-        spec: the problem's file.
-        command: which computed them.
-        simulated: attributes of the estimates of every point.
-    """
+def origin(spec: SweepSpec, estimates: Sequence[xr.Dataset]) -> dict[str, str]:
+    """Where the numbers of a sweep come from, as attributes of its file."""
     settings = spec.simulation.model_dump()
     known = {
         "experiment": "none: a problem of one's own",
         "fidelity": "none",
-        "road": f"{command}: both roads",
+        "road": "sweep: both roads",
         "versions": provenance.versions(),
         **provenance.machine(),
         "fingerprint": digest(*(code.code(s, None) for s in ("simulate", "predict")), settings),
         "seed": spec.simulation.seed,
-        **provenance.replicates({str(i): xr.Dataset(attrs=a) for i, a in enumerate(simulated)}),
+        **provenance.replicates(estimates),
     }
     return {
         **attributes(known),

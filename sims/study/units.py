@@ -19,6 +19,8 @@ from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment, Point
 from sims.study.planning import named
+from sims.study.population import estimate_population
+from sims.study.roads import estimate_terms
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
 
@@ -55,9 +57,6 @@ class GridUnit:
 
         A population is neither resumed nor kept before its end.
         """
-        from sims.study.population import estimate_population
-        from sims.study.roads import estimate_terms
-
         if self.point.population is not None:
             return estimate_population(self.point, settings)
         return estimate_terms(self.point.spec.build(), settings, resume, progress, checkpoint)

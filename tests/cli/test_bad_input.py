@@ -303,7 +303,7 @@ LINES = [
     ("decompose spec.yaml --rel-mcse inf", "simulation.rel_mcse: got inf; allowed: a finite numb"),
     ("decompose spec.yaml --rel-mcse 0", "simulation.rel_mcse: got 0.0; allowed: greater than 0"),
     ("decompose spec.yaml --seed -3", "simulation.seed: got -3; allowed: greater than or equal"),
-    ("decompose spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
+    ("sweep spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
     ("sweep spec.yaml --shards 0", "'--shards': Input should be greater than or equal to 1"),
     ("sweep spec.yaml --shard 1/", "--shard: got '1/'; allowed: i/N"),
 ]
@@ -318,7 +318,7 @@ def test_the_environment_and_the_machine(folder, capsys, recwarn, monkeypatch):
     def full(*arguments):
         raise MemoryError("Unable to allocate 8 EiB\nfor an array")
 
-    monkeypatch.setattr("sims.cli.listing.experiments", full)
+    monkeypatch.setattr("sims.cli.commands._names", full)
     words = "memory: got 'Unable to allocate 8 EiB"
     refused(capsys, recwarn, words, "experiments")
     monkeypatch.setenv("SIMS_HOST_DEVICES", "two")

@@ -57,3 +57,15 @@ def test_no_key_in_reach_counts_as_zero(make):
 def test_bad_shapes(make, query, keys, field):
     with pytest.raises(InputError, match=field):
         nw_weights(make()[1], query, keys)
+
+
+def test_key_frames_project_keys_alone():
+    """Weights of other frames for keys are those of projected points in the head's own space."""
+    rng = np.random.default_rng(5)
+    of_queries, of_keys = rng.normal(size=(2, 1, 4, 2))
+    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
+    plain = Heads(np.eye(2)[None], "gaussian", 0.7)
+    expected = nw_weights(plain, x @ of_queries[0], keys @ of_keys[0])
+    heads = Heads(of_queries, "gaussian", 0.7, of_keys)
+    np.testing.assert_allclose(nw_weights(heads, x, keys), expected, rtol=1e-12)
+    assert np.abs(nw_weights(Heads(of_keys, "gaussian", 0.7), x, keys) - expected).max() > 0.01

@@ -10,10 +10,10 @@ from sims import terms
 from sims.errors import InputError
 from sims.problem import Heads
 from sims.problem.kernels import gaussian_log
-from sims.simulation import ensemble, estimate
+from sims.simulation import ensemble, estimate, nw_weights
 from sims.simulation.plan import Plan
 from sims.theory import predict
-from sims.weights import FACTORIES, WeightRule
+from sims.weights import FACTORIES, RULES, WeightRule
 from tests.simulation.conftest import frames
 from tests.simulation.reference import assert_close, entmax, reference
 
@@ -113,3 +113,17 @@ def test_a_rule_of_ones_own_is_what_it_says(scores, weights, message):
     with pytest.raises(InputError, match=message) as caught:
         Heads(jnp.eye(3)[None, :, :2], WeightRule("mine", scores, weights), 0.7)
     assert "\n" not in str(caught.value)
+
+
+def test_weights_of_the_registry():
+    """Sparsemax attention ``argmin ‖w − ⟨q, k⟩/b²‖`` over the simplex, by optax."""
+    rng = np.random.default_rng(0)
+    heads = Heads(rng.normal(size=(2, 4, 2)), "sparsemax", [0.9, 1.5])
+    assert heads.rule is RULES["sparsemax"]
+    x, keys = rng.normal(size=4), rng.normal(size=(9, 4))
+    weights = np.asarray(nw_weights(heads, x, keys))
+    for h, b in enumerate((0.9, 1.5)):
+        frame = np.asarray(heads.frames[h])
+        expected = projection_simplex((keys @ frame) @ (x @ frame) / b**2)
+        np.testing.assert_allclose(weights[h], expected, atol=1e-12)
+    assert (weights == 0).any()

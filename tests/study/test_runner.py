@@ -11,7 +11,6 @@ import yaml
 from sims.errors import InputError
 from sims.study import code, load_experiment, run, runner
 from sims.study.experiment import Experiment
-from sims.study.results import Results
 from sims.study.schema import ExperimentSpec
 from sims.validation import parse
 from tests.cli.small import EXPERIMENT
@@ -88,13 +87,13 @@ def test_numbers_do_not_depend_on_who_computes_them(folder, own):
     experiment = load_experiment("small", "smoke")
     found = []
     for name, processes in (("alone", 1), ("together", 2), ("parts", 1)):
-        simulation, theory = (Path(name, f"{road}.nc") for road in ("simulation", "theory"))
+        simulation = Path(name, "simulation.nc")
         if name == "parts":
             for index in (2, 1):
                 runner.simulate(experiment, simulation, part=(index, 2))
             assert not simulation.exists()
-        runner.simulate(experiment, simulation, theory, processes=processes, predicting=True)
-        results = Results.load(simulation, theory, experiment.settings, experiment.identity)
+        runner.simulate(experiment, simulation, processes=processes, predicting=True)
+        results = runner.results_of(experiment, Path(name))
         found.append(results.table().drop(columns=["name"]).to_numpy(float))
     np.testing.assert_array_equal(found[1], found[0])
     np.testing.assert_array_equal(found[2], found[0])
@@ -129,7 +128,7 @@ def test_roads_of_different_problems_are_not_compared(folder):
     spec = experiment.spec.model_copy(update={"problem": {**EXPERIMENT["problem"], "n": 65}})
     runner.predict(replace(experiment, spec=spec), Path("theory.nc"))
     with pytest.raises(InputError, match=r"theory\.nc: got .*the problem of simulation\.nc"):
-        runner.judge(experiment, Path("simulation.nc"), Path("theory.nc"), Path("verdicts.json"))
+        runner.judge(experiment, Path("verdicts.json"))
 
 
 SOURCE = '"""A module."""\nimport numpy as np\n\nX = 1.0\n'

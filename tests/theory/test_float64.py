@@ -13,7 +13,7 @@ from sims.problem import (
     Task,
     TrigonometricSeries,
 )
-from sims.theory import first_order_arrays, predict
+from sims.theory import first_order_arrays, predict, rounding
 
 pytestmark = pytest.mark.theory
 
@@ -117,3 +117,26 @@ def test_lost_bias_and_signal_under_noise_are_a_fault():
     data = predict(noisy, Heads(FRAME, "gaussian", 0.7), 60, QUERIES)
     assert "lost in rounding" in data.attrs["faults"][0]
     assert "faults" not in predict(task(), Heads(FRAME, "gaussian", 0.7), 60, QUERIES).attrs
+
+
+def test_rounding_of_gram_matrices_is_that_of_the_worst_head():
+    """``2ε‖V_hᵀΣV_h‖/b_h²`` of the head where it is largest, be another one the narrowest."""
+    seen, bandwidth = np.array([[[1e-6]], [[1e4]]]), np.array([0.5, 2.0])
+    worst = 2 * np.finfo(float).eps * 1e4 / 2.0**2
+    assert rounding.of_gram(seen, bandwidth) == pytest.approx(worst)
+    with pytest.raises(InputError, match="bandwidth"):
+        rounding.of_gram(seen * 1e12, bandwidth)
+
+
+def test_rounding_of_a_target_by_hand():
+    """Of 3 cos(2 x_1 − 1) at x_1 = ½ the angle is known to 2ε and the wave to (2 + 2)·3ε = 12ε.
+
+    At a squared error of 4 by keys that moves 2·2·12ε, and differences of squares of 3 another 9ε
+    times the weight ½: 52.5ε of 4 by keys.
+    """
+    eps = np.finfo(float).eps
+    wave, x = TrigonometricSeries([3.0], [[2.0, 0.0]], [-1.0]), np.array([[0.5, 7.0]])
+    np.testing.assert_allclose(wave.rounding(x), 12 * eps)
+    numbers = (np.array([[number]]) for number in (4.0, 1.0, 0.5))
+    found = rounding.said("first", wave, x, *numbers)
+    assert found == {"rounding": pytest.approx(52.5 * eps / 4, rel=1e-9, abs=0)}

@@ -195,3 +195,12 @@ def test_two_keys_of_compact_heads_against_direct_quadrature():
             signal = density @ (outputs[h] * outputs[g]) @ density - mean[h] * mean[g]
             found = data["signal_covariance"].values[0, h, g]
             assert found == pytest.approx(signal, rel=1e-3)
+
+
+@pytest.mark.parametrize("bandwidth", [0.03, 0.001])
+def test_one_key_that_is_rarely_in_reach(bandwidth):
+    """The same where P is small, 1 % and 0.04 %: the noise is σ²P."""
+    task = Task(GaussianDesign(np.eye(1)), TrigonometricSeries([1.0], [[0.0]], [0.0]), 0.5)
+    data = exact_terms(task, Heads(np.ones((1, 1, 1)), "biweight", bandwidth), 1, [[0.3]])
+    inside = norm.cdf(0.3 + bandwidth) - norm.cdf(0.3 - bandwidth)
+    np.testing.assert_allclose(data["noise_covariance"].values.item(), 0.25 * inside, rtol=1e-5)
