@@ -60,7 +60,7 @@ def test_as_many_threads_as_devices(monkeypatch, own, threads):
 def test_a_platform_that_is_not_there_is_one_line(platform):
     """Of the command, an InputError of Python; and again at the second try."""
     own = os.environ | {"JAX_PLATFORMS": platform, "PYTHONPATH": os.pathsep.join(sys.path)}
-    said = f"JAX_PLATFORMS: got '{platform}'; allowed: cpu on this machine\n"
+    said = f"JAX_PLATFORMS: got '{platform}'; allowed: cpu, or devices of this machine\n"
     code = """
 from sims.cli import main
 from sims.errors import InputError

@@ -88,7 +88,7 @@ def one_layer(settings: Mapping[str, Any]) -> HostBatches:
 def _one_layer(p: dict[str, Any], draw: Draw, _: int, __: None) -> Mapping[str, Any]:
     after = []
     for size in p["residual"]:
-        own = near_collapse(size, p["n"], p["d"], int(draw.draws.seed), draw.batch)
+        own = near_collapse(size, p["n"], p["d"], int(draw.seed), draw.batch)
         tokens = split_layer(split(own.mean + own.centred), own.score, own.value, 0.0, 0.0, 1.0)
         after.append(np.exp(tokens.log_scale) * tokens.centred)
     return {"after": np.array(after)}

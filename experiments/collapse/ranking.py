@@ -45,7 +45,7 @@ def normed_ranks(regime: str) -> HostBatches:
 
 def _normed(regime: str, draw: Draw, _: int, __: None) -> Mapping[str, Any]:
     rows = []
-    for tokens in token_sets(regime, int(draw.draws.seed), draw.batch):
+    for tokens in token_sets(regime, int(draw.seed), draw.batch):
         after = layer_norm(tokens)
         rows.append((
             affine_rank(tokens), affine_rank(after), affine_rank(rms_norm(tokens)),

@@ -51,7 +51,7 @@ def of_seed(
         ``log_temperature``, the learned one.
     """
     course, lengths, around, sizes = shared
-    seed = int(draw.draws.seed)
+    seed = int(draw.seed)
     log_s = learned(course, seed, draw.batch)
     for_tasks = keys_of(seed, range(draw.batch, draw.batch + 1))[0, 1]
     errors = np.stack([

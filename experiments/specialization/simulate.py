@@ -44,7 +44,7 @@ def of_seed(
         ``hdi`` (step,) along the way and ``hdi_after``; output ``weights`` (head,).
     """
     course, sizes = shared
-    run = learned(course, int(draw.draws.seed), draw.batch)
+    run = learned(course, int(draw.seed), draw.batch)
     parts = {
         f"{part}_{state}": value
         for state, (heads, weights) in run.states.items()

@@ -252,8 +252,6 @@ def trees(
         per_batch=states,
         rows=True,
         reduce=partial(of_predictions, coefficients=coefficients, truth=friedman(queries)),
-        # Processes, since small trees spend their time in Python.
-        n_jobs=jax.local_device_count(),
         **labels,
     )
 

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from pydantic import RootModel
+from rich.console import Console
+from rich.progress import Progress
 
 from sims.cli.listing import print_table
 from sims.documents import read_yaml
 from sims.errors import Uncovered
-from sims.montecarlo.progress import Progress
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
 from sims.study.planning import check_covered, cost, described
@@ -88,9 +89,14 @@ def decompose(
                 attrs={"order": "none", "rounding": 0.0},
             )
         else:
-            show = sys.stderr.isatty() and order in ("exact", "auto")
-            with Progress(1, show=show, what="exact theory") as bar:
-                prediction = predict_terms(problem, spec.theory, bar.update).isel(order=0)
+            quiet = not sys.stderr.isatty() or order not in ("exact", "auto")
+            with Progress(console=Console(stderr=True), transient=True, disable=quiet) as bar:
+                task = bar.add_task("exact theory", total=1)
+                prediction = predict_terms(
+                    problem,
+                    spec.theory,
+                    lambda done, total: bar.update(task, completed=done, total=total),
+                ).isel(order=0)
     estimate = estimate_terms(problem, spec.simulation, begun.result(), sys.stderr.isatty())
     outcome = compare(prediction, estimate, spec.simulation)
     outcome["theory"]["uncovered"], outcome["read"] = reason, read

@@ -2,10 +2,10 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,8 @@ from jaxtyping import Array, PyTree
 
 from sims.errors import InputError
 from sims.montecarlo.decompositions import waits_for_threads
-from sims.montecarlo.draws import PILOT, Draws
-from sims.montecarlo.sampler import Arrays, OfReplicates
+from sims.montecarlo.draws import Draw
+from sims.montecarlo.sampler import OfReplicates, Rounds
 
 Replicate = Callable[[Array, PyTree, PyTree], PyTree]
 """``(random key, shared, batch) -> outputs`` of one replicate."""
@@ -133,9 +133,7 @@ class Replicates(OfReplicates):
 
     Attributes:
         replicate: ``(random key, shared, batch) -> {name: array}``, one replicate.
-        prepare: ``(random key) -> shared``, called once for a run (a pilot), not traced; its key
-            is ``replicate_key(root, 2³² − 1, 0)``, which no replicate has.
-        constants: ``shared`` if nothing is prepared: arrays, traced and not compiled in.
+        constants: ``shared``: arrays, traced and not compiled in.
         per_batch: as in :class:`~sims.montecarlo.sampler.OfReplicates`, like ``rows``.
         reduce: from replicates to a batch: "mean", "stack" (keep them, in a dimension
             ``replicate``), or a :class:`Fold`.
@@ -153,50 +151,34 @@ class Replicates(OfReplicates):
     reduce: Reduce = "mean"
     at_once: int | None = None
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "ShardedRounds":
-        """Prepare what is shared."""
-        return ShardedRounds(self, draws, devices)
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
+        """Choose the devices.
 
-
-class ShardedRounds:
-    """Batches of :class:`Replicates`, one a device.
-
-    On a CPU all are on one device where :mod:`sims.montecarlo.decompositions` says so.
-    """
-
-    attrs: Mapping[str, Any] = {}
-
-    def __init__(self, sampler: Replicates, draws: Draws, devices: Sequence[jax.Device]) -> None:
-        self.sampler, self.draws = sampler, draws
+        On a CPU all batches are on one device where :mod:`sims.montecarlo.decompositions` says so.
+        """
         on_cpu = devices[0].platform == "cpu"
-        at_once = sampler.at_once or (1 if on_cpu else AT_ONCE)
-        if isinstance(sampler.reduce, Fold):
+        at_once = self.at_once or (1 if on_cpu else AT_ONCE)
+        if isinstance(self.reduce, Fold):
             at_once = divisor(draws.replicates, at_once)
-        self.program = Program(_by_value(sampler.replicate), sampler.reduce, sampler.rows, at_once)
-        self.shared = sampler.shared(draws.draw(PILOT, 0).key)
-        self._spread(devices)
-        if on_cpu and self.width > 1:
-            traced = run_batches.trace(*self._arguments(0), mesh=self.mesh)
+        program = Program(_by_value(self.replicate), self.reduce, self.rows, at_once)
+
+        def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
+            numbers = range(first, first + width)
+            each = [self.of_batch(draws.draw(b)) for b in numbers]
+            batch = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
+            return program, self.constants, batch, draws.keys(np.array(numbers, np.uint32))
+
+        mesh, attrs = Mesh(np.array(devices), ("batch",)), {}
+        if on_cpu and mesh.size > 1:
+            traced = run_batches.trace(*arguments(0, mesh.size), mesh=mesh)
             if waits_for_threads(traced.jaxpr.jaxpr):
-                self._spread(devices[:1])
-                self.attrs = {"device_count": 1}
+                mesh, attrs = Mesh(np.array(devices[:1]), ("batch",)), {"device_count": 1}
 
-    def _spread(self, devices: Sequence[jax.Device]) -> None:
-        self.mesh, self.width = Mesh(np.array(devices), ("batch",)), len(devices)
+        def begin(first: int) -> Callable[[], dict[str, np.ndarray]]:
+            values = run_batches(*arguments(first, mesh.size), mesh=mesh)
+            return lambda: {name: np.asarray(value) for name, value in values.items()}
 
-    def _arguments(self, first: int) -> tuple[Program, PyTree, PyTree, Array]:
-        numbers = range(first, first + self.width)
-        each = [self.sampler.of_batch(self.draws.draw(b)) for b in numbers]
-        batch = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
-        return self.program, self.shared, batch, self.draws.keys(np.array(numbers, np.uint32))
-
-    def dispatch(self, first: int) -> dict[str, Array]:
-        """Start a batch on every device."""
-        return run_batches(*self._arguments(first), mesh=self.mesh)
-
-    def gather(self, handle: dict[str, Array]) -> Arrays:
-        """Wait for the batches."""
-        return {name: np.asarray(value) for name, value in handle.items()}
+        return Rounds(begin, mesh.size, attrs)
 
 
 def divisor(number: int, at_most: int) -> int:

@@ -10,7 +10,7 @@ import functools
 import math
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Primitive
+from jax.extend.core import Jaxpr, Primitive
 
 WORK = 20_000
 """Multiplications in a stack, about, up to which a program is left on all devices.
@@ -41,7 +41,7 @@ def waits_for_threads(program: Jaxpr) -> bool:
         inner = jax.tree.leaves(
             list(equation.params.values()), is_leaf=lambda leaf: isinstance(leaf, Jaxpr)
         )
-        inner = [leaf.jaxpr if isinstance(leaf, ClosedJaxpr) else leaf for leaf in inner]
-        if any(isinstance(leaf, Jaxpr) and waits_for_threads(leaf) for leaf in inner):
+        programs = (getattr(leaf, "jaxpr", leaf) for leaf in inner)
+        if any(isinstance(each, Jaxpr) and waits_for_threads(each) for each in programs):
             return True
     return False

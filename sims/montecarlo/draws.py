@@ -4,7 +4,7 @@ Chunk sizes, devices, order of work, shards and resumption do not enter, so that
 change a number.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -30,14 +30,13 @@ def root_key(seed: int | Array) -> Array:
         InputError: neither of the two.
     """
     if isinstance(seed, jax.Array):
-        if not jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) or seed.shape != ():
-            raise InputError("seed", seed, "an integer, or one key of jax.random.key")
-        if "fry" not in str(jax.random.key_impl(seed)):
-            raise InputError("seed", str(jax.random.key_impl(seed)), "a threefry2x32 key")
+        typed = jnp.issubdtype(seed.dtype, jax.dtypes.prng_key) and seed.shape == ()
+        if not typed or "fry" not in str(jax.random.key_impl(seed)):
+            raise InputError("seed", seed, "an integer, or one Threefry key of jax.random.key")
         return seed
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < 2**63:
-        raise InputError("seed", seed, "an integer from 0 to 2**63 - 1, or one key")
+    check_count("seed", seed, least=0)
+    if seed >= 2**63:
+        raise InputError("seed", seed, "an integer below 2**63")
     return _typed(threefry.root(int(seed)))
 
 
@@ -51,24 +50,28 @@ def _typed(words: np.ndarray) -> Array:
 
 
 @dataclass(frozen=True)
-class Draws:
-    """The random numbers of one run.
+class Draw:
+    """The name of random numbers, and generators made from it: of a run's batch or replicate.
 
     Attributes:
         seed: the integer seed; the key's words as text if the run was given a key.
         stream: numbers folded into the root, to tell independent parts of a study apart.
         words: the root key with the stream folded in, two 32-bit words.
         replicates: R, replicates of a batch.
+        batch: b, from 0.
+        replicate: r, from 0; None for what the replicates of a batch share.
     """
 
     seed: int | str
     stream: tuple[int, ...]
     words: np.ndarray
     replicates: int
+    batch: int = 0
+    replicate: int | None = None
 
     @classmethod
-    def of(cls, seed: int | Array, stream: tuple[int, ...], replicates: int) -> "Draws":
-        """The draws of a seed or key.
+    def of(cls, seed: int | Array, stream: tuple[int, ...], replicates: int) -> "Draw":
+        """The first batch of a seed or key.
 
         Raises:
             InputError: the seed is neither an integer nor a key, or the stream holds no numbers.
@@ -80,6 +83,10 @@ class Draws:
             words = threefry.fold_in(words, number)
         return cls(name, tuple(stream), words, replicates)
 
+    def draw(self, batch: int, replicate: int | None = None) -> "Draw":
+        """Another batch of the run, or one of its replicates."""
+        return replace(self, batch=batch, replicate=replicate)
+
     def keys(self, batches: np.ndarray) -> Array:
         """:func:`replicate_key` of all replicates of some batches, shape (B, R).
 
@@ -88,34 +95,10 @@ class Draws:
         of_batch = threefry.fold_in(self.words, batches)
         return _typed(threefry.fold_in(of_batch[:, None], np.arange(self.replicates)))
 
-    def draw(self, batch: int, replicate: int | None = None) -> "Draw":
-        """What names the random numbers of a batch, or of one of its replicates."""
-        return Draw(self, batch, replicate)
-
-
-@dataclass(frozen=True)
-class Draw:
-    """The name of a batch's random numbers, or of one replicate's, and generators made from it.
-
-    Attributes:
-        draws: of the whole run.
-        batch: b, from 0.
-        replicate: r, from 0; None for what the replicates of a batch share.
-    """
-
-    draws: Draws
-    batch: int
-    replicate: int | None = None
-
-    @property
-    def replicates(self) -> int:
-        """R, replicates of a batch."""
-        return self.draws.replicates
-
     @property
     def key(self) -> Array:
         """The JAX key: the root with the batch folded in, then the replicate if there is one."""
-        words = threefry.fold_in(self.draws.words, self.batch)
+        words = threefry.fold_in(self.words, self.batch)
         return _typed(words if self.replicate is None else threefry.fold_in(words, self.replicate))
 
     def rng(self) -> np.random.Generator:
@@ -124,7 +107,7 @@ class Draw:
         Raises:
             InputError: the run was given a key, which is no seed for NumPy.
         """
-        if isinstance(self.draws.seed, str):
-            raise InputError("seed", self.draws.seed, "an integer, where NumPy draws")
+        if isinstance(self.seed, str):
+            raise InputError("seed", self.seed, "an integer, where NumPy draws")
         last = () if self.replicate is None else (self.replicate,)
-        return np.random.default_rng([self.draws.seed, *self.draws.stream, self.batch, *last])
+        return np.random.default_rng([self.seed, *self.stream, self.batch, *last])

@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TypedDict
@@ -11,15 +11,15 @@ import jax
 import numpy as np
 import xarray as xr
 from jaxtyping import Array
+from rich.console import Console
+from rich.progress import Progress
 
-from sims import estimates
+from sims import estimates, store
 from sims.checks import check_count, check_non_negative
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo import store
-from sims.montecarlo.draws import Draws
-from sims.montecarlo.progress import Progress
-from sims.montecarlo.sampler import BATCH, Rounds, Sampler, with_mcse
+from sims.montecarlo.draws import Draw
+from sims.montecarlo.sampler import BATCH, Arrays, Rounds, Sampler, with_mcse
 from sims.runtime import forget_compiled, lost_digits
 
 CHECK_EVERY = 8
@@ -85,7 +85,7 @@ def run(
         devices: JAX devices to spread batches over; None takes all.
         resume: an earlier result of the same sampler, seed, stream and R; sampling goes on at its
             next batch.
-        checkpoint: a file that keeps the batches, once in :data:`~sims.montecarlo.store.SECONDS`
+        checkpoint: a file that keeps the batches, once in :data:`~sims.store.SECONDS`
             and when an exception ends the run; a run of the same begins with those that it has.
         progress: show progress on stderr.
 
@@ -114,41 +114,65 @@ def run(
         raise InputError("devices", devices, "at least one JAX device")
     forget_compiled()
     limit = batches if rel_mcse is None else max(max_batches or MAX_BATCHES, batches)
-    draws = Draws.of(seed, stream, replicates_per_batch)
-    problem = _identity(sampler, draws, resume, checkpoint)
+    draws = Draw.of(seed, stream, replicates_per_batch)
+    try:
+        problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
+    except InputError:
+        if resume is not None or checkpoint is not None:
+            raise
+        problem = UNIDENTIFIED
+    if resume is not None and resume.attrs.get("problem") != problem:
+        allowed = "a result of the same problem, seed and settings"
+        raise InputError("resume", resume.attrs.get("problem"), allowed)
     kept = None if checkpoint is None else store.load(checkpoint)
     have = 0 if resume is None else resume.sizes[BATCH]
     if kept is not None and kept.attrs["problem"] == problem and kept.sizes[BATCH] > have:
         resume = kept
-    done: dict[str, list[np.ndarray]] = {}
+    done: list[dict[str, np.ndarray]] = []
     if resume is not None:
-        most = limit if resume is kept else None
-        done = {name: list(values[:most]) for name, values in sampler.unlabel(resume).items()}
+        most = limit if resume is kept else resume.sizes[BATCH]
+        arrays = sampler.unlabel(resume)
+        done = [{k: v[b] for k, v in arrays.items()} for b in range(resume.sizes[BATCH])][:most]
 
-    def enough(count: int) -> bool:
+    def enough() -> bool:
+        count = len(done)
         if rel_mcse is None or count < max(CHECK_EVERY, batches) or count % CHECK_EVERY:
             return False
-        return sampler.precise(done, rel_mcse, negligible)
+        return sampler.precise(_stacked(done), rel_mcse, negligible)
 
     def keep() -> None:
         if checkpoint is not None and done:
-            labelled = sampler.label({name: np.stack(values) for name, values in done.items()})
+            labelled = sampler.label(_stacked(done))
             store.save(labelled.assign_attrs(problem=problem), checkpoint)
 
     rounds = sampler.start(draws, devices, limit)
+    have, kept_at = len(done), time.monotonic()
+    left = 0 if enough() else max(limit - have, 0)
     try:
-        reached = _collect(sampler, rounds, done, limit, enough, keep, progress)
+        with Progress(console=Console(stderr=True), transient=True, disable=not progress) as bar:
+            task = bar.add_task("batches", total=have + left, completed=have)
+            for batch in islice(_computed(rounds, have, limit), left):
+                if len(done) == have and limit > CHECK_EVERY:
+                    # Wrong labels are refused now, not after the last of many batches.
+                    sampler.label(_stacked([batch]))
+                done.append(batch)
+                bar.advance(task)
+                if enough():
+                    break
+                if time.monotonic() - kept_at >= store.SECONDS:
+                    keep()
+                    kept_at = time.monotonic()
     except BaseException:  # an interruption, too
         keep()
         raise
-    count = _count(done)
+    arrays, count = _stacked(done), len(done)
     attrs = {
         "seed": draws.seed,
         "replicates_per_batch": replicates_per_batch,
         "batches": count,
         "batches_asked": limit,
         "replicates": count * replicates_per_batch,
-        "stopped": "precision" if reached else "limit",
+        "stopped": "precision" if enough() else "limit",
         "rel_mcse": "none" if rel_mcse is None else rel_mcse,
         "device_count": len(devices),
         "problem": problem,
@@ -156,7 +180,6 @@ def run(
         "device": devices[0].device_kind,
         **rounds.attrs,
     }
-    arrays = {name: np.stack(values) for name, values in done.items()}
     faults = lost_digits(devices[0].platform)
     if bad := sum(map(estimates.not_finite, arrays.values())):
         faults.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
@@ -165,25 +188,8 @@ def run(
     return with_mcse(sampler.label(arrays)).assign_attrs(attrs)
 
 
-def _count(done: dict[str, list[np.ndarray]]) -> int:
-    return len(next(iter(done.values()))) if done else 0
-
-
-def _identity(
-    sampler: Sampler, draws: Draws, resume: xr.Dataset | None, checkpoint: Path | None
-) -> str:
-    """The digest of what a run is of; where it resumes one, that of the other must be the same."""
-    try:
-        problem = digest(sampler.identity(), draws.words, draws.seed, draws.replicates)
-    except InputError as error:
-        if resume is not None or checkpoint is not None:
-            field = "checkpoint" if resume is None else "resume"
-            raise InputError(field, error.value, error.allowed) from None
-        return UNIDENTIFIED
-    if resume is not None and resume.attrs.get("problem") != problem:
-        allowed = "a result of the same problem, seed and settings"
-        raise InputError("resume", resume.attrs.get("problem"), allowed)
-    return problem
+def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    return {name: np.stack([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.ndarray]]:
@@ -192,39 +198,9 @@ def _computed(rounds: Rounds, first: int, last: int) -> Iterator[dict[str, np.nd
     A round is started before the one ahead of it is waited for, so no device idles meanwhile.
     """
     firsts = iter(range(first, last, rounds.width))
-    waiting = deque(map(rounds.dispatch, islice(firsts, 2)))
+    waiting = deque(map(rounds.begin, islice(firsts, 2)))
     while waiting:
-        arrived = rounds.gather(waiting.popleft())
+        arrived = waiting.popleft()()
         for place in range(rounds.width):
-            yield {name: np.asarray(values[place]) for name, values in arrived.items()}
-        waiting.extend(map(rounds.dispatch, islice(firsts, 1)))
-
-
-def _collect(
-    sampler: Sampler,
-    rounds: Rounds,
-    done: dict[str, list[np.ndarray]],
-    limit: int,
-    enough: Callable[[int], bool],
-    keep: Callable[[], None],
-    show: bool,
-) -> bool:
-    """Append batches to ``done`` until ``enough`` or the limit; returns whether it was enough."""
-    have = _count(done)
-    if have and enough(have):
-        return True
-    kept = time.monotonic()
-    with Progress(max(limit, have), have, show) as bar:
-        for number, batch in zip(range(have, limit), _computed(rounds, have, limit), strict=False):
-            if number == 0 and limit > CHECK_EVERY:
-                # Wrong labels are refused now, not after the last of many batches.
-                sampler.label({name: value[None] for name, value in batch.items()})
-            for name, value in batch.items():
-                done.setdefault(name, []).append(value)
-            bar.update(number + 1)
-            if enough(number + 1):
-                return True
-            if time.monotonic() - kept >= store.SECONDS:
-                keep()
-                kept = time.monotonic()
-    return False
+            yield {name: values[place] for name, values in arrived.items()}
+        waiting.extend(map(rounds.begin, islice(firsts, 1)))

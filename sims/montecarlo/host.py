@@ -1,7 +1,5 @@
 """Samplers in plain Python: exact solvers, SciPy, scikit-learn, anything that JAX cannot trace."""
 
-import functools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
@@ -11,9 +9,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from sims.errors import InputError
-from sims.identity import known_by_name
-from sims.montecarlo.draws import PILOT, Draw, Draws
-from sims.montecarlo.sampler import Arrays, OfFunctions, OfReplicates
+from sims.montecarlo.draws import Draw
+from sims.montecarlo.sampler import OfFunctions, OfReplicates, Rounds
 
 Reduction = Callable[[Mapping[str, np.ndarray]], Mapping[str, Any]]
 """``(stacked outputs) -> {name: array}``, from the replicates of a batch to its estimates."""
@@ -26,12 +23,9 @@ class HostReplicates(OfReplicates):
     Attributes:
         replicate: ``(draw, shared, batch) -> {name: array}``, one replicate; its random numbers
             come from ``draw.rng()`` or ``draw.key``.
-        prepare: ``(draw) -> shared``, called once for a run; its draw is that of batch 2³² − 1 and
-            replicate 0, which no replicate has.
         constants, per_batch, rows, dims, coords: as in :class:`~sims.montecarlo.Replicates`.
         reduce: "mean" over replicates, "stack", or a function of the stacked outputs, each with a
             leading dimension R, to the batch's unbiased estimates (such as sample covariances).
-        n_jobs: processes to spread the replicates of a batch over, as in joblib; −1 is one a core.
 
     Raises:
         InputError: the attributes do not fit together.
@@ -40,30 +34,27 @@ class HostReplicates(OfReplicates):
     replicate: Callable[[Draw, PyTree, PyTree], Mapping[str, Any]]
     _: KW_ONLY
     reduce: Literal["mean", "stack"] | Reduction = "mean"
-    n_jobs: int = 1
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
-        """Prepare what is shared."""
-        shared = self.shared(draws.draw(PILOT, 0))
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
+        """Nothing is computed ahead."""
 
         def batch(number: int) -> dict[str, np.ndarray]:
             own = self.of_batch(draws.draw(number))
-            calls = [
-                (
+            values = [
+                self.replicate(
                     draws.draw(number, r),
-                    shared,
+                    self.constants,
                     jax.tree.map(lambda leaf, r=r: leaf[r], own) if self.rows else own,
                 )
                 for r in range(draws.replicates)
             ]
-            values = _each(self.replicate, calls, self.n_jobs)
             each = [_arrays("replicate", value) for value in values]
             kept = {name: np.stack([value[name] for value in each]) for name in each[0]}
             if callable(self.reduce):
                 return _arrays("reduce", self.reduce(kept))
             return kept if self.stacked else {k: v.mean(axis=0) for k, v in kept.items()}
 
-        return HostRounds(batch)
+        return _one_by_one(batch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,61 +64,31 @@ class HostBatches(OfFunctions):
     Attributes:
         batch: ``(draw, R, shared) -> {name: array}``, the batch's estimates; its random numbers
             come from ``draw.rng()`` or ``draw.key``.
-        prepare, constants, dims, coords: as in :class:`HostReplicates`.
+        constants, dims, coords: as in :class:`HostReplicates`.
     """
 
     batch: Callable[[Draw, int, PyTree], Mapping[str, Any]]
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "HostRounds":
-        """Prepare what is shared."""
-        shared = self.shared(draws.draw(PILOT, 0))
-        return HostRounds(
-            lambda number: _arrays(
-                "batch", self.batch(draws.draw(number), draws.replicates, shared)
-            )
-        )
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
+        """Nothing is computed ahead."""
+
+        def batch(number: int) -> dict[str, np.ndarray]:
+            values = self.batch(draws.draw(number), draws.replicates, self.constants)
+            return _arrays("batch", values)
+
+        return _one_by_one(batch)
 
 
-class HostRounds:
-    """Batches of a plain function, one a round: each is computed when it is waited for."""
+def _one_by_one(batch: Callable[[int], dict[str, np.ndarray]]) -> Rounds:
+    """Batches of a plain function, each computed when it is waited for, on JAX's default device."""
 
-    width = 1
-    attrs: Mapping[str, Any] = {"device_count": 1}
-    """Plain functions run on JAX's default device alone, however many are given."""
+    def begin(number: int) -> Callable[[], dict[str, np.ndarray]]:
+        return lambda: {name: value[None] for name, value in batch(number).items()}
 
-    def __init__(self, batch: Callable[[int], dict[str, np.ndarray]]) -> None:
-        self.batch = batch
-
-    def dispatch(self, first: int) -> int:
-        """Remember which batch it is: no work is done for a batch that is thrown away."""
-        return first
-
-    def gather(self, handle: int) -> Arrays:
-        """Compute the batch."""
-        return {name: value[None] for name, value in self.batch(handle).items()}
+    return Rounds(begin, attrs={"device_count": 1})
 
 
 def _arrays(field: str, outputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if not isinstance(outputs, Mapping):
         raise InputError(field, type(outputs).__name__, "a function that returns a dict")
     return {name: np.asarray(value) for name, value in outputs.items()}
-
-
-def _each(
-    function: Callable[..., Mapping[str, Any]], calls: Sequence[tuple[Any, ...]], jobs: int
-) -> list[Mapping[str, Any]]:
-    """The function of each call, in so many processes."""
-    if jobs == 1:
-        return [function(*call) for call in calls]
-    import cloudpickle
-    from joblib import Parallel, delayed
-
-    plain = function
-    while isinstance(plain, functools.partial):
-        plain = plain.func
-    name = getattr(plain, "__module__", type(plain).__module__)
-    if not known_by_name(getattr(sys.modules.get(name), "__file__", None)):
-        # Else processes would be sent its name, and import it: an experiment's modules, made from
-        # the files of its folder, are found in this process alone.
-        cloudpickle.register_pickle_by_value(sys.modules[name.partition(".")[0]])
-    return list(Parallel(jobs)(delayed(function)(*call) for call in calls))

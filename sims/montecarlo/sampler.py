@@ -11,27 +11,26 @@ from jaxtyping import PyTree
 
 from sims import estimates
 from sims.errors import InputError, one_of
-from sims.montecarlo.draws import Draw, Draws
+from sims.montecarlo.draws import Draw
 
 BATCH, REPLICATE = "batch", "replicate"
 Arrays = Mapping[str, np.ndarray]
 """By the name of an output, its values (batch, …)."""
-Batches = Mapping[str, Sequence[np.ndarray]]
-"""By the name of an output, one array a batch."""
 
 
-class Rounds(Protocol):
-    """A sampler at work on some devices, a round of ``width`` consecutive batches at a time."""
+@dataclass(frozen=True)
+class Rounds:
+    """A sampler at work on some devices, a round of ``width`` consecutive batches at a time.
 
-    width: int
-    attrs: Mapping[str, Any]
-    """Attributes of the result that say how it was computed."""
+    Attributes:
+        begin: starts batches ``first``, …, ``first + width − 1`` without waiting for them, and
+            returns a function that waits for all of them.
+        attrs: of the result: how it was computed.
+    """
 
-    def dispatch(self, first: int) -> Any:
-        """Start batches ``first``, …, ``first + width − 1`` without waiting for them."""
-
-    def gather(self, handle: Any) -> Arrays:
-        """Wait for what :meth:`dispatch` started; all of its batches."""
+    begin: Callable[[int], Callable[[], Arrays]]
+    width: int = 1
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Sampler(Protocol):
@@ -40,7 +39,7 @@ class Sampler(Protocol):
     def identity(self) -> object:
         """All that decides the numbers, seed and R apart; see :func:`sims.identity.digest`."""
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> Rounds:
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of at most that many batches."""
 
     def label(self, arrays: Arrays) -> xr.Dataset:
@@ -49,7 +48,7 @@ class Sampler(Protocol):
     def unlabel(self, data: xr.Dataset) -> Arrays:
         """The inverse of :meth:`label`, to resume."""
 
-    def precise(self, batches: Batches, rel_mcse: float, negligible: float) -> bool:
+    def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """Whether the batches so far suffice; see :func:`~sims.montecarlo.driver.run`."""
 
 
@@ -58,32 +57,19 @@ class OfFunctions:
     """What samplers made of a user's functions have in common.
 
     Attributes:
-        prepare: makes what all batches share, once for a run.
-        constants: what they share if nothing is prepared.
+        constants: what all batches share.
         dims: names of the dimensions of each output, batch and replicate apart; none if absent.
         coords: coordinates of those dimensions.
-
-    Raises:
-        InputError: the attributes do not fit together.
     """
 
-    prepare: Callable[..., PyTree] | None = None
     constants: PyTree = None
     dims: Mapping[str, Sequence[str]] = field(default_factory=dict)
     coords: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        if self.prepare is not None and self.constants is not None:
-            raise InputError("constants", "a value", "None where prepare makes what is shared")
-
     def identity(self) -> object:
         """The functions and what they are given; not what changes no number but by rounding."""
-        names = {each.name for each in fields(self)} - {"coords", "at_once", "n_jobs"}
+        names = {each.name for each in fields(self)} - {"coords", "at_once"}
         return {name: getattr(self, name) for name in names}
-
-    def shared(self, draw: object) -> PyTree:
-        """What all batches share; ``prepare`` is given the draw of a pilot."""
-        return self.constants if self.prepare is None else self.prepare(draw)
 
     @property
     def stacked(self) -> bool:
@@ -126,13 +112,13 @@ class OfFunctions:
             if name not in errors
         }
 
-    def precise(self, batches: Batches, rel_mcse: float, negligible: float) -> bool:
+    def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """Whether every entry of every output has mcse ≤ rel_mcse·|mean|, or is negligible.
 
         Negligible: |mean| + 2·mcse ≤ negligible times the output's largest |mean|. Entries that
         do not exist are passed over; an output with values that are not finite is not known.
         """
-        for values in map(np.stack, batches.values()):
+        for values in arrays.values():
             if estimates.not_finite(values):
                 return False
             means = values.mean(axis=1) if self.stacked else values
@@ -160,9 +146,6 @@ class OfReplicates(OfFunctions):
     reduce: Any = "mean"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.rows and self.per_batch is None:
-            raise InputError("rows", True, "False without per_batch")
         if isinstance(self.reduce, str) and self.reduce not in ("mean", "stack"):
             raise InputError("reduce", self.reduce, "'mean', 'stack' or a function")
 

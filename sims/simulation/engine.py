@@ -114,13 +114,10 @@ def estimate(
     points = np.asarray(check_compatible(task, heads, n, queries))
     if isinstance(task.design, SequenceDesign) and n > DRAW_BLOCK:
         raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
-    if control_variate:
-        if not isinstance(heads.rule, Kernel):
-            raise InputError("control_variate", True, f"False for weight rule {heads.rule.name}")
-        if isinstance(task.design, SequenceDesign):
-            raise InputError("control_variate", True, "False for dependent keys")
-        if n < 2:
-            raise InputError("control_variate", True, "False for a single key (n >= 2)")
+    alike = isinstance(heads.rule, Kernel) and not isinstance(task.design, SequenceDesign)
+    if control_variate and not (alike and n >= 2):
+        allowed = "False, but for heads by a kernel over at least two independent keys"
+        raise InputError("control_variate", True, allowed)
     used, shares = settled(task, heads, int(n), points, precision)
     sampler = EnsembleSampler(
         task,

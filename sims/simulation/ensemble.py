@@ -1,19 +1,18 @@
 """The heads' errors as a sampler of the Monte Carlo driver, over groups of queries."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
 import xarray as xr
-from jaxtyping import Array
 from numpy.typing import ArrayLike
 
-from sims import terms
 from sims.checks import on_device
-from sims.montecarlo import Draws, Replicates, Rounds
+from sims.montecarlo import Draw, Replicates, Rounds
+from sims.montecarlo.draws import PILOT
+from sims.montecarlo.sampler import Arrays
 from sims.problem import Heads, Kernel, Task
 from sims.simulation.draws import centred
 from sims.simulation.moments import batch_estimates
@@ -41,18 +40,9 @@ class EnsembleSampler:
 
     def identity(self) -> object:
         """Problem and choices; the ensemble's weights enter after sampling, memory only rounds."""
-        return (
-            self.task,
-            self.heads,
-            self.n,
-            self.queries,
-            self.precision,
-            self.control_variate,
-            self.raw_labels,
-            self.keep_queries,
-        )
+        return replace(self, weights=None, memory_budget=MEMORY)
 
-    def start(self, draws: Draws, devices: Sequence[jax.Device], batches: int) -> "Groups":
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Plan the work, and draw the pilot if there is a control variate."""
         (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
         shape = Shape.of(task, heads, self.n, count, self.precision)
@@ -74,64 +64,50 @@ class EnsembleSampler:
         blocks = (plan.key_block, plan.query_block)
         settings = Settings(self.n, *blocks, self.precision, self.raw_labels, native)
 
-        def shared(queries: np.ndarray, key: Array) -> Shared:
-            known = Shared(task, heads, on_device(queries), constant=constant)
-            if not self.control_variate:
-                return known
-            return known._replace(control=pilot(settings, key, known))
-
         groups = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
-        rounds = [
-            Replicates(
+        rounds = []
+        for group in groups.reshape(-1, plan.group, heads.dimension):
+            known = Shared(task, heads, on_device(group), constant=constant)
+            if self.control_variate:
+                control = pilot(settings, draws.draw(PILOT, 0).key, known)
+                known = known._replace(control=control)
+            sampler = Replicates(
                 partial(one, settings),
-                prepare=partial(shared, group),
+                constants=known,
                 reduce=batch_estimates(self.raw_labels),
                 at_once=plan.at_once,
-            ).start(draws, devices, batches)
-            for group in groups.reshape(-1, plan.group, heads.dimension)
-        ]
+            )
+            rounds.append(sampler.start(draws, devices, batches))
         sums = "C++" if native else "XLA"
         attrs = {"n": self.n, "precision": self.precision, "kernel_sums": sums}
-        return Groups(rounds, count, self.keep_queries, attrs)
 
-    def label(self, arrays: Mapping[str, np.ndarray]) -> xr.Dataset:
+        def begin(first: int) -> Callable[[], Arrays]:
+            waits = [each.begin(first) for each in rounds]
+            return lambda: joined([wait() for wait in waits], count, self.keep_queries)
+
+        return Rounds(begin, rounds[0].width, {**rounds[0].attrs, **attrs})
+
+    def label(self, arrays: Arrays) -> xr.Dataset:
         """The terms, without MCSE."""
         return build(arrays, keep_queries=self.keep_queries, weights=self.weights)
 
-    def unlabel(self, data: xr.Dataset) -> dict[str, np.ndarray]:
+    def unlabel(self, data: xr.Dataset) -> Arrays:
         """The arrays of a result."""
         return batch_arrays(data)
 
-    def precise(
-        self, batches: Mapping[str, Sequence[np.ndarray]], rel_mcse: float, negligible: float
-    ) -> bool:
+    def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
         """Whether every scalar term is known so well, and something was seen everywhere.
 
         See :func:`~.result.reached` and :func:`~.result.unseen`.
         """
-        names = ("bias", *terms.PAIRS, "empty_rate")
-        data = self.label({name: np.stack(batches[name]) for name in names})
+        data = self.label(arrays)
         return not unseen(data) and reached(data, rel_mcse, negligible)
 
 
-class Groups:
-    """The same batches for one group of queries after another."""
-
-    def __init__(
-        self, rounds: Sequence[Rounds], count: int, keep_queries: bool, attrs: Mapping[str, Any]
-    ) -> None:
-        self.rounds, self.count, self.keep_queries = rounds, count, keep_queries
-        self.width, self.attrs = rounds[0].width, attrs
-
-    def dispatch(self, first: int) -> list[Any]:
-        """Start the batches for every group."""
-        return [each.dispatch(first) for each in self.rounds]
-
-    def gather(self, handle: list[Any]) -> dict[str, np.ndarray]:
-        """Wait for the batches; per query, or averaged over queries (as one query)."""
-        parts = [each.gather(own) for each, own in zip(self.rounds, handle, strict=True)]
-        out = {}
-        for name in parts[0]:
-            value = np.concatenate([part[name] for part in parts], axis=1)[:, : self.count]
-            out[name] = value if self.keep_queries else value.mean(axis=1, keepdims=True)
-        return out
+def joined(groups: Sequence[Arrays], count: int, keep_queries: bool) -> Arrays:
+    """Batches of so many queries from those of their groups, as one query unless they are kept."""
+    out = {}
+    for name in groups[0]:
+        value = np.concatenate([group[name] for group in groups], axis=1)[:, :count]
+        out[name] = value if keep_queries else value.mean(axis=1, keepdims=True)
+    return out

@@ -3,8 +3,9 @@
 import functools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from sims.montecarlo import Fold
 from sims.simulation.replicate import Replicate, Shared
@@ -29,21 +30,6 @@ class Moments(NamedTuple):
         return self.mean, outer - covariance / count, covariance
 
 
-class Carry(NamedTuple):
-    """What is known of the replicates so far."""
-
-    moments: Moments
-    """Of the deviations."""
-    raw: Moments | None
-    """Of the deviations with drawn labels."""
-    noise: Float[Array, "Q H H"]
-    """Sum of the conditional covariances."""
-    empty: Float[Array, "Q H"]
-    """How often no key was in reach."""
-    linear: tuple[Moments, Float[Array, "Q H H"]] | None
-    """Of the control variate: its moments, and the sum of its estimated covariances."""
-
-
 @functools.cache  # one object for each choice: it selects a compilation
 def batch_estimates(raw_labels: bool) -> Fold:
     """The reduction of :class:`~.replicate.Replicate` values to the arrays of a batch.
@@ -53,33 +39,31 @@ def batch_estimates(raw_labels: bool) -> Fold:
     ``raw_total_covariance``.
     """
 
-    def init(shared: Shared) -> Carry:
+    def init(shared: Shared) -> PyTree:
         size = (len(shared.queries), shared.heads.count)
         single, pairs = jnp.zeros(size), jnp.zeros((*size, shared.heads.count))
         zero = Moments(single, pairs)
         linear = None if shared.control is None else (zero, pairs)
-        return Carry(zero, zero if raw_labels else None, pairs, single, linear)
+        return zero, pairs, zero if raw_labels else None, single, linear
 
-    def add(carry: Carry, value: Replicate, count: Array) -> Carry:
-        moments, raw, noise, empty, linear = carry
-        if raw is not None and value.raw_deviation is not None:
-            raw = raw.add(value.raw_deviation, count)
-        if linear is not None and value.linear is not None:
-            own, known = linear
-            linear = own.add(value.linear[0], count), known + value.linear[1]
-        moments = moments.add(value.deviation, count)
-        return Carry(moments, raw, noise + value.noise, empty + value.empty, linear)
+    def add(carry: PyTree, value: Replicate, count: Array) -> PyTree:
+        return jax.tree.map(
+            lambda old, new: old.add(new, count) if isinstance(old, Moments) else old + new,
+            carry,
+            tuple(value),
+            is_leaf=lambda part: isinstance(part, Moments),
+        )
 
-    def finish(carry: Carry, replicates: int) -> dict[str, Array]:
+    def finish(carry: PyTree, replicates: int) -> dict[str, Array]:
+        deviation, noise, raw, empty, linear = carry
         names = ("bias", "bias_product", "signal_covariance")
-        out: dict[str, Array] = dict(zip(names, carry.moments.estimates(replicates), strict=True))
-        out |= {"noise_covariance": carry.noise / replicates}
-        out |= {"empty_rate": carry.empty / replicates}
-        if carry.raw is not None:
+        out: dict[str, Array] = dict(zip(names, deviation.estimates(replicates), strict=True))
+        out |= {"noise_covariance": noise / replicates, "empty_rate": empty / replicates}
+        if raw is not None:
             names = ("raw_bias", "raw_bias_product", "raw_total_covariance")
-            out |= dict(zip(names, carry.raw.estimates(replicates), strict=True))
-        if carry.linear is not None:
-            own, known = carry.linear
+            out |= dict(zip(names, raw.estimates(replicates), strict=True))
+        if linear is not None:
+            own, known = linear
             signal = out["signal_covariance"] - own.estimates(replicates)[2] + known / replicates
             out["bias_product"] += (out["signal_covariance"] - signal) / replicates
             out["signal_covariance"] = signal

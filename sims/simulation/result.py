@@ -132,9 +132,10 @@ def examined(
         shares: bounds on the rounding error.
         asked: precision asked for.
     """
-    attrs: dict[str, object] = {"rounding": shares.largest}
     faults, cautions = list(data.attrs.get("faults", [])), []
     rates = _empty_rate(data).values.mean(0)
+    rate = float(rates.mean())
+    attrs: dict[str, object] = {"rounding": shares.largest, "empty_rate": rate}
     if count := unseen(data):
         faults.append(
             f"no key was ever in reach at {count} of {rates.size} (query, head): an MCSE of 0 "
@@ -160,7 +161,6 @@ def examined(
             faults.append(f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}")
     if data.attrs["precision"] != asked:
         cautions.append(f"{data.attrs['precision']} in place of {asked}, which rounds too far here")
-    attrs["empty_rate"] = rate = float(rates.mean())
     if rate:
         said = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
         cautions.append(said)

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sims.errors import InputError
-from sims.problem import Heads, Kernel, Target, Task
+from sims.problem import Heads, Kernel, Task
 from sims.simulation.draws import centred, draw, target_values
 from sims.simulation.heads import projected_queries
 from sims.simulation.replicate import Settings, Shared, finished, sums_over
@@ -132,17 +132,6 @@ def _mean_square(values: Float[np.ndarray, "D Q H"], share: float) -> Float[np.n
     return np.maximum(mean**2 - variance / len(values), 0.0) + share * variance
 
 
-class _Moved(eqx.Module):
-    """A target whose values are moved by up to a unit of rounding, at each point another way."""
-
-    target: Target
-    unit: float
-
-    def __call__(self, x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
-        way = jnp.sin(1e4 * x.sum(-1)) * self.unit
-        return target_values(self.target, x) * (1 + way.astype(x.dtype))
-
-
 @partial(jax.jit, static_argnames="precision", compiler_options=QUICK)
 def weighed_twice(
     task: Task,
@@ -164,9 +153,15 @@ def weighed_twice(
     """
     unit = float(jnp.finfo(precision).eps)
 
+    def moved_target(x: Float[Array, "*batch d"]) -> Float[Array, "*batch"]:
+        """Values moved by up to a unit of rounding, at each point another way."""
+        way = jnp.sin(1e4 * x.sum(-1)) * unit
+        return target_values(task.target, x) * (1 + way.astype(x.dtype))
+
     def weighed(x: Array, queries: Array, target: object, dtype: str) -> tuple[Array, Array]:
-        moved = eqx.tree_at(lambda t: t.target, task, target)
-        shared = Shared(moved, heads, queries, constant=constant)
+        shared = Shared(
+            eqx.tree_at(lambda t: t.target, task, target), heads, queries, constant=constant
+        )
         settings = Settings(x.shape[1], x.shape[1], len(queries), dtype)
 
         def one(x: Float[Array, "n d"]) -> tuple[Array, Array]:
@@ -180,7 +175,4 @@ def weighed_twice(
 
         return jax.vmap(one)(x.astype(dtype))
 
-    return [
-        weighed(*points, task.target, "float64"),
-        weighed(*moved, _Moved(task.target, unit), precision),
-    ]
+    return [weighed(*points, task.target, "float64"), weighed(*moved, moved_target, precision)]

@@ -15,11 +15,10 @@ from typing import Any
 
 import xarray as xr
 
-from sims import files, provenance
+from sims import files, provenance, store
 from sims.errors import InputError
 from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
-from sims.montecarlo import store
 from sims.study import code
 from sims.study.adaptive import sample_until_decided
 from sims.study.describing import read_variables

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sims import provenance
+from sims import provenance, store
 from sims.errors import InputError, Uncovered
 from sims.identity import digest
-from sims.montecarlo import store
 from sims.runtime import in_threads
 from sims.study import code
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described

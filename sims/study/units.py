@@ -12,9 +12,10 @@ from pathlib import Path
 
 import xarray as xr
 
+from sims import store
 from sims.errors import InputError
 from sims.identity import digest
-from sims.montecarlo import HostBatches, HostReplicates, Sampler, run, store
+from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment, Point
 from sims.study.planning import named
@@ -85,9 +86,8 @@ class SampledUnit:
 
     @property
     def on_one_core(self) -> bool:
-        """Plain Python without processes of its own."""
-        own = isinstance(self.sampler, (HostBatches, HostReplicates))
-        return own and getattr(self.sampler, "n_jobs", 1) == 1
+        """Plain Python."""
+        return isinstance(self.sampler, (HostBatches, HostReplicates))
 
     def estimate(
         self,
@@ -125,7 +125,7 @@ def simulated(
     Args:
         unit: which one.
         settings: how much to simulate.
-        path: of the finished unit, as :func:`~sims.montecarlo.store.kept` has it.
+        path: of the finished unit, as :func:`~sims.store.kept` has it.
         progress: whether to show progress on stderr.
         attrs: attributes of what is computed.
     """

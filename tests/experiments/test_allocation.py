@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from sims.errors import InputError
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries, redundant_views
 from sims.simulation import draw, nw_weights
 from sims.study.experiment import load_experiment
@@ -87,7 +87,7 @@ def lawful(results, settings):
 
 def drawn(seed, batches, replicates, settings):
     """Queries and waves of some batches."""
-    draws = Draws.of(seed, (), replicates)
+    draws = Draw.of(seed, (), replicates)
     rows = [simulate.drawn(draws.draw(batch), settings) for batch in range(batches)]
     return tuple(np.stack(part) for part in zip(*rows, strict=True))
 
@@ -110,7 +110,7 @@ def test_simulation_by_plain_attention(settings, point):
     own = settings[point] | {"waves": 2, "queries": {"scale": 0.6, "count": 2}, "simulated": grid}
     n = (50, 80)
     law, splits = simulate.arranged(own)
-    here = Draws.of(3, (), 2).draw(0)
+    here = Draw.of(3, (), 2).draw(0)
     at, waves = (part[0] for part in simulate.drawn(here, own))
     key = replace(here, replicate=0).key
     families, groups = len(own["families"]), regimes.groups(own)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.problem import DESIGNS, FRAMES, TARGETS, Task
 from sims.simulation import draw as training_set
 from sims.study.experiment import load_experiment
@@ -27,7 +27,7 @@ def rng():
 
 
 def one_draw():
-    return Draws.of(9, (3,), 1).draw(2)
+    return Draw.of(9, (3,), 1).draw(2)
 
 
 @pytest.mark.parametrize("size", [0.3, 0.03, 0.001])
@@ -137,7 +137,7 @@ def test_errors_of_recovery_are_in_units_of_rounding_times_the_condition():
     """The relative error is kept beside: it is so many times machine epsilon times cond(W_O)."""
     p = recovery.settings["recovery"]
     for batch in range(4):
-        draw = Draws.of(9, (3,), 1).draw(batch)
+        draw = Draw.of(9, (3,), 1).draw(batch)
         found = counting.recovery(p, "generic").batch(draw, 1, None)
         output = counting.output_matrix(draw.rng(), "generic", p)
         condition = np.linalg.cond(output.reshape(p["heads"] * p["width"], p["d"]))

@@ -12,7 +12,7 @@ from experiments.diversity import simulate
 from experiments.diversity.drawn import fall, over_drawn_frames, within_batches
 from experiments.diversity.regimes import drawn_regimes, regimes
 from sims.diversity import mean_index
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("diversity")
@@ -27,7 +27,7 @@ def squares(frames):
 
 
 def test_a_batch_has_frames_of_its_own_and_a_target_where_there_is_a_law():
-    draws = Draws.of(3, (), 2)
+    draws = Draw.of(3, (), 2)
     law = regimes(EXPERIMENT)["one fixed target"].law
     (one, target), (again, _), (other, another) = (
         simulate.frames_of(draws.draw(b), SHAPE, law) for b in (0, 0, 1)
@@ -61,7 +61,7 @@ def test_frames_are_haar(monte_carlo):
     """A random plane of R^8 has a quarter of every unit vector: of an axis, or of another plane."""
 
     def draw(seed, count):
-        draws = Draws.of(seed, (), 2)
+        draws = Draw.of(seed, (), 2)
         frames = np.stack([simulate.frames_of(draws.draw(b), SHAPE, None)[0] for b in range(count)])
         first, last = frames[:, :, 0], frames[:, :, 3]
         of_another = (np.einsum("bcd,bcdq->bcq", first[..., 0], last) ** 2).sum(-1)
@@ -80,7 +80,7 @@ def test_errors_are_those_of_the_drawn_frames(name):
         simulate.replicate, kernel=regime.kernel, n=20, queries=3,
         features=4 if regime.lengthscale else 0,
     )  # fmt: skip
-    batch = simulate.frames_of(Draws.of(4, (), 2).draw(0), SHAPE, regime.law)
+    batch = simulate.frames_of(Draw.of(4, (), 2).draw(0), SHAPE, regime.law)
     key = jax.random.key(5)
     found = simulate.over_frames(key, shared, batch, function=function)
     target = batch[1] or shared.target

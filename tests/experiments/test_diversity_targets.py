@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 
 from sims.judgement.tests import Rule, decide
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.study.experiment import load_experiment
 
 EXPERIMENT = load_experiment("diversity")
@@ -92,7 +92,7 @@ def test_errors_by_both_roads_are_less_theorys():
 
 def test_targets_are_drawn_one_a_batch():
     """Halves are replicates of the batch's own target, with keys of their own."""
-    regime, draws = regimes.regimes(EXPERIMENT)["single index"], Draws.of(4, (), 2)
+    regime, draws = regimes.regimes(EXPERIMENT)["single index"], Draw.of(4, (), 2)
     targets = [simulate.own_target(draws.draw(b), regime.law) for b in (0, 0, 1)]
     assert np.array_equal(targets[0].phase, targets[1].phase)
     assert not np.isclose(targets[0].phase, targets[2].phase).any()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.study import population
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
@@ -23,7 +23,7 @@ def rng():
 
 
 def one_draw():
-    return Draws.of(9, (3,), 1).draw(2)
+    return Draw.of(9, (3,), 1).draw(2)
 
 
 def test_wide_heads_are_those_of_at_least_as_many_dimensions_as_tokens(rng):

@@ -8,7 +8,7 @@ import xarray as xr
 from scipy.linalg import sqrtm
 from scipy.optimize import minimize
 
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
 from sims.study.judging import chosen
 from sims.study.results import Results
@@ -53,7 +53,7 @@ def test_both_methods_are_calibrated_on_a_sample_and_judged_on_new_tokens(monkey
     monkeypatch.setattr(
         simulate, "gaussian_triangle", lambda rng, draws, n, d: rng.standard_normal((draws, n, d))
     )
-    draw = Draws.of(3, (), draws).draw(0)
+    draw = Draw.of(3, (), draws).draw(0)
     found = simulate.calibrated(draw, draws, (law, rank, *sizes))
 
     rng, roots = draw.rng(), [np.real(sqrtm(moment)) for moment in law]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sims import estimate
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
 from tests.experiments.helpers import verdicts
 from tests.experiments.runs import both_roads
@@ -106,7 +106,7 @@ def test_errors_of_drawn_problems_are_those_of_the_engine(experiment):
     """Of the problem that a batch draws, with keys and sums of its own; four joint errors."""
     own = experiment.settings["ensemble"] | {"queries": 2, "ranks": [8, 1]}
     regime, problems = {"n": 64, "noise_sd": 2.0, "lengthscale": 2.0}, experiment.module("problems")
-    draws = Draws.of(3, (), 400)
+    draws = Draw.of(3, (), 400)
     found = [experiment.module("drawn").drawn_heads(draws.draw(0), 400, (own, regime))]
     seed = int(draws.draw(0).rng().integers(2**31))
     for place, (task, heads, n, queries) in enumerate(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries, gaussian_queries
 from sims.simulation import draw
 from sims.study.experiment import load_experiment
@@ -164,7 +164,7 @@ def test_simulated_error_by_plain_numpy():
     amplitudes = np.array([1.0, 0.5, 0.25, 0.125, 0.1]) * np.array([[1.0], [2.0]])
     queries = np.pad(np.array([[0.1], [-0.3], [0.2]]), ((0, 0), (0, 2)))
     shared = simulate.Estimators(stack, amplitudes, frames, bandwidths, pool, queries, noise)
-    key = Draws.of(3, (), 2).draw(0, 1).key
+    key = Draw.of(3, (), 2).draw(0, 1).key
     mse = simulate.errors(key, shared, turn, name="mse", sizes=sizes, precision="float64")["mse"]
     expected = np.zeros((2, 2))
     task = Task(DESIGNS["isotropic"](3), TARGETS["constant"](3), 1.0)
@@ -214,7 +214,7 @@ def test_the_simulated_problems_have_the_first_targets_and_their_nuisances(exper
 
 
 def test_targets_take_turns(experiment):
-    turns = simulate.turns(Draws.of(1, (), 7).draw(4), 3)
+    turns = simulate.turns(Draw.of(1, (), 7).draw(4), 3)
     assert turns.tolist() == [0, 1, 2, 0, 1, 2, 0]
 
 

@@ -6,7 +6,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.normals import normal
 from sims.study.experiment import load_experiment
 from sims.theory.neighbours.context import Problems, tables
@@ -28,7 +28,7 @@ def valley(place, floor, bend=0.8):
 
 def test_problems_of_a_batch_take_turns():
     """Every batch has problems of its own."""
-    assert simulate.turns(Draws.of(1, (), 5).draw(3), 2).tolist() == [6, 7, 6, 7, 6]
+    assert simulate.turns(Draw.of(1, (), 5).draw(3), 2).tolist() == [6, 7, 6, 7, 6]
 
 
 def test_tuning_finds_the_bottom_and_what_keeping_costs():

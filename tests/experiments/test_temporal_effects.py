@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 from tests.experiments.by_hand import drawn, is_mean_of, pseudovalues
@@ -137,7 +137,7 @@ def test_passes_that_are_wrong_at_one_length_alone_are_found(monkeypatch, wrong)
         off = 0.1 * np.abs(found.output).max() if len(x) == length else 0.0
         return found._replace(output=found.output + off)
 
-    draw = Draws.of(0, (), 2).draw(0, 0)
+    draw = Draw.of(0, (), 2).draw(0, 0)
     before = simulate.passes(settings, 2, draw, None, None)
     monkeypatch.setattr(simulate.cache, "parallel", parallel)
     after = simulate.passes(settings, 2, draw, None, None)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from sims import Heads, Task, estimate
-from sims.montecarlo.draws import Draws
+from sims.montecarlo.draws import Draw
 from sims.problem import SequenceDesign, TrigonometricSeries
 from sims.study.experiment import load_experiment
 from sims.study.units import units_of
@@ -120,7 +120,7 @@ def test_search_goes_in_order(experiment, monkeypatch):
         return float(reading == "latent attention" and tokens >= 3 and stride >= 2)
 
     monkeypatch.setattr(simulate, "literal_gap", literal_gap)
-    found = simulate.searched(experiment.settings, Draws.of(0, (), 2).draw(0, 0), None, None)[
+    found = simulate.searched(experiment.settings, Draw.of(0, (), 2).draw(0, 0), None, None)[
         "first"
     ]
     place = simulate.SEARCHED.index("latent attention")
@@ -188,7 +188,7 @@ def test_drawn_problems_are_those_of_the_engine(experiment, kernel, stride):
     )
     own = {"problems": 1, "roots": {"smooth": (0.8, 0.8)}, "gaussian": 0.6, "doubled": [],
            "strides": {kernel: {"smooth": [] if stride == 1 else [stride]}}}  # fmt: skip
-    draw = Draws.of(5, (), 400).draw(0)
+    draw = Draw.of(5, (), 400).draw(0)
     found = drawn.drawn_problems(draw, 400, (own, spec))
     rng = draw.rng()
     frames, frequency, phase = drawn.problem(rng, spec)

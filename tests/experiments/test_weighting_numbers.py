@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.study.experiment import load_experiment
 from sims.terms import risk_matrix
 from sims.theory import predict
@@ -32,7 +32,7 @@ def test_few_pairs_are_the_first_of_the_most(monkeypatch):
     gaps = np.random.default_rng(1).normal(size=(40, 3))
     monkeypatch.setattr(simulate, "deviations", lambda *_: gaps)
     task, family, heads, n, own = simulate.units(EXPERIMENT)["cost"].sampler.constants
-    own, draw = own | {"pairs": [6, 12], "repeats": 1}, Draws.of(4, (), 1).draw(0)
+    own, draw = own | {"pairs": [6, 12], "repeats": 1}, Draw.of(4, (), 1).draw(0)
     found = simulate.cost(draw, (task, family, heads, n, own), None)["error"]
     rng = draw.rng()
     rng.integers(2**31)  # the target's

@@ -13,9 +13,8 @@ import pytest
 import xarray as xr
 import yaml
 
-from sims import files
+from sims import files, store
 from sims.errors import InputError
-from sims.montecarlo import store
 from sims.report import render_caption
 from sims.report.text import html
 from sims.study import run
@@ -60,7 +59,7 @@ RUN = """
 import sys
 from pathlib import Path
 from sims.cli import main
-from sims.montecarlo import store
+from sims import store
 store.SECONDS = 0.0
 sys.exit(main(["step", "simulate", "slow", "--fidelity", "smoke", "--output", sys.argv[1]]))
 """

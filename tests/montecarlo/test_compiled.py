@@ -145,21 +145,6 @@ def test_numbers_do_not_depend_on_how(at_once, devices):
     np.testing.assert_allclose(again["u"], expected["u"], rtol=1e-13)
 
 
-def test_prepare_is_called_once_with_the_pilots_key():
-    keys = []
-
-    def prepare(key):
-        keys.append(key)
-        return jax.random.normal(key, (2,))
-
-    sampler = Replicates(lambda key, shared, batch: {"x": shared}, prepare=prepare, dims={"x": "c"})
-    data = run(sampler, 3, replicates_per_batch=2, batches=5)
-    (key,) = keys
-    expected = replicate_key(root_key(3), 2**32 - 1, 0)
-    assert (jax.random.key_data(key) == jax.random.key_data(expected)).all()
-    np.testing.assert_allclose(data["x"], np.tile(jax.random.normal(expected, (2,)), (5, 1)))
-
-
 def power(key, shared, batch, *, exponent):
     return {"x": jax.random.normal(key) ** exponent}
 
@@ -205,7 +190,7 @@ def test_what_cannot_be_identified_runs_but_is_not_resumed():
 
     sampler = Replicates(replicate)
     done = run(sampler, 0, replicates_per_batch=2, batches=2)
-    with pytest.raises(InputError, match="resume: got 'memoryview'"):
+    with pytest.raises(InputError, match="identity: got 'memoryview'"):
         run(sampler, 0, replicates_per_batch=2, batches=3, resume=done)
 
 
@@ -261,13 +246,11 @@ def uniform(key, shared, batch):
         (lambda: Replicates(uniform, dims={"u": "c"}, coords={"c": [1]}), {}, "dims and coords"),
         (lambda: Replicates(lambda *_: jnp.ones(2)), {}, "replicate: got"),
         (lambda: Replicates(uniform, reduce="sum"), {}, "reduce: got 'sum'"),
-        (lambda: Replicates(uniform, rows=True), {}, "rows: got True"),
         (
             lambda: Replicates(uniform, per_batch=lambda draw: np.ones(9), rows=True),
             {},
             "lead with R = 2",
         ),
-        (lambda: Replicates(uniform, prepare=lambda key: 1, constants=2), {}, "constants: got"),
         (lambda: scaled(1.0), {"replicates_per_batch": 1}, "replicates_per_batch: got 1"),
         (lambda: scaled(1.0), {"batches": 1}, "batches: got 1"),
         (lambda: scaled(1.0), {"max_batches": 0}, "max_batches: got 0"),

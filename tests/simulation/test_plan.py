@@ -1,7 +1,6 @@
 """The memory budget: what is planned obeys it, and what is compiled obeys the plan."""
 
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -9,9 +8,9 @@ import pytest
 from jax.sharding import Mesh
 
 from sims.errors import InputError
-from sims.montecarlo import Draws
+from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
-from sims.simulation.ensemble import Groups
+from sims.simulation.ensemble import joined
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
 from sims.simulation.replicate import Settings, Shared, replicate
@@ -58,7 +57,7 @@ def test_what_xla_weighs_together_on_a_gpu(count, rows):
 def memory(program, task, heads, queries, replicates):
     """The compiler's own count of bytes, temporaries and outputs, of one batch."""
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
-    keys = Draws.of(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
+    keys = Draw.of(0, (), replicates).keys(np.arange(1, dtype=np.uint32))
     shared = Shared(task, heads, queries)
     compiled = run_batches.lower(program, shared, None, keys, mesh=mesh).compile()
     analysis = compiled.memory_analysis()
@@ -100,9 +99,6 @@ def test_weight_rules_obey_the_plan(make, kernel):
 def test_queries_that_fill_up_the_last_round_do_not_count(keep):
     """Five queries in rounds of three: the sixth is there for its shape alone."""
     values = np.arange(12.0).reshape(2, 6) ** 2
-    rounds = [
-        SimpleNamespace(width=3, gather=lambda part: {"bias": values[:, part]}) for _ in range(2)
-    ]
-    found = Groups(rounds, 5, keep, {}).gather([slice(0, 3), slice(3, 6)])["bias"]
+    found = joined([{"bias": values[:, :3]}, {"bias": values[:, 3:]}], 5, keep)["bias"]
     expected = values[:, :5] if keep else values[:, :5].mean(1, keepdims=True)
     np.testing.assert_allclose(found, expected, rtol=1e-15)

@@ -19,6 +19,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from ctypes import cdll
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from sims import files
@@ -54,19 +56,19 @@ def _attributes(rule: Kernel | WeightRule) -> dict[str, Any] | None:
     """How the C++ call names a kernel or rule; None for one that it does not know."""
     if isinstance(rule, Kernel):
         return {"kind": np.int64(KINDS[rule])} if rule in KINDS else None
-    weights, offset, uniform = rule.weights, 0.0, False
-    if isinstance(weights, Entmax):
-        which, power = 0, weights.nu
-    elif isinstance(weights, ReluGap):
-        which, power = 1, weights.gain
-    elif isinstance(weights, Relu):
-        which, power, offset = 2, weights.gain, weights.offset
-        uniform = weights.empty == "uniform"  # a row without a positive entry
-    else:
-        return None
     if rule.scores not in SCORE_KINDS:
         return None
-    names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": uniform}
+    offset, empty = 0.0, ""  # empty: the weights of a row without a positive entry
+    match rule.weights:
+        case Entmax(nu=power):
+            which = 0
+        case ReluGap(gain=power):
+            which = 1
+        case Relu(gain=power, offset=offset, empty=empty):
+            which = 2
+        case _:
+            return None
+    names = {"kind": SCORE_KINDS[rule.scores], "rule": which, "uniform": empty == "uniform"}
     found: dict[str, Any] = {name: np.int64(value) for name, value in names.items()}
     return found | {"nu": np.float64(power), "offset": np.float64(offset)}
 
@@ -99,11 +101,19 @@ def _loaded(path: Path) -> bool:
     return True
 
 
-def _call(name: str, shapes: Any, method: str, *arrays: Array, **attributes: Any) -> Any:
-    """A function of the library, which is compiled and loaded where that was not done yet."""
+def _call(
+    name: str,
+    dtype: DTypeLike,
+    shapes: Sequence[tuple[int, ...]],
+    *arrays: Array,
+    method: str = "sequential",
+    **attributes: Any,
+) -> Sequence[Array]:
+    """Outputs of the library, which is compiled and loaded where that was not done yet."""
     if not _loaded(library()):
         raise InputError("SIMS_NATIVE", "no C++ compiler that works", "the sums of XLA")
-    return jax.ffi.ffi_call(name, shapes, vmap_method=method)(*arrays, **attributes)
+    outputs = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+    return jax.ffi.ffi_call(name, outputs, vmap_method=method)(*arrays, **attributes)
 
 
 def native_sums(
@@ -122,8 +132,8 @@ def native_sums(
     shapes = [(count, heads), pairs, (count, heads, width), (0,) if centres is None else pairs]
     peak, gram, linear, centred = _call(
         f"sims_sums_{keys.dtype.name}",
-        [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
-        "sequential",
+        jnp.float64,
+        shapes,
         queries,
         near,
         _padded(keys),
@@ -159,8 +169,8 @@ def native_rule_sums(
     shapes = [(count, heads, width + 1), (count, heads, heads)]
     linear, gram = _call(
         f"sims_rules_{keys.dtype.name}",
-        [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
-        "sequential",
+        jnp.float64,
+        shapes,
         queries,
         _padded(keys),
         _padded(columns),
@@ -198,18 +208,11 @@ def _native_threefry() -> Any:
     def bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
         if width not in (32, 64):
             return plain.random_bits(key, width, shape)
-        out = jax.ShapeDtypeStruct(shape, f"uint{width}")
-        return _call(f"sims_bits_{width}", out, "broadcast_all", key)
+        name, dtype = f"sims_bits_{width}", f"uint{width}"
+        (out,) = _call(name, dtype, [shape], key, method="broadcast_all")
+        return out
 
-    return jax.extend.random.define_prng_impl(
-        key_shape=plain.key_shape,
-        seed=plain.seed,
-        split=plain.split,
-        fold_in=plain.fold_in,
-        random_bits=bits,
-        name="threefry2x32_native",
-        tag="fry_native",
-    )
+    return plain._replace(random_bits=bits, name="threefry2x32_native", tag="fry_native")
 
 
 def library() -> Path:

@@ -22,18 +22,14 @@ SECONDS = 60.0
 
 def save(data: xr.Dataset, path: Path) -> None:
     """Write a dataset, whole or not at all."""
-    layout = {
-        "dims": {str(k): v.dims for k, v in data.variables.items()},
-        "coords": sorted(map(str, data.coords)),
-        "attrs": {k: np.asarray(v).tolist() for k, v in data.attrs.items()},
-    }
+    layout = json.dumps(data.to_dict(data=False), default=lambda v: np.asarray(v).tolist())
     # Text as objects would be pickled, and nothing pickled is loaded.
     arrays = {
         str(k): v.values.astype(str) if v.dtype.kind == "O" else v.values
         for k, v in data.variables.items()
     }
     archive = io.BytesIO()
-    np.savez(archive, __layout__=np.array(json.dumps(layout)), **arrays)  # type: ignore[arg-type]
+    np.savez(archive, __layout__=np.array(layout), **arrays)  # type: ignore[arg-type]
     files.write(archive.getvalue(), path, f"checkpoint {path.stem}")
 
 
@@ -55,8 +51,9 @@ def load(path: Path) -> xr.Dataset | None:
         return None
     with np.load(io.BytesIO(archive), allow_pickle=False) as file:
         layout = json.loads(str(file["__layout__"]))
-        variables = {k: (tuple(dims), file[k]) for k, dims in layout["dims"].items()}
-    return xr.Dataset(variables, attrs=layout["attrs"]).set_coords(layout["coords"])
+        for name, variable in (layout["coords"] | layout["data_vars"]).items():
+            variable["data"] = file[name]
+    return xr.Dataset.from_dict(layout)
 
 
 def kept(path: Path, compute: Callable[[], xr.Dataset]) -> xr.Dataset:
