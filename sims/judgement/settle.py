@@ -196,8 +196,8 @@ def settle(
     p_outside = float(min(1.0, k * np.min(p_of(-most))))
     p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
     # One point outside settles the claim: no other needs more if one seems to be.
-    outside = most < 0
-    shown = most if outside.any() else least
+    shown = most if (most < 0).any() else least
+    outside = shown < 0
     worst = int(np.argmax(beyond) if refuted else np.argmin(shown - single))
     of = f" (worst of {k} points shown)" if k > 1 else ""
     asking, needed = np.zeros(k, bool), count
@@ -205,7 +205,7 @@ def settle(
         reason = words + of
     elif refuted:
         reason = f"not {words}: {(beyond > 0).sum()} of {k} wholly outside" + of
-    elif (~barred & ~outside & (shown < -joint)).any():
+    elif (~barred & (shown < -joint)).any():
         reason = "within their bounds effects may lie on either side of the margin"
         asking, needed = (least < 0) & narrowing, 2 * count
     elif frozen.any():
