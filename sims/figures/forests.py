@@ -9,6 +9,7 @@ import numpy as np
 
 from sims.figures.marks import (
     DASHES,
+    INKS,
     SIGNS,
     Margin,
     Verdicts,
@@ -16,7 +17,6 @@ from sims.figures.marks import (
     bars_note,
     ends,
     explain,
-    ink,
     margin_text,
     note,
     simulated,
@@ -96,7 +96,8 @@ def forest(
                 value, error = scale * shown.loc[place, ["value", "error"]].to_numpy(float)
                 text = f"{value:.3g} ± {BAR * error:.2g}{unit}".replace("-", "−")
             if key in own:
-                ink(_write(ax, f"{SIGNS[word(own[key])]}  {text}", 1, place), own[key])
+                name = word(own[key])
+                _write(ax, f"{SIGNS[name]}  {text}", 1, place).set_color(INKS[name])
             elif text:
                 _write(ax, text, 1, place)
         explain(ax, verdict)

@@ -19,7 +19,6 @@ from sims.judgement import Verdict as Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.text import Text
     from numpy.typing import ArrayLike
 
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -138,16 +137,7 @@ def badge(ax: Axes, verdict: Verdict, below: str = "") -> None:
     """
     known = getattr(verdict, "kind", None) == "program"
     text = f"{SIGNS[word(verdict)]} {'by algebra' if known else word(verdict)}\n{below}"
-    ink(ax.set_title(text.strip(), loc="right", fontsize=SMALL), verdict)
-
-
-def ink(text: Text, verdict: Verdict) -> None:
-    """Give a text the colours of a verdict: refuted is white on its colour."""
-    colour = INKS[word(verdict)]
-    if word(verdict) == "refuted":
-        text.set(color="white", bbox={"facecolor": colour, "edgecolor": "none", "pad": 1.2})
-    else:
-        text.set_color(colour)
+    ax.set_title(text.strip(), loc="right", fontsize=SMALL, color=INKS[word(verdict)])
 
 
 def note(ax: Axes, text: str) -> None:

@@ -27,11 +27,6 @@ class ClaimRows:
     source: str = ""
     reconstruction: str = ""
 
-    def by_experiment(self) -> dict[str, list[Verdict]]:
-        """The verdicts by the experiment that gave them."""
-        names = dict.fromkeys(v.experiment for v in self.verdicts)
-        return {name: [v for v in self.verdicts if v.experiment == name] for name in names}
-
 
 @dataclass(frozen=True)
 class PaperRows:
@@ -52,7 +47,7 @@ class PaperRows:
 
 def by_kind(ledger: Sequence[Verdict]) -> dict[str, Counter[str]]:
     """Kind of row to how many of its rows came to each verdict; ``any`` where a row has no kind."""
-    counts = {
+    counts: dict[str, Counter[str]] = {
         kind or "any": Counter(v.verdict for v in ledger if v.kind == kind)
         for kind in (*reversed(KINDS), None)
     }

@@ -21,7 +21,7 @@ again look like certainty. It may refute.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,8 @@ from sims.judgement.intervals import (
 if TYPE_CHECKING:
     from sims.study.schema import ClaimSpec
 
-VERDICTS = ("supported", "refuted", "inconclusive")
+Answer = Literal["supported", "refuted", "inconclusive"]
+VERDICTS = get_args(Answer)
 """What a claim may come to."""
 FEWEST = 64
 """Batches from which on their skewness can be told from chance, and so be corrected: fewer decide
@@ -109,8 +110,6 @@ class Finding:
     verdict: str
     effect: float | None
     interval: tuple[float, float] | None
-    margin: float
-    level: float
     replicates: int
     reason: str
     p_value: float | None = None
@@ -123,9 +122,7 @@ def missing(values: ArrayLike, rule: Rule) -> Finding:
     reason = f"{(~np.isfinite(values)).sum()} of {values.size} values are missing"
     if not values.size:
         reason = "missing: no effect, or none where the claim applies"
-    return Finding(
-        "inconclusive", None, None, rule.margin, rule.level, rule.replicates, reason, 1.0
-    )
+    return Finding("inconclusive", None, None, rule.replicates, reason, 1.0)
 
 
 def settle(
@@ -225,17 +222,15 @@ def settle(
             open_at += f" ({barred.sum()} with fewer than {fewest} batches)"
         reason = f"{words}: {open_at}; {_needed(decisive, rule.replicates)}"
     needs: dict[str, float] = {}
-    for i in np.flatnonzero(asking):
-        for name in effects[i].points:
-            needs[name] = max(needs.get(name, 0.0), float(needed[i]))
+    for effect, asks, of_effect in zip(effects, asking, needed, strict=True):
+        for name in effect.points if asks else ():
+            needs[name] = max(needs.get(name, 0.0), float(of_effect))
     # What is reported is the estimate, and its bound as part of its interval.
     value = effects[worst].value
     half = float((single if supported else joint)[worst] + bounds[worst])
     # So few batches that nothing can be excluded have no interval.
     known = (value - half, value + half) if np.isfinite(half) else None
-    return Finding(
-        verdict, value, known, rule.margin, rule.level, rule.replicates, reason, p, needs
-    )
+    return Finding(verdict, value, known, rule.replicates, reason, p, needs)
 
 
 def _growth(

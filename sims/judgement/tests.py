@@ -71,7 +71,7 @@ def identity(effects: Sequence[Effect], rule: Rule) -> Finding:
     inside = worst <= rule.margin
     reason = f"largest gap of {gaps.size}: {worst:.2g} {'≤' if inside else '>'} {rule.margin:.2g}"
     verdict, interval = "supported" if inside else "refuted", (worst, worst)
-    return Finding(verdict, worst, interval, rule.margin, rule.level, rule.replicates, reason, 0.0)
+    return Finding(verdict, worst, interval, rule.replicates, reason, 0.0)
 
 
 def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
@@ -219,7 +219,7 @@ def law_of_curve(effects: Sequence[Effect], rule: Rule) -> Finding:
     if verdict == "inconclusive":
         words += f", and off by up to {off:.2g}"
     known = (low, high) if np.isfinite(off) else None
-    return Finding(verdict, found, known, rule.margin, rule.level, 0, words, p)
+    return Finding(verdict, found, known, 0, words, p)
 
 
 def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
@@ -264,9 +264,7 @@ def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
     p = (against * draws.size + 1) / (draws.size + 1)
     region = f"{rule.expected:.3g} ± {rule.margin:.3g}"
     reason = f"exponent of {len(x)} points against {region}: {inside:.1%} of it inside"
-    return Finding(
-        verdict, effect, (low, high), rule.margin, rule.level, rule.replicates, reason, p
-    )
+    return Finding(verdict, effect, (low, high), rule.replicates, reason, p)
 
 
 TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
