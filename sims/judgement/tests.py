@@ -208,18 +208,15 @@ def law_of_curve(effects: Sequence[Effect], rule: Rule) -> Finding:
         return missing(y, rule)
     found = deviation(x, y, rule.expected)
     off = deviation_error(x, y, bounds, rule.expected)
-    low, high = max(found - off, 0.0), found + off
-    verdict, p = "inconclusive", 1.0
-    if high <= rule.margin or low > rule.margin:
-        verdict, p = "supported" if high <= rule.margin else "refuted", 0.0
+    finding = bound([Effect("", found, bound=off)], rule)
     sign = "≤" if found <= rule.margin else ">"
     words = (
         f"largest deviation at {len(x)} points: {found:.2g} {sign} {rule.margin:.2g} of the rise"
     )
-    if verdict == "inconclusive":
+    if finding.verdict == "inconclusive":
         words += f", and off by up to {off:.2g}"
-    known = (low, high) if np.isfinite(off) else None
-    return Finding(verdict, found, known, 0, words, p)
+    known = (max(found - off, 0.0), found + off) if np.isfinite(off) else None
+    return replace(finding, interval=known, replicates=0, reason=words)
 
 
 def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
