@@ -245,7 +245,7 @@ def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
     covariance = np.diag(errors**2)
     if len(values) == len(effects):
         covariance = covariance_of_means(np.stack(common(*values), axis=1))
-    draws, problem = exponents.exponent([(x, y, covariance)], rule.scatter)
+    draws, problem = exponents.exponent(x, y, covariance, rule.scatter)
     if problem:
         return replace(undecided, reason=problem)
     tail = (1 - rule.level) / 2
