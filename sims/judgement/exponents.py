@@ -53,7 +53,8 @@ def exponent(
     def errors(draws: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
         """Residuals of the turned points, and their variances."""
         residual = target - one * draws["level"] - z * draws["exponent"]
-        return residual, jnp.asarray(variance + draws.get("scatter", 0.0) ** 2)
+        square = variance + draws.get("scatter", 0.0) ** 2
+        return jnp.asarray(residual), jnp.asarray(square)
 
     def model() -> None:
         draws = {

@@ -68,18 +68,9 @@ def by_paper(ledger: Sequence[Verdict], papers: Mapping[str, Paper]) -> list[Pap
         for verdict in (v for v in ledger if v.paper == id):
             verdicts.setdefault(verdict.claim, []).append(verdict)
         paper = papers.get(id)
-        listed = [
-            ClaimRows(
-                claim.id,
-                claim.statement,
-                verdicts.pop(claim.id, []),
-                getattr(claim, "source", ""),
-                getattr(claim, "reconstruction", ""),
-            )
-            for claim in ((*paper.claims, *paper.ours) if paper else ())
-        ]
-        others = [ClaimRows(claim, rows[0].statement, rows) for claim, rows in verdicts.items()]
-        count = len(paper.claims) if paper else len(others)
-        every = listed + others
-        groups.append(PaperRows(id, paper, every[:count], every[count:]))
+        claims, ours = (paper.claims, paper.ours) if paper else ([], [])
+        rows = [ClaimRows(**vars(c), verdicts=verdicts.pop(c.id, [])) for c in (*claims, *ours)]
+        rows += [ClaimRows(claim, of[0].statement, of) for claim, of in verdicts.items()]
+        count = len(claims) if paper else len(rows)
+        groups.append(PaperRows(id, paper, rows[:count], rows[count:]))
     return groups
