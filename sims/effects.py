@@ -85,13 +85,9 @@ def of_batches(
         **fields: others of :class:`Effect`, such as bound, x, replicates, unit and at.
     """
     value, error = mean_and_error(values)
+    names = (points,) if isinstance(points, str) else tuple(dict.fromkeys(points))
     skewed = float(skewness(values))
-    return Effect(label, value, error, len(values), names(points), skewed, values=values, **fields)
-
-
-def names(points: str | Sequence[str]) -> tuple[str, ...]:
-    """Names of points as a tuple, each once and in order; a name stands for itself."""
-    return (points,) if isinstance(points, str) else tuple(dict.fromkeys(points))
+    return Effect(label, value, error, len(values), names, skewed, values=values, **fields)
 
 
 Families = dict[str, list[Effect]]

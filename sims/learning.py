@@ -9,7 +9,7 @@ Deterministic in its key.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from sims.problem import FRAMES, Heads, TrigonometricSeries
 
+Objective = Literal["joint", "separate"]
 FEATURES = 8
 """Waves of a target."""
 
@@ -81,34 +82,21 @@ def leave_one_out(heads: Heads, x: Float[Array, "n d"], y: Float[Array, " n"]) -
     return jax.nn.softmax(jnp.where(itself, -jnp.inf, log_k), axis=-1) @ y
 
 
-def joint(
-    weights: Float[Array, " H"], estimates: Float[Array, "H n"], y: Float[Array, " n"]
+def squared_error(
+    objective: Objective,
+    weights: Float[Array, " H"],
+    estimates: Float[Array, "H n"],
+    y: Float[Array, " n"],
 ) -> Float[Array, ""]:
-    """The error of the weighted heads together, ``mean_i (Y_i − Σ_h α_h f̂_h(X_i))²``.
+    """The error that heads descend, of their leave-one-out estimates.
 
-    Its gradient with respect to one head has the residual of all: heads are rewarded for errors
-    that cancel. At α_h = 1/H it is the :func:`separate` errors less ``mean_h mean_i (f̂_h − f̄)²``,
-    the ambiguity (Krogh & Vedelsby 1995, NeurIPS 7).
+    ``joint``, the weighted heads together, ``mean_i (Y_i − Σ_h α_h f̂_h(X_i))²``: its gradient with
+    respect to one head has the residual of all, so heads are rewarded for errors that cancel.
+    ``separate``, the heads one by one, ``mean_h mean_i (Y_i − f̂_h(X_i))²``: its gradient with
+    respect to one head knows no other head, and the weights stay as they are. At α_h = 1/H joint is
+    separate less ``mean_h mean_i (f̂_h − f̄)²``, the ambiguity (Krogh & Vedelsby 1995, NeurIPS 7).
     """
-    return jnp.mean((y - weights @ estimates) ** 2)
-
-
-def separate(
-    weights: Float[Array, " H"], estimates: Float[Array, "H n"], y: Float[Array, " n"]
-) -> Float[Array, ""]:
-    """The errors of the heads one by one, ``mean_h mean_i (Y_i − f̂_h(X_i))²``.
-
-    Its gradient with respect to one head knows no other head, so nothing rewards heads that part.
-    The weights do not enter: under it they stay as they are.
-    """
-    return jnp.mean((y - estimates) ** 2)
-
-
-OBJECTIVES: dict[str, Callable[[Array, Array, Array], Array]] = {
-    "joint": joint,
-    "separate": separate,
-}
-"""What heads descend: name to ``(weights, leave-one-out estimates, labels) -> error``."""
+    return jnp.mean((y - (weights @ estimates if objective == "joint" else estimates)) ** 2)
 
 
 def retract(frames: Float[Array, "H d d_k"]) -> Float[Array, "H d d_k"]:
@@ -135,7 +123,7 @@ class Course:
         rate: first learning rate.
         penalty: λ ≥ 0, of the overlap.
         learn_weights: whether output weights α are learned too, freely; else they are 1/H.
-        objective: a key of :data:`OBJECTIVES`.
+        objective: of :func:`squared_error`.
     """
 
     stream: str
@@ -151,7 +139,7 @@ class Course:
     rate: float
     penalty: float
     learn_weights: bool
-    objective: str = "joint"
+    objective: Objective = "joint"
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], stream: str, variant: str) -> "Course":
@@ -167,6 +155,11 @@ class Course:
         common = {key: settings[key] for key in ("dimension", "n", "noise_sd")}
         own = {**settings["heads"], **settings["variants"][variant]}
         return cls(stream=stream, **common, **settings["learning"], **own)
+
+
+def even(heads: Heads) -> Float[Array, " H"]:
+    """Output weights 1/H."""
+    return jnp.full(heads.count, 1.0 / heads.count, jnp.float64)
 
 
 class Run(NamedTuple):
@@ -193,8 +186,7 @@ class Run(NamedTuple):
     @property
     def states(self) -> dict[str, tuple[Heads, Float[Array, " H"]]]:
         """Heads and output weights ``before`` and ``after``."""
-        even = jnp.full(self.before.count, 1.0 / self.before.count, jnp.float64)
-        return {"before": (self.before, even), "after": (self.after, self.weights)}
+        return {"before": (self.before, even(self.before)), "after": (self.after, self.weights)}
 
 
 @cache
@@ -208,12 +200,11 @@ def learned(course: Course, seed: int, batch: int) -> Run:
     for_rotation, for_learning = jax.random.split(key)
     stream = STREAMS[course.stream](course.dimension)
     rotation = jax.random.orthogonal(for_rotation, course.dimension, dtype=jnp.float64)
-    family = (
-        FRAMES["haar"]
-        if course.angle is None
-        else partial(FRAMES["equiangular"], angle=course.angle)
-    )
-    frames = family(course.dimension, course.count, course.width, seed=seed + batch)
+    sizes = course.dimension, course.count, course.width
+    if course.angle is None:
+        frames = FRAMES["haar"](*sizes, seed=seed + batch)
+    else:
+        frames = FRAMES["equiangular"](*sizes, seed=seed + batch, angle=course.angle)
     start = Heads(frames, "gaussian", course.bandwidth)
     # Courses that differ in what is traced share a program.
     shared = replace(course, stream="", angle=None, penalty=0.0, learn_weights=False)
@@ -234,10 +225,10 @@ def learn(
     penalty: float | Array,
     learn_weights: bool | Array,
 ) -> tuple[Array, Array, Array]:
-    """Adam on ``mean_i (Y_i − Σ_h α_h f̂_h^{−i}(X_i))² + penalty · overlap``.
+    """Adam on ``error + penalty · overlap``.
 
-    That is the :func:`joint` objective; under the :func:`separate` one the first term is
-    ``mean_h mean_i (Y_i − f̂_h^{−i}(X_i))²``. New tasks at every step, and the same ones under both.
+    Its first term is the course's :func:`squared_error`. New tasks at every step, and the same ones
+    under both objectives.
 
     Args:
         course: sizes, steps and objective.
@@ -251,7 +242,6 @@ def learn(
     Returns:
         Frames (H, d, d_k) of orthonormal columns, weights (H,), and the overlap before each step.
     """
-    error_of = OBJECTIVES[course.objective]
     optimiser = optax.adam(optax.cosine_decay_schedule(course.rate, course.steps))
 
     def task(key: Array) -> tuple[Array, Array]:
@@ -265,7 +255,9 @@ def learn(
         frames, weights = parameters
         heads = eqx.tree_at(lambda h: h.frames, start, frames)
         errors = [
-            error_of(weights.astype(own.dtype), leave_one_out(heads, at, own), own)
+            squared_error(
+                course.objective, weights.astype(own.dtype), leave_one_out(heads, at, own), own
+            )
             for at, own in zip(x, y, strict=True)
         ]
         return jnp.mean(jnp.stack(errors)).astype(jnp.float64) + penalty * overlap(frames)
@@ -283,7 +275,7 @@ def learn(
         moved = retract(frames + change[0])
         return ((moved, weights + change[1]), state), overlap(frames)
 
-    first = start.frames, jnp.full(start.count, 1.0 / start.count, jnp.float64)
+    first = start.frames, even(start)
     keys = jax.random.split(key, course.steps)
     ((frames, weights), _), path = jax.lax.scan(step, (first, optimiser.init(first)), keys)
     return frames, weights, path

@@ -86,7 +86,7 @@ def residuals(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
     ax.set(xlabel="layer", ylabel="log₁₀ of the relative residual ρ", ylim=(LOWEST, 0.5),
            title="distance of tokens, with laws")  # fmt: skip
     ax.legend(loc="lower right")
-    figures.explain(ax, own)
+    figures.badge(ax, own)
     figures.bars_note(ax)
 
 

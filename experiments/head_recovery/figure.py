@@ -62,7 +62,7 @@ def counts(ax: Axes, results: Results, own: dict[str, Verdict]) -> None:
     ax.plot([0, top], [0, top], color=figures.GREY, lw=0.8, ls="--", zorder=1)
     ax.set(xlabel="claimed: $n(H − 1)d_k$", ylabel="counted", title="open directions, all heads")
     ax.legend(title="rank $q$ of $W_O$, and the claim", loc="upper left")
-    figures.explain(ax, own)
+    figures.badge(ax, own)
     figures.note(ax, "dashes: formula $n(H d_k − q)$; dashed line: the claim")
 
 

@@ -154,7 +154,7 @@ def errors(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -
             judged = {name: verdicts[design, stride]} if (design, stride) in verdicts else {}
             ticks[place * width + i] = figures.signed(name, judged, "\n")
     ax.set_xticks(list(ticks), list(ticks.values()))
-    figures.explain(ax, verdicts)
+    figures.badge(ax, verdicts)
     figures.bars_note(ax)
     margin = next(iter(verdicts.values())).margin
     figures.band(ax, (-np.inf, 1 + margin), words=False)

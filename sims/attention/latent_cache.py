@@ -223,18 +223,16 @@ def step(
     key = rotated(x[None] @ layer.rotary_key, position)
     place = cache.length % layer.stride
     opens = place == 0 if rule == "corrected" else (place + 1) % layer.stride == 1
+    slots, keys, mean = cache.slots, cache.rotary, layer.rule == "normalised"
     if not cache.length or opens:
-        slots, keys, mass = np.vstack([cache.slots, gate * latent]), [cache.rotary, key], gate
-        if layer.rule == "normalised":
-            slots[-1] = latent[0]
+        slot, mass = latent if mean else gate * latent, gate
     else:
-        slots, keys, mass = cache.slots.copy(), [cache.rotary[:-1], key], cache.mass + gate
-        slots[-1] += gate * latent[0]
-        if layer.rule == "normalised":
-            slots[-1] = (cache.mass * cache.slots[-1] + gate * latent[0]) / mass
-    grown_cache = Cache(slots, np.vstack(keys), mass, cache.length + 1)
+        mass = cache.mass + gate
+        slot = (cache.mass if mean else 1.0) * slots[-1:] + gate * latent
+        slots, keys, slot = slots[:-1], keys[:-1], slot / mass if mean else slot
+    grown_cache = Cache(np.vstack([slots, slot]), np.vstack([keys, key]), mass, cache.length + 1)
     absorbed, rotary = _queries(layer, x[None], position)
-    mixed, _ = attend(absorbed, rotary, slots, grown_cache.rotary, _scale(layer))
+    mixed, _ = attend(absorbed, rotary, *grown_cache[:2], _scale(layer))
     return np.einsum("hqr,hrv->qhv", mixed, layer.up_value)[0], grown_cache
 
 

@@ -9,14 +9,13 @@ import numpy as np
 
 from sims.figures.marks import (
     DASHES,
+    INKS,
     SIGNS,
     Margin,
     Verdicts,
     badge,
     bars_note,
     ends,
-    explain,
-    ink,
     margin_text,
     note,
     simulated,
@@ -91,24 +90,16 @@ def forest(
         for key, place in places.items():
             if grouped and not isinstance(key, tuple):
                 _write(ax, str(key), 0, place).set(fontweight="bold", color="black")
-            text = word(own[key]) if key in own else ""
+            name = text = word(own[key]) if key in own else ""
             if numbers and place in shown.index:
                 value, error = scale * shown.loc[place, ["value", "error"]].to_numpy(float)
                 text = f"{value:.3g} ± {BAR * error:.2g}{unit}".replace("-", "−")
-            if key in own:
-                ink(_write(ax, f"{SIGNS[word(own[key])]}  {text}", 1, place), own[key])
-            elif text:
-                _write(ax, text, 1, place)
-        explain(ax, verdict)
-        common = ""
+            text = f"{SIGNS[name]}  {text}" if name else text
+            _write(ax, text, 1, place).set_color(INKS.get(name, GREY))
         if isinstance(margin, Mapping):
             note(ax, "grey: margins")
-        elif margin is not None:
-            common = margin_text(margin, percent)
-        if verdict is None or isinstance(verdict, Mapping):
-            ax.set_title(common, loc="right", fontsize=SMALL, color=GREY)
-        else:
-            badge(ax, verdict, common)
+        one = None if isinstance(margin, Mapping) else margin
+        badge(ax, verdict, "" if one is None else margin_text(one, percent))
         bars_note(ax)
         note(ax, f"filled: {'nearest to its margin' if margins else 'the largest'}")
 

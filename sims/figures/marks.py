@@ -19,7 +19,6 @@ from sims.judgement import Verdict as Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.text import Text
     from numpy.typing import ArrayLike
 
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -52,13 +51,6 @@ def signed(label: Hashable, verdicts: Verdicts, gap: str = " ") -> str:
     if isinstance(verdicts, Mapping) and label in verdicts:
         return f"{label}{gap}{SIGNS[word(verdicts[label])]}"
     return str(label)
-
-
-def explain(ax: Axes, verdicts: Verdicts) -> None:
-    """The remark that says what the signs of these verdicts mean."""
-    if isinstance(verdicts, Mapping):
-        for name in {word(verdict) for verdict in verdicts.values()}:
-            note(ax, f"{SIGNS[name]} {name}")
 
 
 def ends(margin: Margin) -> tuple[float, float]:
@@ -131,23 +123,21 @@ def band(
         )
 
 
-def badge(ax: Axes, verdict: Verdict, below: str = "") -> None:
+def badge(ax: Axes, verdict: Verdicts, below: str = "") -> None:
     """A panel's verdict, with a line of text below it, above the upper right corner.
 
-    A row of kind ``program``, which no draw can turn, says that it comes out so by algebra.
+    A row of kind ``program``, which no draw can turn, says that it comes out so by algebra. Of
+    several verdicts, which stand at their series, the remark below the figure explains the signs.
     """
-    known = getattr(verdict, "kind", None) == "program"
-    text = f"{SIGNS[word(verdict)]} {'by algebra' if known else word(verdict)}\n{below}"
-    ink(ax.set_title(text.strip(), loc="right", fontsize=SMALL), verdict)
-
-
-def ink(text: Text, verdict: Verdict) -> None:
-    """Give a text the colours of a verdict: refuted is white on its colour."""
-    colour = INKS[word(verdict)]
-    if word(verdict) == "refuted":
-        text.set(color="white", bbox={"facecolor": colour, "edgecolor": "none", "pad": 1.2})
-    else:
-        text.set_color(colour)
+    text, color = below, GREY
+    if isinstance(verdict, Mapping):
+        for name in {word(one) for one in verdict.values()}:
+            note(ax, f"{SIGNS[name]} {name}")
+    elif verdict is not None:
+        name, known = word(verdict), getattr(verdict, "kind", None) == "program"
+        text = f"{SIGNS[name]} {'by algebra' if known else name}\n{below}".strip()
+        color = INKS[name]
+    ax.set_title(text, loc="right", fontsize=SMALL, color=color)
 
 
 def note(ax: Axes, text: str) -> None:

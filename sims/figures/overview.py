@@ -8,9 +8,8 @@ import numpy as np
 
 from sims.figures.forests import forest
 from sims.figures.layout import COLUMN, letters, panels
-from sims.figures.marks import note
+from sims.figures.marks import note, theory
 from sims.figures.plots import curve
-from sims.figures.theme import GREY, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,9 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TERMS = ("mse", "squared_bias", "variance", "covariance")
+MOST_FIELDS = 6
 
 
-def overview(data: xr.Dataset, title: str = "") -> Figure:
+def overview(data: xr.Dataset) -> Figure:
     """Theory as lines or dashes, simulation as points, of a sweep's file.
 
     A grid has a panel for the MSE and each of its parts, along the field with the most values and
@@ -30,80 +30,75 @@ def overview(data: xr.Dataset, title: str = "") -> Figure:
 
     Args:
         data: of :mod:`sims.study.sweeping`.
-        title: of the figure.
     """
     if not data.sizes:
-        return _one(data, title)
-    return _points(data, title) if "point" in data.dims else _grid(data, title)
+        return _terms(data)
+    hue, fixed = None, {}
+    scattered = "point" in data.dims
+    if scattered:
+        fields = [str(k) for k in data.coords if k != "point"][:MOST_FIELDS]
+        shown, columns = [(field, "mse") for field in fields], min(len(fields), 3)
+    else:
+        sizes = {str(d): data.sizes[d] for d in data.dims}
+        x = max(sizes, key=lambda d: (data[d].dtype.kind in "fiu", sizes[d]))
+        hue = next((d for d in sizes if d != x and 1 < sizes[d] <= 8), None)
+        fixed = {d: data[d].values[0] for d in sizes if d not in (x, hue)}
+        shown, columns = [(x, term) for term in TERMS], 2
+    frame = data.sel(fixed).to_dataframe().reset_index()
+    drawing, axes = panels(-(-len(shown) // columns), columns)
+    for ax, (x, y) in zip(axes.flat, shown, strict=False):
+        rows = frame[np.isfinite(frame[y])]
+        if len(rows):
+            _panel(ax, rows, x, y, hue, scattered, _name(data, hue) if hue and y == "mse" else None)
+        ax.set(xlabel=_name(data, x), ylabel=_name(data, y))
+    for ax in axes.flat[len(shown) :]:
+        ax.set_visible(False)
+    if fixed:
+        note(ax, f"at {', '.join(f'{_name(data, d)} = {value}' for d, value in fixed.items())}")
+    letters(axes.flat[: len(shown)])
+    return drawing
 
 
-def _one(data: xr.Dataset, title: str) -> Figure:
+def _terms(data: xr.Dataset) -> Figure:
     """The gaps of all terms, or the terms where theory has none."""
     import pandas as pd
 
     names = [str(k) for k in data.data_vars if f"{k}_mcse" in data and np.isfinite(data[k])]
-    value, error, theory = (
-        np.array([float(data[f"{name}{end}"]) for name in names])
-        for end in ("", "_mcse", "_theory")
-    )
-    covered = bool(np.isfinite(theory).all())
+    rows = [[float(data[name + end]) for end in ("", "_mcse", "_theory")] for name in names]
+    frame = pd.DataFrame(rows, columns=["value", "error", "theory"])
+    covered = bool(np.isfinite(frame["theory"]).all())
     if covered:
-        value, error = value / theory - 1, error / np.abs(theory)
-    labels = [_name(data, name) for name in names]
-    frame = pd.DataFrame({"value": value, "error": error, "label": labels})
-    drawing, axes = panels(width=COLUMN, title=title)
-    forest(axes[0, 0], frame, percent=covered)
+        frame["value"] = frame["value"] / frame["theory"] - 1
+        frame["error"] /= frame["theory"].abs()
+    drawing, axes = panels(width=COLUMN)
+    forest(axes[0, 0], frame.assign(label=[_name(data, name) for name in names]), percent=covered)
     return drawing
 
 
-def _grid(data: xr.Dataset, title: str) -> Figure:
-    sizes = {str(d): data.sizes[d] for d in data.dims}
-    x = max(sizes, key=lambda d: (data[d].dtype.kind in "fiu", sizes[d]))
-    hue = next((d for d in sizes if d != x and 1 < sizes[d] <= 8), None)
-    fixed = {d: data[d].values[0] for d in sizes if d not in (x, hue)}
-    frame = data.sel(fixed).to_dataframe().reset_index()
-    drawing, axes = panels(2, 2, title=title)
-    for ax, term in zip(axes.flat, TERMS, strict=True):
-        shown = frame[np.isfinite(frame[term])]
-        if len(shown):
-            log = "x" * _wide(frame[x]) + "y" * _wide(shown[term])
-            legend = {"title": _name(data, hue)} if hue and term == "mse" else None
-            curve(ax, shown, None, x, term, hue=hue, labels=legend, log=log)
-            _see(ax, shown, term)
-        ax.set(xlabel=_name(data, x), ylabel=_name(data, term))
-    if fixed:
-        note(ax, f"at {', '.join(f'{_name(data, d)} = {value}' for d, value in fixed.items())}")
-    letters(axes.flat)
-    return drawing
-
-
-def _points(data: xr.Dataset, title: str) -> Figure:
-    frame = data.to_dataframe().reset_index()
-    fields = [str(k) for k in data.coords if k != "point"][:6]
-    columns = min(len(fields), 3)
-    drawing, axes = panels(-(-len(fields) // columns), columns, title=title)
-    with style():
-        for ax, field in zip(axes.flat, fields, strict=False):
-            log = "x" * _wide(frame[field]) + "y" * _wide(frame["mse"])
-            if frame[field].dtype.kind in "fiu":
-                curve(ax, frame, frame[:0], field, "mse", log=log)
-                ax.plot(frame[field], frame["mse_theory"], "_", color=GREY, markersize=7, zorder=2)
-            else:  # words, one beside another
-                curve(ax, frame.astype({field: str}), None, field, "mse", log=log)
-            ax.set(xlabel=_name(data, field), ylabel=_name(data, "mse"))
-            _see(ax, frame, "mse")
+def _panel(
+    ax: Axes,
+    rows: pd.DataFrame,
+    x: str,
+    y: str,
+    hue: str | None,
+    scattered: bool,
+    legend: str | None,
+) -> None:
+    """One term along one field; theory as dashes where points are no grid."""
+    numeric = rows[x].dtype.kind in "fiu"
+    log = "x" * (numeric and _wide(rows[x])) + "y" * _wide(rows[y])
+    dashes = scattered and numeric
+    lines = rows[:0] if dashes else None
+    points = rows if numeric else rows.astype({x: str})
+    curve(ax, points, lines, x, y, hue=hue, labels=legend and {"title": legend}, log=log)
+    if dashes:
+        theory(ax, rows[x], rows[f"{y}_theory"], ls="none", marker="_", markersize=7)
         note(ax, "dashes: theory")
-        for ax in axes.flat[len(fields) :]:
-            ax.set_visible(False)
-    return drawing
-
-
-def _see(ax: Axes, frame: pd.DataFrame, term: str) -> None:
-    """Bring the simulation's values into view where theory, far off, would press them together."""
-    least, most = frame[term].min(), frame[term].max()
-    room = most - least + 4 * frame[f"{term}_mcse"].max()
-    bounds = (least / 2, most * 2) if ax.get_yscale() == "log" else (least - room, most + room)
-    if not frame[f"{term}_theory"].dropna().between(*bounds).all():
+    # Theory that is far off would press the simulation's values together.
+    least, most = rows[y].min(), rows[y].max()
+    room = most - least + 4 * rows[f"{y}_mcse"].max()
+    bounds = (least / 2, most * 2) if "y" in log else (least - room, most + room)
+    if not rows[f"{y}_theory"].dropna().between(*bounds).all():
         ax.set_ylim(*bounds)
         note(ax, "theory partly beyond the axes")
 
@@ -114,5 +109,4 @@ def _name(data: xr.Dataset, name: str) -> str:
 
 def _wide(values: pd.Series) -> bool:
     """Whether numbers are told apart better by their logarithms."""
-    numeric = values.dtype.kind in "fiu"
-    return bool(numeric and values.min() > 0 and values.max() / values.min() >= 8)
+    return bool(values.min() > 0 and values.max() / values.min() >= 8)

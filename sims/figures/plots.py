@@ -20,7 +20,6 @@ from sims.figures.marks import (
     band,
     bars_note,
     ends,
-    explain,
     margin_text,
     note,
     signed,
@@ -141,9 +140,7 @@ def curve(
             ax.set_xticks(range(len(words)), [signed(word, verdict, "\n") for word in words])
         if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
             ax.legend(**{} if isinstance(labels, str) else labels)
-        if verdict is not None and not isinstance(verdict, Mapping):
-            badge(ax, verdict)
-        explain(ax, verdict)
+        badge(ax, verdict)
         bars_note(ax)
         if margin is not None:
             note(ax, f"shaded: theory, {margin_text(margin)}")

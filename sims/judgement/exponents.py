@@ -1,14 +1,12 @@
-"""The exponent of power laws ``y = a x^p`` through one or several series of measured points.
+"""The exponent of a power law ``y = a x^p`` through measured points.
 
 ::
 
-    log y ~ N(a_s + p_s log x, V_s/(y yᵀ) + τ² I),    p_s ~ N(p, ω²),    τ ~ half-normal(σ_τ)
+    log y ~ N(log a + p log x, V/(y yᵀ) + τ² I),    p ~ N(0, 3²),    τ ~ half-normal(σ_τ)
 
-for series s, with V_s the known covariance of its points and τ an allowance for laws that hold only
-approximately. One series has p_s = p. Priors are weak: p ~ N(0, 3²), ω ~ half-normal(1).
+with V the known covariance of the points and τ an allowance for a law that holds only
+approximately.
 """
-
-from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -31,52 +29,43 @@ transitions at most, as a share of all."""
 MISFIT = 1e-3
 """Posterior predictive p below which the law does not describe the points."""
 
-Series = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""x > 0 (k,), y > 0 (k,) and the covariance (k, k) of y."""
-
 
 def exponent(
-    series: Sequence[Series], scatter: float = 0.0, seed: int = 0
+    x: np.ndarray, y: np.ndarray, covariance: np.ndarray, scatter: float = 0.0, seed: int = 0
 ) -> tuple[np.ndarray, str | None]:
-    """Posterior draws of the common exponent p, and why they cannot be used, or None.
+    """Posterior draws of the exponent p, and why they cannot be used, or None.
 
     Sampled by NUTS. Estimate and interval are the median and quantiles of the draws.
 
     Args:
-        series: at least one.
+        x: > 0, (k,).
+        y: > 0, (k,).
+        covariance: of y, (k, k).
         scatter: σ_τ, a share of y; 0: the points follow the law but for their errors.
         seed: of the sampler.
     """
-    parts, lines = [], []
-    for x, y, covariance in series:
-        # Turned so that errors are independent: a step of the sampler factorises no matrix.
-        variance, turn = np.linalg.eigh(covariance / np.outer(y, y))
-        columns = np.ones(len(x)), np.log(x) - np.log(x).mean(), np.log(y)
-        lines.append(np.polyfit(columns[1], columns[2], 1))
-        parts.append((*(turn.T @ column for column in columns), variance))
-    one, z, target, variance = (np.concatenate(column) for column in zip(*parts, strict=True))
-    of = np.repeat(np.arange(len(series)), [len(x) for x, _, _ in series])
-    slopes, levels = np.transpose(lines)
+    centred, log_y = np.log(x) - np.log(x).mean(), np.log(y)
+    start = dict(zip(("exponent", "level"), np.polyfit(centred, log_y, 1), strict=True))
+    # Turned so that errors are independent: a step of the sampler factorises no matrix.
+    variance, turn = np.linalg.eigh(covariance / np.outer(y, y))
+    one, z, target = (turn.T @ column for column in (np.ones(len(x)), centred, log_y))
 
     def errors(draws: dict[str, jax.Array]) -> tuple[jax.Array, jax.Array]:
         """Residuals of the turned points, and their variances."""
-        slopes = draws.get("slopes", jnp.full(len(series), draws["exponent"]))
-        mean = one * draws["levels"][of] + z * slopes[of]
-        return target - mean, jnp.asarray(variance + draws.get("scatter", 0.0) ** 2)
+        residual = target - one * draws["level"] - z * draws["exponent"]
+        square = variance + draws.get("scatter", 0.0) ** 2
+        return jnp.asarray(residual), jnp.asarray(square)
 
     def model() -> None:
-        draws = {"exponent": numpyro.sample("exponent", dist.Normal(0, 3))}
-        draws["levels"] = numpyro.sample("levels", dist.Normal(levels, 2).to_event(1))
-        if len(series) > 1:
-            spread = numpyro.sample("spread", dist.HalfNormal(1))
-            own = dist.Normal(draws["exponent"], spread).expand([len(series)]).to_event(1)
-            draws["slopes"] = numpyro.sample("slopes", own)
+        draws = {
+            "exponent": numpyro.sample("exponent", dist.Normal(0, 3)),
+            "level": numpyro.sample("level", dist.Normal(start["level"], 2)),
+        }
         if scatter:
             draws["scatter"] = numpyro.sample("scatter", dist.HalfNormal(scatter))
         residual, square = errors(draws)
         numpyro.factor("points", dist.Normal(0, jnp.sqrt(square)).log_prob(residual).sum())
 
-    start = {"exponent": slopes.mean(), "levels": levels, "slopes": slopes}
     sampler = MCMC(
         NUTS(
             model,

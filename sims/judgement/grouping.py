@@ -27,11 +27,6 @@ class ClaimRows:
     source: str = ""
     reconstruction: str = ""
 
-    def by_experiment(self) -> dict[str, list[Verdict]]:
-        """The verdicts by the experiment that gave them."""
-        names = dict.fromkeys(v.experiment for v in self.verdicts)
-        return {name: [v for v in self.verdicts if v.experiment == name] for name in names}
-
 
 @dataclass(frozen=True)
 class PaperRows:
@@ -52,7 +47,7 @@ class PaperRows:
 
 def by_kind(ledger: Sequence[Verdict]) -> dict[str, Counter[str]]:
     """Kind of row to how many of its rows came to each verdict; ``any`` where a row has no kind."""
-    counts = {
+    counts: dict[str, Counter[str]] = {
         kind or "any": Counter(v.verdict for v in ledger if v.kind == kind)
         for kind in (*reversed(KINDS), None)
     }
@@ -73,18 +68,9 @@ def by_paper(ledger: Sequence[Verdict], papers: Mapping[str, Paper]) -> list[Pap
         for verdict in (v for v in ledger if v.paper == id):
             verdicts.setdefault(verdict.claim, []).append(verdict)
         paper = papers.get(id)
-        listed = [
-            ClaimRows(
-                claim.id,
-                claim.statement,
-                verdicts.pop(claim.id, []),
-                getattr(claim, "source", ""),
-                getattr(claim, "reconstruction", ""),
-            )
-            for claim in ((*paper.claims, *paper.ours) if paper else ())
-        ]
-        others = [ClaimRows(claim, rows[0].statement, rows) for claim, rows in verdicts.items()]
-        count = len(paper.claims) if paper else len(others)
-        every = listed + others
-        groups.append(PaperRows(id, paper, every[:count], every[count:]))
+        claims, ours = (paper.claims, paper.ours) if paper else ([], [])
+        rows = [ClaimRows(**vars(c), verdicts=verdicts.pop(c.id, [])) for c in (*claims, *ours)]
+        rows += [ClaimRows(claim, of[0].statement, of) for claim, of in verdicts.items()]
+        count = len(claims) if paper else len(rows)
+        groups.append(PaperRows(id, paper, rows[:count], rows[count:]))
     return groups

@@ -20,8 +20,9 @@ Wang & Ramdas (2024), arXiv 2310.03722; Hall (1992), J. R. Statist. Soc. B 54, 2
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
+
+Numbers = np.ndarray | float
 
 TURN = 4.5
 """κt from which on Hall's transformation would take ever less off t: it stays at t/4."""
@@ -29,11 +30,7 @@ SYMMETRIC = 1e-6
 """Skewness below which the transformation is its limit, the identity, to rounding."""
 
 
-def _arrays(*values: ArrayLike) -> tuple[np.ndarray, ...]:
-    return np.broadcast_arrays(*(np.asarray(v, float) for v in values))
-
-
-def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) -> np.ndarray:
+def sequence_half_width(error: Numbers, batches: Numbers, alpha: Numbers) -> np.ndarray:
     """Half the width of the confidence sequence at B batches.
 
     ``error · √(ν (A − 1) / (1 − A/(1 + B)))`` with ``A = (√(1 + B)/α)^{2/B}``; infinite where
@@ -44,16 +41,15 @@ def sequence_half_width(error: ArrayLike, batches: ArrayLike, alpha: ArrayLike) 
         batches: B ≥ 2; broadcasts.
         alpha: the mean is ever outside with at most this probability, in (0, 1).
     """
-    error, count, alpha = _arrays(error, batches, alpha)
-    spread = 1 + count
-    factor = np.exp(2 / count * (0.5 * np.log(spread) - np.log(alpha)))
+    spread = 1 + batches
+    factor = np.exp(2 / batches * (0.5 * np.log(spread) - np.log(alpha)))
     left = 1 - factor / spread
     with np.errstate(divide="ignore", invalid="ignore"):
-        half = error * np.sqrt((count - 1) * (factor - 1) / left)
+        half = error * np.sqrt((batches - 1) * (factor - 1) / left)
     return np.where(error == 0, 0.0, np.where(left > 0, half, np.inf))
 
 
-def sequence_p(distance: ArrayLike, error: ArrayLike, batches: ArrayLike) -> np.ndarray:
+def sequence_p(distance: Numbers, error: Numbers, batches: Numbers) -> np.ndarray:
     """Anytime-valid p-value ``min(1, 1/E_B)`` of a mean that far from its null value.
 
     Args:
@@ -62,32 +58,29 @@ def sequence_p(distance: ArrayLike, error: ArrayLike, batches: ArrayLike) -> np.
         error: MCSE, ≥ 0; with 0 any positive distance gives 0.
         batches: B ≥ 2.
     """
-    distance, error, count = _arrays(distance, error, batches)
-    spread, freedom = 1 + count, count - 1
+    spread, freedom = 1 + batches, batches - 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         square = (distance / error) ** 2 / freedom
         # At an infinite t the ratio tends to 1 + B.
         ratio = np.where(np.isfinite(square), (1 + square) / (1 + square / spread), spread)
-        p = np.exp(0.5 * np.log(spread) - 0.5 * count * np.log(ratio))
+        p = np.exp(0.5 * np.log(spread) - 0.5 * batches * np.log(ratio))
     p = np.where(error == 0, 0.0, np.minimum(p, 1.0))
     return np.where(distance > 0, p, 1.0)
 
 
-def fixed_half_width(error: ArrayLike, freedom: ArrayLike, alpha: ArrayLike) -> np.ndarray:
+def fixed_half_width(error: Numbers, freedom: Numbers, alpha: Numbers) -> np.ndarray:
     """Half the width of the two-sided t interval: valid at a number of batches fixed beforehand."""
-    error, freedom, alpha = _arrays(error, freedom, alpha)
     return np.asarray(stdtrit(freedom, 1 - alpha / 2) * error)
 
 
-def fixed_p(distance: ArrayLike, error: ArrayLike, freedom: ArrayLike) -> np.ndarray:
+def fixed_p(distance: Numbers, error: Numbers, freedom: Numbers) -> np.ndarray:
     """Two-sided p-value of the t test that belongs to :func:`fixed_half_width`."""
-    distance, error, freedom = _arrays(distance, error, freedom)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * stdtr(freedom, -distance / error)
     return np.where(distance > 0, np.where(error == 0, 0.0, p), 1.0)
 
 
-def skewed_half_width(half: ArrayLike, error: ArrayLike, skewness: ArrayLike) -> np.ndarray:
+def skewed_half_width(half: Numbers, error: Numbers, skewness: Numbers) -> np.ndarray:
     """Half the width of an interval for a mean, from that for a normal one: Hall's transformation.
 
     With κ the skewness of the estimate, ``g(t) = t + κt²/3 + κ²t³/27 + κ/6`` is nearer to Student's
@@ -101,23 +94,21 @@ def skewed_half_width(half: ArrayLike, error: ArrayLike, skewness: ArrayLike) ->
         error: MCSE, ≥ 0.
         skewness: κ, of either sign.
     """
-    half, error, k = _arrays(half, error, skewness)
-    k = np.abs(k)
+    k = np.abs(skewness)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = half / error + k / 6
         wide = np.where(k * p < TURN / 4, 3 / k * (1 + np.cbrt(k * p - 1)), 4 * p)
     return np.where((error > 0) & (k > SYMMETRIC), wide * error, half)
 
 
-def skewed_distance(distance: ArrayLike, error: ArrayLike, skewness: ArrayLike) -> np.ndarray:
+def skewed_distance(distance: Numbers, error: Numbers, skewness: Numbers) -> np.ndarray:
     """The distance from a null value that would have the same p-value without skewness.
 
     The inverse of :func:`skewed_half_width`: ``error·(t − κt²/3 + κ²t³/27 − κ/6)``, t the distance
     in units of the error, κ > 0; and ``error·(t/4 − κ/6)`` where κt is above 9/2.
     """
-    away, error, k = _arrays(distance, error, skewness)
-    k = np.abs(k)
+    k = np.abs(skewness)
     with np.errstate(divide="ignore", invalid="ignore"):
-        u = np.minimum(k * away / error, TURN)
-    near = away * (1 - u / 3 + u**2 / 27) - error * k / 6
-    return np.where((error > 0) & (k > SYMMETRIC), near, away)
+        u = np.minimum(k * distance / error, TURN)
+    near = distance * (1 - u / 3 + u**2 / 27) - error * k / 6
+    return np.where((error > 0) & (k > SYMMETRIC), near, distance)

@@ -20,8 +20,8 @@ again look like certainty. It may refute.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,7 +40,8 @@ from sims.judgement.intervals import (
 if TYPE_CHECKING:
     from sims.study.schema import ClaimSpec
 
-VERDICTS = ("supported", "refuted", "inconclusive")
+Answer = Literal["supported", "refuted", "inconclusive"]
+VERDICTS = get_args(Answer)
 """What a claim may come to."""
 FEWEST = 64
 """Batches from which on their skewness can be told from chance, and so be corrected: fewer decide
@@ -109,27 +110,19 @@ class Finding:
     verdict: str
     effect: float | None
     interval: tuple[float, float] | None
-    margin: float
-    level: float
     replicates: int
     reason: str
     p_value: float | None = None
     needs: dict[str, float] = field(default_factory=dict)
 
 
-def fewest_replicates(effects: Sequence[Effect], rule: Rule) -> int:
-    """The fewest replicates behind an effect; those of the rule where it does not say."""
-    counts = [rule.replicates if e.replicates is None else e.replicates for e in effects]
-    return min(counts, default=rule.replicates)
-
-
-def missing(values: ArrayLike, rule: Rule, replicates: int = 0) -> Finding:
+def missing(values: ArrayLike, rule: Rule) -> Finding:
     """The finding where numbers are missing: inconclusive, with their count as its reason."""
     values = np.ravel(np.asarray(values, float))
     reason = f"{(~np.isfinite(values)).sum()} of {values.size} values are missing"
     if not values.size:
         reason = "missing: no effect, or none where the claim applies"
-    return Finding("inconclusive", None, None, rule.margin, rule.level, replicates, reason, 1.0)
+    return Finding("inconclusive", None, None, rule.replicates, reason, 1.0)
 
 
 def settle(
@@ -138,76 +131,36 @@ def settle(
     room: np.ndarray,
     words: str,
     *,
-    most: float = np.inf,
     strict: bool = False,
     fewest: int = FEWEST,
 ) -> Finding:
     """The three-valued decision on effects with that room.
 
-    A bound on an error that is not random is the same in every batch, and replicates do not lower
-    it, unless it is said to be narrowing: then twice as many batches are asked for. So it comes off
-    the room either way: an effect is inside if it is with the bound against it, and outside if it
-    is with the bound in its favour.
+    A bound on an error that is not random is the same in every batch: an effect is inside if it is
+    with the bound against it, and outside if it is with the bound in its favour. Replicates do not
+    lower it, unless it is said to be narrowing: then twice as many batches are asked for.
 
     Args:
         effects: k of them.
         rule: its margin, level, and whether intervals are sequential.
         room: how far each effect lies inside the margin (k,), in the unit of the effects.
         words: what is claimed.
-        most: the room that no effect exceeds.
         strict: whether an effect without error has to be inside by more than 0.
         fewest: batches from which on an effect may decide.
 
     Raises:
         InputError: an effect that is not sampled has an error.
     """
-    batches, errors, bounds = np.array([(e.batches, e.error, e.bound) for e in effects]).T
+    values, errors, batches, skewness, bounds = np.array(
+        [(e.value, e.error, e.batches, e.skewness, e.bound) for e in effects], float
+    ).T
     if (errors[np.isinf(batches)] > 0).any():
         raise InputError("error of an effect", errors.max(), "0 where batches is inf (not sampled)")
-
-    def decision(room: np.ndarray) -> Finding:
-        return _settle(effects, rule, room, words, strict, fewest)
-
-    if not bounds.any():
-        return decision(room)
-    near, far = np.minimum(room + bounds, most), room - bounds
-    favourable = decision(near)
-    open_outside = favourable.verdict == "inconclusive" and bool((near < 0).any())
-    if favourable.verdict == "refuted" or open_outside:
-        # In the second case an effect seems outside wherever in its bound it lies, and more
-        # replicates can tell.
-        return favourable
-    finding = decision(far)
-    if finding.verdict != "refuted":
-        return finding
-    # Outside or not, depending on where in its bound an effect lies: replicates cannot tell,
-    # unless they narrow the bound.
-    return replace(
-        finding,
-        verdict="inconclusive",
-        reason="within their bounds effects may lie on either side of the margin",
-        p_value=favourable.p_value,
-        needs={
-            name: 2 * float(effect.batches)
-            for effect, is_open in zip(effects, (near >= 0) & (far < 0), strict=True)
-            if is_open and effect.narrowing
-            for name in effect.points
-        },
-    )
-
-
-def _settle(
-    effects: Sequence[Effect], rule: Rule, room: np.ndarray, words: str, strict: bool, fewest: int
-) -> Finding:
-    """The decision on effects with that room (k,), of Monte Carlo errors alone."""
-    values, errors, batches, skewness = np.array(
-        [(e.value, e.error, e.batches, e.skewness) for e in effects], float
-    ).T
-    fixed = np.array([e.fixed or not rule.sequential for e in effects])
-    k, alpha, replicates = len(effects), 1 - rule.level, fewest_replicates(effects, rule)
+    fixed, narrowing = np.array([(e.fixed or not rule.sequential, e.narrowing) for e in effects]).T
+    k, alpha = len(effects), 1 - rule.level
     sound = np.isfinite(values) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
     if not sound.all():
-        return missing(np.where(sound, values, np.nan), rule, replicates)
+        return missing(np.where(sound, values, np.nan), rule)
     sampled = np.isfinite(batches)
     count = np.where(sampled, batches, 2)
     frozen = sampled & (errors <= FROZEN * (np.abs(values) + rule.margin))
@@ -228,23 +181,30 @@ def _settle(
         p = np.where(fixed, student, sequence_p(away, errors, count))
         return np.where(barred | (distance <= 0), 1.0, p)
 
+    least, most = room - bounds, room + bounds
     single, joint = half_width(alpha), half_width(alpha / k)
-    settled = (room - single > 0 if strict else room - single >= 0) & ~frozen & ~barred
-    beyond = np.where(barred, -np.inf, -room - joint)
+    settled = (least - single > 0 if strict else least - single >= 0) & ~frozen & ~barred
+    beyond = np.where(barred, -np.inf, -most - joint)
     refuted, supported = bool((beyond > 0).any()), bool(settled.all())
     verdict = "refuted" if refuted else "supported" if supported else "inconclusive"
     # A deterministic effect at its margin is settled, not at a positive distance.
-    inside = np.where(settled & (errors == 0), 0.0, p_of(room))
+    inside = np.where(settled & (errors == 0), 0.0, p_of(least))
     p_inside = float(np.max(np.where(frozen, 1.0, inside)))
-    p_outside = float(min(1.0, k * np.min(p_of(-room))))
+    p_outside = float(min(1.0, k * np.min(p_of(-most))))
     p = {"supported": p_inside, "refuted": p_outside}.get(verdict, min(p_inside, p_outside))
-    worst = int(np.argmax(beyond) if refuted else np.argmin(room - single))
+    # One point outside settles the claim: no other needs more if one seems to be.
+    shown = most if (most < 0).any() else least
+    outside = shown < 0
+    worst = int(np.argmax(beyond) if refuted else np.argmin(shown - single))
     of = f" (worst of {k} points shown)" if k > 1 else ""
-    needs: dict[str, float] = {}
+    asking, needed = np.zeros(k, bool), count
     if supported:
         reason = words + of
     elif refuted:
         reason = f"not {words}: {(beyond > 0).sum()} of {k} wholly outside" + of
+    elif (~barred & (shown < -joint)).any():
+        reason = "within their bounds effects may lie on either side of the margin"
+        asking, needed = (least < 0) & narrowing, 2 * count
     elif frozen.any():
         reason = (
             f"{words}: {frozen.sum()} of {k} values do not vary between batches, which supports "
@@ -252,25 +212,25 @@ def _settle(
         )
     else:
         # What settles a point: its own interval on the inside, the joint one on the outside.
-        factor = _growth(half_width, np.where(room > 0, alpha, alpha / k), np.abs(room))
+        factor = _growth(half_width, np.where(shown > 0, alpha, alpha / k), np.abs(shown))
         factor = np.maximum(factor, np.where(barred, short, 1.0))
-        # One point outside settles the claim: no other needs more if one seems to be.
-        seems = ~settled & (room < 0)
-        decisive = float(factor[seems].min() if seems.any() else factor[~settled].max())
+        still = outside if outside.any() else ~settled
+        decisive = float(factor[still].min() if outside.any() else factor[still].max())
+        asking, needed = still & sampled & (factor <= decisive), factor * count
         open_at = f"open at {(~settled).sum()} of {k}"
         if barred.any():
             open_at += f" ({barred.sum()} with fewer than {fewest} batches)"
-        reason = f"{words}: {open_at}; {_needed(decisive, replicates)}"
-        asking = seems & (factor <= decisive) if seems.any() else ~settled
-        for effect, asks, needed in zip(effects, asking & sampled, factor * count, strict=True):
-            for name in effect.points if asks else ():
-                needs[name] = max(needs.get(name, 0.0), float(needed))
+        reason = f"{words}: {open_at}; {_needed(decisive, rule.replicates)}"
+    needs: dict[str, float] = {}
+    for effect, asks, of_effect in zip(effects, asking, needed, strict=True):
+        for name in effect.points if asks else ():
+            needs[name] = max(needs.get(name, 0.0), float(of_effect))
     # What is reported is the estimate, and its bound as part of its interval.
     value = effects[worst].value
-    half = float((single if supported else joint)[worst] + effects[worst].bound)
+    half = float((single if supported else joint)[worst] + bounds[worst])
     # So few batches that nothing can be excluded have no interval.
     known = (value - half, value + half) if np.isfinite(half) else None
-    return Finding(verdict, value, known, rule.margin, rule.level, replicates, reason, p, needs)
+    return Finding(verdict, value, known, rule.replicates, reason, p, needs)
 
 
 def _growth(

@@ -14,7 +14,7 @@ from sims.effects import Effect, of_batches
 from sims.errors import InputError
 from sims.estimates import common, covariance_of_means, mcse, skewness
 from sims.judgement.curves import deviation, deviation_error
-from sims.judgement.settle import FEWEST, FROZEN, Finding, Rule, fewest_replicates, missing, settle
+from sims.judgement.settle import FEWEST, FROZEN, Finding, Rule, missing, settle
 
 NAMED = 3
 """Effects that the reason of a claim names, of those that are missing."""
@@ -24,7 +24,9 @@ FEWEST_POINTS = 4
 
 def decide(effects: Sequence[Effect], rule: Rule) -> Finding:
     """The finding of a rule on the effects that it selects."""
-    finding = TESTS[rule.test](effects, rule) if effects else missing([], rule, rule.replicates)
+    counts = [rule.replicates if e.replicates is None else e.replicates for e in effects]
+    rule = replace(rule, replicates=min(counts, default=rule.replicates))
+    finding = TESTS[rule.test](effects, rule) if effects else missing([], rule)
     units = {effect.unit for effect in effects} - {"replicates"}
     if len(units) == 1 and finding.verdict == "inconclusive":
         words = finding.reason.replace("replicates would", f"{units.pop()} would")
@@ -43,7 +45,7 @@ def _values(effects: Sequence[Effect]) -> np.ndarray:
 def equivalence(effects: Sequence[Effect], rule: Rule, fewest: int = FEWEST) -> Finding:
     """Whether every effect is within ±margin of zero, wherever in its bound it lies."""
     room, words = rule.margin - np.abs(_values(effects)), f"every effect within ±{rule.margin:.3g}"
-    return settle(effects, rule, room, words, most=rule.margin, fewest=fewest)
+    return settle(effects, rule, room, words, fewest=fewest)
 
 
 def bound(effects: Sequence[Effect], rule: Rule) -> Finding:
@@ -63,14 +65,13 @@ def identity(effects: Sequence[Effect], rule: Rule) -> Finding:
     gaps = np.concatenate(
         [np.ravel(e.value if e.values is None else e.values) / e.condition for e in effects]
     )
-    replicates = fewest_replicates(effects, rule)
     if not gaps.size or not np.isfinite(gaps).all():
-        return missing(gaps, rule, replicates)
+        return missing(gaps, rule)
     worst = float(np.abs(gaps).max())
     inside = worst <= rule.margin
     reason = f"largest gap of {gaps.size}: {worst:.2g} {'≤' if inside else '>'} {rule.margin:.2g}"
     verdict, interval = "supported" if inside else "refuted", (worst, worst)
-    return Finding(verdict, worst, interval, rule.margin, rule.level, replicates, reason, 0.0)
+    return Finding(verdict, worst, interval, rule.replicates, reason, 0.0)
 
 
 def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
@@ -94,14 +95,13 @@ def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
     values = np.stack(known, axis=-1) if known else None
     joint = np.diag(errors**2) if values is None else covariance_of_means(values)
     spread = np.sqrt(np.diag(joint))
-    replicates = fewest_replicates(effects, rule)
     exact = bool(np.isinf(batches).all() and (spread == 0).all())
     usable = np.concatenate([x, y, spread])
     if not np.isfinite(usable).all():
-        return missing(usable, rule, replicates)
+        return missing(usable, rule)
     if min(x.min(), y.min()) <= 0 or len(x) < 3 or not (exact or (spread > 0).all()):
         reason = "a slope needs at least 3 positive values, each with its error"
-        return replace(missing(usable, rule, replicates), reason=reason)
+        return replace(missing(usable, rule), reason=reason)
     weight = np.ones_like(y) if exact else (y / spread) ** 2
     design = np.stack([np.ones_like(x), np.log(x)], axis=1)
     solve = np.linalg.pinv(design * np.sqrt(weight)[:, None]) * np.sqrt(weight)
@@ -129,7 +129,6 @@ def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
         tuple(dict.fromkeys(name for effect in effects for name in effect.points)),
         third,
         fixed=exact or all(effect.fixed for effect in effects),
-        replicates=replicates,
     )
     # Deviations from a line are no batches.
     finding = equivalence([off], rule, fewest=2 if exact else FEWEST)
@@ -160,7 +159,7 @@ def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
     Raises:
         InputError: a mean is not positive.
     """
-    excesses, replicates = [], fewest_replicates(effects, rule)
+    excesses = []
     for effect in effects:
         values = np.asarray(effect.values, float)
         if (values.mean(0) <= 0).any():
@@ -168,10 +167,7 @@ def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
         best = int(effect.best or 0)
         rivals = np.delete(values, best, axis=1)
         contrast = (values[:, [best]] - (1 + rule.margin) * rivals) / rivals.mean(0)
-        excesses += [
-            replace(of_batches("", excess, replicates=replicates), fixed=True)
-            for excess in (contrast + rule.margin).T
-        ]
+        excesses += [of_batches("", excess, fixed=True) for excess in (contrast + rule.margin).T]
     return bound(excesses, rule)
 
 
@@ -212,18 +208,15 @@ def law_of_curve(effects: Sequence[Effect], rule: Rule) -> Finding:
         return missing(y, rule)
     found = deviation(x, y, rule.expected)
     off = deviation_error(x, y, bounds, rule.expected)
-    low, high = max(found - off, 0.0), found + off
-    verdict, p = "inconclusive", 1.0
-    if high <= rule.margin or low > rule.margin:
-        verdict, p = "supported" if high <= rule.margin else "refuted", 0.0
+    finding = bound([Effect("", found, bound=off)], rule)
     sign = "≤" if found <= rule.margin else ">"
     words = (
         f"largest deviation at {len(x)} points: {found:.2g} {sign} {rule.margin:.2g} of the rise"
     )
-    if verdict == "inconclusive":
+    if finding.verdict == "inconclusive":
         words += f", and off by up to {off:.2g}"
-    known = (low, high) if np.isfinite(off) else None
-    return Finding(verdict, found, known, rule.margin, rule.level, 0, words, p)
+    known = (max(found - off, 0.0), found + off) if np.isfinite(off) else None
+    return replace(finding, interval=known, replicates=0, reason=words)
 
 
 def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
@@ -252,7 +245,7 @@ def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
     covariance = np.diag(errors**2)
     if len(values) == len(effects):
         covariance = covariance_of_means(np.stack(common(*values), axis=1))
-    draws, problem = exponents.exponent([(x, y, covariance)], rule.scatter)
+    draws, problem = exponents.exponent(x, y, covariance, rule.scatter)
     if problem:
         return replace(undecided, reason=problem)
     tail = (1 - rule.level) / 2
@@ -268,8 +261,7 @@ def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
     p = (against * draws.size + 1) / (draws.size + 1)
     region = f"{rule.expected:.3g} ± {rule.margin:.3g}"
     reason = f"exponent of {len(x)} points against {region}: {inside:.1%} of it inside"
-    replicates = fewest_replicates(effects, rule)
-    return Finding(verdict, effect, (low, high), rule.margin, rule.level, replicates, reason, p)
+    return Finding(verdict, effect, (low, high), rule.replicates, reason, p)
 
 
 TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {

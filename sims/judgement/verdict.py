@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, RootModel
 
-from sims.errors import InputError, one_of
+from sims.errors import InputError
 from sims.files import read_json, write_json
-from sims.judgement.settle import VERDICTS, Finding
+from sims.judgement.settle import Answer, Finding
 from sims.kinds import is_tested
 from sims.papers import MAIN
 from sims.validation import parse
@@ -60,7 +60,7 @@ class Verdict:
     experiment: str
     regime: str
     statement: str
-    verdict: str
+    verdict: Answer
     effect: float | None
     interval: tuple[float, float] | None
     margin: float
@@ -77,10 +77,6 @@ class Verdict:
     edited: bool = False
 
     def __post_init__(self) -> None:
-        if self.verdict not in VERDICTS:
-            raise InputError("verdict", self.verdict, one_of(VERDICTS, self.verdict))
-        if self.p_value is not None and not 0 <= self.p_value <= 1:
-            raise InputError(f"p-value of {self.claim}", self.p_value, "0 to 1")
         numbers = [self.effect, *(self.interval or (None, None))]
         known = all(x is not None and math.isfinite(x) for x in numbers)
         if self.verdict != "inconclusive" and not known:
@@ -105,6 +101,8 @@ class Verdict:
             paper=claim.paper,
             kind=claim.kind,
             over=list(claim.over),
+            margin=claim.margin,
+            level=claim.level,
             **{f.name: getattr(finding, f.name) for f in fields(finding)},
         )
 

@@ -139,7 +139,10 @@ def cases():
     def ledger(wrong, values):
         """``wrong`` if any claim of a ledger ends so after Holm's adjustment."""
         findings = [judged("equivalence", [e], 0.2, sequential=False) for e in effects(values)]
-        rows = adjust([Verdict("c", "e", str(i), "", **vars(f)) for i, f in enumerate(findings)])
+        told = {"margin": 0.2, "level": 0.95}
+        rows = adjust(
+            [Verdict("c", "e", str(i), "", **told, **vars(f)) for i, f in enumerate(findings)]
+        )
         return wrong if any(row.verdict == wrong for row in rows) else "inconclusive"
 
     one, many = gaps[..., :1], rng.normal(size=(RUNS, BATCHES, 12)) / 10 + 0.2

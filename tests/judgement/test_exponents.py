@@ -16,7 +16,7 @@ def test_posterior_is_that_of_quadrature():
     rng = np.random.default_rng(3)
     root = 0.02 * (np.eye(5) + 0.5 * rng.normal(size=(5, 5)))
     y = 3 * X**-0.7 * np.exp(root @ rng.normal(size=5))
-    draws, problem = exponent([(X, y, root @ root.T * np.outer(y, y))], scatter=0.05)
+    draws, problem = exponent(X, y, root @ root.T * np.outer(y, y), scatter=0.05)
     assert problem is None
     p, tau = np.meshgrid(np.linspace(-1.2, -0.2, 801), np.linspace(0, 0.3, 400), indexing="ij")
     log = -0.5 * ((p / 3) ** 2 + (tau / 0.05) ** 2)
@@ -31,17 +31,6 @@ def test_posterior_is_that_of_quadrature():
     share = np.cumsum(mass) / mass.sum()
     for q in (0.025, 0.5, 0.975):
         assert np.mean(draws <= np.interp(q, share, p[:, 0])) == pytest.approx(q, abs=0.02)
-
-
-@pytest.mark.slow
-def test_series_share_an_exponent_about_which_their_own_are():
-    """Eight with exponents 0.1 apart, each measured to 0.1 %: the mean of them, to 0.1/√8."""
-    own = 0.5 + 0.1 * np.random.default_rng(1).normal(size=8)
-    series = [(X, X**p, np.diag((1e-3 * X**p) ** 2)) for p in own]
-    draws, problem = exponent(series)
-    assert problem is None
-    assert np.mean(draws) == pytest.approx(own.mean(), abs=0.01)
-    assert 0.8 < np.std(draws) / (own.std(ddof=1) / np.sqrt(8)) < 1.6
 
 
 def test_verdicts(monkeypatch):

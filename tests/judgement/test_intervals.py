@@ -43,7 +43,9 @@ def test_half_width_inverts_the_p_value(batches, alpha):
     assert fixed_p(half, 0.3, batches - 1) == pytest.approx(alpha)
     assert sequence_half_width(0.3, batches, alpha) > half
     assert np.isinf(sequence_half_width(0.3, 3, 1e-6))
-    np.testing.assert_array_equal(sequence_p([1.0, 0.0, -1.0], 0.0, 5), [0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(
+        sequence_p(np.array([1.0, 0.0, -1.0]), np.zeros(3), 5), [0.0, 1.0, 1.0]
+    )
 
 
 def test_coverage_at_every_number_of_batches():
@@ -75,5 +77,5 @@ def test_skewed_half_width_inverts_the_distance(skewness):
         wide = brentq(lambda t, q: t - k * t**2 / 3 + k**2 * t**3 / 27 - k / 6 - q, 0, 100, (q,))
         assert half / error == pytest.approx(wide if k * wide < 4.5 else 4 * (q + k / 6))
         assert half >= skewed_half_width(q * error, error, 0.9 * skewness) >= q * error
-    assert skewed_half_width(0.0, 0.0, skewness) == 0
+    assert skewed_half_width(np.zeros(1), np.zeros(1), skewness) == 0
     assert skewed_half_width(np.inf, error, skewness) == np.inf

@@ -51,7 +51,7 @@ def test_finding_binds_to_claim():
         kind="simulation",
         over=["queries", "seeds"],
     )
-    verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 0.1, 0.95, 8, "r"))
+    verdict = Verdict.of(claim, "e", Finding("refuted", 1.0, (0.9, 1.1), 8, "r"))
     assert (verdict.effect, verdict.claim, verdict.paper) == (1.0, "angles", "2601.22766")
     assert verdict.worth == "simulation over queries, seeds"
 

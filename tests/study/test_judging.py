@@ -85,7 +85,7 @@ def results_with(estimates=None, predictions=None):
     )
 
 
-SUPPORTED = Finding("supported", 0.1, (0.0, 0.2), 0.5, 0.95, 8, "every effect within", 0.01)
+SUPPORTED = Finding("supported", 0.1, (0.0, 0.2), 8, "every effect within", 0.01)
 FAULT = {"faults": ["12 of 640 values are not finite"]}
 
 
