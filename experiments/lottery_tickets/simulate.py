@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from sims.attention.pruning import attention, closest_subset
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
 from sims.study.stacking import Scalar
 from sims.study.units import SampledUnit
+
+from .pruning import attention, closest_subset
 
 Numbers = dict[str, np.ndarray]
 Settings = Mapping[str, Any]

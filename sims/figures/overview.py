@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sims.figures.forests import forest
-from sims.figures.layout import COLUMN, letters, panels
+from sims.figures.layout import letters, panels
 from sims.figures.marks import note, theory
 from sims.figures.plots import curve
 
@@ -26,17 +25,16 @@ def overview(data: xr.Dataset) -> Figure:
 
     A grid has a panel for the MSE and each of its parts, along the field with the most values and
     in a colour for each value of another one; further fields stand at their first value. Points
-    that are no grid have a panel for each field. A single point has its terms one below another.
+    that are no grid have a panel for each field.
 
     Args:
         data: of :mod:`sims.study.sweeping`.
     """
-    if not data.sizes:
-        return _terms(data)
+    data = data if data.sizes else data.expand_dims("point")
     hue, fixed = None, {}
     scattered = "point" in data.dims
     if scattered:
-        fields = [str(k) for k in data.coords if k != "point"][:MOST_FIELDS]
+        fields = [str(k) for k in data.coords if k != "point"][:MOST_FIELDS] or ["n_eff"]
         shown, columns = [(field, "mse") for field in fields], min(len(fields), 3)
     else:
         sizes = {str(d): data.sizes[d] for d in data.dims}
@@ -56,22 +54,6 @@ def overview(data: xr.Dataset) -> Figure:
     if fixed:
         note(ax, f"at {', '.join(f'{_name(data, d)} = {value}' for d, value in fixed.items())}")
     letters(axes.flat[: len(shown)])
-    return drawing
-
-
-def _terms(data: xr.Dataset) -> Figure:
-    """The gaps of all terms, or the terms where theory has none."""
-    import pandas as pd
-
-    names = [str(k) for k in data.data_vars if f"{k}_mcse" in data and np.isfinite(data[k])]
-    rows = [[float(data[name + end]) for end in ("", "_mcse", "_theory")] for name in names]
-    frame = pd.DataFrame(rows, columns=["value", "error", "theory"])
-    covered = bool(np.isfinite(frame["theory"]).all())
-    if covered:
-        frame["value"] = frame["value"] / frame["theory"] - 1
-        frame["error"] /= frame["theory"].abs()
-    drawing, axes = panels(width=COLUMN)
-    forest(axes[0, 0], frame.assign(label=[_name(data, name) for name in names]), percent=covered)
     return drawing
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sims.attention.pruning import closest_subset, subset_sums
+from experiments.lottery_tickets.pruning import closest_subset, subset_sums
 from sims.theory.neighbours import subset_sums as laws
 
 pytestmark = pytest.mark.theory

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sims.attention.pruning import MOST_ITEMS, attention, closest_subset
+from experiments.lottery_tickets.pruning import MOST_ITEMS, attention, closest_subset
 from sims.errors import InputError
 
 
