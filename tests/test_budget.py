@@ -1,0 +1,25 @@
+"""Who adds, removes: tokens of code by room, without comments, docstrings and layout."""
+
+import ast
+import token
+import tokenize
+from pathlib import Path
+
+import pytest
+
+LAYOUT = {token.COMMENT, token.NL, token.NEWLINE, token.INDENT, token.DEDENT, token.ENDMARKER}
+
+
+@pytest.mark.parametrize(
+    ("room", "most"), [("sims", 145_000), ("experiments", 166_000), ("tests", 270_000)]
+)
+def test_room_is_within_its_budget(room, most):
+    count = 0
+    for path in (Path(__file__).parents[1] / room).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        bare = [n for n in ast.walk(tree) if isinstance(n, ast.Expr)]
+        prose = {n.lineno for n in bare if isinstance(getattr(n.value, "value", None), str)}
+        with tokenize.open(path) as file:
+            tokens = list(tokenize.generate_tokens(file.readline))
+        count += sum(t.type not in LAYOUT and t.start[0] not in prose for t in tokens)
+    assert count <= most
