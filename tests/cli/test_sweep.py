@@ -10,6 +10,7 @@ import yaml
 
 from sims.cli import sweep as printing
 from sims.study.sweepfile import read_sweep
+from sims.study.sweeping import row
 from sims.terms import SCALARS
 from tests.cli.small import SPEC, run
 
@@ -147,3 +148,13 @@ def test_a_sweeps_gap_is_that_of_simulation_from_theory(capsys):
     gaps = {row[0]: row[3:5] for row in rows if row and row[0] in ("16", "32", "64")}
     assert gaps == {"16": ["1.2", "+25.0%"], "32": ["1.2", "-25.0%"], "64": ["–", "–"]}
     assert "rough at 1 of 3 points" in " ".join(said.split())
+
+
+def test_a_sweeps_row_gives_the_mean_and_the_least_of_keys():
+    """Of the third moment the least alone, which is where first-order theory fails first."""
+    attrs = {"empty_rate": 0.0, "rounding": 0.0, "batches": 2, "replicates": 8}
+    estimate = xr.Dataset({name: ("batch", [1.0, 2.0]) for name in SCALARS}, attrs=attrs)
+    estimate = estimate.assign({f"{name}_mcse": 0.5 for name in SCALARS})
+    keys = (("query", "head"), np.array([[8.0, 52.0], [40.0, 20.0]]))
+    found = row(estimate, xr.Dataset({"n_eff": keys, "n_third": keys}), "first")
+    assert (found["n_eff"], found["n_eff_least"], found["n_third"]) == (30, 8, 8)

@@ -21,6 +21,7 @@ from sims.problem import (
     Task,
 )
 from sims.theory import check_exact, predict
+from sims.theory.exact.laplace import Proposal
 
 pytestmark = pytest.mark.theory
 
@@ -188,3 +189,17 @@ def test_what_theory_does_not_cover_is_one_line():
     for kernel in ("gaussian", "laplace", "student", "epanechnikov"):
         check_exact(Task(student, series, 0.5), Heads(FRAME, kernel, 0.8))
     check_exact(Task(rows, ridge, 0.5), softmax)
+
+
+def test_weighted_points_have_the_moments_of_the_standard_normal_law():
+    """Mass 1, means 0, variances 1 and covariance 0, each within 5 standard errors."""
+    normal = np.random.default_rng(4).normal(size=(20_000, 2))
+    law = Proposal(jnp.array([0.4, -0.3]), jnp.array([[0.9, 0.0], [0.3, 1.3]]))
+    nodes = law.draw(jnp.asarray(normal))
+    one, two = np.asarray(nodes.points).T
+    weight = np.exp(np.asarray(nodes.log_weight)) * len(normal)
+    values = np.stack([one**0, one, two, one**2, two**2, one * two])
+    each = weight * values
+    error = each.std(1) / len(normal) ** 0.5
+    assert (error < 0.05).all()
+    assert (np.abs(each.mean(1) - [1, 0, 0, 1, 1, 0]) < 5 * error).all()
