@@ -45,8 +45,6 @@ GPU = int(accelerated() and FIDELITY != "smoke")
 TRAP = "trap 'sleep 600' TERM; " if workflow.remote_exec else ""
 PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
 shell.prefix(TRAP + PATH)
-STEP = "SIMS_HOST_DEVICES={threads} sims step {rule} "
-MORE = " --fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 @cache
@@ -119,7 +117,8 @@ rule shard:
         whole=f"{OUT}/{{name}}/simulation.nc",
     shell:
         "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
-        "--part {wildcards.shard}/{wildcards.of}" + MORE
+        "--part {wildcards.shard}/{wildcards.of} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 # What no shard has computed it computes itself; sampling on until claims are decided is its own.
@@ -141,7 +140,8 @@ rule simulate:
         fidelity=FIDELITY,
         code=code("simulate"),
     shell:
-        STEP + "{wildcards.name} --output {output}" + MORE
+        "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 rule predict:
@@ -157,7 +157,8 @@ rule predict:
         fidelity=FIDELITY,
         code=code("predict"),
     shell:
-        STEP + "{wildcards.name} --output {output}" + MORE
+        "SIMS_HOST_DEVICES={threads} sims step predict {wildcards.name} --output {output} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 rule judge:
@@ -174,7 +175,8 @@ rule judge:
         fidelity=FIDELITY,
         code=code("judge"),
     shell:
-        STEP + "{wildcards.name} --output {output}" + MORE
+        "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 rule ledger:
@@ -192,7 +194,8 @@ rule ledger:
         fidelity=FIDELITY,
         code=code("ledger"),
     shell:
-        STEP + "--output {output}" + MORE
+        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 rule plot:
@@ -201,8 +204,8 @@ rule plot:
         theory=f"{OUT}/{{name}}/theory.nc",
         ledger=f"{OUT}/ledger.json",
     output:
-        multiext(f"{OUT}/{{name}}/figure", ".pdf", ".png", ".svg"),
-        f"{OUT}/{{name}}/caption.md",
+        figure=f"{OUT}/{{name}}/figure.pdf",
+        more=multiext(f"{OUT}/{{name}}/", "figure.png", "figure.svg", "caption.md"),
     log:
         f"{OUT}/logs/{{name}}/plot.log",
     resources:
@@ -211,7 +214,8 @@ rule plot:
         fidelity=FIDELITY,
         code=code("plot"),
     shell:
-        STEP + "{wildcards.name} --output {output[0]}" + MORE
+        "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output.figure} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
 rule report:
@@ -234,4 +238,5 @@ rule report:
         fidelity=FIDELITY,
         code=code("report"),
     shell:
-        STEP + "--output {output}" + MORE
+        "SIMS_HOST_DEVICES={threads} sims step report --output {output} "
+        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
