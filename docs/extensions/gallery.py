@@ -52,15 +52,28 @@ def page(name: str, spec: ExperimentSpec, verdicts: Sequence[Verdict]) -> str:
     ]
     return "\n".join(
         [
-            f"# {plain(spec.title)}", "", plain(spec.aim), "",
-            f":::{{figure}} ../../{PUBLISHED}/{name}.png", f":alt: figure of {name}", ":::", "",
-            f"**Data.** {plain(spec.data_generating_process)}", "",
-            f"**Methods.** {plain(spec.methods)}", "",
-            f"## Verdicts: {counted(verdicts)}", "",
-            "| verdict | claim | regime | statement | why |", "|---|---|---|---|---|", *rows, "",
-            f"Once more: `sims run {name}`. Its files: `experiments/{name}/`.", "",
+            f"# {plain(spec.title)}",
+            "",
+            plain(spec.aim),
+            "",
+            f":::{{figure}} ../../{PUBLISHED}/{name}.png",
+            f":alt: figure of {name}",
+            ":::",
+            "",
+            f"**Data.** {plain(spec.data_generating_process)}",
+            "",
+            f"**Methods.** {plain(spec.methods)}",
+            "",
+            f"## Verdicts: {counted(verdicts)}",
+            "",
+            "| verdict | claim | regime | statement | why |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            f"Once more: `sims run {name}`. Its files: `experiments/{name}/`.",
+            "",
         ]
-    )  # fmt: skip
+    )
 
 
 def write(app: Sphinx) -> None:

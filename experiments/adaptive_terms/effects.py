@@ -19,25 +19,25 @@ def effects(results: Results) -> Families:
     single = [p for p in results.points if results.coordinates[p].get(POPULATION) is None]
     populations = [p for p in results.points if p not in single]
     families = {
-        words: [
-            gap(results, point, order, name) for point in single for name in kind.values()
-        ]
+        words: [gap(results, point, order, name) for point in single for name in kind.values()]
         for words, order, kind in (
             ("first order", "first", SIGNAL | NOISE),
             ("fixed radius, noise", "fixed", NOISE),
         )
-    }  # fmt: skip
+    }
     families["fixed radius, signal"] = [
         pooled(results, point, name) for point in populations for name in SIGNAL.values()
     ]
     families["fixed radius over adaptive, signal"] = [
-        effect for point in populations for name in SIGNAL.values()
+        effect
+        for point in populations
+        for name in SIGNAL.values()
         for effect in by_problem(results, point, name)
-    ]  # fmt: skip
+    ]
     for words, order in (("first order", "first"), ("fixed radius", "fixed")):
         families[f"bias, {words}"] = [
             bias(results, point, order) for point in single if exact_speaks(results, point)
-        ]  # fmt: skip
+        ]
     for words in ("signal variance", "noise variance"):
         name = (SIGNAL | NOISE)[words]
         families[f"remainder, {words}"] = [
@@ -56,8 +56,9 @@ def facts(results: Results, point: str) -> dict[str, float]:
     theory = results.prediction(point)
     return {
         "n": results.number(point, "n"),
-        "n_eff": float(theory["n_eff"]), "attended": float(theory["attended"]),
-    }  # fmt: skip
+        "n_eff": float(theory["n_eff"]),
+        "attended": float(theory["attended"]),
+    }
 
 
 def gap(results: Results, point: str, order: str, name: str) -> Effect:
@@ -108,8 +109,11 @@ def remainder(results: Results, point: str, name: str) -> list[Effect]:
     kernel = str(results.coordinates[point]["heads.kernel"])
     return [
         Effect(
-            f"{kernel}, {name}, n = {n}", float(value), x=float(n), replicates=0,
+            f"{kernel}, {name}, n = {n}",
+            float(value),
+            x=float(n),
+            replicates=0,
             at={"kernel": kernel},
         )
         for n, value in zip(line["size"].values.tolist(), gaps.values, strict=True)
-    ]  # fmt: skip
+    ]

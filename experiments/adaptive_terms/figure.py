@@ -32,23 +32,30 @@ def numbers(results: Results) -> dict[str, float]:
     signal, single, noise, bias = (
         [abs(effect.value) for effect in families[name]]
         for name in (
-            "fixed radius, signal", "fixed radius over adaptive, signal", "fixed radius, noise",
+            "fixed radius, signal",
+            "fixed radius over adaptive, signal",
+            "fixed radius, noise",
             "bias, fixed radius",
         )
-    )  # fmt: skip
+    )
     return {
-        "signal_gap": max(signal), "signal_most": max(single), "noise_gap": max(noise),
-        "bias_least": min(bias), "bias_most": max(bias),
-    }  # fmt: skip
+        "signal_gap": max(signal),
+        "signal_most": max(single),
+        "noise_gap": max(noise),
+        "bias_least": min(bias),
+        "bias_most": max(bias),
+    }
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     families = effects(results)
     drawing, axes = figures.mosaic(
-        ("ac", "bc"), height=3.3, heights=(1.3, 1.0),
+        ("ac", "bc"),
+        height=3.3,
+        heights=(1.3, 1.0),
         title="Radii that the sample sets, term by term, beside fixed ones",
-    )  # fmt: skip
+    )
     for ax, rows, label in (
         (axes["a"], TERMS, "simulation / theory − 1 (%)"),
         (axes["b"], BIAS, "1/n part of the bias / exact − 1 (%)"),
@@ -56,12 +63,16 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         own = {row: claims[claim, regime] for row, (_, claim, regime) in rows.items()}
         gaps = [
             (row, effect.value, effect.error)
-            for row, (family, _, _) in rows.items() for effect in families[family]
-        ]  # fmt: skip
+            for row, (family, _, _) in rows.items()
+            for effect in families[family]
+        ]
         figures.forest(
-            ax, pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=True,
-            verdict=own, margin={row: claim.margin for row, claim in own.items()},
-        )  # fmt: skip
+            ax,
+            pd.DataFrame(gaps, columns=["label", "value", "error"]),
+            percent=True,
+            verdict=own,
+            margin={row: claim.margin for row, claim in own.items()},
+        )
         ax.set(xlabel=label)
     for style, words in (("-", "signal variance"), ("--", "noise variance")):
         lines: dict[str, list[tuple[float, float]]] = {}

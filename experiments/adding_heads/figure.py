@@ -36,9 +36,12 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     by_regime = {verdict.regime: verdict for verdict in verdicts}
     errors = Errors(results)
     drawing, axes = figures.panels(
-        1, 2, height=3.1, sharey=True,
+        1,
+        2,
+        height=3.1,
+        sharey=True,
         title="Only heads that look at different things add something, and less and less",
-    )  # fmt: skip
+    )
     growing, fixed = axes[0]
     for ax, of, regime in (
         (growing, errors.growing, "growing D, diverse heads"),
@@ -48,9 +51,16 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         # One head is one point, drawn once.
         points = table[(table["count"] > 1) | (table["heads"] == KINDS[ALIGNED])]
         figures.curve(
-            ax, points, table, "count", "MSE", hue="heads", log="x", verdict=by_regime[regime],
+            ax,
+            points,
+            table,
+            "count",
+            "MSE",
+            hue="heads",
+            log="x",
+            verdict=by_regime[regime],
             labels={"title": "heads", "loc": "upper right"} if ax is fixed else None,
-        )  # fmt: skip
+        )
         ax.set_xticks([], minor=True)
     counts = [e.heads for e in errors.growing(DIVERSE)]
     growing.set_xticks(counts, [f"{h}\n{h * WIDTH}" for h in counts])

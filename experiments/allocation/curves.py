@@ -21,9 +21,11 @@ BUDGET = 24
 WIDE = 512
 """D of those of blocks, far above twice the best width."""
 SLOPES = {
-    "views": (16, (1e3, 1e4, 1e6)), SOFTMAX + "views": (24, (1e3, 1e4, 1e6)),
-    "blocks": (32, (1e3, 1e4)), SOFTMAX + "blocks": (32, (1e3, 1e4)),
-}  # fmt: skip
+    "views": (16, (1e3, 1e4, 1e6)),
+    SOFTMAX + "views": (24, (1e3, 1e4, 1e6)),
+    "blocks": (32, (1e3, 1e4)),
+    SOFTMAX + "blocks": (32, (1e3, 1e4)),
+}
 """Of H* on D: the smallest budget, and n."""
 LATE = (1e5, 1e8)
 """n between which growth at the Transformer's temperature should be seen."""
@@ -71,8 +73,11 @@ def families_of_theory(results: Results) -> Families:
         families_of = settings[kernel + "blocks"]["families"]
         for name in blocks["reading"].values.tolist():
             # The relevance of one coordinate does not depend on D in an additive target.
-            kept = [k for k, v in families_of.items()
-                    if name == "one target" or v["interactions"] == "all"]  # fmt: skip
+            kept = [
+                k
+                for k, v in families_of.items()
+                if name == "one target" or v["interactions"] == "all"
+            ]
             best = (
                 blocks[["reading_optimum", "reading_optimum_error"]]
                 .rename(reading_optimum="optimum", reading_optimum_error="optimum_error")
@@ -237,14 +242,16 @@ def quickened(n: np.ndarray, widths: np.ndarray, errors: np.ndarray) -> tuple[fl
     best = dict(zip(order, zip(widths[kept], errors[kept], strict=True), strict=True))
     grown = [
         (max(best[k + 1][0] - best[k][0], 0.0), best[k + 1][1] + best[k][1])
-        for k in sorted(best) if k + 1 in best
-    ]  # fmt: skip
+        for k in sorted(best)
+        if k + 1 in best
+    ]
     if len(grown) < FEWEST_DECADES:
         return np.nan, 0.0
     rises = [(b - a, off + own) for (a, own), (b, off) in combinations(grown, 2)]
     largest = max(rise for rise, _ in rises)
-    off = max(largest - max(rise - e for rise, e in rises),
-              max(rise + e for rise, e in rises) - largest)  # fmt: skip
+    off = max(
+        largest - max(rise - e for rise, e in rises), max(rise + e for rise, e in rises) - largest
+    )
     widest, loose = (float(np.max(column)) for column in zip(*best.values(), strict=True))
     share = largest / widest
     return float(share), float((off + abs(share) * loose) / (widest - loose))

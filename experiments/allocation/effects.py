@@ -256,14 +256,23 @@ def movements(splits: Splits) -> Families:
             for n in sizes:
                 values = np.stack([best[n, d][0] for d in budgets], axis=1)
                 families[f"heads, {name}"].append(
-                    of_batches(f"{family}, n = {n}", heads_slope(values, budgets) - 1,
-                               splits.point, at={"family": family, "n": n})
-                )  # fmt: skip
+                    of_batches(
+                        f"{family}, n = {n}",
+                        heads_slope(values, budgets) - 1,
+                        splits.point,
+                        at={"family": family, "n": n},
+                    )
+                )
                 families[f"counts, {name}"] += [
-                    of_batches(label((family, n, d)), heads_at(best[n, d][0], d), splits.point,
-                               x=d, at={"family": family, "n": n})
+                    of_batches(
+                        label((family, n, d)),
+                        heads_at(best[n, d][0], d),
+                        splits.point,
+                        x=d,
+                        at={"family": family, "n": n},
+                    )
                     for d in budgets
-                ]  # fmt: skip
+                ]
         families["slower"] += [
             of_batches(f"{name}, {family}, {d}", grown["fixed", d] - grown[name, d], splits.point)
             for name in temperatures[1:]
@@ -303,13 +312,16 @@ def agreement(splits: Splits, term: str) -> list[Effect]:
     gaps = (splits.batches[term] / law - 1).transpose(*law.dims, "batch").values
     seen = {
         key: theory[key].transpose("n", "width", "rung").values
-        for key in ("n_eff", "n_third") if key in theory
-    }  # fmt: skip
+        for key in ("n_eff", "n_third")
+        if key in theory
+    }
     out = []
     for place in np.ndindex(gaps.shape[:-1]):
         i, j, budget_at, k, rung = place
-        family, n, budget = (theory[d].values[at].item() for d, at in zip(
-            ("family", "n", "budget"), (i, j, budget_at), strict=True))  # fmt: skip
+        family, n, budget = (
+            theory[d].values[at].item()
+            for d, at in zip(("family", "n", "budget"), (i, j, budget_at), strict=True)
+        )
         width = theory["width"].values[k].item()
         if width in splits.widths(budget):
             own = {key: float(size[j, k, rung]) for key, size in seen.items()}

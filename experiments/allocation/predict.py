@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.polynomial.polynomial import polyder, polyval
 
 from sims.study.experiment import Experiment
 from sims.theory import BlockTerms, ViewTerms, block_terms, rescaled, view_terms
 
-from .regimes import LABELS, checked, combinations, sizes
+from .regimes import LABELS, checked, combinations, lowest, sizes
 
 Settings = Mapping[str, Any]
 """The settings of one geometry, or the target's, as in the experiment's file."""
@@ -27,8 +26,6 @@ FEWEST = 3
 """Points of the coarsest polynomial that is least between whole ones."""
 NEARLY = 0.25
 """Share of the number of keys asked for from which on the formula's values are gone through."""
-NEWTON = 6
-"""Steps from the parabola's vertex to the polynomial's."""
 SAME_TARGET = 32
 """D at which the relevance of a coordinate is that of the target of a given total."""
 
@@ -62,10 +59,14 @@ def terms(
     if settings["geometry"] == "views":
         decay = np.exp(-family["alpha"] * np.arange(settings["latent"]))
         return view_terms(
-            widths[:, None], bandwidths, noise=settings["noise"],
-            relevance=decay / family["lengthscale"] ** 2, nu=family["nu"],
-            query_scale=settings["queries"]["scale"], kernel=settings["kernel"],
-        )  # fmt: skip
+            widths[:, None],
+            bandwidths,
+            noise=settings["noise"],
+            relevance=decay / family["lengthscale"] ** 2,
+            nu=family["nu"],
+            query_scale=settings["queries"]["scale"],
+            kernel=settings["kernel"],
+        )
     spread = budget if family["interactions"] == "all" else 1
     own = {**family, "relevance": family["relevance"] / spread}
     return of_target(settings, own, budget, widths, bandwidths)
@@ -77,10 +78,15 @@ def of_target(
     """Of blocks and a target on ``size`` coordinates, of the family's relevance each."""
     # Widths above the budget are no splits, and counted as no heads below.
     return block_terms(
-        np.minimum(widths, size)[:, None], bandwidths, dimension=size,
-        query_scale=settings["queries"]["scale"], relevance=family["relevance"],
-        interactions=family["interactions"], nu=family["nu"], kernel=settings["kernel"],
-    )  # fmt: skip
+        np.minimum(widths, size)[:, None],
+        bandwidths,
+        dimension=size,
+        query_scale=settings["queries"]["scale"],
+        relevance=family["relevance"],
+        interactions=family["interactions"],
+        nu=family["nu"],
+        kernel=settings["kernel"],
+    )
 
 
 def sizes_seen(settings: Settings, own: Terms, n: np.ndarray) -> dict[str, np.ndarray]:
@@ -136,11 +142,17 @@ def points(settings: Settings) -> xr.Dataset:
         {name: (dims, np.stack(rows)) for name, rows in value.items()}
         | {name: (("n", "width", "rung"), size) for name, size in seen.items()}
         | {"bandwidth": (("width", "rung"), ladder)},
-        coords={"family": list(families), "n": grid["n"], "budget": grid["budgets"],
-                "width": widths},
-        attrs={"fixed": settings["ladder"].index(settings["bandwidth"]),
-               "least_n_eff": settings["least_n_eff"]},
-    )  # fmt: skip
+        coords={
+            "family": list(families),
+            "n": grid["n"],
+            "budget": grid["budgets"],
+            "width": widths,
+        },
+        attrs={
+            "fixed": settings["ladder"].index(settings["bandwidth"]),
+            "least_n_eff": settings["least_n_eff"],
+        },
+    )
 
 
 def dense(settings: Settings) -> xr.Dataset:
@@ -168,9 +180,14 @@ def dense(settings: Settings) -> xr.Dataset:
             name: (dims if "surface" in name else dims[:-1], np.array(parts))
             for name, parts in rows.items()
         },
-        coords={"temperature": TEMPERATURES, "dense_n": n, "dense_width": widths,
-                "family": list(settings["families"]), "dense_budget": settings["budgets"]},
-    )  # fmt: skip
+        coords={
+            "temperature": TEMPERATURES,
+            "dense_n": n,
+            "dense_width": widths,
+            "family": list(settings["families"]),
+            "dense_budget": settings["budgets"],
+        },
+    )
 
 
 def readings(settings: Settings) -> xr.Dataset:
@@ -193,10 +210,12 @@ def readings(settings: Settings) -> xr.Dataset:
             if family["interactions"] == "none":
                 own = family
             every = [of_target(settings, own, size, widths, bandwidths) for size in of]
-            rows[-1].append([
-                best_width(settings, terms, budget, widths, n)
-                for terms, budget in zip(every, budgets, strict=True)
-            ])  # fmt: skip
+            rows[-1].append(
+                [
+                    best_width(settings, terms, budget, widths, n)
+                    for terms, budget in zip(every, budgets, strict=True)
+                ]
+            )
     dims, found = (
         ("reading", "family", "dense_budget", "dense_n"),
         np.moveaxis(np.array(rows), 3, 0),
@@ -318,9 +337,13 @@ def regimes(settings: Settings, cells: Sequence[Settings]) -> xr.Dataset:
 
 
 def valley(
-    values: np.ndarray, x: np.ndarray, known: np.ndarray | None = None, points: int = POINTS,
-    *, coarser: bool = False,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    values: np.ndarray,
+    x: np.ndarray,
+    known: np.ndarray | None = None,
+    points: int = POINTS,
+    *,
+    coarser: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Least known value along the last axis, its place, and whether it is inside.
 
     Inside it has known values to both sides, and is that of the polynomial through the logarithms
@@ -353,26 +376,3 @@ def valley(
             np.log(own / least[chosen][:, None]), at[chosen] - start
         )
     return least * np.exp(drop), x[at] + shift * (x[1] - x[0]), inside
-
-
-def lowest(values: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the polynomial through values (m, k) at 0, …, k − 1 is least, and how low it is there.
-
-    By Newton's method from the vertex of the parabola about the place of the least value (m,), and
-    never further than 1 from it.
-
-    Returns:
-        How far off that place (m,), and the polynomial there (m,).
-    """
-    half = (values.shape[-1] - 1) / 2
-    powers = np.vander(np.arange(values.shape[-1]) / half - 1, increasing=True)
-    curve = np.linalg.solve(powers, values.T)
-    slope, bend = polyder(curve), polyder(curve, 2)
-    near = middle[:, None] + np.arange(-1, 2)
-    left, low, right = np.take_along_axis(values, near, axis=-1).T
-    shift = 0.5 * (left - right) / (left - 2 * low + right)
-    for _ in range(NEWTON):
-        at = (middle + shift - half) / half
-        moved = shift - half * polyval(at, slope, tensor=False) / polyval(at, bend, tensor=False)
-        shift = np.clip(moved, -1, 1)
-    return shift, polyval((middle + shift - half) / half, curve, tensor=False)

@@ -6,10 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
+from numpy.polynomial.polynomial import polyder, polyval
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from sims.errors import InputError
 from sims.validation import Strict, parse
+
+NEWTON = 6
+"""Steps from the parabola's vertex to the polynomial's."""
 
 
 class Decaying(Strict):
@@ -139,9 +143,7 @@ def checked(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
                 raise InputError(
                     f"settings.simulated.{point}.widths", max(grid.widths), "at most `widest`"
                 )
-            out[point] = {
-                "geometry": name, "simulated": grid.model_dump(), **geometry.model_dump()
-            }  # fmt: skip
+            out[point] = {"geometry": name, "simulated": grid.model_dump(), **geometry.model_dump()}
         if part.views.widest > part.views.latent:
             raise InputError(f"settings.{field}views.widest", part.views.widest, "at most `latent`")
     return out
@@ -192,3 +194,26 @@ LABELS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 def labelled(data: xr.Dataset, settings: Mapping[str, Any]) -> xr.Dataset:
     """Results of either road at a geometry, with the coordinates of its dimensions."""
     return data.assign_coords({k: of(settings) for k, of in LABELS.items() if k in data.dims})
+
+
+def lowest(values: np.ndarray, middle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the polynomial through values (m, k) at 0, …, k − 1 is least, and how low it is there.
+
+    By Newton's method from the vertex of the parabola about the place of the least value (m,), and
+    never further than 1 from it.
+
+    Returns:
+        How far off that place (m,), and the polynomial there (m,).
+    """
+    half = (values.shape[-1] - 1) / 2
+    powers = np.vander(np.arange(values.shape[-1]) / half - 1, increasing=True)
+    curve = np.linalg.solve(powers, values.T)
+    slope, bend = polyder(curve), polyder(curve, 2)
+    near = middle[:, None] + np.arange(-1, 2)
+    left, low, right = np.take_along_axis(values, near, axis=-1).T
+    shift = 0.5 * (left - right) / (left - 2 * low + right)
+    for _ in range(NEWTON):
+        at = (middle + shift - half) / half
+        moved = shift - half * polyval(at, slope, tensor=False) / polyval(at, bend, tensor=False)
+        shift = np.clip(moved, -1, 1)
+    return shift, polyval((middle + shift - half) / half, curve, tensor=False)

@@ -59,14 +59,17 @@ def units(experiment: Experiment) -> dict[str, Unit]:
         short = ("width", "rung", "n", "group")
         sampler = Replicates(
             partial(
-                split_errors, n=tuple(grid["n"]), families=len(settings["families"]),
-                dot=settings["kernel"] == "softmax", alike=alike(grid),
+                split_errors,
+                n=tuple(grid["n"]),
+                families=len(settings["families"]),
+                dot=settings["kernel"] == "softmax",
+                alike=alike(grid),
             ),
             per_batch=partial(drawn, settings=settings),
             rows=True,
             constants=arranged(settings),
             dims={"head": dims, "pool": dims, "head_noise": short, "pool_noise": short},
-        )  # fmt: skip
+        )
         out[name] = SampledUnit(sampler)
     return out
 

@@ -31,12 +31,17 @@ AXES, COORDINATES = (MAJOR, MINOR), (0.0, 90.0)
 def effects(results: Results) -> Families:
     """Rivals of the pair along the axes, differences at one principal angle, and the law."""
     found: Families = {
-        "rival of the axes": [], "rise from the orthogonal pair": [],
-        "rise from the Σ-orthogonal pair": [], "correlation at one principal angle": [],
-        "decorrelation at one principal angle": [], "correlation at one canonical correlation": [],
-        "total correlation": [], "total decorrelation": [], "label noise": [],
+        "rival of the axes": [],
+        "rise from the orthogonal pair": [],
+        "rise from the Σ-orthogonal pair": [],
+        "correlation at one principal angle": [],
+        "decorrelation at one principal angle": [],
+        "correlation at one canonical correlation": [],
+        "total correlation": [],
+        "total decorrelation": [],
+        "label noise": [],
         "decorrelation against the law": [],
-    }  # fmt: skip
+    }
     for name in results.points:
         at = facts(results, name)
         if at["keys"] == SLOPED:
@@ -74,13 +79,17 @@ def of_sloped_keys(results: Results, name: str, at: Mapping[str, float | str]) -
             apart(results, name, pair, axes, at=at, less=True) for pair in rivals
         ],
         "rise from the orthogonal pair": [
-            rise(results, name, pair, between,
-                 at={**at, "pair": "Σ-orthogonal" if pair == narrow else "other"})
+            rise(
+                results,
+                name,
+                pair,
+                between,
+                at={**at, "pair": "Σ-orthogonal" if pair == narrow else "other"},
+            )
             for pair in each
         ],
         "rise from the Σ-orthogonal pair": [
-            rise(results, name, pair, narrow, at=at)
-            for pair in (*each, between) if pair != narrow
+            rise(results, name, pair, narrow, at=at) for pair in (*each, between) if pair != narrow
         ],
         "correlation at one principal angle": [
             apart(results, name, *pairs, at={**at, "angle": angle}) for angle, *pairs in alike
@@ -90,7 +99,7 @@ def of_sloped_keys(results: Results, name: str, at: Mapping[str, float | str]) -
             for angle, *pairs in alike
         ],
         "correlation at one canonical correlation": [apart(results, name, axes, narrow, at=at)],
-    }  # fmt: skip
+    }
 
 
 def of_targets(results: Results, name: str, at: Mapping[str, float | str]) -> Families:
@@ -237,8 +246,11 @@ def against_law(results: Results, name: str, at: Mapping[str, float | str]) -> l
         gap = float(theory["alternative_gap"][place])
         out.append(
             of_batches(
-                f"{name}, {line:g}°", values, name, unit="problems",
+                f"{name}, {line:g}°",
+                values,
+                name,
+                unit="problems",
                 at={**at, "angle": line, "alternative_gap": gap},
             )
-        )  # fmt: skip
+        )
     return out

@@ -61,9 +61,10 @@ def place(results: Results, keys: str, kernel: str | None = None, unit: str | No
     """The first point of these keys, kernel and unit."""
     found = {name: facts(results, name) for name in results.points}
     return next(
-        name for name, at in found.items()
+        name
+        for name, at in found.items()
         if at["keys"] == keys and kernel in (None, at["kernel"]) and unit in (None, at["unit"])
-    )  # fmt: skip
+    )
 
 
 def by_law(results: Results) -> list[str]:
@@ -110,9 +111,10 @@ def all_pairs(results: Results, kernel: str) -> pd.DataFrame:
 def sided(results: Results, kernel: str) -> pd.DataFrame:
     """Signal and noise of pairs about the direction of the targets and across it."""
     name = next(
-        n for n in results.points
+        n
+        for n in results.points
         if facts(results, n)["population"] == TARGETS and facts(results, n)["kernel"] == kernel
-    )  # fmt: skip
+    )
     words = ("about it", "across it", "turned")
     pairs: dict[int, list[Heads]] = {}
     for two in results.settings["sided"]:
@@ -131,13 +133,17 @@ def sided(results: Results, kernel: str) -> pd.DataFrame:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {verdict.regime: verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        2, 3, height=4.6,
+        2,
+        3,
+        height=4.6,
         title="An orthogonal pair has the least correlation, but angles alone do not say which",
-    )  # fmt: skip
+    )
     for ax, kernel, regimes in zip(
-        axes[:, 0], KERNELS,
-        (("own bandwidths", "one bandwidth"), ("own temperatures", "one temperature")), strict=True,
-    ):  # fmt: skip
+        axes[:, 0],
+        KERNELS,
+        (("own bandwidths", "one bandwidth"), ("own temperatures", "one temperature")),
+        strict=True,
+    ):
         own = {
             label: claims[f"best pair, keys N(0, Σ), {kernel}, {regime}"]
             for label, regime in zip(("own units", "one for all"), regimes, strict=True)
@@ -145,9 +151,14 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         points(ax, all_pairs(results, kernel), own, kernel)
     for ax, kernel in zip(axes[:, 1], KERNELS, strict=True):
         figures.curve(
-            ax, sided(results, kernel), None, "pair", "correlation", hue="of",
+            ax,
+            sided(results, kernel),
+            None,
+            "pair",
+            "correlation",
+            hue="of",
             labels={"loc": "upper left", "ncols": 2} if kernel == "gaussian" else None,
-        )  # fmt: skip
+        )
         low, high = ax.get_ylim()
         ax.set(title=f"one direction, {kernel}", ylim=(low, high + 0.45 * (high - low)))
     for ax, kernel in zip(axes[:, 2], KERNELS, strict=True):
@@ -159,9 +170,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
 def points(ax: Axes, frame: pd.DataFrame, verdict: dict[str, Verdict], kernel: str) -> None:
     """All pairs of lines against their principal angle."""
     figures.curve(
-        ax, frame, frame.assign(theory=np.nan), "angle", "noise correlation", hue="bandwidth",
-        verdict=verdict, labels={"loc": "lower left", "title": "bandwidth"},
-    )  # fmt: skip
+        ax,
+        frame,
+        frame.assign(theory=np.nan),
+        "angle",
+        "noise correlation",
+        hue="bandwidth",
+        verdict=verdict,
+        labels={"loc": "lower left", "title": "bandwidth"},
+    )
     ax.set(xlabel="principal angle θ (degrees)", xlim=(0, 95), title=f"all pairs, {kernel}")
     ax.set_ylim(1.02 - 1.9 * (1.02 - frame["simulation"].min()), 1.02)
     figures.ticks(ax.xaxis, (0, 30, 60, 90))
@@ -183,9 +200,16 @@ def law(results: Results, verdict: Verdict, kernel: str, ax: Axes) -> None:
         dashed.append((others, 1 - theory["linear"].values))
     frame = pd.DataFrame(rows, columns=["width", "angle", "simulation", "mcse", "theory"])
     figures.curve(
-        ax, frame, None, "angle", "decorrelation 1 − ρ", hue="width", margin=verdict.margin,
-        verdict=verdict, labels={"loc": "lower right", "title": "$d_k$"},
-    )  # fmt: skip
+        ax,
+        frame,
+        None,
+        "angle",
+        "decorrelation 1 − ρ",
+        hue="width",
+        margin=verdict.margin,
+        verdict=verdict,
+        labels={"loc": "lower right", "title": "$d_k$"},
+    )
     for angles, values in dashed:
         figures.reference(ax, values, "", x=angles)
     ax.set(xlabel="principal angle θ (degrees)", xlim=(5, 95), title=f"{kernel}")

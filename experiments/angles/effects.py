@@ -59,8 +59,9 @@ def of_correlated_keys(results: Results) -> Families:
         orthogonal_least.append(replace(fall(results, least, widest, noise_correlation), at=at))
         canonical_least += [
             replace(fall(results, name, least, noise_correlation), at=at)
-            for name in names if name != least
-        ]  # fmt: skip
+            for name in names
+            if name != least
+        ]
     return {
         "gap to the law, canonical": [
             gap_to_law(results, name) for own in correlated(results).values() for name in own
@@ -129,9 +130,11 @@ def orthogonal(results: Results) -> list[tuple[str, str]]:
             kernel = str(results.coordinates[name][KERNEL])
             places.setdefault(kernel, {})[results.number(name, ANGLE)] = name
     return [
-        (name, at[max(at)]) for at in places.values() for angle, name in at.items()
+        (name, at[max(at)])
+        for at in places.values()
+        for angle, name in at.items()
         if angle < max(at)
-    ]  # fmt: skip
+    ]
 
 
 def curves(results: Results) -> dict[tuple[str, float, int], list[str]]:
@@ -156,9 +159,12 @@ def gap_to_law(results: Results, point: str) -> Effect:
     theory = results.prediction(point)
     law = float(theory["law"])
     effect = of_batches(
-        point, results.pseudovalues(point, noise_correlation) / law - 1, point,
-        unit="replicates on more queries", at={"kernel": str(results.coordinates[point][KERNEL])},
-    )  # fmt: skip
+        point,
+        results.pseudovalues(point, noise_correlation) / law - 1,
+        point,
+        unit="replicates on more queries",
+        at={"kernel": str(results.coordinates[point][KERNEL])},
+    )
     if aligned(results, point):  # one head: a correlation of 1 in every draw and at every query
         return replace(effect, error=0.0, batches=np.inf)
     queries = of_batches(point, by_query(theory) / law)
@@ -211,8 +217,10 @@ def apart(results: Results, first: str, second: str, facts: tuple[str, float]) -
         ),
     )
     at: dict[str, float | str] = {
-        "kernel": facts[0], "width": facts[1], "angle": angle_of(results, first),
-    }  # fmt: skip
+        "kernel": facts[0],
+        "width": facts[1],
+        "angle": angle_of(results, first),
+    }
     label = f"{first} against {second}"
     return of_batches(label, values - 1, (first, second), at=at)
 

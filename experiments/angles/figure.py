@@ -72,8 +72,9 @@ def tilted(results: Results, kernel: str, width: int | None = None) -> pd.DataFr
             label = str(results.coordinates[name]["heads.frames"])
             rows += [
                 (axis, int(d_k), angle_of(results, name), canonical_of(results, name), *found, law)
-                for axis in ("major", "minor") if axis in label or "either" in label
-            ]  # fmt: skip
+                for axis in ("major", "minor")
+                if axis in label or "either" in label
+            ]
     columns = ["axis", "width", "angle", "canonical", "simulation", "mcse", "theory"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -93,22 +94,31 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     for (kernel, bandwidth, _), points in curves(results).items():
         settings.setdefault((kernel, bandwidth), []).append(points)
     drawing, axes = figures.panels(
-        3, 3, height=6.8,
+        3,
+        3,
+        height=6.8,
         title="Angles between heads, as keys measure them, govern how much their errors share",
-    )  # fmt: skip
+    )
     for ax, ((kernel, bandwidth), lines) in zip(axes[0], settings.items(), strict=True):
         claim = claims[f"{kernel} kernel"]
         laws = [
-            results.prediction(line[0])["law_curve"].to_dataframe("theory").reset_index()
+            results.prediction(line[0])["law_curve"]
+            .to_dataframe("theory")
+            .reset_index()
             .assign(width=int(results.number(line[0], "heads.width")))
             for line in lines
-        ]  # fmt: skip
+        ]
         figures.curve(
-            ax, table(results, chain(*lines), "first", noise_correlation),
-            pd.concat(laws).rename(columns={"curve_angle": "angle"}), "angle", "noise correlation",
-            hue="width", margin=claim.margin, verdict=claim,
+            ax,
+            table(results, chain(*lines), "first", noise_correlation),
+            pd.concat(laws).rename(columns={"curve_angle": "angle"}),
+            "angle",
+            "noise correlation",
+            hue="width",
+            margin=claim.margin,
+            verdict=claim,
             labels={"loc": "lower left", "title": "$d_k$"} if ax is axes[0, 1] else None,
-        )  # fmt: skip
+        )
         at = f"$b$ = {bandwidth:g}" if kernel == "gaussian" else f"$s$ = {bandwidth**2:.2g}"
         ax.set_title(f"{kernel}, {at}")
     families = effects(results)
@@ -118,18 +128,30 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     ):
         own = {kernel: claims[regime.format(kernel)] for kernel in ("gaussian", "softmax")}
         figures.gap(
-            ax, gaps(families[family], x), x, hue="kernel", margin=own["gaussian"].margin,
-            verdict=own, log="", labels={"loc": "upper left"} if x == "overlap" else None,
-        )  # fmt: skip
+            ax,
+            gaps(families[family], x),
+            x,
+            hue="kernel",
+            margin=own["gaussian"].margin,
+            verdict=own,
+            log="",
+            labels={"loc": "upper left"} if x == "overlap" else None,
+        )
     axes[1, 0].set(title="random angles, law", xlabel="mean cos² of the principal angles")
     axes[1, 1].set(title="few keys, exact", xlabel="head width $d_k$", xlim=(0.5, 2.5))
     figures.ticks(axes[1, 1].xaxis, (1, 2))
     kept = table(results, chain(*next(iter(settings.values()))), "first", variance_kept)
     last = axes[1, 2]
     figures.curve(
-        last, kept, None, "angle", "share of variance kept", hue="width", labels=None,
+        last,
+        kept,
+        None,
+        "angle",
+        "share of variance kept",
+        hue="width",
+        labels=None,
         verdict=claims["total variance, one fixed target"],
-    )  # fmt: skip
+    )
     last.set_title("signal and noise")
     heads = results.problems[averaged(results)[0]]["heads"]["count"]
     figures.reference(last, 1 / heads, "independent: 1/$H$")
@@ -146,18 +168,29 @@ def correlated_keys(results: Results, claims: Mapping[str, Verdict], axes: Seque
     """Keys N(0, Σ): against the principal angle, where pairs differ, and the canonical one."""
     for ax, kernel in zip(axes[:2], ("gaussian", "softmax"), strict=True):
         figures.curve(
-            ax, tilted(results, kernel, 1), None, "angle", "noise correlation", hue="axis",
+            ax,
+            tilted(results, kernel, 1),
+            None,
+            "angle",
+            "noise correlation",
+            hue="axis",
             verdict=claims[f"{kernel} kernel, keys N(0, Σ)"],
             labels={"loc": "lower left", "title": "about the axis"} if ax is axes[0] else None,
-        )  # fmt: skip
+        )
         ax.set(xlabel="principal angle θ (degrees)", xlim=(15, 98), title=f"{kernel}, Σ")
         figures.ticks(ax.xaxis, (30, 60, 90))
     claim = claims["gaussian kernel, canonical correlations"]
     figures.curve(
-        axes[2], tilted(results, "gaussian").drop_duplicates(["width", "canonical"]), None,
-        "canonical", "noise correlation", hue="width", margin=claim.margin, verdict=claim,
+        axes[2],
+        tilted(results, "gaussian").drop_duplicates(["width", "canonical"]),
+        None,
+        "canonical",
+        "noise correlation",
+        hue="width",
+        margin=claim.margin,
+        verdict=claim,
         labels={"loc": "upper left", "title": "$d_k$"},
-    )  # fmt: skip
+    )
     axes[2].set(xlabel="canonical correlation", title="gaussian, Σ", xlim=(-0.05, 1.05))
     for ax in axes:
         ax.set_ylim(0, 1.08)

@@ -41,9 +41,12 @@ def _hyperplane(n: int, d: int, k: int) -> bool:
 
 
 GENERIC = {
-    "fewer tokens": _fewer, "as many tokens": _square, "low rank": _low, "many tokens": _many,
+    "fewer tokens": _fewer,
+    "as many tokens": _square,
+    "low rank": _low,
+    "many tokens": _many,
     "one rank less": _hyperplane,
-}  # fmt: skip
+}
 """Regimes of generic sets: fewer tokens than features, as many, affine rank at least two below
 what n and d allow, more tokens than features, and the same of affine rank d − 1."""
 REGIMES = (*GENERIC, "two features", "structured")
@@ -55,9 +58,11 @@ def sizes(regime: str) -> list[Size]:
         return [Size(n, 2, k) for n in range(2, MOST + 1) for k in range(1, min(n - 1, 2) + 1)]
     return [
         Size(n, d, k)
-        for d in FEATURES for n in range(2, MOST + 1) for k in range(min(n - 1, d) + 1)
+        for d in FEATURES
+        for n in range(2, MOST + 1)
+        for k in range(min(n - 1, d) + 1)
         if GENERIC[regime](n, d, k)
-    ]  # fmt: skip
+    ]
 
 
 def token_sets(regime: str, seed: int, batch: int) -> list[Array]:

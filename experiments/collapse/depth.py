@@ -53,9 +53,10 @@ def _layers(p: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mapping[
         for name in ("log_odds", "log_residual")
     )
     return {
-        "log_odds": odds.mean(1), "log_residual": residuals.mean(1),
+        "log_odds": odds.mean(1),
+        "log_residual": residuals.mean(1),
         "collapsed": (residuals < COLLAPSED).mean(1),
-    }  # fmt: skip
+    }
 
 
 def _next(
@@ -82,7 +83,7 @@ def one_layer(settings: Mapping[str, Any]) -> HostBatches:
         partial(_one_layer, dict(settings)),
         dims={"after": ("residual", "token", "feature")},
         coords={"residual": list(settings["residual"])},
-    )  # fmt: skip
+    )
 
 
 def _one_layer(p: dict[str, Any], draw: Draw, _: int, __: None) -> Mapping[str, Any]:

@@ -34,18 +34,22 @@ def certain(gaps: np.ndarray) -> np.ndarray:
 def norms(results: Results) -> Families:
     """Changes of rank by regime, ranks less their formulas, and the search."""
     families: Families = {
-        "LayerNorm less its formula": [], "RMSNorm less its formula": [],
-        "matrix rank less its formula": [], "matrix rank, fewer tokens": [],
+        "LayerNorm less its formula": [],
+        "RMSNorm less its formula": [],
+        "matrix rank less its formula": [],
+        "matrix rank, fewer tokens": [],
         "matrix rank, as many tokens or more": [],
-    }  # fmt: skip
+    }
     for regime in REGIMES:
         point = f"norm, {regime}"
         own, law = results.estimates[point], results.prediction(point)
         change = (own["layer"] - own["before"]).values
         families[f"affine rank, {regime}"] = [Effect(regime, values=certain(change))]
         for norm, name in (
-            ("LayerNorm", "layer"), ("RMSNorm", "rms"), ("matrix rank", "matrix_layer"),
-        ):  # fmt: skip
+            ("LayerNorm", "layer"),
+            ("RMSNorm", "rms"),
+            ("matrix rank", "matrix_layer"),
+        ):
             gaps = np.asarray(own[name].values - law[name].values)
             families[f"{norm} less its formula"].append(Effect(regime, values=certain(gaps)))
         if regime in ("fewer tokens", "as many tokens", "many tokens"):
@@ -109,7 +113,9 @@ def depths(results: Results) -> Families:
         ],
         "log₁₀ ρ over −6": [
             of_batches(
-                name, logs(results, name)[:, COLLAPSED_BY] / np.log(10) + 6, name,
+                name,
+                logs(results, name)[:, COLLAPSED_BY] / np.log(10) + 6,
+                name,
                 at={"scale": names[name]["scale"]},
             )
             for name in plain
@@ -127,14 +133,16 @@ def depths(results: Results) -> Families:
             for place, size in enumerate(results.settings["one_layer"]["residual"])
         ],
         "simplex": [
-            simplex(results, name) for name, w in results.settings["simplex"]["values"].items()
+            simplex(results, name)
+            for name, w in results.settings["simplex"]["values"].items()
             if w is None
         ],
         "simplex in the residual stream": [
-            simplex(results, name) for name, w in results.settings["simplex"]["values"].items()
+            simplex(results, name)
+            for name, w in results.settings["simplex"]["values"].items()
             if w is not None
         ],
-    }  # fmt: skip
+    }
 
 
 def simplex(results: Results, point: str) -> Effect:
@@ -171,10 +179,12 @@ def streams(results: Results) -> Families:
     ranks = {
         f"rank lost, {words}": [Effect(words, values=kept[:, row, column])]
         for words, row, column in (
-            ("residual, full W", 0, 0), ("residual, narrow W", 0, 1),
-            ("attention alone, full W", 1, 0), ("attention alone, narrow W", 1, 1),
+            ("residual, full W", 0, 0),
+            ("residual, narrow W", 0, 1),
+            ("attention alone, full W", 1, 0),
+            ("attention alone, narrow W", 1, 1),
         )
-    }  # fmt: skip
+    }
     tails = [tail(results, point) for point in results.points if point.startswith("tail")]
     own = {"growth": grown, "growth under a norm": normed, "tails": tails}
     return {**own, **doubled, **ranks, **spans(results)}
@@ -240,7 +250,5 @@ def symmetries(results: Results) -> Families:
         "entropy, with normed queries and keys": [
             of_batches("normed", last.sel(scores="normed").values, "entropies")
         ],
-        "entropy, without": [
-            of_batches("plain", last.sel(scores="plain").values, "entropies")
-        ],
-    }  # fmt: skip
+        "entropy, without": [of_batches("plain", last.sel(scores="plain").values, "entropies")],
+    }

@@ -20,9 +20,11 @@ LINES = {
     "bias": ("score bias", "collapse-order", "mask or score bias, rate"),
     "residual L=48": ("residual stream", "residual-depth", "growth, softmax and a norm"),
     "residual/√L L=48": (
-        "residual stream, branches/√48", "residual-depth", "branches scaled by 1/√L",
+        "residual stream, branches/√48",
+        "residual-depth",
+        "branches scaled by 1/√L",
     ),
-}  # fmt: skip
+}
 """Unit to the name of its curve, and to the claim and regime of the law that it follows."""
 SHOWN = 24
 """Layers that are drawn."""
@@ -39,9 +41,7 @@ def numbers(results: Results) -> dict[str, float]:
         "normed_deficit": float(deficit.sel(scores="normed")),
         "left": 1 - float(four),
         "open": float(results.estimates["channels"]["open"].values[:, 1].mean()),
-    } | {
-        name: float(np.argmax(found)) for name, found in smallest(results).items()
-    }  # fmt: skip
+    } | {name: float(np.argmax(found)) for name, found in smallest(results).items()}
 
 
 def smallest(results: Results) -> dict[str, np.ndarray]:
@@ -53,9 +53,11 @@ def smallest(results: Results) -> dict[str, np.ndarray]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        1, 2, height=3.3,
+        1,
+        2,
+        height=3.3,
         title="Depth makes tokens alike unless branches shrink; LayerNorm may change their rank",
-    )  # fmt: skip
+    )
     depth, ranks = axes[0]
     residuals(depth, results, claims)
     changes(ranks, results)
@@ -78,13 +80,22 @@ def residuals(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]
         seen = mean > LOWEST
         at = np.arange(len(mean))
         figures.simulated(
-            ax, at[seen], mean[seen], error[seen], colour, marker=marker,
+            ax,
+            at[seen],
+            mean[seen],
+            error[seen],
+            colour,
+            marker=marker,
             label=figures.signed(label, own),
-        )  # fmt: skip
+        )
         law = line(results, name, mean)
         figures.theory(ax, at[len(mean) - len(law) :], np.maximum(law, LOWEST - 1), colour)
-    ax.set(xlabel="layer", ylabel="log₁₀ of the relative residual ρ", ylim=(LOWEST, 0.5),
-           title="distance of tokens, with laws")  # fmt: skip
+    ax.set(
+        xlabel="layer",
+        ylabel="log₁₀ of the relative residual ρ",
+        ylim=(LOWEST, 0.5),
+        title="distance of tokens, with laws",
+    )
     ax.legend(loc="lower right")
     figures.badge(ax, own)
     figures.bars_note(ax)
@@ -123,11 +134,22 @@ def changes(ax: Axes, results: Results) -> None:
         if np.isfinite(value):
             ax.add_patch(_cell(n, k, colours.get(value, "white")))
             text = f"{value:+.0f}".replace("-", "−") if value else "0"
-            ax.text(n, k, text, ha="center", va="center", fontsize=figures.SMALL,
-                    color="white" if value else figures.GREY)  # fmt: skip
-    ax.set(xlim=(1.4, MOST + 0.6), ylim=(0.4, FEATURES + 0.6), xlabel="tokens n",
-           ylabel="affine rank before",
-           title=f"change by LayerNorm, $d$ = {FEATURES}")  # fmt: skip
+            ax.text(
+                n,
+                k,
+                text,
+                ha="center",
+                va="center",
+                fontsize=figures.SMALL,
+                color="white" if value else figures.GREY,
+            )
+    ax.set(
+        xlim=(1.4, MOST + 0.6),
+        ylim=(0.4, FEATURES + 0.6),
+        xlabel="tokens n",
+        ylabel="affine rank before",
+        title=f"change by LayerNorm, $d$ = {FEATURES}",
+    )
 
 
 def _cell(n: int, k: int, colour: str):  # type: ignore[no-untyped-def]

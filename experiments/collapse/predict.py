@@ -56,15 +56,18 @@ def norm_ranks(batches: list[list[np.ndarray]]) -> xr.Dataset:
             [law(tokens) for tokens in sets]
             for law in (ranks.layer_norm_ranks, ranks.rms_norm_ranks)
         )
-        rows.append([
-            [known(r, r.after) for r in layer], [known(r, r.after) for r in rms],
-            [known(r, r.linear) for r in layer],
-        ])  # fmt: skip
+        rows.append(
+            [
+                [known(r, r.after) for r in layer],
+                [known(r, r.after) for r in rms],
+                [known(r, r.linear) for r in layer],
+            ]
+        )
     parts = np.moveaxis(np.array(rows), 1, 0)
     names = ("layer", "rms", "matrix_layer")
-    return xr.Dataset({
-        name: (("drawn", "case"), values) for name, values in zip(names, parts, strict=True)
-    })  # fmt: skip
+    return xr.Dataset(
+        {name: (("drawn", "case"), values) for name, values in zip(names, parts, strict=True)}
+    )
 
 
 def smallest(space: dict) -> xr.Dataset:  # type: ignore[type-arg]
@@ -122,8 +125,10 @@ def spans(p: dict) -> xr.Dataset:  # type: ignore[type-arg]
         for n, d, few, heads, width in p["sizes"]
     ]
     mlp = [ranks.mlp_rank(p["n"], p["d"], inner) for inner in p["inner"]]
-    return xr.Dataset({
-        "layer_rank": (("sizes", "stream"), np.array(layer, float)),
-        "mlp": ("inner", np.array(mlp, float)),
-        "generic": ranks.energy_share(p["rank"], p["d"]),
-    })  # fmt: skip
+    return xr.Dataset(
+        {
+            "layer_rank": (("sizes", "stream"), np.array(layer, float)),
+            "mlp": ("inner", np.array(mlp, float)),
+            "generic": ranks.energy_share(p["rank"], p["d"]),
+        }
+    )

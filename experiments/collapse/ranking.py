@@ -47,10 +47,15 @@ def _normed(regime: str, draw: Draw, _: int, __: None) -> Mapping[str, Any]:
     rows = []
     for tokens in token_sets(regime, int(draw.seed), draw.batch):
         after = layer_norm(tokens)
-        rows.append((
-            affine_rank(tokens), affine_rank(after), affine_rank(rms_norm(tokens)),
-            rank(tokens, float(np.linalg.norm(tokens))), rank(after, float(np.linalg.norm(after))),
-        ))  # fmt: skip
+        rows.append(
+            (
+                affine_rank(tokens),
+                affine_rank(after),
+                affine_rank(rms_norm(tokens)),
+                rank(tokens, float(np.linalg.norm(tokens))),
+                rank(after, float(np.linalg.norm(after))),
+            )
+        )
     names = ("before", "layer", "rms", "matrix", "matrix_layer")
     return dict(zip(names, np.transpose(rows), strict=True))
 
@@ -114,8 +119,9 @@ def tails(n: int, d: int, skip: float, settings: Mapping[str, Any]) -> HostBatch
     """
     return HostBatches(
         partial(_tails, n, d, skip, tuple(settings["below"])),
-        dims={"share": ("below",)}, coords={"below": list(settings["below"])},
-    )  # fmt: skip
+        dims={"share": ("below",)},
+        coords={"below": list(settings["below"])},
+    )
 
 
 def _tails(
@@ -164,9 +170,11 @@ def _spans(settings: dict[str, Any], draw: Draw, replicates: int, _: None) -> Ma
             left = after - after @ basis.T @ basis
             outside[name].append(float(np.sum(left**2) / np.sum(after**2)))
     return {
-        "layer_rank": np.array(layer), "mlp": np.array(mlp), "equal": np.array(equal),
+        "layer_rank": np.array(layer),
+        "mlp": np.array(mlp),
+        "equal": np.array(equal),
         **{name: np.mean(shares) for name, shares in outside.items()},
-    }  # fmt: skip
+    }
 
 
 def _layer_rank(rng: np.random.Generator, size: Sequence[int], skip: float) -> float:

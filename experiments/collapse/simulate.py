@@ -25,9 +25,14 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for name, own in settings["depths"].items():
         base = settings["tokens"] | {k: own[k] for k in ("d",) if k in own}
         add(
-            name, depth.layers(own, base), "depth", own.get("replicates"), d=base["d"],
-            n=base["n"], **{k: own[k] for k in ("variance", "scale", "depth") if k in own},
-        )  # fmt: skip
+            name,
+            depth.layers(own, base),
+            "depth",
+            own.get("replicates"),
+            d=base["d"],
+            n=base["n"],
+            **{k: own[k] for k in ("variance", "scale", "depth") if k in own},
+        )
     add("one layer", depth.one_layer(settings["one_layer"]), "one layer")
     for name, value in settings["simplex"]["values"].items():
         add(name, depth.simplex(settings["simplex"], value), "simplex")

@@ -50,19 +50,19 @@ def _gauges(p: dict[str, Any], draw: Draw, _: int, __: None) -> Mapping[str, Any
         attend(tokens[order], own) - out[order],
         permuted.sum(0) - out,
         attend(tokens, own._replace(value=own.value @ mix, output=back @ own.output)) - out,
-        attend(
-            tokens, own._replace(query=own.query @ mix, key=own.key @ back.swapaxes(1, 2))
-        ) - out,
-    )  # fmt: skip
+        attend(tokens, own._replace(query=own.query @ mix, key=own.key @ back.swapaxes(1, 2)))
+        - out,
+    )
     return {"gap": np.array([np.linalg.norm(m) for m in moved]) / np.linalg.norm(out)}
 
 
 def spectra(settings: Mapping[str, Any]) -> HostBatches:
     """log σ₂/σ₁ of attention of iid N(0, s²) scores by the number of tokens, with a mask or not."""
     return HostBatches(
-        partial(_spectra, dict(settings)), dims={"log_ratio": ("mask", "tokens")},
+        partial(_spectra, dict(settings)),
+        dims={"log_ratio": ("mask", "tokens")},
         coords={"mask": ["none", "causal"], "tokens": list(settings["tokens"])},
-    )  # fmt: skip
+    )
 
 
 def _spectra(p: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mapping[str, Any]:
@@ -96,9 +96,10 @@ def _channels(p: dict[str, Any], draw: Draw, _: int, __: None) -> Mapping[str, A
 def entropies(settings: Mapping[str, Any]) -> HostBatches:
     """Mean log n less the entropy of a row, at growing scores: plain, and of normed queries."""
     return HostBatches(
-        partial(_entropies, dict(settings)), dims={"deficit": ("scores", "scale")},
+        partial(_entropies, dict(settings)),
+        dims={"deficit": ("scores", "scale")},
         coords={"scores": ["plain", "normed"], "scale": list(settings["scale"])},
-    )  # fmt: skip
+    )
 
 
 def _entropies(p: dict[str, Any], draw: Draw, replicates: int, _: None) -> Mapping[str, Any]:

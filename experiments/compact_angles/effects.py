@@ -18,9 +18,10 @@ def effects(results: Results) -> Families:
     """Gaps to the series, rises, differences from the gaussian curve, products and floors."""
     predicted = [name for name in results.points if group(results, name) != "few"]
     apart = [
-        name for name in predicted
+        name
+        for name in predicted
         if rule(results, name) != "gaussian" and group(results, name) != "mild"
-    ]  # fmt: skip
+    ]
     plane = [name for name in predicted if width(results, name) == 2 and "many" in name]
     few = [name for name in results.points if group(results, name) == "few"]
     return {
@@ -56,10 +57,14 @@ def facts(results: Results, name: str, angle: float) -> dict[str, float | str]:
     """What claims select by."""
     own = rule(results, name)
     return {
-        "group": group(results, name), "kind": KINDS.get(own, own), "compact": float(own in KINDS),
-        "empty": "may be" if own in COMPACT else "never", "n": results.number(name, "n"),
-        "width": float(width(results, name)), "angle": angle,
-    }  # fmt: skip
+        "group": group(results, name),
+        "kind": KINDS.get(own, own),
+        "compact": float(own in KINDS),
+        "empty": "may be" if own in COMPACT else "never",
+        "n": results.number(name, "n"),
+        "width": float(width(results, name)),
+        "angle": angle,
+    }
 
 
 def angles(results: Results, name: str) -> np.ndarray:
@@ -80,21 +85,29 @@ def gaps(results: Results, name: str) -> list[Effect]:
     law, error = theory["law"].values, theory["law_error"].values
     return [
         of_batches(
-            f"{name}, {angle:g}°", values[:, i] / law[i] - 1, name,
-            bound=error[i] / law[i], at=facts(results, name, angle),
+            f"{name}, {angle:g}°",
+            values[:, i] / law[i] - 1,
+            name,
+            bound=error[i] / law[i],
+            at=facts(results, name, angle),
         )
-        for i, angle in enumerate(angles(results, name)) if angle > 0
-    ]  # fmt: skip
+        for i, angle in enumerate(angles(results, name))
+        if angle > 0
+    ]
 
 
 def rises(results: Results, name: str) -> list[Effect]:
     """The correlation at an angle less that at the next larger one."""
     values = correlations(results, name)
     return [
-        of_batches(f"{name}, {b:g}° to {a:g}°", values[:, i] - values[:, i + 1], name,
-                   at=facts(results, name, a))
+        of_batches(
+            f"{name}, {b:g}° to {a:g}°",
+            values[:, i] - values[:, i + 1],
+            name,
+            at=facts(results, name, a),
+        )
         for i, (a, b) in enumerate(pairwise(angles(results, name)))
-    ]  # fmt: skip
+    ]
 
 
 def differences(results: Results, name: str) -> list[Effect]:
@@ -102,10 +115,15 @@ def differences(results: Results, name: str) -> list[Effect]:
     base = f"{group(results, name)}, gaussian, d_k={width(results, name)}"
     own, other = common(*(correlations(results, point) for point in (name, base)))
     return [
-        of_batches(f"{name}, {angle:g}°", own[:, i] - other[:, i], (name, base),
-                   at=facts(results, name, angle))
-        for i, angle in enumerate(angles(results, name)) if angle > 0
-    ]  # fmt: skip
+        of_batches(
+            f"{name}, {angle:g}°",
+            own[:, i] - other[:, i],
+            (name, base),
+            at=facts(results, name, angle),
+        )
+        for i, angle in enumerate(angles(results, name))
+        if angle > 0
+    ]
 
 
 def products(results: Results, name: str) -> list[Effect]:
@@ -118,18 +136,24 @@ def products(results: Results, name: str) -> list[Effect]:
     values = jackknife({part: data[part].values for part in ("pair", "mixed")}, gap)
     return [
         of_batches(f"{name}, {a:g}°", values[:, i], name, at=facts(results, name, a))
-        for i, a in enumerate(angles(results, name)) if 0 < a < 90
-    ]  # fmt: skip
+        for i, a in enumerate(angles(results, name))
+        if 0 < a < 90
+    ]
 
 
 def products_by_theory(results: Results, name: str) -> list[Effect]:
     """The same by the series."""
     theory = results.prediction(name)
     return [
-        Effect(f"{name}, {a:g}°", float(theory["product"][i]),
-               bound=float(theory["product_error"][i]), at=facts(results, name, a))
-        for i, a in enumerate(angles(results, name)) if 0 < a < 90
-    ]  # fmt: skip
+        Effect(
+            f"{name}, {a:g}°",
+            float(theory["product"][i]),
+            bound=float(theory["product_error"][i]),
+            at=facts(results, name, a),
+        )
+        for i, a in enumerate(angles(results, name))
+        if 0 < a < 90
+    ]
 
 
 def floor(results: Results, name: str) -> Effect:

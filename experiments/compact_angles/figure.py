@@ -42,8 +42,9 @@ def curves(results: Results, names: Sequence[str]) -> tuple[pd.DataFrame, pd.Dat
             (own, a, *mean_and_error(values[:, i])) for i, a in enumerate(angles(results, name))
         ]
         data = results.prediction(name)
-        lines += [(own, a, y) for a, y in zip(data["line_angle"].values, data["line"].values,
-                                              strict=True)]  # fmt: skip
+        lines += [
+            (own, a, y) for a, y in zip(data["line_angle"].values, data["line"].values, strict=True)
+        ]
     return (
         pd.DataFrame(points, columns=["rule", "angle", "simulation", "mcse"]),
         pd.DataFrame(lines, columns=["rule", "angle", "theory"]),
@@ -55,27 +56,36 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     columns = [("many", 1), ("many", 2), ("flat", 1)]
     regimes = ("compact kernels, d_k = 1", "compact kernels, d_k = 2", "softmax")
     drawing, axes = figures.panels(
-        2, 3, height=4.4,
+        2,
+        3,
+        height=4.4,
         title="At one effective number of keys sparse attention has the gaussian angle law, nearly",
-    )  # fmt: skip
+    )
     for (kind, size), regime, (top, below) in zip(columns, regimes, axes.T, strict=True):
         names = [
-            name for name in results.points
+            name
+            for name in results.points
             if group(results, name) == kind and width(results, name) == size
-        ]  # fmt: skip
+        ]
         points, lines = curves(results, names)
         figures.curve(
-            top, points, lines, "angle", "noise correlation", hue="rule",
+            top,
+            points,
+            lines,
+            "angle",
+            "noise correlation",
+            hue="rule",
             labels={} if size == 1 else None,
-        )  # fmt: skip
+        )
         share = 1 / float(results.prediction(names[0])["aligned"])
         top.set(ylim=(0, 1.08), title=f"$d_k$ = {size}, $n_\\mathrm{{eff}}/n$ = {share:.1f}")
         figures.reference(top, share, r"$n_\mathrm{eff}/n$")
         apart = [
             (rule(results, name), e.at["angle"], e.value, e.error)
-            for name in names if rule(results, name) != "gaussian"
+            for name in names
+            if rule(results, name) != "gaussian"
             for e in differences(results, name)
-        ]  # fmt: skip
+        ]
         base = lines[lines["rule"] == "gaussian"].set_index("angle")["theory"]
         less = lines.assign(theory=lines["theory"] - base.loc[lines["angle"]].to_numpy())
         order = list(dict.fromkeys(lines["rule"]))
@@ -85,9 +95,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         )  # so that a rule keeps its colour
         verdict = claims["angle-one-curve", regime]
         figures.curve(
-            below, frame, less, "angle", "less the gaussian curve", hue="rule", labels=None,
+            below,
+            frame,
+            less,
+            "angle",
+            "less the gaussian curve",
+            hue="rule",
+            labels=None,
             verdict=verdict,
-        )  # fmt: skip
+        )
         limit = 1.1 * max(0.02, *np.abs(frame["simulation"]) + 2 * frame["mcse"])
         below.set_ylim(-limit, limit)
         figures.band(below, verdict.margin, percent=False)

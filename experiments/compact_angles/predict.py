@@ -25,9 +25,13 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     def one(point: Point) -> xr.Dataset:
         series = angle_series(
-            rule_of(point.rule), point.bandwidth, settings["query_scale"],
-            width=point.width, n=point.n, degree=settings["degree"][str(point.width)],
-        )  # fmt: skip
+            rule_of(point.rule),
+            point.bandwidth,
+            settings["query_scale"],
+            width=point.width,
+            n=point.n,
+            degree=settings["degree"][str(point.width)],
+        )
         cosines, along = (
             np.repeat(np.cos(np.deg2rad(a))[:, None], point.width, axis=1) for a in (angles, CURVE)
         )

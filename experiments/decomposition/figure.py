@@ -69,15 +69,21 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
             rows += [
                 (group, label, effect.value, effect.error, effect.bound)
                 for effect in members
-                if (float(effect.at["first_order_gap"]) >= least_gap if "exact" in family
-                    else float(effect.at.get("n_eff", np.inf)) >= LEAST_KEYS)
+                if (
+                    float(effect.at["first_order_gap"]) >= least_gap
+                    if "exact" in family
+                    else float(effect.at.get("n_eff", np.inf)) >= LEAST_KEYS
+                )
                 and (label != MSE or float(effect.at["variance_share"]) >= LEAST_SHARE)
-            ]  # fmt: skip
+            ]
     drawing, axes = figures.panels(
         height=4.7, title="Both theories agree with simulation, term by term"
     )
     figures.forest(
-        axes[0, 0], pd.DataFrame(rows, columns=["group", "label", "value", "error", "bound"]),
-        verdict=own, numbers=True, margin={line: claim.margin for line, claim in own.items()},
-    )  # fmt: skip
+        axes[0, 0],
+        pd.DataFrame(rows, columns=["group", "label", "value", "error", "bound"]),
+        verdict=own,
+        numbers=True,
+        margin={line: claim.margin for line, claim in own.items()},
+    )
     return drawing

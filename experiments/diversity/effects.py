@@ -281,9 +281,12 @@ def majorizes(less: np.ndarray, more: np.ndarray) -> bool:
 
 
 def varying(
-    point: str, labels: Sequence[str], values: np.ndarray, law: np.ndarray | None = None,
+    point: str,
+    labels: Sequence[str],
+    values: np.ndarray,
+    law: np.ndarray | None = None,
     share: np.ndarray | None = None,
-) -> list[Effect]:  # fmt: skip
+) -> list[Effect]:
     """One effect a configuration, less the law if there is one.
 
     Aligned heads are one head: what is 0 or 1 for them in every batch is left out.

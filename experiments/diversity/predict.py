@@ -62,9 +62,10 @@ def regime_terms(regime: Regime, name: str, settings: Mapping[str, Any]) -> dict
     """A regime's averages, by its name, with the worst pairs by the indices it is searched by."""
     own = settings["regimes"][name]
     drawn = {
-        "sets": settings["sets"], "seed": settings["draws_seed"],
+        "sets": settings["sets"],
+        "seed": settings["draws_seed"],
         "draws": int(settings["draws"] * own.get("share_of_draws", 1)),
-    }  # fmt: skip
+    }
     terms = averaged(regime, **drawn)
     if named := own.get("any_configuration"):
         angles = np.linspace(0.0, np.pi / 2, settings["knots"])
@@ -130,9 +131,17 @@ def over_draws(
 
 @partial(jax.jit, static_argnames="kernel")
 def _over_draws(
-    kernel: Any, frames: Array, covariance: Array, amplitude: Array, phases: Array,
-    frequency: Array, x: Array, bandwidth: Array, noise_sd: Array, n: float,
-) -> tuple[Array, ...]:  # fmt: skip
+    kernel: Any,
+    frames: Array,
+    covariance: Array,
+    amplitude: Array,
+    phases: Array,
+    frequency: Array,
+    x: Array,
+    bandwidth: Array,
+    noise_sd: Array,
+    n: float,
+) -> tuple[Array, ...]:
     def configuration(item: tuple[Array, Array]) -> tuple[Array, ...]:
         own, sigma = item
         heads = Heads(own, kernel, bandwidth)
@@ -185,9 +194,14 @@ def searched(points: Sequence[Point], settings: Mapping[str, Any]) -> dict[str, 
 
 
 def search(
-    problem: Problem, pair: Mapping[str, Any], resolution: float, *, population: int,
-    generations: int, seed: int,
-) -> tuple[float, float, int]:  # fmt: skip
+    problem: Problem,
+    pair: Mapping[str, Any],
+    resolution: float,
+    *,
+    population: int,
+    generations: int,
+    seed: int,
+) -> tuple[float, float, int]:
     """Differential evolution over two sets of lines in a plane, and a wave's frequency if any.
 
     Of all pairs whose index rises by the resolution (every index of ``pair["indices"]``), the
@@ -225,9 +239,16 @@ def search(
         return np.where(rise >= resolution, -np.log(ratio), 10.0 + resolution - rise)
 
     best = differential_evolution(
-        loss, bounds, popsize=population, maxiter=generations, rng=seed, polish=False,
-        vectorized=True, updating="deferred", tol=1e-6,
-    )  # fmt: skip
+        loss,
+        bounds,
+        popsize=population,
+        maxiter=generations,
+        rng=seed,
+        polish=False,
+        vectorized=True,
+        updating="deferred",
+        tol=1e-6,
+    )
     ratio, rise = gains(best.x[:, None])
     return float(ratio[0]), float(rise[0]), tried
 

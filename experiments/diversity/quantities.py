@@ -41,8 +41,10 @@ def predicted(theory: xr.Dataset) -> Arrays:
     """A regime's expectations by first-order theory, in the form of the simulation's batches."""
     bias, signal, noise = (theory[f"{k}_matrix"].values for k in ("bias", "signal", "noise"))
     return {
-        "error_matrix": bias + signal + noise, "bias_matrix": bias, "noise_matrix": noise,
-    }  # fmt: skip
+        "error_matrix": bias + signal + noise,
+        "bias_matrix": bias,
+        "noise_matrix": noise,
+    }
 
 
 def mean_error(means: Arrays) -> np.ndarray:

@@ -100,9 +100,16 @@ def regime(
         covariances.append(task.design.covariance)
     assert isinstance(task.target, TrigonometricSeries)  # for the type checker
     return Regime(
-        tuple(labels), jnp.stack(frames), jnp.stack(covariances), first.kernel, first.bandwidth,
-        task.target, base["target"]["lengthscale"] if own.get("drawn") else None,
+        tuple(labels),
+        jnp.stack(frames),
+        jnp.stack(covariances),
+        first.kernel,
+        first.bandwidth,
+        task.target,
+        base["target"]["lengthscale"] if own.get("drawn") else None,
         spec.family() if own.get("each") else None,
         (np.arange(task.dimension) < base["dimension"]).astype(float),
-        n, task.noise_sd, base["queries"]["scale"],
-    )  # fmt: skip
+        n,
+        task.noise_sd,
+        base["queries"]["scale"],
+    )

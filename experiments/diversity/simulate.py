@@ -62,19 +62,21 @@ def units(experiment: Experiment) -> dict[str, Unit]:
         own[name] = SampledUnit(sampler, about, settings["replicates"])
         if regime.law:
             sampler = Replicates(
-                partial(halves, function=function), constants=shared(regime),
+                partial(halves, function=function),
+                constants=shared(regime),
                 per_batch=partial(own_target, law=regime.law),
                 dims={"target_error_matrix": ("half", *dims)},
-            )  # fmt: skip
+            )
             own[EACH.format(name)] = SampledUnit(sampler, about, settings["replicates_each"])
     drawn = settings["frames_drawn"]
     for name, regime in drawn_regimes(experiment).items():
         shape = (drawn["configurations"], *regime.frames.shape[1:])
         sampler = Replicates(
-            partial(over_frames, function=of_regime(regime, settings)), constants=shared(regime),
+            partial(over_frames, function=of_regime(regime, settings)),
+            constants=shared(regime),
             per_batch=partial(frames_of, shape=shape, law=regime.law),
             dims={"frames_error": ("half", "drawn"), "frames_gram": ("drawn", *PAIR)},
-        )  # fmt: skip
+        )
         own[DRAWN.format(name)] = SampledUnit(sampler, {"regime": name}, drawn["replicates"])
     return grid_units(experiment) | own
 
@@ -82,9 +84,12 @@ def units(experiment: Experiment) -> dict[str, Unit]:
 def of_regime(regime: Regime, settings: Mapping[str, Any]) -> Callable[..., dict[str, Array]]:
     """A regime's :func:`replicate`, of random key, what is shared and what is a batch's."""
     return partial(
-        replicate, kernel=regime.kernel, n=regime.n, queries=settings["queries"],
+        replicate,
+        kernel=regime.kernel,
+        n=regime.n,
+        queries=settings["queries"],
         features=settings["features"] if regime.lengthscale else 0,
-    )  # fmt: skip
+    )
 
 
 def target_of(rng: np.random.Generator, law: Callable[..., Target]) -> TrigonometricSeries:
@@ -100,9 +105,12 @@ def own_target(draw: Draw, law: Callable[..., Target]) -> TrigonometricSeries:
 
 
 def halves(
-    key: Array, shared: Shared, target: TrigonometricSeries, *,
+    key: Array,
+    shared: Shared,
+    target: TrigonometricSeries,
+    *,
     function: Callable[..., dict[str, Float[Array, "C H H"]]],
-) -> dict[str, Float[Array, "half C H H"]]:  # fmt: skip
+) -> dict[str, Float[Array, "half C H H"]]:
     """Products of the heads' errors for this target, twice, with draws of their own."""
     keys = jax.random.split(key, HALVES)
     own = shared._replace(target=target)
@@ -119,9 +127,12 @@ def frames_of(
 
 
 def over_frames(
-    key: Array, shared: Shared, batch: tuple[Array, TrigonometricSeries | None], *,
+    key: Array,
+    shared: Shared,
+    batch: tuple[Array, TrigonometricSeries | None],
+    *,
     function: Callable[..., dict[str, Float[Array, "C H H"]]],
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Errors of ensembles of the batch's frames, twice, and mean squared cosines of their heads.
 
     ``frames_error`` (half, C) is the ensemble's error by draws of each half; ``frames_gram``
@@ -141,9 +152,14 @@ def shared(regime: Regime) -> Shared:
     values, vectors = jnp.linalg.eigh(regime.covariance)
     root = (vectors * jnp.sqrt(jnp.maximum(values, 0.0))[:, None, :]) @ vectors.mT
     return Shared(
-        jnp.asarray(regime.frames), root, regime.bandwidth, jnp.asarray(regime.scale * regime.seen),
-        regime.target, regime.lengthscale or 1.0, regime.noise_sd,
-    )  # fmt: skip
+        jnp.asarray(regime.frames),
+        root,
+        regime.bandwidth,
+        jnp.asarray(regime.scale * regime.seen),
+        regime.target,
+        regime.lengthscale or 1.0,
+        regime.noise_sd,
+    )
 
 
 def replicate(

@@ -98,9 +98,15 @@ def scattered(count: int, heads: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def worst_pairs(
-    family: Family, keys: Sequence[Key], *, configurations: int, levels: int, rounds: int,
-    step: float, seed: int,
-) -> xr.Dataset:  # fmt: skip
+    family: Family,
+    keys: Sequence[Key],
+    *,
+    configurations: int,
+    levels: int,
+    rounds: int,
+    step: float,
+    seed: int,
+) -> xr.Dataset:
     """For every index, the pair of the family with the largest rise of the error, and this rise.
 
     Of a pair (A, B), with B no less diverse than A by the index, the rise is ``MSE_B/MSE_A − 1``.

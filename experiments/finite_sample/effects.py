@@ -67,11 +67,14 @@ def first_order(results: Results, kernel: str, term: str) -> list[Effect]:
     """First-order over exact value less 1, at each size of the kernel's line."""
     return [
         Effect(
-            f"{kernel}, {term}, n_eff = {keys:.3g}", float(gap), x=float(keys), replicates=0,
+            f"{kernel}, {term}, n_eff = {keys:.3g}",
+            float(gap),
+            x=float(keys),
+            replicates=0,
             at={"kernel": kernel, "n_eff": float(keys)},
         )
         for keys, gap in zip(*curve(results, kernel, term), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def simulated(results: Results, point: str, term: str) -> Effect:

@@ -35,9 +35,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     )
     left, right = axes[0]
     figures.curve(
-        left, table, None, "count", "ensemble variance / head variance", hue="heads", log="xy",
+        left,
+        table,
+        None,
+        "count",
+        "ensemble variance / head variance",
+        hue="heads",
+        log="xy",
         verdict=by_regime["wider angle at fixed H"],
-    )  # fmt: skip
+    )
     figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
     left.set_ylim(0.9 / counts[-1], 1.15)
     figures.reference(left, 1 / np.array(counts), "independent heads, 1/$H$", counts, at=0.8)
@@ -51,9 +57,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     ]
     drawn = pd.DataFrame(rows, columns=["kernel", "angle", "simulation", "mcse", "theory"])
     figures.curve(
-        right, drawn, None, "angle", "", hue="kernel", labels={"loc": "lower left"},
+        right,
+        drawn,
+        None,
+        "angle",
+        "",
+        hue="kernel",
+        labels={"loc": "lower left"},
         verdict={k: by_regime[f"wider angle, everything drawn, {k}"] for k in populations(results)},
-    )  # fmt: skip
+    )
     right.set(title="everything drawn", xlabel="principal angle θ (degrees)", ylim=(0, 1.08))
     figures.ticks(right.xaxis, range(0, 91, 30))
     figures.ticks(left.xaxis, counts)

@@ -122,8 +122,9 @@ def _recovery(p: dict[str, Any], kind: str, draw: Draw, _: int, __: None) -> dic
     moved = np.linalg.norm((side - found) @ whole) / np.linalg.norm(mixed)
     return {
         "recovered": np.linalg.norm(found - side) / size / unit,
-        "moved": np.linalg.norm(found - side) / size, "mix": moved / unit,
-    }  # fmt: skip
+        "moved": np.linalg.norm(found - side) / size,
+        "mix": moved / unit,
+    }
 
 
 def parameters(p: Mapping[str, Any]) -> HostBatches:

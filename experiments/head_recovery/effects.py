@@ -110,8 +110,9 @@ def without_twins(own: xr.Dataset) -> np.ndarray:
 
 
 VERSIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "total": correlation, "errors": normalised_errors,
-}  # fmt: skip
+    "total": correlation,
+    "errors": normalised_errors,
+}
 """What indices are made of: correlations of heads' estimates, and products of their errors."""
 
 
@@ -134,8 +135,9 @@ def indices(results: Results) -> dict[tuple[str, str], np.ndarray]:
     found = moments(results)
     return {
         (definition, version): index(matrix(found[version]))
-        for version, matrix in VERSIONS.items() for definition, index in DEFINITIONS.items()
-    }  # fmt: skip
+        for version, matrix in VERSIONS.items()
+        for definition, index in DEFINITIONS.items()
+    }
 
 
 def orbit(results: Results) -> Families:

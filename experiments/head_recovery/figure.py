@@ -19,17 +19,20 @@ def numbers(results: Results) -> dict[str, float]:
     mean = indices(results)["mean", "total"].mean(0)
     error = results.estimates["orbit"]["error"].values
     return {
-        "least": float(mean[0]), "most": float(mean[-1]),
+        "least": float(mean[0]),
+        "most": float(mean[-1]),
         "kept": float(np.abs(error / error[:, :1] - 1).max()),
         "condition": float(results.estimates["recovery, full row rank"]["recovered"].values.max()),
-    }  # fmt: skip
+    }
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.panels(
-        1, 2, height=3.2,
+        1,
+        2,
+        height=3.2,
         title="One output has many sets of heads, and diversity indices tell them apart",
-    )  # fmt: skip
+    )
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     counts(axes[0, 0], results, {k: claims["head-freedom", k] for k in REGIMES})
     along(axes[0, 1], results)
@@ -51,13 +54,20 @@ def counts(ax: Axes, results: Results, own: dict[str, Verdict]) -> None:
         REGIMES.items(), figures.PALETTE, figures.MARKERS, strict=False
     ):
         chosen = [
-            place for place, layer in enumerate(layers)
+            place
+            for place, layer in enumerate(layers)
             if layer["gates"] == "none" and layer["heads"] > 1 and regime(layer) == kind
-        ]  # fmt: skip
+        ]
         claims = [claimed(layers[place]) for place in chosen]
         ax.plot(claims, law[chosen], "_", color=colour, markersize=9, zorder=2)
-        ax.plot(claims, counted[chosen], marker, color=colour, markerfacecolor="white",
-                label=figures.signed(label, {label: own[kind]}))  # fmt: skip
+        ax.plot(
+            claims,
+            counted[chosen],
+            marker,
+            color=colour,
+            markerfacecolor="white",
+            label=figures.signed(label, {label: own[kind]}),
+        )
     top = ax.get_xlim()[1]
     ax.plot([0, top], [0, top], color=figures.GREY, lw=0.8, ls="--", zorder=1)
     ax.set(xlabel="claimed: $n(H − 1)d_k$", ylabel="counted", title="open directions, all heads")
@@ -78,8 +88,17 @@ def along(ax: Axes, results: Results) -> None:
     figures.theory(ax, ends, (pooled - ends / heads) / (1 - 1 / heads), figures.GREY)
     ax.plot(variance, covariance, "o", color=figures.PALETTE[0], zorder=3)
     for x, y, value in zip(variance, covariance, index, strict=True):
-        ax.annotate(f"{value:.2f}", (x, y), xytext=(5, 3), textcoords="offset points",
-                    fontsize=figures.SMALL, color=figures.PALETTE[0])  # fmt: skip
-    ax.set(xlabel="mean variance of a head", ylabel="mean covariance of two",
-           title="one error; at the dots: index")  # fmt: skip
+        ax.annotate(
+            f"{value:.2f}",
+            (x, y),
+            xytext=(5, 3),
+            textcoords="offset points",
+            fontsize=figures.SMALL,
+            color=figures.PALETTE[0],
+        )
+    ax.set(
+        xlabel="mean variance of a head",
+        ylabel="mean covariance of two",
+        title="one error; at the dots: index",
+    )
     figures.note(ax, "line: error $v/H + (1 − 1/H)c$ constant")

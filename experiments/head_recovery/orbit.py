@@ -27,11 +27,13 @@ def orbit(p: Mapping[str, Any]) -> Replicates:
         partial(_orbit, n=p["n"]),
         constants=(task, Heads(frames, "gaussian", p["bandwidth"]), queries, factors),
         dims={
-            "first": ("factor", "query", "head"), "second": ("factor", "head", "head2"),
-            "products": ("factor", "head", "head2"), "error": ("factor",),
+            "first": ("factor", "query", "head"),
+            "second": ("factor", "head", "head2"),
+            "products": ("factor", "head", "head2"),
+            "error": ("factor",),
         },
         coords={"factor": factors},
-    )  # fmt: skip
+    )
 
 
 def _orbit(

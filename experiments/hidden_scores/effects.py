@@ -15,9 +15,13 @@ STARTS = ("zero", "copy")
 def effects(results: Results) -> Families:
     """All families by the names that claims use."""
     return (
-        checks(results) | scores(results) | collapse(results) | uniformity(results)
-        | searches(results) | regression(results)
-    )  # fmt: skip
+        checks(results)
+        | scores(results)
+        | collapse(results)
+        | uniformity(results)
+        | searches(results)
+        | regression(results)
+    )
 
 
 def part(results: Results, name: str) -> list[str]:
@@ -74,38 +78,59 @@ def scores(results: Results) -> Families:
                 of_batches(
                     f"{point}, {start}, α′ = {memory}, layer {layer}",
                     data[name].sel(start=start, memory=memory).isel(layer=layer).values
-                    / float(law[name].sel(start=start, memory=memory).isel(layer=layer)) - 1,
-                    point, at={"variance": float(
-                        law["score_variance"].sel(start=start, memory=memory).isel(layer=layer)
-                    )},
+                    / float(law[name].sel(start=start, memory=memory).isel(layer=layer))
+                    - 1,
+                    point,
+                    at={
+                        "variance": float(
+                            law["score_variance"].sel(start=start, memory=memory).isel(layer=layer)
+                        )
+                    },
                 )
-                for start in STARTS for memory in data["memory"].values
+                for start in STARTS
+                for memory in data["memory"].values
                 for layer in results.settings["temperature"]["judged"]
-            ]  # fmt: skip
+            ]
     slopes = [
-        (point, start, float(memory),
-         ratio(*(results.estimates[point][k].isel(layer=results.settings["slope_layer"])
-                 .sel(start=start, memory=memory).values for k in ("product", "square"))))
+        (
+            point,
+            start,
+            float(memory),
+            ratio(
+                *(
+                    results.estimates[point][k]
+                    .isel(layer=results.settings["slope_layer"])
+                    .sel(start=start, memory=memory)
+                    .values
+                    for k in ("product", "square")
+                )
+            ),
+        )
         for point in part(results, "normed")
         if results.coordinates[point]["weights"] == "independent"
-        for start in STARTS for memory in results.estimates[point]["memory"].values if memory > 0
-    ]  # fmt: skip
+        for start in STARTS
+        for memory in results.estimates[point]["memory"].values
+        if memory > 0
+    ]
     layer = results.settings["slope_layer"]
     families["slope over the temperature"] = [
         of_batches(
             f"{point}, {start}, α′ = {memory}",
-            values / (1.0 if start == "copy" else 1 - memory ** (layer + 1)) - 1, point,
+            values / (1.0 if start == "copy" else 1 - memory ** (layer + 1)) - 1,
+            point,
             at=facts(results, point, start) | {"memory": memory},
         )
         for point, start, memory, values in slopes
-    ]  # fmt: skip
+    ]
     families["slope over the last share"] = [
         of_batches(
-            f"{point}, {start}, α′ = {memory}", values / (1 - memory) - 1, point,
+            f"{point}, {start}, α′ = {memory}",
+            values / (1 - memory) - 1,
+            point,
             at=facts(results, point, start) | {"memory": memory},
         )
         for point, start, memory, values in slopes
-    ]  # fmt: skip
+    ]
     return families
 
 
@@ -124,11 +149,13 @@ def collapse(results: Results) -> Families:
                 label, at = f"{point}, {start}, α′ = {memory}", facts(results, point, start)
                 gain += [
                     of_batches(
-                        f"{label}, depth {depth}", own[:, depth - 1] - plain[:, depth - 1], point,
+                        f"{label}, depth {depth}",
+                        own[:, depth - 1] - plain[:, depth - 1],
+                        point,
                         at=at | {"depth": float(depth)},
                     )
                     for depth in settings["depths"]["pure"]
-                ]  # fmt: skip
+                ]
                 left.append(of_batches(label, -own[:, -1], point, at=at))
                 early, late = settings["window"]
                 steps = np.diff(own, axis=1)
@@ -144,12 +171,16 @@ def collapse(results: Results) -> Families:
         Effect(f"{point}, {start}, α′ = {memory}", float(law.sel(start=start, memory=memory)))
         for point in part(results, "simplex")
         for law in (results.prediction(point)["far"],)
-        for start in STARTS for memory in law["memory"].values[1:]
-    ]  # fmt: skip
+        for start in STARTS
+        for memory in law["memory"].values[1:]
+    ]
     return {
-        "residual kept": gain, "fall of the residual": left, "second difference": second,
-        "recursion": recursion, "second difference of the recursion": far,
-    }  # fmt: skip
+        "residual kept": gain,
+        "fall of the residual": left,
+        "second difference": second,
+        "recursion": recursion,
+        "second difference of the recursion": far,
+    }
 
 
 def _finite_gap(results: Results, point: str) -> np.ndarray:
@@ -171,12 +202,14 @@ def uniformity(results: Results) -> Families:
             gain += [
                 of_batches(
                     f"{point}, {start}, α′ = {memory}, depth {depth}",
-                    (plain - data.sel(start=start, memory=memory).values)[:, depth - 1], point,
+                    (plain - data.sel(start=start, memory=memory).values)[:, depth - 1],
+                    point,
                     at=facts(results, point, start)
                     | {"depth": float(depth), "memory": float(memory)},
                 )
-                for memory in data["memory"].values[1:] for depth in settings["depths"]["normed"]
-            ]  # fmt: skip
+                for memory in data["memory"].values[1:]
+                for depth in settings["depths"]["normed"]
+            ]
     shift: list[Effect] = []
     rate: list[Effect] = []
     span = settings["late_span"]
@@ -237,11 +270,14 @@ def regression(results: Results) -> Families:
                 scale = float(expected["mse"])
                 families["second layer over theory"] += [
                     of_batches(
-                        f"{label}, {name}", (here[name].values - float(expected[name])) / scale,
-                        point, bound=float(expected[f"{name}_error"]) / scale, at=at,
+                        f"{label}, {name}",
+                        (here[name].values - float(expected[name])) / scale,
+                        point,
+                        bound=float(expected[f"{name}_error"]) / scale,
+                        at=at,
                     )
                     for name in ("squared_bias", "variance")
-                ]  # fmt: skip
+                ]
     for point in part(results, "drawn heads"):
         data, own = results.estimates[point], results.coordinates[point]
         for start in STARTS:

@@ -57,11 +57,14 @@ def numbers(results: Results) -> dict[str, float | str]:
     )
     return {
         "late": max(late),
-        "zero_least": min(zero), "zero_most": max(zero),
-        "copy_least": min(copy), "copy_most": max(copy),
-        "old": case(families["rise, old"][0]), "values": case(families["rise, values"][0]),
+        "zero_least": min(zero),
+        "zero_most": max(zero),
+        "copy_least": min(copy),
+        "copy_most": max(copy),
+        "old": case(families["rise, old"][0]),
+        "values": case(families["rise, values"][0]),
         "below": case(families["below plain, zero"][0]),
-    }  # fmt: skip
+    }
 
 
 def case(effect: Effect) -> str:
@@ -72,9 +75,10 @@ def case(effect: Effect) -> str:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.mosaic(
-        ("ab", "cd"), height=5.4,
+        ("ab", "cd"),
+        height=5.4,
         title="Memory slows collapse in depth; whether it keeps tokens apart hangs on its start",
-    )  # fmt: skip
+    )
     for letter, (point, (title, judged)) in zip("ab", SHOWN.items(), strict=True):
         collapse(axes[letter], results, point, {k: claims[at] for k, at in judged.items()})
         axes[letter].set_title(title)
@@ -90,21 +94,32 @@ def collapse(ax: Axes, results: Results, point: str, judged: dict[str, Verdict])
     rows = [
         (name, layer + 1, value, error)
         for name, start, memory in ARMS
-        for layer, (value, error) in enumerate(zip(
-            data["log_residual"].sel(start=start, memory=memory).mean("batch").values / np.log(10),
-            data["log_residual_mcse"].sel(start=start, memory=memory).values / np.log(10),
-            strict=True,
-        ))
+        for layer, (value, error) in enumerate(
+            zip(
+                data["log_residual"].sel(start=start, memory=memory).mean("batch").values
+                / np.log(10),
+                data["log_residual_mcse"].sel(start=start, memory=memory).values / np.log(10),
+                strict=True,
+            )
+        )
         if value * np.log(10) > LEAST
-    ]  # fmt: skip
+    ]
     frame = pd.DataFrame(rows, columns=["arm", "layer", "log ρ", "mcse"])
     own = {
-        arm: judged[start] for arm in frame["arm"].unique()
-        for start, words in STARTS.items() if start in judged and arm.endswith(words)
-    }  # fmt: skip
+        arm: judged[start]
+        for arm in frame["arm"].unique()
+        for start, words in STARTS.items()
+        if start in judged and arm.endswith(words)
+    }
     figures.curve(
-        ax, frame, None, "layer", "log ρ", hue="arm", verdict=own,
-    )  # fmt: skip
+        ax,
+        frame,
+        None,
+        "layer",
+        "log ρ",
+        hue="arm",
+        verdict=own,
+    )
     ax.set_ylabel("log₁₀ of the relative residual ρ")
 
 
@@ -119,8 +134,10 @@ def uniformity(ax: Axes, results: Results) -> None:
             rows.append((name, layer + 1, *mean_and_error(values)))
     frame = pd.DataFrame(rows, columns=["arm", "layer", "ω saved", "mcse"])
     figures.curve(ax, frame, None, "layer", "ω saved", hue="arm", labels=None)
-    ax.set(title="skip ½, norm, new Gaussian weights a layer, β = 4",
-           ylabel="log-odds ω without memory − with it")  # fmt: skip
+    ax.set(
+        title="skip ½, norm, new Gaussian weights a layer, β = 4",
+        ylabel="log-odds ω without memory − with it",
+    )
 
 
 def saved(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
@@ -138,7 +155,9 @@ def saved(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) ->
     margin = next(iter(own.values())).margin
     frame = pd.DataFrame(rows, columns=["group", "label", "value", "error"])
     figures.forest(
-        ax, frame, verdict=own,
+        ax,
+        frame,
+        verdict=own,
         margin=dict.fromkeys(zip(frame["group"], frame["label"], strict=True), (margin, np.inf)),
-    )  # fmt: skip
+    )
     ax.set(xlabel="error that memory saves (%)", title="heads of a second layer")

@@ -39,17 +39,22 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         for scale in settings["simplex"]["score_scale"]:
             laws[f"simplex n={n} β={scale}"] = simplex(settings["simplex"], n, scale, memory)
     laws["identities"] = xr.Dataset(
-        {f"ratio, {start}": hidden.inverse_temperature(
-            settings["identities"]["layers"] - 1, settings["identities"]["memory"], start)
-         for start in STARTS}
-    )  # fmt: skip
+        {
+            f"ratio, {start}": hidden.inverse_temperature(
+                settings["identities"]["layers"] - 1, settings["identities"]["memory"], start
+            )
+            for start in STARTS
+        }
+    )
     rank = settings["rank"]
     for tokens in ("moving", "fixed"):
         sizes = [
-            [hidden.score_rank(rank["n"], layer, rank["head_width"], width)
-             for layer in range(rank["layers"])]
+            [
+                hidden.score_rank(rank["n"], layer, rank["head_width"], width)
+                for layer in range(rank["layers"])
+            ]
             for width in (None, rank["d"] if tokens == "fixed" else None)
-        ]  # fmt: skip
+        ]
         laws[f"rank, {tokens} tokens"] = xr.Dataset(
             {"stated": ("layer", sizes[0]), "corrected": ("layer", sizes[1])}
         )
@@ -70,10 +75,12 @@ def _logs(memory: np.ndarray) -> np.ndarray:
 def simplex(settings: dict[str, Any], n: int, scale: float, memory: np.ndarray) -> xr.Dataset:
     """log a_l after every layer, and far second differences of it over log α′, less 1."""
     tokens = hidden.Simplex(n, settings["size"], scale, settings["value_scale"])
-    sizes = np.array([
-        [hidden.simplex_sizes(tokens, FAR, m, start, settings["skip"]) for m in memory]
-        for start in STARTS
-    ]).transpose(2, 0, 1)  # fmt: skip
+    sizes = np.array(
+        [
+            [hidden.simplex_sizes(tokens, FAR, m, start, settings["skip"]) for m in memory]
+            for start in STARTS
+        ]
+    ).transpose(2, 0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.where(sizes > LEAST, sizes, np.nan))
         steps = np.diff(logs, n=2, axis=0) / np.log(memory) - 1
@@ -89,10 +96,15 @@ def simplex(settings: dict[str, Any], n: int, scale: float, memory: np.ndarray) 
 
 def variances(settings: dict[str, Any], memory: np.ndarray, correlation: float) -> xr.Dataset:
     """Var h_l, and the share of keys attended to."""
-    values = np.array([
-        [[hidden.score_variance(layer, m, start, correlation) for m in memory] for start in STARTS]
-        for layer in range(settings["layers"])
-    ])  # fmt: skip
+    values = np.array(
+        [
+            [
+                [hidden.score_variance(layer, m, start, correlation) for m in memory]
+                for start in STARTS
+            ]
+            for layer in range(settings["layers"])
+        ]
+    )
     keys = np.vectorize(lambda v: hidden.effective_keys(1, v))(values)
     coords = {"start": list(STARTS), "memory": memory}
     return xr.Dataset({"score_variance": (LAYERS, values), "keys": (LAYERS, keys)}, coords)

@@ -3,7 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from sims.attention import hidden
 from sims.montecarlo import Draw
@@ -89,3 +93,27 @@ def target(
     """``Σ cos(ω u·x + φ)`` over the directions u that the target depends on."""
     waves = settings["frequency"] * np.array(view["target"], float)
     return np.asarray(np.cos(points @ waves.T + phase).sum(-1))
+
+
+def library(
+    tokens: np.ndarray, query: np.ndarray, key: np.ndarray, value: np.ndarray
+) -> np.ndarray:
+    """Attention of one head by Equinox, in float64."""
+    return np.asarray(_library(*(jnp.asarray(array) for array in (tokens, query, key, value))))
+
+
+@jax.jit
+def _library(tokens: Array, query: Array, key: Array, value: Array) -> Array:
+    width, d = query.shape[1], tokens.shape[1]
+    module = eqx.nn.MultiheadAttention(
+        1, d, qk_size=width, vo_size=d, dtype=jnp.float64, key=jax.random.key(0)
+    )
+    weights = [query.T, key.T, value.T, jnp.eye(d)]
+    module = eqx.tree_at(
+        lambda m: [
+            getattr(m, f"{name}_proj").weight for name in ("query", "key", "value", "output")
+        ],
+        module,
+        weights,
+    )
+    return module(tokens, tokens, tokens)

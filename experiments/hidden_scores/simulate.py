@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from sims.attention import hidden
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
-from .second_layer import STARTS, drawn_heads, second_layer
+from .second_layer import STARTS, drawn_heads, library, second_layer
 
 EPS = 2.0**-52
 FLOOR = -345.0
@@ -36,62 +32,93 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for regime in settings["stacks"]:
         own = settings["stack"] | regime
         sampled[regime["name"]] = unit(
-            partial(stack, own, memory), regime["part"],
+            partial(stack, own, memory),
+            regime["part"],
             dims=dict.fromkeys(("log_residual", "log_odds", "product", "square"), LAYERS),
-            coords=coords, weights=own["weights"], matrix=own["matrix"],
+            coords=coords,
+            weights=own["weights"],
+            matrix=own["matrix"],
             score_scale=own["score_scale"],
-        )  # fmt: skip
+        )
     for n in settings["simplex"]["n"]:
         for scale in settings["simplex"]["score_scale"]:
             own = settings["simplex"] | {"n": n, "score_scale": scale}
             sampled[f"simplex n={n} β={scale}"] = unit(
-                partial(simplex, own, memory), "simplex", dims={"log_size": LAYERS}, coords=coords,
-                n=n, score_scale=scale,
-            )  # fmt: skip
+                partial(simplex, own, memory),
+                "simplex",
+                dims={"log_size": LAYERS},
+                coords=coords,
+                n=n,
+                score_scale=scale,
+            )
     for n in settings["search"]["simplex_n"]:
         sampled[f"monotone n={n}"] = unit(
-            partial(monotone, n, settings["search"]), "monotone",
-            dims={"shortfall": ("draw", "start")}, coords={"start": list(STARTS)}, n=n,
-        )  # fmt: skip
+            partial(monotone, n, settings["search"]),
+            "monotone",
+            dims={"shortfall": ("draw", "start")},
+            coords={"start": list(STARTS)},
+            n=n,
+        )
     for n, d in settings["search"]["energy_sizes"]:
         sampled[f"energy n={n} d={d}"] = unit(
-            partial(energies, n, d, settings["search"]), "energy",
-            dims={"rise": ("draw", "rule")}, coords={"rule": ["new", "old", "values"]}, n=n, d=d,
-        )  # fmt: skip
+            partial(energies, n, d, settings["search"]),
+            "energy",
+            dims={"rise": ("draw", "rule")},
+            coords={"rule": ["new", "old", "values"]},
+            n=n,
+            d=d,
+        )
     sampled["identities"] = unit(partial(identities, settings["identities"]), "identities")
     for tokens in ("moving", "fixed"):
         sampled[f"rank, {tokens} tokens"] = unit(
-            partial(ranks, settings["rank"], tokens == "fixed"), "rank",
+            partial(ranks, settings["rank"], tokens == "fixed"),
+            "rank",
             dims={"rank": ("draw", "start", "layer"), "gap": ("draw", "start", "layer")},
-            coords={"start": list(STARTS)}, tokens=tokens,
-        )  # fmt: skip
+            coords={"start": list(STARTS)},
+            tokens=tokens,
+        )
     for correlation in settings["temperature"]["correlation"]:
         sampled[f"scores r={correlation}"] = unit(
-            partial(temperatures, settings["temperature"], memory, correlation), "temperature",
-            dims=dict.fromkeys(("score_variance", "keys"), LAYERS), coords=coords,
+            partial(temperatures, settings["temperature"], memory, correlation),
+            "temperature",
+            dims=dict.fromkeys(("score_variance", "keys"), LAYERS),
+            coords=coords,
             correlation=correlation,
-        )  # fmt: skip
+        )
     second = settings["second_layer"]
     for view in second["views"]:
         for kernel in second["bandwidth"]:
             sampled[f"second layer, {view['name']}, {kernel}"] = unit(
-                partial(second_layer, second, view, kernel), "second layer",
+                partial(second_layer, second, view, kernel),
+                "second layer",
                 dims=dict.fromkeys(("squared_bias", "variance", "mse"), ("start", "memory")),
                 coords={"start": list(STARTS), "memory": second["memory"]},
-                view=view["name"], kernel=kernel,
-            )  # fmt: skip
+                view=view["name"],
+                kernel=kernel,
+            )
             sampled[f"drawn heads, {view['name']}, {kernel}"] = unit(
-                partial(drawn_heads, second, view, kernel), "drawn heads",
+                partial(drawn_heads, second, view, kernel),
+                "drawn heads",
                 dims=dict.fromkeys(("variance", "mse"), ("start", "memory")),
                 coords={"start": list(STARTS), "memory": second["memory"]},
-                view=view["name"], kernel=kernel,
-            )  # fmt: skip
+                view=view["name"],
+                kernel=kernel,
+            )
     return sampled
 
 
 COORDINATES = (
-    "part", "weights", "matrix", "score_scale", "n", "d", "tokens", "correlation", "view", "kernel",
-)  # fmt: skip
+    "part",
+    "weights",
+    "matrix",
+    "score_scale",
+    "n",
+    "d",
+    "tokens",
+    "correlation",
+    "view",
+    "kernel",
+)
 
 
 def unit(batch: Any, part: str, dims: Any = None, coords: Any = None, **at: Any) -> SampledUnit:
@@ -148,9 +175,11 @@ def stack(
         measures["residual"].append(np.maximum(stream.log_residual, FLOOR).mean(0))
         measures["odds"].append(np.minimum(stream.log_odds, -2 * FLOOR).mean(0))
     return {
-        "log_residual": np.array(measures["residual"]), "log_odds": np.array(measures["odds"]),
-        "product": np.array(measures["product"]), "square": np.array(measures["square"]),
-    }  # fmt: skip
+        "log_residual": np.array(measures["residual"]),
+        "log_odds": np.array(measures["odds"]),
+        "product": np.array(measures["product"]),
+        "square": np.array(measures["square"]),
+    }
 
 
 def simplex(
@@ -166,9 +195,13 @@ def simplex(
     eye, sizes = np.eye(n + 1), []
     for layer in range(settings["layers"]):
         stream = hidden.split_layer(
-            stream, settings["score_scale"] * eye, settings["value_scale"] * eye, memory,
-            settings["skip"], first if layer == 0 else 1 - memory,
-        )  # fmt: skip
+            stream,
+            settings["score_scale"] * eye,
+            settings["value_scale"] * eye,
+            memory,
+            settings["skip"],
+            first if layer == 0 else 1 - memory,
+        )
         ratio = 0.5 * (2 * np.log(settings["mean"]) + np.log(n) - stream.log_odds)
         length = np.log(np.linalg.norm(stream.mean, axis=-1) / settings["mean"])
         sizes.append(np.maximum(ratio + length - 0.5 * np.log(n - 1), FLOOR))
@@ -213,9 +246,12 @@ def identities(settings: Settings, draw: Draw, _: int, __: None) -> dict[str, An
         dot = wide[0] @ wide[1].T / width**0.5
         record("kernel", hidden.softmax(last[-1]) - hidden.softmax(dot), size)
         product = np.prod(
-            [np.exp(w * s) for w, s in zip(
-                hidden.layer_shares(layers, memory, start), scores, strict=True)], axis=0
-        )  # fmt: skip
+            [
+                np.exp(w * s)
+                for w, s in zip(hidden.layer_shares(layers, memory, start), scores, strict=True)
+            ],
+            axis=0,
+        )
         product /= product.sum(-1, keepdims=True)
         record("kernel", hidden.softmax(last[-1]) - product, size)
         frozen = hidden.accumulate(np.stack([scores[0]] * layers), memory, start)
@@ -226,29 +262,6 @@ def identities(settings: Settings, draw: Draw, _: int, __: None) -> dict[str, An
         name: np.mean(values) if name.startswith("ratio") else np.max(values)
         for name, values in gaps.items()
     }
-
-
-def library(
-    tokens: np.ndarray, query: np.ndarray, key: np.ndarray, value: np.ndarray
-) -> np.ndarray:
-    """Attention of one head by Equinox, in float64."""
-    return np.asarray(_library(*(jnp.asarray(array) for array in (tokens, query, key, value))))
-
-
-@jax.jit
-def _library(tokens: Array, query: Array, key: Array, value: Array) -> Array:
-    width, d = query.shape[1], tokens.shape[1]
-    module = eqx.nn.MultiheadAttention(
-        1, d, qk_size=width, vo_size=d, dtype=jnp.float64, key=jax.random.key(0)
-    )
-    weights = [query.T, key.T, value.T, jnp.eye(d)]
-    module = eqx.tree_at(
-        lambda m: [
-            getattr(m, f"{name}_proj").weight for name in ("query", "key", "value", "output")
-        ],
-        module, weights,
-    )  # fmt: skip
-    return module(tokens, tokens, tokens)
 
 
 def ranks(
@@ -321,9 +334,13 @@ def monotone(
         for layer in range(settings["layers"]):
             share = hidden.first_share(memory, start) if layer == 0 else 1 - memory
             stream = hidden.split_layer(
-                stream, beta[:, None, None] * eye, value[:, None, None] * eye, memory, skip,
+                stream,
+                beta[:, None, None] * eye,
+                value[:, None, None] * eye,
+                memory,
+                skip,
                 np.broadcast_to(share, memory.shape),
-            )  # fmt: skip
+            )
             out.append(np.log(np.maximum(np.linalg.norm(stream.residual, axis=(-2, -1)), 1e-140)))
         return np.array(out)
 

@@ -9,21 +9,36 @@ from sims.study.results import Results
 VIOLATED = 1e-9
 """A violation is a counterexample above this."""
 GAPS = {
-    "scores", "split", "definite", "schur", "chain", "cycle", "reversible", "symmetric attention",
-    "causal", "containment",
-}  # fmt: skip
+    "scores",
+    "split",
+    "definite",
+    "schur",
+    "chain",
+    "cycle",
+    "reversible",
+    "symmetric attention",
+    "causal",
+    "containment",
+}
 COUNTS = ("pairs", "symmetric pairs", "antisymmetric pairs")
 
 
 def effects(results: Results) -> Families:
     """All families by the names that claims use."""
     return (
-        identities(results) | costs(results) | definiteness(results) | truncation(results)
-        | ranks(results) | convolutions(results) | mixtures(results)
-        | {f"search, {kind}": [smallest(results, kind)]
-           for kind in ("strict", "leak", "needless", "needless, long", "dear")}
+        identities(results)
+        | costs(results)
+        | definiteness(results)
+        | truncation(results)
+        | ranks(results)
+        | convolutions(results)
+        | mixtures(results)
+        | {
+            f"search, {kind}": [smallest(results, kind)]
+            for kind in ("strict", "leak", "needless", "needless, long", "dear")
+        }
         | {"search, full rank": [smallest(results, "needless, long", "full rank")]}
-    )  # fmt: skip
+    )
 
 
 def part(results: Results, name: str) -> list[str]:
@@ -40,9 +55,11 @@ def identities(results: Results) -> Families:
         # A level needs as many tokens as features, and all levels together distinct blocks.
         full = data["columns"].values.min() >= levels * width
         at: dict[str, float | str] = {
-            "levels": levels, "tokens": tokens, "full": "yes" if full else "no",
+            "levels": levels,
+            "tokens": tokens,
+            "full": "yes" if full else "no",
             "coarsest": tokens / 2 ** (levels - 1) / width,
-        }  # fmt: skip
+        }
         for name in GAPS:
             families[name].append(Effect(point, values=data[name].values, at=at))
         for name in COUNTS:
@@ -54,15 +71,20 @@ def identities(results: Results) -> Families:
 
 def costs(results: Results) -> Families:
     """Multiply–adds counted in the program, over those of one level, less what is stated."""
-    families: Families = {"cost": [], "cost, any number of tokens": [], "cost of a layer": [],
-                          "cost of a layer over that of scores": []}  # fmt: skip
+    families: Families = {
+        "cost": [],
+        "cost, any number of tokens": [],
+        "cost of a layer": [],
+        "cost of a layer over that of scores": [],
+    }
     for point in part(results, "cost"):
         data, law = results.estimates[point], results.prediction(point)
         tokens, levels = results.number(point, "tokens"), int(results.number(point, "levels"))
         at: dict[str, float | str] = {
-            "levels": levels, "divides": "yes" if tokens % 2 ** (levels - 1) == 0 else "no",
+            "levels": levels,
+            "divides": "yes" if tokens % 2 ** (levels - 1) == 0 else "no",
             "ratio": results.number(point, "ratio"),
-        }  # fmt: skip
+        }
         gaps = {
             "cost": data["score_cost"].values - float(law["score_cost"]),
             "cost, any number of tokens": data["score_cost"].values - float(law["rounded"]),
@@ -113,19 +135,24 @@ def truncation(results: Results) -> Families:
             log = np.log(data["error"].values)
         families[f"error, {name}"] = [
             of_batches(
-                f"{name}, L = {kept}", data["error"].sel(kept=kept).values, point,
-                x=float(np.exp(kept)), at={"kept": float(kept)},
+                f"{name}, L = {kept}",
+                data["error"].sel(kept=kept).values,
+                point,
+                x=float(np.exp(kept)),
+                at={"kept": float(kept)},
             )
             for kept in data["kept"].values
-        ]  # fmt: skip
+        ]
         families["step of the error"] += [
             of_batches(
-                f"{name}, L = {kept} to {kept + 1}", np.exp(log[:, kept] - log[:, kept - 1]), point,
+                f"{name}, L = {kept} to {kept + 1}",
+                np.exp(log[:, kept] - log[:, kept - 1]),
+                point,
                 at={"spectrum": name, "kept": float(kept)},
             )
             for kept in range(1, log.shape[1])
             if np.isfinite(log[:, kept]).all() and data["error"].values[:, kept].min() > VIOLATED
-        ]  # fmt: skip
+        ]
     for point in part(results, "blocks"):
         remainder = results.estimates[point]["remainder"]
         families[point] = [
@@ -133,14 +160,18 @@ def truncation(results: Results) -> Families:
                 f"{point}, ‖q‖ = {scale}", remainder.sel(scale=scale).values, point, x=float(scale)
             )
             for scale in remainder["scale"].values
-        ]  # fmt: skip
+        ]
     return families
 
 
 def ranks(results: Results) -> Families:
     """Errors of narrow heads over their parts and over the least, and their mean square."""
-    families: Families = {"both parts": [], "least of a rank": [], "gain of the best forms": [],
-                          "mean square of ranks": []}  # fmt: skip
+    families: Families = {
+        "both parts": [],
+        "least of a rank": [],
+        "gain of the best forms": [],
+        "mean square of ranks": [],
+    }
     for point in part(results, "ranks"):
         data, law = results.estimates[point], results.prediction(point)
         excess = np.maximum(data["excess"].values, 0.0)
@@ -168,8 +199,12 @@ def convolutions(results: Results) -> Families:
 
 def mixtures(results: Results) -> Families:
     """Arms against exact theory, correlations against the law, and one bandwidth against levels."""
-    families: Families = {"mixture over theory": [], "level correlation": [], "loss of outputs": [],
-                          "gain over scores": []}  # fmt: skip
+    families: Families = {
+        "mixture over theory": [],
+        "level correlation": [],
+        "loss of outputs": [],
+        "gain over scores": [],
+    }
     for point in part(results, "mixture"):
         data, law = results.estimates[point], results.prediction(point)
         at: dict[str, float | str] = {"mixture": str(results.coordinates[point]["mixture"])}
@@ -185,10 +220,12 @@ def mixtures(results: Results) -> Families:
                 families["mixture over theory"] += [
                     of_batches(
                         f"{point}, {arm}, {name}",
-                        (here[name].values - float(expected[name])) / scale, point, at=at,
+                        (here[name].values - float(expected[name])) / scale,
+                        point,
+                        at=at,
                     )
                     for name in ("squared_bias", "variance")
-                ]  # fmt: skip
+                ]
     for point in part(results, "drawn mixture"):
         at = {"mixture": str(results.coordinates[point]["mixture"])}
         error = {

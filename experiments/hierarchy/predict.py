@@ -31,16 +31,21 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         for levels in settings["cost"]["levels"]:
             for ratio in settings["cost"]["ratio"]:
                 laws[f"cost T={tokens} L={levels} T/d={ratio}"] = xr.Dataset(
-                    {"score_cost": hierarchy.relative_cost(levels),
-                     "rounded": hierarchy.relative_cost_rounded(tokens, levels),
-                     "layer_cost": hierarchy.relative_layer_cost(
-                         tokens / int(tokens / ratio), levels)}
-                )  # fmt: skip
+                    {
+                        "score_cost": hierarchy.relative_cost(levels),
+                        "rounded": hierarchy.relative_cost_rounded(tokens, levels),
+                        "layer_cost": hierarchy.relative_layer_cost(
+                            tokens / int(tokens / ratio), levels
+                        ),
+                    }
+                )
     for width, head_width in settings["semidefinite"]["sizes"]:
         laws[f"semidefinite d={width} d_k={head_width}"] = xr.Dataset(
-            {"one": hierarchy.psd_probability(width, head_width),
-             "two": hierarchy.psd_probability(width, head_width, 2)}
-        )  # fmt: skip
+            {
+                "one": hierarchy.psd_probability(width, head_width),
+                "two": hierarchy.psd_probability(width, head_width, 2),
+            }
+        )
     truncation = settings["truncation"]
     kept = np.arange(1, truncation["kept"] + 1)
     for name, spectrum in truncation["spectra"].items():
@@ -75,15 +80,21 @@ def mixture(settings: dict[str, Any]) -> xr.Dataset:
     alone = hierarchy.score_mixture_bandwidth(weights, h)
     alike = np.ones(1)
     cases = {
-        "scores": (alone * alike, alike), "outputs": (h, weights), "single": (mean * alike, alike),
-    }  # fmt: skip
+        "scores": (alone * alike, alike),
+        "outputs": (h, weights),
+        "single": (mean * alike, alike),
+    }
     rows: dict[str, list[float]] = {"squared_bias": [], "variance": [], "mse": []}
     for own, share in cases.values():
         frames = np.stack([np.eye(width)] * len(own))
         data = theory(
-            task, Heads(frames, "gaussian", own), settings["n"], queries, order="exact",
+            task,
+            Heads(frames, "gaussian", own),
+            settings["n"],
+            queries,
+            order="exact",
             rtol=1e-5,
-        )  # fmt: skip
+        )
         a = share
         bias = data["bias"].values @ a
         covariance = data["signal_covariance"].values + data["noise_covariance"].values

@@ -5,7 +5,6 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
-import jax
 import numpy as np
 
 from sims.attention import hierarchy
@@ -14,8 +13,8 @@ from sims.montecarlo import Draw, HostBatches, HostReplicates
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit
 
-from .simulate_ranks import narrowed
-from .simulate_searches import EPS, SEARCHES, copies, drawn, rank
+from .simulate_ranks import narrowed, semidefinite
+from .simulate_searches import EPS, SEARCHES, copies, drawn, multiplications, rank
 
 Settings = Mapping[str, Any]
 ARMS = ("scores", "outputs", "single")
@@ -31,47 +30,64 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         for width in settings["width"]:
             for levels in settings["levels"]:
                 sampled[f"T={tokens} d={width} L={levels}"] = replicates(
-                    partial(checks, tokens, width, levels), "checks",
-                    tokens=tokens, width=width, levels=levels,
-                )  # fmt: skip
+                    partial(checks, tokens, width, levels),
+                    "checks",
+                    tokens=tokens,
+                    width=width,
+                    levels=levels,
+                )
     for tokens in settings["cost"]["tokens"]:
         for levels in settings["cost"]["levels"]:
             for ratio in settings["cost"]["ratio"]:
                 sampled[f"cost T={tokens} L={levels} T/d={ratio}"] = batches(
-                    partial(costs, tokens, int(tokens / ratio), levels), "cost",
-                    tokens=tokens, levels=levels, ratio=ratio,
-                )  # fmt: skip
+                    partial(costs, tokens, int(tokens / ratio), levels),
+                    "cost",
+                    tokens=tokens,
+                    levels=levels,
+                    ratio=ratio,
+                )
     for width, head_width in settings["semidefinite"]["sizes"]:
         sampled[f"semidefinite d={width} d_k={head_width}"] = batches(
-            partial(semidefinite, width, head_width, settings["semidefinite"]), "semidefinite",
-            width=width, head_width=head_width,
-        )  # fmt: skip
+            partial(semidefinite, width, head_width, settings["semidefinite"]),
+            "semidefinite",
+            width=width,
+            head_width=head_width,
+        )
     for kind, function in SEARCHES.items():
         for tokens, width, levels in settings["search"][kind]:
             sampled[f"{kind} T={tokens} d={width} L={levels}"] = batches(
-                partial(function, tokens, width, levels, settings["search"]["draws"]), kind,
+                partial(function, tokens, width, levels, settings["search"]["draws"]),
+                kind,
                 dims=dict.fromkeys(["violation", *["full rank"] * ("needless" in kind)], ("draw",)),
-                tokens=tokens, width=width, levels=levels,
-            )  # fmt: skip
+                tokens=tokens,
+                width=width,
+                levels=levels,
+            )
     truncation = settings["truncation"]
     kept = np.arange(1, truncation["kept"] + 1)
     for name, spectrum in truncation["spectra"].items():
         sampled[f"truncation, {name}"] = batches(
-            partial(truncated, truncation, spectrum), "truncation",
-            dims=dict.fromkeys(("error", "identity", "bound"), ("kept",)), coords={"kept": kept},
+            partial(truncated, truncation, spectrum),
+            "truncation",
+            dims=dict.fromkeys(("error", "identity", "bound"), ("kept",)),
+            coords={"kept": kept},
             spectrum=name,
-        )  # fmt: skip
+        )
     for order in settings["blocks"]["order"]:
         sampled[f"block, order {order}"] = batches(
-            partial(blocks, settings["blocks"], order), "blocks",
-            dims={"remainder": ("scale",)}, coords={"scale": settings["blocks"]["scale"]},
+            partial(blocks, settings["blocks"], order),
+            "blocks",
+            dims={"remainder": ("scale",)},
+            coords={"scale": settings["blocks"]["scale"]},
             levels=order,
-        )  # fmt: skip
+        )
     for kept in settings["ranks"]["kept"]:
         sampled[f"ranks, d_k={kept}"] = batches(
-            partial(narrowed, settings["ranks"], kept), "ranks",
-            dims=dict.fromkeys(("excess", "least", "gain"), ("draw",)), head_width=kept,
-        )  # fmt: skip
+            partial(narrowed, settings["ranks"], kept),
+            "ranks",
+            dims=dict.fromkeys(("excess", "least", "gain"), ("draw",)),
+            head_width=kept,
+        )
     for name, taps in settings["convolution"]["taps"].items():
         sampled[f"convolution, {name}"] = replicates(
             partial(convolution, settings["convolution"], taps), "convolution", spectrum=name
@@ -82,17 +98,22 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for name, regime in settings["mixture"]["regimes"].items():
         own = settings["mixture"] | regime
         sampled[f"mixture, {name}"] = batches(
-            partial(mixtures, own), "mixture",
+            partial(mixtures, own),
+            "mixture",
             dims=dict.fromkeys(("squared_bias", "variance", "mse"), ("arm",))
             | {"correlation": ("pair",)},
-            coords={"arm": list(ARMS)}, mixture=name,
-        )  # fmt: skip
+            coords={"arm": list(ARMS)},
+            mixture=name,
+        )
     for name in settings["mixture"]["drawn"]["regimes"]:
         own = settings["mixture"] | settings["mixture"]["regimes"][name]
         sampled[f"drawn mixture, {name}"] = batches(
-            partial(drawn_mixtures, own), "drawn mixture",
-            dims={"mse": ("arm",)}, coords={"arm": list(ARMS)}, mixture=name,
-        )  # fmt: skip
+            partial(drawn_mixtures, own),
+            "drawn mixture",
+            dims={"mse": ("arm",)},
+            coords={"arm": list(ARMS)},
+            mixture=name,
+        )
     return sampled
 
 
@@ -146,16 +167,19 @@ def checks(tokens: int, width: int, levels: int, draw: Draw, _: None, __: None) 
     moved[place] += 10.0
     out, changed = (hierarchy.attend(y, taps, pairs, weights, value) for y in (x, moved))
     single = hierarchy.attend(
-        x, taps, [(pairs[0][0] / weights[0], pairs[0][1]), *[(0 * q, k) for q, k in pairs[1:]]],
-        weights, value,
-    )  # fmt: skip
+        x,
+        taps,
+        [(pairs[0][0] / weights[0], pairs[0][1]), *[(0 * q, k) for q, k in pairs[1:]]],
+        weights,
+        value,
+    )
     plain = hierarchy.causal_softmax(x @ pairs[0][0] @ pairs[0][1].T @ x.T) @ x @ value
     return {
         "scores": np.abs(scores - sum(full)).max() / size / EPS,
         "split": np.abs(np.sum(symmetric * skew)) / np.sum(scores**2) / EPS,
         "definite": max(-np.linalg.eigvalsh(definite)[0], 0.0) / EPS / tokens,
         "schur": max(-np.linalg.eigvalsh(raised)[0], 0.0) / EPS / tokens**2,
-        "chain": max(-spectrum.real.min(), np.abs(spectrum.imag).max()) / EPS ** 0.5,
+        "chain": max(-spectrum.real.min(), np.abs(spectrum.imag).max()) / EPS**0.5,
         "pairs": rank(basis),
         "symmetric pairs": rank((square + flipped).reshape(len(basis), -1)),
         "antisymmetric pairs": rank((square - flipped).reshape(len(basis), -1)),
@@ -164,22 +188,11 @@ def checks(tokens: int, width: int, levels: int, draw: Draw, _: None, __: None) 
         "reversible": np.abs(flow - flow.T).max() / flow.max() / EPS,
         "symmetric attention": np.abs(stationary - stationary.T).max(),
         "causal": np.abs((changed - out)[:place]).max(initial=0.0),
-        "containment": np.abs(single - plain).max() / np.abs(plain).max() / EPS
+        "containment": np.abs(single - plain).max()
+        / np.abs(plain).max()
+        / EPS
         / (1 + np.abs(x @ pairs[0][0] @ pairs[0][1].T @ x.T).max()),
-    }  # fmt: skip
-
-
-def multiplications(function: Callable[..., Any], *arrays: np.ndarray) -> int:
-    """Multiply–adds of the matrix products of a function, read off its trace."""
-    count = 0
-    for equation in jax.make_jaxpr(function)(*arrays).eqns:
-        if equation.primitive.name == "dot_general":
-            (over, _), _ = equation.params["dimension_numbers"]
-            left = equation.invars[0].aval.shape
-            count += int(np.prod(equation.outvars[0].aval.shape)) * int(
-                np.prod([left[axis] for axis in over])
-            )
-    return count
+    }
 
 
 def costs(tokens: int, width: int, levels: int, _: Draw, __: int, ___: None) -> dict[str, Any]:
@@ -207,24 +220,6 @@ def counted(tokens: int, width: int, levels: int) -> tuple[float, float]:
     projected = sum(2 * len(part) * width**2 for part in hierarchy.levels(x, taps, levels))
     whole = [multiplications(layer, x, part, value) for part in (stacked, stacked[:1])]
     return (products[0] - projected) / (products[1] - 2 * tokens * width**2), whole[0] / whole[1]
-
-
-def semidefinite(
-    width: int, head_width: int, settings: Settings, draw: Draw, replicates: int, _: None
-) -> dict[str, np.ndarray]:
-    """Shares of draws with M^s ⪰ 0, at one level and at two, and numbers of eigenvalues by sign."""
-    count = settings["draws"] * replicates
-    query, key = draw.rng().normal(size=(2, count, width, head_width))
-    matrix = query @ np.swapaxes(key, -1, -2)
-    values = np.linalg.eigvalsh(matrix + np.swapaxes(matrix, -1, -2))
-    least = values[:, 0] >= -1e-9 * np.abs(values).max(1)
-    scaled = values / np.abs(values).max(1)[:, None]
-    positive, negative = ((sign * scaled > 1e-13).sum(1) for sign in (1, -1))
-    return {
-        "one": least.mean(), "two": (least[0::2] & least[1::2]).mean(),
-        "positive": np.abs(positive - head_width).max(),
-        "negative": np.abs(negative - head_width).max(),
-    }  # fmt: skip
 
 
 def truncated(
@@ -261,9 +256,10 @@ def truncated(
         for name, values in rows.items():
             out[name].append(np.array(values))
     return {
-        "error": np.mean(out["error"], axis=0), "identity": np.max(out["identity"], axis=0),
+        "error": np.mean(out["error"], axis=0),
+        "identity": np.max(out["identity"], axis=0),
         "bound": np.max(out["bound"], axis=0),
-    }  # fmt: skip
+    }
 
 
 def blocks(

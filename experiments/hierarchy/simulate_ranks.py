@@ -51,3 +51,22 @@ def narrowed(
         out.append((error / bound - 1, gaps.max(), (1 - found / each).max()))
     excess, least, gain = np.array(out).T
     return {"squared": np.mean(squared), "excess": excess, "least": least, "gain": gain}
+
+
+def semidefinite(
+    width: int, head_width: int, settings: Mapping[str, Any], draw: Draw, replicates: int, _: None
+) -> dict[str, np.ndarray]:
+    """Shares of draws with M^s ⪰ 0, at one level and at two, and numbers of eigenvalues by sign."""
+    count = settings["draws"] * replicates
+    query, key = draw.rng().normal(size=(2, count, width, head_width))
+    matrix = query @ np.swapaxes(key, -1, -2)
+    values = np.linalg.eigvalsh(matrix + np.swapaxes(matrix, -1, -2))
+    least = values[:, 0] >= -1e-9 * np.abs(values).max(1)
+    scaled = values / np.abs(values).max(1)[:, None]
+    positive, negative = ((sign * scaled > 1e-13).sum(1) for sign in (1, -1))
+    return {
+        "one": least.mean(),
+        "two": (least[0::2] & least[1::2]).mean(),
+        "positive": np.abs(positive - head_width).max(),
+        "negative": np.abs(negative - head_width).max(),
+    }

@@ -1,7 +1,9 @@
 """What is drawn, and searches for counterexamples of one size after another."""
 
 from collections.abc import Callable
+from typing import Any
 
+import jax
 import numpy as np
 
 from sims.attention import hierarchy
@@ -106,6 +108,23 @@ def dear(
 
 
 SEARCHES: dict[str, Callable[..., dict[str, np.ndarray]]] = {
-    "strict": strict, "leak": leak, "needless": needless, "needless, long": needless, "dear": dear,
-}  # fmt: skip
+    "strict": strict,
+    "leak": leak,
+    "needless": needless,
+    "needless, long": needless,
+    "dear": dear,
+}
 """Searches by name: functions of (T, d, L), budget and draw."""
+
+
+def multiplications(function: Callable[..., Any], *arrays: np.ndarray) -> int:
+    """Multiply–adds of the matrix products of a function, read off its trace."""
+    count = 0
+    for equation in jax.make_jaxpr(function)(*arrays).eqns:
+        if equation.primitive.name == "dot_general":
+            (over, _), _ = equation.params["dimension_numbers"]
+            left = equation.invars[0].aval.shape
+            count += int(np.prod(equation.outvars[0].aval.shape)) * int(
+                np.prod([left[axis] for axis in over])
+            )
+    return count

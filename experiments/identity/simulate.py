@@ -199,9 +199,11 @@ def blocks(n: int, width: int, dtype: DTypeLike) -> Float[Array, "blocks n d_k"]
 
 
 def jax_weights(
-    query: Float[Array, " d_k"], keys: Float[Array, "n d_k"], temperature: float | Array,
+    query: Float[Array, " d_k"],
+    keys: Float[Array, "n d_k"],
+    temperature: float | Array,
     dtype: DTypeLike,
-) -> Float[Array, " n"]:  # fmt: skip
+) -> Float[Array, " n"]:
     """Weights of ``jax.nn.dot_product_attention`` on inputs of a precision."""
     n, width = keys.shape
 

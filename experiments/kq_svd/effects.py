@@ -63,9 +63,15 @@ def caches(results: Results) -> Families:
         sure(p, results.estimates[p]["ratio"].values / float(results.prediction(p)["ratio"]) - 1)
         for p in part(results, "example")
     ]
-    families = {"optimum": optimum, "gap": gap, "gap closed": closed, "solver below": below,
-                "solver above": above, "gap where turned": positive,
-                "example": example}  # fmt: skip
+    families = {
+        "optimum": optimum,
+        "gap": gap,
+        "gap closed": closed,
+        "solver below": below,
+        "solver above": above,
+        "gap where turned": positive,
+        "example": example,
+    }
     own = ("optimum", "keys_only", "optimum")
     for place, (method, law) in enumerate(zip(("KQ-SVD", "K-SVD", "Eigen"), own, strict=True)):
         families[f"effective keys, {method}"] = [
@@ -136,9 +142,12 @@ def calibration(results: Results) -> Families:
         better.append(of_batches(point, won, point, at=at))
     families = {f"excess by n, {angle}": own for angle, own in slopes.items()}
     return families | {
-        "excess": excess, "test less calibration": twice, "ratio to K-SVD": neighbour,
-        "worse than K-SVD": worse, "gain on K-SVD": better,
-    }  # fmt: skip
+        "excess": excess,
+        "test less calibration": twice,
+        "ratio to K-SVD": neighbour,
+        "worse than K-SVD": worse,
+        "gain on K-SVD": better,
+    }
 
 
 def disagree(results: Results, point: str) -> np.ndarray:

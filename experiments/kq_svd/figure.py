@@ -29,8 +29,9 @@ def numbers(results: Results) -> dict[str, float | dict[str, float]]:
     }
     rises = {
         str(e.at["regime"]): e.value
-        for e in families["rise of the error of the ensemble"] if e.at["rank"] == 1
-    }  # fmt: skip
+        for e in families["rise of the error of the ensemble"]
+        if e.at["rank"] == 1
+    }
     return {
         "rise": rises,
         "disagree_least": min(float(disagree(results, p).mean()) for p in part(results, "head")),
@@ -49,9 +50,11 @@ def numbers(results: Results) -> dict[str, float | dict[str, float]]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        2, 2, height=5.4,
+        2,
+        2,
+        height=5.4,
         title="The best factors for scores need not be the best for outputs or for the estimate",
-    )  # fmt: skip
+    )
     turned(axes[0, 0], results, claims["kq-gap", "turned or rotated queries"])
     calibrated(axes[0, 1], results, claims["kq-calibration", "excess risk"])
     followed(axes[1, 0], results, claims["kq-output", "every head"])
@@ -69,9 +72,9 @@ def turned(ax: Axes, results: Results, claim: Verdict) -> None:
         own = results.coordinates[point]
         if own["decay"] != middle or not str(own["angle"]).isdigit():
             continue
-        data, theory = (d.sel(rank=RANK) for d in (
-            results.estimates[point], results.prediction(point)
-        ))  # fmt: skip
+        data, theory = (
+            d.sel(rank=RANK) for d in (results.estimates[point], results.prediction(point))
+        )
         angle, least = float(str(own["angle"])), float(theory["optimum"])
         names = {"KQ-SVD": 0, "K-SVD": 1, "Eigen": 2}
         for name, place in names.items():
@@ -80,11 +83,15 @@ def turned(ax: Axes, results: Results, claim: Verdict) -> None:
         rows.append((angle, "least squares", *mean_and_error(data["solver"].values / least)))
         lines += [(angle, "KQ-SVD", 1.0), (angle, "K-SVD", float(theory["keys_only"]) / least)]
     figures.curve(
-        ax, pd.DataFrame(rows, columns=["angle", "method", "simulation", "mcse"]),
-        pd.DataFrame(lines, columns=["angle", "method", "theory"]), "angle",
-        "score error / least error", hue="method", verdict=claim,
+        ax,
+        pd.DataFrame(rows, columns=["angle", "method", "simulation", "mcse"]),
+        pd.DataFrame(lines, columns=["angle", "method", "theory"]),
+        "angle",
+        "score error / least error",
+        hue="method",
+        verdict=claim,
         labels={"loc": "upper left"},
-    )  # fmt: skip
+    )
     ax.set(xlabel="angle between axes of keys and queries (degrees)", title=f"rank {RANK} of 8")
     figures.ticks(ax.xaxis, (0, 30, 60, 90))
 
@@ -102,9 +109,15 @@ def calibrated(ax: Axes, results: Results, claim: Verdict) -> None:
         value = mean_and_error(results.estimates[point]["risk"].values / least - 1)
         rows.append((results.number(point, "n"), name, *value, float(theory["excess"]) / least))
     figures.curve(
-        ax, pd.DataFrame(rows, columns=["n", "queries", "simulation", "mcse", "theory"]), None,
-        "n", "risk / least error − 1", hue="queries", log="xy", verdict=claim,
-    )  # fmt: skip
+        ax,
+        pd.DataFrame(rows, columns=["n", "queries", "simulation", "mcse", "theory"]),
+        None,
+        "n",
+        "risk / least error − 1",
+        hue="queries",
+        log="xy",
+        verdict=claim,
+    )
     ax.set(xlabel="calibration keys, and as many queries", title="new tokens")
 
 
@@ -116,9 +129,14 @@ def followed(ax: Axes, results: Results, claim: Verdict) -> None:
             np.ravel(data[f"{of}_k"].values / data[f"{of}_kq"].values) for of in ("score", "output")
         )
         ax.scatter(
-            x, y, s=3, lw=0, marker="os^"[place], color=figures.PALETTE[place],
+            x,
+            y,
+            s=3,
+            lw=0,
+            marker="os^"[place],
+            color=figures.PALETTE[place],
             label=f"key mean {results.number(point, 'mean'):g}",
-        )  # fmt: skip
+        )
     figures.log_axes(ax, x=True, y=True)
     low, high = ax.get_xlim()
     bottom, top = ax.get_ylim()
@@ -127,9 +145,12 @@ def followed(ax: Axes, results: Results, claim: Verdict) -> None:
     ends = np.array([max(low, bottom), min(high, top)])
     ax.plot(ends, ends, color=figures.GREY, lw=0.8)
     ax.set(
-        xlim=(low, high), ylim=(bottom, top), xlabel="score error, K-SVD / KQ-SVD",
-        ylabel="output error, K-SVD / KQ-SVD", title="heads, new tokens",
-    )  # fmt: skip
+        xlim=(low, high),
+        ylim=(bottom, top),
+        xlabel="score error, K-SVD / KQ-SVD",
+        ylabel="output error, K-SVD / KQ-SVD",
+        title="heads, new tokens",
+    )
     ax.legend(loc="lower right", markerscale=2)
     figures.badge(ax, claim)
     figures.note(ax, "grey: ordered differently")
@@ -138,19 +159,31 @@ def followed(ax: Axes, results: Results, claim: Verdict) -> None:
 def by_rank(ax: Axes, results: Results, claim: Verdict) -> None:
     """Terms of the averaged heads by rank over the MSE of whole heads, few keys and much noise."""
     points = {
-        int(results.number(p, "rank")): p for p in part(results, "heads")
+        int(results.number(p, "rank")): p
+        for p in part(results, "heads")
         if results.coordinates[p]["regime"] == NOISY
-    }  # fmt: skip
+    }
     whole = points[max(points)]
     base, law = results.estimates[whole]["mse"].values, float(results.prediction(whole)["mse"])
     rows = [
-        (rank, words, *mean_and_error(ratio(results.estimates[point][term].values, base)),
-         float(results.prediction(point)[term]) / law)
-        for rank, point in points.items() for term, words in PARTS.items()
-    ]  # fmt: skip
+        (
+            rank,
+            words,
+            *mean_and_error(ratio(results.estimates[point][term].values, base)),
+            float(results.prediction(point)[term]) / law,
+        )
+        for rank, point in points.items()
+        for term, words in PARTS.items()
+    ]
     figures.curve(
-        ax, pd.DataFrame(rows, columns=["rank", "term", "simulation", "mcse", "theory"]), None,
-        "rank", "share of the MSE of whole heads", hue="term", log="x", verdict=claim,
-    )  # fmt: skip
+        ax,
+        pd.DataFrame(rows, columns=["rank", "term", "simulation", "mcse", "theory"]),
+        None,
+        "rank",
+        "share of the MSE of whole heads",
+        hue="term",
+        log="x",
+        verdict=claim,
+    )
     figures.ticks(ax.xaxis, sorted(points))
     ax.set(xlabel="rank kept r", ylim=(0, None), title="few keys, much noise")

@@ -61,9 +61,11 @@ def shares(law: Moments, ranks: list[int]) -> xr.Dataset:
 def excess(law: Moments, rank: int, n_keys: int, n_queries: int) -> xr.Dataset:
     """The optimum, what calibration adds to it, K-SVD's gap, and the ratio to K-SVD's excess."""
     values = spectra.squares(*law)
-    return xr.Dataset({
-        "least": float(spectra.optimum(values, rank)),
-        "excess": float(spectra.excess_risk(values, rank, n_keys, n_queries)),
-        "keys_gap": float(spectra.gap(*law, rank)),
-        "neighbour": spectra.neighbour_ratio(n_keys, n_queries),
-    })  # fmt: skip
+    return xr.Dataset(
+        {
+            "least": float(spectra.optimum(values, rank)),
+            "excess": float(spectra.excess_risk(values, rank, n_keys, n_queries)),
+            "keys_gap": float(spectra.gap(*law, rank)),
+            "neighbour": spectra.neighbour_ratio(n_keys, n_queries),
+        }
+    )

@@ -47,8 +47,9 @@ def cache_points(experiment: Experiment) -> dict[str, tuple[float, float | str]]
     own = experiment.settings["caches"]
     return {
         f"cache decay={decay:g} {angle}": (decay, angle)
-        for decay in own["decays"] for angle in own["angles"]
-    }  # fmt: skip
+        for decay in own["decays"]
+        for angle in own["angles"]
+    }
 
 
 class Compressed(NamedTuple):
@@ -103,3 +104,38 @@ def compressed_heads(
 def ensemble_name(regime: str, rank: int) -> str:
     """The point of a regime and rank."""
     return f"heads {regime} r={rank}"
+
+
+def gaussian_triangle(rng: np.random.Generator, draws: int, n: int, d: int) -> np.ndarray:
+    """Triangular factors (draws, d, d) of n ≥ d normal rows: what a factorisation sees of them.
+
+    Bartlett's decomposition: normal above the diagonal, and on it roots of χ² of n, …, n − d + 1
+    degrees of freedom.
+    """
+    factor = np.triu(rng.standard_normal((draws, d, d)), 1)
+    factor[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - np.arange(d), (draws, d)))
+    return factor
+
+
+def root_of(moment: np.ndarray) -> np.ndarray:
+    """The symmetric root of a second moment."""
+    values, vectors = np.linalg.eigh(moment)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)
+
+
+def centred(scores: np.ndarray) -> np.ndarray:
+    """Scores (T, T') less each query's mean over keys."""
+    return np.asarray(scores - scores.mean(0))
+
+
+def outputs(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Attention's outputs (T', d_v) for scores (T, T') of keys with queries."""
+    weights = np.exp(scores - scores.max(0))
+    return np.asarray((weights / weights.sum(0)).T @ values)
+
+
+def with_moment(rng: np.random.Generator, rows: int, moment: np.ndarray) -> np.ndarray:
+    """Rows (T, d) whose second moment is exactly T times the one given."""
+    values, vectors = np.linalg.eigh(moment)
+    frame = np.linalg.qr(rng.standard_normal((rows, len(moment))))[0]
+    return np.asarray(np.sqrt(rows) * frame * np.sqrt(np.maximum(values, 0)) @ vectors.T)

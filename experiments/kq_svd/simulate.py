@@ -18,7 +18,17 @@ from sims.study.units import SampledUnit
 
 from .bounds import masked_gain, random_bounds, row_bounds, spectral_search
 from .drawn import blas, drawn_heads
-from .problems import Moments, cache_points, ensembles, moments
+from .problems import (
+    Moments,
+    cache_points,
+    centred,
+    ensembles,
+    gaussian_triangle,
+    moments,
+    outputs,
+    root_of,
+    with_moment,
+)
 
 METHODS = ("KQ-SVD", "K-SVD", "Eigen")
 NAMES = ("part", "decay", "angle", "n", "ratio", "mean", "regime", "rank", "length")
@@ -153,13 +163,6 @@ def drawn(function: Any, draw: Draw, shared: Any, batch: None) -> Numbers:
     """One replicate, from NumPy's generator; for small matrices threads only get in the way."""
     with blas().limit(limits=1):
         return function(draw.rng(), shared)
-
-
-def with_moment(rng: np.random.Generator, rows: int, moment: np.ndarray) -> np.ndarray:
-    """Rows (T, d) whose second moment is exactly T times the one given."""
-    values, vectors = np.linalg.eigh(moment)
-    frame = np.linalg.qr(rng.standard_normal((rows, len(moment))))[0]
-    return np.asarray(np.sqrt(rows) * frame * np.sqrt(np.maximum(values, 0)) @ vectors.T)
 
 
 def error(cache: LowRank, keys: np.ndarray, queries: np.ndarray) -> float:
@@ -357,23 +360,6 @@ def calibrated(draw: Draw, replicates: int, shared: tuple[Moments, int, int, int
     }
 
 
-def gaussian_triangle(rng: np.random.Generator, draws: int, n: int, d: int) -> np.ndarray:
-    """Triangular factors (draws, d, d) of n ≥ d normal rows: what a factorisation sees of them.
-
-    Bartlett's decomposition: normal above the diagonal, and on it roots of χ² of n, …, n − d + 1
-    degrees of freedom.
-    """
-    factor = np.triu(rng.standard_normal((draws, d, d)), 1)
-    factor[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - np.arange(d), (draws, d)))
-    return factor
-
-
-def root_of(moment: np.ndarray) -> np.ndarray:
-    """The symmetric root of a second moment."""
-    values, vectors = np.linalg.eigh(moment)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)
-
-
 def head(rng: np.random.Generator, shared: tuple[Mapping[str, Any], float]) -> Numbers:
     """A random head compressed on one sample of tokens and tried on another.
 
@@ -411,14 +397,3 @@ def head(rng: np.random.Generator, shared: tuple[Mapping[str, Any], float]) -> N
             (f"output_{method}", ((outputs(own_scores, values) - out) ** 2).sum() / (out**2).sum()),
         )
     }
-
-
-def centred(scores: np.ndarray) -> np.ndarray:
-    """Scores (T, T') less each query's mean over keys."""
-    return np.asarray(scores - scores.mean(0))
-
-
-def outputs(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Attention's outputs (T', d_v) for scores (T, T') of keys with queries."""
-    weights = np.exp(scores - scores.max(0))
-    return np.asarray((weights / weights.sum(0)).T @ values)

@@ -28,9 +28,10 @@ def effects(results: Results) -> Families:
     def compared(pairs: Callable[[str], Iterable[tuple[str, str]]]) -> list[Effect]:
         return [
             behind(results, stream, rule, other)
-            for stream, rules in streams.items() for rule, other in pairs(stream)
+            for stream, rules in streams.items()
+            for rule, other in pairs(stream)
             if rule in rules and other in rules
-        ]  # fmt: skip
+        ]
 
     sparse = (*POWERS, "relu gap")
     return {
@@ -85,10 +86,17 @@ def loss(results: Results, point: str, length: int) -> Effect:
     values = ratio(kept(results, point)[:, length], best(results, stream)[:, length]) - 1
     factor = float(lengths(results)[length])
     return of_batches(
-        f"{point}, {factor:g}", values, point, unit="seeds of learning",
-        at={"stream": stream, "rule": rule, "length": factor,
-            "matched": "yes" if rule == MATCHED[stream] else "no"},
-    )  # fmt: skip
+        f"{point}, {factor:g}",
+        values,
+        point,
+        unit="seeds of learning",
+        at={
+            "stream": stream,
+            "rule": rule,
+            "length": factor,
+            "matched": "yes" if rule == MATCHED[stream] else "no",
+        },
+    )
 
 
 def behind(results: Results, stream: str, rule: str, other: str) -> Effect:
@@ -96,10 +104,17 @@ def behind(results: Results, stream: str, rule: str, other: str) -> Effect:
     points = [f"{stream}, {name}" for name in (rule, other)]
     first, second = (kept(results, point)[:, -1] for point in points)
     return of_batches(
-        f"{stream}: {rule} against {other}", ratio(first, second) - 1, points,
-        unit="seeds of learning", at={"stream": stream, "rule": rule, "against": other,
-                                      "entmax": "yes" if other in POWERS else "no"},
-    )  # fmt: skip
+        f"{stream}: {rule} against {other}",
+        ratio(first, second) - 1,
+        points,
+        unit="seeds of learning",
+        at={
+            "stream": stream,
+            "rule": rule,
+            "against": other,
+            "entmax": "yes" if other in POWERS else "no",
+        },
+    )
 
 
 def gap(results: Results, point: str) -> Effect:
@@ -109,5 +124,10 @@ def gap(results: Results, point: str) -> Effect:
     share = 1 - float(theory["each_squared_bias"].mean()) / expected.mean()
     values = ratio(kept(results, point)[:, -1], expected) - 1
     stream, rule = named(point)
-    return of_batches(point, values, point, unit="seeds of learning",
-                      at={"stream": stream, "rule": rule, "variance_share": share})  # fmt: skip
+    return of_batches(
+        point,
+        values,
+        point,
+        unit="seeds of learning",
+        at={"stream": stream, "rule": rule, "variance_share": share},
+    )

@@ -24,8 +24,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     courses = {
         f"{stream}, {rule}": Course.of(settings, stream, rule)
         for stream, rules in settings["best"].items()
-        for rule in rules if rule == "softmax" or rule in POWERS
-    }  # fmt: skip
+        for rule in rules
+        if rule == "softmax" or rule in POWERS
+    }
     found = {}
     for name, course in courses.items():
         rows = [
@@ -43,8 +44,9 @@ def of_seed(course: Course, seed: int, batch: int, n: int, sizes: dict[str, int]
     key = keys_of(seed, range(batch, batch + 1))[0, 1]
     rule = (
         FACTORIES["entmax"](nu=POWERS[course.rule], scores="distance")
-        if course.rule in POWERS else "gaussian"
-    )  # fmt: skip
+        if course.rule in POWERS
+        else "gaussian"
+    )
     heads = Heads(np.ones((1, 1, 1)), rule, bandwidth)
     errors = []
     for index in range(sizes["tasks"]):

@@ -54,21 +54,40 @@ def of_seed(
     seed = int(draw.seed)
     log_s = learned(course, seed, draw.batch)
     for_tasks = keys_of(seed, range(draw.batch, draw.batch + 1))[0, 1]
-    errors = np.stack([
-        held_out(
-            course.stream(), np.append(log_s, places), for_tasks, course.noise_sd,
-            course.query_scale, rule=course.rule, k=course.k, n=n, designs=replicates,
-            **dict(sizes),
-        )
-        for n, places in zip(lengths, around, strict=True)
-    ])  # fmt: skip
+    errors = np.stack(
+        [
+            held_out(
+                course.stream(),
+                np.append(log_s, places),
+                for_tasks,
+                course.noise_sd,
+                course.query_scale,
+                rule=course.rule,
+                k=course.k,
+                n=n,
+                designs=replicates,
+                **dict(sizes),
+            )
+            for n, places in zip(lengths, around, strict=True)
+        ]
+    )
     return {"kept": errors[:, 0], "tuned": errors[:, 1:], "log_temperature": np.asarray(log_s)}
 
 
 def held_out(
-    stream: Stream, log_s: Float[np.ndarray, " t"], key: Array, noise_sd: float, query_scale: float,
-    *, rule: str, k: int, n: int, tasks: int, queries: int, designs: int,
-) -> Float[np.ndarray, " t"]:  # fmt: skip
+    stream: Stream,
+    log_s: Float[np.ndarray, " t"],
+    key: Array,
+    noise_sd: float,
+    query_scale: float,
+    *,
+    rule: str,
+    k: int,
+    n: int,
+    tasks: int,
+    queries: int,
+    designs: int,
+) -> Float[np.ndarray, " t"]:
     """Mean of ``(Σ_i w_i m(X_i) − m(x))² + σ² Σ_i w_i²`` over tasks, queries and keys.
 
     In float64. Targets and queries are those of :func:`~.learning.held_out_task`; the keys are
@@ -84,9 +103,15 @@ def held_out(
 
 @partial(jax.jit, static_argnames=("n", "tasks", "queries", "designs"))
 def _tasks(
-    stream: Stream, key: Array, query_scale: float, *,
-    n: int, tasks: int, queries: int, designs: int,
-) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    stream: Stream,
+    key: Array,
+    query_scale: float,
+    *,
+    n: int,
+    tasks: int,
+    queries: int,
+    designs: int,
+) -> tuple[Array, Array, Array, Array]:
     """Keys (r, n), m of them, queries (r, q), m of them; r runs over tasks and their designs."""
 
     def one(index: Array) -> tuple[Array, Array, Array, Array]:
@@ -100,9 +125,14 @@ def _tasks(
 
 @partial(jax.jit, static_argnames=("rule", "k"))
 def _weighed(
-    at: Float[Array, "r q"], x: Float[Array, "r n"], values: Float[Array, "r n"],
-    bandwidth: Float[Array, " t"], *, rule: str, k: int,
-) -> tuple[Float[Array, "r q t"], Float[Array, "r q t"]]:  # fmt: skip
+    at: Float[Array, "r q"],
+    x: Float[Array, "r n"],
+    values: Float[Array, "r n"],
+    bandwidth: Float[Array, " t"],
+    *,
+    rule: str,
+    k: int,
+) -> tuple[Float[Array, "r q t"], Float[Array, "r q t"]]:
     """``Σ_i w_i m(X_i)`` and ``Σ_i w_i²``; a temperature is a head of its own to the engine."""
     weigh, count = rule_of(rule, k), len(bandwidth)
     native = usable(weigh, jax.default_backend(), np.inf)

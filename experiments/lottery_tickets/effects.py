@@ -157,11 +157,13 @@ def others(results: Results) -> Families:
     """Widths of the theorem, lengths, scales."""
     widths = [
         of_batches(
-            point, results.estimates[point]["log_excess"].values, point,
+            point,
+            results.estimates[point]["log_excess"].values,
+            point,
             at={"constant": str(results.coordinates[point]["constant"])},
         )
         for point in part(results, "width")
-    ]  # fmt: skip
+    ]
     data = results.estimates["lengths"]
     error, scales = data["error_by_length"].values, part(results, "scale")
     return {

@@ -47,17 +47,20 @@ def numbers(results: Results) -> dict[str, float]:
 def curves(results: Results) -> dict[str, str]:
     """Kind of target to the point of its curve at d = 2 and one block."""
     return {
-        str(results.coordinates[p]["target"]): p for p in part(results, "curve")
+        str(results.coordinates[p]["target"]): p
+        for p in part(results, "curve")
         if results.number(p, "d") == D and results.coordinates[p]["blocks"] == 1
-    }  # fmt: skip
+    }
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     drawing, axes = figures.panels(
-        1, 3, height=2.9,
+        1,
+        3,
+        height=2.9,
         title="Pruning halves the error with every item an entry, if targets are within reach",
-    )  # fmt: skip
+    )
     by_width(
         axes[0, 0], results, claims["slt-rate", "targets within the assumption, 12 to 20 items"]
     )
@@ -77,9 +80,16 @@ def by_width(ax: Axes, results: Results, claim: Verdict) -> None:
             rows.append((D * items, words, *values, float(theory["median_entry"].values[place])))
     frame = pd.DataFrame(rows, columns=["n_K", "target", "simulation", "mcse", "theory"])
     figures.curve(
-        ax, frame, None, "n_K", "median error of an entry", hue="target", log="y", verdict=claim,
+        ax,
+        frame,
+        None,
+        "n_K",
+        "median error of an entry",
+        hue="target",
+        log="y",
+        verdict=claim,
         labels={"loc": "lower left"},
-    )  # fmt: skip
+    )
     figures.log_axes(ax, y=True)
     x = frame["n_K"].unique()
     printed = PRINTED_SIZE * np.exp(-PRINTED_RATE * x)
@@ -126,9 +136,14 @@ def by_scale(ax: Axes, results: Results, claim: Verdict) -> None:
             found.append((results.number(point, "entry"), float(data["scale"].values[0, best])))
         x, y = np.transpose(found)
         ax.plot(
-            x * (1 + 0.06 * (place - 1)), y, ls="none", marker=figures.MARKERS[place],
-            color=figures.PALETTE[place], markerfacecolor="white", label=f"$n_K$ = {n:g}",
-        )  # fmt: skip
+            x * (1 + 0.06 * (place - 1)),
+            y,
+            ls="none",
+            marker=figures.MARKERS[place],
+            color=figures.PALETTE[place],
+            markerfacecolor="white",
+            label=f"$n_K$ = {n:g}",
+        )
         ax.axhline(n**0.25, color=figures.PALETTE[place], lw=0.8, ls=(0, (4, 3)))
     entries = sorted({results.number(p, "entry") for p in points})
     law = {results.number(p, "entry"): float(results.prediction(p)["best"]) for p in points}

@@ -49,10 +49,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     for width in own["widths"]:
         items = width // own["d"]
         for entry in own["entries"]:
-            found[f"scale n_K={width} w={entry:g}"] = xr.Dataset({
-                "best": sums.best_weight_scale(entry, own["d"]),
-                "item_scale": sums.best_item_scale(entry, items),
-            })  # fmt: skip
+            found[f"scale n_K={width} w={entry:g}"] = xr.Dataset(
+                {
+                    "best": sums.best_weight_scale(entry, own["d"]),
+                    "item_scale": sums.best_item_scale(entry, items),
+                }
+            )
     return found
 
 

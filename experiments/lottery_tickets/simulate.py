@@ -32,29 +32,54 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
         for target in own["targets"] if d == own["block_d"] else ["within"]:
             for blocks in own["blocks"] if target == "within" and d == own["block_d"] else [1]:
                 sampled[f"curve d={d} {target} B={blocks}"] = unit(
-                    curve, "curve", (own, d, target, blocks), dict.fromkeys(CURVES, "per_entry"),
-                    {"per_entry": own["items"]}, sources, d=d, target=target, blocks=blocks,
-                )  # fmt: skip
+                    curve,
+                    "curve",
+                    (own, d, target, blocks),
+                    dict.fromkeys(CURVES, "per_entry"),
+                    {"per_entry": own["items"]},
+                    sources,
+                    d=d,
+                    target=target,
+                    blocks=blocks,
+                )
     own = settings["law"]
     for items in own["items"]:
         for entry in own["entries"]:
             sampled[f"law n'={items} w={entry:g}"] = unit(
-                missed, "law", (own, items, entry), {"missed": "multiple"},
-                {"multiple": own["multiples"]}, own["draws"], items=items, entry=entry,
-            )  # fmt: skip
+                missed,
+                "law",
+                (own, items, entry),
+                {"missed": "multiple"},
+                {"multiple": own["multiples"]},
+                own["draws"],
+                items=items,
+                entry=entry,
+            )
     own = settings["many"]
     sampled["many"] = unit(
-        many, "many", own, {"log_error": ("searched", "count")},
-        {"searched": own["items"], "count": own["counts"]}, own["sources"],
-    )  # fmt: skip
+        many,
+        "many",
+        own,
+        {"log_error": ("searched", "count")},
+        {"searched": own["items"], "count": own["counts"]},
+        own["sources"],
+    )
     own = settings["widths"]
     for d, heads in own["shapes"]:
         for tolerance in own["tolerances"]:
             for name, constant in own["constants"].items():
                 sampled[f"width d={d} H={heads} ε={tolerance:g} C={name}"] = unit(
-                    failed, "width", (own, d, heads, tolerance, constant), {}, {}, own["sources"],
-                    d=d, heads=heads, tolerance=tolerance, constant=name,
-                )  # fmt: skip
+                    failed,
+                    "width",
+                    (own, d, heads, tolerance, constant),
+                    {},
+                    {},
+                    own["sources"],
+                    d=d,
+                    heads=heads,
+                    tolerance=tolerance,
+                    constant=name,
+                )
     own = settings["lengths"]
     dims = dict.fromkeys(("error_by_length", "over_bound"), "length")
     sampled["lengths"] = unit(
@@ -64,10 +89,15 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     for width in own["widths"]:
         for entry in own["entries"]:
             sampled[f"scale n_K={width} w={entry:g}"] = unit(
-                scaled, "scale", (own, width, entry),
-                dict.fromkeys(("error", "scale"), "candidate"), {}, own["draws"],
-                items=width // own["d"], entry=entry,
-            )  # fmt: skip
+                scaled,
+                "scale",
+                (own, width, entry),
+                dict.fromkeys(("error", "scale"), "candidate"),
+                {},
+                own["draws"],
+                items=width // own["d"],
+                entry=entry,
+            )
     return sampled
 
 
@@ -191,9 +221,7 @@ def many(rng: np.random.Generator, sources: int, own: Settings) -> Numbers:
     logs = []
     for items in own["items"]:
         error = closest_subset(pool[..., :items], goal).error.reshape(sources, -1)[:, :count]
-        logs.append([
-            np.log(error.reshape(sources, -1, n).max(-1)).mean() for n in own["counts"]
-        ])  # fmt: skip
+        logs.append([np.log(error.reshape(sources, -1, n).max(-1)).mean() for n in own["counts"]])
     return {"log_error": np.array(logs)}
 
 

@@ -23,13 +23,14 @@ def effects(results: Results) -> Families:
         "gap to the law of the maps": [gap(results, name) for name in apart.values()],
         "correlation less 1, one key subspace": [
             of_batches(name, values(results, name) - 1, name, unit="problems", at=facts(at))
-            for at, name in apart.items() if at[2] == 0
+            for at, name in apart.items()
+            if at[2] == 0
         ],
         "rise from orthogonal key subspaces": [
             rise(results, names[width, "opposite", 0.0], names[width, OF_KEYS, 90.0])
             for width in widths
         ],
-    }  # fmt: skip
+    }
 
 
 Place = tuple[int, str, float]

@@ -53,11 +53,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     )
     for ax, width in zip(axes[0], widths, strict=True):
         figures.curve(
-            ax, table[table["width"] == width], None, "angle",
-            "noise correlation of two heads" if width == widths[0] else "", hue="query maps",
+            ax,
+            table[table["width"] == width],
+            None,
+            "angle",
+            "noise correlation of two heads" if width == widths[0] else "",
+            hue="query maps",
             labels={"loc": "upper right", "title": "query maps"} if width == widths[-1] else None,
             verdict=judged if width == widths[-1] else None,
-        )  # fmt: skip
+        )
         ax.set(title=f"$d_k$ = {width}", xlabel="angle between key subspaces (degrees)")
         figures.ticks(ax.xaxis, (0, 30, 60, 90))
         # Room above the lines, for the key.

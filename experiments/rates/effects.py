@@ -80,12 +80,15 @@ def by_beta(data: Widths, values: dict[Case, np.ndarray]) -> list[Effect]:
     draws = min(int(law.attrs["targets"]) for law in data.values())
     return [
         of_batches(
-            f"{heads:g} heads of width {k} on {d} coordinates, β = {beta:g}", column,
-            unit="target draws", replicates=draws, at={"beta": float(beta)},
+            f"{heads:g} heads of width {k} on {d} coordinates, β = {beta:g}",
+            column,
+            unit="target draws",
+            replicates=draws,
+            at={"beta": float(beta)},
         )
         for (d, k, heads), rows in values.items()
         for beta, column in zip(data[d]["beta"].values, rows.T, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def changes(data: Widths, cases: list[Case], n: np.ndarray) -> dict[Case, np.ndarray]:

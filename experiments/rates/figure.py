@@ -45,9 +45,10 @@ def numbers(results: Results) -> dict[str, float]:
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims, data = {verdict.regime: verdict for verdict in verdicts}, widths(results)
     drawing, axes = figures.mosaic(
-        ("ab", "ac"), height=4.6,
+        ("ab", "ac"),
+        height=4.6,
         title="Averaging heads improves the constant; the exponent only on the way there",
-    )  # fmt: skip
+    )
     slope, level, gap = (axes[letter] for letter in "abc")
     draw_slopes(slope, data, claims)
     draw_averaged(level, data[1], results.estimates[ENSEMBLE]["mse_of_heads"], claims)
@@ -58,10 +59,15 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         for e in compare(results)
     ]
     figures.gap(
-        gap, pd.DataFrame(rows, columns=["problem", "keys", "simulation", "mcse", "theory"]),
-        "keys", hue="problem", margin=claim.margin, over=(50, np.inf), verdict=claim,
+        gap,
+        pd.DataFrame(rows, columns=["problem", "keys", "simulation", "mcse", "theory"]),
+        "keys",
+        hue="problem",
+        margin=claim.margin,
+        over=(50, np.inf),
+        verdict=claim,
         labels={"loc": "lower right", "ncols": 2},
-    )  # fmt: skip
+    )
     gap.set(xlabel=r"effective keys $n_\mathrm{eff}$", title="at the simulated sizes")
     figures.letters([slope, level, gap])
     return drawing
@@ -81,9 +87,14 @@ def draw_slopes(ax: Axes, data: Widths, claims: Mapping[str, Verdict]) -> None:
     betas = points[0]["β"]
     own = {f"{beta:g}": claims[REGIMES.get(beta, "β < 2")] for beta in betas}
     figures.curve(
-        ax, pd.concat(points), pd.concat(lines), "β", "slope of log MSE on log $n$", hue="heads",
+        ax,
+        pd.concat(points),
+        pd.concat(lines),
+        "β",
+        "slope of log MSE on log $n$",
+        hue="heads",
         verdict=own,
-    )  # fmt: skip
+    )
     ax.set_xticks(betas, [figures.signed(beta, own, "\n") for beta in own])
     ax.set(xlabel="smoothness β", title="one head: $-2β/(2β + d_k)$, β ≤ 2", ylim=(-0.9, -0.1))
     figures.note(ax, f"grey: margin ± {margin:g}")
@@ -100,10 +111,15 @@ def draw_averaged(
     lines = laws.to_dataframe("theory").reset_index()
     points = figures.tidy(simulated * simulated["size"] ** -rate / values[0, -1])
     figures.curve(
-        ax, points.replace({"heads": NAMES}), lines[lines["theory"] > 0.2], "size",
-        "MSE × $n^{2β/(2β+d_k)}$", hue="heads", log="xy",
+        ax,
+        points.replace({"heads": NAMES}),
+        lines[lines["theory"] > 0.2],
+        "size",
+        "MSE × $n^{2β/(2β+d_k)}$",
+        hue="heads",
+        log="xy",
         verdict={NAMES[np.inf]: claims["averaging, exponent of many heads"]},
-    )  # fmt: skip
+    )
     figures.log_axes(ax, x=True)
     figures.ticks(ax.yaxis, (0.2, 0.5, 1))
     ax.set(xlabel="number of keys $n$", title="averaged heads: $d_k$ = 2, β = 1", ylim=(0.18, 1.6))

@@ -57,15 +57,19 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         mean = parts.isel(target=slice(shared)).mean("target")
         rows = len(dense) + np.arange(single.size).reshape(single.shape)
         own = mean.isel(bandwidth=(("beta", "size"), rows), beta=("beta", range(len(betas))))
-        laws[f"width {width}"] = law.assign_coords(bandwidth=dense, size=size).assign(
-            nuisance=("bandwidth", nuisance(dense)),
-            mse=error(own, size, 1, 1.0),
-            variance_share=variance(own, size, 1, 1.0) / error(own, size, 1, 1.0),
-            n_eff=(size / own["overlap"]).transpose(..., "size"),
-        ).assign_attrs(
-            shared_groups=shared * settings["groups"] // settings["targets"],
-            targets=settings["targets"],
-        )  # fmt: skip
+        laws[f"width {width}"] = (
+            law.assign_coords(bandwidth=dense, size=size)
+            .assign(
+                nuisance=("bandwidth", nuisance(dense)),
+                mse=error(own, size, 1, 1.0),
+                variance_share=variance(own, size, 1, 1.0) / error(own, size, 1, 1.0),
+                n_eff=(size / own["overlap"]).transpose(..., "size"),
+            )
+            .assign_attrs(
+                shared_groups=shared * settings["groups"] // settings["targets"],
+                targets=settings["targets"],
+            )
+        )
         if width == ensemble["relevant"]:
             rows = len(dense) + single.size + np.arange(joint.size).reshape(joint.shape)
             pooled = mean.sel(beta=ensemble["beta"], drop=True)
@@ -144,9 +148,13 @@ def isotropic_tilt(
 
 @jax.jit
 def moments(
-    series: TrigonometricSeries, amplitudes: Array, queries: Array, bandwidths: Array,
-    width: int | Array, noise_sd: float | Array,
-) -> tuple[Float[Array, "B T beta"], ...]:  # fmt: skip
+    series: TrigonometricSeries,
+    amplitudes: Array,
+    queries: Array,
+    bandwidths: Array,
+    width: int | Array,
+    noise_sd: float | Array,
+) -> tuple[Float[Array, "B T beta"], ...]:
     """The parts named in ``PARTS``, each (bandwidth, target, beta), averaged over queries.
 
     Args:

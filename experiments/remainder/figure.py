@@ -43,9 +43,16 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         own = {term: claims[f"{kernel}, {term}"] for term in TERMS}
         margin = own["noise variance"].margin
         figures.curve(
-            ax, pd.concat(points), pd.concat(lines), "n", "gap", hue="term", log="x",
-            verdict=own, labels={"loc": "upper left"},
-        )  # fmt: skip
+            ax,
+            pd.concat(points),
+            pd.concat(lines),
+            "n",
+            "gap",
+            hue="term",
+            log="x",
+            verdict=own,
+            labels={"loc": "upper left"},
+        )
         middle = np.exp(np.log(n).mean())
         fan = [lines[0]["gap"] * (n / middle) ** side for side in (margin, -margin)]
         ax.fill_between(n, *fan, color=figures.BAND, zorder=0)

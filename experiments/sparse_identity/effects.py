@@ -13,11 +13,13 @@ def effects(results: Results) -> Families:
     families = {
         f"{rule}, {words}": [
             gap(results, point, name)
-            for point in part(results, where) if chosen(results.number(point, "power"))
+            for point in part(results, where)
+            if chosen(results.number(point, "power"))
             for name in ("weights", "denominator")
         ]
-        for rule, chosen in powers.items() for words, where in norms.items()
-    }  # fmt: skip
+        for rule, chosen in powers.items()
+        for words, where in norms.items()
+    }
     for words, where in {"relu": "relu", "relu of the gap": "gap"}.items():
         families[f"{words}, equal norms"] = [
             gap(results, point, "weights") for point in part(results, where)
@@ -32,11 +34,9 @@ def effects(results: Results) -> Families:
         for point in part(results, "empty")
     ]
     families["gap to softmax"] = [
-        of_batches(
-            point, batches(results, point, "gap"), point, x=results.number(point, "power")
-        )
+        of_batches(point, batches(results, point, "gap"), point, x=results.number(point, "power"))
         for point in part(results, "softmax")
-    ]  # fmt: skip
+    ]
     return families
 
 

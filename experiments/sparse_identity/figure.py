@@ -23,9 +23,10 @@ GAPS = {
     "entmax, equal norms": ("entmax-family", EQUAL),
     "relu, equal norms": ("relu-epanechnikov", "equal key norms"),
     "relu of the gap, equal norms": (
-        "relu-epanechnikov", "gap to the best key, equal key norms",
+        "relu-epanechnikov",
+        "gap to the best key, equal key norms",
     ),
-}  # fmt: skip
+}
 """Family of gaps to the claim and regime that it decides."""
 TINT = "#dbe8f3"
 """Of the region whose keys are attended to."""
@@ -41,10 +42,12 @@ def numbers(results: Results) -> dict[str, float]:
     }
     empty = [abs(effect.value) for effect in effects(results)["empty rows"]]
     return {
-        "sparsemax_least": min(shares["sparsemax"]), "sparsemax_most": max(shares["sparsemax"]),
-        "relu_least": min(shares["relu"]), "relu_most": max(shares["relu"]),
+        "sparsemax_least": min(shares["sparsemax"]),
+        "sparsemax_most": max(shares["sparsemax"]),
+        "relu_least": min(shares["relu"]),
+        "relu_most": max(shares["relu"]),
         "empty_gap": max(empty),
-    }  # fmt: skip
+    }
 
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
@@ -52,19 +55,25 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     own = {label: claims[at] for label, at in GAPS.items()}
     families = effects(results)
     drawing, axes = figures.mosaic(
-        ("abc", "ddd"), height=4.3, heights=(2.2, 1.6),
+        ("abc", "ddd"),
+        height=4.3,
+        heights=(2.2, 1.6),
         title="Sparsemax attends to a disc if keys have one norm, and to a half-plane if not",
-    )  # fmt: skip
+    )
     attention(axes["a"], results, "disc")
     attention(axes["b"], results, "half-plane")
     gaps = [
         (label, np.asarray(effect.values).max(), 0.0)
-        for label in GAPS for effect in families[label]
-    ]  # fmt: skip
+        for label in GAPS
+        for effect in families[label]
+    ]
     figures.forest(
-        axes["d"], pd.DataFrame(gaps, columns=["label", "value", "error"]), percent=False,
-        verdict=own, margin={label: (-np.inf, claim.margin) for label, claim in own.items()},
-    )  # fmt: skip
+        axes["d"],
+        pd.DataFrame(gaps, columns=["label", "value", "error"]),
+        percent=False,
+        verdict=own,
+        margin={label: (-np.inf, claim.margin) for label, claim in own.items()},
+    )
     axes["d"].set(xlim=0, xlabel="largest gap (units of rounding)", title="rules against kernels")
     rows = [
         (
@@ -78,9 +87,16 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     last = points.iloc[-1]
     line = points.assign(theory=last["simulation"] * last["power"] / points["power"])
     figures.curve(
-        axes["c"], points, line, "power", "largest difference of weights", hue="rule", log="xy",
-        labels="none", verdict=claims["softmax-limit", "fixed keys"],
-    )  # fmt: skip
+        axes["c"],
+        points,
+        line,
+        "power",
+        "largest difference of weights",
+        hue="rule",
+        log="xy",
+        labels="none",
+        verdict=claims["softmax-limit", "fixed keys"],
+    )
     axes["c"].set(xlabel="power ν", title="the way to softmax")
     figures.letters(axes[letter] for letter in sorted(axes))
     return drawing
@@ -116,9 +132,7 @@ def attention(ax: Axes, results: Results, name: str) -> None:
         grid = np.linspace(-reach, reach, 400)
         field = query[0] * grid[None] + query[1] * grid[:, None]
         ax.contourf(grid, grid, field, [threshold, np.inf], colors=[TINT])
-        ax.contour(
-            grid, grid, field, [threshold], colors=[figures.PALETTE[0]], linewidths=1
-        )  # fmt: skip
+        ax.contour(grid, grid, field, [threshold], colors=[figures.PALETTE[0]], linewidths=1)
     ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
     figures.note(ax, "star: query")

@@ -49,7 +49,8 @@ def effects(results: Results) -> Families:
             of_seeds(
                 "additive",
                 rise(results, "additive, weights") - rise(results, "additive, plain"),
-                "additive, weights", "additive, plain",
+                "additive, weights",
+                "additive, plain",
             )
         ],
         "penalty lowers the error": [
@@ -59,8 +60,10 @@ def effects(results: Results) -> Families:
         **{
             family: [
                 of_seeds(
-                    f"{stream}, {start} start", contrast(results, stream, start),
-                    *(f"{stream}, {variant}" for variant in CONTROLS[start]), start=start,
+                    f"{stream}, {start} start",
+                    contrast(results, stream, start),
+                    *(f"{stream}, {variant}" for variant in CONTROLS[start]),
+                    start=start,
                 )
                 for start in starts(results)
                 for stream in plain
@@ -78,12 +81,13 @@ def effects(results: Results) -> Families:
         ],
         "error by both roads": [
             of_seeds(
-                f"{point}, {state}", error_gap(results, point, state),
+                f"{point}, {state}",
+                error_gap(results, point, state),
                 variance_share=variance_share(results, point, state),
             )
             for point, state in gaps
         ],
-    }  # fmt: skip
+    }
 
 
 def of_seeds(label: str, values: np.ndarray, *points: str, **at: str | float) -> Effect:

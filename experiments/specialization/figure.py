@@ -56,9 +56,11 @@ AGAINST_SEPARATE = {
 """Families of joint less separate training to the name of what it changes."""
 START = {"aligned": "10° apart", "random": "at random"}
 STREAMS = {
-    "noise": "nothing but noise", "single": "single direction", "additive": "additive",
+    "noise": "nothing but noise",
+    "single": "single direction",
+    "additive": "additive",
     "isotropic": "isotropic",
-}  # fmt: skip
+}
 """Streams of tasks by what their targets hold."""
 
 
@@ -122,9 +124,11 @@ def trained(regime: str) -> str:
 
 def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     drawing, axes = figures.mosaic(
-        ("a", "b"), height=12.5, heights=(6.5, 6.0),
+        ("a", "b"),
+        height=12.5,
+        heights=(6.5, 6.0),
         title="Heads part where they are trained together, and it is their errors that decorrelate",
-    )  # fmt: skip
+    )
     of_learning(axes["a"], results, verdicts)
     of_joint_training(axes["b"], results, verdicts)
     figures.letters(axes[letter] for letter in "ab")
@@ -144,10 +148,13 @@ def of_joint_training(ax: Axes, results: Results, verdicts: Sequence[Verdict]) -
                 if claim := claims.get(f"{family}, {stream}, {start} start"):
                     own[line] = claim
     figures.forest(
-        ax, pd.DataFrame(rows, columns=["group", "label", "value", "error"]), percent=False,
-        numbers=True, margin={line: (claim.margin, np.inf) for line, claim in own.items()},
+        ax,
+        pd.DataFrame(rows, columns=["group", "label", "value", "error"]),
+        percent=False,
+        numbers=True,
+        margin={line: (claim.margin, np.inf) for line, claim in own.items()},
         verdict=own,
-    )  # fmt: skip
+    )
     ax.set_xlabel("joint training against separate training")
 
 
@@ -168,7 +175,11 @@ def of_learning(ax: Axes, results: Results, verdicts: Sequence[Verdict]) -> None
             if claim := claims.get(whole, claims.get(regime)):
                 margins[line] = (claim.margin, np.inf)
     figures.forest(
-        ax, pd.DataFrame(rows, columns=["group", "label", "value", "error"]), percent=False,
-        numbers=True, margin=margins, verdict=own,
-    )  # fmt: skip
+        ax,
+        pd.DataFrame(rows, columns=["group", "label", "value", "error"]),
+        percent=False,
+        numbers=True,
+        margin=margins,
+        verdict=own,
+    )
     ax.set_xlabel("rise of the index, share of the gain, relative fall of the error")

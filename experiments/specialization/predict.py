@@ -36,11 +36,16 @@ def of_seeds(experiment: Experiment, course: Course) -> xr.Dataset:
     for state in ("before", "after"):
         rows = [
             decomposition(
-                one.stream, one.rotation, *one.states[state], one.held_out[:2], float(course.n),
-                course.noise_sd, **sizes,
+                one.stream,
+                one.rotation,
+                *one.states[state],
+                one.held_out[:2],
+                float(course.n),
+                course.noise_sd,
+                **sizes,
             )
             for one in every
-        ]  # fmt: skip
+        ]
         columns = zip(PARTS, np.array(rows).T, strict=True)
         data |= {f"{part}_{state}": ("seed", values) for part, values in columns}
     return xr.Dataset(data)
@@ -48,9 +53,17 @@ def of_seeds(experiment: Experiment, course: Course) -> xr.Dataset:
 
 @partial(jax.jit, static_argnames=("targets", "queries"))
 def decomposition(
-    stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: float,
-    noise_sd: float, *, targets: int, queries: int,
-) -> Float[Array, "5"]:  # fmt: skip
+    stream: Stream,
+    rotation: Array,
+    heads: Heads,
+    weights: Array,
+    key: Array,
+    n: float,
+    noise_sd: float,
+    *,
+    targets: int,
+    queries: int,
+) -> Float[Array, "5"]:
     """Squared bias, ``Σ α_h² S_hh``, ``Σ_{h≠g} α_h α_g S_hg``, ``Σ α_h M_hh``, n_eff.
 
     Means over held-out tasks, each with queries of its own, with ``M_hh`` the error of a head

@@ -51,12 +51,19 @@ def of_seed(
         for part, value in zip(
             PARTS,
             held_out(
-                run.stream, run.rotation, heads, weights, run.held_out, course.n, course.noise_sd,
-                replicates=replicates, **sizes,
+                run.stream,
+                run.rotation,
+                heads,
+                weights,
+                run.held_out,
+                course.n,
+                course.noise_sd,
+                replicates=replicates,
+                **sizes,
             ),
             strict=True,
         )
-    }  # fmt: skip
+    }
     return parts | {
         "hdi_after": 1 - overlap(run.after.frames),
         "hdi": 1 - run.overlap,
@@ -66,9 +73,18 @@ def of_seed(
 
 @partial(jax.jit, static_argnames=("n", "targets", "queries", "replicates"))
 def held_out(
-    stream: Stream, rotation: Array, heads: Heads, weights: Array, key: Array, n: int,
-    noise_sd: float, *, targets: int, queries: int, replicates: int,
-) -> Float[Array, "4"]:  # fmt: skip
+    stream: Stream,
+    rotation: Array,
+    heads: Heads,
+    weights: Array,
+    key: Array,
+    n: int,
+    noise_sd: float,
+    *,
+    targets: int,
+    queries: int,
+    replicates: int,
+) -> Float[Array, "4"]:
     """Mean of (f̄(x) − m(x))² over held-out targets, queries and keys, and what it is made of.
 
     Every target has queries of its own: few neighbours of a far one make an outlier of a seed whose

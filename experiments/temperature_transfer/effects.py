@@ -87,11 +87,14 @@ def losses(theory: Road, *, matched: bool) -> list[Effect]:
         places = range(1, len(theory.sizes) - 1) if matched else [AT_256]
         out += [
             theory.effect(
-                f"{case.label}, n = {theory.sizes[i]:g}", values[i], case,
-                n_eff=float(keys[i]), size=float(theory.sizes[i]),
+                f"{case.label}, n = {theory.sizes[i]:g}",
+                values[i],
+                case,
+                n_eff=float(keys[i]),
+                size=float(theory.sizes[i]),
             )
             for i in places
-        ]  # fmt: skip
+        ]
     return out
 
 
@@ -108,9 +111,12 @@ def compared(simulation: Road, theory: Road) -> list[Effect]:
         held_at = chosen.held + 0 * chosen.tuned
 
         def quotient(
-            mean: np.ndarray, road: Road, case: Case = case, at: Kept = chosen,
+            mean: np.ndarray,
+            road: Road,
+            case: Case = case,
+            at: Kept = chosen,
             held_at: np.ndarray = held_at,
-        ) -> np.ndarray:  # fmt: skip
+        ) -> np.ndarray:
             logs = road.logs[case.width][case.source]
             return between(mean, logs, held_at) / between(mean, logs, at.tuned)
 
@@ -123,11 +129,14 @@ def compared(simulation: Road, theory: Road) -> list[Effect]:
         )
         out += [
             simulation.effect(
-                f"{case.label}, n = {simulation.sizes[i]:g}", values[:, i], case,
-                n_eff=float(keys[i]), size=float(simulation.sizes[i]),
+                f"{case.label}, n = {simulation.sizes[i]:g}",
+                values[:, i],
+                case,
+                n_eff=float(keys[i]),
+                size=float(simulation.sizes[i]),
             )
             for i in range(1, count)
-        ]  # fmt: skip
+        ]
     return out
 
 

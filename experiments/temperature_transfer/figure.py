@@ -23,11 +23,15 @@ PANELS = {
     "β = 1": "rough target (β = 1)",
 }
 SHOWN = {
-    "softmax": "softmax", "sparsemax": "sparsemax (ν = 1)", "1.5-entmax": "1.5-entmax (ν = 2)",
-    "4/3-entmax": "4/3-entmax (ν = 3)", "relu gap": "ReLU of the gap",
-    "top-k, k fixed": "top-k, k fixed", "top-k, k ∝ n": "top-k, k ∝ n",
+    "softmax": "softmax",
+    "sparsemax": "sparsemax (ν = 1)",
+    "1.5-entmax": "1.5-entmax (ν = 2)",
+    "4/3-entmax": "4/3-entmax (ν = 3)",
+    "relu gap": "ReLU of the gap",
+    "top-k, k fixed": "top-k, k fixed",
+    "top-k, k ∝ n": "top-k, k ∝ n",
     "top-k, k ∝ n^(4/(4+d))": "top-k, $k ∝ n^{4/(4+d)}$",
-}  # fmt: skip
+}
 """Rules as the figure names them."""
 COUNTED = {rule: f"{rule} (ν = {nu:g})" for rule, nu in ENTMAX.items()}
 
@@ -55,9 +59,11 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
     theory, simulation = theory_of(results), simulation_of(results)
     drawing, axes = figures.panels(
-        1, 3, height=3.9,
+        1,
+        3,
+        height=3.9,
         title="When the context grows, α-entmax with ν = β keeps its error and its temperature",
-    )  # fmt: skip
+    )
     for ax, (smoothness, title) in zip(axes[0], PANELS.items(), strict=False):
         losses(
             ax, theory, simulation, smoothness, claims["competitive", f"ν = β kept, {smoothness}"]
@@ -80,9 +86,15 @@ def losses(ax: Axes, theory: Road, simulation: Road, smoothness: str, verdict: V
         points.append(frame(name, simulation.sizes[1:], values.mean(0), mcse(values)))
     ax.set(yscale="log", xscale="log", ylim=(0.8, 1500))
     figures.curve(
-        ax, pd.concat(points), pd.concat(lines).dropna(), "n", "loss", hue="rule", log="xy",
+        ax,
+        pd.concat(points),
+        pd.concat(lines).dropna(),
+        "n",
+        "loss",
+        hue="rule",
+        log="xy",
         verdict={SHOWN[MATCHED[smoothness]]: verdict},
-    )  # fmt: skip
+    )
     figures.log_axes(ax, x=True, y=True)
     ax.set(xlabel="number of keys $n$ (tuned at 256)", ylabel="")
     figures.ticks(ax.yaxis, (1, 2, 5, 10, 100, 1000))
@@ -102,9 +114,15 @@ def counts(ax: Axes, theory: Road, simulation: Road, verdict: Verdict) -> None:
         slope = law[-1] * (sizes / sizes[-1]) ** (2 * nu / (2 * nu + WIDTH))
         figures.theory(ax, sizes, slope, ls=":", lw=0.8, zorder=1)
     figures.curve(
-        ax, pd.concat(points), pd.concat(lines), "n", "loss", hue="rule", log="xy",
+        ax,
+        pd.concat(points),
+        pd.concat(lines),
+        "n",
+        "loss",
+        hue="rule",
+        log="xy",
         verdict=dict.fromkeys(COUNTED.values(), verdict),
-    )  # fmt: skip
+    )
     figures.log_axes(ax, x=True, y=True)
     ax.set(xlabel="number of keys $n$", ylabel="", title="attended keys")
     figures.note(ax, "dotted, under the lines: $n^{2ν/(2ν+d)}$")

@@ -47,9 +47,13 @@ def errors(settings: Settings, width: int, groups: int) -> xr.Dataset:
 
 
 def at_grid(
-    families: list[dict[str, Table]], rule: str, sizes: np.ndarray, grid: np.ndarray,
-    noise_sd: float, groups: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    families: list[dict[str, Table]],
+    rule: str,
+    sizes: np.ndarray,
+    grid: np.ndarray,
+    noise_sd: float,
+    groups: int,
+) -> tuple[np.ndarray, np.ndarray]:
     """Errors (group, smoothness, step, size), and the mean of 1/n_eff and of attended keys."""
     n, parameter = np.meshgrid(sizes, grid)
     # First order is not asked for k beyond a good half of the keys.

@@ -88,10 +88,13 @@ class Road(NamedTuple):
     def effect(self, label: str, values: np.ndarray, case: Case, **at: float | str) -> Effect:
         """An effect of batch values, with what claims select it by."""
         facts: dict[str, float | str] = {
-            "smoothness": case.smoothness, "rule": case.rule, "beta": BETA[case.smoothness],
+            "smoothness": case.smoothness,
+            "rule": case.rule,
+            "beta": BETA[case.smoothness],
             "matched": float(case.rule == MATCHED[case.smoothness]),
-            "scaled": float(case.rule == SCALED), "dimension": float(case.width),
-        }  # fmt: skip
+            "scaled": float(case.rule == SCALED),
+            "dimension": float(case.width),
+        }
         unit = "replicates" if self.name == "simulation" else "problems"
         points = self.points[case.width] if self.name == "simulation" else ()
         return of_batches(label, values, points, unit=unit, at=facts | at)

@@ -122,9 +122,13 @@ def errors(
     single = jnp.float32
     amplitude, frequency, phase, query = (
         jnp.asarray(leaf).astype(single)
-        for leaf in (shared.amplitude[:, turn], shared.frequency[turn], shared.phase[turn],
-                     shared.queries[turn])
-    )  # fmt: skip
+        for leaf in (
+            shared.amplitude[:, turn],
+            shared.frequency[turn],
+            shared.phase[turn],
+            shared.queries[turn],
+        )
+    )
     keys = normal(key, (max(sizes), PLANE), single) * shared.seen.astype(single)
 
     def target(points: Array) -> Array:
@@ -171,9 +175,14 @@ def means_of_best(
 
 
 def on_sphere(
-    key: Array, _: None, __: None, *, width: int, temperatures: Sequence[float],
+    key: Array,
+    _: None,
+    __: None,
+    *,
+    width: int,
+    temperatures: Sequence[float],
     sizes: Sequence[int],
-) -> dict[str, Array]:  # fmt: skip
+) -> dict[str, Array]:
     """Attended keys of a query on the unit sphere of R^width, keys uniform, dot products."""
     points = normal(key, (max(sizes) + 1, width), jnp.float32)
     points = points / jnp.linalg.norm(points, axis=1, keepdims=True)

@@ -55,14 +55,15 @@ def of_passes(results: Results) -> Families:
         ],
         "whole chunks first, inside": [
             of_batches(
-                f"s = {stride}", at[stride]["inside"].mean("replicate").values,
+                f"s = {stride}",
+                at[stride]["inside"].mean("replicate").values,
                 f"passes s={stride}",
             )
             for stride in merging
         ],
         "whole chunks first, at ends": [gaps("at ends", stride) for stride in merging],
         "sum of weights": sums,
-    }  # fmt: skip
+    }
 
 
 def counted(results: Results, name: str) -> np.ndarray:
@@ -158,7 +159,8 @@ def of_errors(results: Results) -> Families:
                 f"{place[1]}, b = {place[3]:.3g}",
                 values=(
                     (results.prediction(point)["limit"] - theory["limit"]).values
-                    / np.abs(theory["limit"].values).max() / EPS
+                    / np.abs(theory["limit"].values).max()
+                    / EPS
                 ),
             )
             for place, point, _, theory in same_limit
@@ -175,10 +177,11 @@ def of_errors(results: Results) -> Families:
             drawn_ratio(results, "drawn_variance", case, other)
             for case in drawn
             for other in drawn
-            if case.design == "iid" and (case.kernel, case.stride) == ("softmax", LEAST_STRIDE)
+            if case.design == "iid"
+            and (case.kernel, case.stride) == ("softmax", LEAST_STRIDE)
             and other == case._replace(stride=1, bandwidth=2**0.5 * case.bandwidth)
         ],
-    }  # fmt: skip
+    }
 
 
 def drawn_cases(results: Results) -> list[Case]:
@@ -195,13 +198,18 @@ def drawn_ratio(results: Results, term: str, case: Case, other: Case) -> Effect:
     }
     values = jackknife(batches, lambda terms: terms["one"] / terms["two"]) - 1
     facts: dict[str, float | str] = {
-        "kernel": case.kernel, "design": case.design, "stride": case.stride,
+        "kernel": case.kernel,
+        "design": case.design,
+        "stride": case.stride,
         "bandwidth": case.bandwidth,
-    }  # fmt: skip
+    }
     return of_batches(
-        f"{case.name} over {other.name}", values, "drawn problems",
-        unit="sets of keys of drawn problems", at=facts,
-    )  # fmt: skip
+        f"{case.name} over {other.name}",
+        values,
+        "drawn problems",
+        unit="sets of keys of drawn problems",
+        at=facts,
+    )
 
 
 def base(results: Results, kernel: str) -> float:
@@ -223,9 +231,12 @@ def term_gap(results: Results, place: tuple[str, str, int, float], point: str, t
     """Simulation over theory, less 1."""
     theory, (kernel, design, stride, bandwidth) = results.prediction(point), place
     facts: dict[str, float | str] = {
-        "kernel": kernel, "design": design, "stride": stride, "bandwidth": bandwidth,
+        "kernel": kernel,
+        "design": design,
+        "stride": stride,
+        "bandwidth": bandwidth,
         "n_third": float(theory["n_third"].min()),
-    }  # fmt: skip
+    }
     values = results.estimates[point][term].values / float(theory[term]) - 1
     return of_batches(point, values, point, at=facts)
 

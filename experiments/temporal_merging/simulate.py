@@ -50,11 +50,14 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     names = [case.name for case in cases(shared, spec.heads.bandwidth)]
     own["drawn problems"] = SampledUnit(
         HostBatches(
-            drawn_problems, constants=(shared, spec), coords={"case": names},
+            drawn_problems,
+            constants=(shared, spec),
+            coords={"case": names},
             dims=dict.fromkeys(("drawn_mse", "drawn_variance"), ("case",)),
         ),
-        {"stride": None}, replicates=shared["replicates"],
-    )  # fmt: skip
+        {"stride": None},
+        replicates=shared["replicates"],
+    )
     return grid_units(experiment) | own
 
 
@@ -223,9 +226,12 @@ def products_of(heads: int, queries: int, slots: int, latent: int, rotary: int) 
     """Products of :func:`~sims.attention.latent_cache.attend`."""
     before = Counted.products
     cache.attend(
-        counting(heads, queries, latent), counting(heads, queries, rotary),
-        counting(slots, latent), counting(slots, rotary), 1.0,
-    )  # fmt: skip
+        counting(heads, queries, latent),
+        counting(heads, queries, rotary),
+        counting(slots, latent),
+        counting(slots, rotary),
+        1.0,
+    )
     return Counted.products - before
 
 
@@ -241,15 +247,27 @@ def products_of_mha(heads: int, width: int, tokens: int) -> int:
 
 @lru_cache(maxsize=4)
 def counts(
-    heads: int, width: int, latent: int, rotary: int, strides: tuple[int, ...], tokens: int,
+    heads: int,
+    width: int,
+    latent: int,
+    rotary: int,
+    strides: tuple[int, ...],
+    tokens: int,
     training: int,
-) -> dict[str, np.ndarray]:  # fmt: skip
+) -> dict[str, np.ndarray]:
     """Elements of the cache and products of a step, by stride and last of MHA; of training."""
     elements, products, trained = [], [], []
     for stride in strides:
         rng = np.random.default_rng(0)
-        sized = {"dimension": 4, "latent": latent, "gate": 4, "heads": 1, "width": width,
-                 "rotary": rotary, "value": width}  # fmt: skip
+        sized = {
+            "dimension": 4,
+            "latent": latent,
+            "gate": 4,
+            "heads": 1,
+            "width": width,
+            "rotary": rotary,
+            "value": width,
+        }
         layer, x = drawn({"layer": sized}, stride, "printed", tokens, rng)
         kept = cache.decode(layer, x)[1]
         elements.append(kept.elements)

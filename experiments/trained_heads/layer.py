@@ -78,9 +78,15 @@ def responses(
 
 
 def loss(
-    layer: Layer, free: Array | bool, queries: Array, labels: Array, keys: Array, values: Array,
-    *, objective: str = "joint",
-) -> Float[Array, ""]:  # fmt: skip
+    layer: Layer,
+    free: Array | bool,
+    queries: Array,
+    labels: Array,
+    keys: Array,
+    values: Array,
+    *,
+    objective: str = "joint",
+) -> Float[Array, ""]:
     """Mean over queries and outputs of ``(label − Σ_h A_h Σ_i w_hi Y_i)²``.
 
     That is the ``joint`` objective. Under the ``separate`` one it is the mean over heads, too, of
@@ -95,10 +101,20 @@ def loss(
 
 
 def train(
-    stream: Stream, rotation: Array, free: Array | bool, start: Layer, key: Array, *,
-    n: int, queries: int, tasks: int, steps: int, rate: float, noise_sd: Array | float,
+    stream: Stream,
+    rotation: Array,
+    free: Array | bool,
+    start: Layer,
+    key: Array,
+    *,
+    n: int,
+    queries: int,
+    tasks: int,
+    steps: int,
+    rate: float,
+    noise_sd: Array | float,
     objective: str = "joint",
-) -> Layer:  # fmt: skip
+) -> Layer:
     """Adam with a cosine decay on the :func:`loss` of fresh tasks at every step.
 
     Args:

@@ -40,9 +40,13 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
     settings = experiment.settings
     steps = settings["path"]
     joint = of_sizes(
-        settings, settings["sizes"], settings["values"], settings["starts"], steps,
+        settings,
+        settings["sizes"],
+        settings["values"],
+        settings["starts"],
+        steps,
         objective="joint",
-    )  # fmt: skip
+    )
     apart = of_sizes(
         settings, settings["separate"], ["pool"], ["random"], steps, objective="separate"
     )
@@ -50,9 +54,14 @@ def units(experiment: Experiment) -> dict[str, SampledUnit]:
 
 
 def of_sizes(
-    settings: dict[str, Any], sizes: Sequence[Sequence[int]], values: Sequence[str],
-    starts: Sequence[str], steps: Sequence[int], *, objective: str,
-) -> dict[str, SampledUnit]:  # fmt: skip
+    settings: dict[str, Any],
+    sizes: Sequence[Sequence[int]],
+    values: Sequence[str],
+    starts: Sequence[str],
+    steps: Sequence[int],
+    *,
+    objective: str,
+) -> dict[str, SampledUnit]:
     """Every stream and size (H, d_k) under an objective, with these value paths, starts and looks.
 
     A replicate's draws are named by batch and replicate alone, whatever the layers.
@@ -61,12 +70,17 @@ def of_sizes(
     points = {}
     for heads, width in sizes:
         replicate = partial(
-            of_seed, heads=heads, width=width, dimension=settings["dimension"],
-            outputs=settings["outputs"], n=settings["n"],
+            of_seed,
+            heads=heads,
+            width=width,
+            dimension=settings["dimension"],
+            outputs=settings["outputs"],
+            n=settings["n"],
             training=(*settings["training"].items(), ("objective", objective)),
             held_out=tuple(settings["held_out"].items()),
-            starts=tuple(starts), steps=tuple(steps),
-        )  # fmt: skip
+            starts=tuple(starts),
+            steps=tuple(steps),
+        )
         for stream in settings["streams"]:
             course = Course(
                 STREAMS[stream](settings["dimension"]),
@@ -88,10 +102,20 @@ def of_sizes(
 
 
 def of_seed(
-    key: Array, course: Course, _: None, *, heads: int, width: int, dimension: int, outputs: int,
-    n: int, training: tuple[tuple[str, Any], ...], held_out: tuple[tuple[str, int], ...],
-    starts: tuple[str, ...], steps: tuple[int, ...],
-) -> dict[str, Array]:  # fmt: skip
+    key: Array,
+    course: Course,
+    _: None,
+    *,
+    heads: int,
+    width: int,
+    dimension: int,
+    outputs: int,
+    n: int,
+    training: tuple[tuple[str, Any], ...],
+    held_out: tuple[tuple[str, int], ...],
+    starts: tuple[str, ...],
+    steps: tuple[int, ...],
+) -> dict[str, Array]:
     """Train a layer of each value path and start, and look at its heads at some steps.
 
     From the start ``identical`` all heads are the first, and stay equal: one of them is looked at
@@ -110,16 +134,29 @@ def of_seed(
     def path(free: Array, identical: Array) -> Layer:
         start = jax.tree.map(lambda leaf: jnp.where(identical, leaf[:1], leaf), drawn)
         return train(
-            course.stream, rotation, free, start, for_training,
-            n=n, noise_sd=course.noise_sd, **dict(training),
-        )  # fmt: skip
+            course.stream,
+            rotation,
+            free,
+            start,
+            for_training,
+            n=n,
+            noise_sd=course.noise_sd,
+            **dict(training),
+        )
 
     def of_layer(free: Array, at_step: Layer) -> dict[str, Array]:
         layer = Layer(*(leaf.astype(jnp.float64) for leaf in at_step))
         errors, covariance = moments(
-            layer, free, course, rotation, for_tasks,
-            n=n, outputs=outputs, alike=heads // len(layer.query), **dict(held_out),
-        )  # fmt: skip
+            layer,
+            free,
+            course,
+            rotation,
+            for_tasks,
+            n=n,
+            outputs=outputs,
+            alike=heads // len(layer.query),
+            **dict(held_out),
+        )
         frames, _ = jnp.linalg.qr(layer.key)
         return {
             "errors": errors,
@@ -174,9 +211,19 @@ def correlation_of_maps(layer: Layer) -> Float[Array, "H H"]:
 
 
 def moments(
-    layer: Layer, free: Array, course: Course, rotation: Array, key: Array, *,
-    n: int, outputs: int, tasks: int, queries: int, designs: int, alike: int = 1,
-) -> tuple[Float[Array, "H H"], Float[Array, "H H"]]:  # fmt: skip
+    layer: Layer,
+    free: Array,
+    course: Course,
+    rotation: Array,
+    key: Array,
+    *,
+    n: int,
+    outputs: int,
+    tasks: int,
+    queries: int,
+    designs: int,
+    alike: int = 1,
+) -> tuple[Float[Array, "H H"], Float[Array, "H H"]]:
     """``M_hg = E⟨ê_h, ê_g⟩/p`` and ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``.
 
     With ``f̂_h = H A_h g_h`` the layer is the pool of these, ``f̂ = Σ_h f̂_h/H``, and with

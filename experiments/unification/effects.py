@@ -105,12 +105,15 @@ def gaps(results: Results, name: str, weights: str = "pooled") -> list[Effect]:
     )
     return [
         of_batches(
-            f"{name}, M = {agents}", ratio(pooled, expected) - 1, (name, measured(name)),
-            replicates=results.replicates_at(name), at={"agents": systems(results)[name]},
+            f"{name}, M = {agents}",
+            ratio(pooled, expected) - 1,
+            (name, measured(name)),
+            replicates=results.replicates_at(name),
+            at={"agents": systems(results)[name]},
         )
         for agents, pooled, expected in columns
         if agents > 1
-    ]  # fmt: skip
+    ]
 
 
 def fall(results: Results, name: str, plain: str, changed: str) -> Effect:
@@ -122,9 +125,12 @@ def fall(results: Results, name: str, plain: str, changed: str) -> Effect:
     agents = min(int(data["agents"].max()) for data in both)
     before, after = (data["error"].sel(agents=agents).values for data in both)
     return of_batches(
-        f"{plain} to {changed}", 1 - ratio(after, before), (plain, changed),
-        replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
-    )  # fmt: skip
+        f"{plain} to {changed}",
+        1 - ratio(after, before),
+        (plain, changed),
+        replicates=min(map(results.replicates_at, (plain, changed))),
+        at={"mechanism": name},
+    )
 
 
 def of_many(data: xr.Dataset) -> np.ndarray:
@@ -145,9 +151,12 @@ def fall_of_many(results: Results, name: str, plain: str, changed: str) -> Effec
     """As :func:`fall`, of the errors of ever more agents; the batches are paired as there."""
     before, after = (of_many(results.estimates[system]) for system in (plain, changed))
     return of_batches(
-        f"{plain} to {changed}, ever more", 1 - ratio(after, before), (plain, changed),
-        replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
-    )  # fmt: skip
+        f"{plain} to {changed}, ever more",
+        1 - ratio(after, before),
+        (plain, changed),
+        replicates=min(map(results.replicates_at, (plain, changed))),
+        at={"mechanism": name},
+    )
 
 
 def less_alike(results: Results, name: str, plain: str, changed: str) -> Effect:
@@ -155,9 +164,12 @@ def less_alike(results: Results, name: str, plain: str, changed: str) -> Effect:
     both = [results.estimates[measured(system)] for system in (plain, changed)]
     rho = [ratio(data["covariance"].values, data["variance"].values) for data in both]
     return of_batches(
-        f"{plain} to {changed}", rho[0] - rho[1], (measured(plain), measured(changed)),
-        replicates=min(map(results.replicates_at, (plain, changed))), at={"mechanism": name},
-    )  # fmt: skip
+        f"{plain} to {changed}",
+        rho[0] - rho[1],
+        (measured(plain), measured(changed)),
+        replicates=min(map(results.replicates_at, (plain, changed))),
+        at={"mechanism": name},
+    )
 
 
 def against_theory(results: Results, name: str, term: str) -> Effect:
@@ -165,6 +177,9 @@ def against_theory(results: Results, name: str, term: str) -> Effect:
     theory, values = results.prediction(measured(name)), results.estimates[measured(name)]
     expected = float(theory[term])
     return of_batches(
-        f"{name}, {term}", values[term].values / expected - 1, measured(name),
-        bound=float(theory[f"{term}_error"]) / expected, replicates=results.replicates_at(name),
-    )  # fmt: skip
+        f"{name}, {term}",
+        values[term].values / expected - 1,
+        measured(name),
+        bound=float(theory[f"{term}_error"]) / expected,
+        replicates=results.replicates_at(name),
+    )

@@ -48,9 +48,13 @@ def units(experiment: Experiment) -> dict[str, Unit]:
         law = index < len(settings["systems"])
         every = pooled(system, agents) if law else errors(agents)
         many = kind(
-            system, POOLED, int(agents[-1]), every,
-            dims=dict.fromkeys(every, ("agents",)), coords={"agents": agents},
-        )  # fmt: skip
+            system,
+            POOLED,
+            int(agents[-1]),
+            every,
+            dims=dict.fromkeys(every, ("agents",)),
+            coords={"agents": agents},
+        )
         points[system["name"]] = SampledUnit(many, replicates=replicates, stream=(*stream, POOLED))
         if not law:
             continue
@@ -152,9 +156,12 @@ def heads(
                 partial(with_target, **sizes), constants=(*shared, common_wave(frames)), **labels
             )
         return Replicates(
-            partial(with_drawn_target, **sizes), constants=shared, rows=True,
-            per_batch=partial(targets, dimension=dimension, family=system["target"]), **labels,
-        )  # fmt: skip
+            partial(with_drawn_target, **sizes),
+            constants=shared,
+            rows=True,
+            per_batch=partial(targets, dimension=dimension, family=system["target"]),
+            **labels,
+        )
     return Replicates(
         partial(noise, n=system["n"], queries=system["queries"]),
         constants=(chosen, task, system["scale"], coefficients),

@@ -44,9 +44,12 @@ def gain(results: Results, regime: str) -> Effect:
     """Share of the error under uniform weights that the best ones remove, cross-fitted."""
     name = regimes(results)[regime]
     return of_batches(
-        regime, gains(results.estimates[name], "optimal"), name, replicates=draws(results),
+        regime,
+        gains(results.estimates[name], "optimal"),
+        name,
+        replicates=draws(results),
         at=row_sums(regime),
-    )  # fmt: skip
+    )
 
 
 def row_sums(regime: str) -> dict[str, float | str]:
@@ -70,11 +73,14 @@ def by_pairs(results: Results, values: xr.DataArray) -> list[Effect]:
     heads = results.prediction(COST).attrs["heads"]
     return [
         of_batches(
-            f"m = {m}", values.sel(pairs=m).values, COST, replicates=draws(results),
+            f"m = {m}",
+            values.sel(pairs=m).values,
+            COST,
+            replicates=draws(results),
             at={"pairs_per_head": m / heads},
         )
         for m in values["pairs"].values
-    ]  # fmt: skip
+    ]
 
 
 def draws(results: Results) -> int:

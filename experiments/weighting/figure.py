@@ -54,20 +54,29 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     places = {LABELS.get(regime, regime): name for regime, name in regimes(results).items()}
     alike = sum(regime in EQUAL for regime in regimes(results))
     rows = [
-        (label, text, *mean_and_error(gains(results.estimates[name], rule)),
-         predicted_gain(results.prediction(name, "exact"), rule))
-        for label, name in places.items() for rule, text in RULES.items()
-    ]  # fmt: skip
+        (
+            label,
+            text,
+            *mean_and_error(gains(results.estimates[name], rule)),
+            predicted_gain(results.prediction(name, "exact"), rule),
+        )
+        for label, name in places.items()
+        for rule, text in RULES.items()
+    ]
     drawing, axes = figures.panels(
         1, 2, height=3, title="Weighing heads pays where they differ, and costs a regression"
     )
     left, right = axes[0]
     figures.curve(
-        left, pd.DataFrame(rows, columns=["regime", "weights", "simulation", "mcse", "theory"]),
-        None, "regime", "gain over uniform weights (%)", hue="weights",
+        left,
+        pd.DataFrame(rows, columns=["regime", "weights", "simulation", "mcse", "theory"]),
+        None,
+        "regime",
+        "gain over uniform weights (%)",
+        hue="weights",
         labels={"loc": "upper left", "title": "weights (dashes: theory)"},
         verdict={label: equal if k < alike else unequal for k, label in enumerate(places)},
-    )  # fmt: skip
+    )
     left.set(title="the best weights", ylim=(-0.05, 0.68))
     figures.percent_axis(left.yaxis)
     figures.band(left, (-np.inf, equal.margin), over=(-0.5, alike - 0.5))
@@ -81,11 +90,17 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
     theory = scale(results) / (m - law.attrs["heads"]) / even
     claim = claims["cost of estimation"]
     figures.curve(
-        right, figures.tidy(beyond.sel(rule=["non_negative", "optimal"])).astype({"rule": rule}),
-        pd.DataFrame({"rule": "optimal", "pairs": m, "theory": theory}), "pairs",
-        "MSE beyond the best weights'\n(% of uniform weights')", hue="rule", log="xy",
-        margin=claim.margin, verdict=claim, labels=None,
-    )  # fmt: skip
+        right,
+        figures.tidy(beyond.sel(rule=["non_negative", "optimal"])).astype({"rule": rule}),
+        pd.DataFrame({"rule": "optimal", "pairs": m, "theory": theory}),
+        "pairs",
+        "MSE beyond the best weights'\n(% of uniform weights')",
+        hue="rule",
+        log="xy",
+        margin=claim.margin,
+        verdict=claim,
+        labels=None,
+    )
     figures.reference(right, float(beyond.sel(rule="uniform").mean()), "uniform weights", at=1)
     figures.ticks(right.yaxis, (0.01, 0.1, 1), percent=True)
     right.set(xlabel="held-out pairs $m$ behind the weights", title="estimated weights")

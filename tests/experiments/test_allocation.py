@@ -67,10 +67,13 @@ def lawful_data(theory, data, settings, seed):
         else:
             own = pair = whole.rename(budget="group")
         count = xr.DataArray(
-            [[regimes.pooled_heads(g, w, 4) or np.nan for w in width.values.tolist()]
-             for g in data["group"].values.tolist()],
-            {"group": data["group"], "width": width}, ("group", "width"),
-        )  # fmt: skip
+            [
+                [regimes.pooled_heads(g, w, 4) or np.nan for w in width.values.tolist()]
+                for g in data["group"].values.tolist()
+            ],
+            {"group": data["group"], "width": width},
+            ("group", "width"),
+        )
         for name, value in (("head", own), ("pool", pair + (own - pair) / count)):
             value = (value + 0 * data[name + suffix]).transpose(*data[name + suffix].dims)
             made[name + suffix] = value * (1 + 5e-5 * rng.normal(size=value.shape))
@@ -116,9 +119,14 @@ def test_simulation_by_plain_attention(settings, point):
     families, groups = len(own["families"]), regimes.groups(own)
     shared = (law, type(splits)(*map(jnp.asarray, splits)))
     found = simulate.split_errors(
-        key, shared, (at, waves), n=n, families=families, dot=point.startswith("softmax"),
+        key,
+        shared,
+        (at, waves),
+        n=n,
+        families=families,
+        dot=point.startswith("softmax"),
         alike=simulate.alike(grid),
-    )  # fmt: skip
+    )
     size = len(law.covariance)
     task = Task(
         DESIGNS["isotropic"](size), TrigonometricSeries([0.0], np.zeros((1, size)), [0.0]), 1.0
@@ -201,9 +209,13 @@ def test_pools_and_their_splits(results, settings):
     )
     pool = own / count + (1 - 1 / count) * pair + 0 * data["pool"]
     made = changed(
-        results, "blocks", head=own + 0 * data["head"], head_noise=0 * data["head_noise"],
-        pool=pool.transpose(*data["pool"].dims), pool_noise=0 * data["pool_noise"],
-    )  # fmt: skip
+        results,
+        "blocks",
+        head=own + 0 * data["head"],
+        head_noise=0 * data["head_noise"],
+        pool=pool.transpose(*data["pool"].dims),
+        pool_noise=0 * data["pool_noise"],
+    )
     mse = effects.Splits(made, "blocks").batches["mse"]
     for budget, width in product((16, 24), (1, 2, 4)):
         expected = pair + (own - pair) * width / budget
@@ -219,8 +231,13 @@ def test_slope_of_the_logarithmic_law(results, settings):
     own = settings["views"]
     optimum = results.predictions["views"]["optimum"].sel(temperature="fixed", family="smooth")
     at = optimum.sel(dense_n=[1e4, 1e8], method="nearest")
-    two = view_terms(np.array([1, 2]), own["bandwidth"], noise=own["noise"],
-                     relevance=np.zeros(2), query_scale=own["queries"]["scale"])  # fmt: skip
+    two = view_terms(
+        np.array([1, 2]),
+        own["bandwidth"],
+        noise=own["noise"],
+        relevance=np.zeros(2),
+        query_scale=own["queries"]["scale"],
+    )
     few, many = (np.log(r[1] / r[0]) for r in (two.noise_variance, two.noise_covariance))
     for budget, growth in ((24, few), (512, many)):
         first, last = at.sel(dense_budget=budget).values
@@ -266,8 +283,10 @@ def test_one_or_two_heads_against_more(results, experiment):
     blocks = results.predictions["blocks"]
     few = 2 * blocks["dense_width"] >= blocks["dense_budget"]
     for factor, verdict in ((10.0, "supported"), (0.1, "refuted")):
-        made = {name: blocks["surface"] * 0 + 1 + (factor - 1) * few
-                for name in ("surface", "scaled_surface")}  # fmt: skip
+        made = {
+            name: blocks["surface"] * 0 + 1 + (factor - 1) * few
+            for name in ("surface", "scaled_surface")
+        }
         planted = replace(
             results, predictions={**results.predictions, "blocks": blocks.assign(**made)}
         )

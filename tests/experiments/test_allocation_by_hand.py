@@ -60,10 +60,14 @@ def test_theorys_slope_of_heads_is_fitted_to_all_budgets():
     widths = 1 + np.log(budgets) ** 2
     optimum = xr.DataArray(
         np.broadcast_to(widths, (1, 1, len(sizes), len(budgets))),
-        {"family": ["smooth"], "temperature": ["fixed"], "dense_n": list(sizes),
-         "dense_budget": budgets},
+        {
+            "family": ["smooth"],
+            "temperature": ["fixed"],
+            "dense_n": list(sizes),
+            "dense_budget": budgets,
+        },
         ("family", "temperature", "dense_n", "dense_budget"),
-    )  # fmt: skip
+    )
     fitted = np.polyfit(np.log(budgets[1:]), np.log(budgets[1:] / widths[1:]), 1)[0]
     best = xr.Dataset({"optimum": optimum, "optimum_error": 0 * optimum})
     effects = curves.slopes(best, "blocks", "fixed")
@@ -148,10 +152,16 @@ def test_a_coarser_polynomial_goes_through_fewer_points_than_the_best():
     assert told.tolist() == [False, True, True, True, True]
     # Both places by a fit of one's own, to the points that are named.
     for row, used, found in [
-        (0, (4, 7), full), (1, (3, 7), full), (2, (3, 8), full), (3, (2, 10), full),
-        (4, (1, 10), full), (1, (4, 7), coarse), (2, (4, 7), coarse), (3, (2, 8), coarse),
+        (0, (4, 7), full),
+        (1, (3, 7), full),
+        (2, (3, 8), full),
+        (3, (2, 10), full),
+        (4, (1, 10), full),
+        (1, (4, 7), coarse),
+        (2, (4, 7), coarse),
+        (3, (2, 8), coarse),
         (4, (2, 9), coarse),
-    ]:  # fmt: skip
+    ]:
         of, at = x[slice(*used)], np.linspace(5.5, 6.9, 140001)
         law = np.polynomial.Polynomial.fit(of, np.log(curve[slice(*used)]), len(of) - 1)
         assert found[row] == pytest.approx(at[np.argmin(law(at))], abs=2e-5), (row, used)
@@ -293,9 +303,10 @@ def test_both_ends_are_held_against_the_best_split_between():
     widths = np.array([1, 2, 4, 8])
     predicted = np.array([6.0, 3.0, 2.0, 5.0])
     splits = SimpleNamespace(
-        point="views", cases=lambda: [("smooth", 100, 8)],
+        point="views",
+        cases=lambda: [("smooth", 100, 8)],
         candidates=lambda case, temperature: (widths, np.tile(predicted, (8, 1)), predicted),
-    )  # fmt: skip
+    )
     ends = EXPERIMENT.module("effects").simulated_depths(splits, "fixed")
     found = {effect.at["end"]: effect.value for effect in ends}
     assert found == {"narrowest": pytest.approx(2.0), "widest": pytest.approx(1.5)}
@@ -318,10 +329,10 @@ def test_the_total_relevance_of_blocks_is_given_and_spread_over_their_budget(mon
     """That of an additive target is each coordinate's own."""
     predict, seen = EXPERIMENT.module("predict"), []
     monkeypatch.setattr(
-        predict, "block_terms", lambda *_, relevance, dimension, **__: seen.append(
-            (dimension, relevance)
-        )
-    )  # fmt: skip
+        predict,
+        "block_terms",
+        lambda *_, relevance, dimension, **__: seen.append((dimension, relevance)),
+    )
     settings = {"geometry": "blocks", "queries": {"scale": 0.6}, "kernel": "gaussian"}
     for interactions, budget in product(("all", "none"), (8, 32)):
         family = {"interactions": interactions, "relevance": 2.0, "nu": None}

@@ -21,8 +21,12 @@ BANDS = {"low": 0.3, "high": 2.0, "count": 16}
 @pytest.fixture(scope="module")
 def small():
     """Settings of both geometries with few widths, budgets, bandwidths and sizes."""
-    few = {"widest": 8, "budgets": [8, 16, 32], "bandwidths": BANDS,
-           "decades": {"low": 3, "high": 5, "per_decade": 1}}  # fmt: skip
+    few = {
+        "widest": 8,
+        "budgets": [8, 16, 32],
+        "bandwidths": BANDS,
+        "decades": {"low": 3, "high": 5, "per_decade": 1},
+    }
     grid = {"budgets": [8, 16], "widths": [1, 2, 4], "n": [100, 400], "heads": 4}
     settings = regimes.checked(EXPERIMENT.settings)
     return {name: settings[name] | few | {"simulated": grid} for name in ("views", "blocks")}
@@ -57,17 +61,21 @@ def test_growth_at_the_fixed_bandwidth_is_held_against_that_of_the_same_budget()
 
     splits = SimpleNamespace(
         theory=xr.Dataset(coords={"n": sizes, "budget": budgets, "family": ["smooth"]}),
-        settings={"geometry": "views"}, point="views", candidates=candidates,
-    )  # fmt: skip
+        settings={"geometry": "views"},
+        point="views",
+        candidates=candidates,
+    )
     found = {effect.label: effect.value for effect in effects.movements(splits)["slower"]}
     grown = {
         (name, budget): best(name, 1000, budget) - best(name, 100, budget)
-        for name in power for budget in budgets
-    }  # fmt: skip
+        for name in power
+        for budget in budgets
+    }
     assert found == {
         f"{name}, smooth, {budget}": pytest.approx(grown["fixed", budget] - grown[name, budget])
-        for name in ("transformer", "tuned") for budget in budgets
-    }  # fmt: skip
+        for name in ("transformer", "tuned")
+        for budget in budgets
+    }
 
 
 def test_late_growth_is_that_at_the_transformers_temperature():
@@ -88,8 +96,18 @@ def test_late_growth_is_that_at_the_transformers_temperature():
 
 def test_readings_of_a_target_have_best_widths_of_their_own(monkeypatch):
     """d_k* ∝ D^0.3 by the one reading makes H* ∝ D^0.7, d_k* ∝ D^−0.2 by the other D^1.2."""
-    others = ("late_growth", "depths", "whole_depths", "splittings", "steps", "curve", "regimes",
-              "quickenings", "noise_steps", "noise_rates")  # fmt: skip
+    others = (
+        "late_growth",
+        "depths",
+        "whole_depths",
+        "splittings",
+        "steps",
+        "curve",
+        "regimes",
+        "quickenings",
+        "noise_steps",
+        "noise_rates",
+    )
     for name in others:
         monkeypatch.setattr(curves, name, lambda *_: [])
     powers, predictions = xr.DataArray([0.3, -0.2], {"reading": ["coordinate", "one target"]}), {}
@@ -99,9 +117,14 @@ def test_readings_of_a_target_have_best_widths_of_their_own(monkeypatch):
         even = xr.DataArray(1.0, axes, tuple(axes))
         best = even.isel(temperature=0, drop=True) * even["dense_budget"] ** powers
         predictions[point] = xr.Dataset(
-            {"optimum": even, "surface": even, "optimum_error": 0 * even, "reading_optimum": best,
-             "reading_optimum_error": 0.01 * best}
-        )  # fmt: skip
+            {
+                "optimum": even,
+                "surface": even,
+                "optimum_error": 0 * even,
+                "reading_optimum": best,
+                "reading_optimum_error": 0.01 * best,
+            }
+        )
     results = SimpleNamespace(settings=EXPERIMENT.settings, prediction=predictions.get)
     found = curves.families_of_theory(results)
     for kernel in ("", "softmax "):
@@ -135,8 +158,11 @@ def test_every_cell_of_the_map_has_labels_of_its_own_noise(small):
     for own, noise_sd in zip(found.values, (0.5, 4.0), strict=True):
         alone = predict.regimes(small["views"], [cell | {"noise_sd": noise_sd}])
         np.testing.assert_array_equal(own, alone["map_optimum"].sel(temperature="fixed")[0])
-    smooth = small["views"] | {"noise_sd": 0.5, "families": {"smooth": {"alpha": 0.8,
-                               "lengthscale": 2.0, "nu": None}}, "budgets": [24]}  # fmt: skip
+    smooth = small["views"] | {
+        "noise_sd": 0.5,
+        "families": {"smooth": {"alpha": 0.8, "lengthscale": 2.0, "nu": None}},
+        "budgets": [24],
+    }
     own = predict.dense(smooth)["optimum"].sel(temperature="fixed", dense_budget=24)
     np.testing.assert_allclose(found.values[0], own.values[0])
     # More noise asks for more heads, so for narrower ones.
@@ -221,16 +247,18 @@ def test_simulated_splits_that_are_compared_are_whole():
     predicted = np.array([6.0, 4.0, 3.0, 0.1, 0.2, 5.0])
     simulated = np.tile([6.0, 2.0, 3.0, 0.1, 0.1, 4.5], (8, 1))
     splits = SimpleNamespace(
-        point="views", cases=lambda: [("smooth", 100, 6)],
+        point="views",
+        cases=lambda: [("smooth", 100, 6)],
         candidates=lambda case, temperature: (widths, simulated, predicted),
-    )  # fmt: skip
+    )
     (choice,) = effects.choices(splits, "fixed")
     assert choice.best == 2
     np.testing.assert_array_equal(choice.values, simulated[:, [0, 1, 2, 5]])
     ends = effects.simulated_depths(splits, "fixed")
     assert [(e.at["end"], e.value) for e in ends] == [
-        ("narrowest", pytest.approx(6 / 3 - 1)), ("widest", pytest.approx(4.5 / 3 - 1)),
-    ]  # fmt: skip
+        ("narrowest", pytest.approx(6 / 3 - 1)),
+        ("widest", pytest.approx(4.5 / 3 - 1)),
+    ]
 
 
 def test_readings_of_a_targets_relevance(small):
@@ -246,8 +274,9 @@ def test_readings_of_a_targets_relevance(small):
         assert both.any()
     widths = np.arange(1, 17)
     for reading, size, relevance in (
-        ("coordinate", 16, 2 / predict.SAME_TARGET), ("one target", 64, 2 / 64)
-    ):  # fmt: skip
+        ("coordinate", 16, 2 / predict.SAME_TARGET),
+        ("one target", 64, 2 / 64),
+    ):
         terms = block_terms(widths, 0.7, dimension=size, relevance=relevance, query_scale=0.6)
         expected = []
         for count in regimes.sizes(own):

@@ -52,9 +52,12 @@ def test_a_growth_within_its_error_has_no_rate(error, known):
 def test_readings_have_errors_of_their_best_widths():
     """As at the fixed temperature, where both are of one target; 0 at width 1 or one head."""
     settings = regimes.checked(EXPERIMENT.settings)["blocks"]
-    own = settings | {"budgets": [16, predict.SAME_TARGET], "widest": 16,
-                      "families": {"smooth": settings["families"]["smooth"]},
-                      "decades": {"low": 2, "high": 5, "per_decade": 1}}  # fmt: skip
+    own = settings | {
+        "budgets": [16, predict.SAME_TARGET],
+        "widest": 16,
+        "families": {"smooth": settings["families"]["smooth"]},
+        "decades": {"low": 2, "high": 5, "per_decade": 1},
+    }
     found = regimes.labelled(predict.readings(own), own).sel(reading="coordinate", family="smooth")
     given = regimes.labelled(predict.dense(own), own).sel(temperature="fixed", family="smooth")
     of = {"dense_budget": predict.SAME_TARGET}

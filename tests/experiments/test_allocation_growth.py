@@ -96,9 +96,11 @@ def test_quickening_of_every_family_is_at_the_budget_asked_for():
 
 CELLS = [
     {"alpha": alpha, "nu": nu, "noise": noise, "noise_sd": noise_sd}
-    for alpha in (0.4, 0.8) for nu in (np.inf, 0.5)
-    for noise in (0.1, 0.4, 0.8) for noise_sd in (2.0, 8.0)
-]  # fmt: skip
+    for alpha in (0.4, 0.8)
+    for nu in (np.inf, 0.5)
+    for noise in (0.1, 0.4, 0.8)
+    for noise_sd in (2.0, 8.0)
+]
 
 
 ERRORS = np.linspace(0.01, 0.1, len(SIZES))
@@ -186,9 +188,10 @@ def test_errors_of_best_widths_are_differences_of_two_polynomials(low, monkeypat
     At n = 100 theory knows five widths. The polynomials go through more, and how far off they may
     be holds what goes on with fewer and fewer keys.
     """
-    predict, settings = EXPERIMENT.module("predict"), EXPERIMENT.module("regimes").checked(
-        EXPERIMENT.settings
-    )["views"]  # fmt: skip
+    predict, settings = (
+        EXPERIMENT.module("predict"),
+        EXPERIMENT.module("regimes").checked(EXPERIMENT.settings)["views"],
+    )
     own = settings | {"budgets": [24], "decades": {"low": low, "high": 5, "per_decade": 1}}
     own |= {"families": {"smooth": settings["families"]["smooth"]}}
 

@@ -45,9 +45,15 @@ def effects_of(coordinates, lines, settings, law=None):
     at = {"heads.kernel": "softmax", **coordinates}
     problem = {"heads": {"frames": {"angles": lines}}}
     results = Results(
-        "angle_units", "smoke", {"p": data}, {"p": law or xr.Dataset()}, settings, {"p": at},
-        {"p": problem}, {},
-    )  # fmt: skip
+        "angle_units",
+        "smoke",
+        {"p": data},
+        {"p": law or xr.Dataset()},
+        settings,
+        {"p": at},
+        {"p": problem},
+        {},
+    )
     return load_experiment("angle_units").module("effects").effects(results), signal, noise
 
 
@@ -200,9 +206,10 @@ def quadrature(angle, kernel, bandwidth, scale=0.5, nodes=60):
 @pytest.mark.parametrize(("kernel", "bandwidth"), [("softmax", 1.1), ("gaussian", 0.9)])
 def test_the_law_and_its_alternatives_by_quadrature(kernel, bandwidth):
     point = next(
-        p for p in load_experiment("angle_units", "smoke").points
+        p
+        for p in load_experiment("angle_units", "smoke").points
         if p.coordinates["population"] == "prescribed angles"
-    )  # fmt: skip
+    )
     changes = {"kernel": kernel, "bandwidth": bandwidth, "width": 2}
     heads = point.spec.heads.model_copy(update=changes)
     wide = replace(point, spec=point.spec.model_copy(update={"heads": heads}))

@@ -61,9 +61,11 @@ def test_effects_by_hand():
     shared = rng.normal(size=BATCHES)
     # principal angle, canonical correlation, noise correlation
     made = {
-        "wide": (90.0, 0.9, 0.8), "minor": (30.0, 0.1, 0.5), "major": (30.0, 0.99, 0.95),
+        "wide": (90.0, 0.9, 0.8),
+        "minor": (30.0, 0.1, 0.5),
+        "major": (30.0, 0.99, 0.95),
         "other": (60.0, 0.4, 0.6),
-    }  # fmt: skip
+    }
     estimates, predictions = {}, {}
     for index, (name, (angle, canonical, correlation)) in enumerate(made.items()):
         batches = shared[: BATCHES - index]

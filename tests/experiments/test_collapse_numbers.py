@@ -100,8 +100,9 @@ def test_soon_is_after_six_layers(rng):
     laws["one layer"] = 2 * estimates["one layer"]
     settings = {
         "depths": {name: {"scale": scale, "depth": 8} for name, scale in scales.items()},
-        "one_layer": {"residual": [0.1]}, "simplex": {"values": {}},
-    }  # fmt: skip
+        "one_layer": {"residual": [0.1]},
+        "simplex": {"values": {}},
+    }
     results = SimpleNamespace(estimates=estimates, prediction=laws.__getitem__, settings=settings)
     found = effects.depths(results)
     for effect in found["not collapsed"]:
@@ -124,11 +125,15 @@ def test_log_odds_that_grow_by_the_law_in_every_layer_leave_no_gap(rng, monkeypa
         odds = start + rates[name] * np.arange(count + 1)
         estimates[name] = xr.Dataset({"log_odds": (("batch", "layer"), odds)})
     results = SimpleNamespace(
-        estimates=estimates, points=list(estimates),
+        estimates=estimates,
+        points=list(estimates),
         prediction=lambda _name: xr.Dataset({"growth": law}),
-        settings={"depths": {name: {"skip": 1, "uniform": True, "depth": count}
-                             for name, count in layers.items()}},
-    )  # fmt: skip
+        settings={
+            "depths": {
+                name: {"skip": 1, "uniform": True, "depth": count} for name, count in layers.items()
+            }
+        },
+    )
     gaps = {effect.label: effect.value for effect in effects.streams(results)["growth"]}
     assert gaps == pytest.approx({"a": 0.0, "b": 0.25}, abs=1e-12)
 

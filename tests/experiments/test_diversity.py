@@ -51,7 +51,7 @@ def shapes(experiment, regimes):
 
 def made(
     experiment, shapes, product, searched=1.1, shown=1.1, head=lambda _: 1.0, theory=1.0, noise=0.0
-):  # fmt: skip
+):
     """Error matrices ``product`` of the squared cosine, noise the whole of it; times ``head``.
 
     Counterexamples: errors 1 and ``shown``, and the ratio that the search came to. Theory's
@@ -291,9 +291,14 @@ def test_errors_of_a_draw_are_those_of_plain_loops(experiment, regimes):
         regime = regimes[name]
         shared = simulate.shared(regime)
         got = simulate.replicate(
-            key, shared, None, kernel=regime.kernel, n=n, queries=queries,
+            key,
+            shared,
+            None,
+            kernel=regime.kernel,
+            n=n,
+            queries=queries,
             features=waves if drawn else 0,
-        )  # fmt: skip
+        )
         for_target, for_queries, for_keys = jax.random.split(key, 3)
         d, heads = len(regime.seen), 4
         target = regime.target

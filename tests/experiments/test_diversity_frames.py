@@ -77,9 +77,12 @@ def test_errors_are_those_of_the_drawn_frames(name):
     regime = regimes(EXPERIMENT)[name]
     shared = simulate.shared(regime)
     function = partial(
-        simulate.replicate, kernel=regime.kernel, n=20, queries=3,
+        simulate.replicate,
+        kernel=regime.kernel,
+        n=20,
+        queries=3,
         features=4 if regime.lengthscale else 0,
-    )  # fmt: skip
+    )
     batch = simulate.frames_of(Draw.of(4, (), 2).draw(0), SHAPE, regime.law)
     key = jax.random.key(5)
     found = simulate.over_frames(key, shared, batch, function=function)

@@ -42,8 +42,9 @@ def test_steps_are_of_the_errors_themselves_in_the_order_of_the_angle() -> None:
     data = {"error_matrix": matrices(products, alone)}
     steps = opening("regime", LABELS, data, gram())
     assert [step.label for step in steps] == [
-        "equiangular 1.0 to equiangular 0.5", "equiangular 0.5 to equiangular 0.0",
-    ]  # fmt: skip
+        "equiangular 1.0 to equiangular 0.5",
+        "equiangular 0.5 to equiangular 0.0",
+    ]
     assert {step.points for step in steps} == {("regime",)}
     assert [step.value for step in steps] == pytest.approx([0.12, 1 - 1.04 / 0.88], abs=2e-3)
     # What both ends of a step have in common does not blur it.
@@ -59,10 +60,12 @@ def test_least_fall_of_a_target_is_chosen_by_the_other_half_of_its_draws() -> No
     The first falls least at its second step by either half (by −0.25 and by 0.1). The second by
     its first step in one half (0.1, judged at 0.5), by its second in the other (0, judged at 0.4).
     """
-    errors = np.array([
-        [[1.0, 0.8, 1.0], [1.0, 0.8, 0.72]],
-        [[1.0, 0.9, 0.54], [1.0, 0.5, 0.5]],
-    ])  # fmt: skip
+    errors = np.array(
+        [
+            [[1.0, 0.8, 1.0], [1.0, 0.8, 0.72]],
+            [[1.0, 0.9, 0.54], [1.0, 0.5, 0.5]],
+        ]
+    )
     every = np.full((2, 2, 4), 9.0)
     every[..., [2, 0, 3]] = errors
     dims = ("batch", "half", "configuration", "head", "head2")

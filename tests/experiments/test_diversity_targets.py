@@ -80,9 +80,10 @@ def test_errors_by_both_roads_are_less_theorys():
         | {"one_angle": ("configuration", [True] * 3)}
     )
     results = SimpleNamespace(
-        estimates={"x": data.assign_attrs(replicates=9)}, predictions={"x": theory},
+        estimates={"x": data.assign_attrs(replicates=9)},
+        predictions={"x": theory},
         settings={"regimes": {"x": {}}, "drawn_frames_alone": {}},
-    )  # fmt: skip
+    )
     found = effects.effects(results)
     errors, gains = (found[f"{what} by both roads, gaussian"] for what in ("errors", "gains"))
     assert [e.label for e in errors] == ["x, a", "x, b", "x, c"]

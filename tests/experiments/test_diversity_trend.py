@@ -183,7 +183,7 @@ def test_roads_are_compared_where_variance_is_half_of_the_error() -> None:
         estimates={name: data.assign_attrs(replicates=9) for name in names},
         predictions=dict.fromkeys(names, theory),
         settings={"regimes": {n: {} for n in names}, "drawn_frames_alone": {}},
-    )  # fmt: skip
+    )
     found = effects(results)  # type: ignore[arg-type]
     rows = [claim for claim in EXPERIMENT.claims if claim.id == "first-order-range"]
     assert len(rows) == 4

@@ -75,8 +75,10 @@ def test_worst_is_that_of_all_pairs() -> None:
     for least in (0.0, 0.1, 0.5):
         every = [
             (error[b] / error[a], a, b)
-            for a in range(60) for b in range(60) if index[b] - index[a] >= least
-        ]  # fmt: skip
+            for a in range(60)
+            for b in range(60)
+            if index[b] - index[a] >= least
+        ]
         assert _worst(index, error, least) == max(every)[1:]
 
 
@@ -138,8 +140,9 @@ def equiangular(cosine: float) -> np.ndarray:
 
 COSINES = (1.0, 0.9, 0.84, 0.7637, 0.745, 0.735, 0.708, 0.65, 0.5, 0.25, 0.0)
 LIST = {f"equiangular {c}": equiangular(c) for c in COSINES} | {
-    "three and one": np.eye(4)[[0, 0, 0, 1]], "two and two": np.eye(4)[[0, 0, 1, 1]],
-}  # fmt: skip
+    "three and one": np.eye(4)[[0, 0, 0, 1]],
+    "two and two": np.eye(4)[[0, 0, 1, 1]],
+}
 
 
 def are_equiangular(vectors: dict[str, np.ndarray]) -> np.ndarray:
@@ -222,10 +225,12 @@ def test_worst_pair_is_held_against_the_listed_ones(
     gap = over_equiangular(key, GRAM, EVEN)(law)[0].min()  # uneven heads are better
     rise = 1 / (1 + gap) - 1
     sets = [[rise + above - unsure, rise + above + unsure], [9.0, 9.0]]
-    theory = xr.Dataset({
-        "worst_index": ("searched", [", ".join(key), "mean, geometric"]),
-        "worst_rise": (("searched", "set"), sets),
-    })  # fmt: skip
+    theory = xr.Dataset(
+        {
+            "worst_index": ("searched", [", ".join(key), "mean, geometric"]),
+            "worst_rise": (("searched", "set"), sets),
+        }
+    )
     name = "exchangeable, softmax"
     (effect,) = effects.worse_pairs(name, theory, list(LIST), law, GRAM)
     (claim,) = (c for c in experiment.claims if c.effects == f"{name}, no worse pair")

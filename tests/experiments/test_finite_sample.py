@@ -18,9 +18,13 @@ def experiment():
 
 
 def made(
-    experiment, *, off: float = 0.0, at: int = 64, error: float = 1e-5,
+    experiment,
+    *,
+    off: float = 0.0,
+    at: int = 64,
+    error: float = 1e-5,
     first_gap=lambda keys: 1 / keys,
-) -> Results:  # fmt: skip
+) -> Results:
     """Results whose truth is known: simulation is `off` from exact in one term at the size `at`."""
     sizes = np.geomspace(4, 8192, 9).round()
     estimates, predictions = {}, {}

@@ -19,25 +19,33 @@ BOTH = {"order": ["first", "exact"]}
 
 def batches(seed, *sizes):
     """Batches (B,) about each size, 5 % of it apart."""
-    return [s * np.random.default_rng([seed, i]).normal(1, 0.05, BATCHES)
-            for i, s in enumerate(sizes)]  # fmt: skip
+    return [
+        s * np.random.default_rng([seed, i]).normal(1, 0.05, BATCHES) for i, s in enumerate(sizes)
+    ]
 
 
 def predicted(terms, error):
     """Terms by (first, exact) order, their errors, and the same in each of B problems."""
     data = {k: ("order", list(v)) for k, v in terms.items()}
     data |= {f"{k}_error": ("order", [np.nan, error]) for k in terms}
-    each = {f"each_{k}": (("order", "problem"), np.tile(v, (BATCHES, 1)).T)
-            for k, v in terms.items()}  # fmt: skip
+    each = {
+        f"each_{k}": (("order", "problem"), np.tile(v, (BATCHES, 1)).T) for k, v in terms.items()
+    }
     return xr.Dataset(data | each, BOTH)
 
 
 def one_point(name, estimates, prediction, at):
     """The experiment's effects module, and results at a single point `p`."""
     results = Results(
-        name, "smoke", {"p": xr.Dataset({k: ("batch", v) for k, v in estimates.items()})},
-        {"p": prediction}, {}, {"p": at}, {}, {},
-    )  # fmt: skip
+        name,
+        "smoke",
+        {"p": xr.Dataset({k: ("batch", v) for k, v in estimates.items()})},
+        {"p": prediction},
+        {},
+        {"p": at},
+        {},
+        {},
+    )
     return load_experiment(name).module("effects"), results
 
 
@@ -101,9 +109,12 @@ def test_compact_angles_series_is_as_uncertain_as_it_says_relative_to_itself():
     """A law of 0.2 at 45°, known to 0.004, and of 0.05 at 90°, known to 0.003."""
     pair, own = batches(5, 0.2, 0.5)
     curve = np.stack([own, pair, 0.3 * pair], axis=1)
-    estimates = {"p": xr.Dataset(
-        {"pair": (("batch", "angle"), curve), "own": ("batch", own)}, {"angle": [0.0, 45.0, 90.0]}
-    )}  # fmt: skip
+    estimates = {
+        "p": xr.Dataset(
+            {"pair": (("batch", "angle"), curve), "own": ("batch", own)},
+            {"angle": [0.0, 45.0, 90.0]},
+        )
+    }
     law = xr.Dataset(
         {"law": ("angle", [1.0, 0.2, 0.05]), "law_error": ("angle", [0.0, 0.004, 0.003])}
     )

@@ -24,9 +24,12 @@ def experiment():
 
 
 def made(
-    experiment, correlation=lambda angle: np.cos(np.deg2rad(angle)) ** 2, off=1.0, error=1e-5,
+    experiment,
+    correlation=lambda angle: np.cos(np.deg2rad(angle)) ** 2,
+    off=1.0,
+    error=1e-5,
     miss=1.1,
-):  # fmt: skip
+):
     """Ratios ρ + (1 − ρ)/H of simulation, ``off`` times theory's but for aligned heads.
 
     First order is off by the factor ``miss``.
@@ -110,12 +113,14 @@ def test_gains_with_and_without_diversity_by_leaving_batches_out(experiment):
     )
     for index, kernel in enumerate(KERNELS):
         data = {
-            (point.coordinates["heads.frames.angle"], point.coordinates["heads.count"]):
-            results.estimates[point.name]
+            (
+                point.coordinates["heads.frames.angle"],
+                point.coordinates["heads.count"],
+            ): results.estimates[point.name]
             for point in experiment.points
             if point.coordinates["population"] == "wider angle"
             and point.coordinates["heads.kernel"] == kernel
-        }  # fmt: skip
+        }
 
         def by_hand(kept, data=data):
             r = {

@@ -71,9 +71,15 @@ def test_gates_that_leave_as_many_heads_close_none(experiment):
     counts = np.stack([np.full_like(gated, 5), gated], axis=2)
     dims = ("batch", "content", "gates")
     results = Results(
-        "head_recovery", "smoke", {"content": xr.Dataset({"bound": (dims, counts)})},
-        {"content": xr.Dataset({"bound": (dims[1:], 0 * counts[0])})}, {}, {}, {}, {},
-    )  # fmt: skip
+        "head_recovery",
+        "smoke",
+        {"content": xr.Dataset({"bound": (dims, counts)})},
+        {"content": xr.Dataset({"bound": (dims[1:], 0 * counts[0])})},
+        {},
+        {},
+        {},
+        {},
+    )
     found = effects.bound(results)
     expected = [[1, 1], [1, 1], [0, 0], [1, 0]]
     for content, kept in zip(effects.CONTENTS, expected, strict=True):

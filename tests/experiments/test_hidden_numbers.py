@@ -16,9 +16,12 @@ BATCHES = 12
 STARTS, MEMORY = ("zero", "copy"), np.array([0.0, 0.4, 0.7])
 LAYERS = ("layer", "start", "memory")
 SETTINGS = {
-    "depths": {"pure": [2, 5], "normed": [3, 6]}, "window": [1, 4], "late_span": 3,
-    "slope_layer": 2, "temperature": {"judged": [0, 2]},
-}  # fmt: skip
+    "depths": {"pure": [2, 5], "normed": [3, 6]},
+    "window": [1, 4],
+    "late_span": 3,
+    "slope_layer": 2,
+    "temperature": {"judged": [0, 2]},
+}
 
 
 @pytest.fixture

@@ -47,14 +47,14 @@ def test_effects_of_collapse_by_hand(results, experiment):
     data = results.estimates["pure, Gaussian β=1"]["log_residual"].sel(start="copy")
     own = data.sel(memory=0.5).values
     (kept,) = [
-        e for e in effects["residual kept"]
+        e
+        for e in effects["residual kept"]
         if e.label == "pure, Gaussian β=1, copy, α′ = 0.5, depth 3"
-    ]  # fmt: skip
+    ]
     assert kept.value == pytest.approx(np.mean(own[:, 2] - data.sel(memory=0.0).values[:, 2]))
     (second,) = [
-        e for e in effects["second difference"]
-        if e.label == "pure, Gaussian β=1, copy, α′ = 0.5"
-    ]  # fmt: skip
+        e for e in effects["second difference"] if e.label == "pure, Gaussian β=1, copy, α′ = 0.5"
+    ]
     early, late = results.settings["window"]
     steps = np.diff(own, axis=1)
     slope = np.mean(steps[:, late] - steps[:, early]) / (late - early)
@@ -75,8 +75,10 @@ def test_errors_over_drawn_problems_by_loops(experiment, kernel):
     noise = rng.normal(size=(count, 2, 5))
     for i, (first, second) in enumerate([(0.0, 1.0), (0.0, 1.0)]):  # without memory, by start
         estimates = np.zeros((count, 2))
-        truth = [sum(np.cos(2 * at[k, 0, u] + phase[k, 0, j]) for j, u in ((0, 1), (1, 0)))
-                 for k in range(count)]  # fmt: skip
+        truth = [
+            sum(np.cos(2 * at[k, 0, u] + phase[k, 0, j]) for j, u in ((0, 1), (1, 0)))
+            for k in range(count)
+        ]
         for k, r in np.ndindex(count, 2):
             log = np.zeros(5)
             for share, axis in ((first, 0), (second, 1)):
@@ -96,8 +98,9 @@ def test_shares_saved_are_of_the_error_without_memory(results, experiment):
     data = results.estimates["drawn heads, relevant view, gaussian"].sel(start="copy")
     base = data["mse"].isel(memory=0).values.mean()
     for family, name in (("error saved", "mse"), ("variance saved", "variance")):
-        (effect,) = [e for e in families[family]
-                     if e.label == "relevant view, gaussian, copy, α′ = 0.3"]  # fmt: skip
+        (effect,) = [
+            e for e in families[family] if e.label == "relevant view, gaussian, copy, α′ = 0.3"
+        ]
         saved = data[name].isel(memory=0).values.mean() - data[name].sel(memory=0.3).values.mean()
         assert effect.value == pytest.approx(saved / base, abs=2 * effect.error)
 

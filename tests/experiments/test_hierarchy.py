@@ -22,8 +22,10 @@ def results(experiment):
 
 def test_searches_end_at_the_smallest_case(results, experiment):
     families = experiment.module("effects").effects(results)
-    found = {name: families[f"search, {name}"][0].label for name in
-             ("strict", "leak", "needless", "needless, long", "dear", "full rank")}  # fmt: skip
+    found = {
+        name: families[f"search, {name}"][0].label
+        for name in ("strict", "leak", "needless", "needless, long", "dear", "full rank")
+    }
     assert found == {
         "strict": "smallest: strict T=3 d=1 L=2",
         "leak": "smallest: leak T=4 d=1 L=2",

@@ -89,8 +89,15 @@ def test_a_search_ends_at_the_first_size_with_one_violation():
 def test_narrow_heads_err_by_no_more_than_levels_and_ranks_do(levels):
     """Of all three levels ranks alone are left out. The best forms err by what Eckart and Young
     say, and so by less than leading singular vectors."""
-    settings = {"tokens": 16, "width": 3, "weights": [0.5, 0.3, 0.2], "levels": levels,
-                "taps": [0.6, 0.8], "decay": 0.5, "draws": 50}  # fmt: skip
+    settings = {
+        "tokens": 16,
+        "width": 3,
+        "weights": [0.5, 0.3, 0.2],
+        "levels": levels,
+        "taps": [0.6, 0.8],
+        "decay": 0.5,
+        "draws": 50,
+    }
     found = hierarchy.module("simulate_ranks").narrowed(settings, 1, one_draw(), 1, None)
     assert -1 < found["excess"].min() < found["excess"].max() < 0
     assert found["least"].max() < 64

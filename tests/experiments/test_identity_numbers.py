@@ -90,9 +90,11 @@ def test_the_unit_of_a_layers_gap_is_the_rounding_of_its_largest_logit(monkeypat
 
 
 POINTS = {
-    "sparsemax, distance": ("distance", 1), "sparsemax, equal norms": ("equal", 1),
-    "entmax, distance": ("distance", 2), "entmax, equal norms": ("equal", 3),
-}  # fmt: skip
+    "sparsemax, distance": ("distance", 1),
+    "sparsemax, equal norms": ("equal", 1),
+    "entmax, distance": ("distance", 2),
+    "entmax, equal norms": ("equal", 3),
+}
 ROWS = {
     "sparsemax, distance": ("sparsemax-epanechnikov", "scores −distance²/2s"),
     "sparsemax, equal norms": ("sparsemax-epanechnikov", "dot products, equal key norms"),
@@ -130,13 +132,19 @@ def test_weights_and_the_sum_of_the_kernel_are_held_to_rounding_each():
 def test_parts_of_the_error_are_held_to_exact_theory_each_and_rates_to_the_variance():
     """Exact values and gaps of first order that differ from term to term, and in sign."""
     rng, sizes = np.random.default_rng(8), np.array([4.0, 16.0, 64.0])
-    parts = ("squared_bias", "signal_variance", "noise_variance", "cross_signal_covariance",
-             "cross_noise_covariance")  # fmt: skip
+    parts = (
+        "squared_bias",
+        "signal_variance",
+        "noise_variance",
+        "cross_signal_covariance",
+        "cross_noise_covariance",
+    )
     exact = dict(zip(SCALARS, np.arange(1.0, 11.0), strict=True))
     exact["variance"] = exact["signal_variance"] + exact["noise_variance"]
     slope = dict(zip(SCALARS, np.linspace(0.1, 1, 10), strict=True)) | {"signal_variance": -0.9}
-    lines = {k: np.stack([exact[k] * (1 + slope[k] / sizes), exact[k] + 0 * sizes])
-             for k in SCALARS}  # fmt: skip
+    lines = {
+        k: np.stack([exact[k] * (1 + slope[k] / sizes), exact[k] + 0 * sizes]) for k in SCALARS
+    }
     lines["variance"] = lines["signal_variance"] + lines["noise_variance"]
     law = {f"curve_{k}": (("order", "curve_n"), line) for k, line in lines.items()}
     law |= {"curve_n_eff": ("curve_n", sizes / 2)}

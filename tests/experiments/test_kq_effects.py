@@ -74,15 +74,25 @@ def test_both_methods_are_calibrated_on_a_sample_and_judged_on_new_tokens(monkey
         rivals.append(missed(keys_product(keys, rank), *new))
     worse = np.mean([own > other for own, other in zip(risks, rivals, strict=True)])
     assert 0 < worse < 1  # and not a half, of an odd number
-    expected = {"risk": np.mean(risks), "loss": np.mean(losses) + missed(ideal, *new),
-                "rival": np.mean(rivals), "worse": worse}  # fmt: skip
+    expected = {
+        "risk": np.mean(risks),
+        "loss": np.mean(losses) + missed(ideal, *new),
+        "rival": np.mean(rivals),
+        "worse": worse,
+    }
     assert found == {name: pytest.approx(value) for name, value in expected.items()}
 
 
 def test_a_random_head_is_tried_on_keys_and_queries_that_it_was_not_calibrated_on():
     """Errors of scores, each query's shift apart, and of outputs, query by query."""
-    own = {"d": 6, "width": 4, "length": 12, "ranks": [1, 2], "decay": [0.0, 1.0],
-           "log_sharpness": [-1.0, 1.0]}  # fmt: skip
+    own = {
+        "d": 6,
+        "width": 4,
+        "length": 12,
+        "ranks": [1, 2],
+        "decay": [0.0, 1.0],
+        "log_sharpness": [-1.0, 1.0],
+    }
     found = simulate.head(np.random.default_rng(5), (own, 2.0))
 
     rng = np.random.default_rng(5)
@@ -185,8 +195,10 @@ def test_calibration_is_held_to_its_law_where_both_samples_are_large(rng):
     sizes = {name: unit.sampler.constants[2:] for name, unit in units.items()}
     estimates, predictions = {}, {}
     for name in sizes:
-        values = {k: rng.uniform(v, v + 0.1, BATCHES) for k, v in
-                  {"risk": 1.6, "loss": 0.6, "rival": 1.9, "worse": 0.1}.items()}  # fmt: skip
+        values = {
+            k: rng.uniform(v, v + 0.1, BATCHES)
+            for k, v in {"risk": 1.6, "loss": 0.6, "rival": 1.9, "worse": 0.1}.items()
+        }
         estimates[name] = xr.Dataset({k: ("batch", v) for k, v in values.items()})
         law = {"least": 1.1, "excess": 0.3, "keys_gap": 0.8, "neighbour": 1.7}
         predictions[name] = xr.Dataset({k: rng.uniform(v, v + 0.1) for k, v in law.items()})
@@ -208,16 +220,20 @@ def test_calibration_is_held_to_its_law_where_both_samples_are_large(rng):
             is_ratio_of(neighbours[name], own, rival - least, 1.0)
     for angle in ("30", "random", "isotropic"):
         line = found[f"excess by n, {angle}"]
-        names = [name for name in sizes if sizes[name][0] == sizes[name][1]
-                 and at[name]["angle"] == angle]  # fmt: skip
+        names = [
+            name
+            for name in sizes
+            if sizes[name][0] == sizes[name][1] and at[name]["angle"] == angle
+        ]
         assert [effect.label for effect in line] == names
         assert [effect.x for effect in line] == [sizes[name][0] for name in names]
 
     claims = {claim.regime: claim for claim in EXPERIMENT.claims if claim.id == "kq-calibration"}
     for regime, least, of in (
-        ("excess risk", 800, sizes), ("test less calibration", 800, sizes),
+        ("excess risk", 800, sizes),
+        ("test less calibration", 800, sizes),
         ("against K-SVD, isotropic queries", 400, isotropic),
-    ):  # fmt: skip
+    ):
         taken = chosen(found[claims[regime].effects], claims[regime])
         large = [name for name in of if min(sizes[name]) >= least]
         assert [effect.label for effect in taken] == large
@@ -230,10 +246,12 @@ def test_heads_are_compared_by_logarithms_of_their_errors(rng):
     for mean in (0.0, 3.0):
         name = f"mean {mean}"
         sizes = dict(zip(names, (0.40, 0.20, 0.45, 0.30, 0.25, 0.15), strict=True))
-        estimates[name] = xr.Dataset({
-            k: (("batch", "replicate"), rng.uniform(0.6 * v, 1.4 * v, (BATCHES, 5)))
-            for k, v in sizes.items()
-        })  # fmt: skip
+        estimates[name] = xr.Dataset(
+            {
+                k: (("batch", "replicate"), rng.uniform(0.6 * v, 1.4 * v, (BATCHES, 5)))
+                for k, v in sizes.items()
+            }
+        )
         at[name] = {"part": "head", "mean": mean}
     found = effects.heads(results_of(estimates, {}, at))
     for place, (name, data) in enumerate(estimates.items()):
@@ -245,13 +263,15 @@ def test_heads_are_compared_by_logarithms_of_their_errors(rng):
         assert better.value > 0 < centring.value
         assert centring.at["mean"] == at[name]["mean"]
         other = [
-            np.mean([
-                (own["score_kq"][b, i] < own["score_k"][b, i])
-                != (own["output_kq"][b, i] < own["output_k"][b, i])
-                for i in range(5)
-            ])
+            np.mean(
+                [
+                    (own["score_kq"][b, i] < own["score_k"][b, i])
+                    != (own["output_kq"][b, i] < own["output_k"][b, i])
+                    for i in range(5)
+                ]
+            )
             for b in range(BATCHES)
-        ]  # fmt: skip
+        ]
         assert 0 < np.mean(other) < 1
         is_mean_of(found["outputs disagree"][place], other)
 

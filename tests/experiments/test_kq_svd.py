@@ -18,9 +18,12 @@ def experiment():
     whole = load_experiment("kq_svd", "smoke")
     smoke = whole.spec.at("smoke")
     caches = whole.spec.settings["caches"] | {
-        "decays": [0.5], "angles": [0, 60, "random"], "ranks": [1, 2], "steps": 100,
+        "decays": [0.5],
+        "angles": [0, 60, "random"],
+        "ranks": [1, 2],
+        "steps": 100,
         "neff": {"angles": ["random"], "length": 16, "tokens": 1500, "cooling": 4, "replicates": 2},
-    }  # fmt: skip
+    }
     changed = smoke.settings | {"caches": caches}
     smoke = smoke.model_copy(
         update={"settings": changed, "simulation": {"batches": 64, "replicates_per_batch": 2}}
@@ -29,8 +32,16 @@ def experiment():
     return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
 
 
-WITHOUT_THEORY = ("coordinates", "balance", "groups", "random heads", "random spectral", "rows",
-                  "masked", "drawn heads")  # fmt: skip
+WITHOUT_THEORY = (
+    "coordinates",
+    "balance",
+    "groups",
+    "random heads",
+    "random spectral",
+    "rows",
+    "masked",
+    "drawn heads",
+)
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +64,11 @@ def test_excess_is_held_to_its_law(results, experiment):
         noise = 1 + 1e-3 * rng.standard_normal(64)
         excess = float(theory["excess"]) * noise
         exact = changed(
-            exact, point, risk=lambda v, own=excess, t=theory: 0 * v + float(t["least"]) + own,
+            exact,
+            point,
+            risk=lambda v, own=excess, t=theory: 0 * v + float(t["least"]) + own,
             loss=lambda v, own=excess, t=theory: 0 * v + float(t["least"]) - own,
-        )  # fmt: skip
+        )
     claims = ("excess risk", "exponent, random axes", "test less calibration")
     found = verdicts(experiment, exact)
     assert {found["kq-calibration", regime] for regime in claims} == {"supported"}
@@ -72,8 +85,11 @@ def test_caches_have_the_moments_they_are_given(experiment):
     rows = simulate.with_moment(np.random.default_rng(1), 40, law.queries)
     np.testing.assert_allclose(rows.T @ rows / 40, law.queries, atol=1e-12)
     turned = experiment.module("problems").moments(6, 0.5, 90, 0)
-    np.testing.assert_allclose(np.diag(turned.queries), np.diag(law.queries * 0 + np.diag(
-        np.arange(1.0, 7)[::-1] ** -2.0)), atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(
+        np.diag(turned.queries),
+        np.diag(law.queries * 0 + np.diag(np.arange(1.0, 7)[::-1] ** -2.0)),
+        atol=1e-12,
+    )
 
 
 def test_triangles_stand_for_samples(experiment):

@@ -16,11 +16,23 @@ from tests.experiments.runs import both_roads
 BATCHES = 64
 THEORY = ("softmax", "sparsemax", "1.5-entmax", "4/3-entmax")
 KEPT = {
-    "smooth": {"1.5-entmax": 1.0, "sparsemax": 1.2, "4/3-entmax": 1.4, "softmax": 6.0,
-               "relu gap": 5.0, "top-k softmax": 10.0},
-    "rough": {"sparsemax": 1.0, "1.5-entmax": 1.3, "4/3-entmax": 1.9, "softmax": 6.0,
-              "relu gap": 5.0, "top-k softmax": 10.0},
-}  # fmt: skip
+    "smooth": {
+        "1.5-entmax": 1.0,
+        "sparsemax": 1.2,
+        "4/3-entmax": 1.4,
+        "softmax": 6.0,
+        "relu gap": 5.0,
+        "top-k softmax": 10.0,
+    },
+    "rough": {
+        "sparsemax": 1.0,
+        "1.5-entmax": 1.3,
+        "4/3-entmax": 1.9,
+        "softmax": 6.0,
+        "relu gap": 5.0,
+        "top-k softmax": 10.0,
+    },
+}
 """Made-up errors at the longest context over the best there is, for which all claims hold."""
 
 
@@ -30,11 +42,13 @@ def experiment():
     settings = dict(whole.spec.at("smoke").settings) | {
         "learning": {"steps": 60, "tasks": 2, "queries": 16, "rate": 0.2, "spread": 0.3},
         "lengths": [1, 2],
-        "best": {"smooth": {
-            rule: [places[0], places[1]]
-            for rule, places in whole.settings["best"]["smooth"].items()
-        }},
-    }  # fmt: skip
+        "best": {
+            "smooth": {
+                rule: [places[0], places[1]]
+                for rule, places in whole.settings["best"]["smooth"].items()
+            }
+        },
+    }
     smoke = whole.spec.at("smoke").model_copy(
         update={
             "settings": settings,
@@ -62,11 +76,14 @@ def made_up(kept=None):
             tuned = np.tile(other[:, :, None], (1, len(lengths), 5)) * [1.3, 1.1, 1.0, 1.1, 1.3]
             name = f"{stream}, {rule}"
             estimates[name] = xr.Dataset(
-                {"kept": (("batch", "length"), noise * growth),
-                 "tuned": (("batch", "length", "place"), tuned),
-                 "log_temperature": ("batch", rng.standard_normal(BATCHES))},
-                {"length": lengths}, attrs={"replicates": 2},
-            )  # fmt: skip
+                {
+                    "kept": (("batch", "length"), noise * growth),
+                    "tuned": (("batch", "length", "place"), tuned),
+                    "log_temperature": ("batch", rng.standard_normal(BATCHES)),
+                },
+                {"length": lengths},
+                attrs={"replicates": 2},
+            )
             if rule in THEORY:
                 mse = third[:, 0] * last
                 predictions[name] = xr.Dataset(
@@ -138,9 +155,18 @@ def test_held_out_error_by_plain_loops(experiment, rule):
     course = simulate.Course.of(experiment.settings, "smooth", rule)
     key, log_s, n = jax.random.key(3), np.float32(-1.5), 24
     found = simulate.held_out(
-        course.stream(), np.array([log_s]), key, 0.5, 0.5,
-        rule=rule, k=4, n=n, tasks=2, queries=3, designs=2,
-    )  # fmt: skip
+        course.stream(),
+        np.array([log_s]),
+        key,
+        0.5,
+        0.5,
+        rule=rule,
+        k=4,
+        n=n,
+        tasks=2,
+        queries=3,
+        designs=2,
+    )
     total = []
     for index in range(4):
         target, at = simulate.held_out_task(course.stream(), key, index // 2, 3, 0.5)
@@ -167,9 +193,11 @@ def test_rough_targets_are_the_suites_lacunary_series(experiment):
     from sims.problem import TARGETS
 
     units_of(experiment)
-    stream = experiment.module("simulate").Course.of(
-        experiment.settings | {"waves": 5}, "rough", "softmax"
-    ).stream()  # fmt: skip
+    stream = (
+        experiment.module("simulate")
+        .Course.of(experiment.settings | {"waves": 5}, "rough", "softmax")
+        .stream()
+    )
     mine, theirs = stream.target(jax.random.key(0)), TARGETS["holder"](1, beta=1.0, levels=4)
     np.testing.assert_allclose(mine.amplitude, theirs.amplitude)
     np.testing.assert_allclose(mine.frequency, np.abs(theirs.frequency))

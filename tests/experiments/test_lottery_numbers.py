@@ -136,17 +136,25 @@ def test_errors_by_length_are_held_against_the_bound_by_tanh():
 def test_rates_are_fitted_to_their_own_range_of_items():
     """Curves that bend have another rate from 12 to 20 items an entry than from 8 to 16."""
     rng, items = np.random.default_rng(4), np.array([4, 8, 12, 16, 20])
-    laws = {"curve d=2 within B=1": 0.31, "curve d=4 within B=1": 0.17,
-            "curve d=2 within B=2": 0.31, "curve d=2 products B=1": 0.29}  # fmt: skip
+    laws = {
+        "curve d=2 within B=1": 0.31,
+        "curve d=4 within B=1": 0.17,
+        "curve d=2 within B=2": 0.31,
+        "curve d=2 products B=1": 0.29,
+    }
     estimates, predictions, at = {}, {}, {}
     for name, law in laws.items():
         logs = -0.05 * items**1.4 + 0.1 * rng.standard_normal((BATCHES, 5))
         entries = np.exp(-0.5 * items + 0.1 * rng.standard_normal((BATCHES, 5)))
-        curves = {"median_output": np.exp(logs), "median_entry": entries,
-                  "mean_output": 1.3 * np.exp(logs)}  # fmt: skip
+        curves = {
+            "median_output": np.exp(logs),
+            "median_entry": entries,
+            "mean_output": 1.3 * np.exp(logs),
+        }
         axes = ("batch", "per_entry")
-        estimates[name] = xr.Dataset({k: (axes, v) for k, v in curves.items()},
-                                     {"per_entry": items})  # fmt: skip
+        estimates[name] = xr.Dataset(
+            {k: (axes, v) for k, v in curves.items()}, {"per_entry": items}
+        )
         typical = np.exp(-0.45 * items) * rng.uniform(0.9, 1.1, 5)
         predictions[name] = xr.Dataset({"decay_rate": law, "median_entry": ("per_entry", typical)})
         _, d, target, blocks = name.split()
@@ -169,9 +177,7 @@ def test_rates_are_fitted_to_their_own_range_of_items():
     (blocks,) = found["rate of blocks"]
     one, two = (decay(f"curve d=2 within B={count}", early) for count in (1, 2))
     is_ratio_of(blocks, two, one, 1.0)
-    for effect, (name, place) in zip(
-        found["median entry"], product(single, range(5)), strict=True
-    ):  # fmt: skip
+    for effect, (name, place) in zip(found["median entry"], product(single, range(5)), strict=True):
         entry = predictions[name]["median_entry"].values[place]
         is_mean_of(effect, np.log(estimates[name]["median_entry"].values[:, place] / entry))
         assert effect.at["items"] == items[place]

@@ -20,9 +20,12 @@ def experiment():
     whole = load_experiment("lottery_tickets", "smoke")
     smoke = whole.spec.at("smoke")
     curves = whole.spec.settings["curves"] | {"d": [1, 2], "sources": [2, 2], "blocks": [1, 2]}
-    smoke = smoke.model_copy(update={
-        "settings": smoke.settings | {"curves": curves}, "simulation": {"batches": 64},
-    })  # fmt: skip
+    smoke = smoke.model_copy(
+        update={
+            "settings": smoke.settings | {"curves": curves},
+            "simulation": {"batches": 64},
+        }
+    )
     fidelities = whole.spec.fidelities | {"smoke": smoke}
     return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
 
@@ -85,8 +88,16 @@ def test_what_is_above_the_bound_is_its_excess(experiment):
     data = xr.Dataset(
         {"over_bound": (("batch", "length"), over), "error_by_length": (("batch", "length"), over)}
     ).assign_attrs(replicates=99)
-    made = Results("lottery_tickets", "smoke", {"lengths": data}, {}, {},
-                   {"lengths": {"part": "lengths"}}, {}, {})  # fmt: skip
+    made = Results(
+        "lottery_tickets",
+        "smoke",
+        {"lengths": data},
+        {},
+        {},
+        {"lengths": {"part": "lengths"}},
+        {},
+        {},
+    )
     (effect,) = experiment.module("effects").others(made)["bound by tanh"]
     assert effect.values.max() == pytest.approx(0.3)
     assert np.count_nonzero(effect.values) == 1

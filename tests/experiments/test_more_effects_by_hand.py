@@ -112,9 +112,11 @@ def test_angles_skewness_subtracts_the_laws():
     rng = np.random.default_rng(3)
     over, under = rng.exponential(size=(2, BATCHES)) + 5
     point = {
-        "cross_noise_covariance": ("batch", over), "noise_variance": ("batch", under),
-        "variance": ("batch", under), "ensemble_variance": ("batch", under),
-    }  # fmt: skip
+        "cross_noise_covariance": ("batch", over),
+        "noise_variance": ("batch", under),
+        "variance": ("batch", under),
+        "ensemble_variance": ("batch", under),
+    }
     noise = np.eye(2) + 0.1 * (1 + rng.exponential(size=(9, 1, 1)) ** 2) * (1 - np.eye(2))
     law = xr.Dataset({"noise_covariance": (("query", "head", "head2"), noise), "law": 0.5})
     at = {"p": {"heads.frames.angle": 60.0, "heads.kernel": "gaussian"}}
@@ -164,9 +166,11 @@ def test_specialization():
         names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
         size = {name: 3.0 if name.endswith("before") else 2.0 for name in names}
         roads.append(
-            {p: xr.Dataset({k: (dim, rng.uniform(v, v + 0.3, 20)) for k, v in size.items()})
-             for p in points}
-        )  # fmt: skip
+            {
+                p: xr.Dataset({k: (dim, rng.uniform(v, v + 0.3, 20)) for k, v in size.items()})
+                for p in points
+            }
+        )
     estimates, predictions = roads
     for data in estimates.values():
         data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))

@@ -53,9 +53,13 @@ def test_best_error_of_rates():
     limit, ratio, variance = parts(bandwidth)
     own = ("group", "beta", "bandwidth")
     columns = {
-        "limit_bias": limit**2, "cross_bias": 2 * limit * ratio, "ratio_bias": ratio**2,
-        "variance": variance, "overlap": variance, "nuisance": np.full_like(bandwidth, 3.0),
-    }  # fmt: skip
+        "limit_bias": limit**2,
+        "cross_bias": 2 * limit * ratio,
+        "ratio_bias": ratio**2,
+        "variance": variance,
+        "overlap": variance,
+        "nuisance": np.full_like(bandwidth, 3.0),
+    }
     data = xr.Dataset(
         {k: (own, v[None, None]) for k, v in columns.items()}, {"bandwidth": bandwidth}
     )
@@ -233,9 +237,7 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
         law[f"width {width}"] = xr.Dataset(
             {
                 name: (("bandwidth", "group", "beta"), value)
-                for name, value in zip(
-                    predict.PARTS, (bias, zero, zero, mass, mass), strict=True
-                )
+                for name, value in zip(predict.PARTS, (bias, zero, zero, mass, mass), strict=True)
             }
             | {
                 "nuisance": ("bandwidth", np.maximum(floor, 1 / b)),
@@ -245,13 +247,15 @@ def made(experiment, *, smoothness=lambda beta: min(beta, 2.0), off=0.0, floor=1
             },
             coords={"bandwidth": b, "beta": betas, "size": sizes},
             attrs={"shared_groups": 4, "targets": 256},
-        )  # fmt: skip
+        )
     law["ensemble"] = xr.Dataset(
-        {"mse_of_heads": (("heads", "size"), [[0.03, 0.02, 0.01]] * 2),
-         "n_eff_of_heads": (("heads", "size"), np.full((2, 3), 80.0)),
-         "variance_share_of_heads": (("heads", "size"), np.full((2, 3), 0.6))},
+        {
+            "mse_of_heads": (("heads", "size"), [[0.03, 0.02, 0.01]] * 2),
+            "n_eff_of_heads": (("heads", "size"), np.full((2, 3), 80.0)),
+            "variance_share_of_heads": (("heads", "size"), np.full((2, 3), 0.6)),
+        },
         coords={"heads": [1, 8], "size": sizes},
-    )  # fmt: skip
+    )
     for name, data in law.items():
         mse = "mse_of_heads" if name == "ensemble" else "mse"
         value = data[mse].values * (1 + off)

@@ -38,9 +38,15 @@ def test_empty_rows_are_held_to_their_law(experiment):
     rows = xr.DataArray(np.tile([0.0, 1.0], (64, 1)), dims=("batch", "replicate"))
     data = xr.Dataset({"empty": rows}).assign_attrs(replicates=99)
     made = Results(
-        "sparse_identity", "smoke", {"p": data}, {"p": xr.Dataset({"empty": 0.4})}, {},
-        {"p": {"part": "empty"}}, {}, {},
-    )  # fmt: skip
+        "sparse_identity",
+        "smoke",
+        {"p": data},
+        {"p": xr.Dataset({"empty": 0.4})},
+        {},
+        {"p": {"part": "empty"}},
+        {},
+        {},
+    )
     families = experiment.module("effects").effects(made)
     assert [effect.value for effect in families["empty rows"]] == pytest.approx([0.1])
 
@@ -58,9 +64,11 @@ def test_rows_of_a_kernel_are_those_of_its_power(experiment):
     families = experiment.module("effects").effects(made)
     found = {name: [float(e.values[0]) for e in own] for name, own in families.items() if own}
     assert found == {
-        "sparsemax, distance": [0, 1], "entmax, distance": [2, 3, 4, 5],
-        "sparsemax, equal norms": [6, 7], "entmax, equal norms": [8, 9, 10, 11],
-    }  # fmt: skip
+        "sparsemax, distance": [0, 1],
+        "entmax, distance": [2, 3, 4, 5],
+        "sparsemax, equal norms": [6, 7],
+        "entmax, equal norms": [8, 9, 10, 11],
+    }
 
 
 @pytest.mark.theory
@@ -84,8 +92,9 @@ def test_rows_that_pass_over_a_nearer_key_by_plain_loops(experiment):
         sums = np.cumsum(order)
         k = max(i for i in range(1, 21) if 1 + i * order[i - 1] > sums[i - 1])
         inside = scores > (sums[k - 1] - 1) / k
-        expected = any(squares[i] > squares[j] for i in np.flatnonzero(inside)
-                       for j in np.flatnonzero(~inside))  # fmt: skip
+        expected = any(
+            squares[i] > squares[j] for i in np.flatnonzero(inside) for j in np.flatnonzero(~inside)
+        )
         assert float(simulate.literal_row(20, 2, own, None, None)["sparsemax"]) == expected
         seen.add(expected)
     assert seen == {True, False}

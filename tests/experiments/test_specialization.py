@@ -107,9 +107,11 @@ def test_joint_less_separate_training_by_hand(experiment):
     """Of H = 4 heads whose errors have one square v and one product c: the correlation is c/v."""
     results = made(experiment, (0.05, 0.02, 0.3))
     ends = {  # index, v, c
-        "plain": (0.8, 2.0, 0.5), "separate": (0.1, 1.6, 1.2),
-        "random": (0.9, 3.0, 0.9), "random separate": (0.7, 1.5, 0.9),
-    }  # fmt: skip
+        "plain": (0.8, 2.0, 0.5),
+        "separate": (0.1, 1.6, 1.2),
+        "random": (0.9, 3.0, 0.9),
+        "random separate": (0.7, 1.5, 0.9),
+    }
 
     def change(name, data):
         index, v, c = ends.get(name.split(", ")[1], (0.5, 1.0, 0.5))
@@ -193,12 +195,20 @@ def test_variances_over_targets_and_two_draws(experiment):
     own = {
         targets: float(
             experiment.module("simulate").held_out(
-                stream, jnp.eye(3), heads, jnp.array([0.5, 0.5]), key, 1, 0.0,
-                targets=targets, queries=1, replicates=2,
+                stream,
+                jnp.eye(3),
+                heads,
+                jnp.array([0.5, 0.5]),
+                key,
+                1,
+                0.0,
+                targets=targets,
+                queries=1,
+                replicates=2,
             )[1]
         )
         for targets in (1, 400)
-    }  # fmt: skip
+    }
     x = np.random.default_rng(0).normal(size=(100_000, 3))
     variance = np.asarray(stream.target(jnp.eye(3), key[0])(jnp.asarray(x))).var()
     assert own[400] == pytest.approx(variance / 2, rel=5 * np.sqrt(2 / 400))
@@ -247,10 +257,18 @@ def test_parts_by_plain_numpy(experiment):
     error = ((f @ np.asarray(weights) - m_at[:, None]) ** 2).mean(0)
     simulated = np.asarray(
         experiment.module("simulate").held_out(
-            stream, rotation, heads, weights, key, n, noise_sd, targets=1, queries=4,
+            stream,
+            rotation,
+            heads,
+            weights,
+            key,
+            n,
+            noise_sd,
+            targets=1,
+            queries=4,
             replicates=500,
         )
-    )  # fmt: skip
+    )
     assert abs(simulated[0] - error.mean()) < 5 * error.std() * np.sqrt(1 / 2000 + 1 / 500)
     # Sample variances of 500 draws: 6 % at one query, less averaged over four.
     np.testing.assert_allclose(simulated[1:3], [own, whole - own], rtol=0.2)

@@ -47,10 +47,12 @@ def road(monkeypatch):
             "keys": (("of", "batch", "step", "size", "weighed"), keys),
         },
         {
-            "smoothness": list(problems.SMOOTHNESS), "weighed": list(problems.WEIGHED),
-            "of": list(predict.KEYS), "size": SIZES,
+            "smoothness": list(problems.SMOOTHNESS),
+            "weighed": list(problems.WEIGHED),
+            "of": list(predict.KEYS),
+            "size": SIZES,
         },
-    )  # fmt: skip
+    )
     made = roads.Road(
         "theory",
         {WIDTH: "d_k=2"},

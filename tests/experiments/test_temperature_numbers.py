@@ -79,9 +79,8 @@ def valleys(sizes, floors, places, logs, bend=BEND):
                 wobble * np.broadcast_to(curve, (BATCHES, 3, *curve.shape)),
             )
         },
-        {"smoothness": list(problems.SMOOTHNESS), "weighed": list(problems.WEIGHED),
-         "size": sizes},
-    )  # fmt: skip
+        {"smoothness": list(problems.SMOOTHNESS), "weighed": list(problems.WEIGHED), "size": sizes},
+    )
 
 
 FLOOR = np.array([[1.0, 1.3, 0.8, 0.7, 0.9], [0.5, 0.9, 0.6, 0.4, 0.3], [0.2, 0.6, 0.3, 0.1, 0.15]])
@@ -105,10 +104,13 @@ def test_what_more_keys_of_unequal_norms_remove_is_removed_at_the_kept_temperatu
     grid = (0.001, 1000.0, 97)
     data = valleys(SIZES, FLOOR, PLACE, np.log(np.geomspace(*grid)))
     settings = {
-        "unequal": 2, "sizes": SIZES.tolist(),
-        "parameters": {2: {rule: {"dot": list(grid)} for rule in problems.WEIGHED}
-                          | {"top-k": {"dot": [8, 64, 4]}}},
-    }  # fmt: skip
+        "unequal": 2,
+        "sizes": SIZES.tolist(),
+        "parameters": {
+            2: {rule: {"dot": list(grid)} for rule in problems.WEIGHED}
+            | {"top-k": {"dot": [8, 64, 4]}}
+        },
+    }
     results = SimpleNamespace(settings=settings, estimates={"unequal norms": data})
     found = effects.unequal_error(results)
     assert len(found) == 3 * len(problems.ENTMAX)
@@ -123,15 +125,27 @@ def test_simulated_losses_stand_at_the_sizes_that_they_are_of(monkeypatch):
     weighed(monkeypatch)
     logs = np.linspace(-7, 7, 97)
     made = roads.Road(
-        "simulation", {1: "d_k=1"}, {1: valleys(SIZES, FLOOR, PLACE, logs)}, SIZES,
+        "simulation",
+        {1: "d_k=1"},
+        {1: valleys(SIZES, FLOOR, PLACE, logs)},
+        SIZES,
         {1: dict.fromkeys(problems.TUNED, logs)},
-    )  # fmt: skip
+    )
     for name in ("theory_of", "simulation_of"):
         monkeypatch.setattr(effects, name, lambda _results: made)
     others = (
-        "losses", "compared", "temperature_slopes", "support_slopes", "attended", "sphere",
-        "unequal_attended", "unequal_error", "against", "retuned", "gap_to_softmax",
-    )  # fmt: skip
+        "losses",
+        "compared",
+        "temperature_slopes",
+        "support_slopes",
+        "attended",
+        "sphere",
+        "unequal_attended",
+        "unequal_error",
+        "against",
+        "retuned",
+        "gap_to_softmax",
+    )
     for name in others:
         monkeypatch.setattr(effects, name, lambda *_, **__: [])
     found = effects.effects(SimpleNamespace())["simulated loss"]
@@ -201,10 +215,12 @@ def streams():
         size = np.exp(rng.normal(size=(len(LENGTHS), PLACES))) / np.array(LENGTHS)[:, None]
         noise = 1 + 0.03 * rng.normal(size=(2, BATCHES, 1, 1))
         estimates[f"{stream}, {rule}"] = xr.Dataset(
-            {"kept": (("batch", "length"), 2 * (noise[0] * size)[..., 0]),
-             "tuned": (("batch", "length", "place"), noise[1] * size)},
+            {
+                "kept": (("batch", "length"), 2 * (noise[0] * size)[..., 0]),
+                "tuned": (("batch", "length", "place"), noise[1] * size),
+            },
             {"length": list(LENGTHS)},
-        )  # fmt: skip
+        )
     settings = {"best": {"smooth": dict.fromkeys(RULES), "rough": dict.fromkeys(RULES)}}
     at = {name: {} for name in estimates}
     return Results("learned_temperature", "smoke", estimates, {}, settings, at, {}, {})

@@ -17,12 +17,16 @@ effects, predict, simulate = (
 )
 BATCHES = 24
 MERGED = [
-    "softmax, iid, s = 2, b = 1.4", "softmax, φ = 0.6, s = 2, b = 1.4",
-    "softmax, φ = 0.9, s = 2, b = 1.4", "softmax, smooth, s = 2, b = 1.4",
-    "softmax, smooth, s = 4, b = 1.4", "softmax, smooth, s = 8, b = 1.4",
-    "gaussian, iid, s = 2, b = 0.6", "gaussian, φ = 0.9, s = 2, b = 0.6",
+    "softmax, iid, s = 2, b = 1.4",
+    "softmax, φ = 0.6, s = 2, b = 1.4",
+    "softmax, φ = 0.9, s = 2, b = 1.4",
+    "softmax, smooth, s = 2, b = 1.4",
+    "softmax, smooth, s = 4, b = 1.4",
+    "softmax, smooth, s = 8, b = 1.4",
+    "gaussian, iid, s = 2, b = 0.6",
+    "gaussian, φ = 0.9, s = 2, b = 0.6",
     "gaussian, smooth, s = 2, b = 0.6",
-]  # fmt: skip
+]
 """Drawn heads over slots that have unmerged ones beside them, at one temperature."""
 DOUBLED = {"1.4": "1.98", "0.99": "1.4", "1.2": "1.7", "1.7": "2.4"}
 """Bandwidths of iid pairs of keys, to those of unmerged heads at twice the temperature."""
@@ -56,9 +60,15 @@ def made():
     }
     estimates["drawn problems"] = xr.Dataset(values, {"case": names})
     return Results(
-        "temporal_merging", "standard", estimates, predictions, EXPERIMENT.settings,
-        {name: {"design": "iid"} for name in problems}, problems, {},
-    )  # fmt: skip
+        "temporal_merging",
+        "standard",
+        estimates,
+        predictions,
+        EXPERIMENT.settings,
+        {name: {"design": "iid"} for name in problems},
+        problems,
+        {},
+    )
 
 
 def is_drawn_ratio(made, effect, variable, one, other):
@@ -163,10 +173,12 @@ def test_squared_biases_at_one_limit_are_held_against_each_other(made):
     }
     estimates["drawn problems"] = made.estimates["drawn problems"]
     results = replace(
-        made, problems=problems, estimates=estimates,
+        made,
+        problems=problems,
+        estimates=estimates,
         predictions={name: made.predictions[key] for name, key in like.items()},
         coordinates={name: {"design": "iid"} for name in names},
-    )  # fmt: skip
+    )
     found = effects.of_errors(results)["squared bias at the equivalent temperature"]
     (effect,) = found
     assert effect.points == ("merged", "warm")

@@ -60,12 +60,13 @@ def scaled(results, name, factor):
 @pytest.mark.parametrize(
     ("term", "regime"),
     [
-        ("squared_bias", "squared bias, softmax"), ("noise_variance", "noise variance, softmax"),
+        ("squared_bias", "squared bias, softmax"),
+        ("noise_variance", "noise variance, softmax"),
         ("signal_variance", "signal variance, softmax"),
         ("covariance", "covariance of heads, softmax"),
         ("ensemble_variance", "ensemble variance, softmax"),
     ],
-)  # fmt: skip
+)
 def test_terms_can_part(results, experiment, term, regime):
     """Without s/n, or with s² tokens a slot: so large a factor is seen with few replicates."""
     found = verdicts(experiment, scaled(results, term, 4.0))
@@ -131,9 +132,10 @@ def test_search_goes_in_order(experiment, monkeypatch):
 def test_other_temperatures_have_other_limits(results, experiment):
     """The row of limits fails if the unmerged heads are elsewhere."""
     name = next(
-        point for point, problem in results.problems.items()
+        point
+        for point, problem in results.problems.items()
         if np.isclose(problem["heads"]["bandwidth"], 1.4 * 2**0.5)
-    )  # fmt: skip
+    )
     own = results.predictions[name]
     moved = own.assign(limit=own["limit"] * (1 + 1e-9))
     worse = replace(results, predictions=results.predictions | {name: moved})
@@ -186,8 +188,13 @@ def test_drawn_problems_are_those_of_the_engine(experiment, kernel, stride):
     spec = spec.model_copy(
         update={"n": 60, "queries": spec.queries.model_copy(update={"count": 2})}
     )
-    own = {"problems": 1, "roots": {"smooth": (0.8, 0.8)}, "gaussian": 0.6, "doubled": [],
-           "strides": {kernel: {"smooth": [] if stride == 1 else [stride]}}}  # fmt: skip
+    own = {
+        "problems": 1,
+        "roots": {"smooth": (0.8, 0.8)},
+        "gaussian": 0.6,
+        "doubled": [],
+        "strides": {kernel: {"smooth": [] if stride == 1 else [stride]}},
+    }
     draw = Draw.of(5, (), 400).draw(0)
     found = drawn.drawn_problems(draw, 400, (own, spec))
     rng = draw.rng()

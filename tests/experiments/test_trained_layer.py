@@ -75,10 +75,15 @@ def test_gradient_by_finite_differences(experiment, simulate):
     for name, part in layer._asdict().items():
         direction = rng.normal(size=part.shape)
         ends = [
-            np.mean((by_numpy(layer._replace(**{name: part + s * direction}), x, keys, values)[1]
-                     - labels) ** 2)
+            np.mean(
+                (
+                    by_numpy(layer._replace(**{name: part + s * direction}), x, keys, values)[1]
+                    - labels
+                )
+                ** 2
+            )
             for s in (1e-5, -1e-5)
-        ]  # fmt: skip
+        ]
         expected = np.sum(np.asarray(getattr(slope, name)) * direction)
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(expected, rel=1e-6)
 
@@ -279,9 +284,18 @@ def test_heads_that_start_equal_stay_equal(simulate, free):
     equal = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[:1], leaf.shape), drawn)
     for start, tolerance in ((equal, 1e-6), (drawn, None)):
         path = simulate.train(
-            STREAMS["additive"](4), jnp.eye(4), free, start, jax.random.key(1),
-            n=8, queries=4, tasks=2, steps=30, rate=0.1, noise_sd=0.5,
-        )  # fmt: skip
+            STREAMS["additive"](4),
+            jnp.eye(4),
+            free,
+            start,
+            jax.random.key(1),
+            n=8,
+            queries=4,
+            tasks=2,
+            steps=30,
+            rate=0.1,
+            noise_sd=0.5,
+        )
         for part in (path.query, path.key, path.value, path.output):
             gap = np.abs(part - part[:, :1]).max()
             assert gap < tolerance if tolerance else gap > 0.1
@@ -291,9 +305,18 @@ def test_the_value_path_is_trained_only_if_free(experiment, simulate):
     start = simulate.random_layer(jax.random.key(0), 2, 2, 4, 2)
     for free in (True, False):
         path = simulate.train(
-            STREAMS["isotropic"](4), jnp.eye(4), free, start, jax.random.key(1),
-            n=8, queries=4, tasks=1, steps=3, rate=0.1, noise_sd=0.5,
-        )  # fmt: skip
+            STREAMS["isotropic"](4),
+            jnp.eye(4),
+            free,
+            start,
+            jax.random.key(1),
+            n=8,
+            queries=4,
+            tasks=1,
+            steps=3,
+            rate=0.1,
+            noise_sd=0.5,
+        )
         assert path.query.shape == (4, 2, 4, 2)
         np.testing.assert_array_equal(path.key[0], start.key.astype(jnp.float32))
         for trained in (path.query, path.key, path.log_temperature):

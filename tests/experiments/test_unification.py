@@ -31,8 +31,10 @@ def test_estimators_by_plain_loops():
     y = rng.normal(size=(50, 4, 2)) + rng.normal(size=(50, 1, 2))
     truth = rng.normal(size=2)
     s, errors = simulate.sampled(y, truth)
-    by_hand = [[np.mean([np.cov(y[:, m, q], y[:, k, q])[0, 1] for q in (0, 1)]) for k in range(4)]
-               for m in range(4)]  # fmt: skip
+    by_hand = [
+        [np.mean([np.cov(y[:, m, q], y[:, k, q])[0, 1] for q in (0, 1)]) for k in range(4)]
+        for m in range(4)
+    ]
     np.testing.assert_allclose(s, by_hand)
     own = simulate.taken(simulate.moments(4), s, errors)
     assert own["variance"] == pytest.approx(np.diag(s).mean())

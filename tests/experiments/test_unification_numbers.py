@@ -165,8 +165,12 @@ def test_heads_that_look_along_the_target_are_better_than_heads_apart():
     system = {"dimension": 8, "width": 1, "angle": 30, "bandwidth": 0.8}
     system |= {"n": 20, "queries": 1, "scale": 0.4, "target": "common direction"}
     sampler = simulate.heads(
-        system, simulate.POOLED, 4, simulate.errors(np.array([4])), dims={"error": ("agents",)},
-    )  # fmt: skip
+        system,
+        simulate.POOLED,
+        4,
+        simulate.errors(np.array([4])),
+        dims={"error": ("agents",)},
+    )
     data = run(sampler, 3, replicates_per_batch=50, batches=40, stream=(simulate.POOLED,))
     error = data["error"].values[:, 0]
     frames = np.asarray(FRAMES["equiangular"](8, 4, 1, seed=simulate.POOLED, angle=30), float)
@@ -197,10 +201,12 @@ def test_pools_have_their_falls():
     values = {"variance": ("batch", 1 + wobble), "covariance": ("batch", 1 - wobble)}
     estimates["heads, measured"] = xr.Dataset(values)
     settings = {
-        "systems": [{"name": "heads", "kind": "heads"}], "mechanisms": [], "unequal": 0.5,
+        "systems": [{"name": "heads", "kind": "heads"}],
+        "mechanisms": [],
+        "unequal": 0.5,
         "evaporation": dict.fromkeys(("name", "plain", "changed"), "heads"),
         "pool_mechanisms": [pair],
-    }  # fmt: skip
+    }
     predictions = {"heads, measured": xr.Dataset({"variance": np.nan})}
     found = families("unification", estimates, predictions, settings=settings)
     (fall,) = found["fall of the error"]
@@ -253,11 +259,13 @@ def test_the_fall_of_the_error_of_ever_more_trees():
     estimates |= {f"{name}, measured": one for name in kinds}
     made = [{"name": name, "kind": kind} for name, kind in kinds.items()]
     settings = {
-        "systems": [s for s in made if "ten" not in s["name"]], "unequal": 0.5,
+        "systems": [s for s in made if "ten" not in s["name"]],
+        "unequal": 0.5,
         "pools": [s for s in made if "ten" in s["name"]],
         "mechanisms": [{"name": "of five", **trees}, {"name": "mixed", **ants}],
-        "pool_mechanisms": [{"name": "of ten", **alone}], "evaporation": {"name": "", **trees},
-    }  # fmt: skip
+        "pool_mechanisms": [{"name": "of ten", **alone}],
+        "evaporation": {"name": "", **trees},
+    }
     predictions = {f"{name}, measured": xr.Dataset({"variance": np.nan}) for name in kinds}
     found = families("unification", estimates, predictions, settings=settings)
     paired, unpaired = found["fall of the error of ever more trees"]

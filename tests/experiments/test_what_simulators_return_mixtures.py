@@ -22,9 +22,16 @@ def test_mixtures_have_the_bias_the_variance_and_the_correlations_of_loops(keys_
     """
     queries, n, count, noise = [[0.2], [-0.6]], 6, 6, 0.5
     own = {
-        "n": n, "draws": 3, "noise_sd": noise, "width": 1, "keys": keys_are, "frequency": 2.0,
-        "queries": queries, "bandwidths": [0.2, 0.6, 1.8], "weights": [0.5, 0.3, 0.2],
-    }  # fmt: skip
+        "n": n,
+        "draws": 3,
+        "noise_sd": noise,
+        "width": 1,
+        "keys": keys_are,
+        "frequency": 2.0,
+        "queries": queries,
+        "bandwidths": [0.2, 0.6, 1.8],
+        "weights": [0.5, 0.3, 0.2],
+    }
     draw = SimpleNamespace(rng=lambda: np.random.default_rng(3))
     found = simulate.mixtures(own, draw, 2, None)
 
@@ -172,8 +179,15 @@ def test_one_method_that_misses_the_optimum_of_balanced_factors_is_seen(law, mon
     assert found["balanced"] == pytest.approx(missed / unit)
 
 
-ENSEMBLE = {"d": 3, "heads": 2, "key_decay": 0.5, "gain_decay": 1.5, "queries": 5, "scale": 1.0,
-            "ranks": [3, 2, 1]}  # fmt: skip
+ENSEMBLE = {
+    "d": 3,
+    "heads": 2,
+    "key_decay": 0.5,
+    "gain_decay": 1.5,
+    "queries": 5,
+    "scale": 1.0,
+    "ranks": [3, 2, 1],
+}
 REGIME = {"lengthscale": 1.0, "noise_sd": 0.5, "n": 20}
 
 

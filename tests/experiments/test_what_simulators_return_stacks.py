@@ -89,8 +89,9 @@ def test_directions_that_stay_open_are_counted_over_all_tokens_together():
 
     rng = np.random.default_rng(5)
     output = rng.normal(size=(width, width))
-    for gates, number in zip((np.ones((n, heads)), rng.uniform(0.1, 0.9, (n, heads))), found,
-                             strict=True):  # fmt: skip
+    for gates, number in zip(
+        (np.ones((n, heads)), rng.uniform(0.1, 0.9, (n, heads))), found, strict=True
+    ):
         whole = np.zeros((n * width, n * heads * width))
         for t, h, i, o in np.ndindex(n, heads, width, width):
             whole[t * width + o, (t * heads + h) * width + i] = gates[t, h] * output[i, o]
@@ -109,10 +110,11 @@ def test_growth_under_a_norm_is_that_of_the_layers_that_it_is_over(monkeypatch):
     stack = xr.Dataset({name: (("batch", "layer"), values) for name, values in data.items()})
     kept = xr.Dataset({"loss": (("b", "r", "c"), np.zeros((BATCHES, 2, 2)))})
     results = SimpleNamespace(
-        estimates={"normed": stack, "kept": kept}, points=["normed", "kept"],
+        estimates={"normed": stack, "kept": kept},
+        points=["normed", "kept"],
         prediction=lambda _name: xr.Dataset({"growth": law}),
         settings={"depths": {"normed": {"skip": 1, "norm": True, "depth": layers}}},
-    )  # fmt: skip
+    )
     (effect,) = effects.streams(results)["growth under a norm"]
     assert effect.label == "normed"
     np.testing.assert_allclose(effect.values, rates / law - 1, rtol=1e-10)
@@ -121,8 +123,10 @@ def test_growth_under_a_norm_is_that_of_the_layers_that_it_is_over(monkeypatch):
 def test_depth_with_positions_is_judged_on_the_stack_with_a_bias():
     """Minus the slope of log ρ over the second half of its layers, of ``bias`` alone."""
     rng, layers = np.random.default_rng(7), 6
-    slopes = {"bias": -0.3 + 0.01 * rng.normal(size=BATCHES),
-              "causal": -0.7 + 0.01 * rng.normal(size=BATCHES)}  # fmt: skip
+    slopes = {
+        "bias": -0.3 + 0.01 * rng.normal(size=BATCHES),
+        "causal": -0.7 + 0.01 * rng.normal(size=BATCHES),
+    }
     estimates = {}
     for name, own in slopes.items():
         logs = rng.normal(size=(BATCHES, layers + 1))
@@ -189,8 +193,16 @@ def test_a_stack_with_memory_by_plain_layers(weights, norm):
     centred over rows and keys: of new ones with hidden ones, and of new ones with themselves.
     """
     n, d, layers, draws, skip, beta = 4, 3, 3, 2, 0.5, 1.5
-    own = {"n": n, "d": d, "layers": layers, "weights": weights, "matrix": "gaussian",
-           "score_scale": beta, "skip": skip, "norm": norm}  # fmt: skip
+    own = {
+        "n": n,
+        "d": d,
+        "layers": layers,
+        "weights": weights,
+        "matrix": "gaussian",
+        "score_scale": beta,
+        "skip": skip,
+        "norm": norm,
+    }
     memory = np.array([0.0, 0.6])
     found = simulate.stack(own, memory, drawing(9), draws, None)
 
@@ -216,8 +228,10 @@ def test_a_stack_with_memory_by_plain_layers(weights, norm):
                     x = x / np.sqrt((x**2).mean(1, keepdims=True))
                 rho, apart = residual_of(x), centred_twice(new)
                 each[:, layer, k] = [
-                    (apart * centred_twice(h)).mean(), (apart**2).mean(),
-                    np.log(rho), np.log(1 / rho**2 - 1),
-                ]  # fmt: skip
+                    (apart * centred_twice(h)).mean(),
+                    (apart**2).mean(),
+                    np.log(rho),
+                    np.log(1 / rho**2 - 1),
+                ]
         for name, values in zip(names, each, strict=True):
             np.testing.assert_allclose(found[name][:, start, place], values.mean(1), rtol=1e-9)

@@ -47,8 +47,9 @@ def test_logarithms_of_largest_errors_are_averaged_over_groups_of_entries():
         for column, count in enumerate((1, 3, 6)):
             logs = [
                 np.log(max(own_errors[first : first + count]))
-                for own_errors in errors for first in range(0, 6, count)
-            ]  # fmt: skip
+                for own_errors in errors
+                for first in range(0, 6, count)
+            ]
             assert found[place, column] == pytest.approx(np.mean(logs))
 
 
@@ -94,8 +95,16 @@ def test_items_needed_are_held_against_theory_and_rise_with_the_accuracy():
     coords = {"searched": items, "count": counts}
     data = xr.Dataset({"log_error": (("batch", "searched", "count"), logs)}, coords)
     law = xr.Dataset({"log_error": (("searched", "count"), theory)}, coords)
-    results = Results("lottery_tickets", "smoke", {"many": data}, {"many": law}, {},
-                      {"many": {"part": "many"}}, {}, {})  # fmt: skip
+    results = Results(
+        "lottery_tickets",
+        "smoke",
+        {"many": data},
+        {"many": law},
+        {},
+        {"many": {"part": "many"}},
+        {},
+        {},
+    )
     found = effects.needed(results)
 
     wanted = shifts + 11 * rate

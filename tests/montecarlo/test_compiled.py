@@ -270,8 +270,9 @@ def test_replicates_that_share_what_a_batch_drew_are_no_precision():
     """They differ between batches alone, by 1: at 16 of them the mean of 10 is known to 0.25."""
     sampler = Replicates(
         lambda key, shared, batch: {"x": 10 + batch + 1e-3 * jax.random.normal(key)},
-        per_batch=lambda draw: draw.rng().normal(), reduce="stack",
-    )  # fmt: skip
+        per_batch=lambda draw: draw.rng().normal(),
+        reduce="stack",
+    )
     options = {"replicates_per_batch": 8, "batches": 2, "max_batches": 16}
     assert run(sampler, 0, **options, rel_mcse=0.01).attrs["stopped"] == "limit"
     assert run(sampler, 0, **options, rel_mcse=0.1).attrs["stopped"] == "precision"
