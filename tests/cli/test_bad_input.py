@@ -255,7 +255,6 @@ LEDGERS = [
     ({"margin": "0.5"}, "0.margin: got '0.5'; allowed: a valid number"),
     ({"interval": [0.0]}, "0.interval.1: got "),
     ({"effect": None}, "allowed: inconclusive (numbers are missing)"),
-    ({"p_value": 2.0}, "p-value of c: got 2.0; allowed: 0 to 1"),
     ("[3]", "whole as its step wrote it: run that step again"),
 ]
 

@@ -67,6 +67,7 @@ def average(own: np.ndarray, cross: np.ndarray, heads: Number) -> np.ndarray:
     return np.where(np.asarray(heads) == 1, own, own / heads + (1 - 1 / heads) * cross)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # beyond float64 is inf or NaN
 def view_terms(
     width: ArrayLike,
     bandwidth: ArrayLike,
