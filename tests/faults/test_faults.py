@@ -44,11 +44,12 @@ def traced(key, shared, batch):
 
 
 def drawn(draw):
-    time.sleep(0.05)
+    time.sleep(0.3)
     return draw.rng().normal(size=2)
 
 
 def units(experiment):
+    open("begun", "w").close()
     dims = {"dims": {"x": "side"}}
     return {
         "host": SampledUnit(HostReplicates(host, **dims)),
@@ -82,9 +83,11 @@ def test_killed_and_resumed_equals_unbroken(tmp_path, how):
     assert begin("quiet/simulation.nc").wait(60) == 0
     (tmp_path / "computed").unlink()
     for point, left in (("host", 1), ("jax", 2)):
+        begun, points = tmp_path / "begun", tmp_path / "broken" / ".points"
+        begun.unlink()
         running = begin("broken/simulation.nc")
         deadline = time.monotonic() + 60
-        while len(list(tmp_path.glob("broken/.points/*.npz"))) < left:
+        while not begun.exists() or len(list(points.glob("*.npz"))) < left:
             assert running.poll() is None, point
             assert time.monotonic() < deadline
             time.sleep(0.005)
