@@ -54,8 +54,8 @@ class ProblemsSampler:
     streams: Sequence[tuple[int, ...]]
 
     def identity(self) -> object:
-        """None: what all problems hold takes longer to digest than to simulate."""
-        raise InputError("problems", len(self.members), "a run that is not resumed")
+        """Those of the problems."""
+        return [member.identity() for member in self.members], list(self.streams)
 
     def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
         """Set up a run of problems that agree in what selects a compilation."""

@@ -1,0 +1,80 @@
+"""The sample by first-order theory: the given target, and the mean over targets of its family."""
+
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+
+from sims.runtime import in_threads
+from sims.study.experiment import Experiment
+from sims.theory.first_order.closed_forms import first_order_arrays
+
+from .problems import Problem, draw, padded
+
+MOST = 8
+"""Heads that matrices are filled up to with NaN."""
+
+
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """All problems in one point, ``law``, with what was drawn and solved for each."""
+    settings, seed = experiment.settings, experiment.simulation.seed
+
+    def one(number: int) -> xr.Dataset:
+        problem = draw(settings["law"], seed, number)
+        return predicted(problem, settings["targets"])
+
+    every = in_threads(one, range(settings["problems"]))
+    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+
+
+def predicted(problem: Problem, targets: int) -> xr.Dataset:
+    """The matrices of a problem by set, averaged over queries, and its parameters.
+
+    ``bias``, ``signal`` and ``noise`` (set, head, head2) are of the given target, ``mean_bias`` and
+    ``mean_signal`` means over so many targets of its family; ``n_eff`` and ``n_third`` (set) the
+    least of a head at a query.
+    """
+    sets = padded(problem)
+    extra = sets[0][0].dimension - problem.task.dimension
+    of_family = [problem.target(k).padded(extra) for k in range(targets)]
+    heads = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(h for _, h, _, _ in sets))
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *of_family)
+    task, _, n, queries = sets[0]
+    found = _of_sets(task, heads, float(n), queries, stacked)
+    count = problem.parameters["heads"]
+    rest = [(0, 0)] + [(0, MOST - count)] * 2
+    matrices = {
+        name: (("set", "head", "head2"), np.pad(found[name], rest, constant_values=np.nan))
+        for name in ("bias", "signal", "noise", "mean_bias", "mean_signal")
+    }
+    keys = {name: ("set", np.asarray(found[name])) for name in ("n_eff", "n_third")}
+    index = {"index": ("set", problem.parameters["index"])}
+    drawn = {k: v for k, v in problem.parameters.items() if k != "index"}
+    return xr.Dataset({**matrices, **keys, **index, **drawn})
+
+
+@jax.jit
+def _of_sets(task, heads, n, queries, targets) -> dict[str, jax.Array]:  # type: ignore[no-untyped-def]
+    def of_target(task, heads, target):  # type: ignore[no-untyped-def]
+        import equinox as eqx
+
+        return first_order_arrays(eqx.tree_at(lambda t: t.target, task, target), heads, n, queries)
+
+    def of_set(heads):  # type: ignore[no-untyped-def]
+        found = jax.lax.map(partial(of_target, task, heads), targets)
+        product = found.bias[..., :, None] * found.bias[..., None, :]
+        bias, signal = product.mean(1), found.signal_covariance.mean(1)
+        return {
+            "bias": bias[0],
+            "signal": signal[0],
+            "noise": found.noise_covariance[0].mean(0),
+            "mean_bias": bias.mean(0),
+            "mean_signal": signal.mean(0),
+            "n_eff": found.n_eff[0].min(),
+            "n_third": found.n_third[0].min(),
+        }
+
+    return jax.lax.map(of_set, heads)

@@ -1,0 +1,192 @@
+"""The house sample: problems drawn from the law of experiment.yaml, with six sets of heads each.
+
+Both roads take the problems from here. Numbers of a problem that the law cannot name (label noise,
+a tuned bandwidth) are solved by first-order theory.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from sims.diversity import geometric_gram, mean_index
+from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Target, Task, TrigonometricSeries
+from sims.problem.design_laws import GaussianDesign
+from sims.problem.law import Law
+from sims.theory import FEW_KEYS, predict
+
+ALIGNED = (0.05, 0.2, 0.5)
+"""Of the first three sets: the share of a head's frame that is its own."""
+HAAR, ORTHOGONAL = 3, 5
+"""Places of the first Haar set and of the orthogonal one; the place between is Haar, too."""
+SETS = 6
+WIDEST, DIMENSION = 4, 16
+"""What frames and keys are padded to by zero columns, so that few programs are compiled."""
+GRID = np.geomspace(1 / 4, 4, 13)
+"""Bandwidths that tuning tries, over the drawn one."""
+NOISE = (1e-3, 1e3)
+"""Range of the label noise that is solved for; a draw beyond it is rejected."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of the law.
+
+    Attributes:
+        parameters: what the law drew, and what was solved from it.
+        task: keys, target and label noise.
+        sets: six sets of heads.
+        queries: (Q, d).
+        targets: others of the target's family, by a seed.
+    """
+
+    parameters: dict[str, Any]
+    task: Task
+    sets: list[Heads]
+    queries: np.ndarray
+
+    @property
+    def n(self) -> int:
+        """Number of keys."""
+        return int(self.parameters["keys"])
+
+    def target(self, number: int) -> Target:
+        """The target, or another one of its family, number ≥ 1, on the same keys."""
+        return _target(self.parameters, number)
+
+
+def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
+    """Problem of that number: the first draw that can be solved for its label noise.
+
+    Args:
+        law: fields, see :class:`sims.problem.law.Law`.
+        seed: of the draws.
+        number: i, from 0.
+    """
+    for attempt in count():
+        problem = _built(Law(law).draw(seed, number, attempt))
+        if problem is not None:
+            return replace(problem, parameters=problem.parameters | {"rejected": attempt})
+    raise AssertionError
+
+
+def _built(drawn: dict[str, Any]) -> Problem | None:
+    """The problem of a draw, None if no label noise gives the drawn share of variance."""
+    dimension, design = drawn["dimension"], DESIGNS["isotropic"](drawn["dimension"])
+    if drawn["correlated"]:
+        design = DESIGNS["decaying_spectrum"](dimension, drawn["spectrum"], drawn["rotation"])
+    rng = np.random.default_rng(drawn["queries"])
+    root = np.linalg.cholesky(np.asarray(design.covariance) + 1e-12 * np.eye(dimension))
+    queries = drawn["reach"] * rng.normal(size=(drawn["query_count"], dimension)) @ root.T
+    bandwidth = drawn["bandwidth"] * (drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1)
+    frames = _frames(drawn, drawn["frames"])
+    keys = _frames(drawn, drawn["key_frames"]) if drawn["apart"] else frames
+    sets = [
+        Heads(f, drawn["kernel"], bandwidth, k) for f, k in zip(frames, keys, strict=True)
+    ]
+    task = Task(design, _target(drawn, 0), 1.0)
+    problem = Problem(drawn | {"bandwidth": bandwidth, "edge": False}, task, sets, queries)
+    noise = drawn["natural_noise"] if drawn["natural"] else _noise(problem, drawn["share"])
+    if noise is None:
+        return None
+    problem = replace(problem, task=Task(design, task.target, noise))
+    if drawn["tuned"]:
+        problem = _tuned(problem)
+    index = [float(mean_index(geometric_gram(heads.frames))) for heads in problem.sets]
+    solved = {"noise_sd": noise, "fits": _fits(drawn), "index": index}
+    return replace(problem, parameters=problem.parameters | solved)
+
+
+def _fits(drawn: Mapping[str, Any]) -> bool:
+    """Whether an orthogonal set has room: H·d_k ≤ d."""
+    return bool(drawn["heads"] * drawn["width"] <= drawn["dimension"])
+
+
+def _frames(drawn: Mapping[str, Any], seed: int) -> list[np.ndarray]:
+    """Frames (H, d, d_k) of the sets: three ever less aligned, Haar twice, and orthogonal.
+
+    Where orthogonal frames have no room the last set is Haar.
+    """
+    heads, dimension, width = (drawn[k] for k in ("heads", "dimension", "width"))
+    many = np.asarray(FRAMES["haar"](dimension, 3 * heads + 1, width, seed))
+    base, first, second, third = many[:1], *np.split(many[1:], 3)
+    mixed = [np.linalg.qr((1 - t) ** 0.5 * base + t**0.5 * first)[0] for t in ALIGNED]
+    if _fits(drawn):
+        rows = np.linalg.qr(third.transpose(1, 0, 2).reshape(dimension, -1))[0]
+        third = rows.reshape(dimension, heads, width).transpose(1, 0, 2)
+    return [*mixed, first, second, third]
+
+
+def _target(drawn: Mapping[str, Any], number: int) -> TrigonometricSeries:
+    words = {"seed": (drawn["target"] + number) % 2**62, "lengthscale": drawn["lengthscale"]}
+    words["features"] = drawn["features"]
+    if drawn["smoothness"] == "matern":
+        return TARGETS["matern"](drawn["dimension"], nu=drawn["roughness"], **words)
+    return TARGETS["rbf"](drawn["dimension"], **words)
+
+
+def _noise(problem: Problem, share: float) -> float | None:
+    """Label noise at which variance has that share in the error of the first Haar set.
+
+    With squared bias β, signal variance S and noise variance σ²v of the ensemble, all to first
+    order: ``σ² = (β s/(1 − s) − S)/v``. None where that is no noise within :data:`NOISE`.
+    """
+    terms = predict(problem.task, problem.sets[HAAR], problem.n, problem.queries)
+    bias, signal, noise = (
+        float(terms[f"integrated_{k}"].mean())
+        for k in ("bias_product", "signal_covariance", "noise_covariance")
+    )
+    square = (bias * share / (1 - share) - signal) / noise
+    within = NOISE[0] ** 2 < square < NOISE[1] ** 2  # False of a NaN, too
+    return float(square**0.5) if within else None
+
+
+def _tuned(problem: Problem) -> Problem:
+    """The problem with the bandwidth that minimises the mean error of its sets, to first order.
+
+    A minimum at the end of the grid, or beside a bandwidth out of theory's range, is at the edge.
+    """
+    errors = np.full(len(GRID), np.inf)
+    for place, factor in enumerate(GRID):
+        found = [
+            predict(problem.task, _scaled(heads, factor), problem.n, problem.queries)
+            for heads in problem.sets
+        ]
+        keys = min(float(min(t["n_eff"].min(), t["n_third"].min())) for t in found)
+        if keys >= FEW_KEYS:
+            errors[place] = np.mean([float(t["mse"]) for t in found])
+    if not np.isfinite(errors).any():
+        return replace(problem, parameters=problem.parameters | {"edge": True})
+    best = int(errors.argmin())
+    edge = best in (0, len(GRID) - 1) or not np.isfinite(errors[[best - 1, best + 1]]).all()
+    factor = float(GRID[best])
+    parameters = problem.parameters
+    changed = {"bandwidth": parameters["bandwidth"] * factor, "edge": edge}
+    sets = [_scaled(heads, factor) for heads in problem.sets]
+    return replace(problem, parameters=parameters | changed, sets=sets)
+
+
+def _scaled(heads: Heads, factor: float) -> Heads:
+    return Heads(heads.frames, heads.rule, heads.bandwidth * factor, heads.key_frames)
+
+
+def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
+    """The problem of every set, its keys and frames filled up with zero columns.
+
+    The law of every term stays; draws are those of keys in R^16.
+    """
+    extra = DIMENSION - problem.task.dimension
+    covariance = np.pad(np.asarray(problem.task.design.covariance), (0, extra))
+    target = problem.task.target.padded(extra)
+    task = Task(GaussianDesign(covariance), target, problem.task.noise_sd)
+    queries = np.pad(problem.queries, ((0, 0), (0, extra)))
+
+    def wide(frames: np.ndarray) -> np.ndarray:
+        return np.pad(np.asarray(frames), ((0, 0), (0, extra), (0, WIDEST - frames.shape[2])))
+
+    return [
+        (task, Heads(wide(h.frames), h.rule, h.bandwidth, wide(h.of_keys)), problem.n, queries)
+        for h in problem.sets
+    ]

@@ -1,0 +1,22 @@
+"""The sample by simulation: six sets of heads on common keys, a unit a problem."""
+
+from sims.simulation.many import ProblemsSampler, sampler_of
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit
+
+from .problems import draw, padded
+
+
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """The problems that are simulated, by number; the dimension ``problem`` is that of the sets."""
+    settings, simulation = experiment.settings, experiment.simulation
+    found: dict[str, Unit] = {}
+    for number in range(settings["simulated"]):
+        problem = draw(settings["law"], simulation.seed, number)
+        members = [
+            sampler_of(*each, precision=simulation.precision, raw_labels=False, keep_queries=False)[0]
+            for each in padded(problem)
+        ]
+        sampler = ProblemsSampler(members, [()] * len(members))
+        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return found

@@ -1,0 +1,228 @@
+"""Effects of the house sample: one number a problem, for every question of the main paper."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from sims.diversity import DEFINITIONS, correlation, normalised_errors
+from sims.judgement.answers import Effects
+from sims.judgement.effects_of_problems import gap, of_batches, order
+from sims.study.results import Results
+from sims.theory import FEW_KEYS
+from sims.weighting import optimal
+
+from .problems import ALIGNED, HAAR, ORTHOGONAL, draw, padded
+
+NEARLY_ALIGNED = 0
+"""Place of the set whose heads are nearest to one another."""
+assert len(ALIGNED) == HAAR
+MATRICES = ("subspaces", "noise", "variance", "errors")
+"""What an index of diversity may be computed from."""
+
+
+class Sample:
+    """The sample in arrays; matrices are (…, set, head, head2), filled up with NaN.
+
+    Attributes:
+        law: theory of all M problems.
+        estimates: simulation of the first N.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self.law = results.predictions["law"]
+        names = sorted(results.estimates)
+        self.estimates = [results.estimates[name] for name in names]
+
+    @cached_property
+    def heads(self) -> np.ndarray:
+        """Heads of each problem, (M,)."""
+        return self.law["heads"].values.astype(int)
+
+    @cached_property
+    def valid(self) -> np.ndarray:
+        """Where first-order theory is in its range at every set, (M,)."""
+        least = np.minimum(self.law["n_eff"].values, self.law["n_third"].values)
+        return np.asarray((least >= FEW_KEYS).all(1))
+
+    def simulated(self, function: Any) -> np.ndarray:
+        """A function of a problem's matrices (batch, set, head, head2), stacked over problems."""
+        return np.stack([function(*_matrices(data)) for data in self.estimates])
+
+    def predicted(self, function: Any, averaged: bool = False) -> np.ndarray:
+        """The same by theory, of all problems; ``averaged`` over targets."""
+        names = ("mean_bias", "mean_signal") if averaged else ("bias", "signal")
+        parts = [self.law[name].values for name in (*names, "noise")]
+        return np.stack(
+            [
+                function(*(part[k][..., :h, :h] for part in parts))
+                for k, h in enumerate(self.heads)
+            ]
+        )
+
+
+def _matrices(data: xr.Dataset) -> tuple[np.ndarray, ...]:
+    """Products of biases, signal and noise covariances of a simulated problem."""
+    names = ("bias_product", "signal_covariance", "noise_covariance")
+    return tuple(data[f"integrated_{name}"].values for name in names)
+
+
+def error(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The ensemble's mean squared error, (…, set)."""
+    return np.asarray((bias + signal + noise).mean((-2, -1)))
+
+
+def kept(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The share of a head's variance that averaging keeps, (…, set).
+
+    Of batches, its numerator less the ratio of means times its denominator: mean and spread are
+    those of the ratio, to first order.
+    """
+    return _ratio((signal + noise).mean((-2, -1)), _diagonal(signal + noise))
+
+
+def over_mean_head(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The error over that of the mean head, (…, set)."""
+    whole = bias + signal + noise
+    return _ratio(whole.mean((-2, -1)), _diagonal(whole))
+
+
+OUTCOMES = {"error": error, "share of variance": kept, "error over the mean head's": over_mean_head}
+
+
+def _diagonal(matrix: np.ndarray) -> np.ndarray:
+    return np.asarray(np.diagonal(matrix, axis1=-2, axis2=-1).mean(-1))
+
+
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """A ratio of expectations: pseudo-values where batches lead (two axes), else the ratio."""
+    if top.ndim == 1:
+        return np.asarray(top / bottom)
+    ratio = top.mean(0) / bottom.mean(0)
+    return np.asarray(ratio + (top - ratio * bottom) / bottom.mean(0))
+
+
+def halves(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """The relative fall of the error as the first half of the heads becomes all, (…, set)."""
+    whole = bias + signal + noise
+    half = whole.shape[-1] // 2
+    return 1 - _ratio(whole.mean((-2, -1)), whole[..., :half, :half].mean((-2, -1)))
+
+
+def indices(of: str) -> Any:
+    """The mean index of a matrix of heads, as a function of a problem's matrices."""
+
+    def index(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+        if of == "errors":
+            return DEFINITIONS["mean"](normalised_errors(bias + signal + noise))
+        return DEFINITIONS["mean"](correlation(noise if of == "noise" else signal + noise))
+
+    return index
+
+
+def effects(results: Results) -> Mapping[str, Effects]:
+    """Every question's effects."""
+    sample = Sample(results)
+    law, valid = sample.law, sample.valid
+    index = law["index"].values
+    found: dict[str, Effects] = {}
+    terms = {
+        "squared_bias": lambda b, s, n: b.mean((-2, -1)),
+        "variance": lambda b, s, n: _diagonal(s + n),
+        "covariance": _pairs,
+        "mse": error,
+    }
+    for name, term in terms.items():
+        simulated, predicted = (road(term)[..., HAAR] for road in (sample.simulated, sample.predicted))
+        scale = np.abs(sample.predicted(terms["variance"])[..., HAAR]) if name == "covariance" else 0
+        if name == "covariance":  # which may vanish, against the variance
+            theory = scale[: len(simulated), None]
+            found[name] = of_batches(
+                np.where(
+                    valid[: len(simulated), None],
+                    (simulated - predicted[: len(simulated), None]) / theory,
+                    np.nan,
+                ),
+                kind="gap",
+            )
+        else:
+            found[name] = gap(simulated, predicted, valid)
+    fits = law["fits"].values.astype(bool)
+    shares = sample.simulated(kept), sample.predicted(kept)
+    errors = sample.simulated(error), sample.predicted(error)
+    found["not-heads-alone"] = _between(*shares, valid, NEARLY_ALIGNED, HAAR)
+    gains = sample.simulated(halves), sample.predicted(halves)
+    found["adding-heads"] = _between(*gains, valid, HAAR, NEARLY_ALIGNED)
+    found["extremes"] = _least(*shares, valid, fits)
+    found["hdi"], found["hdi-pairs"] = order(index, *shares, valid)
+    found["hdi-monotone"], found["hdi-monotone-pairs"] = order(index, *errors, valid)
+    for of in MATRICES:
+        own = index if of == "subspaces" else sample.predicted(indices(of))
+        for averaged in (False, True):
+            for outcome, function in OUTCOMES.items():
+                values = sample.predicted(function, averaged)
+                _, pairs = order(own, shares[0], values, valid)
+                target = "averaged target" if averaged else "given target"
+                found[f"{of}, {outcome}, {target}"] = pairs
+    found["weighting"] = _weighted(sample, valid)
+    return found
+
+
+def _pairs(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Mean covariance of two heads, (…, set)."""
+    whole = signal + noise
+    count = whole.shape[-1]
+    return np.asarray((whole.sum((-2, -1)) - count * _diagonal(whole)) / (count * (count - 1)))
+
+
+def _between(
+    simulated: np.ndarray, predicted: np.ndarray, valid: np.ndarray, more: int, less: int
+) -> Effects:
+    """By how much a value at one set exceeds that at another."""
+    apart = predicted[:, more] - predicted[:, less]
+    return of_batches(simulated[..., more] - simulated[..., less], predicted=apart, valid=valid)
+
+
+def _least(
+    simulated: np.ndarray, predicted: np.ndarray, valid: np.ndarray, fits: np.ndarray
+) -> Effects:
+    """By how much the orthogonal set keeps less variance than the best of the others.
+
+    Which is the best theory says, so that choosing it has no part in the error.
+    """
+    best = predicted[:, :ORTHOGONAL].argmin(1)
+    rows = np.arange(len(best))
+    apart = np.where(fits, predicted[rows, best] - predicted[:, ORTHOGONAL], np.nan)
+    count = len(simulated)
+    other = np.take_along_axis(simulated, best[:count, None, None], -1)[..., 0]
+    values = np.where(fits[:count, None], other - simulated[..., ORTHOGONAL], np.nan)
+    return of_batches(values, predicted=apart, valid=valid)
+
+
+def _weighted(sample: Sample, valid: np.ndarray) -> Effects:
+    """The excess of uniform weights' error over that of the best weights at the first Haar set."""
+
+    def excess(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> float:
+        whole = (bias + signal + noise)[HAAR]
+        weights = optimal(whole)
+        return float(whole.mean() / (weights @ whole @ weights) - 1)
+
+    values = sample.predicted(excess)
+    count = len(sample.estimates)
+    return Effects(values[:count], np.zeros(count), "estimate", values, valid)
+
+
+def parameters(results: Results) -> pd.DataFrame:
+    """What the law drew and what was solved, a row a problem."""
+    law = results.predictions["law"]
+    frame = pd.DataFrame({k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)})
+    frame["in_range"] = Sample(results).valid
+    return frame
+
+
+def counterexample(results: Results, index: int) -> dict[str, Any]:
+    """A problem, with its first Haar set, as ``sims decompose`` reads it."""
+    raise NotImplementedError

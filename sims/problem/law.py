@@ -1,0 +1,66 @@
+"""A law of problems: every field a constant or a draw, so that nobody chooses the problem."""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sims.errors import InputError
+
+DRAWN = "drawn"
+"""A field that is the seed of a draw of its own: of frames, a target, a rotation."""
+_SPANS = ("uniform", "loguniform")
+
+
+@dataclass(frozen=True)
+class Law:
+    """Fields of a problem and how each is drawn.
+
+    A field is a constant; a list, whose values are equally likely; ``{uniform: [low, high]}`` or
+    ``{loguniform: [low, high]}``, a number between the two; or ``drawn``, a seed.
+
+    Raises:
+        InputError: a field is none of these.
+    """
+
+    fields: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        for name, how in self.fields.items():
+            if isinstance(how, list) and how:
+                continue
+            if not isinstance(how, Mapping | list):
+                continue
+            span = next(iter(how.items())) if isinstance(how, Mapping) and len(how) == 1 else None
+            allowed = "a constant, a list of values, {uniform: [low, high]}, {loguniform: …}, drawn"
+            if span is None or span[0] not in _SPANS:
+                raise InputError(f"law.{name}", how, allowed)
+            ends = span[1] if isinstance(span[1], list) else []
+            numbers = len(ends) == 2 and all(isinstance(x, int | float) for x in ends)
+            if not numbers or not ends[0] < ends[1] or (span[0] == "loguniform" and ends[0] <= 0):
+                raise InputError(f"law.{name}.{span[0]}", span[1], "[low, high], low < high, in range")
+
+    def draw(self, seed: int, problem: int, attempt: int = 0) -> dict[str, Any]:
+        """The fields of a problem: every field of every attempt has a random stream of its own.
+
+        So a problem that is rejected moves no other one, and neither does a further field.
+
+        Args:
+            seed: of the law's draws.
+            problem: its number i, from 0.
+            attempt: how many draws of this number were rejected before.
+        """
+        drawn = {}
+        for name, how in self.fields.items():
+            rng = np.random.default_rng([seed, problem, attempt, zlib.crc32(name.encode())])
+            if isinstance(how, list):
+                drawn[name] = how[rng.integers(len(how))]
+            elif isinstance(how, Mapping):
+                (kind, (low, high)), share = next(iter(how.items())), rng.uniform()
+                scaled = low * (high / low) ** share if kind == "loguniform" else None
+                drawn[name] = low + share * (high - low) if scaled is None else scaled
+            else:
+                drawn[name] = int(rng.integers(2**62)) if how == DRAWN else how
+        return drawn
