@@ -45,6 +45,7 @@ GPU = int(accelerated() and FIDELITY != "smoke")
 TRAP = "trap 'sleep 600' TERM; " if workflow.remote_exec else ""
 PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
 shell.prefix(TRAP + PATH)
+os.environ["PYTHONSAFEPATH"] = "1"  # of jobs, too: no file of this folder stands for a module
 
 
 @cache

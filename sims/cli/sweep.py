@@ -12,6 +12,7 @@ from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
 from sims.runtime import host_devices
+from sims.study.own_parts import unread
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
@@ -28,10 +29,11 @@ def sweep(
     given: Path | None,
     shard: str | None,
     shards: int,
+    allow_code: bool,
     dry: bool,
 ) -> None:
     """Run a sweep, or one shard of it, and write its file and its figure."""
-    read = spec, sets, rel_mcse, seed
+    read = spec, sets, rel_mcse, seed, None if dry else allow_code
     output = writable(given or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
@@ -40,7 +42,8 @@ def sweep(
     plan = run.plan()
     if dry:
         print(f"{spec}: nothing is run or written")
-        print(*plan, f"output       {output}", sep="\n")
+        own = unread(point.spec for point in run.sweep.points)
+        print(*own, *plan, f"output       {output}", sep="\n")
         return
     if run.looked_at[1] or sys.stderr.isatty():
         print(*plan, sep="\n", file=sys.stderr)
