@@ -158,7 +158,7 @@ def table(
     from sims.study.experiment import load_experiment
     from sims.study.runner import results_of
 
-    loaded = load_experiment(experiment, fidelity)
+    loaded = load_experiment(experiment, fidelity, allow_code=None)
     frame = results_of(loaded, Path("results", fidelity, loaded.name)).table(order)
     if latex:
         print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")

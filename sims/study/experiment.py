@@ -254,13 +254,13 @@ def load_experiment(
 ) -> Experiment:
     """The experiment of that name or in that folder; the rest is as in :class:`Experiment`.
 
-    One in ``experiments`` has the consent to run its code.
+    One in ``experiments`` has the consent to run its code, which another needs.
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, makes one
             claim twice or over no population, names a section that docs/theory.md does not have,
             makes a claim that its paper does not list (where there are papers) or that lacks what
-            its test needs, or has no such fidelity.
+            its test needs, has no such fidelity, or has no consent.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
@@ -275,6 +275,7 @@ def load_experiment(
     if allow_code is False:
         homes = [home.resolve() for home in (place(EXPERIMENTS), CARRIED / EXPERIMENTS)]
         allow_code = consented(folder.parent.resolve() in homes)
+        check_consent(str(folder), "its code", allow_code)
     return Experiment(folder, spec, fidelity, seed_offset, allow_code)
 
 

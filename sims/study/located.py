@@ -46,11 +46,13 @@ def located(value: Any, folder: Path, where: str = "problem") -> Any:
     path = Path(os.path.normpath((folder / name).absolute()))
     try:
         real = Path(os.path.realpath(path))  # a link may leave the folder
-        below = real.is_relative_to(os.path.realpath(folder)) and ".." not in Path(name).parts
-        python = below and path.suffix == ".py" and not Path(name).is_absolute()
-        if value["kind"] == "python" and not python:
-            raise ValueError("no .py file beside the YAML file or below it")
+        below = real.is_relative_to(os.path.realpath(folder))
+        named = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
+        if value["kind"] == "python" and not (below and named):
+            raise InputError(f"{where}.file", name, "a .py file beside the YAML file or below it")
         found = digest_of(path)
+    except InputError:
+        raise
     except (OSError, ValueError) as error:  # the latter also of a NUL in the name
         reason = getattr(error, "strerror", None) or str(error)
         allowed = f"a file, its place relative to {folder if folder.name else 'this folder'}"

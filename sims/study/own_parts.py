@@ -145,7 +145,8 @@ def _part(
     own = {
         name: value
         for name, value in vars(module).items()
-        if not hasattr(value, "__qualname__") or value.__module__ == module.__name__
+        if not hasattr(bare := inspect.unwrap(value), "__qualname__")
+        or bare.__module__ == module.__name__
     }
     if choice.name not in own:
         names = [n for n, v in own.items() if callable(v) and not n.startswith("_")]

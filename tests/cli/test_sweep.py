@@ -1,6 +1,8 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +76,18 @@ def test_shards_and_what_was_done_before_give_the_same_file(folder, monkeypatch)
     xr.testing.assert_identical(opened("a.nc")["mse"], shards["mse"].sel(n=[16]))
 
 
+def test_modules_planted_in_the_folder_are_not_imported(folder):
+    """Neither by processes of shards, nor by ``python -m sims`` but for a sims.py."""
+    for name in ("json", "random", "sims"):
+        (folder / f"{name}.py").write_text("open('PWNED', 'w'); raise SystemExit\n")
+    command = [Path(sys.executable).with_name("sims"), "sweep", "spec.yaml", "--shards", "2"]
+    subprocess.run([*command, "--set", "n=16,32"], check=True, capture_output=True)
+    assert opened()["n"].values.tolist() == [16, 32]
+    (folder / "sims.py").unlink()
+    subprocess.run([sys.executable, "-m", "sims", "experiments"], check=True)
+    assert not Path("PWNED").exists()
+
+
 def test_random_points_and_what_theory_does_not_cover(folder, capsys):
     fields = {
         "n": {"low": 16, "high": 64, "scale": "log"},
@@ -122,7 +136,7 @@ def test_an_edited_file_of_the_problem_is_another_problem(folder):
     for factor in ("1", "3"):
         text = f"def m(x, slope=1.0):\n    return {factor} * slope * x[..., 0]\n"
         Path("my.py").write_text(text)
-        assert run("sweep", "spec.yaml", "--set", "target.slope=1.0,2.0") == 0
+        assert run("sweep", "spec.yaml", "--set", "target.slope=1.0,2.0", "--allow-code") == 0
         variances.append(opened()["signal_variance"].values)
     assert np.isnan(opened()["mse_theory"]).all()
     np.testing.assert_allclose(variances[1], 9 * variances[0], rtol=1e-9)

@@ -1,5 +1,6 @@
 """The Snakefile: what runs, what runs again, and what is refused."""
 
+import json
 import os
 import signal
 import subprocess
@@ -49,6 +50,7 @@ def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
             assert running.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        assert json.loads((copy / "begun").read_text())["PYTHONSAFEPATH"] == "1"
         second = run(copy, *RUN, "--quiet", "all")
         assert second.returncode == 2
         assert "results/smoke: got 'held by another run'; allowed: one run of" in second.stderr
