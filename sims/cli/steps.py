@@ -56,7 +56,7 @@ def _plan(experiment: Experiment, folder: Path) -> None:
     own = [n for n in ("simulate.py", "predict.py") if (experiment.folder / n).is_file()]
     print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
     if found:
-        print(*described(found, experiment.simulation), sep="\n")
+        print(*described(found, experiment.simulation, [1] * len(found)), sep="\n")
     for line in unread(point.spec for point in experiment.points):
         print(line)
     if own:
