@@ -1,8 +1,8 @@
 """The sample by first-order theory: the given target, and the mean over targets of its family."""
 
-from collections.abc import Sequence
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,12 +10,18 @@ import xarray as xr
 
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment
+from sims.theory import noise_correlation_law
+from sims.theory import predict as exact_theory
 from sims.theory.first_order.closed_forms import first_order_arrays
 
-from .problems import Problem, draw, padded
+from .problems import HAAR, Problem, draw, padded
 
 MOST = 8
 """Heads that matrices are filled up to with NaN."""
+FEWEST_KEYS, EXACT = 64, 8
+"""Keys of the problems that exact theory predicts, and the most that H·d_k and d_k² may be."""
+ACCURATE = 1e-3
+"""Bound on exact theory's error, as a share of the error, up to which it counts."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
@@ -23,8 +29,12 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     settings, seed = experiment.settings, experiment.simulation.seed
 
     def one(number: int) -> xr.Dataset:
-        problem = draw(settings["law"], seed, number)
-        return predicted(problem, settings["targets"])
+        problem = draw(experiment.spec.law or {}, seed, number)
+        simulated = number < settings["simulated"]
+        found = predicted(problem, settings["targets"])
+        return found.assign(
+            by_angles=by_angles(problem), exact=exact(problem) if simulated else np.nan
+        )
 
     every = in_threads(one, range(settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
@@ -56,11 +66,37 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     return xr.Dataset({**matrices, **keys, **index, **drawn})
 
 
+def by_angles(problem: Problem) -> float:
+    """Mean noise correlation of the first Haar set's pairs by the angle law.
+
+    The law is that of isotropic keys and one map for queries and keys; elsewhere it is what
+    principal angles alone say. NaN where its average over queries is infinite.
+    """
+    frames = np.asarray(problem.sets[HAAR].frames)
+    one, two = np.triu_indices(len(frames), 1)
+    cosines = np.linalg.svd(np.einsum("pdi,pdj->pij", frames[one], frames[two]), compute_uv=False)
+    drawn = problem.parameters
+    law = noise_correlation_law(
+        np.minimum(cosines, 1.0), drawn["bandwidth"], drawn["reach"], drawn["kernel"]
+    )
+    found = float(np.mean(law))
+    return found if np.isfinite(found) else np.nan
+
+
+def exact(problem: Problem) -> float:
+    """The error of the first Haar set at 64 keys by exact theory; NaN elsewhere and for wide heads."""
+    heads = problem.sets[HAAR]
+    size = heads.width * max(heads.count, heads.width)
+    if problem.n != FEWEST_KEYS or size > EXACT:
+        return np.nan
+    terms = exact_theory(problem.task, heads, problem.n, problem.queries, order="exact")
+    mse, bound = float(terms["mse"]), float(terms["mse_error"])
+    return mse if bound <= ACCURATE * mse else np.nan
+
+
 @jax.jit
 def _of_sets(task, heads, n, queries, targets) -> dict[str, jax.Array]:  # type: ignore[no-untyped-def]
     def of_target(task, heads, target):  # type: ignore[no-untyped-def]
-        import equinox as eqx
-
         return first_order_arrays(eqx.tree_at(lambda t: t.target, task, target), heads, n, queries)
 
     def of_set(heads):  # type: ignore[no-untyped-def]

@@ -65,8 +65,9 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
         seed: of the draws.
         number: i, from 0.
     """
+    fields = Law({name: how for name, how in law.items() if name != "text"})
     for attempt in count():
-        problem = _built(Law(law).draw(seed, number, attempt))
+        problem = _built(fields.draw(seed, number, attempt))
         if problem is not None:
             return replace(problem, parameters=problem.parameters | {"rejected": attempt})
     raise AssertionError
@@ -83,9 +84,7 @@ def _built(drawn: dict[str, Any]) -> Problem | None:
     bandwidth = drawn["bandwidth"] * (drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1)
     frames = _frames(drawn, drawn["frames"])
     keys = _frames(drawn, drawn["key_frames"]) if drawn["apart"] else frames
-    sets = [
-        Heads(f, drawn["kernel"], bandwidth, k) for f, k in zip(frames, keys, strict=True)
-    ]
+    sets = [Heads(f, drawn["kernel"], bandwidth, k) for f, k in zip(frames, keys, strict=True)]
     task = Task(design, _target(drawn, 0), 1.0)
     problem = Problem(drawn | {"bandwidth": bandwidth, "edge": False}, task, sets, queries)
     noise = drawn["natural_noise"] if drawn["natural"] else _noise(problem, drawn["share"])

@@ -12,9 +12,11 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     settings, simulation = experiment.settings, experiment.simulation
     found: dict[str, Unit] = {}
     for number in range(settings["simulated"]):
-        problem = draw(settings["law"], simulation.seed, number)
+        problem = draw(experiment.spec.law or {}, simulation.seed, number)
         members = [
-            sampler_of(*each, precision=simulation.precision, raw_labels=False, keep_queries=False)[0]
+            sampler_of(*each, precision=simulation.precision, raw_labels=False, keep_queries=False)[
+                0
+            ]
             for each in padded(problem)
         ]
         sampler = ProblemsSampler(members, [()] * len(members))

@@ -15,11 +15,10 @@ from sims.study.results import Results
 from sims.theory import FEW_KEYS
 from sims.weighting import optimal
 
-from .problems import ALIGNED, HAAR, ORTHOGONAL, draw, padded
+from .problems import HAAR, ORTHOGONAL, draw
 
 NEARLY_ALIGNED = 0
 """Place of the set whose heads are nearest to one another."""
-assert len(ALIGNED) == HAAR
 MATRICES = ("subspaces", "noise", "variance", "errors")
 """What an index of diversity may be computed from."""
 
@@ -57,10 +56,7 @@ class Sample:
         names = ("mean_bias", "mean_signal") if averaged else ("bias", "signal")
         parts = [self.law[name].values for name in (*names, "noise")]
         return np.stack(
-            [
-                function(*(part[k][..., :h, :h] for part in parts))
-                for k, h in enumerate(self.heads)
-            ]
+            [function(*(part[k][..., :h, :h] for part in parts)) for k, h in enumerate(self.heads)]
         )
 
 
@@ -90,7 +86,8 @@ def over_mean_head(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> n
     return _ratio(whole.mean((-2, -1)), _diagonal(whole))
 
 
-OUTCOMES = {"error": error, "share of variance": kept, "error over the mean head's": over_mean_head}
+OUTCOMES = {"error": error, "variance kept": kept, "error / mean head": over_mean_head}
+TARGETS = ("given target", "averaged target")
 
 
 def _diagonal(matrix: np.ndarray) -> np.ndarray:
@@ -124,51 +121,62 @@ def indices(of: str) -> Any:
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Every question's effects."""
+    """Every question's effects, and those of the figure's curve and table."""
     sample = Sample(results)
-    law, valid = sample.law, sample.valid
-    index = law["index"].values
-    found: dict[str, Effects] = {}
-    terms = {
-        "squared_bias": lambda b, s, n: b.mean((-2, -1)),
-        "variance": lambda b, s, n: _diagonal(s + n),
-        "covariance": _pairs,
-        "mse": error,
-    }
-    for name, term in terms.items():
-        simulated, predicted = (road(term)[..., HAAR] for road in (sample.simulated, sample.predicted))
-        scale = np.abs(sample.predicted(terms["variance"])[..., HAAR]) if name == "covariance" else 0
-        if name == "covariance":  # which may vanish, against the variance
-            theory = scale[: len(simulated), None]
-            found[name] = of_batches(
-                np.where(
-                    valid[: len(simulated), None],
-                    (simulated - predicted[: len(simulated), None]) / theory,
-                    np.nan,
-                ),
-                kind="gap",
-            )
-        else:
-            found[name] = gap(simulated, predicted, valid)
-    fits = law["fits"].values.astype(bool)
-    shares = sample.simulated(kept), sample.predicted(kept)
-    errors = sample.simulated(error), sample.predicted(error)
+    law, valid, index = sample.law, sample.valid, sample.law["index"].values
+    found = _gaps(sample)
+    shares, errors, gains = (
+        (sample.simulated(function), sample.predicted(function))
+        for function in (kept, error, halves)
+    )
     found["not-heads-alone"] = _between(*shares, valid, NEARLY_ALIGNED, HAAR)
-    gains = sample.simulated(halves), sample.predicted(halves)
     found["adding-heads"] = _between(*gains, valid, HAAR, NEARLY_ALIGNED)
-    found["extremes"] = _least(*shares, valid, fits)
+    found["extremes"] = _least(*shares, valid, law["fits"].values.astype(bool))
     found["hdi"], found["hdi-pairs"] = order(index, *shares, valid)
     found["hdi-monotone"], found["hdi-monotone-pairs"] = order(index, *errors, valid)
     for of in MATRICES:
         own = index if of == "subspaces" else sample.predicted(indices(of))
-        for averaged in (False, True):
+        for target in TARGETS:
             for outcome, function in OUTCOMES.items():
-                values = sample.predicted(function, averaged)
-                _, pairs = order(own, shares[0], values, valid)
-                target = "averaged target" if averaged else "given target"
-                found[f"{of}, {outcome}, {target}"] = pairs
+                values = sample.predicted(function, target == TARGETS[1])
+                found[f"{of}, {outcome}, {target}"] = order(own, shares[0], values, valid)[1]
     found["weighting"] = _weighted(sample, valid)
     return found
+
+
+def _gaps(sample: Sample) -> dict[str, Effects]:
+    """Gaps of the two roads at the first Haar set."""
+    valid, count = sample.valid, len(sample.estimates)
+    found = {}
+    functions = {"squared_bias": _squared_bias, "variance": _variance, "mse": error}
+    for name, function in functions.items():
+        simulated, predicted = sample.simulated(function), sample.predicted(function)
+        found[name] = gap(simulated[..., HAAR], predicted[..., HAAR], valid)
+    # A covariance may vanish: it is held against the variance.
+    simulated, predicted = sample.simulated(_pairs)[..., HAAR], sample.predicted(_pairs)[:, HAAR]
+    variance = np.where(valid, sample.predicted(_variance)[:, HAAR], np.nan)[:count, None]
+    apart = (simulated - predicted[:count, None]) / variance
+    found["covariance"] = of_batches(apart, kind="gap")
+    exact = sample.law["exact"].values
+    found["exact"] = gap(sample.simulated(error)[..., HAAR], exact)
+    by_angles = sample.law["by_angles"].values[:count, None]
+    found["angles"] = of_batches(
+        sample.simulated(_noise_correlation)[..., HAAR] - by_angles, kind="gap"
+    )
+    return found
+
+
+def _squared_bias(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    return np.asarray(bias.mean((-2, -1)))
+
+
+def _variance(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    return _diagonal(signal + noise)
+
+
+def _noise_correlation(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """Mean over pairs, (…, set)."""
+    return _ratio(_pairs(bias, 0 * noise, noise), _diagonal(noise))
 
 
 def _pairs(bias: np.ndarray, signal: np.ndarray, noise: np.ndarray) -> np.ndarray:
@@ -216,13 +224,56 @@ def _weighted(sample: Sample, valid: np.ndarray) -> Effects:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew and what was solved, a row a problem."""
-    law = results.predictions["law"]
-    frame = pd.DataFrame({k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)})
-    frame["in_range"] = Sample(results).valid
-    return frame
+    """What the law drew and what was solved, a row a problem.
+
+    ``share`` is that of variance in the error of the first Haar set: where the bandwidth was tuned
+    it is not the one that was drawn.
+    """
+    sample = Sample(results)
+    columns = {k: v.values for k, v in sample.law.data_vars.items() if v.dims == ("number",)}
+    square = sample.predicted(_squared_bias)[:, HAAR] / sample.predicted(error)[:, HAAR]
+    return pd.DataFrame(columns | {"in_range": sample.valid, "share": 1 - square})
 
 
 def counterexample(results: Results, index: int) -> dict[str, Any]:
-    """A problem, with its first Haar set, as ``sims decompose`` reads it."""
-    raise NotImplementedError
+    """A problem with its six sets of heads, as ``sims sweep`` reads it."""
+    made = results.provenance["theory"]
+    problem = draw(made["specification"]["law"], made["seed"], index)
+    heads, task = problem.sets[HAAR], problem.task
+    series = {k: getattr(task.target, k).tolist() for k in ("amplitude", "frequency", "phase")}
+
+    def frames(places: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "label": f"set {k}, index {problem.parameters['index'][k]:.2f}",
+                "kind": "explicit",
+                "frames": np.asarray(getattr(each, places)).tolist(),
+            }
+            for k, each in enumerate(problem.sets)
+        ]
+
+    pairs = zip(frames("frames"), frames("of_keys"), strict=True)
+    return {
+        "problem": {
+            "dimension": task.dimension,
+            "design": {"kind": "gaussian", "covariance": task.design.covariance.tolist()},
+            "target": {"kind": "explicit", **series},
+            "noise_sd": float(task.noise_sd),
+            "heads": {
+                "count": heads.count,
+                "width": heads.width,
+                "frames": frames("frames")[HAAR],
+                "key_frames": frames("of_keys")[HAAR],
+                "kernel": problem.parameters["kernel"],
+                "bandwidth": float(heads.bandwidth[0]),
+            },
+            "n": problem.n,
+            "queries": {
+                "kind": "explicit",
+                "count": len(problem.queries),
+                "points": problem.queries.tolist(),
+            },
+        },
+        "simulation": {"batches": 32, "replicates_per_batch": 64},
+        "sweep": {"list": [{"heads.frames": a, "heads.key_frames": b} for a, b in pairs]},
+    }
