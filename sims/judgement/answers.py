@@ -4,6 +4,7 @@ A question has one number a problem, its effect. The unit is the problem: interv
 problems, and Monte Carlo errors decide only which problems can be called. No JAX.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -97,10 +98,9 @@ class Summary:
         within_interval: order statistics that enclose them; an end is None if N is too small.
         above_three: share of gaps beyond three standard errors.
         visible: the gap that three standard errors would show in 95 % of the problems.
-        mean: of an estimate over problems.
+        mean: of an estimate, over ``mean_of`` problems.
         mean_interval: Student's.
-        word: as :func:`sims.judgement.house.word` has it; "" where no share is asked for. Pages
-            show it for confirmatory questions alone.
+        word: as :func:`sims.judgement.house.word` has it; "" where no share is asked for.
     """
 
     problems: int
@@ -115,6 +115,7 @@ class Summary:
     above_three: float | None = None
     visible: float | None = None
     mean: float | None = None
+    mean_of: int = 0
     mean_interval: Pair | None = None
     word: str = ""
 
@@ -141,7 +142,7 @@ class Change:
 
     def in_words(self, percent: bool) -> str:
         """The values with their groups, on one line."""
-        shown = (f"{100 * v:.2g} %" if percent else f"{v:.3g}" for v in self.values)
+        shown = (f"{100 * v:.3g} %" if percent else f"{v:.3g}" for v in self.values)
         parts = zip(self.groups, shown, strict=True)
         return f"{self.parameter} " + ", ".join(f"{group}: {v}" for group, v in parts)
 
@@ -251,7 +252,7 @@ def answer(
     least = min(1.0, float(own.sum() * p.min())) if own.any() else 1.0
     failing = worst is not None and ranked[worst] <= -house.CALLED
     return Answer(
-        **{k: getattr(whole, k) for k in whole.__dataclass_fields__},
+        **vars(whole) | {"word": whole.word if question.status == "confirmatory" else ""},
         paper=question.paper,
         experiment=experiment,
         id=question.id,
@@ -367,7 +368,8 @@ def summary(
         if len(value) > 1:
             middle, spread = float(value.mean()), stats.sem(value)
             half = float(stats.t.ppf((1 + house.LEVEL) / 2, len(value) - 1) * spread)
-            made = replace(made, mean=middle, mean_interval=(middle - half, middle + half))
+            ends = middle - half, middle + half
+            made = replace(made, mean=middle, mean_of=len(value), mean_interval=ends)
     if (decided := made.share) is None:
         return made
     asked_of = 0 if smoke else decided.of
@@ -413,14 +415,15 @@ def changes(
     parameters = parameters.iloc[: len(own)][own]
     found = []
     for name in parameters.columns:
-        column = parameters[name]
+        column, labels = parameters[name], dict[Any, str]()
         if pd.api.types.is_numeric_dtype(column) and column.nunique() > 4:
             edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
-            places = np.searchsorted(edges[1:-1], column, "right")
-            column = pd.Series([f"{edges[k]:.3g} to {edges[k + 1]:.3g}" for k in places])
+            ends = itertools.pairwise(edges)
+            labels = dict(enumerate(f"{low:.3g} to {high:.3g}" for low, high in ends))
+            column = pd.Series(np.searchsorted(edges[1:-1], column, "right"))
         groups = {
-            str(value): score[rows]
-            for value, rows in column.groupby(column, sort=False).indices.items()
+            labels.get(value, str(value)): score[rows]
+            for value, rows in column.groupby(column).indices.items()
             if len(rows) >= house.FEWEST // 4
         }
         if len(groups) < 2 or np.ptp(np.concatenate([*groups.values()])) == 0:
