@@ -34,7 +34,9 @@ setup: $(STAMP) ## build .venv from the locked requirements (with uv where there
 reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 
-publish: setup ## copy ledger, report and figures of FIDELITY to results/published
+publish: setup ## copy ledger, answers, report and figures of FIDELITY to results/published
+	@test -f experiments/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >experiments/salt.txt
+	snakemake --config fidelity=$(FIDELITY)
 	sims step publish --fidelity $(FIDELITY)
 
 test: setup ## check the import rules and run the quick tests

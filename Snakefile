@@ -18,6 +18,7 @@ from sims.study.code import (
     accelerated,
     digest,
     hold,
+    judged,
     needs_theory,
 )
 from sims.study.experiment import choose
@@ -34,6 +35,11 @@ def checked(function, argument):
 FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
+# Of an experiment: verdicts on claims, or answers to questions.
+JUDGED = {name: judged(HOME / name) for name in NAMES}
+LEDGERS = [f"{OUT}/ledger.json"] * ("verdicts" in JUDGED.values())
+if "answers" in JUDGED.values():
+    LEDGERS += [f"{OUT}/answers.json", f"{OUT}/answers.md"]
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
@@ -84,6 +90,7 @@ LARGE = ask((20, 120, 1440), (4000, 8000, 32000), gpu=GPU)
 
 wildcard_constraints:
     name=r"\w+",
+    judged="answers|verdicts",
     shard=r"[1-9]\d*",
     of=r"[1-9]\d*",
 
@@ -92,10 +99,11 @@ def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
     figures = ("figure.pdf", "figure.png", "figure.svg")
-    each = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", *figures)
+    each = ("simulation.nc", "theory.nc", "caption.md", *figures)
     return [
-        f"{OUT}/ledger.json",
+        *LEDGERS,
         f"{OUT}/report.html",
+        *(f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()),
         *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
     ]
 
@@ -170,9 +178,9 @@ rule judge:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
     output:
-        f"{OUT}/{{name}}/verdicts.json",
+        f"{OUT}/{{name}}/{{judged}}.json",
     log:
-        f"{OUT}/logs/{{name}}/judge.log",
+        f"{OUT}/logs/{{name}}/{{judged}}.log",
     resources:
         **SMALL,
     params:
@@ -185,11 +193,11 @@ rule judge:
 
 rule ledger:
     input:
-        verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
+        judged=[f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()],
         # Holm's family are all claims that the files make, judged or not.
         claims=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
     output:
-        f"{OUT}/ledger.json",
+        LEDGERS,
     log:
         f"{OUT}/logs/ledger.log",
     resources:
@@ -198,7 +206,7 @@ rule ledger:
         fidelity=FIDELITY,
         code=code("ledger"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output} "
+        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output[0]} "
         "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
@@ -206,7 +214,7 @@ rule plot:
     input:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
-        ledger=f"{OUT}/ledger.json",
+        ledgers=LEDGERS,
     output:
         figure=f"{OUT}/{{name}}/figure.pdf",
         more=multiext(f"{OUT}/{{name}}/", "figure.png", "figure.svg", "caption.md"),
@@ -224,7 +232,7 @@ rule plot:
 
 rule report:
     input:
-        ledger=f"{OUT}/ledger.json",
+        ledgers=LEDGERS,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],

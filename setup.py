@@ -16,7 +16,9 @@ SHARED = (
     "papers/*.yaml",
     "docs/theory.md",
     "docs/theory/*.md",
+    "experiments/salt.txt",
     "results/published/ledger.json",
+    "results/published/answers.json",
     "profiles/*/profile.yaml",
     "Snakefile",
 )

@@ -19,7 +19,9 @@ if os.environ.get("WAIT") == step:
     while not Path("go").exists():
         time.sleep(0.02)
 more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("caption.md")]
-for path in (output, *(more if step == "plot" else ())):
+answers = [output.with_name("answers.json"), output.with_name("answers.md")]
+more = {{"plot": more, "ledger": answers}}
+for path in (output, *more.get(step, ())):
     if "--part" in sys.argv:
         part = sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-")
         path = path.parent / f"shards/{{part}}.json"

@@ -50,6 +50,8 @@ Seed = Annotated[int | None, Option(help="of the simulation, in place of the fil
 
 VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
 """What the JSON list of claims says of a verdict."""
+ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
+"""What it says of an answer."""
 
 
 def _version(asked: bool) -> None:
@@ -133,7 +135,7 @@ def run(
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
-    """Run one experiment: both roads, verdicts and figure.
+    """Run one experiment: both roads, verdicts or answers, and figure.
 
     What `sims.study.run` does from Python. Finished points are kept. A folder outside experiments/
     runs its code with --allow-code alone.
@@ -178,7 +180,8 @@ def experiments(json: Json = False) -> None:
     rows: list[dict[str, Any]] = []
     for name in _names():
         data = read_yaml(place("experiments") / name / "experiment.yaml")
-        ids = list(dict.fromkeys(str(claim.get("id")) for claim in data.get("claims") or []))
+        stated = [*(data.get("claims") or []), *(data.get("questions") or [])]
+        ids = list(dict.fromkeys(str(c.get("claim", c.get("id"))) for c in stated))
         rows.append({"name": name, "title": str(data.get("title")), "claims": ids})
     if json:
         print(formats.dumps(rows, indent=1, ensure_ascii=False))
@@ -194,21 +197,23 @@ def claims(
     paper: Annotated[str | None, Option(help="arXiv id: only the claims of this paper")] = None,
     json: Json = False,
 ) -> None:
-    """List the papers' claims and the latest verdicts on them.
+    """List the papers' claims, the latest verdicts on them and answers to questions about them.
 
-    Claims come from papers/*.yaml (of this folder, if it has experiments of its own), verdicts from
-    results/FIDELITY/ledger.json if there is one, otherwise from results/published/ledger.json.
+    Claims come from papers/*.yaml (of this folder, if it has experiments of its own), the rest from
+    ledger.json and answers.json in results/FIDELITY if there are such, otherwise in
+    results/published.
     """
     from sims.cli.listing import print_table
-    from sims.judgement import read_ledger
     from sims.judgement.grouping import by_paper
     from sims.papers import papers
+    from sims.report.answers import row as in_words
+    from sims.study.ledger import is_run, read_run
 
-    own = Path("results", fidelity, "ledger.json")
-    source = own if own.exists() else place("results/published/ledger.json")
-    whose = f"ledger.json of {fidelity}" if own.exists() else None
-    verdicts = read_ledger(source, whose) if source.exists() else []
-    groups = {group.arxiv: group for group in by_paper(verdicts, papers())}
+    own = is_run(home := Path("results", fidelity))
+    source = home if own else place("results/published")
+    known = own or is_run(source)
+    verdicts, answers = read_run(source, fidelity if own else None) if known else ([], [])
+    groups = {group.arxiv: group for group in by_paper(verdicts, papers(), answers)}
     if paper is not None:
         if paper not in groups:
             allowed = one_of(groups, paper) or "a paper with a file in papers/"
@@ -224,15 +229,20 @@ def claims(
                     row.id,
                     row.statement,
                     "\n".join(
-                        f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
-                        f"{', edited after the simulation began' * v.edited}"
-                        for v in row.verdicts
+                        [
+                            *(f"{in_words(a).answer}: {a.question}" for a in row.answers),
+                            *(
+                                f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
+                                f"{', edited after the simulation began' * v.edited}"
+                                for v in row.verdicts
+                            ),
+                        ]
                     )
                     or "not covered",
                 )
                 for row in rows
             ]
-            print_table(("claim", "what it says", "verdicts"), cells)
+            print_table(("claim", "what it says", "answers and verdicts"), cells)
         listed += [
             {
                 "paper": group.arxiv,
@@ -241,6 +251,7 @@ def claims(
                 "statement": row.statement,
                 "source": row.source,
                 "reconstruction": row.reconstruction,
+                "answers": [{key: getattr(a, key) for key in ANSWER_KEYS} for a in row.answers],
                 "verdicts": [{key: getattr(v, key) for key in VERDICT_KEYS} for v in row.verdicts],
             }
             for row in rows
@@ -248,7 +259,7 @@ def claims(
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        print(f"Verdicts: {source}" if verdicts else "No ledger yet: make reproduce")
+        print(f"Answers and verdicts: {source}" if known else "No ledger yet: make reproduce")
 
 
 @app.command()

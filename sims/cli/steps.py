@@ -9,12 +9,14 @@ from typing import Any
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
 from sims.files import write_json
+from sims.judgement.answers import Answer
+from sims.report.answers import row, write_answers_page
 from sims.study import ledger, runner
-from sims.study.code import accelerated
+from sims.study.code import accelerated, judged
 from sims.study.experiment import Experiment, experiments, load_experiment
 
-WRITTEN = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.png")
-"""What ``sims run`` names at its end, the figure last."""
+WRITTEN = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
+"""What ``sims run`` names at its end beside verdicts or answers, the figure last."""
 
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
@@ -36,7 +38,11 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
         allow_code=allow_code,
     )
     for v in outcome.verdicts:
-        print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
+        if isinstance(v, Answer):
+            print(f"{row(v).answer}: {row(v).question} {row(v).number}")
+        else:
+            print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
+    print(outcome.folder / f"{judged(experiment.folder)}.json")
     print(*(outcome.folder / name for name in WRITTEN), sep="\n")
 
 
@@ -83,6 +89,8 @@ def step(
     file, action = steps[name]
     loaded = None if experiment is None else load_experiment(experiment, fidelity)
     folder = Path("results", fidelity, loaded.name if loaded else "")
+    if loaded and name == "judge":
+        file = f"{judged(loaded.folder)}.json"
     path = writable(output or folder / file)
     if loaded and part is not None:
         _simulate(loaded, path, part)
@@ -99,6 +107,12 @@ def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
 
 
+def _ledger(fidelity: str, output: Path) -> None:
+    _, answers = ledger.gather(fidelity, output.parent)
+    if answers:
+        write_answers_page(answers, fidelity, output.with_name("answers.md"))
+
+
 def _report(fidelity: str, output: Path) -> None:
     from sims.report import write_report
 
@@ -111,7 +125,8 @@ def _publish(fidelity: str, made: Path) -> None:
 
     source, target = made.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
-    if not (made.is_file() and figures):
+    ledgers = [path for path in (made, source / "answers.json") if path.is_file()]
+    if not (ledgers and figures):
         raise InputError(str(source), "no finished run", "make reproduce, first")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
@@ -119,7 +134,10 @@ def _publish(fidelity: str, made: Path) -> None:
     write_overview(source, fidelity, target / "README.md")
     for name in figures:
         shutil.copy(source / name / "figure.png", target / f"{name}.png")
-    shutil.copy(made, target)
+    for path in ledgers:
+        shutil.copy(path, target)
+    if (source / "counterexamples").is_dir():
+        shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
 STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
@@ -130,7 +148,7 @@ STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
 }
 """Of an experiment: the file that a step writes, and what writes it."""
 RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
-    "ledger": ("ledger.json", ledger.gather),
+    "ledger": ("ledger.json", _ledger),
     "report": ("report.html", _report),
     "publish": ("ledger.json", _publish),
 }

@@ -1,9 +1,10 @@
-"""Verdicts grouped by paper and claim, as the listing, the page and the overview show them."""
+"""Verdicts and answers by paper and claim, as the listing, the page and the overview show them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sims.judgement.answers import Answer
 from sims.judgement.verdict import Verdict
 from sims.kinds import KINDS
 from sims.papers import Paper
@@ -17,6 +18,7 @@ class ClaimRows:
         id: of the claim.
         statement: the claim in a sentence.
         verdicts: in the ledger's order; none if no experiment has tested the claim.
+        answers: to the questions about it, likewise.
         source: where the paper says so, "" if the claim is ours.
         reconstruction: what of the claim's precise form is ours, "" likewise.
     """
@@ -24,6 +26,7 @@ class ClaimRows:
     id: str
     statement: str
     verdicts: list[Verdict]
+    answers: list[Answer]
     source: str = ""
     reconstruction: str = ""
 
@@ -36,7 +39,7 @@ class PaperRows:
         arxiv: the paper's id.
         about: the paper's file, None if the working directory has none.
         claims: what the paper claims; of an unknown paper, all that there are verdicts on.
-        ours: what we claim beside it, and verdicts on what the file does not list any more.
+        ours: what we claim beside it, and what is judged but not listed any more.
     """
 
     arxiv: str
@@ -54,23 +57,30 @@ def by_kind(ledger: Sequence[Verdict]) -> dict[str, Counter[str]]:
     return {kind: count for kind, count in counts.items() if count}
 
 
-def by_paper(ledger: Sequence[Verdict], papers: Mapping[str, Paper]) -> list[PaperRows]:
+def by_paper(
+    ledger: Sequence[Verdict], papers: Mapping[str, Paper], answers: Sequence[Answer] = ()
+) -> list[PaperRows]:
     """The rows of a ledger by paper and claim.
 
     Args:
         ledger: the verdicts.
         papers: those that are known, by arXiv id; their order, and that of their claims, is the
             result's. Papers that only the ledger names come last.
+        answers: those of the same run.
     """
     groups: list[PaperRows] = []
-    for id in dict.fromkeys((*papers, *(v.paper for v in ledger))):
-        verdicts: dict[str, list[Verdict]] = {}
-        for verdict in (v for v in ledger if v.paper == id):
-            verdicts.setdefault(verdict.claim, []).append(verdict)
+    named = (*(v.paper for v in ledger), *(a.paper for a in answers))
+    for id in dict.fromkeys((*papers, *named)):
+        found: dict[str, ClaimRows] = {}
         paper = papers.get(id)
         claims, ours = (paper.claims, paper.ours) if paper else ([], [])
-        rows = [ClaimRows(**vars(c), verdicts=verdicts.pop(c.id, [])) for c in (*claims, *ours)]
-        rows += [ClaimRows(claim, of[0].statement, of) for claim, of in verdicts.items()]
+        for c in (*claims, *ours):
+            found[c.id] = ClaimRows(**vars(c), verdicts=[], answers=[])
+        for v in (v for v in ledger if v.paper == id):
+            found.setdefault(v.claim, ClaimRows(v.claim, v.statement, [], [])).verdicts.append(v)
+        for a in (a for a in answers if a.paper == id):
+            found.setdefault(a.claim, ClaimRows(a.claim, a.question, [], [])).answers.append(a)
+        rows = [*found.values()]
         count = len(claims) if paper else len(rows)
         groups.append(PaperRows(id, paper, rows[:count], rows[count:]))
     return groups

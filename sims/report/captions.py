@@ -6,6 +6,8 @@ from pathlib import Path
 
 from sims.errors import InputError
 from sims.judgement import Verdict
+from sims.judgement.answers import Answer
+from sims.report.answers import number, table
 from sims.report.text import MARKDOWN, environment, significant
 from sims.study.results import Results
 
@@ -17,7 +19,7 @@ VERDICT_TABLE = re.compile(rf"^{re.escape(_HEAD)}\n(?:\|.*\n?)*", re.MULTILINE)
 def render_caption(
     path: Path,
     results: Results,
-    verdicts: Sequence[Verdict],
+    judged: Sequence[Verdict] | Sequence[Answer],
     numbers: Mapping[str, object],
 ) -> str:
     """An experiment's caption with the numbers of this run in it.
@@ -25,7 +27,8 @@ def render_caption(
     ``caption.md`` is a Jinja template of Markdown. It can use ``verdict(claim, regime)``,
     ``points``, ``replicates`` (the fewest of the points), ``fidelity``, ``settings``, the
     experiment's own ``numbers``, the filters ``percent`` and ``significant``, and
-    ``verdict_table``, which has a row for every claim of the experiment.
+    ``verdict_table``, which has a row for every claim of the experiment. An experiment with
+    questions has ``answers``, by id, the filter ``number`` and ``answer_table`` in their place.
 
     The template is rendered in Jinja's sandbox.
 
@@ -33,6 +36,8 @@ def render_caption(
         InputError: the file cannot be read, names something that is not there, or has a formula
             that is no TeX.
     """
+    verdicts = [v for v in judged if isinstance(v, Verdict)]
+    answers = [a for a in judged if isinstance(a, Answer)]
 
     def verdict(claim: str, regime: str | None = None) -> Verdict:
         fitting = [v for v in verdicts if v.claim == claim and regime in (None, v.regime)]
@@ -42,10 +47,14 @@ def render_caption(
         return fitting[0]
 
     try:
-        template = environment().from_string(path.read_text(encoding="utf-8"))
+        surroundings = environment()
+        surroundings.filters["number"] = number
+        template = surroundings.from_string(path.read_text(encoding="utf-8"))
         text = template.render(
             verdict=verdict,
             verdict_table=_verdict_table(verdicts),
+            answers={one.id: one for one in answers},
+            answer_table=table(answers),
             points=len(results.points),
             replicates=results.replicates,
             fidelity=results.fidelity,

@@ -27,7 +27,7 @@ class Finding(NamedTuple):
         name: of the experiment.
         spec: the experiment file.
         headline: the caption's first words, which it has in bold, as HTML.
-        sentence: what its verdicts come to.
+        sentence: what its verdicts come to; "" where questions are answered.
         claims: the claims that it tests, by paper and id, with how many rows came to each verdict.
         figure: its figure, as a ``data:`` address.
         caption: the rest of the caption, as HTML, without the table of verdicts that the page has.
@@ -77,7 +77,7 @@ def finding(
         name=folder.name,
         spec=spec,
         headline=html(bold[1] if bold else spec.title, inside)[len("<p>") : -len("</p>\n")],
-        sentence=sentence(verdicts),
+        sentence=sentence(verdicts) if spec.claims else "",
         claims=claims,
         figure=_figure(folder / "figure.png", f"figure.png of {whose}"),
         caption=html(text[bold.end() :] if bold else text, inside),

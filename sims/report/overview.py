@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sims.files import write
-from sims.judgement import VERDICTS, Verdict, read_ledger
+from sims.judgement import VERDICTS, Verdict
 from sims.judgement.grouping import ClaimRows, by_kind, by_paper
 from sims.papers import papers
+from sims.report.answers import row, table
 from sims.study.experiment import experiments
+from sims.study.ledger import read_run
 from sims.study.results import provenance
 
 SIGNS = {"supported": "✓", "refuted": "✗", "inconclusive": "?"}
@@ -23,7 +25,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         fidelity: its name.
         output: the Markdown file; figures are shown as ``NAME.png`` beside it.
     """
-    ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
+    ledger, answers = read_run(folder, fidelity)
     names = [name for name in experiments() if (folder / name / "caption.md").exists()]
     origins = [
         provenance(folder / name / "simulation.nc", f"simulation.nc of {name} at {fidelity}")
@@ -41,8 +43,8 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "figures with their captions: [report.html](report.html), a page that needs nothing beside "
         "it. For programs: [ledger.json](ledger.json).",
         "",
-        f"| kind of row | {' | '.join(VERDICTS)} |",
-        "|---|---|---|---|",
+        *(["## Answers", "", table(answers, "{}.png"), ""] if answers else []),
+        *([f"| kind of row | {' | '.join(VERDICTS)} |", "|---|---|---|---|"] if ledger else []),
     ]
     for kind, counts in by_kind(ledger).items():
         lines.append(f"| {kind} | {' | '.join(str(counts[verdict]) for verdict in VERDICTS)} |")
@@ -57,7 +59,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "| paper | claims |",
         "|---|---|",
     ]
-    for paper in by_paper(ledger, papers()):
+    for paper in by_paper(ledger, papers(), answers):
         title = f"*{paper.about.title}*, " if paper.about else ""
         claims = [_claim(row, f"`{row.id}`") for row in paper.claims]
         claims += [_claim(row, f"*{row.id}*") for row in paper.ours if row.verdicts]
@@ -74,7 +76,8 @@ def _claim(claim: ClaimRows, name: str) -> str:
     """A claim's verdicts, those of its rows of kind ``program`` after the others."""
     algebra = _said(v for v in claim.verdicts if v.kind == "program")
     others = _said(v for v in claim.verdicts if v.kind != "program")
-    said = [others, f"by algebra {algebra}" if algebra else ""]
+    words = "; ".join(dict.fromkeys(row(a).answer for a in claim.answers))
+    said = [words, others, f"by algebra {algebra}" if algebra else ""]
     return f"{name} {' and '.join(filter(None, said)) or 'not covered'}"
 
 

@@ -1,4 +1,4 @@
-"""The page: findings, verdicts, claims, theory and provenance as one HTML file."""
+"""The page: answers, findings, verdicts, claims, theory and provenance as one HTML file."""
 
 import base64
 import hashlib
@@ -10,14 +10,16 @@ from markupsafe import Markup
 from sims import files
 from sims.errors import InputError
 from sims.formulas import sections
-from sims.judgement import VERDICTS, read_ledger
+from sims.judgement import VERDICTS
 from sims.judgement.grouping import by_kind, by_paper
 from sims.kinds import is_tested
 from sims.papers import papers
+from sims.report.answers import row
 from sims.report.findings import finding
 from sims.report.origins import origins
 from sims.report.text import environment, html
 from sims.study.experiment import experiments, load_experiment
+from sims.study.ledger import read_run
 
 FIRST = "angles"
 """The experiment whose figure opens the page, if there is one of it."""
@@ -27,14 +29,15 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page, which needs nothing beside it and loads nothing.
 
     Args:
-        folder: results of one fidelity, with ``ledger.json`` and a folder for each experiment.
+        folder: results of one fidelity, with ``ledger.json``, ``answers.json`` or both, and a
+            folder for each experiment.
         fidelity: its name.
         output: the HTML file.
 
     Raises:
         InputError: there is no ledger, or no finished experiment.
     """
-    ledger = read_ledger(folder / "ledger.json", f"ledger.json of {fidelity}")
+    ledger, answers = read_run(folder, fidelity)
     names = [name for name in experiments() if (folder / name / "caption.md").exists()]
     if not names:
         raise InputError(str(folder), "nothing to report", "results of a finished run")
@@ -66,7 +69,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         if id := inside(claim.formula):
             theory_of.setdefault((claim.paper, claim.id), {})[id] = None
     groups = []
-    for paper in by_paper(ledger, papers()):
+    for paper in by_paper(ledger, papers(), answers):
         counts = Counter(v.verdict for row in (*paper.claims, *paper.ours) for v in row.verdicts)
         own = [f for f in findings if f.spec.paper == paper.arxiv]
         if counts or own:
@@ -77,6 +80,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     page = templates.get_template("page.html.j2").render(
         fidelity=fidelity,
         ledger=ledger,
+        answers=[*map(row, answers)],
         verdicts=VERDICTS,
         counts=Counter(v.verdict for v in ledger),
         kinds=by_kind(ledger),

@@ -32,7 +32,7 @@ _ROOMS = {
     "predict": (*_PROBLEM, "theory"),
     "judge": ("judgement", "study/judging.py", "study/results.py", "study/stacking.py"),
     "plot": ("figures", "report/captions.py", "study/results.py", "study/stacking.py"),
-    "ledger": ("judgement",),
+    "ledger": ("judgement", "study/ledger.py", "report/answers.py", "report/text.py"),
     "report": ("report",),
 }
 """Step to the rooms of this package behind it, beside the modules at its top level that compute."""
@@ -40,14 +40,14 @@ STEPS = tuple(_ROOMS)
 _OWN = {
     "simulate": ("simulate.py",),
     "predict": ("predict.py",),
-    "judge": ("effects.py",),
+    "judge": ("effects.py", "statistic.py"),
     "plot": ("figure.py", "caption.md"),
 }
 """Step to the files of an experiment's folder that it runs, beside the modules that they import."""
 _PARTS = {
-    "simulate": ("problem", "grid", "simulation", "settings"),
-    "predict": ("problem", "grid", "theory", "settings"),
-    "judge": ("settings", "claims", "paper"),
+    "simulate": ("problem", "grid", "simulation", "settings", "law"),
+    "predict": ("problem", "grid", "theory", "settings", "law"),
+    "judge": ("settings", "claims", "questions", "law", "paper"),
     "plot": ("settings", "title"),
 }
 """Step to the keys of the experiment file that it reads."""
@@ -119,6 +119,8 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
     if step == "predict":
         # It decides which problems a population holds, and where learning starts.
         chosen["seed"] = [(p.get("simulation") or {}).get("seed") for p in (whole, changes)]
+    if step in ("simulate", "predict") and whole.get("questions"):
+        chosen["seed"] = seed_of(experiment)
     if step == "simulate" and decides(whole, changes):
         # Their margins, and how many there are of a paper, say when sampling may stop.
         prose = ("statement", "formula", "rationale", "seen_before")
@@ -126,6 +128,34 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
         chosen["claims"] = [{k: v for k, v in c.items() if k not in prose} for c in claims]
         chosen["paper"] = whole.get("paper")
     return json.dumps(chosen, sort_keys=True, default=str)
+
+
+def salt() -> str:
+    """What stands beside a declaration in its seed: ``dev``, until there is a published one.
+
+    That is in salt.txt beside the experiments; the variable SIMS_SALT has the last word.
+    """
+    published = place(EXPERIMENTS) / "salt.txt"
+    kept = published.read_text("utf-8").strip() if published.is_file() else "dev"
+    return os.environ.get("SIMS_SALT", kept)
+
+
+def seed_of(experiment: Path) -> int:
+    """The seed of an experiment's problems: whoever edits a question gets other problems.
+
+    The first bytes of a SHA-256 of law and questions as they are given, their wording apart, of
+    statistic.py with what it imports beside it, and of the salt.
+    """
+    whole, _ = _file(experiment, FIDELITIES[0])
+    asked = [{k: v for k, v in q.items() if k != "question"} for q in whole["questions"]]
+    declared = json.dumps([whole["law"], asked], sort_keys=True)
+    own = map(syntax, _own_files([experiment / "statistic.py"]))
+    return int(_hash(declared, salt(), *own), 16) >> 1
+
+
+def judged(experiment: Path) -> str:
+    """What judging an experiment makes: ``answers`` to its questions, or ``verdicts``."""
+    return "answers" if _file(experiment, FIDELITIES[0])[0].get("questions") else "verdicts"
 
 
 def decides(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:

@@ -19,7 +19,7 @@ from sims.judgement import Rule
 from sims.kinds import is_tested
 from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
-from sims.study.code import EXPERIMENTS, FIDELITIES, syntax
+from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of, syntax
 from sims.study.grid import changed, combinations, placed
 from sims.study.located import check_consent, consented, loaded, sources
 from sims.study.schema import (
@@ -111,7 +111,8 @@ class Experiment:
     def simulation(self) -> SimulationSpec:
         """Simulation settings at the fidelity, the seed moved by the offset."""
         run = self.spec.simulation_at(self.fidelity)
-        seed = run.seed + self.seed_offset * (SEED_STRIDE if self.redraws else 1)
+        base = seed_of(self.folder) if self.spec.questions else run.seed
+        seed = base + self.seed_offset * (SEED_STRIDE if self.redraws else 1)
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
         return run.model_copy(update={"seed": seed})
@@ -125,8 +126,10 @@ class Experiment:
     def redraws(self) -> bool:
         """Whether the simulation's seed decides what both roads take, a batch each.
 
-        These are heads that learn, or problems drawn from a population.
+        These are heads that learn, or problems drawn from a population or a law.
         """
+        if self.spec.questions:
+            return True
         return "learning" in self.settings or any(POPULATION in made for _, made in self.problems)
 
     @property
@@ -184,7 +187,7 @@ class Experiment:
         return points
 
     def module(self, name: str) -> ModuleType | None:
-        """A module of its folder (simulate, predict, effects, figure), if there is one.
+        """A module of its folder (simulate, predict, effects, statistic, figure), if it is there.
 
         It is imported as part of a package of that folder, whose modules may import one another
         (``from .effects import …``).
@@ -282,7 +285,17 @@ def load_experiment(
 def _check(spec: ExperimentSpec) -> None:
     """Look at what the schema alone cannot say of an experiment, at all of its fidelities."""
     anchors = [f"#{anchor}" for anchor in sections()]
-    papers = {c.paper: paper_of(c.paper) for c in spec.claims} if place(PAPERS).is_dir() else {}
+    stated = [*((c.paper, c.id) for c in spec.claims)]
+    stated += [(q.paper, q.claim or q.id) for q in spec.questions]
+    if place(PAPERS).is_dir():
+        for paper, id in stated:
+            about = paper_of(paper)
+            listed = [c.id for c in (*about.claims, *about.ours)]
+            if id not in listed:
+                raise InputError(f"claim of {paper}", id, one_of(listed, id))
+    for id, times in Counter(q.id for q in spec.questions).items():
+        if times > 1:
+            raise InputError("questions", id, "each id once")
     counts = Counter((claim.id, claim.regime) for claim in spec.claims)
     for claim in spec.claims:
         if counts[claim.id, claim.regime] > 1:
@@ -294,10 +307,6 @@ def _check(spec: ExperimentSpec) -> None:
             raise InputError(f"{where}, over", claim.over, allowed)
         if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
             raise InputError(f"{where}, formula", claim.formula, one_of(anchors, claim.formula))
-        if papers:
-            listed = [c.id for c in (*papers[claim.paper].claims, *papers[claim.paper].ours)]
-            if claim.id not in listed:
-                raise InputError(f"claim of {claim.paper}", claim.id, one_of(listed, claim.id))
         try:
             Rule.of(claim)
         except InputError as error:

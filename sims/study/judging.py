@@ -1,4 +1,4 @@
-"""From an experiment's effects to verdicts, by the tests that its file names."""
+"""From an experiment's effects to verdicts, by the tests that its file names, or to answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +8,8 @@ import numpy as np
 from sims.effects import Effect, Families
 from sims.errors import InputError, one_of
 from sims.judgement import Finding, Rule, Verdict, decide
+from sims.judgement.answers import Answer, answer
+from sims.study.code import salt
 from sims.study.experiment import Experiment
 from sims.study.results import Results
 from sims.study.schema import ClaimSpec, Range
@@ -29,6 +31,47 @@ def effects_of(experiment: Experiment, results: Results) -> Families:
         if strangers := points.difference(results.points):
             raise InputError(f"{path}: points of {name}", sorted(strangers), "names of grid points")
     return families
+
+
+def answered(experiment: Experiment, results: Results) -> list[Answer]:
+    """One answer for every question of the file, in its order.
+
+    Raises:
+        InputError: there is no ``statistic.py`` with ``effects(results)`` and
+            ``parameters(results)``, a question names an effect that it does not return, or the
+            results are of other problems.
+    """
+    origin = results.provenance["simulation"]
+    if (found := origin["seed"]) != experiment.simulation.seed:
+        allowed = f"{experiment.simulation.seed}, of these questions and salt: simulate again"
+        raise InputError(f"{experiment.name}: seed of simulation.nc", found, allowed)
+    module, path = experiment.module("statistic"), experiment.folder / "statistic.py"
+    if module is None or not (hasattr(module, "effects") and hasattr(module, "parameters")):
+        raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
+    with experiment.own_code():
+        families, parameters = module.effects(results), module.parameters(results)
+    law, answers = experiment.spec.law or {}, []
+    for question in experiment.spec.questions:
+        if question.effect not in families:
+            where = f"{experiment.name}: questions, {question.id}, effect"
+            raise InputError(where, question.effect, one_of(families, question.effect))
+        made = answer(
+            question,
+            families[question.effect],
+            parameters,
+            experiment=experiment.name,
+            law=str(law.get("text", "")),
+            smoke=experiment.fidelity == "smoke",
+            seed=found,
+            salt=salt(),
+            versions=origin["versions"],
+        )
+        if made.counterexample is not None and hasattr(module, "counterexample"):
+            with experiment.own_code():
+                problem = module.counterexample(results, made.counterexample)
+            made = replace(made, problem=problem)
+        answers.append(made)
+    return answers
 
 
 def judge(experiment: Experiment, results: Results, families: Families) -> list[Verdict]:

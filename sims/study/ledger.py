@@ -1,38 +1,80 @@
-"""The ledger: the verdicts of all experiments of a run, adjusted for each paper's tested claims."""
+"""The ledger: verdicts and answers of all experiments of a run, adjusted paper by paper."""
 
+import shutil
 from collections import Counter
 from pathlib import Path
 
+import yaml
+
 from sims.errors import InputError
+from sims.files import replace
 from sims.judgement import Verdict, adjust, read_ledger, write_verdicts
+from sims.judgement.answers import Answer, adjusted, read_answers, write_answers
 from sims.kinds import is_tested
 from sims.study.experiment import experiments, load_experiment
 
 
-def gather(fidelity: str, output: Path) -> list[Verdict]:
-    """Adjust the verdicts of all experiments that have been judged (Holm), and write the ledger.
+def gather(fidelity: str, folder: Path) -> tuple[list[Verdict], list[Answer]]:
+    """Adjust what all judged experiments came to (Holm); write ledger.json and answers.json.
 
-    Claims that have not been judged count in the adjustment: a part of a run must not have easier
-    p-values than the whole.
+    Beside them, a problem that refutes an answer's claim is ``counterexamples/ID.yaml``. Claims
+    that have not been judged count in the adjustment: a part of a run must not have easier p-values
+    than the whole.
 
     Args:
         fidelity: its name.
-        output: the ledger's file, beside the folders of experiments.
+        folder: of the folders of experiments.
 
     Raises:
-        InputError: nothing has been judged, or a file of verdicts cannot be believed.
+        InputError: nothing has been judged, a file cannot be believed, or two questions share an
+            id.
     """
-    verdicts = [
-        verdict
-        for name in experiments()
-        if (path := output.parent / name / "verdicts.json").exists()
-        for verdict in read_ledger(path, f"verdicts.json of {name} at {fidelity}")
-    ]
-    if not verdicts:
-        raise InputError(str(output.parent), "no verdicts", "a run: snakemake")
-    ledger = adjust(verdicts, claims_by_paper())
-    write_verdicts(ledger, output, f"ledger.json of {fidelity}")
-    return ledger
+    verdicts, answers = list[Verdict](), list[Answer]()
+    for name in experiments():
+        if (path := folder / name / "verdicts.json").exists():
+            verdicts += read_ledger(path, f"verdicts.json of {name} at {fidelity}")
+        if (path := folder / name / "answers.json").exists():
+            answers += read_answers(path, f"answers.json of {name} at {fidelity}")
+    if not verdicts and not answers:
+        raise InputError(str(folder), "no verdicts", "a run: snakemake")
+    verdicts, answers = adjust(verdicts, claims_by_paper()), adjusted(answers, always_by_paper())
+    if verdicts:
+        write_verdicts(verdicts, folder / "ledger.json", f"ledger.json of {fidelity}")
+    if answers:
+        write_answers(answers, folder / "answers.json", f"answers.json of {fidelity}")
+    for id, count in Counter(one.id for one in answers).items():
+        if count > 1:
+            raise InputError("id of questions", id, "each id once in all experiments")
+    shutil.rmtree(home := folder / "counterexamples", ignore_errors=True)
+    for one in answers:
+        if one.problem is not None:
+            text = yaml.safe_dump(one.problem, sort_keys=False, allow_unicode=True)
+            replace(text.encode(), home / f"{one.id}.yaml")
+    return verdicts, answers
+
+
+def is_run(folder: Path) -> bool:
+    """Whether :func:`gather` wrote something there."""
+    return any((folder / name).exists() for name in ("ledger.json", "answers.json"))
+
+
+def read_run(folder: Path, fidelity: str | None) -> tuple[list[Verdict], list[Answer]]:
+    """The verdicts and answers that :func:`gather` wrote, at that fidelity or any.
+
+    Raises:
+        InputError: there are neither, or a file cannot be believed.
+    """
+    ledger, asked = folder / "ledger.json", folder / "answers.json"
+    of = {path: fidelity and f"{path.name} of {fidelity}" for path in (ledger, asked)}
+    verdicts = read_ledger(ledger, of[ledger]) if ledger.exists() or not asked.exists() else []
+    return verdicts, read_answers(asked, of[asked]) if asked.exists() else []
+
+
+def always_by_paper() -> dict[str, int]:
+    """How many confirmatory questions of the files here say always, by paper."""
+    loaded = (load_experiment(name).spec.questions for name in experiments())
+    always = (q for asked in loaded for q in asked if q.says and q.status == "confirmatory")
+    return dict(Counter(question.paper for question in always))
 
 
 def claims_by_paper() -> dict[str, int]:

@@ -19,16 +19,19 @@ from sims import files, provenance, store
 from sims.errors import InputError
 from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
+from sims.judgement.answers import Answer, read_answers, write_answers
 from sims.study import code
 from sims.study.adaptive import sample_until_decided
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, Point, load_experiment
-from sims.study.judging import effects_of
+from sims.study.judging import answered, effects_of
 from sims.study.judging import judge as verdicts_of
-from sims.study.ledger import claims_by_paper
+from sims.study.ledger import claims_by_paper, is_run, read_run
 from sims.study.results import Coordinates, Results, assembled, read, write
 from sims.study.stacking import unstack
 
+Judged = list[Verdict] | list[Answer]
+"""What judging an experiment makes: verdicts on claims, or answers to questions."""
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 """Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
 
@@ -40,17 +43,19 @@ class Outcome:
     Attributes:
         experiment: it, at its fidelity.
         results: both roads.
-        verdicts: one a claim, by themselves: Holm's adjustment is the ledger's.
-        folder: where simulation.nc, theory.nc, verdicts.json, figures and caption.md lie.
+        verdicts: one a claim, or answers, one a question, by themselves: Holm's adjustment is the
+            ledger's.
+        folder: where simulation.nc, theory.nc, verdicts.json or answers.json, figures and
+            caption.md lie.
     """
 
     experiment: Experiment
     results: Results
-    verdicts: list[Verdict]
+    verdicts: Judged
     folder: Path
 
     def __repr__(self) -> str:
-        counts = Counter(verdict.verdict for verdict in self.verdicts)
+        counts = Counter(v.verdict if isinstance(v, Verdict) else v.word for v in self.verdicts)
         found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         return f"Outcome({self.results!r}, {found}, {str(self.folder)!r})"
 
@@ -84,7 +89,7 @@ def run(
     experiment = load_experiment(name, fidelity, seed_offset, allow_code)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
     simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
-    verdicts = judge(experiment, home / "verdicts.json")
+    verdicts = judge(experiment, home / f"{code.judged(experiment.folder)}.json")
     if figure:
         plot(experiment, home / "figure.pdf")
     return Outcome(experiment, results_of(experiment, home), verdicts, home)
@@ -222,9 +227,16 @@ def _worker(
     return name
 
 
-def judge(experiment: Experiment, output: Path) -> list[Verdict]:
-    """Verdicts on all claims of an experiment, also written as JSON beside its results."""
+def judge(experiment: Experiment, output: Path) -> Judged:
+    """Verdicts on all claims of an experiment, also written as JSON beside its results.
+
+    Of an experiment with questions, the answers to them.
+    """
     results = results_of(experiment, output.parent)
+    if experiment.spec.questions:
+        answers = answered(experiment, results)
+        write_answers(answers, output, f"answers.json of {experiment.identity}")
+        return answers
     verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
     write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
     return verdicts
@@ -234,10 +246,10 @@ def plot(experiment: Experiment, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
-        experiment: which one; its figure.py has ``figure(results, verdicts)`` and, for the caption,
-            ``numbers(results)``.
-        output: the figure, beside simulation.nc, theory.nc and verdicts.json. PNG, SVG and
-            caption.md lie there, too.
+        experiment: which one; its figure.py has ``figure(results, verdicts)``, of an experiment
+            with questions ``figure(results, answers)``, and, for the caption, ``numbers(results)``.
+        output: the figure, beside simulation.nc, theory.nc and verdicts.json or answers.json. PNG,
+            SVG and caption.md lie there, too.
 
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
@@ -250,7 +262,7 @@ def plot(experiment: Experiment, output: Path) -> None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
     results = results_of(experiment, folder)
-    verdicts = _adjusted(experiment, folder)
+    verdicts = _final(experiment, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     with style():
         figure = own.figure(results, verdicts)
@@ -264,19 +276,23 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
     return Results.load(folder, experiment.settings, experiment.identity)
 
 
-def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
-    """The experiment's verdicts, as the ledger beside its folder has them if it is of this run.
+def _final(experiment: Experiment, folder: Path) -> Judged:
+    """The experiment's verdicts or answers, as the run's ledger has them if it is of this run.
 
-    The ledger has the last word: there verdicts are adjusted for all claims of a paper together.
+    The ledger has the last word: there they are adjusted for all claims of a paper together.
     """
-    verdicts = read_ledger(folder / "verdicts.json", f"verdicts.json of {experiment.identity}")
-    ledger = folder.parent / "ledger.json"
-    if not ledger.exists():
-        return verdicts
-    rows = read_ledger(ledger, f"ledger.json of {experiment.fidelity}")
-    adjusted = [v for v in rows if v.experiment == experiment.name]
-    keys = [{(v.claim, v.regime, v.p_value) for v in found} for found in (verdicts, adjusted)]
-    return adjusted if keys[0] == keys[1] else verdicts
+    asked, own = bool(experiment.spec.questions), list[Any]()
+    if asked:
+        own += read_answers(folder / "answers.json", f"answers.json of {experiment.identity}")
+    else:
+        own += read_ledger(folder / "verdicts.json", f"verdicts.json of {experiment.identity}")
+    rows: list[Any] = []
+    if is_run(folder.parent):
+        rows += read_run(folder.parent, experiment.fidelity)[asked]
+    fields = ("id", "p_value", "seed") if asked else ("claim", "regime", "p_value")
+    adjusted = [row for row in rows if row.experiment == experiment.name]
+    keys = [{tuple(getattr(row, f) for f in fields) for row in found} for found in (own, adjusted)]
+    return adjusted if keys[0] == keys[1] else own
 
 
 def _write_road(

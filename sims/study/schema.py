@@ -167,6 +167,44 @@ class ClaimSpec(Strict):
     )
 
 
+Conditions = dict[str, float | str | Range]
+"""Columns of the law's parameters: the value that each must have, or a range of it."""
+
+
+class RestrictionSpec(Strict):
+    """A part of the law that a question is asked of."""
+
+    text: str = Field(min_length=1, description="which problems are meant, in words")
+    where: Conditions = Field(min_length=1, description="the same as conditions on parameters")
+
+
+class QuestionSpec(Strict):
+    """A question asked of the problems of a law: one number a problem."""
+
+    id: str = Field(pattern=r"^[\w-]+$", description="once in the experiment")
+    claim: str | None = Field(
+        default=None, description="claim id, as `sims claims` lists them; default: id"
+    )
+    paper: str = Field(
+        default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
+    )
+    question: str = Field(min_length=1, description="in one line")
+    effect: str = Field(description="the effects, as statistic.py names them")
+    status: Literal["confirmatory", "exploratory"] = Field(
+        description="a sentence of a paper, which gets a word; or an estimate, which gets none"
+    )
+    says: Literal["always"] | None = Field(
+        default=None, description="always: so the sentence says, of every problem or every step"
+    )
+    restrict: RestrictionSpec | None = Field(default=None, description="of the law; default: none")
+    strata: dict[str, Conditions] = Field(
+        default_factory=dict, description="parts that are answered apart, too, by name"
+    )
+    tolerance: Literal["roads", "exact", "slope"] | None = Field(
+        default=None, description="of the house, that gaps are held against"
+    )
+
+
 class FidelitySpec(Strict):
     """What a fidelity changes: settings of simulation, theory and the experiment, problem, grid."""
 
@@ -178,7 +216,7 @@ class FidelitySpec(Strict):
 
 
 class ExperimentSpec(Strict):
-    """One experiment: one question.
+    """One experiment: claims at the points of a grid, or questions asked of a law of problems.
 
     The five texts follow the ADEMP plan for simulation studies (Morris, White & Crowther 2019,
     doi:10.1002/sim.8086). ``grid`` is a list of blocks; a block maps dotted paths of the problem
@@ -186,15 +224,18 @@ class ExperimentSpec(Strict):
     scalar is a mapping with a ``label`` of its own, which is the point's coordinate; a list of
     numbers is written ``{label: …, value: […]}``. The key ``population`` of a block
     (:class:`PopulationSpec`, with a ``label``) draws problems in place of one.
+
+    With ``law`` and ``questions`` in place of ``claims``, the experiment draws its own problems;
+    the last four texts may be left out.
     """
 
     title: str
     paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
     aim: str
-    data_generating_process: str
-    estimands: str
-    methods: str
-    performance_measures: str
+    data_generating_process: str = ""
+    estimands: str = ""
+    methods: str = ""
+    performance_measures: str = ""
     problem: dict[str, Any] | None = Field(
         default=None,
         description="base problem; null when the experiment's own simulate.py makes it",
@@ -208,7 +249,11 @@ class ExperimentSpec(Strict):
         description="what of the results had been seen before claims, margins and points were "
         "fixed; empty: nothing",
     )
-    claims: list[ClaimSpec] = Field(min_length=1)
+    claims: list[ClaimSpec] = Field(default_factory=list)
+    law: dict[str, Any] | None = Field(
+        default=None, description="of the problems; `text` says it in words"
+    )
+    questions: list[QuestionSpec] = Field(default_factory=list)
     settings: dict[str, Any] = Field(
         default_factory=dict, description="free values for the experiment's own code"
     )
@@ -216,12 +261,28 @@ class ExperimentSpec(Strict):
     @model_validator(mode="before")
     @classmethod
     def _claims_have_a_paper(cls, data: object) -> object:
-        """A claim that names no paper is one of the experiment's."""
-        if not isinstance(data, dict) or "paper" not in data or "claims" not in data:
+        """A claim or question that names no paper is one of the experiment's."""
+        if not isinstance(data, dict) or "paper" not in data:
             return data
-        claims = data["claims"] if isinstance(data["claims"], list) else []
-        filled = [{"paper": data["paper"], **c} if isinstance(c, dict) else c for c in claims]
-        return {**data, "claims": filled or data["claims"]}
+        filled = {
+            key: [{"paper": data["paper"], **c} if isinstance(c, dict) else c for c in data[key]]
+            for key in ("claims", "questions")
+            if isinstance(data.get(key), list)
+        }
+        return {**data, **filled}
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> "ExperimentSpec":
+        """Claims come with the five texts; questions come with a law, and without claims."""
+        texts = ("data_generating_process", "estimands", "methods", "performance_measures")
+        needed = ("law",) if self.questions else ("claims", *texts)
+        for name in needed:
+            if not (value := getattr(self, name)):
+                given = value if name in self.model_fields_set else "nothing"
+                raise InputError(name, given, "a value (it is required)")
+        if self.claims if self.questions else self.law:
+            raise InputError("questions", len(self.questions), "law and questions, or claims")
+        return self
 
     def at(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""

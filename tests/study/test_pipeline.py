@@ -8,8 +8,10 @@ import sys
 import time
 
 import pytest
+import yaml
 
 from tests.pipeline import ROOT, run
+from tests.study.test_questions import EXPERIMENT
 
 RUN = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke")
 
@@ -35,9 +37,15 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     (home / "theory.nc").unlink()  # in the middle, while what was made of it is there
     path = copy / "experiments/angles/caption.md"
     path.write_text(path.read_text() + "More.\n")
+    # An experiment that asks questions, beside one that makes claims.
+    (asking := copy / "experiments/means").mkdir()
+    (asking / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
     dry = run(copy, *RUN, "shards=2", "-n")
     rules = {x.split()[1][:-1] for x in (dry.stdout + dry.stderr).splitlines() if x[:5] == "rule "}
-    assert rules == {"predict", "judge", "ledger", "plot", "report", "all"}
+    assert rules == {"predict", "judge", "ledger", "plot", "report", "all", "shard", "simulate"}
+    assert run(copy, *RUN, "experiment=means").returncode == 0
+    assert (copy / "results/smoke/means/answers.json").read_text() == "judge"
+    assert (copy / "results/smoke/answers.md").read_text() == "ledger"
 
 
 def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):

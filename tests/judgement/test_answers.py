@@ -1,0 +1,157 @@
+"""Answers on made-up effects: intervals cover, words and "always" are right, effects are theirs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+
+from sims.errors import InputError
+from sims.judgement.answers import (
+    Effects,
+    adjusted,
+    answer,
+    read_answers,
+    share,
+    summary,
+    write_answers,
+)
+from sims.judgement.effects_of_problems import extremum, gap, order, slope
+from sims.study.schema import QuestionSpec
+
+RNG = np.random.default_rng()
+ROWS = 200
+PARAMETERS = pd.DataFrame({"s": np.linspace(0, 1, 1000), "kernel": ["gaussian", "softmax"] * 500})
+
+NONE = PARAMETERS[[]]
+
+
+@pytest.fixture(autouse=True)
+def _same_draws(monkeypatch):
+    monkeypatch.setitem(globals(), "RNG", np.random.default_rng(5))
+
+
+def asked(effects, parameters=PARAMETERS, smoke=False, **changes):
+    declared = {
+        "id": "falls",
+        "question": "Does it fall?",
+        "effect": "falls",
+        "status": "confirmatory",
+    }
+    question = QuestionSpec.model_validate(declared | changes)
+    return answer(question, effects, parameters, experiment="made_up", smoke=smoke)
+
+
+def simulated(truth, error=0.1, batches=32, **fields):
+    noise = error * RNG.standard_normal(len(truth))
+    return Effects(truth + noise, np.full(len(truth), error), batches=batches, **fields)
+
+
+def test_intervals_cover():
+    """Of a share and of T95, in 95 % of samples, with Monte Carlo errors on every problem."""
+    covered = {"share": 0, "T95": 0}
+    for _ in range(200):
+        truth = RNG.normal(0.3, 1, ROWS)
+        made = summary(simulated(truth), np.ones(ROWS, bool)).simulated
+        covered["share"] += made.interval[0] <= 0.61791 <= made.interval[1]
+        gaps = simulated(RNG.exponential(0.01, ROWS), 0.002, kind="gap")
+        low, high = summary(gaps, np.ones(ROWS, bool)).within_interval
+        covered["T95"] += low <= 0.01 * np.log(20) <= high
+    assert min(covered.values()) >= 184, covered  # of 95 %, less once in 100
+    test = binomtest(57, 100).proportion_ci(), binomtest(60, 100).proportion_ci()
+    assert share(57, 3, 100).interval == pytest.approx((test[0].low, test[1].high))
+    assert (share(0, 0, 9).interval[0], share(9, 0, 9).interval[1]) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("share_of_truth", "word"),
+    [(1.0, "nearly always"), (0.85, "usually"), (0.5, "mixed"), (0.1, "rarely"), (0, "never seen")],
+)
+def test_words_and_always(share_of_truth, word):
+    """A planted false claim is called false; a true one is not, though one call in 700 is wrong."""
+    truth = np.where(np.arange(ROWS) < share_of_truth * ROWS, 1.0, -1.0)
+    made = asked(simulated(truth), says="always")
+    assert (made.word, made.always) == (word, "no" if share_of_truth < 1 else "not refuted")
+    assert made.problems == made.holds + made.fails + made.unresolved == ROWS
+    assert made.simulated.bracket[0] == pytest.approx(share_of_truth, abs=0.01)
+    assert (made.counterexample is None) == (share_of_truth == 1)
+    assert asked(simulated(truth), smoke=True).word == "too few to say"
+
+
+def test_a_true_claim_is_seldom_refuted():
+    """Of 400 ledgers with 5 claims that all hold, just so, in every problem: 5 % at the most."""
+    refuted = 0
+    for _ in range(400):
+        rows = [asked(simulated(np.zeros(80)), NONE, id=f"q{i}", says="always") for i in range(5)]
+        assert {one.always for one in rows} <= {"no", "not refuted"}
+        refuted += any(one.always == "no" for one in adjusted(rows, {rows[0].paper: 5}))
+    assert refuted <= 30
+
+
+def test_theory_is_asked_of_more_problems_than_simulation():
+    s = PARAMETERS["s"].to_numpy()
+    truth = np.where(RNG.random(1000) < s, 1.0, -1.0)
+    effects = simulated(truth[:ROWS], predicted=truth.copy(), valid=s < 0.995)
+    effects.predicted[:10] *= -1
+    strata = {"large": {"s": {"at_least": 0.5}}, "few": {"s": {"at_most": 0.01}}}
+    made = asked(effects, strata=strata)
+    assert (made.theory.of, made.theory.unresolved, made.contradictions) == (1000, 5, 10)
+    assert made.theory.holds == (effects.predicted[s < 0.995] > 0).sum()
+    assert (made.word, list(made.strata)) == ("mixed", ["large"])
+    assert made.strata["large"].theory.of == 500
+    (change,) = made.where
+    assert (change.parameter, len(change.values)) == ("s", 4)
+    assert change.values == pytest.approx([0.125, 0.375, 0.625, 0.875], abs=0.1)
+    assert made.stops.startswith("s 0 to 0.249: 1")
+    part = {"text": "softmax", "where": {"kernel": "softmax", "s": {"at_least": 0.1}}}
+    restricted = asked(effects, restrict=part)
+    assert (restricted.theory.of, restricted.problems, restricted.restriction) == (
+        450,
+        50,
+        "softmax",
+    )
+    assert restricted.word == "mixed"
+    with pytest.raises(InputError, match=r"column of parameters: got 'h'; allowed: s, kernel"):
+        asked(effects, strata={"a": {"h": 1.0}})
+    with pytest.raises(InputError, match=r"effects of falls: got '200 simulated, 1000 predicted'"):
+        asked(effects, PARAMETERS[:500])
+
+
+def test_gaps_and_their_tolerance(tmp_path):
+    truth = np.where(np.arange(ROWS) < 0.9 * ROWS, 0.02, 0.2)
+    values = (1 + truth)[:, None] * 3 * (1 + 0.02 * RNG.standard_normal((ROWS, 32)))
+    made = asked(gap(values, np.full(1000, 3.0)), tolerance="roads", says="always")
+    assert (made.holds, made.fails, made.always, made.word) == (180, 20, "no", "usually")
+    assert 0.18 < made.within[0] < 0.2 < made.within[1] < 0.22
+    assert 0.01 < made.visible < 0.02
+    assert asked(gap(values, np.full(1000, 3.0))).word == ""
+    write_answers([made], tmp_path / "answers.json", "answers")
+    assert read_answers(tmp_path / "answers.json") == [made]
+
+
+def test_stock_effects():
+    index = np.array([[0.1, 0.12, 0.4], [0.4, 0.2, 0.1], [0.3, 0.3, 0.3]])
+    exact = np.array([[3.0, 9.0, 2.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
+    first, all_ = order(index, np.repeat(exact[:2, None], 4, 1), exact)
+    np.testing.assert_array_equal(first.value, [1.0, -1.0])
+    np.testing.assert_array_equal(first.predicted, [1.0, -1.0, np.nan])
+    np.testing.assert_array_equal(all_.predicted, [1.0, 0.0, np.nan])
+    x = np.array([1.0, 2.0, 4.0, 8.0])
+    curves = np.stack([x**-1.05, x**-1.4, np.exp(-x / 3)])
+    found = slope(x, np.repeat(curves[:, None], 4, 1), -1.0, rival=x, predicted=curves)
+    np.testing.assert_allclose(found.value, [0.05, -0.3, -0.1], atol=1e-12)
+    np.testing.assert_allclose(found.predicted, found.value)
+    np.testing.assert_allclose(found.error, 0, atol=1e-12)
+    noisy = curves[:1, None] * (1 + 0.02 * RNG.standard_normal((1, 4000, 4)))
+    by_hand = [np.polyfit(np.log(x), np.log(m), 1)[0] for m in noisy[0].reshape(40, 100, 4).mean(1)]
+    error = slope(x, noisy, -1.0).error
+    np.testing.assert_allclose(error, np.std(by_hand) / np.sqrt(40), rtol=0.4)
+    grid = np.array([[3, 2, 1.0, 2], [1, 2, 3, 4], [3, 1, 2, np.nan], [3, 2, 1, np.nan]])
+    np.testing.assert_array_equal(extremum(grid), [2, np.nan, 1, np.nan])
+
+
+def test_estimates_are_means_over_problems():
+    share_of_pairs = np.repeat([0.0, 0.5, 1.0, 0.5], 50)
+    made = asked(Effects(share_of_pairs, np.zeros(ROWS), "estimate"), status="exploratory")
+    assert made.mean == 0.5
+    assert made.mean_interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
+    assert (made.word, made.always, made.counterexample) == ("", "", None)

@@ -1,0 +1,201 @@
+"""An experiment that asks questions of a law of problems, from its file to the published page."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sims.judgement.answers import read_answers
+from sims.study.code import digest, seed_of
+from sims.study.experiment import load_experiment
+from tests.cli.small import run
+
+QUESTION = {"status": "confirmatory", "effect": "gaps"}
+FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?", "effect": "falls"}
+EXPERIMENT = {
+    "title": "Means of draws",
+    "paper": "2601.00001",
+    "aim": "Does the mean square of a mean fall, and by the formula?",
+    "law": {"text": "σ from 0.5 to 2, both n", "count": 100},
+    "simulation": {"batches": 32, "replicates_per_batch": 1024},
+    "fidelities": {name: {} for name in ("smoke", "standard", "paper")},
+    "questions": [
+        {**QUESTION, "id": "gaps", "question": "Is it σ²/n?", "tolerance": "roads"},
+        {**QUESTION, **FALLS, "says": "always", "restrict": {"text": "n = 9", "where": {"n": 9.0}}},
+        {**QUESTION, "id": "size", "question": "How large?", "effect": "size"}
+        | {"status": "exploratory"},
+    ],
+}
+SOURCES = {
+    "problems": """
+        import numpy as np
+
+        def drawn(experiment):
+            rng = np.random.default_rng(experiment.simulation.seed)
+            count = 2 * experiment.spec.law["count"]
+            return {"sd": rng.uniform(0.5, 2, count), "n": np.tile([9.0, 25.0], count // 2)}
+    """,
+    "simulate": """
+        import numpy as np
+
+        from sims.montecarlo import HostBatches
+        from sims.study.units import SampledUnit
+
+        from .problems import drawn
+
+        def batch(draw, replicates, drawn):
+            scale = drawn["sd"] / np.sqrt(drawn["n"])
+            means = scale * draw.rng().standard_normal((replicates, len(scale)))
+            fell = np.where(drawn["sd"] < 1.9, 1.0, -1.0)
+            return {"square": (means**2).mean(0), "fell": fell + means.mean(0)} | drawn
+
+        def units(experiment):
+            dims = dict.fromkeys(("square", "fell", "sd", "n"), "problem")
+            return {"all": SampledUnit(HostBatches(batch, constants=drawn(experiment), dims=dims))}
+    """,
+    "predict": """
+        import xarray as xr
+
+        from .problems import drawn
+
+        def predict(experiment):
+            own = drawn(experiment)
+            return {"all": xr.Dataset({"square": ("problem", own["sd"] ** 2 / own["n"])})}
+    """,
+    "statistic": """
+        import pandas as pd
+
+        from sims.judgement.effects_of_problems import gap, of_batches
+
+        def parameters(results):
+            own = results.estimates["all"]
+            return pd.DataFrame({name: own[name].values[0] for name in ("sd", "n")})
+
+        def effects(results):
+            own, theory = results.estimates["all"], results.predictions["all"]["square"].values
+            square = own["square"].values.T
+            return {
+                "gaps": gap(square, theory),
+                "falls": of_batches(own["fell"].values.T),
+                "size": of_batches(square, kind="estimate"),
+            }
+
+        def counterexample(results, index):
+            return {"problem": {"sd": float(parameters(results)["sd"][index])}}
+    """,
+    "figure": """
+        from sims import figures
+
+        def figure(results, answers):
+            names = [one.id for one in answers]
+            drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=names[0])
+            return drawing
+    """,
+}
+CAPTION = """**Answered** {{ answers.falls.word }}, always: {{ answers.falls.always }},
+{{ answers.gaps | number }}
+
+{{ answer_table }}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory with that experiment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIMS_SALT", raising=False)
+    home = Path("experiments/means")
+    home.mkdir(parents=True)
+    (home / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+    for name, text in SOURCES.items():
+        (home / f"{name}.py").write_text(text.replace("\n        ", "\n"))
+    (home / "caption.md").write_text(CAPTION)
+    return home
+
+
+def test_from_questions_to_the_published_page(folder, capsys):
+    assert run("run", "means") == 0
+    out = capsys.readouterr().out
+    assert "usually; always: no: Does it fall? (n = 9) " in out
+    assert "results/standard/means/answers.json\n" in out
+    for step in ("ledger", "report", "publish"):
+        assert run("step", step) == 0, capsys.readouterr().err
+    of = "answers.json of standard"
+    gaps, falls, size = read_answers("results/standard/answers.json", of)
+    assert (gaps.word, gaps.always, gaps.problems) == ("nearly always", "not refuted", 200)
+    assert (falls.word, falls.always, falls.family, falls.problems) == ("usually", "no", 1, 100)
+    assert (falls.claim, falls.restriction, falls.salt) == ("fall", "n = 9", "dev")
+    assert falls.seed == seed_of(folder)
+    assert (size.word, size.mean) == ("", pytest.approx(1.75 * (1 / 9 + 1 / 25) / 2, rel=0.2))
+    assert size.where[1].groups == ["9.0", "25.0"]
+    published = Path("results/published")
+    problem = yaml.safe_load((published / "counterexamples/falls.yaml").read_text())
+    assert problem["problem"]["sd"] > 1.9
+    table = Path("results/standard/answers.md").read_text()
+    for text in (table, (published / "README.md").read_text()):
+        assert "| Is it σ²/n? | nearly always | T95 0 to " in text
+        assert "| [counterexamples/falls.yaml](counterexamples/falls.yaml) |" in text
+    page = (published / "report.html").read_text()
+    assert page.index('id="the-answers"') < page.index('id="the-findings"')
+    assert "sims decompose counterexamples/falls.yaml" in page
+    caption = Path("results/standard/means/caption.md").read_text()
+    assert caption.startswith("**Answered** usually, always: no,\nT95 0 to ")
+    capsys.readouterr()
+    for command in ("claims", "experiments"):
+        assert run(command, "--json") == 0
+    claims, experiments = capsys.readouterr().out.split("\n]\n[")
+    assert [row["answers"][0]["id"] for row in json.loads(claims + "]")] == [
+        "gaps",
+        "falls",
+        "size",
+    ]
+    assert json.loads("[" + experiments)[0]["claims"] == ["gaps", "fall", "size"]
+
+
+def test_whoever_edits_a_question_gets_other_problems(folder, monkeypatch):
+    seeds, path = [seed_of(folder)], folder / "experiment.yaml"
+    before = digest("simulate", folder)
+    path.write_text(path.read_text().replace("Does it fall", "Falls it") + "# words")
+    statistic = folder / "statistic.py"
+    statistic.write_text(statistic.read_text() + "# words\n")
+    assert seed_of(folder) == seeds[0]
+    assert digest("simulate", folder) == before
+    path.write_text(path.read_text().replace("tolerance: roads", "tolerance: exact"))
+    seeds.append(seed_of(folder))
+    statistic.write_text(
+        statistic.read_text().replace("gap(square, theory)", "gap(square, 2 * theory)")
+    )
+    seeds.append(seed_of(folder))
+    Path("experiments/salt.txt").write_text("published\n")
+    seeds.append(seed_of(folder))
+    monkeypatch.setenv("SIMS_SALT", "dev")
+    assert len({*seeds}) == 4
+    assert seed_of(folder) == seeds[-2]
+    assert load_experiment("means").simulation.seed == seeds[-2] < 2**63
+    assert len({digest(step, folder) for step in ("simulate", "predict")} | {before}) == 3
+
+
+BAD = [
+    ("effect: gaps", "effect: gap", "questions, gaps, effect: got 'gap'; allowed: gaps, falls"),
+    ("id: gaps", "id: size", "experiment.yaml: questions: got 'size'; allowed: each id once"),
+    ("law:", "claims: []\nlaws:", "laws: got 'laws'; allowed: "),
+    ("n: 9.0", "m: 9.0", "column of parameters: got 'm'; allowed: sd, n"),
+    ("tolerance: roads", "tolerance: road", "tolerance: got 'road'; allowed: roads, exact"),
+    ("at_random", "", "seed of simulation.nc: got "),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "words"), BAD)
+def test_what_is_wrong_is_one_line(folder, capsys, old, new, words):
+    """Where the file is edited after the run, its seed is another one."""
+    path = folder / "experiment.yaml"
+    if old == "at_random":
+        assert run("step", "simulate", "means") == run("step", "predict", "means") == 0
+        path.write_text(path.read_text().replace("says: always", ""))
+        assert run("step", "judge", "means") == 2
+    else:
+        path.write_text(path.read_text().replace(old, new))
+        steps = ("simulate", "predict", "judge")
+        assert 2 in [run("step", step, "means") for step in steps]
+    assert words in capsys.readouterr().err.splitlines()[-1]
