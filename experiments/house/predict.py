@@ -84,7 +84,7 @@ def by_angles(problem: Problem) -> float:
 
 
 def exact(problem: Problem) -> float:
-    """The error of the first Haar set at 64 keys by exact theory; NaN elsewhere and for wide heads."""
+    """The error of the first Haar set at 64 keys by exact theory; NaN elsewhere."""
     heads = problem.sets[HAAR]
     size = heads.width * max(heads.count, heads.width)
     if problem.n != FEWEST_KEYS or size > EXACT:

@@ -40,7 +40,9 @@ class Law:
             ends = span[1] if isinstance(span[1], list) else []
             numbers = len(ends) == 2 and all(isinstance(x, int | float) for x in ends)
             if not numbers or not ends[0] < ends[1] or (span[0] == "loguniform" and ends[0] <= 0):
-                raise InputError(f"law.{name}.{span[0]}", span[1], "[low, high], low < high, in range")
+                raise InputError(
+                    f"law.{name}.{span[0]}", span[1], "[low, high], low < high, in range"
+                )
 
     def draw(self, seed: int, problem: int, attempt: int = 0) -> dict[str, Any]:
         """The fields of a problem: every field of every attempt has a random stream of its own.

@@ -75,7 +75,7 @@ class Results:
 
         Raises:
             InputError: a file cannot be believed (:mod:`sims.files`), or theory's problem or points
-                are not the simulation's. Off the grid theory may have fewer points.
+                are not the simulation's. Off the grid theory may have others.
         """
         simulation, theory = folder / "simulation.nc", folder / "theory.nc"
         simulated = read(simulation, f"simulation.nc of {whose}")
@@ -86,7 +86,7 @@ class Results:
             allowed = f"the problem of {simulation}: predict or simulate again"
             raise InputError(str(theory), f"problem {source['problem']}", allowed)
         problems = {name: entry["problem"] for name, entry in points.items() if entry["problem"]}
-        same = all(k in points and e["problem"] == problems.get(k) for k, e in other.items())
+        same = all(e["problem"] == problems.get(k) for k, e in other.items())
         if not same or not problems.keys() <= other.keys():
             raise InputError(str(theory), "other points", f"the points of {simulation}")
         return cls(
