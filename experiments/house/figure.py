@@ -15,7 +15,7 @@ from sims.study.results import Results
 
 from .statistic import MATRICES, OUTCOMES, TARGETS, effects, parameters
 
-BINS = np.linspace(0.05, 0.95, 7)
+BINS = np.linspace(0.05, 0.95, 7).tolist()
 """Ends of the groups of problems along the curve, of the share of variance in the error."""
 LINES = {"hdi-pairs": "share of variance kept", "hdi-monotone-pairs": "error"}
 TERMS = {

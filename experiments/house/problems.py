@@ -37,6 +37,7 @@ class Problem:
     Attributes:
         parameters: what the law drew, and what was solved from it.
         task: keys, target and label noise.
+        covariance: Σ of the keys, (d, d).
         sets: six sets of heads.
         queries: (Q, d).
         targets: others of the target's family, by a seed.
@@ -44,6 +45,7 @@ class Problem:
 
     parameters: dict[str, Any]
     task: Task
+    covariance: np.ndarray
     sets: list[Heads]
     queries: np.ndarray
 
@@ -75,18 +77,21 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
 
 def _built(drawn: dict[str, Any]) -> Problem | None:
     """The problem of a draw, None if no label noise gives the drawn share of variance."""
-    dimension, design = drawn["dimension"], DESIGNS["isotropic"](drawn["dimension"])
+    dimension, covariance = drawn["dimension"], np.eye(drawn["dimension"])
     if drawn["correlated"]:
-        design = DESIGNS["decaying_spectrum"](dimension, drawn["spectrum"], drawn["rotation"])
-    rng = np.random.default_rng(drawn["queries"])
-    root = np.linalg.cholesky(np.asarray(design.covariance) + 1e-12 * np.eye(dimension))
+        law: Any = DESIGNS["decaying_spectrum"](dimension, drawn["spectrum"], drawn["rotation"])
+        covariance = np.asarray(law.covariance)
+    design, rng = GaussianDesign(covariance), np.random.default_rng(drawn["queries"])
+    root = np.linalg.cholesky(covariance)
     queries = drawn["reach"] * rng.normal(size=(drawn["query_count"], dimension)) @ root.T
     bandwidth = drawn["bandwidth"] * (drawn["width"] ** 0.5 if drawn["kernel"] == "gaussian" else 1)
     frames = _frames(drawn, drawn["frames"])
     keys = _frames(drawn, drawn["key_frames"]) if drawn["apart"] else frames
     sets = [Heads(f, drawn["kernel"], bandwidth, k) for f, k in zip(frames, keys, strict=True)]
     task = Task(design, _target(drawn, 0), 1.0)
-    problem = Problem(drawn | {"bandwidth": bandwidth, "edge": False}, task, sets, queries)
+    problem = Problem(
+        drawn | {"bandwidth": bandwidth, "edge": False}, task, covariance, sets, queries
+    )
     noise = drawn["natural_noise"] if drawn["natural"] else _noise(problem, drawn["share"])
     if noise is None:
         return None
@@ -177,12 +182,12 @@ def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
     The law of every term stays; draws are those of keys in R^16.
     """
     extra = DIMENSION - problem.task.dimension
-    covariance = np.pad(np.asarray(problem.task.design.covariance), (0, extra))
+    design = GaussianDesign(np.pad(problem.covariance, (0, extra)))
     target = problem.task.target.padded(extra)
-    task = Task(GaussianDesign(covariance), target, problem.task.noise_sd)
+    task = Task(design, target, problem.task.noise_sd)
     queries = np.pad(problem.queries, ((0, 0), (0, extra)))
 
-    def wide(frames: np.ndarray) -> np.ndarray:
+    def wide(frames: Any) -> np.ndarray:
         return np.pad(np.asarray(frames), ((0, 0), (0, extra), (0, WIDEST - frames.shape[2])))
 
     return [

@@ -240,7 +240,9 @@ def counterexample(results: Results, index: int) -> dict[str, Any]:
     made = results.provenance["theory"]
     problem = draw(made["specification"]["law"], made["seed"], index)
     heads, task = problem.sets[HAAR], problem.task
-    series = {k: getattr(task.target, k).tolist() for k in ("amplitude", "frequency", "phase")}
+    series = {
+        k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")
+    }
 
     def frames(places: str) -> list[dict[str, Any]]:
         return [
@@ -256,7 +258,7 @@ def counterexample(results: Results, index: int) -> dict[str, Any]:
     return {
         "problem": {
             "dimension": task.dimension,
-            "design": {"kind": "gaussian", "covariance": task.design.covariance.tolist()},
+            "design": {"kind": "gaussian", "covariance": problem.covariance.tolist()},
             "target": {"kind": "explicit", **series},
             "noise_sd": float(task.noise_sd),
             "heads": {
