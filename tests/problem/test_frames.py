@@ -1,10 +1,14 @@
 """Frames: prescribed angles to rounding, and principal angles against scipy and closed forms."""
 
+import time
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
 
+from sims import threefry
+from sims.checks import seeded_key
 from sims.errors import InputError
 from sims.problem import FRAMES, principal_angles
 
@@ -35,6 +39,16 @@ def test_contract(name):
         for count, width, line in ((3, 8, "width: got 8; allowed: 1 to"), (0, 2, "count: got 0")):
             with pytest.raises(InputError, match=line):
                 FRAMES[name](7, count, width, **options)
+
+
+def test_narrow_heads_draw_their_columns_alone():
+    """64 heads in d = 1024: the first columns of whole bases, which would take 36 CPU s."""
+    start = time.process_time()
+    frames = FRAMES["haar"](1024, 64, 64)
+    assert time.process_time() - start < 10
+    last = threefry.split(seeded_key("heads.frames.seed", 0), 64)[-1]
+    whole = threefry.orthogonal(last, 1024)
+    np.testing.assert_allclose(frames[-1], whole[:, :64], rtol=0, atol=1e-14)
 
 
 @pytest.mark.theory
