@@ -95,6 +95,11 @@ def read(path: str | Path, of: str | None = None) -> bytes:
     return _believed(path, of, found, data, whole == data + _seal(Path(path), data, found))
 
 
+def digest(*paths: Path) -> str:
+    """The SHA-256 of files one after the other, as ``cat FILE FILE | sha256sum`` prints it."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
 def write_json(
     rows: Sequence[Mapping[str, Any]] | Mapping[str, Any], path: str | Path, of: str
 ) -> None:

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
+from sims.files import digest
 from sims.runtime import host_devices
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
@@ -54,7 +55,7 @@ def sweep(
     data = run.whole(sys.stderr.isatty())
     from sims.figures import overview, save
 
-    save(overview(data), output.with_suffix(".png"), run.whose)
+    save(overview(data), output.with_suffix(".png"), run.whose, digest(output))
     _print(data)
     print(output, output.with_suffix(".png"), sep="\n")
 
