@@ -89,11 +89,10 @@ def gamma(key: np.ndarray, shape_parameter: float, count: int) -> np.ndarray:
     return out
 
 
-def orthogonal(key: np.ndarray, size: int, width: int | None = None) -> np.ndarray:
-    """The first columns, or all, of a Haar-random orthogonal matrix, shape (size, width)."""
+def orthogonal(key: np.ndarray, size: int, width: int) -> np.ndarray:
+    """The first columns of a Haar-random orthogonal matrix, shape (size, width)."""
     # Of 64 columns or more, so that up to d = 64 the first ones have the bits of the whole.
-    least = None if width is None else max(width, 64)
-    basis, triangle = np.linalg.qr(normal(key, (size, size), least))
+    basis, triangle = np.linalg.qr(normal(key, (size, size), max(width, 64)))
     return (basis * np.sign(np.diagonal(triangle)))[:, :width]
 
 

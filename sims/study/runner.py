@@ -188,7 +188,7 @@ def simulate(
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     if experiment.simulation.decide != "no":
         predicted = read(theory, f"theory.nc of {experiment.identity}")
-        _check_settings(experiment, "theory", json.loads(predicted.attrs["provenance"]), theory)
+        _check_settings(experiment, predicted, theory)
         start = Results(
             experiment.name,
             experiment.fidelity,
@@ -267,19 +267,18 @@ def results_of(experiment: Experiment, folder: Path) -> Results:
         InputError: a file cannot be believed, or was made with other settings than it has now.
     """
     results = Results.load(folder, experiment.settings, experiment.identity)
-    for road, origin in results.provenance.items():
-        _check_settings(experiment, road, origin, folder / f"{road}.nc")
+    _check_settings(experiment, results.simulation, folder / "simulation.nc")
+    _check_settings(experiment, results.theory, folder / "theory.nc")
     return results
 
 
-def _check_settings(
-    experiment: Experiment, road: str, origin: Mapping[str, Any], path: Path
-) -> None:
+def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
     """Refuse a road's file of another problem, seed or setting than the experiment has now."""
-    now, before = _settings(experiment, road), origin.get("settings", {})
-    for key in (key for key in now if before.get(key, now[key]) != now[key]):
-        allowed = f"{now[key]}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
-        raise InputError(str(path), f"{key} {before[key]}", allowed)
+    before, road = json.loads(data.attrs["provenance"]).get("settings", {}), path.stem
+    for key, value in _settings(experiment, road).items():
+        if before.get(key, value) != value:
+            allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
+            raise InputError(str(path), f"{key} {before[key]}", allowed)
 
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_narrow_heads_draw_their_columns_alone():
     frames = FRAMES["haar"](1024, 64, 64)
     assert time.process_time() - start < 10
     last = threefry.split(seeded_key("heads.frames.seed", 0), 64)[-1]
-    whole = threefry.orthogonal(last, 1024)
+    whole = threefry.orthogonal(last, 1024, 1024)
     np.testing.assert_allclose(frames[-1], whole[:, :64], rtol=0, atol=1e-14)
 
 
