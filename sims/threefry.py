@@ -41,8 +41,7 @@ def uniform(key: np.ndarray, shape: tuple[int, ...] = (), last: int | None = Non
 
     With ``last`` only the first so many along the last axis are computed.
     """
-    numbers = np.arange(math.prod(shape)).reshape(shape)
-    numbers = numbers if last is None else numbers[..., :last]
+    numbers = np.arange(math.prod(shape)).reshape(1, *shape)[..., :last][0]
     high, low = _hash(key[..., None, :], *_counters(numbers.ravel()))
     bits = (high.astype(np.uint64) << np.uint64(32)) | low
     ones = (bits >> np.uint64(12)) | np.float64(1.0).view(np.uint64)

@@ -256,7 +256,7 @@ def plot(experiment: Experiment, output: Path) -> None:
     with style():
         figure = own.figure(results, verdicts)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
-    save(figure, output, experiment.identity, str(results.digest))
+    save(figure, output, experiment.identity, results.digest)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
