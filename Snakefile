@@ -6,6 +6,10 @@ from functools import cache
 from pathlib import Path
 from shlex import quote
 
+# Snakemake puts this folder first; no file here is to stand for a module, nor in the jobs' folder.
+sys.path.append(sys.path.pop(0))
+os.environ["PYTHONSAFEPATH"] = "1"
+
 from sims.errors import InputError
 from sims.places import place
 from sims.study.code import (

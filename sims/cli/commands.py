@@ -41,6 +41,10 @@ Precision = Annotated[
         "terms below simulation.negligible (0.001) of the MSE; at most simulation.max_batches"
     ),
 ]
+AllowCode = Annotated[
+    bool,
+    Option("--allow-code", help="run the Python files that it names: code of people you trust"),
+]
 Seed = Annotated[int | None, Option(help="of the simulation, in place of the file's")]
 
 
@@ -68,6 +72,7 @@ def decompose(
     rel_mcse: Precision = None,
     seed: Seed = None,
     json: Json = False,
+    allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Decompose the error of one problem by both roads.
@@ -80,7 +85,7 @@ def decompose(
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, rel_mcse, seed, json, dry)
+    decompose.decompose(spec, rel_mcse, seed, json, allow_code, dry)
 
 
 @app.command()
@@ -105,6 +110,7 @@ def sweep(
     gather: Annotated[
         int | None, Option(min=1, max=10_000, help="write the file from these N parts")
     ] = None,
+    allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Decompose a problem at many values of its fields.
@@ -114,7 +120,7 @@ def sweep(
     """
     from sims.cli import sweep
 
-    sweep.sweep(spec, set or [], rel_mcse, seed, output, shard, gather, dry)
+    sweep.sweep(spec, set or [], rel_mcse, seed, output, shard, gather, allow_code, dry)
 
 
 @app.command()
@@ -124,15 +130,17 @@ def run(
     seed_offset: Annotated[
         int, Option(min=0, max=10**12, help="added to the experiment's seeds: other draws")
     ] = 0,
+    allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Run one experiment: both roads, verdicts and figure.
 
-    What `sims.study.run` does from Python. Finished points are kept.
+    What `sims.study.run` does from Python. Finished points are kept. A folder outside experiments/
+    runs its code with --allow-code alone.
     """
     from sims.cli import steps
 
-    steps.run(experiment, fidelity, seed_offset, dry)
+    steps.run(experiment, fidelity, seed_offset, allow_code, dry)
 
 
 @app.command()
@@ -150,7 +158,7 @@ def table(
     from sims.study.experiment import load_experiment
     from sims.study.results import Results
 
-    loaded = load_experiment(experiment, fidelity)
+    loaded = load_experiment(experiment, fidelity, allow_code=None)
     folder = Path("results", fidelity, loaded.name)
     frame = Results.load(folder, loaded.settings, loaded.identity).table(order)
     if latex:

@@ -9,6 +9,7 @@ from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
 from sims.files import digest
+from sims.study.own_parts import unread
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
@@ -25,6 +26,7 @@ def sweep(
     given: Path | None,
     shard: str | None,
     gather: int | None,
+    allow_code: bool,
     dry: bool,
 ) -> None:
     """Run a sweep, or one shard of it, or gather shards, and write its file and its figure."""
@@ -32,10 +34,12 @@ def sweep(
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
     part, count = (1, gather or 1) if shard is None else part_of("--shard", shard)
-    run = Run(read_sweep(spec, sets, rel_mcse, seed), output, count)
+    allowed = None if dry else allow_code
+    run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed), output, count)
     plan, told = run.plan(), sys.stderr.isatty()
     if dry:
-        print(f"{spec}: nothing is run or written", *plan, f"output       {output}", sep="\n")
+        own = unread(point.spec for point in run.sweep.points)
+        print(f"{spec}: nothing is run or written", *own, *plan, f"output       {output}", sep="\n")
         return
     if told or any(each.uncovered for each in run.classes):
         print(*plan, sep="\n", file=sys.stderr)
