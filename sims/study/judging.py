@@ -38,13 +38,9 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
 
     Raises:
         InputError: there is no ``statistic.py`` with ``effects(results)`` and
-            ``parameters(results)``, a question names an effect that it does not return, or the
-            results are of other problems.
+            ``parameters(results)``, or a question names an effect that it does not return.
     """
     origin = results.provenance["simulation"]
-    if (found := origin["seed"]) != experiment.simulation.seed:
-        allowed = f"{experiment.simulation.seed}, of these questions and salt: simulate again"
-        raise InputError(f"{experiment.name}: seed of simulation.nc", found, allowed)
     module, path = experiment.module("statistic"), experiment.folder / "statistic.py"
     if module is None or not (hasattr(module, "effects") and hasattr(module, "parameters")):
         raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
