@@ -58,7 +58,7 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             experiment=experiment.name,
             law=str(law.get("text", "")),
             smoke=experiment.fidelity == "smoke",
-            seed=found,
+            seed=origin["seed"],
             salt=salt(),
             versions=origin["versions"],
         )
