@@ -264,8 +264,7 @@ def counterexample(results: Results, index: int) -> dict[str, Any]:
             "heads": {
                 "count": heads.count,
                 "width": heads.width,
-                "frames": frames("frames")[HAAR],
-                "key_frames": frames("of_keys")[HAAR],
+                "frames": {"kind": "haar"},
                 "kernel": problem.parameters["kernel"],
                 "bandwidth": float(heads.bandwidth[0]),
             },
