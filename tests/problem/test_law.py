@@ -17,12 +17,13 @@ FIELDS = {
 
 
 def test_fields_follow_their_laws():
-    """Kolmogorov–Smirnov at 1e-4 each; values of a list are equally likely."""
+    """Kolmogorov–Smirnov at 1e-4 each, and independent; values of a list are equally likely."""
     drawn = [Law(FIELDS).draw(3, number) for number in range(400)]
     share = [d["share"] for d in drawn]
     assert stats.kstest(share, stats.uniform(0.2, 0.4).cdf).pvalue > 1e-4
     logs = np.log10([d["bandwidth"] for d in drawn])
     assert stats.kstest(logs, stats.uniform(-1, 2).cdf).pvalue > 1e-4
+    assert abs(np.corrcoef(share, logs)[0, 1]) < 4 / 20  # 1/√400 is its standard error
     assert abs(sum(d["keys"] == 64 for d in drawn) - 200) < 4 * 10
     assert len({d["frames"] for d in drawn}) == 400
     assert {d["noise"] for d in drawn} == {1.5}
