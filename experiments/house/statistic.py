@@ -54,7 +54,7 @@ class Sample:
     def predicted(
         self, function: Any, averaged: bool = False, noise: np.ndarray | None = None
     ) -> np.ndarray:
-        """The same by theory, of all problems; ``averaged`` over targets, or of other noise (M,)."""
+        """The same by theory, of all problems; ``averaged`` over targets, of other noise (M,)."""
         names = ("mean_bias", "mean_signal") if averaged else ("bias", "signal")
         parts = [self.law[name].values for name in (*names, "noise")]
         if noise is not None:
