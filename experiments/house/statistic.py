@@ -11,6 +11,7 @@ import xarray as xr
 from sims.diversity import DEFINITIONS, correlation, normalised_errors
 from sims.judgement.answers import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, order
+from sims.study.experiment import Experiment
 from sims.study.results import Results
 from sims.theory import FEW_KEYS
 from sims.weighting import optimal
@@ -245,10 +246,9 @@ def parameters(results: Results) -> pd.DataFrame:
     return pd.DataFrame(columns | {"in_range": sample.valid, "share": 1 - square})
 
 
-def counterexample(results: Results, index: int) -> dict[str, Any]:
+def problem(experiment: Experiment, index: int) -> dict[str, Any]:
     """A problem with its six sets of heads, as ``sims sweep`` reads it."""
-    made = results.provenance["theory"]
-    problem = draw(made["specification"]["law"], made["seed"], index)
+    problem = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
     heads, task = problem.sets[HAAR], problem.task
     series = {
         k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")

@@ -70,7 +70,9 @@ def sims(version: Annotated[bool, Option("--version", callback=_version)] = Fals
 
 @app.command()
 def decompose(
-    spec: Annotated[str, Argument(help="the problem: see `sims schema decompose`")],
+    spec: Annotated[
+        str, Argument(help="the problem: see `sims schema decompose`; or house#17, one of a law")
+    ],
     rel_mcse: Precision = None,
     seed: Seed = None,
     json: Json = False,

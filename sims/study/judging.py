@@ -62,9 +62,9 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             salt=salt(),
             versions=origin["versions"],
         )
-        if made.counterexample is not None and hasattr(module, "counterexample"):
+        if made.counterexample is not None and hasattr(module, "problem"):
             with experiment.own_code():
-                problem = module.counterexample(results, made.counterexample)
+                problem = module.problem(experiment, made.counterexample)
             made = replace(made, problem=problem)
         answers.append(made)
     return answers

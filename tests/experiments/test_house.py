@@ -7,6 +7,8 @@ import yaml
 
 from experiments.house import predict, problems, statistic
 from sims.study import load_experiment
+from sims.study.experiment import Experiment
+from sims.study.schema import SimulationSpec
 from sims.theory import predict as theory
 from tests.cli.small import run
 
@@ -64,9 +66,9 @@ def test_effects_of_a_ratio_are_its_pseudo_values():
 
 def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
     """Its first-order errors are those of the problem's sets."""
-    made = {"specification": {"law": LAW}, "seed": SEED}
-    results = type("R", (), {"provenance": {"theory": made}})
-    file = statistic.counterexample(results, 2) | {
+    experiment = load_experiment("house")
+    monkeypatch.setattr(Experiment, "simulation", SimulationSpec(seed=SEED))
+    file = statistic.problem(experiment, 2) | {
         "simulation": {"batches": 2, "replicates_per_batch": 2}
     }
     monkeypatch.chdir(tmp_path)

@@ -68,6 +68,8 @@ SOURCES = {
 
         from sims.judgement.effects_of_problems import gap, of_batches
 
+        from .problems import drawn
+
         def parameters(results):
             own = results.estimates["all"]
             return pd.DataFrame({name: own[name].values[0] for name in ("sd", "n")})
@@ -81,8 +83,8 @@ SOURCES = {
                 "size": of_batches(square, kind="estimate"),
             }
 
-        def counterexample(results, index):
-            return {"problem": {"sd": float(parameters(results)["sd"][index])}}
+        def problem(experiment, index):
+            return {"problem": {"sd": float(drawn(experiment)["sd"][index])}}
     """,
     "figure": """
         from sims import figures
