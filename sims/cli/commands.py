@@ -206,7 +206,7 @@ def claims(
     from sims.cli.listing import print_table
     from sims.judgement.grouping import by_paper
     from sims.papers import papers
-    from sims.report.answers import row as in_words
+    from sims.report.answers import spoken
     from sims.study.ledger import is_run, read_run
 
     own = is_run(home := Path("results", fidelity))
@@ -230,7 +230,7 @@ def claims(
                     row.statement,
                     "\n".join(
                         [
-                            *(f"{in_words(a).answer}: {a.question}" for a in row.answers),
+                            *(f"{spoken(a)}: {a.question}" for a in row.answers),
                             *(
                                 f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
                                 f"{', edited after the simulation began' * v.edited}"

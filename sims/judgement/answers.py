@@ -5,7 +5,6 @@ problems, and Monte Carlo errors decide only which problems can be called. No JA
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -59,27 +58,33 @@ class Share:
 
     Attributes:
         holds: in how many it does.
+        fails: in how many it does not.
         unresolved: of how many this is not known.
-        of: how many were asked.
-        bracket: [holds / of, (holds + unresolved) / of].
+        bracket: the share if it holds in none, and in all, of the unresolved ones.
         interval: Clopper–Pearson's, outward from the bracket.
     """
 
     holds: int
+    fails: int
     unresolved: int
-    of: int
     bracket: Pair
     interval: Pair
 
+    @property
+    def of(self) -> int:
+        """How many problems were asked."""
+        return self.holds + self.fails + self.unresolved
 
-def share(holds: int, unresolved: int, of: int) -> Share | None:
-    """The share of ``of`` problems that these counts allow; None of no problem."""
+
+def share(calls: np.ndarray) -> Share | None:
+    """The share of ones among calls of 1 (holds), −1 (fails) and 0; None of none."""
+    holds, fails, open_ = (int((calls == k).sum()) for k in (1, -1, 0))
+    most, of, tail = holds + open_, len(calls), (1 - house.LEVEL) / 2
     if not of:
         return None
-    most, tail = holds + unresolved, (1 - house.LEVEL) / 2
     low = float(betaincinv(holds, of - holds + 1, tail)) if holds else 0.0
     high = float(betaincinv(most + 1, of - most, 1 - tail)) if most < of else 1.0
-    return Share(holds, unresolved, of, (holds / of, most / of), (low, high))
+    return Share(holds, fails, open_, (holds / of, most / of), (low, high))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +93,11 @@ class Summary:
 
     Attributes:
         problems: N, simulated ones that the question has a meaning in.
-        holds: those where it holds by three standard errors.
-        fails: those where it fails by as many.
-        unresolved: the others.
+        simulated: the share of them by simulation, which calls each at three standard errors.
+        theory: the share of the M by theory; unresolved are problems outside its range.
         contradictions: called problems in theory's range of which theory says the opposite.
-        simulated: the share by these calls.
-        theory: the share by theory, of the M; unresolved are problems outside its range.
         within: T95, the 95 % quantiles of max(|gap| − 2 se, 0) and of |gap| + 2 se.
-        within_interval: order statistics that enclose them; an end is None if N is too small.
+        within_interval: order statistics that enclose them; the end is None if N is too small.
         above_three: share of gaps beyond three standard errors.
         visible: the gap that three standard errors would show in 95 % of the problems.
         mean: of an estimate, over ``mean_of`` problems.
@@ -104,12 +106,9 @@ class Summary:
     """
 
     problems: int
-    holds: int = 0
-    fails: int = 0
-    unresolved: int = 0
-    contradictions: int | None = None
     simulated: Share | None = None
     theory: Share | None = None
+    contradictions: int | None = None
     within: Pair | None = None
     within_interval: tuple[float, float | None] | None = None
     above_three: float | None = None
@@ -209,8 +208,6 @@ def answer(
     effects: Effects,
     parameters: pd.DataFrame,
     *,
-    experiment: str,
-    law: str = "",
     smoke: bool = False,
     **origin: Any,
 ) -> Answer:
@@ -220,56 +217,54 @@ def answer(
         question: as the experiment's file has it.
         effects: of N problems, by theory of M ≥ N.
         parameters: what the law drew, a row for each of the M problems, the N simulated ones first.
-        experiment: its name.
-        law: in words.
         smoke: whether there are too few problems to say anything.
-        **origin: seed, salt and versions.
+        **origin: experiment, law, seed, salt and versions.
 
     Raises:
         InputError: a condition names a column that is not there, or lengths do not agree.
     """
-    count = len(effects.value) if effects.predicted is None else len(effects.predicted)
-    if not len(effects.value) <= count <= len(parameters):
-        counts = f"{len(effects.value)} simulated, {count} predicted"
+    simulated = len(effects.value)
+    count = simulated if effects.predicted is None else len(effects.predicted)
+    if not simulated <= count <= len(parameters):
+        counts = f"{simulated} simulated, {count} predicted"
         allowed = f"no more than the {len(parameters)} rows of parameters"
-        raise InputError(f"{experiment}: effects of {question.id}", counts, allowed)
-    parameters = parameters.iloc[:count]
-    restriction = question.restrict
+        raise InputError(f"effects of {question.id}", counts, allowed)
+    parameters, restriction = parameters.iloc[:count], question.restrict
     asked = chosen(parameters, restriction.where if restriction else {})
     tolerance = house.TOLERANCES[question.tolerance] if question.tolerance else None
     whole = summary(effects, asked, tolerance, smoke)
-    parts = {
+    strata = {
         name: summary(effects, asked & chosen(parameters, where), tolerance, smoke)
         for name, where in question.strata.items()
     }
+    margin = np.where(asked[:simulated], margins(effects, tolerance), np.nan)
+    p, worst = 1.0, None
+    if tried := int(np.isfinite(margin).sum()):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = margin / effects.error
+        most = int(np.nanargmin(ratio))
+        alone = fixed_p(-margin[most], effects.error[most], effects.batches - 1)
+        p = min(1.0, tried * float(alone))
+        worst = most if ratio[most] <= -house.CALLED else None
     by_theory = effects.predicted is not None and whole.share is whole.theory
     where = [] if smoke else changes(effects, asked, parameters, by_theory)
-    margin = margins(effects, tolerance)
-    own = asked[: len(margin)] & np.isfinite(margin)
-    p = np.where(own, fixed_p(-margin, effects.error, effects.batches - 1), 1.0)
-    ranked = np.where(own, margin / np.maximum(effects.error, 1e-300), np.inf)
-    worst = int(ranked.argmin()) if own.any() else None
-    least = min(1.0, float(own.sum() * p.min())) if own.any() else 1.0
-    failing = worst is not None and ranked[worst] <= -house.CALLED
     return Answer(
         **vars(whole) | {"word": whole.word if question.status == "confirmatory" else ""},
-        paper=question.paper,
-        experiment=experiment,
-        id=question.id,
+        **question.model_dump(include={"paper", "id", "question", "status", "says"}),
         claim=question.claim or question.id,
-        question=question.question,
-        status=question.status,
-        says=question.says,
         kind=effects.kind,
         tolerance=tolerance,
-        law=law,
         restriction=restriction.text if restriction else "",
-        strata={k: s for k, s in parts.items() if size(s) >= house.FEWEST},
+        strata={
+            name: part
+            for name, part in strata.items()
+            if (part.share.of if part.share else part.problems) >= house.FEWEST
+        },
         where=where,
         stops="; ".join(change.in_words(effects.kind != "estimate") for change in where),
-        always=said(least) if own.any() else "",
-        p_value=least,
-        counterexample=worst if failing else None,
+        always=said(p) if tried else "",
+        p_value=p,
+        counterexample=worst,
         **origin,
     )
 
@@ -277,11 +272,6 @@ def answer(
 def said(p: float) -> str:
     """Whether a claim always holds, by the p-value of its worst failure."""
     return "no" if p <= 1 - house.LEVEL else "not refuted"
-
-
-def size(of: Summary) -> int:
-    """Problems that a summary rests on."""
-    return of.share.of if of.share else of.problems
 
 
 def chosen(parameters: pd.DataFrame, where: Mapping[str, Any]) -> np.ndarray:
@@ -294,13 +284,8 @@ def chosen(parameters: pd.DataFrame, where: Mapping[str, Any]) -> np.ndarray:
     for name, wanted in where.items():
         if name not in parameters:
             raise InputError("column of parameters", name, one_of(parameters.columns, name))
-        column = parameters[name]
-        if hasattr(wanted, "at_least"):
-            low = -np.inf if wanted.at_least is None else wanted.at_least
-            high = np.inf if wanted.at_most is None else wanted.at_most
-            mask &= column.between(low, high).to_numpy()
-        else:
-            mask &= (column == wanted).to_numpy()
+        column = parameters[name].to_numpy()
+        mask &= wanted.holds(column) if hasattr(wanted, "holds") else column == wanted
     return mask
 
 
@@ -312,17 +297,19 @@ def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
     return off - np.abs(effects.value)
 
 
-def calls(margin: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """1 where a problem holds by three standard errors, −1 where it fails by as many, else 0."""
-    far = house.CALLED * error
-    return np.where(margin > far, 1, np.where(margin <= -far, -1, 0))
+def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
+    """1 where a problem holds by three standard errors, −1 where it fails, else 0; or NaN, (N,)."""
+    margin, far = margins(effects, tolerance), house.CALLED * effects.error
+    return np.select([np.isnan(margin), margin > far, margin <= -far], [np.nan, 1.0, -1.0])
 
 
-def known(effects: Effects, asked: np.ndarray) -> np.ndarray:
-    """Of which problems theory says something in its range, (M,)."""
-    assert effects.predicted is not None
-    inside = True if effects.valid is None else effects.valid
-    return asked & np.isfinite(effects.predicted) & inside
+def foreseen(effects: Effects) -> np.ndarray:
+    """The same by theory, 0 outside its range, (M,); of no problem where it does not reach."""
+    if effects.predicted is None or effects.kind != "share":
+        return np.empty(0)
+    theory = effects.predicted
+    outside = np.zeros(len(theory), bool) if effects.valid is None else ~effects.valid
+    return np.select([np.isnan(theory), outside, theory > 0], [np.nan, 0.0, 1.0], -1.0)
 
 
 def summary(
@@ -336,60 +323,44 @@ def summary(
         tolerance: that gaps are held against.
         smoke: whether there are too few problems to say anything.
     """
-    count, theory, differ = len(effects.value), None, None
-    own = asked[:count] & np.isfinite(effects.value)
+    own = asked[: len(effects.value)] & np.isfinite(effects.value)
     value, error = effects.value[own], effects.error[own]
-    margin = margins(effects, tolerance)[own]
-    call = calls(margin, error)
-    holds, fails, open_ = (int((call == k).sum()) for k in (1, -1, 0))
-    if not np.isfinite(margin).any():
-        holds = fails = open_ = 0
-    if effects.predicted is not None and effects.kind == "share":
-        inside = known(effects, asked)
-        everywhere = int((asked & np.isfinite(effects.predicted)).sum())
-        found = int((effects.predicted[inside] > 0).sum())
-        theory = share(found, everywhere - int(inside.sum()), everywhere)
-        sign = np.where(effects.predicted > 0, 1, -1)[:count][own]
-        differ = int(((call * sign < 0) & inside[:count][own]).sum())
-    made = Summary(
-        problems=len(value),
-        holds=holds,
-        fails=fails,
-        unresolved=open_,
-        contradictions=differ,
-        simulated=share(holds, open_, holds + fails + open_),
-        theory=theory,
-    )
+    call, theory, made = calls(effects, tolerance)[own], foreseen(effects), dict[str, Any]()
+    if len(theory):
+        both = call * theory[: len(own)][own]
+        made = {"contradictions": int((both < 0).sum())}
     if effects.kind == "gap" and len(value):
-        made = replace(made, **_within(np.abs(value), error))
-    if effects.kind == "estimate":
-        if effects.predicted is not None:
-            value = effects.predicted[known(effects, asked)]
-        if len(value) > 1:
-            middle, spread = float(value.mean()), stats.sem(value)
-            half = float(stats.t.ppf((1 + house.LEVEL) / 2, len(value) - 1) * spread)
-            ends = middle - half, middle + half
-            made = replace(made, mean=middle, mean_of=len(value), mean_interval=ends)
-    if (decided := made.share) is None:
-        return made
-    asked_of = 0 if smoke else decided.of
-    return replace(made, word=house.word(decided.interval, decided.bracket[1] > 0, asked_of))
+        made = _within(np.abs(value), error)
+    if effects.kind == "estimate" and effects.predicted is not None:
+        valid = True if effects.valid is None else effects.valid
+        value = effects.predicted[asked & valid & np.isfinite(effects.predicted)]
+    if effects.kind == "estimate" and len(value) > 1:
+        law = stats.t(len(value) - 1, value.mean(), stats.sem(value))
+        low, high = map(float, law.interval(house.LEVEL))
+        made = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": (low, high)}
+    whole = Summary(
+        problems=int(own.sum()),
+        simulated=share(call[np.isfinite(call)]),
+        theory=share(theory[asked & np.isfinite(theory)]) if len(theory) else None,
+        **made,
+    )
+    if (decided := whole.share) is None:
+        return whole
+    of = 0 if smoke else decided.of
+    return replace(whole, word=house.word(decided.interval, decided.bracket[1] > 0, of))
 
 
 def _within(gap: np.ndarray, error: np.ndarray) -> dict[str, Any]:
     """T95 of gaps (N,) with errors, by order statistics; and what the errors would have shown."""
     low, high = np.sort(np.maximum(gap - 2 * error, 0)), np.sort(gap + 2 * error)
     count, tail = len(gap), (1 - house.LEVEL) / 2
-    law = stats.binom(count, house.WITHIN)
-    # P(at least r of N are below the quantile) ≥ 1 − tail, and P(at least s are) ≤ tail.
-    r, s = int(law.ppf(tail)), int(law.ppf(1 - tail)) + 1
+    # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
+    r, s = map(int, stats.binom(count, house.WITHIN).ppf([tail, 1 - tail]))
     middle = int(np.ceil(house.WITHIN * count)) - 1
+    ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
     return {
         "within": (float(low[middle]), float(high[middle])),
-        "within_interval": (
-            float(low[r - 1]) if r else 0.0,
-            float(high[s - 1]) if s <= count else None,
-        ),
+        "within_interval": ends,
         "above_three": float((gap > house.CALLED * error).mean()),
         "visible": float(np.quantile(house.CALLED * error, house.WITHIN)),
     }
@@ -402,20 +373,14 @@ def changes(
 
     Only those along which it changes at all, by Kruskal and Wallis's test over all parameters.
     """
-    if by_theory and effects.predicted is not None:
-        score, own = effects.predicted, known(effects, asked)
-        call = np.sign(score)
-    else:
-        score, own = effects.value, asked[: len(effects.value)] & np.isfinite(effects.value)
-        call = calls(score, effects.error)
+    score = effects.predicted if by_theory and effects.predicted is not None else effects.value
     if effects.kind == "share":
-        own = own & (call != 0)
-        score = (call > 0).astype(float)
-    score = (np.abs(score) if effects.kind == "gap" else score)[own]
-    parameters = parameters.iloc[: len(own)][own]
-    found = []
+        call = foreseen(effects) if by_theory else calls(effects)
+        score = np.where(call == 0, np.nan, call > 0)
+    own, found = asked[: len(score)] & np.isfinite(score), []
+    score, gap = score[own], effects.kind == "gap"
     for name in parameters.columns:
-        column, labels = parameters[name], dict[Any, str]()
+        column, labels = parameters[name].iloc[: len(own)][own], dict[Any, str]()
         if pd.api.types.is_numeric_dtype(column) and column.nunique() > 4:
             edges = np.unique(np.quantile(column, np.linspace(0, 1, 5)))
             ends = itertools.pairwise(edges)
@@ -430,9 +395,8 @@ def changes(
             continue
         if stats.kruskal(*groups.values()).pvalue > (1 - house.LEVEL) / len(parameters.columns):
             continue
-        gap = effects.kind == "gap"
-        values = [float(np.quantile(g, house.WITHIN) if gap else g.mean()) for g in groups.values()]
-        found.append(Change(str(name), [*groups], values))
+        of = [np.quantile(abs(g), house.WITHIN) if gap else g.mean() for g in groups.values()]
+        found.append(Change(str(name), [*groups], [*map(float, of)]))
     return sorted(found, key=lambda c: -np.ptp(c.values))[:2]
 
 
@@ -441,18 +405,14 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
 
     Args:
         answers: those that there are.
-        families: paper to the number of confirmatory questions that say always, answered or not.
+        families: paper to the number of questions that say always, answered or not.
     """
-    out, seen = list(answers), Counter[str]()
-    least: dict[str, float] = {}
-    for i in sorted(range(len(out)), key=lambda i: out[i].p_value):
-        one = out[i]
-        if one.says != "always" or one.status != "confirmatory":
-            continue
-        m = max(families.get(one.paper, 0), 1)
-        p = min(1.0, max(least.get(one.paper, 0.0), (m - seen[one.paper]) * one.p_value))
-        least[one.paper], seen[one.paper] = p, seen[one.paper] + 1
-        out[i] = replace(one, adjusted=p, family=m, always=said(p))
+    out = list(answers)
+    for paper, m in families.items():
+        own, least = [i for i, one in enumerate(out) if one.says and one.paper == paper], 0.0
+        for rank, i in enumerate(sorted(own, key=lambda i: out[i].p_value)):
+            least = max(least, min(1.0, (m - rank) * out[i].p_value))
+            out[i] = replace(out[i], adjusted=least, family=m, always=said(least))
     return out
 
 

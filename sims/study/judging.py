@@ -148,7 +148,4 @@ def _holds(effect: Effect, claim: ClaimSpec, fact: str) -> bool:
         allowed = one_of(effect.at, fact) or "nothing: its effects have no facts"
         raise InputError(f"claims, {claim.id} ({claim.regime}), where", fact, allowed)
     value, wanted = effect.at[fact], claim.where[fact]
-    if not isinstance(wanted, Range):
-        return bool(value == wanted)
-    low = -np.inf if wanted.at_least is None else wanted.at_least
-    return bool(low <= float(value) <= (np.inf if wanted.at_most is None else wanted.at_most))
+    return bool(wanted.holds(float(value)) if isinstance(wanted, Range) else value == wanted)
