@@ -207,12 +207,11 @@ def claims(
     from sims.judgement.grouping import by_paper
     from sims.papers import papers
     from sims.report.answers import spoken
-    from sims.study.ledger import is_run, read_run
+    from sims.study.ledger import read_run
 
-    own = is_run(home := Path("results", fidelity))
-    source = home if own else place("results/published")
-    known = own or is_run(source)
-    verdicts, answers = read_run(source, fidelity if own else None) if known else ([], [])
+    verdicts, answers = read_run(source := Path("results", fidelity), fidelity)
+    if not (verdicts or answers):
+        verdicts, answers = read_run(source := place("results/published"))
     groups = {group.arxiv: group for group in by_paper(verdicts, papers(), answers)}
     if paper is not None:
         if paper not in groups:
@@ -259,7 +258,11 @@ def claims(
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        print(f"Answers and verdicts: {source}" if known else "No ledger yet: make reproduce")
+        print(
+            f"Answers and verdicts: {source}"
+            if verdicts or answers
+            else "No ledger yet: make reproduce"
+        )
 
 
 @app.command()

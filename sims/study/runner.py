@@ -26,7 +26,7 @@ from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import answered, effects_of
 from sims.study.judging import judge as verdicts_of
-from sims.study.ledger import claims_by_paper, is_run, read_run
+from sims.study.ledger import claims_by_paper, read_run
 from sims.study.results import Coordinates, Results, assembled, read, write
 from sims.study.stacking import unstack
 
@@ -286,9 +286,7 @@ def _final(experiment: Experiment, folder: Path) -> Judged:
         own += read_answers(folder / "answers.json", f"answers.json of {experiment.identity}")
     else:
         own += read_ledger(folder / "verdicts.json", f"verdicts.json of {experiment.identity}")
-    rows: list[Any] = []
-    if is_run(folder.parent):
-        rows += read_run(folder.parent, experiment.fidelity)[asked]
+    rows: Any = read_run(folder.parent, experiment.fidelity)[asked]
     fields = ("id", "p_value", "seed") if asked else ("claim", "regime", "p_value")
     adjusted = [row for row in rows if row.experiment == experiment.name]
     keys = [{tuple(getattr(row, f) for f in fields) for row in found} for found in (own, adjusted)]
