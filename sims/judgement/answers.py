@@ -171,6 +171,7 @@ class Answer(Summary):
         family: confirmatory questions of the paper that say always; 0 for others.
         counterexample: index of that problem, if it is called.
         problem: that problem, as ``sims decompose`` takes it.
+        results: digest of those that it rests on.
         seed: of the problems.
         salt: behind the seed.
         versions: of packages.
@@ -198,6 +199,7 @@ class Answer(Summary):
     family: int = 0
     counterexample: int | None = None
     problem: dict[str, Any] | None = None
+    results: str = ""
     seed: int = 0
     salt: str = ""
     versions: dict[str, str] = field(default_factory=dict)
@@ -218,7 +220,7 @@ def answer(
         effects: of N problems, by theory of M ≥ N.
         parameters: what the law drew, a row for each of the M problems, the N simulated ones first.
         smoke: whether there are too few problems to say anything.
-        **origin: experiment, law, seed, salt and versions.
+        **origin: experiment, law, results, seed, salt and versions.
 
     Raises:
         InputError: a condition names a column that is not there, or lengths do not agree.

@@ -180,7 +180,7 @@ BAD = [
     ("law:", "claims: []\nlaws:", "laws: got 'laws'; allowed: "),
     ("n: 9.0", "m: 9.0", "column of parameters: got 'm'; allowed: sd, n"),
     ("tolerance: roads", "tolerance: road", "tolerance: got 'road'; allowed: roads, exact"),
-    ("at_random", "", "seed of simulation.nc: got "),
+    ("at_random", "", "simulation again"),
 ]
 
 
