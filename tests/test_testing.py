@@ -99,6 +99,7 @@ STATEMENTS = [
     (assert_agree, ((1.0, 0.01), 1.03), ((1.0, 0.001), 1.03), "30.0 standard errors"),
     (assert_agree, (NOISE, [0.0, 0.0, 0.0]), (NOISE, [0.0, np.nan, 0.0]), "value at (1,)"),
     (assert_order, (NOISE, NOISE + 1e-9), (NOISE + 1e-9, NOISE), "lower − higher"),
+    (assert_rate, (X, X**-1 + NOISE, -1, 0), (X, X**-1.2 + NOISE, -1, 0), "slope: simulated -1.2"),
     (assert_rate, (X, X**-1.05 + NOISE, -1), (X, X**-1.3 + NOISE, -1), "slope: simulated -1.3"),
 ]
 

@@ -1,5 +1,7 @@
 """Answers on made-up effects: intervals cover, words and "always" are right, effects are theirs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,6 +88,12 @@ def test_a_true_claim_is_seldom_refuted():
         assert {one.always for one in rows} <= {"no", "not refuted"}
         refuted += any(one.always == "no" for one in adjusted(rows, {rows[0].paper: 5}))
     assert refuted <= 30
+    paper, unsure = rows[0].paper, Effects(np.full(80, -0.1), np.full(80, 0.1))
+    assert asked(unsure, NONE).counterexample is None
+    three = [replace(rows[0], p_value=p) for p in (0.02, 0.001, 0.015)]
+    by_holm = [(one.adjusted, one.always) for one in adjusted(three, {paper: 4})]
+    assert by_holm == [(0.045, "no"), (0.004, "no"), (0.045, "no")]
+    assert adjusted(three, {paper: 5})[2].always == "not refuted"
 
 
 def test_theory_is_asked_of_more_problems_than_simulation():
@@ -110,7 +118,7 @@ def test_theory_is_asked_of_more_problems_than_simulation():
         50,
         "softmax",
     )
-    assert restricted.word == "mixed"
+    assert (restricted.word, restricted.contradictions) == ("mixed", 0)
     with pytest.raises(InputError, match=r"column of parameters: got 'h'; allowed: s, kernel"):
         asked(effects, strata={"a": {"h": 1.0}})
     with pytest.raises(InputError, match=r"effects of falls: got '200 simulated, 1000 predicted'"):
@@ -157,3 +165,4 @@ def test_estimates_are_means_over_problems():
     assert made.mean == 0.5
     assert made.mean_interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
     assert (made.word, made.always, made.counterexample) == ("", "", None)
+    assert asked(simulated(np.ones(ROWS)), status="exploratory").word == ""
