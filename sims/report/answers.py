@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sims import files
-from sims.judgement.answers import Answer, Share, Summary
+from sims.judgement.answers import Answer
 from sims.judgement.house import LEVEL
+from sims.judgement.summaries import Share, Summary
 from sims.report.text import percent, significant
 
 INTERVAL = f"{100 * LEVEL:.0f} % interval"

@@ -8,16 +8,9 @@ import pytest
 from scipy.stats import binomtest
 
 from sims.errors import InputError
-from sims.judgement.answers import (
-    Effects,
-    adjusted,
-    answer,
-    read_answers,
-    share,
-    summary,
-    write_answers,
-)
+from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.effects_of_problems import extremum, gap, order, slope
+from sims.judgement.summaries import Effects, share, summary
 from sims.study.schema import QuestionSpec
 
 RNG = np.random.default_rng()
