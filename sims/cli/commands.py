@@ -209,13 +209,12 @@ def claims(
     from sims.cli.listing import print_table
     from sims.judgement.grouping import by_paper
     from sims.papers import papers
-    from sims.report.answers import row as in_words
-    from sims.study.ledger import is_run, read_run
+    from sims.report.answers import spoken
+    from sims.study.ledger import read_run
 
-    own = is_run(home := Path("results", fidelity))
-    source = home if own else place("results/published")
-    known = own or is_run(source)
-    verdicts, answers = read_run(source, fidelity if own else None) if known else ([], [])
+    verdicts, answers = read_run(source := Path("results", fidelity), fidelity)
+    if not (verdicts or answers):
+        verdicts, answers = read_run(source := place("results/published"))
     groups = {group.arxiv: group for group in by_paper(verdicts, papers(), answers)}
     if paper is not None:
         if paper not in groups:
@@ -233,7 +232,7 @@ def claims(
                     row.statement,
                     "\n".join(
                         [
-                            *(f"{in_words(a).answer}: {a.question}" for a in row.answers),
+                            *(f"{spoken(a)}: {a.question}" for a in row.answers),
                             *(
                                 f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
                                 f"{', edited after the simulation began' * v.edited}"
@@ -262,7 +261,11 @@ def claims(
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        print(f"Answers and verdicts: {source}" if known else "No ledger yet: make reproduce")
+        print(
+            f"Answers and verdicts: {source}"
+            if verdicts or answers
+            else "No ledger yet: make reproduce"
+        )
 
 
 @app.command()

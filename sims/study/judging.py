@@ -40,7 +40,6 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
         InputError: there is no ``statistic.py`` with ``effects(results)`` and
             ``parameters(results)``, or a question names an effect that it does not return.
     """
-    origin = results.provenance["simulation"]
     module, path = experiment.module("statistic"), experiment.folder / "statistic.py"
     if module is None or not (hasattr(module, "effects") and hasattr(module, "parameters")):
         raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
@@ -58,9 +57,10 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             experiment=experiment.name,
             law=str(law.get("text", "")),
             smoke=experiment.fidelity == "smoke",
-            seed=origin["seed"],
+            results=results.digest,
+            seed=experiment.simulation.seed,
             salt=salt(),
-            versions=origin["versions"],
+            versions=results.provenance["simulation"]["versions"],
         )
         if made.counterexample is not None and hasattr(module, "problem"):
             with experiment.own_code():
@@ -144,7 +144,4 @@ def _holds(effect: Effect, claim: ClaimSpec, fact: str) -> bool:
         allowed = one_of(effect.at, fact) or "nothing: its effects have no facts"
         raise InputError(f"claims, {claim.id} ({claim.regime}), where", fact, allowed)
     value, wanted = effect.at[fact], claim.where[fact]
-    if not isinstance(wanted, Range):
-        return bool(value == wanted)
-    low = -np.inf if wanted.at_least is None else wanted.at_least
-    return bool(low <= float(value) <= (np.inf if wanted.at_most is None else wanted.at_most))
+    return bool(wanted.holds(float(value)) if isinstance(wanted, Range) else value == wanted)

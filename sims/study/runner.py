@@ -27,7 +27,7 @@ from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import answered, effects_of
 from sims.study.judging import judge as verdicts_of
-from sims.study.ledger import claims_by_paper, is_run, read_run
+from sims.study.ledger import claims_by_paper, read_run
 from sims.study.results import Coordinates, Results, assembled, read, write
 from sims.study.stacking import unstack
 
@@ -308,22 +308,19 @@ def _final(experiment: Experiment, results: Results, folder: Path) -> Judged:
     The ledger has the last word: there they are adjusted for all claims of a paper together.
 
     Raises:
-        InputError: verdicts are on other results, or were given under other claims or effects.
+        InputError: they are on other results, or were given under other claims or effects.
     """
-    asked, own = bool(experiment.spec.questions), list[Any]()
-    if asked:
-        own += read_answers(folder / "answers.json", f"answers.json of {experiment.identity}")
-    else:
-        path = folder / "verdicts.json"
-        own += read_ledger(path, f"verdicts.json of {experiment.identity}")
-        made = {(verdict.results, verdict.contract) for verdict in own}
-        if made != {(results.digest, experiment.contract)}:
-            allowed = "those on the results beside it, under the experiment as it is: judge again"
-            raise InputError(str(path), "verdicts on other results or claims", allowed)
-    rows: list[Any] = []
-    if is_run(folder.parent):
-        rows += read_run(folder.parent, experiment.fidelity)[asked]
-    fields = ("id", "p_value", "seed") if asked else ("claim", "regime", "p_value")
+    asked = bool(experiment.spec.questions)
+    path = folder / f"{code.judged(experiment.folder)}.json"
+    of = f"{path.name} of {experiment.identity}"
+    own: list[Any] = [*(read_answers if asked else read_ledger)(path, of)]
+    contract = None if asked else experiment.contract
+    made = {(row.results, None if asked else row.contract) for row in own}
+    if made != {(results.digest, contract)}:
+        allowed = "those on the results beside it, under the experiment as it is: judge again"
+        raise InputError(str(path), "verdicts on other results or claims", allowed)
+    rows: Any = read_run(folder.parent, experiment.fidelity)[asked]
+    fields = ("id", "p_value", "results") if asked else ("claim", "regime", "p_value")
     adjusted = [row for row in rows if row.experiment == experiment.name]
     keys = [{tuple(getattr(row, f) for f in fields) for row in found} for found in (own, adjusted)]
     return adjusted if keys[0] == keys[1] else own
