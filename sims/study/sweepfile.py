@@ -136,7 +136,7 @@ def read_problem(path: str) -> dict[str, Any]:
         return read_yaml(path)
     experiment = load_experiment(name)
     module = experiment.module("statistic")
-    if not hasattr(module, "problem"):
+    if module is None or not hasattr(module, "problem"):
         raise InputError(path, "an experiment without problems of a law", "such as house#17")
     with experiment.own_code():
         found: dict[str, Any] = module.problem(experiment, int(index))

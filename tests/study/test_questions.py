@@ -140,7 +140,7 @@ def test_from_questions_to_the_published_page(folder, capsys):
     assert page.index('id="the-answers"') < page.index('id="the-findings"')
     assert '<td><a href="#means">means</a></td>\n<td>counterexamples/falls.yaml</td>' in page
     caption = Path("results/standard/means/caption.md").read_text()
-    assert caption.startswith("**Answered** usually, always: no,\nT95 0 to ")
+    assert caption.startswith("**Answered** usually, always: no,\nT95 ")
     capsys.readouterr()
     for command in ("claims", "experiments"):
         assert run(command, "--json") == 0
