@@ -101,7 +101,7 @@ def _of_sets(task, heads, n, queries, targets) -> dict[str, jax.Array]:  # type:
         return first_order_arrays(eqx.tree_at(lambda t: t.target, task, target), heads, n, queries)
 
     def of_set(heads):  # type: ignore[no-untyped-def]
-        found = jax.lax.map(partial(of_target, task, heads), targets)
+        found = jax.vmap(partial(of_target, task, heads))(targets)
         product = found.bias[..., :, None] * found.bias[..., None, :]
         bias, signal = product.mean(1), found.signal_covariance.mean(1)
         return {

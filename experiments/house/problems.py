@@ -25,7 +25,7 @@ INDICES = ("mean", "top", "entropy", "participation")
 """Of the subspaces: the head diversity index, and other spectral summaries."""
 WIDEST, DIMENSION = 4, 16
 """What frames and keys are padded to by zero columns, so that few programs are compiled."""
-GRID = np.geomspace(1 / 4, 4, 13)
+GRID = np.geomspace(1 / 4, 4, 9)
 """Bandwidths that tuning tries, over the drawn one."""
 NOISE = (1e-3, 1e3)
 """Range of the label noise that is solved for; a draw beyond it is rejected."""
