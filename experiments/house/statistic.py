@@ -170,10 +170,9 @@ def _gaps(sample: Sample) -> dict[str, Effects]:
     found["covariance"] = of_batches(apart, kind="gap")
     exact = sample.law["exact"].values
     found["exact"] = gap(sample.simulated(error)[..., HAAR], exact)
-    by_angles = sample.law["by_angles"].values[:count, None]
-    found["angles"] = of_batches(
-        sample.simulated(_noise_correlation)[..., HAAR] - by_angles, kind="gap"
-    )
+    # First-order theory at the queries of all problems against the law, a mean over all queries.
+    apart = sample.predicted(_noise_correlation)[:, HAAR] - sample.law["by_angles"].values
+    found["angles"] = Effects(apart, np.zeros(len(apart)), "gap")
     return found
 
 
