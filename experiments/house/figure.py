@@ -113,7 +113,7 @@ def _claims(ax: Axes, answers: dict[str, Answer]) -> None:
     ax.set(
         xlim=(0, 101), xlabel="problems in which it holds (%)", title="How often each claim is true"
     )
-    ax.legend(loc="lower left")
+    ax.legend(loc="upper left")
 
 
 def _within(ax: Axes, answers: dict[str, Answer]) -> None:
