@@ -1,4 +1,4 @@
-# docker build -t sims . && docker run --rm -v "$PWD:/work" sims run angles --fidelity smoke
+# docker build -t sims . && docker run --rm -v "$PWD:/work" sims run rates --fidelity smoke
 # Pinned and hashed requirements, then the package itself. g++ compiles the kernel sums; without it JAX does the work.
 FROM python:3.13-slim
 RUN apt-get update && apt-get install -y --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*

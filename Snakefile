@@ -34,6 +34,7 @@ def checked(function, argument):
 
 FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
+PAPERS = sorted(map(str, place("papers").glob("*.yaml")))
 OUT = f"results/{FIDELITY}"
 # Of an experiment: verdicts on claims, or answers to questions.
 JUDGED = {name: judged(HOME / name) for name in NAMES}
@@ -196,6 +197,7 @@ rule ledger:
         judged=[f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()],
         # Holm's family are all claims that the files make, judged or not.
         claims=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
+        papers=PAPERS,
     output:
         LEDGERS,
     log:
@@ -236,7 +238,7 @@ rule report:
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
-        papers=sorted(map(str, place("papers").glob("*.yaml"))),
+        papers=PAPERS,
         # What formulas are read from, where it is there.
         theory=sorted(map(str, place("docs").glob("theory*/*.md")))
         + [str(page) for page in (place("docs/theory.md"),) if page.is_file()],

@@ -56,11 +56,6 @@ LABELS = {
 SCALARS = tuple(LABELS)
 
 
-def risk_matrix(data: xr.Dataset, end: str = "") -> np.ndarray:
-    """``M = E[ββᵀ] + S`` of the heads, (H, H) or one a batch; ``_error``: theory's bounds on it."""
-    return np.sum([data[f"integrated_{pair}{end}"].values for pair in PAIRS], axis=0)
-
-
 def assemble(
     *arrays: ArrayLike,
     weights: ArrayLike | None = None,

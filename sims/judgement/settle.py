@@ -82,7 +82,7 @@ class Rule:
     scatter: float = 0.0
 
     def __post_init__(self) -> None:
-        states = self.test in ("rate", "remainder", "exponent", "deviation")
+        states = self.test in ("rate", "exponent", "deviation")
         if states != (self.expected is not None):
             allowed = f"a number, for a {self.test}" if states else f"nothing, for a {self.test}"
             raise InputError("expected", self.expected, allowed)

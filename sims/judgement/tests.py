@@ -140,15 +140,6 @@ def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
     return replace(finding, effect=float(slope), interval=interval, reason=words)
 
 
-def remainder(effects: Sequence[Effect], rule: Rule) -> Finding:
-    """Whether gaps of either sign fall at the order expected: the rate of the largest's sign.
-
-    A gap that changes sign has no logarithm: the claim is then inconclusive.
-    """
-    largest = max((effect.value for effect in effects), key=abs)
-    return rate([effect.scaled(float(np.sign(largest))) for effect in effects], rule)
-
-
 def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
     """Whether the candidate that is claimed to be best is near the best, in every case.
 
@@ -270,7 +261,6 @@ TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "ordering": ordering,
     "identity": identity,
     "rate": rate,
-    "remainder": remainder,
     "near_optimal": near_optimal,
     "exponent": exponent,
     "deviation": law_of_curve,

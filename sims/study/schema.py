@@ -19,7 +19,6 @@ TestName = Literal[
     "ordering",
     "identity",
     "rate",
-    "remainder",
     "near_optimal",
     "exponent",
     "deviation",

@@ -38,19 +38,6 @@ def test_a_curve_without_sampling_has_a_slope(scatter):
     assert slope(y, 0.0, np.inf, X[:3], expected=-0.5).verdict == "refuted"
 
 
-def test_remainder_of_either_sign():
-    """A gap below zero shrinks like one above; one that changes sign has no order."""
-    for sign in (1, -1):
-        right, wrong = (
-            slope(sign * 3 / X, 0.01 / X, expected=order, test="remainder")
-            for order in (-1.0, -2.0)
-        )
-        assert (right.verdict, wrong.verdict) == ("supported", "refuted")
-        assert right.effect == pytest.approx(-1.0)
-    turning = slope(np.array([3.0, 1.0, -0.5, -0.2]), 0.01 / X, test="remainder")
-    assert turning.verdict == "inconclusive"
-
-
 def test_interval_covers_with_common_draws():
     """Points that share draws: the covariance of the batches gives the right interval."""
     rng, hits, trials = np.random.default_rng(1), 0, 400
