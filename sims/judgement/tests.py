@@ -1,7 +1,7 @@
 """The tests that an experiment file can name, each from effects to a finding.
 
-A claim's test, its selection of effects, its margin and whether it is sequential stand in the file
-before the run; :func:`decide` applies them. A new test is one function and one line here.
+A claim's test, its selection of effects and its margin stand in the file before the run;
+:func:`decide` applies them. A new test is one function and one line here.
 """
 
 from collections.abc import Callable, Sequence
@@ -128,7 +128,6 @@ def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
         count,
         tuple(dict.fromkeys(name for effect in effects for name in effect.points)),
         third,
-        fixed=exact or all(effect.fixed for effect in effects),
     )
     # Deviations from a line are no batches.
     finding = equivalence([off], rule, fewest=2 if exact else FEWEST)
@@ -144,8 +143,8 @@ def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
     """Whether the candidate that is claimed to be best is near the best, in every case.
 
     Its mean is at most ``1 + margin`` times that of each rival: a :func:`bound` on
-    ``mean/mean of rival − 1``, tested by the paired batches of ``value − (1 + margin)·rival``, with
-    t intervals. At margin 0 two equal candidates leave the claim open.
+    ``mean/mean of rival − 1``, tested by the paired batches of ``value − (1 + margin)·rival``.
+    At margin 0 two equal candidates leave the claim open.
 
     Raises:
         InputError: a mean is not positive.
@@ -158,7 +157,7 @@ def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
         best = int(effect.best or 0)
         rivals = np.delete(values, best, axis=1)
         contrast = (values[:, [best]] - (1 + rule.margin) * rivals) / rivals.mean(0)
-        excesses += [of_batches("", excess, fixed=True) for excess in (contrast + rule.margin).T]
+        excesses += [of_batches("", excess) for excess in (contrast + rule.margin).T]
     return bound(excesses, rule)
 
 

@@ -1,13 +1,10 @@
 """Numbers of `hierarchy` and `adaptive_terms` by loops, or made by hand."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import xarray as xr
 
 from sims.montecarlo import Draw
-from sims.study import population
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 from tests.experiments.by_hand import families, is_mean_of
@@ -178,34 +175,6 @@ def test_the_bias_that_theories_have_in_common_is_a_projection():
         (effect,) = found[f"bias, {words}"]
         assert effect.value == pytest.approx(share - 1, abs=1e-9)
         assert abs(effect.value) < 0.7
-
-
-def test_theory_and_simulation_draw_the_same_problems(monkeypatch):
-    """Queries and frames of a population, as either road builds them."""
-    predict = adaptive.module("predict")
-    whole = load_experiment("adaptive_terms", "smoke")
-    (point, *_) = [p for p in whole.points if p.population is not None]
-    asked = {"theory": [], "simulation": []}
-
-    def simulated(problem, _settings, stream):
-        asked["simulation"].append(problem)
-        assert len(stream) == 1
-        return xr.Dataset({"mse": ("batch", [1.0, 2.0])}, attrs={"replicates": 2})
-
-    def drawn(problems):
-        asked["theory"] += problems
-        return xr.Dataset()
-
-    monkeypatch.setattr(population, "estimate_terms", simulated)
-    monkeypatch.setattr(predict, "drawn", drawn)
-    population.estimate_population(point, whole.simulation)
-    predict.predict(
-        SimpleNamespace(points=[point], settings=whole.settings, simulation=whole.simulation)
-    )
-    assert len(asked["theory"]) == len(asked["simulation"]) == point.population.problems
-    for one, other in zip(*asked.values(), strict=True):
-        np.testing.assert_array_equal(one.queries, other.queries)
-        np.testing.assert_array_equal(one.heads.frames, other.heads.frames)
 
 
 def test_a_step_of_the_error_is_taken_where_every_batch_has_an_error(rng):
