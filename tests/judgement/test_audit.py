@@ -42,7 +42,8 @@ def three_heads(design=None, bandwidth=0.4):
 
 def changed(data, **terms_of):
     """The terms that follow from integrated ones changed by these functions."""
-    return terms.summarise(data.assign({k: f(data[k]) for k, f in terms_of.items()}))
+    moved = data.assign({k: f(data[k]) for k, f in terms_of.items()})
+    return moved.assign(terms.scalars(moved.variables))
 
 
 def off_diagonal(matrix):
