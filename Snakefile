@@ -16,6 +16,7 @@ from sims.study.code import (
     EXPERIMENTS,
     FIDELITIES,
     accelerated,
+    check_dates,
     digest,
     hold,
     judged,
@@ -33,7 +34,6 @@ def checked(function, argument):
 
 FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
-PAPERS = sorted(map(str, place("papers").glob("*.yaml")))
 OUT = f"results/{FIDELITY}"
 # Of an experiment: verdicts on claims, or answers to questions.
 JUDGED = {name: judged(HOME / name) for name in NAMES}
@@ -48,6 +48,11 @@ EACH = 1 if FIDELITY == "smoke" else CORES if ALONE else (CORES or 16) // 4 or 1
 if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
+FILES = [HOME / name / "experiment.yaml" for name in NAMES]
+# What papers claim, and what formulas are read from, where it is there.
+PAPERS = sorted(place("papers").glob("*.yaml"))
+THEORY = [*sorted(place("docs").glob("theory*/*.md")), place("docs/theory.md")]
+THEORY = [path for path in THEORY if path.is_file()]
 GPU = int(accelerated() and FIDELITY != "smoke")
 
 # A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
@@ -62,6 +67,8 @@ def prepare():
     """Before any file is looked for, if this is a run: no dry one, nor a job of one."""
     running = workflow.executor_plugin and workflow.is_main_process
     if running and not workflow.dryrun and not workflow.touch:
+        made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
+        checked(check_dates, FILES + PAPERS + THEORY + made)
         checked(hold, FIDELITY)
 
 
@@ -194,7 +201,7 @@ rule ledger:
     input:
         judged=[f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()],
         # Holm's family are all claims that the files make, judged or not.
-        claims=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
+        claims=FILES,
         papers=PAPERS,
     output:
         LEDGERS,
@@ -235,11 +242,9 @@ rule report:
         ledgers=LEDGERS,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
-        files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
+        files=FILES,
         papers=PAPERS,
-        # What formulas are read from, where it is there.
-        theory=sorted(map(str, place("docs").glob("theory*/*.md")))
-        + [str(page) for page in (place("docs/theory.md"),) if page.is_file()],
+        theory=THEORY,
     output:
         f"{OUT}/report.html",
     log:

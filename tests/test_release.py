@@ -41,8 +41,12 @@ def imported(path):
 
 
 def test_everything_that_the_package_imports_is_required():
-    """Of what is imported when a module loads or a function runs, tests and benchmarks aside."""
+    """Of what is imported when a module loads or a function runs, tests and benchmarks aside.
+
+    ``sims.testing`` is of use under pytest alone.
+    """
     required = {re.match(r"[\w-]+", line)[0].lower() for line in PROJECT["dependencies"]}
     for path in (p for room in ("sims", "experiments") for p in (ROOT / room).rglob("*.py")):
-        for name in set(imported(path)) - sys.stdlib_module_names - {"sims"}:
+        own = {"sims", "pytest"} if path.name == "testing.py" else {"sims"}
+        for name in set(imported(path)) - sys.stdlib_module_names - own:
             assert BROUGHT_BY.get(name, name.replace("_", "-")) in required, f"{path}: {name}"

@@ -13,6 +13,7 @@ from sims.judgement import house
 from sims.judgement.answers import Answer, Effects
 from sims.study.results import Results
 
+from .problems import INDICES
 from .statistic import MATRICES, OUTCOMES, TARGETS, effects, parameters
 
 BINS = np.linspace(0.05, 0.95, 7).tolist()
@@ -50,6 +51,15 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     _table(axes["d"], found, drawn["in_range"])
     figures.letters(axes[k] for k in "abcd")
     return drawing
+
+
+def numbers(results: Results) -> dict[str, object]:
+    """For the caption: shares of pairs in which the error falls, by each spectral summary."""
+    found, drawn = effects(results), parameters(results)
+    names = ("hdi-monotone", *INDICES[1:])
+    each = (found[f"{name}-pairs"].predicted for name in names)
+    shares = [float(np.nanmean(np.asarray(e)[drawn["in_range"]])) for e in each]
+    return {"least": min(shares), "most": max(shares)}
 
 
 def _curve(ax: Axes, found: Mapping[str, Effects], drawn: pd.DataFrame) -> None:

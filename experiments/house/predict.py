@@ -14,7 +14,7 @@ from sims.theory import noise_correlation_law
 from sims.theory import predict as exact_theory
 from sims.theory.first_order.closed_forms import first_order_arrays
 
-from .problems import HAAR, Problem, draw, padded
+from .problems import HAAR, INDICES, Problem, draw, padded
 
 MOST = 8
 """Heads that matrices are filled up to with NaN."""
@@ -61,7 +61,8 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
         for name in ("bias", "signal", "noise", "mean_bias", "mean_signal")
     }
     keys = {name: ("set", np.asarray(found[name])) for name in ("n_eff", "n_third")}
-    index = {"index": ("set", problem.parameters["index"])}
+    values = list(problem.parameters["index"].values())
+    index = {"index": (("summary", "set"), values), "summary": list(INDICES)}
     drawn = {k: v for k, v in problem.parameters.items() if k != "index"}
     return xr.Dataset({**matrices, **keys, **index, **drawn})
 

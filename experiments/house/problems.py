@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sims.diversity import geometric_gram, mean_index
+from sims.diversity import DEFINITIONS, geometric_gram
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Target, Task, TrigonometricSeries
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.law import Law
@@ -21,7 +21,8 @@ ALIGNED = (0.05, 0.2, 0.5)
 """Of the first three sets: the share of a head's frame that is its own."""
 HAAR, ORTHOGONAL = 3, 5
 """Places of the first Haar set and of the orthogonal one; the place between is Haar, too."""
-SETS = 6
+INDICES = ("mean", "top", "entropy", "participation")
+"""Of the subspaces: the head diversity index, and other spectral summaries."""
 WIDEST, DIMENSION = 4, 16
 """What frames and keys are padded to by zero columns, so that few programs are compiled."""
 GRID = np.geomspace(1 / 4, 4, 13)
@@ -92,13 +93,14 @@ def _built(drawn: dict[str, Any]) -> Problem | None:
     problem = Problem(
         drawn | {"bandwidth": bandwidth, "edge": False}, task, covariance, sets, queries
     )
-    noise = drawn["natural_noise"] if drawn["natural"] else _noise(problem, drawn["share"])
+    noise = _noise(problem, drawn["share"])
     if noise is None:
         return None
     problem = replace(problem, task=Task(design, task.target, noise))
     if drawn["tuned"]:
         problem = _tuned(problem)
-    index = [float(mean_index(geometric_gram(heads.frames))) for heads in problem.sets]
+    grams = np.stack([geometric_gram(heads.frames) for heads in problem.sets])
+    index = {name: DEFINITIONS[name](grams).tolist() for name in INDICES}
     solved = {"noise_sd": noise, "fits": _fits(drawn), "index": index}
     return replace(problem, parameters=problem.parameters | solved)
 

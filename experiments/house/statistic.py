@@ -11,11 +11,12 @@ import xarray as xr
 from sims.diversity import DEFINITIONS, correlation, normalised_errors
 from sims.judgement.answers import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, order
+from sims.study.experiment import Experiment
 from sims.study.results import Results
 from sims.theory import FEW_KEYS
 from sims.weighting import optimal
 
-from .problems import HAAR, ORTHOGONAL, draw
+from .problems import HAAR, INDICES, ORTHOGONAL, draw
 
 NEARLY_ALIGNED = 0
 """Place of the set whose heads are nearest to one another."""
@@ -51,10 +52,15 @@ class Sample:
         """A function of a problem's matrices (batch, set, head, head2), stacked over problems."""
         return np.stack([function(*_matrices(data)) for data in self.estimates])
 
-    def predicted(self, function: Any, averaged: bool = False) -> np.ndarray:
-        """The same by theory, of all problems; ``averaged`` over targets."""
+    def predicted(
+        self, function: Any, averaged: bool = False, noise: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The same by theory, of all problems; ``averaged`` over targets, of other noise (M,)."""
         names = ("mean_bias", "mean_signal") if averaged else ("bias", "signal")
         parts = [self.law[name].values for name in (*names, "noise")]
+        if noise is not None:
+            scale = (noise / self.law["noise_sd"].values) ** 2
+            parts[2] = parts[2] * scale[:, None, None, None]
         return np.stack(
             [function(*(part[k][..., :h, :h] for part in parts)) for k, h in enumerate(self.heads)]
         )
@@ -123,7 +129,8 @@ def indices(of: str) -> Any:
 def effects(results: Results) -> Mapping[str, Effects]:
     """Every question's effects, and those of the figure's curve and table."""
     sample = Sample(results)
-    law, valid, index = sample.law, sample.valid, sample.law["index"].values
+    law, valid = sample.law, sample.valid
+    index, *others = (law["index"].sel(summary=name).values for name in INDICES)
     found = _gaps(sample)
     shares, errors, gains = (
         (sample.simulated(function), sample.predicted(function))
@@ -134,6 +141,10 @@ def effects(results: Results) -> Mapping[str, Effects]:
     found["extremes"] = _least(*shares, valid, law["fits"].values.astype(bool))
     found["hdi"], found["hdi-pairs"] = order(index, *shares, valid)
     found["hdi-monotone"], found["hdi-monotone-pairs"] = order(index, *errors, valid)
+    natural = sample.predicted(error, noise=law["natural_noise"].values)
+    found["hdi-monotone-natural"] = order(index, errors[0], natural, valid)[1]
+    for name, other in zip(INDICES[1:], others, strict=True):
+        found[f"{name}-pairs"] = order(other, *errors, valid)[1]
     for of in MATRICES:
         own = index if of == "subspaces" else sample.predicted(indices(of))
         for target in TARGETS:
@@ -235,10 +246,9 @@ def parameters(results: Results) -> pd.DataFrame:
     return pd.DataFrame(columns | {"in_range": sample.valid, "share": 1 - square})
 
 
-def counterexample(results: Results, index: int) -> dict[str, Any]:
+def problem(experiment: Experiment, index: int) -> dict[str, Any]:
     """A problem with its six sets of heads, as ``sims sweep`` reads it."""
-    made = results.provenance["theory"]
-    problem = draw(made["specification"]["law"], made["seed"], index)
+    problem = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
     heads, task = problem.sets[HAAR], problem.task
     series = {
         k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")
@@ -247,7 +257,7 @@ def counterexample(results: Results, index: int) -> dict[str, Any]:
     def frames(places: str) -> list[dict[str, Any]]:
         return [
             {
-                "label": f"set {k}, index {problem.parameters['index'][k]:.2f}",
+                "label": f"set {k}, index {problem.parameters['index']['mean'][k]:.2f}",
                 "kind": "explicit",
                 "frames": np.asarray(getattr(each, places)).tolist(),
             }
@@ -264,8 +274,7 @@ def counterexample(results: Results, index: int) -> dict[str, Any]:
             "heads": {
                 "count": heads.count,
                 "width": heads.width,
-                "frames": frames("frames")[HAAR],
-                "key_frames": frames("of_keys")[HAAR],
+                "frames": {"kind": "haar"},
                 "kernel": problem.parameters["kernel"],
                 "bandwidth": float(heads.bandwidth[0]),
             },

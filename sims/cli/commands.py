@@ -70,7 +70,9 @@ def sims(version: Annotated[bool, Option("--version", callback=_version)] = Fals
 
 @app.command()
 def decompose(
-    spec: Annotated[str, Argument(help="the problem: see `sims schema decompose`")],
+    spec: Annotated[
+        str, Argument(help="the problem: see `sims schema decompose`; or house#17, one of a law")
+    ],
     rel_mcse: Precision = None,
     seed: Seed = None,
     json: Json = False,
@@ -158,10 +160,11 @@ def table(
     (<term>_mcse) and theory's value (<term>_theory). Needs a finished run.
     """
     from sims.study.experiment import load_experiment
-    from sims.study.runner import results_of
+    from sims.study.results import Results
 
     loaded = load_experiment(experiment, fidelity, allow_code=None)
-    frame = results_of(loaded, Path("results", fidelity, loaded.name)).table(order)
+    folder = Path("results", fidelity, loaded.name)
+    frame = Results.load(folder, loaded.settings, loaded.identity).table(order)
     if latex:
         print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")
     else:
@@ -206,13 +209,12 @@ def claims(
     from sims.cli.listing import print_table
     from sims.judgement.grouping import by_paper
     from sims.papers import papers
-    from sims.report.answers import row as in_words
-    from sims.study.ledger import is_run, read_run
+    from sims.report.answers import spoken
+    from sims.study.ledger import read_run
 
-    own = is_run(home := Path("results", fidelity))
-    source = home if own else place("results/published")
-    known = own or is_run(source)
-    verdicts, answers = read_run(source, fidelity if own else None) if known else ([], [])
+    verdicts, answers = read_run(source := Path("results", fidelity), fidelity)
+    if not (verdicts or answers):
+        verdicts, answers = read_run(source := place("results/published"))
     groups = {group.arxiv: group for group in by_paper(verdicts, papers(), answers)}
     if paper is not None:
         if paper not in groups:
@@ -231,7 +233,7 @@ def claims(
                     "\n".join(
                         [
                             *[f"by algebra ({row.algebra})"] * bool(row.algebra),
-                            *(f"{in_words(a).answer}: {a.question}" for a in row.answers),
+                            *(f"{spoken(a)}: {a.question}" for a in row.answers),
                             *(
                                 f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
                                 f"{', edited after the simulation began' * v.edited}"
@@ -261,7 +263,11 @@ def claims(
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        print(f"Answers and verdicts: {source}" if known else "No ledger yet: make reproduce")
+        print(
+            f"Answers and verdicts: {source}"
+            if verdicts or answers
+            else "No ledger yet: make reproduce"
+        )
 
 
 @app.command()

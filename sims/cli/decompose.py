@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from sims.cli.listing import print_table
-from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
@@ -23,7 +22,7 @@ from sims.study.own_parts import unread
 from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
-from sims.study.sweepfile import DecomposeSpec, checked
+from sims.study.sweepfile import DecomposeSpec, checked, read_problem
 from sims.terms import HEAD, LABELS, QUERY, SCALARS
 from sims.theory import FEW_KEYS
 
@@ -61,7 +60,10 @@ def decompose(
 ) -> None:
     """Run both roads on the problem of a file and print them."""
     allowed = None if dry else allow_code
-    spec = checked(DecomposeSpec, read_yaml(file), file, rel_mcse, seed, allowed)
+    data = read_problem(file)
+    if "#" in file:
+        data.pop("sweep", None)  # of other sets of heads: sims sweep
+    spec = checked(DecomposeSpec, data, file, rel_mcse, seed, allowed)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:

@@ -10,7 +10,7 @@ from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
 from sims.files import write_json
 from sims.judgement.answers import Answer
-from sims.report.answers import row, write_answers_page
+from sims.report.answers import number, spoken, write_answers_page
 from sims.study import ledger, runner
 from sims.study.code import accelerated, judged
 from sims.study.experiment import Experiment, experiments, load_experiment
@@ -39,7 +39,7 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
     )
     for v in outcome.verdicts:
         if isinstance(v, Answer):
-            print(f"{row(v).answer}: {row(v).question} {row(v).number}")
+            print(f"{spoken(v)}: {v.question} {number(v, v.tolerance)}")
         else:
             print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
     print(outcome.folder / f"{judged(experiment.folder)}.json")

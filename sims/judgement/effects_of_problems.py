@@ -4,7 +4,7 @@ import numpy as np
 
 from sims.estimates import mcse
 from sims.judgement import house
-from sims.judgement.answers import Effects
+from sims.judgement.summaries import Effects
 
 
 def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects:
@@ -12,7 +12,7 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
 
     Args:
         values: (N, B).
-        **fields: others of :class:`~sims.judgement.answers.Effects`.
+        **fields: others of :class:`~sims.judgement.summaries.Effects`.
     """
     return Effects(
         values.mean(1),
@@ -59,37 +59,20 @@ def order(
     one, two = np.triu_indices(index.shape[1], 1)
     rise = index[:, two] - index[:, one]
     far = np.abs(rise) >= house.INDEX_GAP
-    first, some = far.argmax(1), far.any(1)
-
-    def falls(of: np.ndarray) -> np.ndarray:
-        """(…, S) to (…, pairs); leading axes are problems and batches."""
-        sign = np.sign(rise[: len(of)])
-        return (of[..., one] - of[..., two]) * (sign[:, None] if of.ndim == 3 else sign)
-
-    def pair(fall: np.ndarray) -> np.ndarray:
-        places = first[: len(fall)].reshape((-1,) + (1,) * (fall.ndim - 1))
-        found = np.take_along_axis(fall, places, -1)[..., 0]
-        found[~some[: len(fall)]] = np.nan
-        return found
-
-    def falling(fall: np.ndarray) -> np.ndarray:
-        own = far[: len(fall)]
-        with np.errstate(invalid="ignore"):
-            return np.asarray((own & (fall > 0)).sum(1) / own.sum(1))
-
-    simulated = falls(values)
-    theory = None if predicted is None else falls(predicted)
-    of_first = of_batches(
-        pair(simulated), predicted=None if theory is None else pair(theory), valid=valid
+    sign = np.where(far, np.sign(rise), np.nan)
+    first, rows = far.argmax(1), np.arange(len(index))
+    own = rows[: len(values)]
+    fall = sign[own, None] * (values[..., one] - values[..., two])
+    falls = [fall.mean(1)]
+    if predicted is not None:
+        falls.append(sign * (predicted[:, one] - predicted[:, two]))
+    with np.errstate(invalid="ignore"):
+        shares = [(f > 0).sum(1) / far[: len(f)].sum(1) for f in falls]
+    chosen, known = [f[rows[: len(f)], first[: len(f)]] for f in falls], predicted is not None
+    return (
+        of_batches(fall[own, :, first[own]], predicted=chosen[1] if known else None, valid=valid),
+        Effects(shares[0], 0 * shares[0], "estimate", shares[1] if known else None, valid),
     )
-    of_all = Effects(
-        falling(simulated.mean(1)),
-        np.zeros(len(values)),
-        kind="estimate",
-        predicted=None if theory is None else falling(theory),
-        valid=valid,
-    )
-    return of_first, of_all
 
 
 def slope(
@@ -115,29 +98,25 @@ def slope(
     """
 
     def fitted(regressor: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Weights of log y in the slope, (n, K); slopes and squares left by the line, (n,)."""
-        own = np.atleast_2d(regressor)
-        own = own[: len(log)] if len(own) > 1 else own
+        """Weights of log y in the slope, slopes (n,) and the squares that the line leaves (n,)."""
+        own = regressor[: len(log)] if regressor.ndim > 1 else regressor
         centred = own - own.mean(-1, keepdims=True)
-        by = np.broadcast_to(centred / (centred**2).sum(-1, keepdims=True), log.shape)
+        by = centred / (centred**2).sum(-1, keepdims=True)
         steep = (by * log).sum(-1)
         left = log - log.mean(-1, keepdims=True) - steep[:, None] * centred
         return by, steep, (left**2).sum(-1)
 
-    def inside(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The effects of curves (n, K), and the weights."""
-        by, steep, left = fitted(np.log(x), np.log(y))
-        margin = house.TOLERANCES["slope"] - np.abs(steep - expected)
-        if rival is not None:
-            nearer = fitted(rival, np.log(y))[2] < left
-            margin = np.where(nearer, -house.TOLERANCES["slope"], margin)
-        return margin, by
-
-    mean = values.mean(1)
-    value, by = inside(mean)
-    error = mcse(np.moveaxis((by[:, None] * values / mean[:, None]).sum(-1), 1, 0))
-    theory = None if predicted is None else inside(predicted)[0]
-    return Effects(value, error, "share", theory, valid, values.shape[1])
+    margin, found = house.TOLERANCES["slope"], []
+    for y in (values.mean(1), predicted):
+        if y is not None:
+            by, steep, left = fitted(np.log(x), np.log(y))
+            worse = left if rival is None else fitted(rival, np.log(y))[2]
+            inside = margin - np.abs(steep - expected)
+            found.append((np.where(worse < left, -margin, inside), by))
+    relative = found[0][1][..., None, :] * values / values.mean(1, keepdims=True)
+    error = mcse(np.moveaxis(relative.sum(-1), 1, 0))
+    theory = found[1][0] if len(found) > 1 else None
+    return Effects(found[0][0], error, "share", theory, valid, values.shape[1])
 
 
 def extremum(values: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:

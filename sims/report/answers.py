@@ -2,51 +2,21 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from sims import files
-from sims.judgement.answers import Answer, Share, Summary
+from sims.judgement.answers import Answer
 from sims.judgement.house import LEVEL
+from sims.judgement.summaries import Share, Summary
 from sims.papers import papers
 from sims.report.text import percent, significant
 
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
 
 
-class Row(NamedTuple):
-    """A question and its answer in words.
-
-    Attributes:
-        question: in one line.
-        answer: the word, if it is a paper's sentence, and whether it always holds.
-        number: share, T95 or mean with its interval, of all problems and of the strata.
-        stops: along which parameters it changes.
-        experiment: that has the figure.
-        counterexample: its file beside the answers; "" if there is none.
-    """
-
-    question: str
-    answer: str
-    number: str
-    stops: str
-    experiment: str
-    counterexample: str
-
-
-def row(one: Answer) -> Row:
-    """An answer in words."""
-    word = one.word or "estimate"
-    always = f"always: {one.always}" if one.says or one.always == "no" else ""
-    parts = [number(one, one.tolerance)]
-    parts += [f"{name}: {number(part, one.tolerance)}" for name, part in one.strata.items()]
-    return Row(
-        one.question + (f" ({one.restriction})" if one.restriction else ""),
-        "; ".join(filter(None, [word, always])),
-        "; ".join(parts),
-        one.stops or "–",
-        one.experiment,
-        f"counterexamples/{one.id}.yaml" if one.problem is not None else "",
-    )
+def spoken(one: Answer) -> str:
+    """The word, and whether the claim always holds where it says so or does not."""
+    always = f"; always: {one.always}" if one.says or one.always == "no" else ""
+    return f"{one.word or 'estimate'}{always}"
 
 
 def number(of: Summary, tolerance: float | None = None) -> str:
@@ -76,24 +46,28 @@ def _span(low: float, high: float | None) -> str:
     return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
-def table(answers: Sequence[Answer], figures: str = "") -> str:
+def table(answers: Sequence[Answer], figure: str) -> str:
     """The answers as a Markdown table.
 
     Args:
         answers: one a row.
-        figures: where a figure is, with ``{}`` for the experiment; "" leaves figures and
-            counterexamples out.
+        figure: the link to a figure, with ``{}`` for the experiment.
     """
-    head = ["question", "answer", "share or tolerance", "where it changes"]
-    rows = []
-    for one in map(row, answers):
-        cells = [one.question, one.answer, one.number, one.stops]
-        if figures:
-            link = f"[{one.counterexample}]({one.counterexample})" if one.counterexample else "–"
-            cells += [f"[{one.experiment}]({figures.format(one.experiment)})", link]
-        rows.append([cell.replace("|", "\\|") for cell in cells])
-    head += ["figure", "counterexample"] if figures else []
-    lines = [head, ["---"] * len(head), *rows]
+    head = ["question", "answer", "share or tolerance", "where it changes", "figure"]
+    lines = [[*head, "counterexample"], ["---"] * 6]
+    for one in answers:
+        parts = [number(one, one.tolerance)]
+        parts += [f"{name}: {number(of, one.tolerance)}" for name, of in one.strata.items()]
+        link, where = f"counterexamples/{one.id}.yaml", one.restriction
+        cells = [
+            f"{one.question} ({where})" if where else one.question,
+            spoken(one),
+            "; ".join(parts),
+            one.stops or "–",
+            f"[{one.experiment}]({figure.format(one.experiment)})",
+            "–" if one.problem is None else f"[{link}]({link})",
+        ]
+        lines.append([cell.replace("|", "\\|") for cell in cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

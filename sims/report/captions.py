@@ -7,7 +7,7 @@ from pathlib import Path
 from sims.errors import InputError
 from sims.judgement import Verdict
 from sims.judgement.answers import Answer
-from sims.report.answers import number, table
+from sims.report.answers import number
 from sims.report.text import MARKDOWN, environment, significant
 from sims.study.results import Results
 
@@ -28,7 +28,7 @@ def render_caption(
     ``points``, ``replicates`` (the fewest of the points), ``fidelity``, ``settings``, the
     experiment's own ``numbers``, the filters ``percent`` and ``significant``, and
     ``verdict_table``, which has a row for every claim of the experiment. An experiment with
-    questions has ``answers``, by id, the filter ``number`` and ``answer_table`` in their place.
+    questions has ``answers``, by id, and the filter ``number`` in their place.
 
     The template is rendered in Jinja's sandbox.
 
@@ -54,7 +54,6 @@ def render_caption(
             verdict=verdict,
             verdict_table=_verdict_table(verdicts),
             answers={one.id: one for one in answers},
-            answer_table=table(answers),
             points=len(results.points),
             replicates=results.replicates,
             fidelity=results.fidelity,

@@ -8,7 +8,7 @@ from sims.files import write
 from sims.judgement import VERDICTS, Verdict
 from sims.judgement.grouping import ClaimRows, by_kind, by_paper
 from sims.papers import papers
-from sims.report.answers import row, table
+from sims.report.answers import spoken, table
 from sims.study.experiment import experiments
 from sims.study.ledger import read_run
 from sims.study.results import provenance
@@ -76,7 +76,7 @@ def _claim(claim: ClaimRows, name: str) -> str:
     """A claim's verdicts, those of its rows of kind ``program`` after the others."""
     algebra = _said(v for v in claim.verdicts if v.kind == "program")
     others = _said(v for v in claim.verdicts if v.kind != "program")
-    words = "; ".join(dict.fromkeys(row(a).answer for a in claim.answers))
+    words = "; ".join(dict.fromkeys(spoken(a) for a in claim.answers))
     said = [words, others, f"by algebra {algebra}" if algebra else ""]
     said.append("by algebra (tested)" if claim.algebra else "")
     return f"{name} {' and '.join(filter(None, said)) or 'not covered'}"

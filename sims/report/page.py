@@ -14,7 +14,7 @@ from sims.judgement import VERDICTS
 from sims.judgement.grouping import by_kind, by_paper
 from sims.kinds import is_tested
 from sims.papers import papers
-from sims.report.answers import row
+from sims.report.answers import table
 from sims.report.findings import finding
 from sims.report.origins import origins
 from sims.report.text import environment, html
@@ -54,6 +54,10 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
         known = anchor in theory and (not path or path.endswith(".md"))
         return f"theory-{anchor}" if known else None
 
+    def here(target: str) -> str | None:
+        """The id of a finding."""
+        return target[1:] if target[0] == "#" else None
+
     findings = [
         finding(
             spec,
@@ -80,7 +84,7 @@ def write_report(folder: Path, fidelity: str, output: Path) -> None:
     page = templates.get_template("page.html.j2").render(
         fidelity=fidelity,
         ledger=ledger,
-        answers=[*map(row, answers)],
+        answers=answers and html(table(answers, "#{}"), here),
         verdicts=VERDICTS,
         counts=Counter(v.verdict for v in ledger),
         kinds=by_kind(ledger),

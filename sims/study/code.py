@@ -11,7 +11,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -156,7 +158,8 @@ def hold(fidelity: str) -> None:
     """Hold a fidelity's results for this process, so that no other run writes them.
 
     The system gives the hold back when the process ends, however it ends; so Snakemake's locks on
-    these results that are there once it is held are of a run that was killed.
+    these results that are there once it is held are of a run that was killed. On a file system
+    without locks Snakemake's own have to do, and a line says so.
 
     Raises:
         InputError: another run holds them.
@@ -169,9 +172,27 @@ def hold(fidelity: str) -> None:
     except BlockingIOError:
         allowed = "one run of a fidelity at a time in a folder"
         raise InputError(f"results/{fidelity}", "held by another run", allowed) from None
+    except OSError as error:
+        line = (
+            f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
+        )
+        print(line, file=sys.stderr)
+        return
     for lock in locks.glob("locks/*.lock"):
         if f"results/{fidelity}/" in lock.read_text():
             lock.unlink()
+
+
+def check_dates(paths: Iterable[Path]) -> None:
+    """Refuse files of the future: what is made of them would be older, which ends a run.
+
+    Raises:
+        InputError: a file that is there is dated more than a minute from now.
+    """
+    for path in filter(Path.is_file, paths):
+        if (dated := path.stat().st_mtime) > time.time() + 60:
+            allowed = "a past date: set the clock, or `touch` it (`find . -newermt now` lists all)"
+            raise InputError(str(path), f"dated {time.ctime(dated)}", allowed)
 
 
 def accelerated() -> bool:

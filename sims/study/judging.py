@@ -38,13 +38,8 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
 
     Raises:
         InputError: there is no ``statistic.py`` with ``effects(results)`` and
-            ``parameters(results)``, a question names an effect that it does not return, or the
-            results are of other problems.
+            ``parameters(results)``, or a question names an effect that it does not return.
     """
-    origin = results.provenance["simulation"]
-    if (found := origin["seed"]) != experiment.simulation.seed:
-        allowed = f"{experiment.simulation.seed}, of these questions and salt: simulate again"
-        raise InputError(f"{experiment.name}: seed of simulation.nc", found, allowed)
     module, path = experiment.module("statistic"), experiment.folder / "statistic.py"
     if module is None or not (hasattr(module, "effects") and hasattr(module, "parameters")):
         raise InputError(str(path), "nothing", "effects(results) and parameters(results)")
@@ -62,13 +57,14 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             experiment=experiment.name,
             law=str(law.get("text", "")),
             smoke=experiment.fidelity == "smoke",
-            seed=found,
+            results=results.digest,
+            seed=experiment.simulation.seed,
             salt=salt(),
-            versions=origin["versions"],
+            versions=results.provenance["simulation"]["versions"],
         )
-        if made.counterexample is not None and hasattr(module, "counterexample"):
+        if made.counterexample is not None and hasattr(module, "problem"):
             with experiment.own_code():
-                problem = module.counterexample(results, made.counterexample)
+                problem = module.problem(experiment, made.counterexample)
             made = replace(made, problem=problem)
         answers.append(made)
     return answers
@@ -93,7 +89,7 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
         effects = chosen(families[claim.effects], claim)
         finding = examined(decide(effects, Rule.of(claim, fewest)), effects, results)
         verdict = Verdict.of(claim, experiment.name, finding)
-        verdicts.append(replace(verdict, contract=now, edited=edited))
+        verdicts.append(replace(verdict, contract=now, edited=edited, results=results.digest))
     return verdicts
 
 
@@ -148,7 +144,4 @@ def _holds(effect: Effect, claim: ClaimSpec, fact: str) -> bool:
         allowed = one_of(effect.at, fact) or "nothing: its effects have no facts"
         raise InputError(f"claims, {claim.id} ({claim.regime}), where", fact, allowed)
     value, wanted = effect.at[fact], claim.where[fact]
-    if not isinstance(wanted, Range):
-        return bool(value == wanted)
-    low = -np.inf if wanted.at_least is None else wanted.at_least
-    return bool(low <= float(value) <= (np.inf if wanted.at_most is None else wanted.at_most))
+    return bool(wanted.holds(float(value)) if isinstance(wanted, Range) else value == wanted)

@@ -42,9 +42,8 @@ def gather(fidelity: str, folder: Path) -> tuple[list[Verdict], list[Answer]]:
         write_verdicts(verdicts, folder / "ledger.json", f"ledger.json of {fidelity}")
     if answers:
         write_answers(answers, folder / "answers.json", f"answers.json of {fidelity}")
-    for id, count in Counter(one.id for one in answers).items():
-        if count > 1:
-            raise InputError("id of questions", id, "each id once in all experiments")
+    if len({one.id for one in answers}) < len(answers):
+        raise InputError("questions", "an id twice", "each id once in all experiments")
     shutil.rmtree(home := folder / "counterexamples", ignore_errors=True)
     for one in answers:
         if one.problem is not None:
@@ -53,28 +52,24 @@ def gather(fidelity: str, folder: Path) -> tuple[list[Verdict], list[Answer]]:
     return verdicts, answers
 
 
-def is_run(folder: Path) -> bool:
-    """Whether :func:`gather` wrote something there."""
-    return any((folder / name).exists() for name in ("ledger.json", "answers.json"))
-
-
-def read_run(folder: Path, fidelity: str | None) -> tuple[list[Verdict], list[Answer]]:
-    """The verdicts and answers that :func:`gather` wrote, at that fidelity or any.
+def read_run(folder: Path, fidelity: str | None = None) -> tuple[list[Verdict], list[Answer]]:
+    """The verdicts and answers that :func:`gather` wrote, at that fidelity or any; [] without.
 
     Raises:
-        InputError: there are neither, or a file cannot be believed.
+        InputError: a file cannot be believed.
     """
-    ledger, asked = folder / "ledger.json", folder / "answers.json"
-    of = {path: fidelity and f"{path.name} of {fidelity}" for path in (ledger, asked)}
-    verdicts = read_ledger(ledger, of[ledger]) if ledger.exists() or not asked.exists() else []
-    return verdicts, read_answers(asked, of[asked]) if asked.exists() else []
+    of = {path: fidelity and f"{path.name} of {fidelity}" for path in folder.glob("*.json")}
+    ledger, answers = folder / "ledger.json", folder / "answers.json"
+    return (
+        read_ledger(ledger, of[ledger]) if ledger in of else [],
+        read_answers(answers, of[answers]) if answers in of else [],
+    )
 
 
 def always_by_paper() -> dict[str, int]:
-    """How many confirmatory questions of the files here say always, by paper."""
+    """How many questions of the files here say always, by paper."""
     loaded = (load_experiment(name).spec.questions for name in experiments())
-    always = (q for asked in loaded for q in asked if q.says and q.status == "confirmatory")
-    return dict(Counter(question.paper for question in always))
+    return dict(Counter(q.paper for asked in loaded for q in asked if q.says))
 
 
 def claims_by_paper() -> dict[str, int]:

@@ -4,6 +4,7 @@ Finished points are kept in ``.points`` beside the results, so that an interrupt
 a changed grid computes what is new. Numbers do not depend on who computed them.
 """
 
+import json
 import os
 import sys
 from collections import Counter
@@ -25,7 +26,7 @@ from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import answered, effects_of
 from sims.study.judging import judge as verdicts_of
-from sims.study.ledger import is_run, read_run
+from sims.study.ledger import read_run
 from sims.study.results import Coordinates, Results, assembled, write
 
 Judged = list[Verdict] | list[Answer]
@@ -247,34 +248,62 @@ def plot(experiment: Experiment, output: Path) -> None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
     results = results_of(experiment, folder)
-    verdicts = _final(experiment, folder)
+    verdicts = _final(experiment, results, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     with style():
         figure = own.figure(results, verdicts)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
-    save(figure, output, experiment.identity)
+    save(figure, output, experiment.identity, results.digest)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
 def results_of(experiment: Experiment, folder: Path) -> Results:
-    """The results of an experiment that lie in a folder."""
-    return Results.load(folder, experiment.settings, experiment.identity)
+    """The results of an experiment that lie in a folder.
+
+    Raises:
+        InputError: a file cannot be believed, or was made with other settings than it has now.
+    """
+    results = Results.load(folder, experiment.settings, experiment.identity)
+    _check_settings(experiment, results.simulation, folder / "simulation.nc")
+    _check_settings(experiment, results.theory, folder / "theory.nc")
+    return results
 
 
-def _final(experiment: Experiment, folder: Path) -> Judged:
+def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
+    """Refuse a road's file of another problem, seed or setting than the experiment has now."""
+    before, road = json.loads(data.attrs["provenance"]).get("settings", {}), path.stem
+    for key, value in _settings(experiment, road).items():
+        if before.get(key, value) != value:
+            allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
+            raise InputError(str(path), f"{key} {before[key]}", allowed)
+
+
+def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
+    """What decides the numbers of a road, beside code: its problems, as a digest, and settings."""
+    drawn = experiment.simulation.seed if experiment.redraws else None
+    problem = digest(experiment.settings, experiment.problems, drawn)
+    return {"problem": problem, **getattr(experiment, road).model_dump(mode="json")}
+
+
+def _final(experiment: Experiment, results: Results, folder: Path) -> Judged:
     """The experiment's verdicts or answers, as the run's ledger has them if it is of this run.
 
     The ledger has the last word: there they are adjusted for all claims of a paper together.
+
+    Raises:
+        InputError: they are on other results, or were given under other claims or effects.
     """
-    asked, own = bool(experiment.spec.questions), list[Any]()
-    if asked:
-        own += read_answers(folder / "answers.json", f"answers.json of {experiment.identity}")
-    else:
-        own += read_ledger(folder / "verdicts.json", f"verdicts.json of {experiment.identity}")
-    rows: list[Any] = []
-    if is_run(folder.parent):
-        rows += read_run(folder.parent, experiment.fidelity)[asked]
-    fields = ("id", "p_value", "seed") if asked else ("claim", "regime", "p_value")
+    asked = bool(experiment.spec.questions)
+    path = folder / f"{code.judged(experiment.folder)}.json"
+    of = f"{path.name} of {experiment.identity}"
+    own: list[Any] = [*(read_answers if asked else read_ledger)(path, of)]
+    contract = None if asked else experiment.contract
+    made = {(row.results, None if asked else row.contract) for row in own}
+    if made != {(results.digest, contract)}:
+        allowed = "those on the results beside it, under the experiment as it is: judge again"
+        raise InputError(str(path), "verdicts on other results or claims", allowed)
+    rows: Any = read_run(folder.parent, experiment.fidelity)[asked]
+    fields = ("id", "p_value", "results") if asked else ("claim", "regime", "p_value")
     adjusted = [row for row in rows if row.experiment == experiment.name]
     keys = [{tuple(getattr(row, f) for f in fields) for row in found} for found in (own, adjusted)]
     return adjusted if keys[0] == keys[1] else own
@@ -290,8 +319,7 @@ def _write_road(
 ) -> None:
     """Write a road's results; the contract is that under which a simulation began."""
     step = "simulate" if road == "simulation" else "predict"
-    seed = experiment.simulation.seed
-    drawn = seed if experiment.redraws else None
+    settings, seed = _settings(experiment, road), experiment.simulation.seed
     origin = {
         "road": road,
         "experiment": experiment.name,
@@ -300,9 +328,10 @@ def _write_road(
         "versions": provenance.versions(),
         **provenance.machine(),
         "specification": experiment.spec.model_dump(mode="json"),
-        "problem": digest(experiment.settings, experiment.problems, drawn),
+        "problem": settings["problem"],
+        "settings": settings,
         "contract": contract,
-        "seed": seed if road == "simulation" else drawn,
+        "seed": seed if road == "simulation" or experiment.redraws else None,
         **provenance.replicates(data.values()),
     }
     problems = {point.name: point.spec.model_dump(mode="json") for point in experiment.points}

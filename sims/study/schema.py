@@ -4,6 +4,7 @@ One source for everything: the pydantic models below give the defaults, the vali
 JSON schema (``sims schema``).
 """
 
+from math import inf
 from typing import Any, Literal, TypeVar
 
 from pydantic import Field, model_validator
@@ -93,6 +94,11 @@ class Range(Strict):
         if (low is None and high is None) or (low is not None and high is not None and low > high):
             raise InputError("range", [low, high], "at_least, at_most or both, in this order")
         return self
+
+    def holds(self, value: Any) -> Any:
+        """Whether a number, or each of an array, is in the range."""
+        low = -inf if self.at_least is None else self.at_least
+        return (low <= value) & (value <= (inf if self.at_most is None else self.at_most))
 
 
 class ClaimSpec(Strict):

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
-from sims.study.experiment import Point
+from sims.study.experiment import Point, load_experiment
 from sims.study.grid import changed, combinations, placed
 from sims.study.located import located
 from sims.study.schema import SimulationSpec, TheorySpec
@@ -125,6 +125,24 @@ class Sweep:
     axes: dict[str, list[Scalar]] | None
 
 
+def read_problem(path: str) -> dict[str, Any]:
+    """The file of a problem or sweep; of ``NAME#17`` problem 17 of the law of that experiment.
+
+    Raises:
+        InputError: it cannot be read, or the experiment has no ``problem`` in its statistic.py.
+    """
+    name, mark, index = path.partition("#")
+    if not (mark and index.isdecimal()) or Path(path).exists():
+        return read_yaml(path)
+    experiment = load_experiment(name)
+    module = experiment.module("statistic")
+    if module is None or not hasattr(module, "problem"):
+        raise InputError(path, "an experiment without problems of a law", "such as house#17")
+    with experiment.own_code():
+        found: dict[str, Any] = module.problem(experiment, int(index))
+    return found
+
+
 def checked(
     model: type[Spec],
     data: dict[str, Any],
@@ -181,7 +199,7 @@ def read_sweep(
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
     """
-    data = read_yaml(path)
+    data = read_problem(path)
     if sets:
         design = data.get("sweep", {"grid": {}})
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):

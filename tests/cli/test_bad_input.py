@@ -352,7 +352,7 @@ LINES = [
     ("step simulate small --part 4/3", "--part: got '4/3'; allowed: i/N"),
     ("step simulate small --output spec.yaml/x", "spec.yaml/x: got 'Not a directory'"),
     ("step judge small", "simulation.nc"),
-    ("step report", "ledger.json"),
+    ("step report", "nothing to report"),
     ("step publish", "results/standard: got 'no finished run'"),
     ("table Small", "experiment: got 'Small'; allowed: small (did you mean small?)"),
     ("table small", "results/standard/small/simulation.nc: got "),

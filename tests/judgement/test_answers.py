@@ -1,21 +1,16 @@
 """Answers on made-up effects: intervals cover, words and "always" are right, effects are theirs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binomtest
 
 from sims.errors import InputError
-from sims.judgement.answers import (
-    Effects,
-    adjusted,
-    answer,
-    read_answers,
-    share,
-    summary,
-    write_answers,
-)
+from sims.judgement.answers import adjusted, answer, read_answers, write_answers
 from sims.judgement.effects_of_problems import extremum, gap, order, slope
+from sims.judgement.summaries import Effects, share, summary
 from sims.study.schema import QuestionSpec
 
 RNG = np.random.default_rng()
@@ -38,7 +33,7 @@ def asked(effects, parameters=PARAMETERS, smoke=False, **changes):
         "status": "confirmatory",
     }
     question = QuestionSpec.model_validate(declared | changes)
-    return answer(question, effects, parameters, experiment="made_up", smoke=smoke)
+    return answer(question, effects, parameters, smoke=smoke, experiment="made_up", law="made up")
 
 
 def simulated(truth, error=0.1, batches=32, **fields):
@@ -58,8 +53,9 @@ def test_intervals_cover():
         covered["T95"] += low <= 0.01 * np.log(20) <= high
     assert min(covered.values()) >= 184, covered  # of 95 %, less once in 100
     test = binomtest(57, 100).proportion_ci(), binomtest(60, 100).proportion_ci()
-    assert share(57, 3, 100).interval == pytest.approx((test[0].low, test[1].high))
-    assert (share(0, 0, 9).interval[0], share(9, 0, 9).interval[1]) == (0, 1)
+    made = share(np.repeat([1.0, 0.0, -1.0], [57, 3, 40]))
+    assert made.interval == pytest.approx((test[0].low, test[1].high))
+    assert (share(np.ones(9)).interval[1], share(-np.ones(9)).interval[0]) == (1, 0)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +67,7 @@ def test_words_and_always(share_of_truth, word):
     truth = np.where(np.arange(ROWS) < share_of_truth * ROWS, 1.0, -1.0)
     made = asked(simulated(truth), says="always")
     assert (made.word, made.always) == (word, "no" if share_of_truth < 1 else "not refuted")
-    assert made.problems == made.holds + made.fails + made.unresolved == ROWS
+    assert made.problems == made.simulated.of == ROWS
     assert made.simulated.bracket[0] == pytest.approx(share_of_truth, abs=0.01)
     assert (made.counterexample is None) == (share_of_truth == 1)
     assert asked(simulated(truth), smoke=True).word == "too few to say"
@@ -85,6 +81,12 @@ def test_a_true_claim_is_seldom_refuted():
         assert {one.always for one in rows} <= {"no", "not refuted"}
         refuted += any(one.always == "no" for one in adjusted(rows, {rows[0].paper: 5}))
     assert refuted <= 30
+    paper, unsure = rows[0].paper, Effects(np.full(80, -0.1), np.full(80, 0.1))
+    assert asked(unsure, NONE).counterexample is None
+    three = [replace(rows[0], p_value=p) for p in (0.02, 0.001, 0.015)]
+    by_holm = [(one.adjusted, one.always) for one in adjusted(three, {paper: 4})]
+    assert by_holm == [(0.045, "no"), (0.004, "no"), (0.045, "no")]
+    assert adjusted(three, {paper: 5})[2].always == "not refuted"
 
 
 def test_theory_is_asked_of_more_problems_than_simulation():
@@ -109,7 +111,7 @@ def test_theory_is_asked_of_more_problems_than_simulation():
         50,
         "softmax",
     )
-    assert restricted.word == "mixed"
+    assert (restricted.word, restricted.contradictions) == ("mixed", 0)
     with pytest.raises(InputError, match=r"column of parameters: got 'h'; allowed: s, kernel"):
         asked(effects, strata={"a": {"h": 1.0}})
     with pytest.raises(InputError, match=r"effects of falls: got '200 simulated, 1000 predicted'"):
@@ -120,7 +122,8 @@ def test_gaps_and_their_tolerance(tmp_path):
     truth = np.where(np.arange(ROWS) < 0.9 * ROWS, 0.02, 0.2)
     values = (1 + truth)[:, None] * 3 * (1 + 0.02 * RNG.standard_normal((ROWS, 32)))
     made = asked(gap(values, np.full(1000, 3.0)), tolerance="roads", says="always")
-    assert (made.holds, made.fails, made.always, made.word) == (180, 20, "no", "usually")
+    assert (made.simulated.holds, made.simulated.fails) == (180, 20)
+    assert (made.always, made.word) == ("no", "usually")
     assert 0.18 < made.within[0] < 0.2 < made.within[1] < 0.22
     assert 0.01 < made.visible < 0.02
     assert asked(gap(values, np.full(1000, 3.0))).word == ""
@@ -155,3 +158,4 @@ def test_estimates_are_means_over_problems():
     assert made.mean == 0.5
     assert made.mean_interval[1] - 0.5 == pytest.approx(1.972 * np.sqrt(0.125 / 199), rel=1e-3)
     assert (made.word, made.always, made.counterexample) == ("", "", None)
+    assert asked(simulated(np.ones(ROWS)), status="exploratory").word == ""

@@ -46,6 +46,11 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     assert run(copy, *RUN, "experiment=means").returncode == 0
     assert (copy / "results/smoke/means/answers.json").read_text() == "judge"
     assert (copy / "results/smoke/answers.md").read_text() == "ledger"
+    os.utime(path.with_name("experiment.yaml"), (2**32, 2**32))
+    refused = run(copy, *RUN, "shards=2")
+    assert refused.returncode == 2
+    assert "experiment.yaml: got 'dated " in refused.stderr
+    assert not (home / "theory.nc").exists()
 
 
 def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):

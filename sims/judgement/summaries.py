@@ -1,0 +1,186 @@
+"""Summaries of effects: shares of problems, T95 of gaps and means of estimates. No JAX."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats
+from scipy.special import betaincinv
+
+from sims.judgement import house
+
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """One number a problem, of one question.
+
+    Attributes:
+        value: (N,) simulated effects: positive where the claim holds ("share"), relative gaps of
+            the two roads ("gap") or any number ("estimate"). NaN where the question has no meaning.
+        error: (N,) their Monte Carlo standard errors.
+        kind: how they are summed up.
+        predicted: (M,) theory's effects of M ≥ N problems, the first N the simulated ones; None
+            where theory does not reach.
+        valid: (M,) where theory is in its range and surer of the sign than its error; None:
+            everywhere.
+        batches: behind each standard error.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    kind: Literal["share", "gap", "estimate"] = "share"
+    predicted: np.ndarray | None = None
+    valid: np.ndarray | None = None
+    batches: float = np.inf
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of problems in which a claim holds.
+
+    Attributes:
+        holds: in how many it does.
+        fails: in how many it does not.
+        unresolved: of how many this is not known.
+        bracket: the share if it holds in none, and in all, of the unresolved ones.
+        interval: Clopper–Pearson's, outward from the bracket.
+    """
+
+    holds: int
+    fails: int
+    unresolved: int
+    bracket: Pair
+    interval: Pair
+
+    @property
+    def of(self) -> int:
+        """How many problems were asked."""
+        return self.holds + self.fails + self.unresolved
+
+
+def share(calls: np.ndarray) -> Share | None:
+    """The share of ones among calls of 1 (holds), −1 (fails) and 0; None of none."""
+    holds, fails, open_ = (int((calls == k).sum()) for k in (1, -1, 0))
+    most, of, tail = holds + open_, len(calls), (1 - house.LEVEL) / 2
+    if not of:
+        return None
+    low = float(betaincinv(holds, of - holds + 1, tail)) if holds else 0.0
+    high = float(betaincinv(most + 1, of - most, 1 - tail)) if most < of else 1.0
+    return Share(holds, fails, open_, (holds / of, most / of), (low, high))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What the effects of a population of problems come to.
+
+    Attributes:
+        problems: N, simulated ones that the question has a meaning in.
+        simulated: the share of them by simulation, which calls each at three standard errors.
+        theory: the share of the M by theory; unresolved are problems outside its range.
+        contradictions: called problems in theory's range of which theory says the opposite.
+        within: T95, the 95 % quantiles of max(|gap| − 2 se, 0) and of |gap| + 2 se.
+        within_interval: order statistics that enclose them; the end is None if N is too small.
+        above_three: share of gaps beyond three standard errors.
+        visible: the gap that three standard errors would show in 95 % of the problems.
+        mean: of an estimate, over ``mean_of`` problems.
+        mean_interval: Student's.
+        word: as :func:`sims.judgement.house.word` has it; "" where no share is asked for.
+    """
+
+    problems: int
+    simulated: Share | None = None
+    theory: Share | None = None
+    contradictions: int | None = None
+    within: Pair | None = None
+    within_interval: tuple[float, float | None] | None = None
+    above_three: float | None = None
+    visible: float | None = None
+    mean: float | None = None
+    mean_of: int = 0
+    mean_interval: Pair | None = None
+    word: str = ""
+
+    @property
+    def share(self) -> Share | None:
+        """The share that decides the word: theory's or simulation's, whose interval is narrower."""
+        both = [s for s in (self.theory, self.simulated) if s is not None]
+        return min(both, key=lambda s: s.interval[1] - s.interval[0], default=None)
+
+
+def margins(effects: Effects, tolerance: float | None) -> np.ndarray:
+    """By how much each simulated problem holds, (N,), negative if it fails; NaN if none can."""
+    if effects.kind == "share":
+        return effects.value
+    off = tolerance if tolerance is not None and effects.kind == "gap" else np.nan
+    return off - np.abs(effects.value)
+
+
+def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
+    """1 where a problem holds by three standard errors, −1 where it fails, else 0; or NaN, (N,)."""
+    margin, far = margins(effects, tolerance), house.CALLED * effects.error
+    return np.select([np.isnan(margin), margin > far, margin <= -far], [np.nan, 1.0, -1.0])
+
+
+def foreseen(effects: Effects) -> np.ndarray:
+    """The same by theory, 0 outside its range, (M,); of no problem where it does not reach."""
+    if effects.predicted is None or effects.kind != "share":
+        return np.empty(0)
+    theory = effects.predicted
+    outside = np.zeros(len(theory), bool) if effects.valid is None else ~effects.valid
+    return np.select([np.isnan(theory), outside, theory > 0], [np.nan, 0.0, 1.0], -1.0)
+
+
+def summary(
+    effects: Effects, asked: np.ndarray, tolerance: float | None = None, smoke: bool = False
+) -> Summary:
+    """What the effects of some problems come to.
+
+    Args:
+        effects: of all problems.
+        asked: which of the M are meant.
+        tolerance: that gaps are held against.
+        smoke: whether there are too few problems to say anything.
+    """
+    own = asked[: len(effects.value)] & np.isfinite(effects.value)
+    value, error = effects.value[own], effects.error[own]
+    call, theory, made = calls(effects, tolerance)[own], foreseen(effects), dict[str, Any]()
+    if len(theory):
+        both = call * theory[: len(own)][own]
+        made = {"contradictions": int((both < 0).sum())}
+    if effects.kind == "gap" and len(value):
+        made = _within(np.abs(value), error)
+    if effects.kind == "estimate" and effects.predicted is not None:
+        valid = True if effects.valid is None else effects.valid
+        value = effects.predicted[asked & valid & np.isfinite(effects.predicted)]
+    if effects.kind == "estimate" and len(value) > 1:
+        law = stats.t(len(value) - 1, value.mean(), stats.sem(value))
+        low, high = map(float, law.interval(house.LEVEL))
+        made = {"mean": float(value.mean()), "mean_of": len(value), "mean_interval": (low, high)}
+    whole = Summary(
+        problems=int(own.sum()),
+        simulated=share(call[np.isfinite(call)]),
+        theory=share(theory[asked & np.isfinite(theory)]) if len(theory) else None,
+        **made,
+    )
+    if (decided := whole.share) is None:
+        return whole
+    of = 0 if smoke else decided.of
+    return replace(whole, word=house.word(decided.interval, decided.bracket[1] > 0, of))
+
+
+def _within(gap: np.ndarray, error: np.ndarray) -> dict[str, Any]:
+    """T95 of gaps (N,) with errors, by order statistics; and what the errors would have shown."""
+    low, high = np.sort(np.maximum(gap - 2 * error, 0)), np.sort(gap + 2 * error)
+    count, tail = len(gap), (1 - house.LEVEL) / 2
+    # So many of N are below the quantile, but once in 40 fewer than r, and once s or more.
+    r, s = map(int, stats.binom(count, house.WITHIN).ppf([tail, 1 - tail]))
+    middle = int(np.ceil(house.WITHIN * count)) - 1
+    ends = float(low[r - 1]) if r else 0.0, float(high[s]) if s < count else None
+    return {
+        "within": (float(low[middle]), float(high[middle])),
+        "within_interval": ends,
+        "above_three": float((gap > house.CALLED * error).mean()),
+        "visible": float(np.quantile(house.CALLED * error, house.WITHIN)),
+    }

@@ -1,0 +1,83 @@
+"""The house sample: what is solved for a problem, both roads' problems, and planted effects."""
+
+import numpy as np
+import pytest
+import xarray as xr
+import yaml
+
+from experiments.house import predict, problems, statistic
+from sims.study import load_experiment
+from sims.study.experiment import Experiment
+from sims.study.schema import SimulationSpec
+from sims.theory import predict as theory
+from tests.cli.small import run
+
+LAW, SEED = load_experiment("house").spec.law, 8
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return [problems.draw(LAW, SEED, number) for number in range(12)]
+
+
+def test_label_noise_gives_the_drawn_share_of_variance(drawn):
+    free = [p for p in drawn if not p.parameters["tuned"]]
+    for problem in free:
+        terms = theory(problem.task, problem.sets[problems.HAAR], problem.n, problem.queries)
+        share = float(terms["ensemble_variance"] / terms["mse"])
+        assert share == pytest.approx(problem.parameters["share"], rel=1e-9)
+    assert len(free) >= 3
+
+
+def test_a_tuned_bandwidth_is_a_minimum(drawn):
+    """Its neighbours on the grid have no smaller mean error over the sets."""
+    inside = [p for p in drawn if p.parameters["tuned"] and not p.parameters["edge"]]
+    step = problems.GRID[1] / problems.GRID[0]
+    for problem in inside:
+        near = [[problems._scaled(h, f) for h in problem.sets] for f in (1, step, 1 / step)]
+        least, *others = (
+            sum(float(theory(problem.task, own, problem.n, problem.queries)["mse"]) for own in sets)
+            for sets in near
+        )
+        assert least <= min(others)
+    assert inside
+
+
+def test_padded_problems_and_matrices_are_those_of_the_problem(drawn):
+    for problem in drawn[:4]:
+        found = predict.predicted(problem, 2)
+        heads = problem.parameters["heads"]
+        for place, own in enumerate(problem.sets):
+            terms = theory(problem.task, own, problem.n, problem.queries)
+            pairs = {"bias": "bias_product", "signal": "signal_covariance"}
+            for name, pair in (pairs | {"noise": "noise_covariance"}).items():
+                mine = found[name].values[place, :heads, :heads]
+                np.testing.assert_allclose(mine, terms[f"integrated_{pair}"], rtol=1e-8, atol=1e-14)
+
+
+def test_effects_of_a_ratio_are_its_pseudo_values():
+    """Their mean is the ratio of means, and a pair's share of variance is (1 + ρ)/2."""
+    rng = np.random.default_rng(0)
+    noise = np.array([[1.0, 0.4], [0.4, 1.0]]) * rng.uniform(0.9, 1.1, (32, 3, 1, 1))
+    values = statistic.kept(0 * noise, 0 * noise, noise)
+    np.testing.assert_allclose(values.mean(0), 0.7, rtol=1e-12)
+    assert statistic.kept(*(0 * noise[0], 0 * noise[0], noise[0])) == pytest.approx(0.7)
+
+
+def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
+    """Its first-order errors are those of the problem's sets."""
+    experiment = load_experiment("house")
+    monkeypatch.setattr(Experiment, "simulation", SimulationSpec(seed=SEED))
+    file = statistic.problem(experiment, 2) | {
+        "simulation": {"batches": 2, "replicates_per_batch": 2}
+    }
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "found.yaml").write_text(yaml.safe_dump(file))
+    assert run("sweep", "found.yaml") == 0
+    with xr.open_dataset("results/sweeps/found.nc") as data:
+        problem = drawn[2]
+        errors = [
+            float(theory(problem.task, own, problem.n, problem.queries)["mse"])
+            for own in problem.sets
+        ]
+        np.testing.assert_allclose(data["mse_theory"], errors, rtol=1e-9)

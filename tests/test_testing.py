@@ -1,0 +1,131 @@
+"""Assertions of :mod:`sims.testing`, in a repository of somebody else's and on made-up numbers."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.errors import InputError
+from sims.testing import assert_agree, assert_bound, assert_order, assert_rate
+
+ROOT = Path(__file__).parents[1]
+FOREIGN = """
+import numpy as np
+import pytest
+import sims
+from sims import testing
+from sims.problem import Kernel
+
+class Law:
+    def draw(self, seed, index):
+        rng = np.random.default_rng([seed, index])
+        return {"slope": rng.uniform(0.1, 0.4), "noise": rng.uniform(0.5, 2)}
+
+def exponential(query, key, bandwidth):  # log K, a kernel of our own
+    return key.sum(0) / bandwidth
+
+KERNEL = Kernel("exponential", exponential)
+
+def simulated(problem):
+    task = sims.Task(sims.DESIGNS["isotropic"](2), sims.TARGETS["constant"](2), problem["noise"])
+    heads = sims.Heads(np.eye(2)[None], KERNEL, 1 / problem["slope"])
+    return sims.estimate(task, heads, 2048, np.zeros((1, 2)), seed=1, batches=32,
+                         replicates_per_batch=8, raw_labels=False)
+
+def check(problem, constant):
+    data, s, variance = simulated(problem), problem["slope"], problem["noise"] ** 2 / 2048
+    closed = constant * variance * np.exp(2 * s**2)  # to first order in 1/n
+    testing.assert_agree(data["noise_variance"].values, closed, within=0.005)
+    testing.assert_bound(data["noise_variance"].values, at_least=variance)
+
+@pytest.mark.law(Law(), 50)
+def test_noise_variance(problem):
+    check(problem, 1.0)
+
+@pytest.mark.law(Law(), 3, seed=7)
+def test_a_wrong_constant(problem):
+    check(problem, 1.02)
+"""
+
+
+def test_in_a_foreign_repository(tmp_path):
+    """A kernel, closed form and bound of its own, on 50 problems; a constant wrong by 2 % fails."""
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["sims.testing"]\n')
+    (tmp_path / "test_mine.py").write_text(FOREIGN)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
+    counts = re.search(r"(\d+) failed, (\d+) passed in ([0-9.]+)s", done.stdout)
+    assert counts, done.stdout
+    assert counts.groups()[:2] == ("3", "50"), done.stdout
+    assert re.search(
+        r"value: simulated 0\.\d+ ± \S+, expected 0\.\d+; \d+\.\d standard errors beyond agreement "
+        r"within 0\.005 \(p = \S+, 1 entries, false alarms 1e-06\); "
+        r"again: pytest 'test_mine\.py::test_a_wrong_constant\[2\]'",
+        done.stdout,
+    )
+
+
+@pytest.mark.parametrize("law", ["standard_normal", "standard_exponential"])
+def test_false_alarms_are_as_rare_as_stated(law):
+    """Of 1,000 true statements on 20 entries each, 5 % where so many are allowed, else none."""
+    rng, alarms = np.random.default_rng(2), {0.05: 0, 1e-6: 0}
+    mean = 0.0 if law == "standard_normal" else 1.0
+    for _ in range(1000):
+        batches = getattr(rng, law)((32, 20, 16)).mean(-1)
+        for rate in alarms:
+            try:
+                assert_agree(batches, np.full(20, mean), false_alarm=rate)
+            except AssertionError:
+                alarms[rate] += 1
+    assert 20 <= alarms[0.05] <= 80
+    assert alarms[1e-6] == 0
+
+
+NOISE = np.random.default_rng(3).standard_normal((64, 3)) * 0.01
+X = np.array([1.0, 2.0, 4.0])
+STATEMENTS = [
+    (
+        assert_agree,
+        (NOISE + 1, [1.0, 1.0, 1.02], 0.03),
+        (NOISE + 1, [1.0, 1.0, 1.02]),
+        "value at (2,)",
+    ),
+    (assert_agree, ((1.0, 0.01), 1.03), ((1.0, 0.001), 1.03), "30.0 standard errors"),
+    (assert_agree, (NOISE, [0.0, 0.0, 0.0]), (NOISE, [0.0, np.nan, 0.0]), "value at (1,)"),
+    (assert_order, (NOISE, NOISE + 1e-9), (NOISE + 1e-9, NOISE), "lower − higher"),
+    (assert_rate, (X, X**-1 + NOISE, -1, 0), (X, X**-1.2 + NOISE, -1, 0), "slope: simulated -1.2"),
+    (assert_rate, (X, X**-1.05 + NOISE, -1), (X, X**-1.3 + NOISE, -1), "slope: simulated -1.3"),
+]
+
+
+@pytest.mark.parametrize(("check", "true", "false", "words"), STATEMENTS)
+def test_true_and_false_statements(check, true, false, words):
+    check(*true)
+    with pytest.raises(AssertionError) as caught:
+        check(*false)
+    assert words in str(caught.value)
+
+
+def test_bounds_and_what_cannot_be_judged():
+    assert_bound(NOISE, at_least=-0.01, at_most=0.01)
+    with pytest.raises(AssertionError, match=r"expected 0\.5; "):
+        assert_bound(NOISE, at_least=[-1, 0.5, -1])
+    with pytest.raises(InputError, match="2 batches or more"):
+        assert_bound(NOISE[:1], at_most=1)
+
+
+def test_terms_of_both_roads():
+    batches = 1 + NOISE.T  # of one entry each
+    simulated = xr.Dataset({"mse": ("batch", batches[0]), "variance": ("batch", batches[1])})
+    predicted = xr.Dataset({"mse": 1.0, "variance": 1.1, "variance_error": 0.2, "bias": 0.0})
+    assert_agree(simulated, predicted)
+    with pytest.raises(AssertionError, match=r"^variance: simulated"):
+        assert_agree(simulated, predicted.drop_vars("variance_error"))
+    with pytest.raises(InputError, match="terms: got 'bias'; allowed: mse, variance"):
+        assert_agree(simulated, predicted, terms=["bias"])
