@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import xarray as xr
@@ -15,6 +16,7 @@ from sims.files import write
 from sims.judgement import Verdict, write_verdicts
 from sims.papers import MAIN, papers
 from sims.report import page, render_caption, write_overview
+from sims.report.answers import write_answers_page
 from sims.report.findings import sentence
 from sims.report.text import html, percent, significant
 from sims.study.experiment import load_experiment
@@ -104,6 +106,16 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     assert main.index("`angles` 1 ✓ and by algebra 1 ✗; ") < main.index("*rates* by algebra 1 ✓")
     assert other == f"| [{OTHER}](https://arxiv.org/abs/{OTHER}) | `angles` 1 ? |"
     assert "1 of them were edited after the simulation began." in overview
+
+
+def test_the_page_of_answers_names_what_is_true_by_algebra(tmp_path, monkeypatch):
+    monkeypatch.setattr("sims.report.answers.table", lambda *_: "")
+    monkeypatch.setattr("sims.report.answers.papers", lambda: {MAIN: papers()[MAIN]})
+    for paper, said in ((MAIN, True), (OTHER, False)):
+        asked = SimpleNamespace(law="", paper=paper, salt="dev")
+        write_answers_page([asked], "smoke", tmp_path / "answers.md")
+        text = (tmp_path / "answers.md").read_text(encoding="utf-8")
+        assert ("- `identity`: true by algebra, tested in tests/test_algebra.py\n" in text) == said
 
 
 def test_sentences_say_how_many_and_where_not():

@@ -104,7 +104,7 @@ STALE = [
     ("judge", {"grid": [{"heads.bandwidth": 0.7}]}, "simulation.nc: got 'problem "),
     ("judge", {"settings": {"least": 1}}, "simulation.nc: got 'problem "),
     ("judge", SEEDED, "simulation.nc: got 'seed 0'; allowed: 1, as "),
-    ("judge", {"theory": {"order": "both"}}, "theory.nc: got 'order first'; allowed: both, as "),
+    ("judge", {"theory": {"order": "exact"}}, "theory.nc: got 'order first'; allowed: exact, as "),
     ("plot", {"fidelities": {"smoke": SEEDED}}, "simulation.nc: got 'seed 0'; allowed: 1, as "),
     ("plot", {"claims": [EXPERIMENT["claims"][0] | {"margin": 0.4}]}, "verdicts.json: got 'verd"),
 ]
