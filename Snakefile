@@ -20,7 +20,6 @@ from sims.study.code import (
     digest,
     hold,
     judged,
-    needs_theory,
 )
 from sims.study.experiment import choose
 
@@ -141,10 +140,9 @@ rule shard:
         "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
 
 
-# What no shard has computed it computes itself; sampling on until claims are decided is its own.
+# What no shard has computed it computes itself.
 rule simulate:
     input:
-        theory=lambda w: needs_theory(w.name, FIDELITY),
         shards=expand(
             f"{OUT}/{{{{name}}}}/shards/{{i}}-of-{SHARDS}.json", i=range(1, SHARDS + 1)
         ),
@@ -204,6 +202,7 @@ rule ledger:
         judged=[f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()],
         # Holm's family are all claims that the files make, judged or not.
         claims=FILES,
+        papers=PAPERS,
     output:
         LEDGERS,
     log:

@@ -1,4 +1,4 @@
-"""Theory's own cost: grids of points in fresh processes, with nothing compiled before."""
+"""Theory's own cost: problems in fresh processes, with nothing compiled before."""
 
 import os
 import subprocess
@@ -15,17 +15,10 @@ from sims.study.experiment import load_experiment
 from sims.theory import predict
 
 
-def angles() -> int:
-    """Exact terms of two heads of the `angles` grid: d_k ≤ 2, 16 queries."""
-    points = load_experiment("angles").points
-    narrow = [point.spec for point in points if point.spec.heads.width <= 2]
-
-    def one(spec):
-        task, heads, n, queries = spec.build()
-        two = Heads(heads.frames[:2], heads.kernel, heads.bandwidth[:2])
-        return predict(task, two, n, queries[:16], "exact")
-
-    return _checked(in_threads(one, narrow))
+def exact() -> int:
+    """Exact errors of random heads in 48 problems of `house`, where it asks for them."""
+    own = load_experiment("house").module("predict")
+    return int(np.isfinite(in_threads(own.exact, _drawn(48))).sum())
 
 
 def pairs() -> int:
@@ -41,10 +34,13 @@ def pairs() -> int:
 
 
 def closed_forms() -> int:
-    """First-order terms of the `decomposition` and `angles` grids."""
-    grids = [load_experiment(folder_of(name)) for name in ("decomposition", "angles")]
-    points = [point.spec for grid in grids for point in grid.points("standard")]
-    return len([predict(*spec.build()) for spec in points])
+    """First-order terms of six sets of heads in 48 problems of `house`, which are drawn, too."""
+    return len([predict(p.task, h, p.n, p.queries) for p in _drawn(48) for h in p.sets])
+
+
+def _drawn(count):
+    house = load_experiment("house")
+    return [house.module("problems").draw(house.spec.law, 0, k) for k in range(count)]
 
 
 def _checked(found) -> int:
@@ -52,7 +48,7 @@ def _checked(found) -> int:
     return len(found)
 
 
-CASES = {"angles": angles, "pairs": pairs, "closed_forms": closed_forms}
+CASES = {"exact": exact, "pairs": pairs, "closed_forms": closed_forms}
 
 
 def worker(name: str) -> None:

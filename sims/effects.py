@@ -1,8 +1,8 @@
 """Effects: what a claim is about, as numbers with their errors, before anyone says what they mean.
 
 An experiment's ``effects.py`` turns the results of both roads into families of effects. An effect
-knows the grid points it rests on, so that sampling can go on where a claim is open; it knows no
-margin, no level and no verdict, which stand in ``experiment.yaml`` and were fixed before the run.
+knows the grid points it rests on, so that an open claim can say where; it knows no margin, no level
+and no verdict, which stand in ``experiment.yaml`` and were fixed before the run.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,15 +28,12 @@ class Effect:
         skewness: of the estimate, that of its batches over √B.
         bound: ≥ 0, how far off the estimate may be for reasons that are not random, such as
             quadrature; the same in every batch.
-        narrowing: whether more batches narrow the bound, as one on a number whose sign they tell.
         condition: ≥ 1, how many times the computation enlarges rounding (of identities).
         x: the abscissa, for tests of rates and laws.
         values: iid batch values or pseudo-values (B,) behind the estimate, for tests that need the
             covariance of several effects; for candidates of a choice (B, k); for an identity, all
             gaps, of any shape.
         best: the place of the candidate that is said to be best, for a choice.
-        fixed: whether the number of batches behind this effect was fixed before the run even if
-            the claim's test is sequential (such as a number of queries).
         replicates: Monte Carlo replicates behind it; None for the fewest of the experiment.
         unit: what would have to be more of, for the estimate to be more exact.
         at: facts that a claim may select effects by (its ``where``), such as n_eff.
@@ -49,12 +46,10 @@ class Effect:
     points: tuple[str, ...] = ()
     skewness: float = 0.0
     bound: float = 0.0
-    narrowing: bool = False
     condition: float = 1.0
     x: float | None = None
     values: np.ndarray | None = None
     best: int | None = None
-    fixed: bool = False
     replicates: int | None = None
     unit: str = "replicates"
     at: Mapping[str, float | str] = field(default_factory=dict)

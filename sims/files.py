@@ -1,6 +1,6 @@
 """Files written whole or not at all, and believed only after a look.
 
-Every file of a run is sealed: it says what it is of (``simulation.nc of angles at smoke``), with a
+Every file of a run is sealed: it says what it is of (``simulation.nc of rates at smoke``), with a
 SHA-256 over that and over its contents. The seal is a last line, a comment where the format has
 them; netCDF and PNG end before it, so that other programs open the file as it is. JSON has no
 comments: there every row, or the one object, has a key ``seal``.

@@ -25,6 +25,7 @@ class OwnClaim(Strict):
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
     statement: str = Field(min_length=1, description="what is claimed, in a sentence")
+    algebra: str = Field("", description="the test that shows it, where it is true by algebra")
 
 
 class PaperClaim(OwnClaim):
@@ -48,9 +49,7 @@ class Paper(Strict):
     year: int = Field(ge=1991)
     read: str = Field(min_length=1, description="how much of the paper was available, a sentence")
     claims: list[PaperClaim] = Field(min_length=1)
-    ours: list[OwnClaim] = Field(
-        default=[], description="claims of our own that experiments test beside the paper's"
-    )
+    ours: list[OwnClaim] = Field(default=[], description="claims of our own beside the paper's")
 
 
 def papers() -> dict[str, Paper]:

@@ -56,11 +56,6 @@ LABELS = {
 SCALARS = tuple(LABELS)
 
 
-def risk_matrix(data: xr.Dataset, end: str = "") -> np.ndarray:
-    """``M = E[ββᵀ] + S`` of the heads, (H, H) or one a batch; ``_error``: theory's bounds on it."""
-    return np.sum([data[f"integrated_{pair}{end}"].values for pair in PAIRS], axis=0)
-
-
 def assemble(
     *arrays: ArrayLike,
     weights: ArrayLike | None = None,
@@ -147,18 +142,3 @@ def add_mcse(data: xr.Dataset) -> xr.Dataset:
     """Add ``<name>_mcse`` for every variable that has a batch dimension."""
     errors = {f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims}
     return data.assign(errors)
-
-
-def cut(data: xr.Dataset, batches: int) -> xr.Dataset:
-    """The first batches of an estimate, with their own MCSE and counts.
-
-    Args:
-        data: with a batch dimension.
-        batches: how many to keep; all that there are, if fewer.
-    """
-    if data.sizes[BATCH] <= batches:
-        return data
-    errors = [k for k in data.data_vars if str(k).endswith("_mcse")]
-    kept = add_mcse(data.drop_vars(errors).isel({BATCH: slice(batches)}))
-    each = data.attrs.get("replicates_per_batch", 0)
-    return kept.assign_attrs(batches=batches, replicates=batches * each)

@@ -33,7 +33,7 @@ for path in (output, *more.get(step, ())):
 def copy(tmp_path):
     """The workflow and one experiment in a folder of their own, with a stub for ``sims``."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "experiments/angles", tmp_path / "experiments/angles", ignore=ignored)
+    shutil.copytree(ROOT / "experiments/rates", tmp_path / "experiments/rates", ignore=ignored)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
     lines = [

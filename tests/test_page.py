@@ -19,7 +19,7 @@ from sims.report import page
 ROOT = Path(__file__).parents[1]
 NPM = ROOT / ".venv" / "browser"
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
-NAMES = ["angles", "decomposition"]
+NAMES = ["rates", "unification"]
 LEDGER = ROOT / "results" / "published" / "ledger.json"
 
 

@@ -64,6 +64,14 @@ def test_the_main_paper_comes_first(folder):
         paper_of("1")
 
 
+def test_what_is_true_by_algebra_has_its_test(pytestconfig, monkeypatch):
+    monkeypatch.chdir(pytestconfig.rootpath)
+    every = [c for paper in papers().values() for c in (*paper.claims, *paper.ours)]
+    shown = {c.id: Path(c.algebra) for c in every if c.algebra}
+    assert {"identity", "ensemble"} <= set(shown)
+    assert all(path.is_file() for path in shown.values())
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import xarray as xr
@@ -15,6 +16,7 @@ from sims.files import write
 from sims.judgement import Verdict, write_verdicts
 from sims.papers import MAIN, papers
 from sims.report import page, render_caption, write_overview
+from sims.report.answers import write_answers_page
 from sims.report.findings import sentence
 from sims.report.text import html, percent, significant
 from sims.study.experiment import load_experiment
@@ -99,10 +101,21 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     overview = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 1 | 0 |" in overview
     main, other = [line for line in overview.splitlines() if "arxiv.org" in line]
-    assert "`identity` not covered; " in main
+    assert "`identity` by algebra (tested); `ensemble` by" in main
+    assert "`decomposition` not covered; " in main
     assert main.index("`angles` 1 ✓ and by algebra 1 ✗; ") < main.index("*rates* by algebra 1 ✓")
     assert other == f"| [{OTHER}](https://arxiv.org/abs/{OTHER}) | `angles` 1 ? |"
     assert "1 of them were edited after the simulation began." in overview
+
+
+def test_the_page_of_answers_names_what_is_true_by_algebra(tmp_path, monkeypatch):
+    monkeypatch.setattr("sims.report.answers.table", lambda *_: "")
+    monkeypatch.setattr("sims.report.answers.papers", lambda: {MAIN: papers()[MAIN]})
+    for paper, said in ((MAIN, True), (OTHER, False)):
+        asked = SimpleNamespace(law="", paper=paper, salt="dev")
+        write_answers_page([asked], "smoke", tmp_path / "answers.md")
+        text = (tmp_path / "answers.md").read_text(encoding="utf-8")
+        assert ("- `identity`: true by algebra, tested in tests/test_algebra.py\n" in text) == said
 
 
 def test_sentences_say_how_many_and_where_not():
@@ -115,7 +128,7 @@ def test_sentences_say_how_many_and_where_not():
 def report(tmp_path, monkeypatch):
     """Writes the page of one experiment's results, as far as the page reads them."""
 
-    def made(rows=(), caption="**Seen** $x_1$", name="decomposition"):
+    def made(rows=(), caption="**Seen** $x_1$", name="rates"):
         whose = f"{name} at smoke"
         (tmp_path / name).mkdir()
         write(caption, tmp_path / name / "caption.md", f"caption.md of {whose}")
@@ -124,7 +137,7 @@ def report(tmp_path, monkeypatch):
         write(image.getvalue(), tmp_path / name / "figure.png", f"figure.png of {whose}")
         origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
         monkeypatch.setattr("sims.report.origins.provenance", lambda *_: origin)
-        row = replace(VERDICT, claim="decomposition", experiment=name, kind="simulation")
+        row = replace(VERDICT, claim="rates", experiment=name, kind="simulation")
         write_verdicts(rows or [row], tmp_path / "ledger.json", "ledger.json of smoke")
         monkeypatch.setattr(page, "experiments", lambda: [name])
         page.write_report(tmp_path, "smoke", tmp_path / "report.html")
@@ -138,12 +151,12 @@ def test_page_shows_an_experiment_with_its_design(report):
     raw = report(
         caption="**Seen** <script>x</script> <b>y</b>\n\n"
         "| claim | where | verdict | effect | margin |\n"
-        "|---|---|---|---|---|\n| `decomposition` | nowhere | supported | 1 | 2 |\n"
+        "|---|---|---|---|---|\n| `rates` | nowhere | supported | 1 | 2 |\n"
     )
     assert "<b>y" not in raw
     assert raw.count("<script>") == 1
     text = unescape(raw)
-    spec = load_experiment("decomposition").spec
+    spec = load_experiment("rates").spec
     for words in (spec.aim, spec.estimands, ">Seen</h2>", "jax 1", spec.claims[0].rationale):
         assert words in text
     assert "nowhere" not in text
@@ -154,7 +167,7 @@ def test_page_shows_an_experiment_with_its_design(report):
 
 def test_rows_of_the_page(report):
     """Exact checks have neither interval nor p-value; what had been seen before is said."""
-    name = "adding_heads"
+    name = "unification"
     claim = next(c for c in load_experiment(name).claims if c.seen_before)
     row = replace(VERDICT, experiment=name, p_value=0.01234)
     rows = [
@@ -171,10 +184,10 @@ def test_rows_of_the_page(report):
 
 def test_a_page_links_to_nothing_beside_it(report):
     """Every link leads to an element of the page or to the paper; every element's id is its own."""
-    text = report(caption="**Seen** [theory](../../docs/theory.md#the-decomposition), [file](x.md)")
+    text = report(caption="**Seen** [theory](../../docs/theory.md#rates), [file](x.md)")
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}
-    assert "#theory-the-decomposition" in targets
+    assert "#theory-rates" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside

@@ -101,3 +101,18 @@ def test_aligned_heads_share_a_weight():
     np.testing.assert_allclose(optimal(matrix)[:2].sum(), 1.8 / 2.6, rtol=1e-9)
     np.testing.assert_allclose(*optimal(matrix)[:2], rtol=1e-9)
     np.testing.assert_allclose(optimal(np.zeros((3, 3))), 1 / 3)
+
+
+@pytest.mark.theory
+def test_cost_of_estimated_weights():
+    """(σ² + R*)(H − 1)/(m − H) of docs/theory.md, by normal residuals in plain NumPy; 4 errors."""
+    rng, heads, noise = np.random.default_rng(0), 4, 1.3
+    root = rng.normal(size=(heads, heads))
+    matrix = root.T @ root
+    best = float(risk(optimal(matrix), matrix))
+    for m in (8, 12, 40):
+        e = rng.normal(size=(2000, m, heads)) @ root + noise * rng.normal(size=(2000, m, 1))
+        excess = [float(risk(optimal(r.T @ r / m), matrix)) - best for r in e]
+        error = np.std(excess, ddof=1) / np.sqrt(len(excess))
+        law = (noise**2 + best) * (heads - 1) / (m - heads)
+        assert abs(np.mean(excess) - law) < 4 * error

@@ -84,8 +84,8 @@ def test_it_lists_experiments_and_claims_with_their_verdicts(sims, unpacked, mon
 
 def test_experiments_and_workflow_start_from_it(sims):
     """Claims are held against papers and the theory's sections, which are there."""
-    assert "results/smoke/angles" in sims(
-        "-m", "sims", "run", "angles", "--fidelity", "smoke", "--dry"
+    assert "results/smoke/rates" in sims(
+        "-m", "sims", "run", "rates", "--fidelity", "smoke", "--dry"
     )
     code = "from sims.formulas import sections; print(sections()['the-angle-law'].path)"
     assert sims("-c", code).strip() == "docs/theory.md"
@@ -94,7 +94,7 @@ def test_experiments_and_workflow_start_from_it(sims):
         (
             "import subprocess, sys; from sims.places import CARRIED\n"
             "run = [sys.executable, '-m', 'snakemake', '-n', '-s', str(CARRIED / 'Snakefile')]\n"
-            "sys.exit(subprocess.call([*run, '--config', 'fidelity=smoke', 'experiment=angles']))"
+            "sys.exit(subprocess.call([*run, '--config', 'fidelity=smoke', 'experiment=rates']))"
         ),
     )
     assert "rule simulate:" in said
@@ -117,12 +117,12 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
         "mine"
     ]
     assert json.loads(sims("-m", "sims", "claims", "--json")) == []
-    assert "results/smoke/angles" in sims(
-        "-m", "sims", "run", "angles", "--fidelity", "smoke", "--dry"
+    assert "results/smoke/rates" in sims(
+        "-m", "sims", "run", "rates", "--fidelity", "smoke", "--dry"
     )
 
 
 @pytest.mark.slow
 def test_an_experiment_runs_from_it(sims, tmp_path):
-    sims("-m", "sims", "run", "head_count", "--fidelity", "smoke")
-    assert (tmp_path / "results/smoke/head_count/figure.png").stat().st_size > 1000
+    sims("-m", "sims", "run", "sparse_identity", "--fidelity", "smoke")
+    assert (tmp_path / "results/smoke/sparse_identity/figure.png").stat().st_size > 1000

@@ -3,12 +3,7 @@
 import numpy as np
 
 from sims.effects import Effect, Families, of_batches
-from sims.estimates import jackknife
 from sims.study.results import Results
-
-EACH = "each_"
-"""Before the name of a term: theory's of every problem of a population."""
-POPULATION = "population"
 
 SIGNAL = {"signal variance": "signal_variance", "signal covariance": "cross_signal_covariance"}
 NOISE = {"noise variance": "noise_variance", "noise covariance": "cross_noise_covariance"}
@@ -16,32 +11,32 @@ NOISE = {"noise variance": "noise_variance", "noise covariance": "cross_noise_co
 
 def effects(results: Results) -> Families:
     """Relative gaps by theory and kind of term; gaps of first-order to exact theory by n."""
-    single = [p for p in results.points if results.coordinates[p].get(POPULATION) is None]
-    populations = [p for p in results.points if p not in single]
+    points = results.points
+    redrawn = [p for p in points if "each_n_eff" in results.prediction(p)]
     families = {
-        words: [gap(results, point, order, name) for point in single for name in kind.values()]
+        words: [gap(results, point, order, name) for point in points for name in kind.values()]
         for words, order, kind in (
             ("first order", "first", SIGNAL | NOISE),
             ("fixed radius, noise", "fixed", NOISE),
         )
     }
     families["fixed radius, signal"] = [
-        pooled(results, point, name) for point in populations for name in SIGNAL.values()
+        pooled(results, point, name) for point in redrawn for name in SIGNAL.values()
     ]
     families["fixed radius over adaptive, signal"] = [
         effect
-        for point in populations
+        for point in redrawn
         for name in SIGNAL.values()
         for effect in by_problem(results, point, name)
     ]
     for words, order in (("first order", "first"), ("fixed radius", "fixed")):
         families[f"bias, {words}"] = [
-            bias(results, point, order) for point in single if exact_speaks(results, point)
+            bias(results, point, order) for point in points if exact_speaks(results, point)
         ]
     for words in ("signal variance", "noise variance"):
         name = (SIGNAL | NOISE)[words]
         families[f"remainder, {words}"] = [
-            effect for point in single for effect in remainder(results, point, name)
+            effect for point in points for effect in remainder(results, point, name)
         ]
     return families
 
@@ -68,22 +63,30 @@ def gap(results: Results, point: str, order: str, name: str) -> Effect:
     return of_batches(f"{name}, {point}", values, point, at=facts(results, point))
 
 
+def of_problems(results: Results, point: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """First-order theory of drawn problems, with radii that adapt and that are held."""
+    first, fixed = (
+        results.prediction(point, order)[f"each_{name}"].values for order in ("first", "fixed")
+    )
+    return first, fixed
+
+
+def keys_of(results: Results, point: str) -> dict[str, float]:
+    """The harmonic mean of the drawn problems' effective keys."""
+    return {"n_eff": float(1 / (1 / results.prediction(point)["each_n_eff"]).mean())}
+
+
 def pooled(results: Results, point: str, name: str) -> Effect:
-    """Mean over drawn problems, simulated over predicted with the radius held, less 1; paired."""
-    each = {
-        "own": results.estimates[point][name].values,
-        "law": results.prediction(point, "fixed")[f"{EACH}{name}"].values,
-    }
-    values = jackknife(each, lambda mean: mean["own"] / mean["law"] - 1)
-    return of_batches(f"{name}, {point}", values, point, at=facts(results, point))
+    """Mean over drawn problems with radii that adapt over that with radii held, less 1."""
+    first, fixed = of_problems(results, point, name)
+    value = float(first.mean() / fixed.mean() - 1)
+    return Effect(f"{name}, {point}", value, replicates=0, at=keys_of(results, point))
 
 
 def by_problem(results: Results, point: str, name: str) -> list[Effect]:
     """First-order theory with the radius held over that of adaptive radii, less 1, by problem."""
-    first, fixed = (
-        results.prediction(point, order)[f"{EACH}{name}"].values for order in ("first", "fixed")
-    )
-    at = facts(results, point)
+    first, fixed = of_problems(results, point, name)
+    at = keys_of(results, point)
     return [
         Effect(f"{name}, {point}, problem {k}", float(value), replicates=0, at=at)
         for k, value in enumerate(fixed / first - 1)

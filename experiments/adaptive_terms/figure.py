@@ -57,7 +57,7 @@ def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
         title="Radii that the sample sets, term by term, beside fixed ones",
     )
     for ax, rows, label in (
-        (axes["a"], TERMS, "simulation / theory − 1 (%)"),
+        (axes["a"], TERMS, "simulation (signal: adaptive theory) / theory − 1 (%)"),
         (axes["b"], BIAS, "1/n part of the bias / exact − 1 (%)"),
     ):
         own = {row: claims[claim, regime] for row, (_, claim, regime) in rows.items()}

@@ -1,8 +1,7 @@
 """Three theories of every point, and the gap of two of them along a line of sizes.
 
 ``first`` and ``exact`` are theory of adaptive radii; ``fixed`` is first order with every radius
-held at its limit. Exact theory is NaN where too few keys are attended to, or there are too many,
-and of populations, which have ``each_<term>`` (order, problem) beside the means of their terms.
+held at its limit. Exact theory is NaN where too few keys are attended to, or there are too many.
 """
 
 import numpy as np
@@ -11,10 +10,9 @@ import xarray as xr
 from sims.problem import Heads
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment, Point
-from sims.study.population import EACH, PROBLEM, members
 from sims.study.results import ORDER
-from sims.study.specification import Problem
-from sims.terms import HEAD, QUERY
+from sims.study.specification import Problem, ProblemSpec
+from sims.terms import HEAD, PROBLEM, QUERY
 from sims.theory import predict as theory
 from sims.theory.first_order.adaptive import adaptive_terms
 from sims.weights import WeightRule
@@ -27,21 +25,31 @@ ACCURATE = 1e-6
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """Every point's terms; the first point of each ν carries ``curve_<term>`` (order, size)."""
+    """Every point's terms; the first point of each ν carries ``curve_<term>`` (order, size).
+
+    The first one of each ν with the keys of ``drawn`` has ``each_<term>`` of drawn problems.
+    """
     points, settings = experiment.points, experiment.settings
+    own = settings["drawn"]
     carriers: dict[str, str] = {}
-    for point in (p for p in points if p.population is None):
-        carriers.setdefault(str(point.coordinates["heads.kernel"]), point.name)
+    redrawn: dict[str, str] = {}
+    for point in points:
+        kernel = str(point.coordinates["heads.kernel"])
+        carriers.setdefault(kernel, point.name)
+        if point.spec.n == own["n"]:
+            redrawn.setdefault(kernel, point.name)
 
     def terms(point: Point) -> xr.Dataset:
-        if point.population is not None:
-            return drawn(members(point, experiment.simulation.seed))
         problem = point.spec.build()
         data = three(
             problem, experiment.theory.rtol, settings["least_attended"], settings["most_exact"]
         )
         if point.name in carriers.values():
             data = data.merge(curve(problem, settings["sizes"]))
+        if point.name in redrawn.values():
+            first = experiment.simulation.seed
+            seeds = range(first, first + own["problems"])
+            data = data.merge(drawn([again(point.spec, seed).build() for seed in seeds]))
         return data
 
     return dict(zip([p.name for p in points], in_threads(terms, points), strict=True))
@@ -74,18 +82,26 @@ def three(problem: Problem, rtol: float | None, least: float, most: int) -> xr.D
     )
 
 
+def again(spec: ProblemSpec, seed: int) -> ProblemSpec:
+    """The problem with other frames and queries."""
+    assert spec.heads.frames is not None  # for the type checker
+    frames = spec.heads.frames.model_copy(update={"seed": seed})
+    queries = spec.queries.model_copy(update={"seed": seed})
+    heads = spec.heads.model_copy(update={"frames": frames})
+    return spec.model_copy(update={"heads": heads, "queries": queries})
+
+
 def drawn(problems: list[Problem]) -> xr.Dataset:
-    """First-order terms of drawn problems and their means, with radii that adapt or are held."""
+    """First-order terms of drawn problems, with radii that adapt or are held, and their keys."""
     each = [(theory(*problem), adaptive_terms(*problem, hold=True)) for problem in problems]
     first, fixed = (
         xr.concat([data[list(TERMS)] for data in road], PROBLEM) for road in zip(*each, strict=True)
     )
     rows = xr.concat([first, xr.full_like(first, np.nan), fixed], ORDER)
     rows = rows.assign_coords({ORDER: ["first", "exact", "fixed"]}).transpose(ORDER, PROBLEM)
-    keys = np.mean([1 / data["n_eff"].values for data, _ in each])
-    least = min(float(data["attended"].min()) for data, _ in each)
-    means = rows.mean(PROBLEM).assign(n_eff=1 / keys, attended=least)
-    return rows.rename({name: f"{EACH}{name}" for name in TERMS}).merge(means)
+    keys = [float(1 / (1 / data["n_eff"]).mean()) for data, _ in each]
+    rows = rows.assign(n_eff=(PROBLEM, keys))
+    return rows.rename({name: f"each_{name}" for name in rows.data_vars})
 
 
 def truth(problem: Problem) -> xr.DataArray:

@@ -232,6 +232,7 @@ def claims(
                     row.statement,
                     "\n".join(
                         [
+                            *[f"by algebra ({row.algebra})"] * bool(row.algebra),
                             *(f"{spoken(a)}: {a.question}" for a in row.answers),
                             *(
                                 f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
@@ -253,6 +254,7 @@ def claims(
                 "statement": row.statement,
                 "source": row.source,
                 "reconstruction": row.reconstruction,
+                "algebra": row.algebra,
                 "answers": [{key: getattr(a, key) for key in ANSWER_KEYS} for a in row.answers],
                 "verdicts": [{key: getattr(v, key) for key in VERDICT_KEYS} for v in row.verdicts],
             }

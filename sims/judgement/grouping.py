@@ -17,10 +17,11 @@ class ClaimRows:
     Attributes:
         id: of the claim.
         statement: the claim in a sentence.
-        verdicts: in the ledger's order; none if no experiment has tested the claim.
+        verdicts: in the ledger's order; none if no experiment makes it.
         answers: to the questions about it, likewise.
         source: where the paper says so, "" if the claim is ours.
         reconstruction: what of the claim's precise form is ours, "" likewise.
+        algebra: the test that shows it, "" where it is not true by algebra.
     """
 
     id: str
@@ -29,6 +30,12 @@ class ClaimRows:
     answers: list[Answer]
     source: str = ""
     reconstruction: str = ""
+    algebra: str = ""
+
+    @property
+    def covered(self) -> bool:
+        """Whether something is said of the claim."""
+        return bool(self.verdicts or self.answers or self.algebra)
 
 
 @dataclass(frozen=True)

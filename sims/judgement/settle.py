@@ -9,9 +9,7 @@ With margin δ fixed before the run, and the *room* of an effect how far it lies
 - **inconclusive**: neither, or data are missing. Missing data never support anything.
 
 So a true claim is refuted, or a false one supported, with probability at most ``1 − level``. Tests
-invert the confidence sequences of :mod:`sims.judgement.intervals` over iid batches: the rates hold
-at whatever moment sampling stops, also when it stops because of the verdict. Where the number of
-batches was fixed before the run, t intervals do, which are narrower. One-sided tests use the
+invert t intervals over iid batches, whose number is fixed before the run. One-sided tests use the
 two-sided interval, which is a little strict. Skewness of the batches is corrected for; an estimate
 of fewer than 64 batches, which do not show it, decides nothing.
 
@@ -31,8 +29,6 @@ from sims.errors import InputError
 from sims.judgement.intervals import (
     fixed_half_width,
     fixed_p,
-    sequence_half_width,
-    sequence_p,
     skewed_distance,
     skewed_half_width,
 )
@@ -63,7 +59,6 @@ class Rule:
         test: a key of :data:`sims.judgement.tests.TESTS`.
         margin: δ ≥ 0, in the unit of the effects.
         level: confidence of the verdict, in (0, 1), simultaneous over the effects.
-        sequential: whether intervals have to hold whenever sampling stops.
         replicates: the fewest replicates of the experiment, for effects that do not say.
         expected: slope or exponent stated, for rates, exponents and deviations.
         scatter: about the law of an exponent, a share of the value.
@@ -76,13 +71,12 @@ class Rule:
     test: str
     margin: float
     level: float
-    sequential: bool = False
     replicates: int = 0
     expected: float | None = None
     scatter: float = 0.0
 
     def __post_init__(self) -> None:
-        states = self.test in ("rate", "remainder", "exponent", "deviation")
+        states = self.test in ("rate", "exponent", "deviation")
         if states != (self.expected is not None):
             allowed = f"a number, for a {self.test}" if states else f"nothing, for a {self.test}"
             raise InputError("expected", self.expected, allowed)
@@ -96,7 +90,6 @@ class Rule:
             claim.test,
             claim.margin,
             claim.level,
-            claim.sequential,
             replicates,
             claim.expected,
             claim.scatter,
@@ -138,11 +131,11 @@ def settle(
 
     A bound on an error that is not random is the same in every batch: an effect is inside if it is
     with the bound against it, and outside if it is with the bound in its favour. Replicates do not
-    lower it, unless it is said to be narrowing: then twice as many batches are asked for.
+    lower it.
 
     Args:
         effects: k of them.
-        rule: its margin, level, and whether intervals are sequential.
+        rule: its margin and level.
         room: how far each effect lies inside the margin (k,), in the unit of the effects.
         words: what is claimed.
         strict: whether an effect without error has to be inside by more than 0.
@@ -156,7 +149,6 @@ def settle(
     ).T
     if (errors[np.isinf(batches)] > 0).any():
         raise InputError("error of an effect", errors.max(), "0 where batches is inf (not sampled)")
-    fixed, narrowing = np.array([(e.fixed or not rule.sequential, e.narrowing) for e in effects]).T
     k, alpha = len(effects), 1 - rule.level
     sound = np.isfinite(values) & np.isfinite(errors) & (errors >= 0) & (batches >= 2)
     if not sound.all():
@@ -171,15 +163,12 @@ def settle(
     def half_width(share: np.ndarray | float, growth: np.ndarray | float = 1.0) -> np.ndarray:
         """At an error rate ``share``, had every effect ``growth`` times as many batches."""
         error, b = errors / np.sqrt(growth), count * growth
-        student = fixed_half_width(error, b - 1, share)
-        half = np.where(fixed, student, sequence_half_width(error, b, share))
+        half = fixed_half_width(error, b - 1, share)
         return skewed_half_width(half, error, skewness / np.sqrt(growth))
 
     def p_of(distance: np.ndarray) -> np.ndarray:
         away = skewed_distance(distance, errors, skewness)
-        student = fixed_p(away, errors, count - 1)
-        p = np.where(fixed, student, sequence_p(away, errors, count))
-        return np.where(barred | (distance <= 0), 1.0, p)
+        return np.where(barred | (distance <= 0), 1.0, fixed_p(away, errors, count - 1))
 
     least, most = room - bounds, room + bounds
     single, joint = half_width(alpha), half_width(alpha / k)
@@ -204,7 +193,6 @@ def settle(
         reason = f"not {words}: {(beyond > 0).sum()} of {k} wholly outside" + of
     elif (~barred & (shown < -joint)).any():
         reason = "within their bounds effects may lie on either side of the margin"
-        asking, needed = (least < 0) & narrowing, 2 * count
     elif frozen.any():
         reason = (
             f"{words}: {frozen.sum()} of {k} values do not vary between batches, which supports "

@@ -1,7 +1,7 @@
 """The tests that an experiment file can name, each from effects to a finding.
 
-A claim's test, its selection of effects, its margin and whether it is sequential stand in the file
-before the run; :func:`decide` applies them. A new test is one function and one line here.
+A claim's test, its selection of effects and its margin stand in the file before the run;
+:func:`decide` applies them. A new test is one function and one line here.
 """
 
 from collections.abc import Callable, Sequence
@@ -128,7 +128,6 @@ def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
         count,
         tuple(dict.fromkeys(name for effect in effects for name in effect.points)),
         third,
-        fixed=exact or all(effect.fixed for effect in effects),
     )
     # Deviations from a line are no batches.
     finding = equivalence([off], rule, fewest=2 if exact else FEWEST)
@@ -140,21 +139,12 @@ def rate(effects: Sequence[Effect], rule: Rule) -> Finding:
     return replace(finding, effect=float(slope), interval=interval, reason=words)
 
 
-def remainder(effects: Sequence[Effect], rule: Rule) -> Finding:
-    """Whether gaps of either sign fall at the order expected: the rate of the largest's sign.
-
-    A gap that changes sign has no logarithm: the claim is then inconclusive.
-    """
-    largest = max((effect.value for effect in effects), key=abs)
-    return rate([effect.scaled(float(np.sign(largest))) for effect in effects], rule)
-
-
 def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
     """Whether the candidate that is claimed to be best is near the best, in every case.
 
     Its mean is at most ``1 + margin`` times that of each rival: a :func:`bound` on
-    ``mean/mean of rival − 1``, tested by the paired batches of ``value − (1 + margin)·rival``, with
-    t intervals. At margin 0 two equal candidates leave the claim open.
+    ``mean/mean of rival − 1``, tested by the paired batches of ``value − (1 + margin)·rival``.
+    At margin 0 two equal candidates leave the claim open.
 
     Raises:
         InputError: a mean is not positive.
@@ -167,7 +157,7 @@ def near_optimal(effects: Sequence[Effect], rule: Rule) -> Finding:
         best = int(effect.best or 0)
         rivals = np.delete(values, best, axis=1)
         contrast = (values[:, [best]] - (1 + rule.margin) * rivals) / rivals.mean(0)
-        excesses += [of_batches("", excess, fixed=True) for excess in (contrast + rule.margin).T]
+        excesses += [of_batches("", excess) for excess in (contrast + rule.margin).T]
     return bound(excesses, rule)
 
 
@@ -270,7 +260,6 @@ TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "ordering": ordering,
     "identity": identity,
     "rate": rate,
-    "remainder": remainder,
     "near_optimal": near_optimal,
     "exponent": exponent,
     "deviation": law_of_curve,

@@ -32,10 +32,9 @@ class Verdict:
         statement: the claim made precise.
         verdict: supported, refuted or inconclusive.
         effect: the estimate that decided (the worst one of several), None if there is none.
-        interval: the confidence interval that decided, valid whenever sampling stopped, wider on
-            either side by the bound on what is not random: of that point alone if the claim is
-            supported (all points must be inside), simultaneous over all points if not. None if
-            there is none.
+        interval: the confidence interval that decided, wider on either side by the bound on what
+            is not random: of that point alone if the claim is supported (all points must be
+            inside), simultaneous over all points if not. None if there is none.
         margin: what the effect was held against, fixed before the run.
         level: confidence of the verdict by itself.
         replicates: Monte Carlo replicates behind it (the fewest of its points); 0: none needed.

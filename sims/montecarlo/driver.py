@@ -76,7 +76,7 @@ def run(
             finite, but for entries that do not exist (NaN in every batch, beside others that do).
             Looked at after every 8th batch, from max(8, ``batches``) on. A run that stops so has
             stopped where the spread happened to look small: its fixed-n intervals are slightly
-            optimistic (use sequential intervals where that matters).
+            optimistic.
         max_batches: limit under ``rel_mcse``; None is 1024.
         negligible: share of the largest output (of the MSE, for :func:`sims.simulation.estimate`)
             below which another does not hold up stopping; 0 for none.

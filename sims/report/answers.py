@@ -7,6 +7,7 @@ from sims import files
 from sims.judgement.answers import Answer
 from sims.judgement.house import LEVEL
 from sims.judgement.summaries import Share, Summary
+from sims.papers import papers
 from sims.report.text import percent, significant
 
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
@@ -73,6 +74,13 @@ def table(answers: Sequence[Answer], figure: str) -> str:
 def write_answers_page(answers: Sequence[Answer], fidelity: str, output: Path) -> None:
     """Write the answers of a run as Markdown, figures and counterexamples beside it."""
     laws = {f"- {one.experiment}: {one.law}": None for one in answers if one.law}
+    asked = {one.paper for one in answers}
+    algebra = [
+        f"- `{claim.id}`: true by algebra, tested in {claim.algebra}"
+        for paper in papers().values()
+        for claim in (*paper.claims, *paper.ours)
+        if claim.algebra and paper.arxiv in asked
+    ]
     salts = ", ".join(dict.fromkeys(one.salt for one in answers))
     lines = [
         "# Answers",
@@ -82,6 +90,7 @@ def write_answers_page(answers: Sequence[Answer], fidelity: str, output: Path) -
         "",
         table(answers, "{}/figure.png"),
         "",
+        *algebra,
         *laws,
         f"- Salt of the seeds: {salts}",
         "",

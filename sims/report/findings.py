@@ -56,7 +56,7 @@ def finding(
     Args:
         spec: the experiment file.
         folder: with caption.md and figure.png.
-        whose: the experiment and the fidelity that both have to be of, "angles at smoke".
+        whose: the experiment and the fidelity that both have to be of, "house at smoke".
         verdicts: the ledger's rows of this experiment.
         inside: as of :func:`sims.report.text.html`, for links in the caption.
 

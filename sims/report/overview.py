@@ -53,8 +53,8 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
         "## Claims",
         "",
         "Each claim with its verdicts: ✓ supported, ✗ refuted, ? open. Rows that are true or false "
-        "by algebra, of kind `program`, are counted apart. Claims of our own, beside a paper's, "
-        "are in italics.",
+        "by algebra, of kind `program`, are counted apart; *tested* are claims that a test of the "
+        "code shows. Claims of our own, beside a paper's, are in italics.",
         "",
         "| paper | claims |",
         "|---|---|",
@@ -62,7 +62,7 @@ def write_overview(folder: Path, fidelity: str, output: Path) -> None:
     for paper in by_paper(ledger, papers(), answers):
         title = f"*{paper.about.title}*, " if paper.about else ""
         claims = [_claim(row, f"`{row.id}`") for row in paper.claims]
-        claims += [_claim(row, f"*{row.id}*") for row in paper.ours if row.verdicts]
+        claims += [_claim(row, f"*{row.id}*") for row in paper.ours if row.covered]
         link = f"[{paper.arxiv}](https://arxiv.org/abs/{paper.arxiv})"
         lines.append(f"| {title}{link} | {'; '.join(claims)} |")
     if edited := sum(v.edited for v in ledger):
@@ -78,6 +78,7 @@ def _claim(claim: ClaimRows, name: str) -> str:
     others = _said(v for v in claim.verdicts if v.kind != "program")
     words = "; ".join(dict.fromkeys(spoken(a) for a in claim.answers))
     said = [words, others, f"by algebra {algebra}" if algebra else ""]
+    said.append("by algebra (tested)" if claim.algebra else "")
     return f"{name} {' and '.join(filter(None, said)) or 'not covered'}"
 
 

@@ -21,7 +21,7 @@ from sims.report.text import environment, html
 from sims.study.experiment import experiments, load_experiment
 from sims.study.ledger import read_run
 
-FIRST = "angles"
+FIRST = "house"
 """The experiment whose figure opens the page, if there is one of it."""
 
 

@@ -1,6 +1,6 @@
 """Studies: experiment files, their grids, results, effects, verdicts, and the runner of all steps.
 
-``sims.study.run("angles", fidelity="smoke")`` is the whole of one experiment from Python: the same
+``sims.study.run("rates", fidelity="smoke")`` is the whole of one experiment from Python: the same
 plain call that the command line makes.
 """
 

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,7 +28,7 @@ PACKAGE = Path(__file__).parents[1]
 EXPERIMENTS = "experiments"
 """The folder of the experiments: see :mod:`sims.places`."""
 FIDELITIES = ("smoke", "standard", "paper")
-_PROBLEM = ("problem", "attention", "weights", "study/specification.py", "study/population.py")
+_PROBLEM = ("problem", "attention", "weights", "study/specification.py")
 _ROOMS = {
     "simulate": (*_PROBLEM, "montecarlo", "simulation"),
     "predict": (*_PROBLEM, "theory"),
@@ -119,16 +119,10 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
         for name, data in (("whole", whole), ("fidelity", changes))
     }
     if step == "predict":
-        # It decides which problems a population holds, and where learning starts.
+        # It decides where learning starts.
         chosen["seed"] = [(p.get("simulation") or {}).get("seed") for p in (whole, changes)]
     if step in ("simulate", "predict") and whole.get("questions"):
         chosen["seed"] = seed_of(experiment)
-    if step == "simulate" and decides(whole, changes):
-        # Their margins, and how many there are of a paper, say when sampling may stop.
-        prose = ("statement", "formula", "rationale", "seen_before")
-        claims = whole.get("claims") or []
-        chosen["claims"] = [{k: v for k, v in c.items() if k not in prose} for c in claims]
-        chosen["paper"] = whole.get("paper")
     return json.dumps(chosen, sort_keys=True, default=str)
 
 
@@ -158,24 +152,6 @@ def seed_of(experiment: Path) -> int:
 def judged(experiment: Path) -> str:
     """What judging an experiment makes: ``answers`` to its questions, or ``verdicts``."""
     return "answers" if _file(experiment, FIDELITIES[0])[0].get("questions") else "verdicts"
-
-
-def decides(whole: Mapping[str, Any], changes: Mapping[str, Any]) -> bool:
-    """Whether an experiment samples until its claims are decided, for which it needs theory.
-
-    Args:
-        whole: the experiment file.
-        changes: those of the fidelity.
-    """
-    parts = [part.get("simulation") for part in (changes, whole)]
-    rules = [p["decide"] for p in parts if isinstance(p, Mapping) and "decide" in p]
-    return bool(rules) and rules[0] != "no"
-
-
-def needs_theory(name: str, fidelity: str) -> list[str]:
-    """The predictions' file, if the simulation of that experiment reads it to see what is open."""
-    adaptive = decides(*_file(place(EXPERIMENTS) / name, fidelity))
-    return [f"results/{fidelity}/{name}/theory.nc"] if adaptive else []
 
 
 def hold(fidelity: str) -> None:

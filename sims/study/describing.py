@@ -93,7 +93,6 @@ FIELDS: dict[str, Words] = {
     "queries": Words("law of the queries"),
     "queries.count": Words("number of queries"),
     "queries.scale": Words("scale of the queries", X),
-    "population": Words("what is drawn anew in every batch"),
 }
 """Fields of a problem by their dotted path."""
 _AFFIXES = {

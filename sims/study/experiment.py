@@ -25,7 +25,6 @@ from sims.study.located import check_consent, consented, loaded, sources
 from sims.study.schema import (
     ClaimSpec,
     ExperimentSpec,
-    PopulationSpec,
     SimulationSpec,
     TheorySpec,
 )
@@ -35,8 +34,6 @@ from sims.validation import parse
 if TYPE_CHECKING:
     from sims.study.specification import ProblemSpec
 
-POPULATION = "population"
-"""The key of a grid block that draws problems in place of one; the rest is of that problem."""
 SEED_STRIDE = 1000
 """What one step of a seed offset adds to the seed where heads learn or problems are drawn: more
 than any experiment has batches, since what is drawn from the seed plus the batch is not shared."""
@@ -53,20 +50,17 @@ class Point:
         name: place in the grid, four digits.
         coordinates: every dotted path that the grid changes, to this point's value there, or to the
             label (else the kind) of what is no scalar; None where it has nothing.
-        spec: its whole problem; of a population, one with the seeds that the file gives.
-        population: what is drawn in its place, a problem a batch; None for just this problem.
+        spec: its whole problem.
     """
 
     name: str
     coordinates: dict[str, Scalar]
     spec: "ProblemSpec"
-    population: PopulationSpec | None = None
 
     @property
     def digest(self) -> str:
         """Hash of the whole problem: two points with the same problem share it."""
-        drawn = self.population and self.population.model_dump()
-        return digest(self.spec.model_dump(), drawn)
+        return digest(self.spec.model_dump())
 
 
 @dataclass(frozen=True)
@@ -126,11 +120,9 @@ class Experiment:
     def redraws(self) -> bool:
         """Whether the simulation's seed decides what both roads take, a batch each.
 
-        These are heads that learn, or problems drawn from a population or a law.
+        These are heads that learn, or problems drawn from a law.
         """
-        if self.spec.questions:
-            return True
-        return "learning" in self.settings or any(POPULATION in made for _, made in self.problems)
+        return bool(self.spec.questions) or "learning" in self.settings
 
     @property
     def contract(self) -> str:
@@ -178,12 +170,9 @@ class Experiment:
 
         points = []
         for i, (coordinates, problem) in enumerate(self.problems):
-            own = {key: value for key, value in problem.items() if key != POPULATION}
             context = {"allow_code": self.allow_code}
-            spec, drawn = parse(ProblemSpec, own, f"grid point {i}", context=context), None
-            if problem.get(POPULATION) is not None:
-                drawn = parse(PopulationSpec, problem[POPULATION], f"grid point {i}: {POPULATION}")
-            points.append(Point(f"{i:04d}", coordinates, spec, drawn))
+            spec = parse(ProblemSpec, problem, f"grid point {i}", context=context)
+            points.append(Point(f"{i:04d}", coordinates, spec))
         return points
 
     def module(self, name: str) -> ModuleType | None:

@@ -57,9 +57,9 @@ def check_covered(problem: Problem, theory: TheorySpec) -> None:
         InputError: the problem cannot be predicted at all.
     """
     task, heads, n, queries = problem
-    if theory.order in ("exact", "both"):
+    if theory.order == "exact":
         check_exact(task, heads)
-    if theory.order in ("first", "both", "auto"):
+    if theory.order in ("first", "auto"):
         parts = (np.asarray(a)[:1] for a in (heads.frames, heads.bandwidth, queries))
         frame, bandwidth, query = parts
         try:
@@ -116,7 +116,7 @@ def costs(experiment: Experiment) -> list[Cost]:
         not (experiment.folder / name).is_file() for name in ("simulate.py", "predict.py")
     )
     if predicted and experiment.theory.order in ("auto", "none"):
-        allowed = "first, exact, both (an experiment without theory has a predict.py of its own)"
+        allowed = "first, exact (an experiment without theory has a predict.py of its own)"
         raise InputError("theory.order", experiment.theory.order, allowed)
     found = []
     for point in experiment.points:
@@ -125,11 +125,7 @@ def costs(experiment: Experiment) -> list[Cost]:
             if predicted and not (experiment.allow_code is None and unread([point.spec])):
                 check_covered(problem, experiment.theory)
             if simulated:
-                settings = experiment.simulation
-                if (drawn := point.population) is not None:
-                    sizes = {"batches": drawn.problems, "replicates_per_batch": drawn.replicates}
-                    settings = settings.model_copy(update=sizes)
-                found.append(cost(point.spec, problem, settings))
+                found.append(cost(point.spec, problem, experiment.simulation))
     check_fits(sum(each.results for each in found))
     return found
 
@@ -151,8 +147,8 @@ def described(
     seconds = sum(c.work * k for c, k in zip(found, counts, strict=True)) / RATE / cores
     most = simulation.max_batches or batches
     replicates, lasts = f"{batches * each:,} a point ({batches} batches of {each})", ""
-    if most > batches and (simulation.rel_mcse is not None or simulation.decide != "no"):
-        replicates += f", up to {most * each:,} until precise or decided"
+    if most > batches and simulation.rel_mcse is not None:
+        replicates += f", up to {most * each:,} until precise"
         lasts = f", up to {_time(fixed + seconds * most / batches)}"
     worst = max((c.working + c.results for c in found), default=0)
     return [

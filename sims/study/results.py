@@ -1,8 +1,8 @@
 """Results: one labelled dataset a road and experiment, the same in memory and on disk.
 
-``xr.open_dataset("results/standard/angles/simulation.nc")`` shows the variables along the points,
-with their coordinates (angle, kernel, n, …), so that ``.sel(angle=60)`` selects: the dimension of
-points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
+``xr.open_dataset("results/standard/adaptive_terms/simulation.nc")`` shows the variables along the
+points, with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects: the dimension
+of points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
 ``.set_xindex("kernel")`` lets another one select. Theory has a dimension ``order`` (first, exact).
 Every variable and coordinate has ``long_name`` and ``units``; the attributes say where the numbers
 come from. A file that is read is whole, and of that experiment (:mod:`sims.files`).
@@ -10,7 +10,7 @@ come from. A file that is read is whole, and of that experiment (:mod:`sims.file
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,6 @@ import xarray as xr
 
 from sims import files
 from sims.errors import InputError, one_of
-from sims.estimates import Batches, jackknife
 from sims.study.describing import Words, attributes, described
 from sims.study.stacking import Scalar, stack, unstack
 from sims.terms import BATCH, SCALARS
@@ -73,7 +72,7 @@ class Results:
         Args:
             folder: with simulation.nc and theory.nc.
             settings: of the experiment at its fidelity.
-            whose: the experiment and the fidelity that both have to be of, "angles at smoke".
+            whose: the experiment and the fidelity that both have to be of, "house at smoke".
 
         Raises:
             InputError: a file cannot be believed (:mod:`sims.files`), or theory's problem or points
@@ -204,17 +203,6 @@ class Results:
             rows.append(row | {"batches": self.batches(name)})
             rows[-1]["replicates"] = self.replicates_at(name)
         return pd.DataFrame(rows)
-
-    def pseudovalues(self, point: str, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
-        """Jackknife pseudo-values, one a batch, of a function of a point's scalar terms.
-
-        Args:
-            point: its name.
-            statistic: from the terms' means (``terms["mse"]``, …) to a number; elementwise.
-        """
-        own = self.estimates[point]
-        scalars = {str(k): v.values for k, v in own.data_vars.items() if v.dims == (BATCH,)}
-        return jackknife(scalars, statistic)
 
 
 def assembled(

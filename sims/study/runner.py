@@ -22,14 +22,12 @@ from sims.identity import digest
 from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.judgement.answers import Answer, read_answers, write_answers
 from sims.study import code
-from sims.study.adaptive import sample_until_decided
 from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, Point, load_experiment
 from sims.study.judging import answered, effects_of
 from sims.study.judging import judge as verdicts_of
-from sims.study.ledger import claims_by_paper, read_run
-from sims.study.results import Coordinates, Results, assembled, read, write
-from sims.study.stacking import unstack
+from sims.study.ledger import read_run
+from sims.study.results import Coordinates, Results, assembled, write
 
 Judged = list[Verdict] | list[Answer]
 """What judging an experiment makes: verdicts on claims, or answers to questions."""
@@ -108,7 +106,7 @@ def predict(experiment: Experiment, output: Path) -> None:
     """
     from sims.runtime import forget_compiled, in_threads
     from sims.study.planning import costs, named
-    from sims.study.population import predict_point
+    from sims.study.roads import predict_terms
     from sims.study.units import units_of
 
     own, points = experiment.module("predict"), experiment.points
@@ -124,15 +122,14 @@ def predict(experiment: Experiment, output: Path) -> None:
     if not points:
         raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
     costs(experiment)
-    settings, seed = experiment.theory, experiment.simulation.seed
-    drawn = seed if experiment.redraws else None
-    made = digest(code.code("predict", experiment.folder), settings.model_dump(), drawn)
+    settings = experiment.theory
+    made = digest(code.code("predict", experiment.folder), settings.model_dump())
 
     def predicted(point: Point) -> xr.Dataset:
         def compute() -> xr.Dataset:
             forget_compiled()
             with named(point.name, point.coordinates):
-                return predict_point(point, settings, seed)
+                return predict_terms(point.spec.build(), settings)
 
         return store.kept(output.parent / f".points/{point.digest}-theory-{made}.npz", compute)
 
@@ -154,11 +151,11 @@ def simulate(
     Args:
         experiment: which one.
         output: the file; finished units, and batches of unfinished ones, are kept in ``.points``
-            beside it, and where sampling goes on until claims are decided theory.nc has to lie.
+            beside it.
         progress: show progress on stderr.
         processes: to spread points of plain Python over.
-        part: (i, N): the i-th of N parts of the points, each with the batches that every point
-            gets; they are kept, and the file is written by a call for all, (1, 1).
+        part: (i, N): the i-th of N parts of the points; they are kept, and the file is written by
+            a call for all, (1, 1).
         predicting: whether to predict, too, beside the simulation where there are processes.
 
     Raises:
@@ -193,20 +190,6 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
-    if experiment.simulation.decide != "no":
-        predicted = read(theory, f"theory.nc of {experiment.identity}")
-        _check_settings(experiment, predicted, theory)
-        start = Results(
-            experiment.name,
-            experiment.fidelity,
-            estimates,
-            unstack(predicted),
-            experiment.settings,
-            coordinates,
-        )
-        held = {name: simulation.longest(name, data) for name, data in estimates.items()}
-        claims = claims_by_paper()
-        estimates = sample_until_decided(experiment, start, held, claims, simulation.longer)
     # The contract under which the simulation began, where that was another one.
     now = experiment.contract
     began = next((c for data in estimates.values() if (c := data.attrs["contract"]) != now), now)

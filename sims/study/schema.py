@@ -20,7 +20,6 @@ TestName = Literal[
     "ordering",
     "identity",
     "rate",
-    "remainder",
     "near_optimal",
     "exponent",
     "deviation",
@@ -40,11 +39,6 @@ class SimulationSpec(Strict):
         default=None,
         gt=0,
         description="stop when every term's MCSE is below this share of it",
-    )
-    decide: Literal["no", "adaptive"] = Field(
-        default="no",
-        description="adaptive: go on, up to max_batches, until every claim is decided, with more "
-        "batches for the points that open claims need",
     )
     negligible: float = Field(
         default=1e-3,
@@ -73,11 +67,11 @@ class SimulationSpec(Strict):
 class TheorySpec(Strict):
     """Which theory to compute."""
 
-    order: Literal["first", "exact", "auto", "both", "none"] = Field(
+    order: Literal["first", "exact", "auto", "none"] = Field(
         default="first",
-        description="first order in 1/n, exact at every n, one beside the other; in `sims "
-        "decompose` and `sims sweep` also auto, exact where first order is out of its range, and "
-        "none, where theory does not cover the heads' weight rule",
+        description="first order in 1/n, or exact at every n; in `sims decompose` and `sims sweep` "
+        "also auto, exact where first order is out of its range, and none, where theory does not "
+        "cover the heads' weight rule",
     )
     rtol: float | None = Field(
         default=None,
@@ -85,25 +79,6 @@ class TheorySpec(Strict):
         le=0.1,
         description="accuracy asked of exact theory; 1e-4, or 1e-3 if the design is not Gaussian",
     )
-    exact_width: int | None = Field(
-        default=None,
-        ge=1,
-        description="under `both`, the widest heads (d_k) for which exact theory is computed",
-    )
-
-
-class PopulationSpec(Strict):
-    """Problems drawn in place of one, in a block of the grid: target, queries and frames anew."""
-
-    problems: int = Field(ge=2, le=1000, description="how many; each is a batch")
-    replicates: int = Field(ge=4, description="sets of keys of each problem, an even number")
-
-    @model_validator(mode="after")
-    def _halves(self) -> "PopulationSpec":
-        """Two batches of each problem make one."""
-        if self.replicates % 2:
-            raise InputError("replicates", self.replicates, "an even number")
-        return self
 
 
 class Range(Strict):
@@ -148,11 +123,6 @@ class ClaimSpec(Strict):
     where: dict[str, float | str | Range] = Field(
         default_factory=dict,
         description="which effects of the family: facts that they must have, or ranges of them",
-    )
-    sequential: bool = Field(
-        default=False,
-        description="intervals that hold whenever sampling stops, instead of t intervals for a "
-        "number of batches fixed beforehand",
     )
     expected: float | None = Field(
         default=None, description="the slope or exponent that a rate or exponent claim states"
@@ -228,8 +198,7 @@ class ExperimentSpec(Strict):
     doi:10.1002/sim.8086). ``grid`` is a list of blocks; a block maps dotted paths of the problem
     to a list (swept; the block is the product of its lists) or to a value (set). A value that is no
     scalar is a mapping with a ``label`` of its own, which is the point's coordinate; a list of
-    numbers is written ``{label: …, value: […]}``. The key ``population`` of a block
-    (:class:`PopulationSpec`, with a ``label``) draws problems in place of one.
+    numbers is written ``{label: …, value: […]}``.
 
     With ``law`` and ``questions`` in place of ``claims``, the experiment draws its own problems;
     the last four texts may be left out.

@@ -172,11 +172,7 @@ def checked(
     found = {k: located(v, Path(path).parent) for k, v in data.items() if k == "problem"}
     context = {"allow_code": allow_code}
     spec = parse(model, {**data, **found, "simulation": own}, path, context=context)
-    if spec.theory.order == "both":
-        raise InputError("theory.order", "both", "first, exact, auto, none (one at a time)")
     simulation = spec.simulation
-    if simulation.decide != "no":
-        raise InputError("simulation.decide", simulation.decide, "no: there are no claims")
     if simulation.rel_mcse is None or simulation.max_batches is not None:
         return spec
     most = {"max_batches": max(MOST_BATCHES, simulation.batches)}

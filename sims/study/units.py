@@ -19,7 +19,6 @@ from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
 from sims.study.experiment import Experiment, Point
 from sims.study.planning import named
-from sims.study.population import estimate_population
 from sims.study.roads import estimate_terms
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
@@ -27,7 +26,7 @@ from sims.study.stacking import Scalar
 
 @dataclass(frozen=True)
 class GridUnit:
-    """The Nadaraya–Watson ensemble of a grid point, or a population of such."""
+    """The Nadaraya–Watson ensemble of a grid point."""
 
     point: Point
 
@@ -43,23 +42,14 @@ class GridUnit:
 
     @property
     def on_one_core(self) -> bool:
-        """Many small problems are built one by one."""
-        return self.point.population is not None
+        """JAX takes all cores."""
+        return False
 
     def estimate(
-        self,
-        settings: SimulationSpec,
-        resume: xr.Dataset | None,
-        progress: bool,
-        checkpoint: Path | None = None,
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """Its batches, those of ``resume`` included; the checkpoint keeps unfinished ones.
-
-        A population is neither resumed nor kept before its end.
-        """
-        if self.point.population is not None:
-            return estimate_population(self.point, settings)
-        return estimate_terms(self.point.spec.build(), settings, resume, progress, checkpoint)
+        """Its batches; the checkpoint keeps unfinished ones."""
+        return estimate_terms(self.point.spec.build(), settings, None, progress, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -90,11 +80,7 @@ class SampledUnit:
         return isinstance(self.sampler, (HostBatches, HostReplicates))
 
     def estimate(
-        self,
-        settings: SimulationSpec,
-        resume: xr.Dataset | None,
-        progress: bool,
-        checkpoint: Path | None = None,
+        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
         """Its batches, as of :class:`GridUnit`."""
         limit = settings.max_batches or settings.batches
@@ -107,7 +93,6 @@ class SampledUnit:
             max_batches=None if settings.rel_mcse is None else limit,
             negligible=settings.negligible,
             stream=self.stream,
-            resume=resume,
             checkpoint=checkpoint,
             progress=progress,
         )
@@ -130,9 +115,7 @@ def simulated(
         attrs: attributes of what is computed.
     """
     batches = path.with_suffix(".part.npz")
-    return store.kept(
-        path, lambda: unit.estimate(settings, None, progress, batches).assign_attrs(attrs)
-    )
+    return store.kept(path, lambda: unit.estimate(settings, progress, batches).assign_attrs(attrs))
 
 
 def grid_units(experiment: Experiment) -> dict[str, Unit]:
@@ -177,36 +160,17 @@ class Simulation:
     @cached_property
     def made(self) -> str:
         """Digest of the code and settings that make a point."""
-        # How far sampling may go on is no part of it: the first batches are the same.
-        adaptive = self.experiment.simulation.decide != "no"
-        left_out = {"decide", "max_batches"} if adaptive else None
-        settings = self.experiment.simulation.model_dump(exclude=left_out)
+        settings = self.experiment.simulation.model_dump()
         return digest(code("simulate", self.experiment.folder), settings)
 
-    def path(self, name: str, what: str = "simulation") -> Path:
+    def path(self, name: str) -> Path:
         """The file that keeps a point."""
         unit = self.units[name].identity
-        return self.output.parent / f".points/{unit}-{what}-{self.made}.npz"
+        return self.output.parent / f".points/{unit}-simulation-{self.made}.npz"
 
     def begun(self, name: str) -> xr.Dataset:
-        """A point with the batches that every point gets, and the contract of that time."""
+        """A point, and the contract of the time when it was begun."""
         unit, settings = self.units[name], self.experiment.simulation
         with named(name, unit.coordinates):
             contract = self.experiment.contract
             return simulated(unit, settings, self.path(name), self.progress, contract=contract)
-
-    def longest(self, name: str, begun: xr.Dataset) -> xr.Dataset:
-        """The point with all batches that an earlier run gave it."""
-        return store.load(self.path(name, "more")) or begun
-
-    def longer(self, name: str, data: xr.Dataset, batches: int) -> xr.Dataset:
-        """The point with that many batches in all."""
-        unit, path = self.units[name], self.path(name, "more")
-        settings = self.experiment.simulation.model_copy(update={"batches": batches})
-        part = path.with_suffix(".part.npz")
-        with named(name, unit.coordinates):
-            more = unit.estimate(settings, data, self.progress, part)
-        more = more.assign_attrs(contract=data.attrs["contract"])
-        store.save(more, path)
-        part.unlink(missing_ok=True)
-        return more

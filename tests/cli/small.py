@@ -67,6 +67,18 @@ def numbers(results):
 """
 CAPTION = """**Seen** {{ points }} points; {{ least | significant }}
 {{ verdict("decomposition").verdict }}"""
+HOST = """
+from sims.montecarlo import HostReplicates
+from sims.study.units import SampledUnit
+
+
+def draw(draw, scale, batch):
+    return {"mse": scale * draw.rng().uniform()}
+
+
+def units(experiment):
+    return {f"{k}": SampledUnit(HostReplicates(draw, constants=k), {"k": k}) for k in (1, 2, 3)}
+"""
 
 
 def run(*arguments: str) -> int:

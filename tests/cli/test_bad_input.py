@@ -62,8 +62,11 @@ def test_what_is_no_yaml(folder, capsys, recwarn, file, command, text, words):
 
 def test_numbers_and_words_mean_what_yaml_1_2_says(folder, capsys):
     text = yaml.safe_dump(SPEC) + "theory: {order: exact, rtol: 1e-3}\n"
-    Path("spec.yaml").write_text(text.replace("batches: 4", "batches: 4\n  decide: no"))
+    Path("spec.yaml").write_text(text)
     assert run("decompose", "spec.yaml", "--dry") == 0, capsys.readouterr().err
+    Path("spec.yaml").write_text(text.replace("precision: float64", "precision: no"))
+    assert run("decompose", "spec.yaml", "--dry") == 2
+    assert "simulation.precision: got 'no'; " in capsys.readouterr().err
 
 
 PROBLEM = [
@@ -103,8 +106,6 @@ PROBLEM = [
     ("simulation.batches", 10**15, "replicates'; allowed: at most 1e+17 operat"),
     ("simulation.seed", 2**63, "simulation.seed: got 92233720368547"),
     # settings that would be passed over
-    ("simulation.decide", "adaptive", "simulation.decide: got 'adaptive'; allowed:"),
-    ("theory.order", "both", "theory.order: got 'both'; allowed: first, exact, auto, none (one at"),
     # misspelt words
     ("problm", 1, "got 'problm'; allowed: problem, simulation, theory (did you mean problem?)"),
     (

@@ -18,7 +18,7 @@ import yaml
 from sims.files import read_json
 from sims.papers import MAIN, papers
 from sims.study.experiment import load_experiment
-from tests.cli.small import EXPERIMENT, run
+from tests.cli.small import EXPERIMENT, HOST, run
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ["decompose", "sweep", "run", "table", "experiments", "claims", "new", "schema"]
@@ -157,9 +157,7 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
 
 def test_modules_planted_in_the_folder_are_not_imported(folder):
     """Neither by the processes of a run, nor by ``python -m sims`` but for a sims.py."""
-    drawn = {"label": "drawn", "problems": 2, "replicates": 4}
-    grid = {"grid": [{"population": drawn, "heads.bandwidth": [0.7, 0.9]}]}
-    Path("experiments/small/experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT | grid))
+    Path("experiments/small/simulate.py").write_text(HOST)
     for name in ("json", "random", "sims"):
         Path(f"{name}.py").write_text("open('PWNED', 'w'); raise SystemExit\n")
     command = [Path(sys.executable).with_name("sims"), "step", "simulate", "small"]

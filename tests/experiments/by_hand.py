@@ -11,7 +11,6 @@ AT = {
     "heads.bandwidth": 0.5,
     "heads.width": 1,
     "design": "isotropic",
-    "population": None,
 }
 """Coordinates that points have in common."""
 

@@ -27,7 +27,7 @@ def both_roads(
     """
     units = units_of(experiment)
     settings = experiment.simulation
-    estimates = {name: unit.estimate(settings, None, False) for name, unit in units.items()}
+    estimates = {name: unit.estimate(settings) for name, unit in units.items()}
     predictions = experiment.module("predict").predict(experiment)
     assert list(filter(has_theory, estimates)) == list(predictions)
     return Results(

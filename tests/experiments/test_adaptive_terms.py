@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 from sims.study.experiment import load_experiment
-from sims.study.population import members
 from tests.experiments.by_hand import families, is_mean_of
 
 TERMS = ("signal_variance", "cross_signal_covariance", "noise_variance", "cross_noise_covariance")
@@ -48,28 +47,19 @@ def test_gaps_are_to_the_theory_they_name():
     assert gaps[0].at == {"kernel": "ν = 2"}
 
 
-def population(scale, count=64):
-    """Theory of drawn problems, whose sizes differ; half again larger with the radius held."""
-    sizes = scale * np.linspace(0.5, 1.5, count)
-    rows = np.stack([sizes, np.full(count, np.nan), 1.5 * sizes])
+def test_signal_of_drawn_problems_is_compared_over_all_and_one_by_one():
+    """Sizes 1 and 3, with the radius held 2 and 3: means 2 and 2.5, keys 100 and 300."""
+    rows = np.array([[1.0, 3.0], [np.nan, np.nan], [2.0, 3.0]])
     data = {f"each_{name}": (("order", "problem"), rows) for name in TERMS}
-    return theory(scale).assign(data)
-
-
-def test_signal_of_drawn_problems_is_compared_problem_by_problem():
-    """Of the ratio of means the problems' own sizes, which both roads know, make no error."""
-    law, at = population(2.0), {"n": 1000, "heads.kernel": "ν = 1", "population": "drawn"}
-    sizes = law["each_signal_variance"].sel(order="first").values
-    estimate = xr.Dataset({name: ("batch", 1.2 * sizes) for name in TERMS})
-    found = families("adaptive_terms", {"a": estimate}, {"a": law}, {"a": at})
-    signal = found["fixed radius, signal"]
+    law = theory(2.0).assign(data | {"each_n_eff": ("problem", [100.0, 300.0])})
+    estimate = xr.Dataset({name: ("batch", np.ones(64)) for name in TERMS})
+    at = {point: {"n": 1000, "heads.kernel": "ν = 1"} for point in "ab"}
+    both = {"a": law, "b": theory(2.0)}
+    found = families("adaptive_terms", dict.fromkeys("ab", estimate), both, at)
+    signal, each = (found[f"fixed radius{k}, signal"] for k in ("", " over adaptive"))
     assert [effect.value for effect in signal] == pytest.approx([-0.2, -0.2])
-    assert max(effect.error for effect in signal) < 1e-12
-    each = found["fixed radius over adaptive, signal"]
-    assert len(each) == 128
-    assert [effect.value for effect in each] == pytest.approx([0.5] * 128)
-    for name in ("first order", "fixed radius, noise", "bias, first order"):
-        assert not found[name]
+    assert [effect.value for effect in each] == pytest.approx([1.0, 0.0] * 2)
+    assert all(effect.at == {"n_eff": pytest.approx(150)} for effect in (*signal, *each))
 
 
 @pytest.fixture(scope="module")
@@ -123,8 +113,10 @@ def test_exact_theory_is_asked_where_it_speaks(predict, problem):
 
 
 def test_theory_of_drawn_problems_is_that_of_each(predict):
-    point = load_experiment("adaptive_terms", "smoke").points[2]
-    problems = members(point, 7)[:2]
+    spec = load_experiment("adaptive_terms", "smoke").points[2].spec
+    problems = [predict.again(spec, seed).build() for seed in (7, 8)]
+    for part in (lambda p: p.queries, lambda p: p.heads.frames):
+        assert not np.isclose(*map(part, problems)).any()
     data = predict.drawn(problems)
     for k, problem in enumerate(problems):
         alone = predict.three(problem, None, 10**9, 0)
@@ -132,6 +124,4 @@ def test_theory_of_drawn_problems_is_that_of_each(predict):
             for order in ("first", "fixed"):
                 own = data[f"each_{name}"].sel(order=order)
                 assert float(own[k]) == pytest.approx(float(alone[name].sel(order=order)))
-                assert float(data[name].sel(order=order)) == pytest.approx(float(own.mean()))
-    keys = [float(1 / predict.three(p, None, 10**9, 0)["n_eff"]) for p in problems]
-    assert float(data["n_eff"]) == pytest.approx(1 / np.mean(keys))
+        assert float(data["each_n_eff"][k]) == pytest.approx(float(alone["n_eff"]))

@@ -5,8 +5,10 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+import xarray as xr
 
 from sims.study.experiment import load_experiment
+from sims.study.results import Results
 from sims.study.units import units_of
 from tests.experiments.runs import both_roads
 
@@ -108,3 +110,24 @@ def test_few_keys_keep_the_radius():
         few, many = (found[f"{group}, {rule}, d_k=2"] for group in ("few", "many"))
         means = [(2 * p.bandwidth**2 * nu) ** nu / p.n for p in (few, many)]
         assert means[0] == pytest.approx(means[1], rel=1e-12)
+
+
+def test_the_series_is_as_uncertain_as_it_says_relative_to_itself():
+    """A law of 0.2 at 45°, known to 0.004, and of 0.05 at 90°, known to 0.003."""
+    wobble = np.random.default_rng(5).normal(1, 0.05, (2, 12))
+    pair, own = np.array([[0.2], [0.5]]) * wobble
+    curve = np.stack([own, pair, 0.3 * pair], axis=1)
+    estimates = {
+        "p": xr.Dataset(
+            {"pair": (("batch", "angle"), curve), "own": ("batch", own)},
+            {"angle": [0.0, 45.0, 90.0]},
+        )
+    }
+    law = xr.Dataset(
+        {"law": ("angle", [1.0, 0.2, 0.05]), "law_error": ("angle", [0.0, 0.004, 0.003])}
+    )
+    at = {"rule": "biweight", "group": "mild", "width": 1, "n": 100}
+    results = Results("compact_angles", "smoke", estimates, {"p": law}, {}, {"p": at}, {}, {})
+    found = load_experiment("compact_angles").module("effects").gaps(results, "p")
+    assert [effect.at["angle"] for effect in found] == [45.0, 90.0]
+    assert [effect.bound for effect in found] == pytest.approx([0.02, 0.06])

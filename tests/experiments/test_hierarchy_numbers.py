@@ -1,13 +1,10 @@
-"""Numbers of `hierarchy`, `adaptive_terms` and `head_count` by loops, or made by hand."""
-
-from types import SimpleNamespace
+"""Numbers of `hierarchy` and `adaptive_terms` by loops, or made by hand."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from sims.montecarlo import Draw
-from sims.study import population
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
 from tests.experiments.by_hand import families, is_mean_of
@@ -178,54 +175,6 @@ def test_the_bias_that_theories_have_in_common_is_a_projection():
         (effect,) = found[f"bias, {words}"]
         assert effect.value == pytest.approx(share - 1, abs=1e-9)
         assert abs(effect.value) < 0.7
-
-
-def test_theory_and_simulation_draw_the_same_problems(monkeypatch):
-    """Queries and frames of a population, as either road builds them."""
-    predict = adaptive.module("predict")
-    whole = load_experiment("adaptive_terms", "smoke")
-    (point, *_) = [p for p in whole.points if p.population is not None]
-    asked = {"theory": [], "simulation": []}
-
-    def simulated(problem, _settings, stream):
-        asked["simulation"].append(problem)
-        assert len(stream) == 1
-        return xr.Dataset({"mse": ("batch", [1.0, 2.0])}, attrs={"replicates": 2})
-
-    def drawn(problems):
-        asked["theory"] += problems
-        return xr.Dataset()
-
-    monkeypatch.setattr(population, "estimate_terms", simulated)
-    monkeypatch.setattr(predict, "drawn", drawn)
-    population.estimate_population(point, whole.simulation)
-    predict.predict(
-        SimpleNamespace(points=[point], settings=whole.settings, simulation=whole.simulation)
-    )
-    assert len(asked["theory"]) == len(asked["simulation"]) == point.population.problems
-    for one, other in zip(*asked.values(), strict=True):
-        np.testing.assert_array_equal(one.queries, other.queries)
-        np.testing.assert_array_equal(one.heads.frames, other.heads.frames)
-
-
-def test_aligned_heads_are_held_against_one_head_at_every_number_of_them(rng):
-    """A gap at one H alone is an effect of its own, and each is of its own point."""
-    estimates, predictions, at = {}, {}, {}
-    kept = {1: 1.0, 2: 1.3, 4: 1.0, 8: 0.9}
-    for angle in (0.0, 30.0):
-        for heads, share in kept.items():
-            name = f"{angle} {heads}"
-            one = rng.uniform(1, 2, BATCHES)
-            both = one * share if angle == 0 else rng.uniform(0.2, 0.8, BATCHES)
-            data = {"variance": ("batch", one), "ensemble_variance": ("batch", both)}
-            estimates[name] = xr.Dataset(data)
-            at[name] = {"heads.frames.angle": angle, "heads.count": heads}
-            law = {"variance": ("order", [2.0]), "ensemble_variance": ("order", [1.0])}
-            predictions[name] = xr.Dataset(law, {"order": ["first"]})
-    found = families("head_count", estimates, predictions, at)["aligned heads"]
-    assert [effect.label for effect in found] == ["H = 2", "H = 4", "H = 8"]
-    for effect, heads in zip(found, (2, 4, 8), strict=True):
-        np.testing.assert_allclose(effect.values, kept[heads] - 1, atol=1e-12)
 
 
 def test_a_step_of_the_error_is_taken_where_every_batch_has_an_error(rng):

@@ -9,7 +9,11 @@ import xarray as xr
 
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
+from tests.experiments.helpers import verdicts
 from tests.experiments.runs import both_roads
+
+SPARSE = load_experiment("sparse_identity", "standard")
+BATCHES = 8
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +131,43 @@ def test_the_gap_to_softmax_is_that_of_the_key_where_it_is_largest(experiment, m
     monkeypatch.setattr(simulate, "attended", lambda rule, *_: rows[rule != "softmax"])
     found = simulate.gap_to_softmax(4, 2, 10.0, jax.random.key(0), None, None)
     assert float(found["gap"]) == pytest.approx(0.4)
+
+
+POINTS = {
+    "sparsemax, distance": ("distance", 1),
+    "sparsemax, equal norms": ("equal", 1),
+    "entmax, distance": ("distance", 2),
+    "entmax, equal norms": ("equal", 3),
+}
+ROWS = {
+    "sparsemax, distance": ("sparsemax-epanechnikov", "scores −distance²/2s"),
+    "sparsemax, equal norms": ("sparsemax-epanechnikov", "dot products, equal key norms"),
+    "entmax, distance": ("entmax-family", "scores −distance²/2s"),
+    "entmax, equal norms": ("entmax-family", "dot products, equal key norms"),
+}
+"""Family to its claim and regime."""
+
+
+def sparse(wrong=None):
+    """Results of small gaps, of weights and of the kernel's sum; one of them as large as 100."""
+    rng, estimates, at = np.random.default_rng(6), {}, {}
+    for family, (part, nu) in POINTS.items():
+        gaps = {k: rng.uniform(0, 2, (BATCHES, 3)) for k in ("weights", "denominator")}
+        if wrong and wrong[0] == family:
+            gaps[wrong[1]][2, 1] = 100
+        estimates[family] = xr.Dataset({k: (("batch", "replicate"), v) for k, v in gaps.items()})
+        at[family] = {"part": part, "power": nu}
+    return Results("sparse_identity", "standard", estimates, {}, {}, at, {}, {})
+
+
+def test_weights_and_the_sum_of_the_kernel_are_held_to_rounding_each():
+    whole = sparse()
+    found = SPARSE.module("effects").effects(whole)
+    for family in POINTS:
+        gaps = [own.values for own in whole.estimates[family].values()]
+        np.testing.assert_array_equal([effect.values for effect in found[family]], gaps)
+    for family, row in ROWS.items():
+        assert verdicts(SPARSE, whole)[row] == "supported"
+        for variable in ("weights", "denominator"):
+            verdict = verdicts(SPARSE, sparse((family, variable)))
+            assert {own for own in ROWS.values() if verdict[own] == "refuted"} == {row}

@@ -21,7 +21,7 @@ from sims.study import load_experiment
 
 FOLDER = Path(__file__).parent
 SMOKE = Path("results/smoke")
-WHOLE = ("angles", "collapse", "decomposition", "diversity", "kq_svd", "rates")
+WHOLE = ("collapse", "kq_svd", "rates")
 LEARNED = ("learned_temperature", "specialization", "trained_heads")
 LARGEST = 4000
 """Numbers of a variable that is kept as a whole."""

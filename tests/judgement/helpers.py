@@ -13,8 +13,8 @@ def effects(values, errors=0.01, batches=64, **fields):
     return [Effect(f"e{i}", **dict(zip(each, row, strict=True))) for i, row in enumerate(rows)]
 
 
-def judged(test, found, margin=0.1, level=0.95, expected=None, sequential=True):
-    return decide(found, Rule(test, margin, level, sequential, 512, expected))
+def judged(test, found, margin=0.1, level=0.95, expected=None):
+    return decide(found, Rule(test, margin, level, 512, expected))
 
 
 def curve(x, values):

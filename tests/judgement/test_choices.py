@@ -12,7 +12,7 @@ from tests.judgement.helpers import effects, judged
 
 def near(*choices, margin=0.05):
     found = [Effect("", values=values, best=place) for values, place in choices]
-    return judged("near_optimal", found, margin, sequential=False)
+    return judged("near_optimal", found, margin)
 
 
 def drawn(means, batches=64, noise=0.18, seed=0):
@@ -65,7 +65,7 @@ def test_skewed_batches_are_corrected_for():
     values = 10 + np.random.default_rng(1).exponential(size=(64, 2)) ** 2 + np.array([0.0, 2.0])
     contrast = (values[:, 0] - 1.05 * values[:, 1]) / values[:, 1].mean()
     by_hand = effects(
-        [contrast.mean() + 0.05], contrast.std(ddof=1) / 8, fixed=True, skewness=skew(contrast) / 8
+        [contrast.mean() + 0.05], contrast.std(ddof=1) / 8, skewness=skew(contrast) / 8
     )
     found, expected = near((values, 0)), judged("bound", by_hand, 0.05)
     assert found.p_value == pytest.approx(expected.p_value, rel=1e-9)

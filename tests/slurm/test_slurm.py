@@ -11,7 +11,7 @@ import pytest
 from tests.pipeline import ROOT, run
 from tests.slurm.cluster import Cluster, missing
 
-GOAL = "results/smoke/angles/verdicts.json"
+GOAL = "results/smoke/rates/verdicts.json"
 RUN = (
     sys.executable,
     "-m",

@@ -5,7 +5,6 @@ import pytest
 import xarray as xr
 
 from sims.errors import InputError
-from sims.estimates import mean_and_error
 from sims.study.results import Results, assembled, provenance, read, write
 from sims.study.stacking import short_names, stack, unstack
 
@@ -128,16 +127,6 @@ def test_text_and_missing_variables_come_back():
     for name, dataset in points.items():
         assert set(back[name].variables) == set(dataset.variables)
     assert str(back["a"]["t"].values) == "x"
-
-
-def test_pseudovalues_give_paired_contrasts():
-    a, b = _dataset(16, 2), _dataset(16, 2)
-    both = Results("e", "smoke", {"a": a, "b": b}, {}, {}, {}, {}, {})
-    linear = both.pseudovalues("a", lambda terms: 3 * terms["mse"])
-    np.testing.assert_allclose(linear, 3 * a["mse"].values)
-    mean, error = mean_and_error(linear)
-    assert mean == pytest.approx(3 * float(a["mse"].mean()))
-    assert error == pytest.approx(3 * float(a["mse"].std(ddof=1)) / 4)
 
 
 def test_coordinates_that_are_numbers():

@@ -1,17 +1,17 @@
-"""Theory as the experiment file asks for it: one order, or both beside each other."""
+"""Theory as the experiment file asks for it."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from sims.study.roads import predict_terms
 from sims.study.schema import TheorySpec
 from sims.study.specification import ProblemSpec
-from sims.terms import SCALARS
 from sims.theory import predict
 
+FRAMES = {"kind": "haar", "seed": 1}
 
-def problem(width: int):
+
+def problem(**more):
     return ProblemSpec(
         dimension=2,
         design={"kind": "isotropic"},
@@ -19,41 +19,28 @@ def problem(width: int):
         noise_sd=0.5,
         heads={
             "count": 2,
-            "width": width,
+            "width": 1,
             "kernel": "gaussian",
             "bandwidth": 0.8,
-            "frames": {"kind": "haar", "seed": 1},
+            "frames": FRAMES,
+            **more,
         },
         n=16,
         queries={"kind": "gaussian", "count": 2, "scale": 0.5, "seed": 1},
     ).build()
 
 
-@pytest.mark.theory
-def test_both_orders_beside_each_other():
-    narrow = problem(1)
-    both = predict_terms(narrow, TheorySpec(order="both", rtol=1e-3, exact_width=1))
-    first, exact = predict(*narrow), predict(*narrow, order="exact", rtol=1e-3)
-    for name, values in first.data_vars.items():
-        xr.testing.assert_allclose(both[name].sel(order="first", drop=True), values)
-    averages = [*SCALARS, "integrated_signal_covariance", "integrated_bias_product"]
-    for name in [k for average in averages for k in (average, f"{average}_error")]:
-        xr.testing.assert_allclose(both[name].sel(order="exact", drop=True), exact[name])
-        if name.endswith("_error"):
-            assert np.isnan(both[name].sel(order="first")).all()
-    assert "bias_error" not in both  # per query: more than a claim needs, and large
-    assert np.isnan(both["bias"].sel(order="exact")).all()
-
-
-def test_heads_too_wide_for_exact_theory_have_first_order_alone():
-    wide = predict_terms(problem(2), TheorySpec(order="both", exact_width=1))
-    assert list(wide["order"].values) == ["first"]
-    xr.testing.assert_allclose(wide.isel(order=0, drop=True), predict(*problem(2)))
-
-
-@pytest.mark.parametrize("order", ["first", "both"])
+@pytest.mark.parametrize("order", ["first", "exact"])
 def test_every_variable_begins_with_the_order(order):
     """However many orders there are, and whatever else a variable runs along."""
-    terms = predict_terms(problem(2), TheorySpec(order=order, exact_width=1))
-    assert terms["bias"].dims[1:] == predict(*problem(2))["bias"].dims
+    terms = predict_terms(problem(), TheorySpec(order=order))
+    assert terms["bias"].dims[1:] == predict(*problem())["bias"].dims
     assert {values.dims[0] for values in terms.data_vars.values()} == {"order"}
+
+
+def test_key_frames_are_drawn_apart_from_frames_of_the_same_seed():
+    """W_Q and W_K: of one kind and one seed in a file, yet other draws."""
+    heads = problem(key_frames=FRAMES).heads
+    np.testing.assert_array_equal(heads.frames, problem().heads.frames)
+    overlap = np.einsum("hdk,hdk->", heads.frames, heads.key_frames)
+    assert abs(overlap) < 1.9  # of 2 where they are one

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import xarray as xr
 import yaml
 
 from sims.errors import InputError
@@ -14,21 +13,9 @@ from sims.study import code, load_experiment, run, runner
 from sims.study.experiment import Experiment
 from sims.study.schema import ExperimentSpec
 from sims.validation import parse
-from tests.cli.small import EXPERIMENT
+from tests.cli.small import EXPERIMENT, HOST
 from tests.cli.small import run as sims
 
-HOST = """
-from sims.montecarlo import HostReplicates
-from sims.study.units import SampledUnit
-
-
-def draw(draw, scale, batch):
-    return {"mse": scale * draw.rng().uniform()}
-
-
-def units(experiment):
-    return {f"{k}": SampledUnit(HostReplicates(draw, constants=k), {"k": k}) for k in (1, 2, 3)}
-"""
 PREDICT = """
 import xarray as xr
 
@@ -101,28 +88,6 @@ def test_numbers_do_not_depend_on_who_computes_them(folder, own):
     np.testing.assert_array_equal(found[2], found[0])
 
 
-def test_sampling_goes_on_until_claims_are_decided(folder):
-    """And what was drawn beyond the first batches is kept."""
-    simulation = {
-        "batches": 64,
-        "max_batches": 2048,
-        "replicates_per_batch": 4,
-        "decide": "adaptive",
-    }
-    claims = [EXPERIMENT["claims"][0] | {"sequential": True, "margin": 0.03}]
-    spec = yaml.safe_dump(EXPERIMENT | {"simulation": simulation, "claims": claims})
-    (folder / "experiment.yaml").write_text(spec)
-    whole = run("small", "smoke", folder="whole", figure=False)
-    assert whole.results.table()["batches"].max() > 64
-    assert not any(v.edited for v in whole.verdicts)
-    kept = {p: p.stat().st_mtime_ns for p in Path("whole").glob(".points/*-more-*")}
-    for path in Path("whole").glob(".points/*-simulation-*"):
-        path.unlink()
-    again = run("small", "smoke", folder="whole", figure=False)
-    assert {p: p.stat().st_mtime_ns for p in kept} == kept
-    xr.testing.assert_equal(again.results.simulation, whole.results.simulation)
-
-
 def test_roads_of_different_problems_are_not_compared(folder):
     """Predicted again after an edit, simulated before it."""
     experiment = load_experiment("small", "smoke")
@@ -139,7 +104,7 @@ STALE = [
     ("judge", {"grid": [{"heads.bandwidth": 0.7}]}, "simulation.nc: got 'problem "),
     ("judge", {"settings": {"least": 1}}, "simulation.nc: got 'problem "),
     ("judge", SEEDED, "simulation.nc: got 'seed 0'; allowed: 1, as "),
-    ("judge", {"theory": {"order": "both"}}, "theory.nc: got 'order first'; allowed: both, as "),
+    ("judge", {"theory": {"order": "exact"}}, "theory.nc: got 'order first'; allowed: exact, as "),
     ("plot", {"fidelities": {"smoke": SEEDED}}, "simulation.nc: got 'seed 0'; allowed: 1, as "),
     ("plot", {"claims": [EXPERIMENT["claims"][0] | {"margin": 0.4}]}, "verdicts.json: got 'verd"),
 ]
@@ -255,7 +220,6 @@ CLAIM = EXPERIMENT["claims"][0]
         ({"claims": [CLAIM | {"statement": "Said better.", "seen_before": "At seed 5."}]}, True),
         ({"grid": [{"heads.bandwidth": 0.7}, {"heads.bandwidth": 0.9}]}, True),
         ({"claims": [CLAIM | {"margin": 0.4}]}, False),
-        ({"claims": [CLAIM | {"sequential": True}]}, False),
         ({"settings": {"least": 40}}, False),
         ({"grid": [{"heads.bandwidth": [0.7, 0.8]}]}, False),
         ({"theory": {"order": "exact"}}, False),

@@ -16,7 +16,7 @@ SETTINGS = SimulationSpec(seed=3, replicates_per_batch=2, batches=4)
 @pytest.mark.parametrize(("replicates", "stream"), [(None, ()), (5, ()), (None, (1,)), (3, (2, 1))])
 def test_draws_are_the_units_own(replicates, stream):
     unit = SampledUnit(SAMPLER, {}, replicates, stream)
-    data = unit.estimate(SETTINGS, None, False)
+    data = unit.estimate(SETTINGS)
     own = run(SAMPLER, 3, replicates_per_batch=replicates or 2, batches=4, stream=stream)
     xr.testing.assert_identical(data, own)
     plain = run(SAMPLER, 3, replicates_per_batch=2, batches=4)

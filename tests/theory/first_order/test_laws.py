@@ -76,6 +76,25 @@ def test_canonical_correlations_take_the_place_of_cosines_for_any_covariance(ker
     assert abs(other / correlation - 1) > 0.04
 
 
+def test_one_temperature_for_heads_of_different_spread():
+    """docs/theory.md: softmax's own law with a = κ² s_h² s_g²/s², by product rules over queries."""
+    slope, kappa, temperature = np.array([[1, 0.9], [0.9, 1]]), 0.5, 1.69
+    lines = np.deg2rad([0.0, 120.0])
+    frames = np.stack([np.cos(lines), np.sin(lines)], axis=1)
+    at, weight = hermegauss(80)
+    nodes = np.stack(np.meshgrid(at, at, indexing="ij"), axis=-1).reshape(-1, 2)
+    weights = np.outer(weight, weight).ravel() / weight.sum() ** 2
+    queries = kappa * nodes @ np.linalg.cholesky(slope).T
+    task = Task(DESIGNS["gaussian"](slope), TARGETS["constant"](2), noise_sd=1.0)
+    heads = Heads(frames[..., None], "softmax", temperature**0.5)
+    noise = predict(task, heads, n=100, queries=queries)["noise_covariance"].values
+    whole = 100 * np.einsum("q,qhg->hg", weights, noise)
+    inner = frames @ slope @ frames.T
+    squared = np.outer(np.diag(inner), np.diag(inner))
+    c2, a = inner**2 / squared, kappa**2 * squared / temperature**2
+    np.testing.assert_allclose(whole, (1 - 2 * a * c2 - a**2 * c2 * (1 - c2)) ** -0.5, 1e-6)
+
+
 def test_directions_multiply():
     """Two directions: the covariance of frames built from blocks factorises over angles."""
     cosines = np.array([0.3, 0.85])

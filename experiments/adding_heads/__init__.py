@@ -1,1 +1,0 @@
-"""Adding heads, with and without diversity"""

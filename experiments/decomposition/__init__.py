@@ -1,1 +1,0 @@
-"""Every term of the decomposition, by both roads"""

@@ -1,1 +1,0 @@
-"""Does the error fall as the Head Diversity Index rises?"""

@@ -1,1 +1,0 @@
-"""Where first-order theory of attention stops being true"""

@@ -1,1 +1,0 @@
-"""A head count alone buys nothing"""

@@ -1,1 +1,0 @@
-"""Attention is kernel regression, to rounding"""

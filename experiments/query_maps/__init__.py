@@ -1,1 +1,0 @@
-"""Where queries have maps of their own, the subspaces of the keys no longer decide"""

@@ -1,1 +1,0 @@
-"""What first-order theory leaves out"""

@@ -1,1 +1,0 @@
-"""When weighing heads pays, and what estimating the weights costs"""
