@@ -1,31 +1,12 @@
 # One rule a step, each a `sims step`: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
 # A step runs again when its inputs change, or (params) its code or its part of experiment.yaml.
 import os
-import sys
 from functools import cache
-from pathlib import Path
-from shlex import quote
 
-from sims.errors import InputError
 from sims.places import place
-from sims.study.code import (
-    EXPERIMENTS,
-    FIDELITIES,
-    accelerated,
-    digest,
-    hold,
-    needs_theory,
-)
+from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, needs_theory
 from sims.study.experiment import choose
-
-
-def checked(function, argument):
-    try:
-        return function(argument)
-    except InputError as error:
-        print(f"snakemake: {error}", file=sys.stderr)
-        sys.exit(2)
-
+from sims.study.jobs import checked, doubled, settle, take
 
 FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
@@ -40,19 +21,13 @@ if workflow.remote_exec:
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 GPU = int(accelerated() and FIDELITY != "smoke")
 
-# A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
-# if it left by itself, Slurm would call it failed.
-TRAP = "trap 'sleep 600' TERM; " if workflow.remote_exec else ""
-PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
-shell.prefix(TRAP + PATH)
+settle(workflow)
 
 
 @cache
 def prepare():
-    """Before any file is looked for, if this is a run: no dry one, nor a job of one."""
-    running = workflow.executor_plugin and workflow.is_main_process
-    if running and not workflow.dryrun and not workflow.touch:
-        checked(hold, FIDELITY)
+    """Before any file is looked for."""
+    take(workflow, OUT)
 
 
 def code(step):
@@ -63,15 +38,9 @@ def code(step):
 
 
 def ask(minutes, megabytes=(4000, 8000, 16000), **more):
-    """What a cluster is asked for at smoke, standard, paper; doubled at every attempt.
-
-    A job that ran out of it goes on from what it saved.
-    """
+    """What a cluster is asked for at smoke, standard, paper; doubled at every attempt."""
     place = FIDELITIES.index(FIDELITY)
-    doubled = {"runtime": minutes[place], "mem_mb": megabytes[place]}
-    return more | {
-        k: lambda w, attempt, n=n: n << attempt - 1 for k, n in doubled.items()
-    }
+    return more | doubled(runtime=minutes[place], mem_mb=megabytes[place])
 
 
 SMALL = ask((20, 40, 120))
@@ -118,7 +87,7 @@ rule shard:
     shell:
         "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
         "--part {wildcards.shard}/{wildcards.of} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 # What no shard has computed it computes itself; sampling on until claims are decided is its own.
@@ -141,7 +110,7 @@ rule simulate:
         code=code("simulate"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule predict:
@@ -158,7 +127,7 @@ rule predict:
         code=code("predict"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step predict {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule judge:
@@ -176,7 +145,7 @@ rule judge:
         code=code("judge"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule ledger:
@@ -195,7 +164,7 @@ rule ledger:
         code=code("ledger"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step ledger --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule plot:
@@ -215,7 +184,7 @@ rule plot:
         code=code("plot"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output.figure} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule report:
@@ -239,4 +208,4 @@ rule report:
         code=code("report"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step report --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"

@@ -21,6 +21,7 @@ SOURCES = (
     "profiles",
     "results/published/ledger.json",
     "Snakefile",
+    "sweep.smk",
     "README.md",
     "LICENSE",
     "pyproject.toml",

@@ -1,0 +1,72 @@
+"""``sims sweep --shards N``: the parts of a sweep and their gathering, as a run of Snakemake."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from sims.errors import InputError
+from sims.places import CARRIED
+from sims.runtime import host_devices
+
+
+def run_sharded(
+    file: str,
+    options: Sequence[str],
+    shards: int,
+    output: Path,
+    snakemake_options: Sequence[str],
+    settings: str = "",
+) -> None:
+    """Compute the parts of a sweep and gather them, here or where Snakemake is told to.
+
+    Args:
+        file: of the sweep.
+        options: those of ``sims sweep`` that its parts share, the output apart.
+        shards: how many parts.
+        output: ends in ``.nc``.
+        snakemake_options: such as ``--workflow-profile slurm``; if empty, the parts run on this
+            machine's cores.
+        settings: digest of what the numbers depend on; parts of other settings are computed anew.
+
+    Raises:
+        InputError: Snakemake cannot name the output, or a part failed, which said why.
+    """
+    if not re.fullmatch(r"[\w ./+-]+", str(output)):
+        raise InputError("--output", str(output), "letters, digits, spaces and _./+- under --shards")
+    command = ["sims", "sweep", file, *options, "--output", str(output)]
+    sweep = {
+        "command": command,
+        "files": [file],
+        "output": str(output),
+        "shards": shards,
+        "settings": settings,
+    }
+    here = ["--workflow-profile", "none", "--cores", str(host_devices())]
+    here += ["--quiet", "host", "rules", "progress", "--keep-going", "--resources", "gpu=1"]
+    given = [*(snakemake_options or here)]
+    if find_spec("snakemake_executor_plugin_slurm"):
+        name = re.sub(r"[^\w-]", "-", output.stem, flags=re.ASCII)[:50]
+        given += ["--slurm-jobname-prefix", name]
+    run = subprocess.Popen(
+        [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
+        + ["--rerun-incomplete", *given],
+        env=os.environ | {"SIMS_SWEEP": json.dumps(sweep), "PYTHONSAFEPATH": "1"},
+        start_new_session=True,
+    )
+    try:
+        code = run.wait()
+    except BaseException:
+        # Parts on this machine save what they have; Snakemake then cancels those elsewhere.
+        os.killpg(run.pid, signal.SIGTERM)
+        run.send_signal(signal.SIGINT)
+        run.wait()
+        raise
+    if code:
+        allowed = "see above; the same command goes on"
+        raise InputError("--shards", "a part that failed", allowed)
