@@ -50,7 +50,7 @@ rule gather:
         multiext(str(WHOLE), ".nc", ".png", ".pdf", ".svg"),
     params:
         command=command,
-        settings=SWEEP["settings"],
+        made=SWEEP["made"],
     shell:
         f"{{params.command}} --gather {SHARDS}"
 
@@ -58,7 +58,7 @@ rule gather:
 # Its wildcards, and so its job's comment and log on a cluster, are the sweep and the part.
 rule shard:
     input:
-        SWEEP["files"],
+        SWEEP["command"][2],
     output:
         WHOLE.parent / "{name}.shards/{shard}-of-{of}.nc",
     log:
@@ -69,7 +69,7 @@ rule shard:
         gpu=int(accelerated()),
     params:
         command=command,
-        settings=SWEEP["settings"],
+        made=SWEEP["made"],
     shell:
         "SIMS_HOST_DEVICES={threads} {params.command} --shard {wildcards.shard}/{wildcards.of} "
         "2> >(note {log:q})"

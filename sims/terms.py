@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from sims import estimates
 from sims.errors import InputError
 
-QUERY, HEAD, HEAD2, BATCH = "query", "head", "head2", "batch"
+QUERY, HEAD, HEAD2, BATCH, PROBLEM = "query", "head", "head2", "batch", "problem"
 PAIRS = ("bias_product", "signal_covariance", "noise_covariance")
 LABELS = {
     "squared_bias": "squared bias",
@@ -70,13 +70,18 @@ def assemble(
     return xr.Dataset(assembled(*arrays, weights=weights), attrs=attrs)
 
 
+def lead(count: int) -> tuple[str, ...]:
+    """Names of the dimensions of a bias with so many: the last two are query and head."""
+    return (BATCH, PROBLEM, QUERY, HEAD) if count == 4 else (BATCH, QUERY, HEAD)[-count:]
+
+
 def assembled(
     bias: ArrayLike, *pair_terms: ArrayLike, weights: ArrayLike | None = None
 ) -> dict[str, xr.Variable]:
     """Label the arrays of a road and derive everything that follows from them.
 
     Args:
-        bias: (Q, H), or (B, Q, H) for an estimate.
+        bias: (Q, H), (B, Q, H) for an estimate, or (B, P, Q, H) for those of P problems.
         pair_terms: bias products, signal and noise covariances (:data:`PAIRS`), (…, Q, H, H) each.
         weights: α, shape (H,), sum 1; None is uniform.
 
@@ -84,14 +89,14 @@ def assembled(
         InputError: weights have the wrong shape or do not sum to 1.
     """
     bias = np.asarray(bias, float)
-    lead = (BATCH,) if bias.ndim == 3 else ()
-    pair_dims = (*lead, QUERY, HEAD, HEAD2)
+    dims = lead(bias.ndim)
+    pair_dims = (*dims, HEAD2)
     found = {
         name: xr.Variable(pair_dims, np.asarray(values, float))
         for name, values in zip(PAIRS, pair_terms, strict=True)
     }
     found |= {f"integrated_{name}": variable.mean(QUERY) for name, variable in found.items()}
-    bias_of = {"bias": xr.Variable((*lead, QUERY, HEAD), bias)}
+    bias_of = {"bias": xr.Variable(dims, bias)}
     return bias_of | found | scalars(found, weights)
 
 

@@ -100,21 +100,31 @@ def sweep(
         Option(help="FILE.nc, the figure beside it; default: results/sweeps/SPEC.nc"),
     ] = None,
     shard: Annotated[
-        str | None, Option(help="compute the i-th of N parts: i/N; without it they are gathered")
+        str | None, Option(help="compute the i-th of N parts, i/N, into OUTPUT.shards/i-of-N.nc")
+    ] = None,
+    gather: Annotated[
+        int | None, Option(min=1, max=10_000, help="write the file from these N parts")
     ] = None,
     shards: Annotated[
-        int, Option(min=1, max=1000, help="compute N parts side by side, and gather them")
-    ] = 1,
+        int | None,
+        Option(min=2, max=10_000, help="compute N parts side by side and gather them, by snakemake"),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        Argument(help="after --: of snakemake under --shards, such as --workflow-profile slurm"),
+    ] = None,
     dry: Dry = False,
 ) -> None:
     """Decompose a problem at many values of its fields.
 
     Writes one netCDF file, labelled by the fields, and a figure. What is done is kept: the same
-    command goes on, and a larger sweep begins with the points of a smaller one.
+    command goes on where it was interrupted.
     """
     from sims.cli import sweep
 
-    sweep.sweep(spec, set or [], rel_mcse, seed, output, shard, shards, dry)
+    sweep.sweep(
+        spec, set or [], rel_mcse, seed, output, (shard, gather, shards), options or [], dry
+    )
 
 
 @app.command()

@@ -16,47 +16,35 @@ from sims.runtime import host_devices
 
 
 def run_sharded(
-    file: str,
-    options: Sequence[str],
-    shards: int,
-    output: Path,
-    snakemake_options: Sequence[str],
-    settings: str = "",
+    sweep: Sequence[str], output: Path, shards: int, made: str, options: Sequence[str]
 ) -> None:
     """Compute the parts of a sweep and gather them, here or where Snakemake is told to.
 
     Args:
-        file: of the sweep.
-        options: those of ``sims sweep`` that its parts share, the output apart.
-        shards: how many parts.
+        sweep: its file, and the options of ``sims sweep`` that its parts share.
         output: ends in ``.nc``.
-        snakemake_options: such as ``--workflow-profile slurm``; if empty, the parts run on this
-            machine's cores.
-        settings: digest of what the numbers depend on; parts of other settings are computed anew.
+        shards: how many parts.
+        made: digest of what the numbers depend on; parts of another are computed anew.
+        options: of Snakemake, such as ``--workflow-profile slurm``; if empty, the parts run on
+            this machine's cores.
 
     Raises:
         InputError: Snakemake cannot name the output, or a part failed, which said why.
     """
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
         raise InputError("--output", str(output), "letters, digits, spaces and _./+- under --shards")
-    command = ["sims", "sweep", file, *options, "--output", str(output)]
-    sweep = {
-        "command": command,
-        "files": [file],
-        "output": str(output),
-        "shards": shards,
-        "settings": settings,
-    }
+    command = ["sims", "sweep", *sweep, "--output", str(output)]
+    told = {"command": command, "output": str(output), "shards": shards, "made": made}
     here = ["--workflow-profile", "none", "--cores", str(host_devices())]
     here += ["--quiet", "host", "rules", "progress", "--keep-going", "--resources", "gpu=1"]
-    given = [*(snakemake_options or here)]
+    given = [*(options or here)]
     if find_spec("snakemake_executor_plugin_slurm"):
         name = re.sub(r"[^\w-]", "-", output.stem, flags=re.ASCII)[:50]
         given += ["--slurm-jobname-prefix", name]
     run = subprocess.Popen(
         [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
         + ["--rerun-incomplete", *given],
-        env=os.environ | {"SIMS_SWEEP": json.dumps(sweep), "PYTHONSAFEPATH": "1"},
+        env=os.environ | {"SIMS_SWEEP": json.dumps(told), "PYTHONSAFEPATH": "1"},
         start_new_session=True,
     )
     try:

@@ -1,17 +1,13 @@
 """``sims sweep``: a problem of one's own at many values of its fields."""
 
-import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import xarray as xr
-from joblib import Parallel, delayed
 
 from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
-from sims.runtime import host_devices
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
@@ -26,42 +22,55 @@ def sweep(
     rel_mcse: float | None,
     seed: int | None,
     given: Path | None,
-    shard: str | None,
-    shards: int,
+    parts: tuple[str | None, int | None, int | None],
+    snakemake: list[str],
     dry: bool,
 ) -> None:
-    """Run a sweep, or one shard of it, and write its file and its figure."""
-    read = spec, sets, rel_mcse, seed
+    """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
+
+    Args:
+        spec: the file; with it ``sets``, ``rel_mcse`` and ``seed`` say what is swept.
+        sets: axes.
+        rel_mcse: precision.
+        seed: of the simulation.
+        given: the output.
+        parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
+        snakemake: its options, under ``--shards``.
+        dry: only say what would be done.
+    """
+    shard, gather, shards = parts
+    if sum(each is not None for each in parts) > 1:
+        raise InputError("--shard, --gather, --shards", "several", "one of them")
+    if snakemake and shards is None:
+        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
     output = writable(given or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
-    part = None if shard is None else part_of("--shard", shard)
-    run = Run(read_sweep(*read), output)
-    plan = run.plan()
+    part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
+    run = Run(read_sweep(spec, sets, rel_mcse, seed), output, count)
+    plan, told = run.plan(), sys.stderr.isatty()
     if dry:
-        print(f"{spec}: nothing is run or written")
-        print(*plan, f"output       {output}", sep="\n")
+        print(f"{spec}: nothing is run or written", *plan, f"output       {output}", sep="\n")
         return
-    if run.looked_at[1] or sys.stderr.isatty():
+    if told or (shard is None and any(each.uncovered for each in run.classes)):
         print(*plan, sep="\n", file=sys.stderr)
-    if part is not None:
-        run.part(*part, sys.stderr.isatty())
+    if shard is not None:
+        run.compute(part, told)
         return
-    if shards > 1:
-        os.environ["SIMS_HOST_DEVICES"] = str(max(1, host_devices() // shards))
-        parts = [(index, shards) for index in range(1, shards + 1)]
-        Parallel(n_jobs=shards)(delayed(_compute)(read, output, part) for part in parts)
-    data = run.whole(sys.stderr.isatty())
+    if shards is not None:
+        from sims.cli.sharded import run_sharded
+
+        command = [spec, *(text for path in sets for text in ("--set", path))]
+        for name, value in (("--rel-mcse", rel_mcse), ("--seed", seed)):
+            command += [] if value is None else [name, str(value)]
+        run_sharded(command, output, shards, run.made, snakemake)
+        return
+    data = run.whole(None if gather else run.compute(progress=told))
     from sims.figures import overview, save
 
     save(overview(data), output.with_suffix(".png"), run.whose)
     _print(data)
     print(output, output.with_suffix(".png"), sep="\n")
-
-
-def _compute(read: tuple[Any, ...], output: Path, part: tuple[int, int]) -> None:
-    """A part of a sweep, in a process of its own on its share of the cores."""
-    Run(read_sweep(*read), output).part(*part)
 
 
 def _print(data: xr.Dataset) -> None:

@@ -160,7 +160,7 @@ class Replicates(OfReplicates):
         at_once = self.at_once or (1 if on_cpu else AT_ONCE)
         if isinstance(self.reduce, Fold):
             at_once = divisor(draws.replicates, at_once)
-        program = Program(_by_value(self.replicate), self.reduce, self.rows, at_once)
+        program = Program(by_value(self.replicate), self.reduce, self.rows, at_once)
 
         def arguments(first: int, width: int) -> tuple[Program, PyTree, PyTree, Array]:
             numbers = range(first, first + width)
@@ -186,7 +186,7 @@ def divisor(number: int, at_most: int) -> int:
     return max(k for k in range(1, max(1, min(number, at_most)) + 1) if number % k == 0)
 
 
-def _by_value(function: Replicate) -> Replicate:
+def by_value(function: Replicate) -> Replicate:
     """A function that selects the same compilation as another with the same bound arguments."""
     if isinstance(function, functools.partial):
         keywords = tuple(sorted(function.keywords.items()))

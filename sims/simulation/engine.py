@@ -28,7 +28,7 @@ sum to 1: float32 then resolves the rest. What rounding does to the numbers is m
 """
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import jax
 import numpy as np
@@ -43,7 +43,7 @@ from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import EnsembleSampler
 from sims.simulation.plan import MEMORY
 from sims.simulation.result import examined
-from sims.simulation.rounding import settled
+from sims.simulation.rounding import Shares, settled
 
 PRECISIONS = ("float32", "float64")
 NEGLIGIBLE = 1e-3
@@ -109,28 +109,49 @@ def estimate(
     Raises:
         InputError: an argument cannot be used, or float64 cannot hold the problem.
     """
+    sampler, shares = sampler_of(
+        task,
+        heads,
+        n,
+        queries,
+        weights=weights,
+        precision=precision,
+        control_variate=control_variate,
+        raw_labels=raw_labels,
+        keep_queries=keep_queries,
+        memory_budget=memory_budget,
+    )
+    sampling.setdefault("negligible", NEGLIGIBLE)
+    data = run(sampler, seed, devices=devices, **sampling)
+    values = {str(name): variable.values for name, variable in data.variables.items()}
+    points = sampler.queries
+    return data.assign_attrs(examined(values, data.attrs, task, heads, points, shares, precision))
+
+
+def sampler_of(
+    task: Task, heads: Heads, n: int, queries: ArrayLike, *, precision: str, **options: Any
+) -> tuple[EnsembleSampler, Shares]:
+    """The sampler of a problem in the precision that it needs, and bounds on its rounding.
+
+    Args:
+        task: design, target m, noise level.
+        heads: H heads.
+        n: number of keys.
+        queries: x, (Q, d).
+        precision: asked for.
+        options: further attributes of the sampler.
+
+    Raises:
+        InputError: as :func:`estimate`.
+    """
     if precision not in PRECISIONS:
         raise InputError("precision", precision, one_of(PRECISIONS, precision))
     points = np.asarray(check_compatible(task, heads, n, queries))
     if isinstance(task.design, SequenceDesign) and n > DRAW_BLOCK:
         raise InputError("n", n, f"at most {DRAW_BLOCK}: a sequence is drawn in one piece")
     alike = isinstance(heads.rule, Kernel) and not isinstance(task.design, SequenceDesign)
-    if control_variate and not (alike and n >= 2):
+    if options.get("control_variate") and not (alike and n >= 2):
         allowed = "False, but for heads by a kernel over at least two independent keys"
         raise InputError("control_variate", True, allowed)
     used, shares = settled(task, heads, int(n), points, precision)
-    sampler = EnsembleSampler(
-        task,
-        heads,
-        int(n),
-        points,
-        used,
-        control_variate,
-        raw_labels,
-        keep_queries,
-        weights,
-        memory_budget,
-    )
-    sampling.setdefault("negligible", NEGLIGIBLE)
-    data = run(sampler, seed, devices=devices, **sampling)
-    return examined(data, task, heads, points, shares, precision)
+    return EnsembleSampler(task, heads, int(n), points, used, **options), shares

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,7 +19,7 @@ from sims.simulation.draws import centred
 from sims.simulation.moments import batch_estimates
 from sims.simulation.native import usable
 from sims.simulation.plan import MEMORY, Shape, make_plan
-from sims.simulation.replicate import Settings, Shared, pilot, replicate
+from sims.simulation.replicate import Replicate, Settings, Shared, pilot, replicate
 from sims.simulation.result import batch_arrays, build, reached, unseen
 from sims.simulation.whole import over_slots, weighed
 
@@ -42,8 +43,15 @@ class EnsembleSampler:
         """Problem and choices; the ensemble's weights enter after sampling, memory only rounds."""
         return replace(self, weights=None, memory_budget=MEMORY)
 
-    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
-        """Plan the work, and draw the pilot if there is a control variate."""
+    def prepared(
+        self, draws: Draw, devices: Sequence[jax.Device], batches: int
+    ) -> tuple[Callable[..., Replicate], int, list[Shared], dict[str, Any]]:
+        """Plan the work, and draw the pilot if there is a control variate.
+
+        Returns:
+            One replicate as a function, how many of them are computed side by side, what they
+            share for each group of queries, and attributes of the result.
+        """
         (task, constant), heads, count = centred(self.task), self.heads, len(self.queries)
         shape = Shape.of(task, heads, self.n, count, self.precision)
         one = replicate if isinstance(heads.rule, Kernel) else weighed
@@ -63,27 +71,32 @@ class EnsembleSampler:
         )
         blocks = (plan.key_block, plan.query_block)
         settings = Settings(self.n, *blocks, self.precision, self.raw_labels, native)
-
-        groups = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
-        rounds = []
-        for group in groups.reshape(-1, plan.group, heads.dimension):
+        queries = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
+        groups = []
+        for group in queries.reshape(-1, plan.group, heads.dimension):
             known = Shared(task, heads, on_device(group), constant=constant)
             if self.control_variate:
                 control = pilot(settings, draws.draw(PILOT, 0).key, known)
                 known = known._replace(control=control)
-            sampler = Replicates(
-                partial(one, settings),
-                constants=known,
-                reduce=batch_estimates(self.raw_labels),
-                at_once=plan.at_once,
-            )
-            rounds.append(sampler.start(draws, devices, batches))
+            groups.append(known)
         sums = "C++" if native else "XLA"
         attrs = {"n": self.n, "precision": self.precision, "kernel_sums": sums}
+        return partial(one, settings), plan.at_once, groups, attrs
+
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
+        """Set up a run, a program for each group of queries."""
+        one, at_once, groups, attrs = self.prepared(draws, devices, batches)
+        reduce = batch_estimates(self.raw_labels)
+        rounds = [
+            Replicates(one, constants=known, reduce=reduce, at_once=at_once).start(
+                draws, devices, batches
+            )
+            for known in groups
+        ]
 
         def begin(first: int) -> Callable[[], Arrays]:
             waits = [each.begin(first) for each in rounds]
-            return lambda: joined([wait() for wait in waits], count, self.keep_queries)
+            return lambda: joined([wait() for wait in waits], len(self.queries), self.keep_queries)
 
         return Rounds(begin, rounds[0].width, {**rounds[0].attrs, **attrs})
 
@@ -100,14 +113,18 @@ class EnsembleSampler:
 
         See :func:`~.result.reached` and :func:`~.result.unseen`.
         """
-        data = self.label(arrays)
-        return not unseen(data) and reached(data, rel_mcse, negligible)
+        if unseen(arrays["empty_rate"]):
+            return False
+        return reached(self.label(arrays), rel_mcse, negligible)
 
 
-def joined(groups: Sequence[Arrays], count: int, keep_queries: bool) -> Arrays:
+def joined(
+    groups: Sequence[Arrays], count: int, keep_queries: bool, axis: int = 1
+) -> dict[str, np.ndarray]:
     """Batches of so many queries from those of their groups, as one query unless they are kept."""
     out = {}
     for name in groups[0]:
-        value = np.concatenate([group[name] for group in groups], axis=1)[:, :count]
-        out[name] = value if keep_queries else value.mean(axis=1, keepdims=True)
+        value = np.concatenate([group[name] for group in groups], axis=axis)
+        value = value.take(range(count), axis)
+        out[name] = value if keep_queries else value.mean(axis=axis, keepdims=True)
     return out

@@ -1,6 +1,7 @@
 """From the engine's arrays to the labelled result, and back (to resume a run)."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -45,7 +46,7 @@ def build(
         keep_queries: whether variables with a query dimension stay.
         weights: α (H,), None is uniform.
     """
-    lead = (terms.BATCH, terms.QUERY, terms.HEAD)
+    lead = terms.lead(arrays["bias"].ndim)
     # Variables, and one dataset at the end: one for every step takes longer than a small problem.
     found = terms.assembled(*(arrays[name] for name in ("bias", *terms.PAIRS)), weights=weights)
     found["empty_rate"] = xr.Variable(lead, arrays["empty_rate"])
@@ -102,78 +103,78 @@ def reached(data: xr.Dataset, rel_mcse: float, negligible: float = 1e-3) -> bool
     return True
 
 
-def unseen(data: xr.Dataset) -> int:
+def unseen(empty_rate: np.ndarray) -> int:
     """At how many (query, head) no replicate had a key in reach: their spread of 0 tells nothing.
 
     Of integrals over queries, for how many heads that is so at every query.
     """
-    return int((_empty_rate(data).values.min(0) == 1).sum())
-
-
-def _empty_rate(data: xr.Dataset) -> xr.DataArray:
-    return data["empty_rate"] if "empty_rate" in data else data["mean_empty_rate"]
+    return int((empty_rate.min(0) == 1).sum())
 
 
 def examined(
-    data: xr.Dataset,
+    values: Mapping[str, np.ndarray],
+    attrs: Mapping[str, Any],
     task: Task,
     heads: Heads,
     queries: Float[np.ndarray, "Q d"],
     shares: Shares,
     asked: str,
-) -> xr.Dataset:
-    """The result with what was met on the way: attributes of :func:`~.engine.estimate`.
+) -> dict[str, Any]:
+    """What was met on the way: attributes of :func:`~.engine.estimate`'s result.
 
     Args:
-        data: of the driver.
+        values: its variables by name, batch first.
+        attrs: of the driver.
         task: design, target, noise level.
         heads: H heads.
         queries: x.
         shares: bounds on the rounding error.
         asked: precision asked for.
     """
-    faults, cautions = list(data.attrs.get("faults", [])), []
-    rates = _empty_rate(data).values.mean(0)
+    faults, cautions = list(attrs.get("faults", [])), []
+    kept = "empty_rate" in values
+    rates = values["empty_rate" if kept else "mean_empty_rate"]
+    never, rates = unseen(rates), rates.mean(0)
     rate = float(rates.mean())
-    attrs: dict[str, object] = {"rounding": shares.largest, "empty_rate": rate}
-    if count := unseen(data):
+    found: dict[str, Any] = {"rounding": shares.largest, "empty_rate": rate}
+    if never:
         faults.append(
-            f"no key was ever in reach at {count} of {rates.size} (query, head): an MCSE of 0 "
+            f"no key was ever in reach at {never} of {rates.size} (query, head): an MCSE of 0 "
             "there is no certainty"
         )
     compact = isinstance(heads.rule, Kernel) and vanishes(heads.rule)
     if compact and rates.min() == 0:
         # None in N replicates: its probability may be 3/N (at 95 %), its square error m(x)².
         truth = np.asarray(task.target(on_device(queries)))
-        hidden = 3 / data.attrs["replicates"] * float((truth**2).mean())
-        if hidden > data["mean_head_mse"].values.mean():
+        hidden = 3 / attrs["replicates"] * float((truth**2).mean())
+        if hidden > values["mean_head_mse"].mean():
             faults.append(
                 "no empty neighbourhood was seen somewhere, but one too rare for that may add "
                 f"{hidden:.1g} to the MSE, more than all that was seen"
             )
-    square = np.diagonal(data["integrated_bias_product"].values, axis1=1, axis2=2).mean(1)
-    for name, values, share in (
-        ("bias and signal variance", square + data["signal_variance"].values, shares.by_keys),
-        ("noise variance", data["noise_variance"].values, shares.noise),
+    square = np.diagonal(values["integrated_bias_product"], axis1=1, axis2=2).mean(1)
+    for name, part, share in (
+        ("bias and signal variance", square + values["signal_variance"], shares.by_keys),
+        ("noise variance", values["noise_variance"], shares.noise),
     ):
-        value, error = estimates.mean_and_error(values)
+        value, error = estimates.mean_and_error(part)
         if share * value > max(error, UNNOTICED * value):
             faults.append(f"rounding by up to {share:.1g} of {name}, its MCSE {error / value:.1g}")
-    if data.attrs["precision"] != asked:
-        cautions.append(f"{data.attrs['precision']} in place of {asked}, which rounds too far here")
+    if attrs["precision"] != asked:
+        cautions.append(f"{attrs['precision']} in place of {asked}, which rounds too far here")
     if rate:
         said = f"no key in reach in {rate:.2g} of all cases, which count as the estimate 0"
         cautions.append(said)
         if not vanishes(heads.rule):
             faults.append(f"{said}; but this kernel never vanishes: its exponents overflow")
-    noise = data["noise_covariance" if "empty_rate" in data else "integrated_noise_covariance"]
-    own = np.diagonal(noise.values.mean(0), axis1=-2, axis2=-1)
+    noise = values["noise_covariance" if kept else "integrated_noise_covariance"]
+    own = np.diagonal(noise.mean(0), axis1=-2, axis2=-1)
     seen = (own > 0) & (rates < 1)
     if task.noise_sd and seen.any():
         # Given that a key was in reach: the others count as 0.
         keys = float(task.noise_sd) ** 2 * (1 - rates[seen]) / own[seen]
-        attrs["least_n_eff"] = float(keys.min())
+        found["least_n_eff"] = float(keys.min())
         if keys.min() < FEW_KEYS:
             cautions.append(f"a head attends to {keys.min():.2g} keys at some query")
     lists = {"faults": faults, "cautions": cautions}
-    return data.assign_attrs(attrs | {name: found for name, found in lists.items() if found})
+    return found | {name: phrases for name, phrases in lists.items() if phrases}

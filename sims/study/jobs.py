@@ -1,5 +1,6 @@
 """What the jobs of a run have in common: the Snakefile and sweep.smk set themselves up here."""
 
+import logging
 import os
 import re
 import sys
@@ -33,6 +34,10 @@ def doubled(**sizes: int) -> dict[str, Callable[..., int]]:
     return {k: lambda wildcards, attempt, n=n: n << attempt - 1 for k, n in sizes.items()}
 
 
+def _is_needed(record: logging.LogRecord) -> bool:
+    return record.levelname == "ERROR" or "Nothing to be done" in str(record.msg)
+
+
 def settle(workflow: Any) -> None:
     """Set up the shells and the log of Snakemake, in a run and in each of its jobs on a cluster.
 
@@ -51,7 +56,7 @@ def settle(workflow: Any) -> None:
     environment["PYTHONSAFEPATH"] = "1"
     shell.prefix(f"trap {quote('sleep 600' if workflow.remote_exec else ':')} TERM; {NOTE}")
     if workflow.remote_exec or workflow.output_settings.quiet:
-        logger.addFilter(lambda record: record.levelname == "ERROR")
+        logger.addFilter(_is_needed)
     else:
         logger.addFilter(lambda record: "SLURM account" not in str(record.msg))
     if not workflow.remote_exec:

@@ -19,6 +19,9 @@ RATE = 1e9
 """Operations a second and core in float32, half as many in float64, on docs/performance.md's
 machine: five problems of different shapes came to 0.24e9 to 2.4e9. A kernel evaluation is one
 operation, drawing a coordinate of a key five, a summand of the target at a key one."""
+POINT, COMPILATION = 0.006, 4.0
+"""Seconds beside its operations that a point takes (it is built, predicted and labelled), and that
+the programs of a shape take to compile."""
 MOST_OPERATIONS = 1e17
 """Operations of a point, at most: three years of a core."""
 COPIES = 12
@@ -91,7 +94,8 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     work = n * operations * replicates * shape.itemsize / 4
     if work > MOST_OPERATIONS:
         got = f"{n:,} keys x {queries} queries x {heads.count} heads x {replicates:,} replicates"
-        allowed = f"at most {MOST_OPERATIONS:g} operations; this takes {work:.2g}, {_time(work)}"
+        lasts = _time(work / RATE / cores)
+        allowed = f"at most {MOST_OPERATIONS:g} operations; this takes {work:.2g}, {lasts}"
         raise InputError("n", got, f"{allowed} on {cores} cores")
     kept = queries if simulation.keep_queries else 1
     results = 8 * COPIES * kept * heads.count**2 * simulation.batches
@@ -129,21 +133,31 @@ def costs(experiment: Experiment) -> list[Cost]:
     return found
 
 
-def described(found: Sequence[Cost], simulation: SimulationSpec) -> list[str]:
-    """Lines for people: how many points and replicates, and about how much time and memory."""
-    batches, each = simulation.batches, simulation.replicates_per_batch
-    work, cores = sum(c.work for c in found), host_devices()
-    replicates = f"{batches * each:,} a point ({batches} batches of {each})"
-    seconds, most = _time(work), simulation.max_batches or batches
+def described(
+    found: Sequence[Cost], simulation: SimulationSpec, counts: Sequence[int] = (1,)
+) -> list[str]:
+    """Lines for people: how many points and replicates, and about how much time and memory.
+
+    Args:
+        found: the cost of a point of each class.
+        simulation: how much is sampled.
+        counts: points of each class.
+    """
+    batches, each, cores = simulation.batches, simulation.replicates_per_batch, host_devices()
+    points = sum(counts)
+    shapes = len({c.shape for c in found})
+    fixed = COMPILATION * shapes + POINT * points
+    seconds = sum(c.work * k for c, k in zip(found, counts, strict=True)) / RATE / cores
+    most = simulation.max_batches or batches
+    replicates, lasts = f"{batches * each:,} a point ({batches} batches of {each})", ""
     if most > batches and (simulation.rel_mcse is not None or simulation.decide != "no"):
         replicates += f", up to {most * each:,} until precise or decided"
-        seconds += f", up to {_time(work * most / batches)}"
-    worst = max((c.working for c in found), default=0) + sum(c.results for c in found)
+        lasts = f", up to {_time(fixed + seconds * most / batches)}"
+    worst = max((c.working + c.results for c in found), default=0)
     return [
-        f"points       {len(found)}, at most {len({c.shape for c in found})} compile shapes",
+        f"points       {points}, at most {shapes} compile shapes",
         f"replicates   {replicates}",
-        f"simulation   about {seconds} on {cores} cores within a factor of about four, and some "
-        "seconds a shape to compile",
+        f"time         about {_time(fixed + seconds)}{lasts} on {cores} cores",
         f"memory       about {gibibytes(worst)} of {gibibytes(memory())}",
     ]
 
@@ -167,8 +181,7 @@ def check_fits(size: int) -> None:
         raise InputError("problem", got, f"{gibibytes(memory())}, the memory of this machine")
 
 
-def _time(work: float) -> str:
-    seconds = work / RATE / host_devices()
+def _time(seconds: float) -> str:
     for size, unit in ((86400 * 365, "years"), (86400, "days"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:,.3g} {unit}"

@@ -18,9 +18,9 @@ from sims.study.results import ORDER
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem
+from sims.terms import PROBLEM
 
 Part = TypeVar("Part", bound=BaseModel)
-PROBLEM = "problem"
 EACH = "each_"
 """Before the name of a term: theory's for every problem, whose mean is the term."""
 

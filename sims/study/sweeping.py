@@ -1,13 +1,13 @@
 """A sweep of one's own: both roads at every point, in one labelled file."""
 
+import hashlib
 import json
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,152 +15,233 @@ import numpy as np
 import xarray as xr
 
 from sims import provenance, store
-from sims.errors import InputError, Uncovered
+from sims.errors import InputError
 from sims.identity import digest
-from sims.runtime import in_threads
+from sims.runtime import host_devices, in_threads
+from sims.simulation.many import estimate_many
 from sims.study import code
+from sims.study.classes import ProblemClass, classify
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
 from sims.study.experiment import Point
-from sims.study.planning import Cost, check_covered, check_fits, cost, named
+from sims.study.planning import RATE, named
 from sims.study.planning import described as lines_of
-from sims.study.results import write
-from sims.study.roads import predict_terms
+from sims.study.results import read, write
+from sims.study.roads import estimate_terms, predict_terms
+from sims.study.specification import Problem
 from sims.study.stacking import POINT, column, short_names
 from sims.study.sweepfile import Sweep, SweepSpec
-from sims.study.units import GridUnit, simulated
-from sims.terms import SCALARS
+from sims.terms import BATCH, PROBLEM, SCALARS
 
 MEANS = {
     "n_eff": Words("effective number of keys of a head, mean", KEYS),
+    "n_eff_least": Words("effective number of keys of a head at a query, least", KEYS),
     "n_third": Words("third-moment keys of a head at a query, least", KEYS),
 }
-"""What is of single queries and heads elsewhere, and of all of them in :func:`row`."""
+"""What is of single queries and heads elsewhere, and of all of them here."""
+MOST_TOGETHER = 64
+"""Points of a group, which is computed by one call of a program and kept when it is done."""
+LONG = 20.0
+"""Seconds that a group of several points takes at most."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A sweep, and the file that it is written to; what is unfinished lies beside that."""
+    """A sweep, and the file that it is written to; what is unfinished lies in a folder beside it.
+
+    Attributes:
+        sweep: the problems.
+        output: the file.
+        shards: parts that are computed apart, each of whole groups of points.
+    """
 
     sweep: Sweep
     output: Path
+    shards: int = 1
 
     @property
     def whose(self) -> str:
         """What its files are of."""
         return f"sweep {self.output.stem}"
 
+    @property
+    def folder(self) -> Path:
+        """Where parts lie until they are gathered, and groups until their part is done."""
+        return self.output.with_suffix(".shards")
+
+    def part(self, index: int) -> Path:
+        """The file of the i-th part, from 1."""
+        return self.folder / f"{index}-of-{self.shards}.nc"
+
     @cached_property
-    def looked_at(self) -> tuple[list[Cost], dict[str, str]]:
-        """What every point takes; and why theory has nothing about some, by their names.
+    def classes(self) -> list[ProblemClass]:
+        """Its problems by class.
 
         Raises:
-            InputError: a point is impossible, or all together are.
+            InputError: a point is impossible.
         """
-        spec, costs, uncovered = self.sweep.spec, [], {}
+        return classify(self.sweep.points, self.sweep.spec.simulation, self.sweep.spec.theory)
+
+    @cached_property
+    def made(self) -> str:
+        """Digest of the code, the settings and the problems that make its numbers."""
+        own = hashlib.sha256()
         for point in self.sweep.points:
-            with named(point.name, point.coordinates):
-                problem = point.spec.build()
-                costs.append(cost(point.spec, problem, spec.simulation))
-            try:
-                check_covered(problem, spec.theory)
-            except InputError as error:
-                uncovered[point.name] = f"{error.field} {error.value}; covered: {error.allowed}"
-        check_fits(sum(each.results for each in costs))
-        return costs, uncovered
+            own.update(point.spec.model_dump_json().encode())
+        steps = (code.code(step, None) for step in ("simulate", "predict"))
+        spec = self.sweep.spec
+        return digest(
+            *steps, spec.simulation.model_dump(), spec.theory.model_dump(), own.hexdigest()
+        )
 
     def plan(self) -> list[str]:
         """Lines for people: sizes and cost, and what theory does not cover."""
-        settings, axes, (costs, uncovered) = self.sweep.spec, self.sweep.axes, self.looked_at
-        lines = lines_of(costs, settings.simulation)
+        spec, axes, counts = self.sweep.spec, self.sweep.axes, [len(c.points) for c in self.classes]
+        lines = lines_of([c.cost for c in self.classes], spec.simulation, counts)
         if axes:
             lines[0] += f" ({' x '.join(f'{len(v)} of {p}' for p, v in axes.items())})"
-        asked = settings.theory.order != "none"
-        covered = f"{(len(costs) - len(uncovered)) * asked} of {len(costs)} points"
-        lines.append(f"theory       {settings.theory.order}: {covered}")
-        for reason, count in Counter(uncovered.values()).items():
+        missing = Counter[str]()
+        for each, count in zip(self.classes, counts, strict=True):
+            missing[each.uncovered] += count
+        covered = missing.pop("", 0) * (spec.theory.order != "none")
+        lines.append(f"theory       {spec.theory.order}: {covered} of {sum(counts)} points")
+        for reason, count in missing.items():
             lines.append(f"             not at {count}: {reason}")
         return lines
 
-    def _path(self, point: Point, road: str) -> Path:
-        """The file that keeps a point of a road; sweeps side by side share theirs."""
-        step = "simulate" if road == "simulation" else "predict"
-        made = digest(code.code(step, None), getattr(self.sweep.spec, road).model_dump())
-        return self.output.parent / f".points/{point.digest}-{road}-{made}.npz"
+    @cached_property
+    def groups(self) -> list[tuple[ProblemClass, list[Point], int]]:
+        """Points of one class that are computed together, with the size that they are filled up to.
 
-    def predicted(self, point: Point) -> xr.Dataset | None:
-        """Theory at a point, kept once it is there; None where it has nothing.
-
-        Raises:
-            InputError: the problem cannot be built.
+        Groups of a class have one size, since a program is compiled for each.
         """
-        if point.name in self.looked_at[1] or self.sweep.spec.theory.order == "none":
-            return None
+        found = []
+        for each in self.classes:
+            seconds = each.cost.work / RATE / host_devices()
+            most = min(MOST_TOGETHER, int(LONG / seconds))
+            if self.sweep.spec.simulation.rel_mcse is not None:
+                most = 1
+            count = max(-(-len(each.points) // max(most, 1)), min(self.shards, len(each.points)))
+            size = -(-len(each.points) // count)
+            found += [
+                (each, each.points[i : i + size], size) for i in range(0, len(each.points), size)
+            ]
+        return found
 
-        def compute() -> xr.Dataset:
-            with named(point.name, point.coordinates), warnings.catch_warnings():
-                # Of accuracy that was missed; the bound on the error says the same.
-                warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
-                return predict_terms(point.spec.build(), self.sweep.spec.theory).isel(order=0)
-
-        with suppress(Uncovered):  # seen only when it computes, such as too few attended keys
-            return store.kept(self._path(point, "theory"), compute)
-        return None
-
-    def part(self, index: int, count: int, progress: bool = False) -> None:
-        """Compute the i-th of N parts of the points, and keep them.
+    def compute(self, index: int = 1, progress: bool = False) -> xr.Dataset:
+        """The i-th part, kept as a file if there are others: both roads at its points.
 
         Raises:
             InputError: a problem cannot be simulated; the line names the point.
         """
-        own = self.sweep.points[index - 1 :: count]
-        for point in own:
-            self.predicted(point)
-            self.simulated(point, progress)
-        print(f"{self.whose}: part {index}/{count}: {len(own)} points", file=sys.stderr)
+        # Groups of one class stay together, so that a part compiles few programs.
+        work = np.array([len(points) * each.cost.work for each, points, _ in self.groups])
+        middle = (np.cumsum(work) - work / 2) / work.sum()
+        mine = np.flatnonzero((middle * self.shards).astype(int) == index - 1)
+        parts, files = [], list[Path]()
+        for k in mine:
+            files.append(self.folder / f"group_{k}-{self.made}.npz")
+            parts.append(store.kept(files[-1], partial(self._both, *self.groups[k], progress)))
+        columns = xr.concat(parts, POINT, combine_attrs="override") if parts else xr.Dataset()
+        print(f"{self.whose}: part {index}/{self.shards}", file=sys.stderr)
+        if self.shards > 1:
+            write(columns, self.part(index), self._seal(index))
+        for file in files:
+            file.unlink(missing_ok=True)
+        return columns
 
-    def simulated(self, point: Point, progress: bool) -> xr.Dataset:
-        """The simulation of a point, kept once it is there."""
-        path = self._path(point, "simulation")
-        with named(point.name, point.coordinates):
-            return simulated(GridUnit(point), self.sweep.spec.simulation, path, progress)
+    def _seal(self, index: int) -> str:
+        return f"part {index} of {self.shards} of {self.whose}, made {self.made}"
 
-    def whole(self, progress: bool = False) -> xr.Dataset:
-        """Both roads at every point, shards' batches included, written into the file.
+    def whole(self, columns: xr.Dataset | None = None) -> xr.Dataset:
+        """The labelled result, written into the file; of all parts where no columns are given.
 
         Raises:
-            InputError: a problem cannot be simulated; the line names the point.
+            InputError: a part is missing, damaged, or of another sweep or other settings.
         """
-        points = self.sweep.points
-        order = self.sweep.spec.theory.order
-        predictions = list(in_threads(self.predicted, points))
-        estimates = [self.simulated(point, progress) for point in points]
-        pairs = zip(estimates, predictions, strict=True)
-        print(f"{self.whose}: {len(points)}/{len(points)}", file=sys.stderr)
-        data = self._labelled([row(*pair, order) for pair in pairs])
-        data = data.assign_attrs(origin(self.sweep.spec, estimates))
+        if columns is None:
+            numbers = range(1, self.shards + 1)
+            read_parts = [read(self.part(i), self._seal(i)) for i in numbers]
+            columns = xr.concat([p for p in read_parts if p.sizes], POINT, combine_attrs="override")
+        data = self._labelled(columns.sortby(POINT))
+        data = data.assign_attrs(origin(self.sweep.spec, columns))
         write(data, self.output, f"{self.output.name} of {self.whose}")
+        if self.folder.is_dir():
+            for file in self.folder.iterdir():
+                file.unlink()
+            self.folder.rmdir()
         return data
 
-    def _labelled(self, rows: Sequence[Mapping[str, Any]]) -> xr.Dataset:
+    def _both(
+        self, each: ProblemClass, points: Sequence[Point], size: int, progress: bool
+    ) -> xr.Dataset:
+        """Both roads at points of one class, a row each."""
+        spec, problems = self.sweep.spec, []
+        for point in points:
+            with named(point.name, point.coordinates):
+                problems.append(point.spec.build())
+        known = spec.theory.order != "none" and not each.uncovered
+
+        def theory(problem: Problem) -> xr.Dataset | None:
+            try:
+                with warnings.catch_warnings():
+                    # Of accuracy that was missed; the bound on the error says the same.
+                    warnings.filterwarnings("ignore", "exact theory: ", UserWarning)
+                    return predict_terms(problem, spec.theory).isel(order=0) if known else None
+            except InputError as error:  # seen only when it computes, such as too few attended keys
+                why = f"no theory: {error.field} {error.value}; covered: {error.allowed}"
+                return xr.Dataset(attrs={"cautions": [why]})
+
+        predictions = in_threads(theory, problems)
+        settings = spec.simulation.model_copy(update={"keep_queries": False})
+        if size == 1:
+            with named(points[0].name, points[0].coordinates):
+                checkpoint = self.folder / f"batches_{points[0].digest}-{self.made}.npz"
+                one = estimate_terms(problems[0], settings, None, progress, checkpoint)
+            checkpoint.unlink(missing_ok=True)
+            said = {k: [one.attrs.get(k, [])] for k in ("faults", "cautions")}
+            data, rounding = one.expand_dims(PROBLEM), [one.attrs["rounding"]]
+        else:
+            filled = problems + [problems[-1]] * (size - len(problems))
+            only = ("precision", "control_variate", "raw_labels", "keep_queries")
+            counts = ("batches", "replicates_per_batch")
+            options = settings.model_dump(include={*only, *counts})
+            data = estimate_many(filled, settings.seed, **options, progress=progress)
+            data = data.isel({PROBLEM: slice(len(problems))})
+            said = {k: [*map(_phrases, data[k].values)] for k in ("faults", "cautions")}
+            rounding = data["rounding"].values.tolist()
+        columns = columns_of(data, predictions, spec.theory.order)
+        columns |= {"rounding": rounding}
+        for name, phrases in said.items():
+            theirs = [[] if p is None else p.attrs.get(name, []) for p in predictions]
+            columns[name] = ["; ".join([*a, *b]) for a, b in zip(phrases, theirs, strict=True)]
+        rows = {name: (POINT, column(list(values))) for name, values in columns.items()}
+        places = [int(point.name) for point in points]
+        return xr.Dataset(rows, {POINT: places}, {"precision": data.attrs["precision"]})
+
+    def _labelled(self, columns: xr.Dataset) -> xr.Dataset:
         """The rows of all points under their coordinates."""
         points, axes = self.sweep.points, self.sweep.axes
         names = short_names(list(points[0].coordinates), {*VARIABLES})
-        data = xr.Dataset({key: (POINT, column([row[key] for row in rows])) for key in rows[0]})
+        data = columns
         if axes is None:
-            data[POINT] = np.arange(len(points))
             for path, name in names.items():
                 values = column([point.coordinates[path] for point in points])
                 data = data.assign_coords({name: (POINT, values)})
         else:
             along = {names[path]: column(values) for path, values in axes.items()}
             shape = tuple(map(len, along.values()))
+            data = data.drop_vars(POINT)
             data = data.map(lambda v: xr.DataArray(v.values.reshape(shape), along, [*along]))
         for path, name in names.items():
             data[name].attrs["path"] = path
         return described(data, MEANS)
 
 
-def origin(spec: SweepSpec, estimates: Sequence[xr.Dataset]) -> dict[str, str]:
+def _phrases(text: str) -> list[str]:
+    return [text] if text else []
+
+
+def origin(spec: SweepSpec, columns: xr.Dataset) -> dict[str, str]:
     """Where the numbers of a sweep come from, as attributes of its file."""
     settings = spec.simulation.model_dump()
     known = {
@@ -171,7 +252,8 @@ def origin(spec: SweepSpec, estimates: Sequence[xr.Dataset]) -> dict[str, str]:
         **provenance.machine(),
         "fingerprint": digest(*(code.code(s, None) for s in ("simulate", "predict")), settings),
         "seed": spec.simulation.seed,
-        **provenance.replicates(estimates),
+        "precision": columns.attrs["precision"],
+        "replicates_total": int(columns["replicates"].sum()),
     }
     return {
         **attributes(known),
@@ -182,27 +264,37 @@ def origin(spec: SweepSpec, estimates: Sequence[xr.Dataset]) -> dict[str, str]:
     }
 
 
-def row(estimate: xr.Dataset, prediction: xr.Dataset | None, order: str) -> dict[str, Any]:
-    """A point's scalars: every term by both roads, NaN where a road has nothing, and what was met.
+def columns_of(
+    estimate: xr.Dataset, predictions: Sequence[xr.Dataset | None], order: str
+) -> dict[str, Any]:
+    """Scalars of problems: every term by both roads, NaN where a road has nothing, and its keys.
 
     ``<term>`` and ``<term>_mcse`` are the simulation's mean and its Monte Carlo standard error,
     ``<term>_theory`` the prediction and ``<term>_theory_error`` the bound on exact theory's error.
+
+    Args:
+        estimate: with the dimension ``problem``.
+        predictions: of each problem; None where theory has nothing.
+        order: of theory.
     """
-    theory = xr.Dataset() if prediction is None else prediction
+    count = estimate.sizes[PROBLEM]
+    theory = [xr.Dataset() if prediction is None else prediction for prediction in predictions]
     out: dict[str, Any] = {}
     for term in SCALARS:
-        out[term] = float(estimate[term].mean())
-        out[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
-        out[f"{term}_theory"] = float(theory.get(term, np.nan))
+        out[term] = estimate[term].mean(BATCH).values.tolist()
+        out[f"{term}_mcse"] = estimate[f"{term}_mcse"].values.tolist()
+        out[f"{term}_theory"] = [float(t.variables.get(term, np.nan)) for t in theory]
         if order in ("exact", "auto"):
-            out[f"{term}_theory_error"] = float(theory.get(f"{term}_error", np.nan))
-    keys, third = theory.get("n_eff"), theory.get("n_third")
-    out["n_eff"] = np.nan if keys is None else float(keys.mean())
-    out["n_eff_least"] = np.nan if keys is None else float(keys.min())
+            out[f"{term}_theory_error"] = [
+                float(t.variables.get(f"{term}_error", np.nan)) for t in theory
+            ]
+    keys = [t.variables["n_eff"].values if "n_eff" in t else np.nan for t in theory]
+    out["n_eff"], out["n_eff_least"] = ([float(f(k)) for k in keys] for f in (np.mean, np.min))
     if order != "exact":
-        out["n_third"] = np.nan if third is None else float(third.min())
-    for name in ("empty_rate", "rounding", "batches", "replicates"):
-        out[name] = np.asarray(estimate.attrs[name]).item()
-    for name in ("faults", "cautions"):
-        out[name] = "; ".join([*estimate.attrs.get(name, []), *theory.attrs.get(name, [])])
+        third = (t.variables["n_third"].values if "n_third" in t else np.nan for t in theory)
+        out["n_third"] = [float(np.min(k)) for k in third]
+    rates = estimate["mean_empty_rate"]
+    out["empty_rate"] = rates.mean([d for d in rates.dims if d != PROBLEM]).values.tolist()
+    for name in ("batches", "replicates"):
+        out[name] = [int(estimate.attrs[name])] * count
     return out

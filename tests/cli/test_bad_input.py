@@ -303,7 +303,7 @@ LINES = [
     ("decompose spec.yaml --rel-mcse 0", "simulation.rel_mcse: got 0.0; allowed: greater than 0"),
     ("decompose spec.yaml --seed -3", "simulation.seed: got -3; allowed: greater than or equal"),
     ("sweep spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
-    ("sweep spec.yaml --shards 0", "'--shards': Input should be greater than or equal to 1"),
+    ("sweep spec.yaml --gather 0", "'--gather': Input should be greater than or equal to 1"),
     ("sweep spec.yaml --shard 1/", "--shard: got '1/'; allowed: i/N"),
 ]
 

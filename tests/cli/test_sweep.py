@@ -9,8 +9,9 @@ import xarray as xr
 import yaml
 
 from sims.cli import sweep as printing
+from sims.study import sweeping
 from sims.study.sweepfile import read_sweep
-from sims.study.sweeping import row
+from sims.study.sweeping import columns_of
 from sims.terms import SCALARS
 from tests.cli.small import SPEC, run
 
@@ -40,7 +41,7 @@ def test_a_grid_is_one_labelled_file_and_a_figure(folder, capsys):
         assert values.attrs["units"], name
     assert OUT.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
     assert json.loads(data.attrs["specification"])["problem"]["n"] == 64
-    assert json.loads(data.attrs["provenance"])["replicates_done"] == "32"
+    assert json.loads(data.attrs["provenance"])["replicates_total"] == 6 * 32
     capsys.readouterr()
     spec = SPEC | {"problem": SPEC["problem"] | {"n": 16}}
     spec["problem"]["heads"] = spec["problem"]["heads"] | {"bandwidth": 2.0}
@@ -58,20 +59,47 @@ def test_a_grid_is_one_labelled_file_and_a_figure(folder, capsys):
     assert float(alone["mse"]) == pytest.approx(terms["mse"]["simulation"], rel=1e-12)
 
 
-def test_shards_and_what_was_done_before_give_the_same_file(folder, monkeypatch):
+def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
+    """In any order, going on where one was killed; none may be missing or of another sweep."""
     assert run("sweep", "spec.yaml", *AXES) == 0
-    whole = opened()
+    whole, part = opened(), ("sweep", "spec.yaml", *AXES, "--output", "a.nc")
+    estimate, done = sweeping.estimate_terms, []
+
+    def once(*arguments):
+        if done:
+            raise KeyboardInterrupt
+        done.append(estimate(*arguments))
+        return done[-1]
+
+    monkeypatch.setattr(sweeping, "estimate_terms", once)
+    assert run(*part, "--shard", "1/3") == 130
+    left = [file.name for file in Path("a.shards").iterdir()]
+    assert len(left) == 1
+    assert left[0].startswith("group_")
+    monkeypatch.setattr(sweeping, "estimate_terms", lambda *a: done.append(a) or estimate(*a))
     for index in (3, 1, 2):
-        assert run("sweep", "spec.yaml", *AXES, "--output", "a.nc", "--shard", f"{index}/3") == 0
-    assert not Path("a.nc").exists()
-    monkeypatch.setattr("sims.study.roads.estimate", lambda *_, **__: pytest.fail("computed again"))
-    assert run("sweep", "spec.yaml", *AXES, "--output", "a.nc") == 0
-    shards = opened("a.nc")
-    for name in whole.data_vars:
-        if whole[name].dtype.kind == "f":
-            np.testing.assert_allclose(shards[name], whole[name], rtol=1e-12, err_msg=name)
-    assert run("sweep", "spec.yaml", *AXES[:2], "--set", "n=16", "--output", "a.nc") == 0
-    xr.testing.assert_identical(opened("a.nc")["mse"], shards["mse"].sel(n=[16]))
+        assert run(*part, "--shard", f"{index}/3") == 0
+    assert len(done) == 6  # each point once
+    Path("a.shards/1-of-3.nc").rename("1.nc")
+    assert run(*part, "--gather", "3") == 2
+    assert "a.shards/1-of-3.nc: got 'no file'" in capsys.readouterr().err
+    Path("1.nc").rename("a.shards/1-of-3.nc")
+    assert run(*part, "--seed", "1", "--gather", "3") == 2
+    assert "a.shards/1-of-3.nc: got 'part 1 of 3 of sweep a, made " in capsys.readouterr().err
+    assert run(*part, "--gather", "3") == 0
+    assert not Path("a.shards").exists()
+    xr.testing.assert_allclose(opened("a.nc"), whole, rtol=1e-12)
+
+
+def test_points_of_a_class_are_those_of_single_runs(folder):
+    """Computed by one program, they are what a sweep of each alone says."""
+    axes = ("--set", "heads.bandwidth=0.5:2:5:log", "--set", "noise_sd=0.5,1")
+    assert run("sweep", "spec.yaml", *axes) == 0
+    whole = opened()
+    assert run("sweep", "spec.yaml", "--set", "heads.bandwidth=2", "--set", "noise_sd=1") == 0
+    alone = opened().isel(bandwidth=0, noise_sd=0, drop=True)
+    there = whole.isel(bandwidth=-1, noise_sd=-1, drop=True)
+    xr.testing.assert_allclose(there, alone, rtol=1e-12)
 
 
 def test_random_points_and_what_theory_does_not_cover(folder, capsys):
@@ -150,11 +178,12 @@ def test_a_sweeps_gap_is_that_of_simulation_from_theory(capsys):
     assert "rough at 1 of 3 points" in " ".join(said.split())
 
 
-def test_a_sweeps_row_gives_the_mean_and_the_least_of_keys():
+def test_the_columns_of_a_sweep_are_the_mean_and_the_least_of_keys():
     """Of the third moment the least alone, which is where first-order theory fails first."""
-    attrs = {"empty_rate": 0.0, "rounding": 0.0, "batches": 2, "replicates": 8}
-    estimate = xr.Dataset({name: ("batch", [1.0, 2.0]) for name in SCALARS}, attrs=attrs)
-    estimate = estimate.assign({f"{name}_mcse": 0.5 for name in SCALARS})
+    attrs = {"batches": 2, "replicates": 8}
+    terms = {name: (("batch", "problem"), [[1.0], [2.0]]) for name in SCALARS}
+    estimate = xr.Dataset(terms | {"mean_empty_rate": terms["mse"]}, attrs=attrs)
+    estimate = estimate.assign({f"{name}_mcse": ("problem", [0.5]) for name in SCALARS})
     keys = (("query", "head"), np.array([[8.0, 52.0], [40.0, 20.0]]))
-    found = row(estimate, xr.Dataset({"n_eff": keys, "n_third": keys}), "first")
-    assert (found["n_eff"], found["n_eff_least"], found["n_third"]) == (30, 8, 8)
+    found = columns_of(estimate, [xr.Dataset({"n_eff": keys, "n_third": keys})], "first")
+    assert [found[k] for k in ("n_eff", "n_eff_least", "n_third", "mse")] == [[30], [8], [8], [1.5]]

@@ -1,0 +1,203 @@
+"""Many problems of one shape through one compiled program.
+
+A call for each would cost a hundred times as much as the work of a small one.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jax import lax
+from jax.sharding import Mesh
+from jaxtyping import Array, PyTree
+from numpy.typing import ArrayLike
+
+from sims import threefry
+from sims.errors import InputError
+from sims.montecarlo import Draw, Rounds, run
+from sims.montecarlo.compiled import Program, by_value, run_batches
+from sims.montecarlo.draws import wrapped
+from sims.montecarlo.sampler import BATCH, Arrays
+from sims.problem import Heads, Task
+from sims.simulation.draws import centred
+from sims.simulation.engine import sampler_of
+from sims.simulation.ensemble import EnsembleSampler, joined
+from sims.simulation.moments import batch_estimates
+from sims.simulation.replicate import Shared
+from sims.simulation.result import batch_arrays, build, examined
+from sims.terms import PROBLEM
+
+
+@dataclass(frozen=True)
+class EachProblem:
+    """A program of one batch, mapped over the problems that ``shared`` and the keys lead with."""
+
+    program: Program
+
+    def __call__(self, shared: PyTree, batch: PyTree, keys: Array) -> dict[str, Array]:
+        """Outputs (P, …) of one batch of every problem, from random keys (P, R)."""
+        return lax.map(lambda one: self.program(one[0], batch, one[1]), (shared, keys))
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemsSampler:
+    """Batches of P problems of one shape; the p-th draws with ``streams[p]`` folded into the seed.
+
+    What it labels has the dimensions of :mod:`sims.terms` with ``problem`` after ``batch``.
+    """
+
+    members: Sequence[EnsembleSampler]
+    streams: Sequence[tuple[int, ...]]
+
+    def identity(self) -> object:
+        """None: what all problems hold takes longer to digest than to simulate."""
+        raise InputError("problems", len(self.members), "a run that is not resumed")
+
+    def start(self, draws: Draw, devices: Sequence[jax.Device], batches: int) -> Rounds:
+        """Set up a run of problems that agree in what selects a compilation."""
+        words = np.stack([_folded(draws.words, stream) for stream in self.streams])
+        parts = [
+            member.prepared(replace(draws, words=own), devices, batches)
+            for member, own in zip(self.members, words, strict=True)
+        ]
+        one, at_once, _, attrs = parts[0]
+        first, mesh = self.members[0], Mesh(np.array(devices), ("batch",))
+        fold = batch_estimates(first.raw_labels)
+        program = EachProblem(Program(by_value(one), fold, False, at_once))
+        groups = [_stacked(known) for known in zip(*(part[2] for part in parts), strict=True)]
+
+        def begin(number: int) -> Callable[[], Arrays]:
+            numbers = np.arange(number, number + mesh.size, dtype=np.uint32)[:, None]
+            of_batch = threefry.fold_in(words, numbers)[:, :, None]
+            keys = wrapped(threefry.fold_in(of_batch, np.arange(draws.replicates)))
+            found = [run_batches(program, known, None, keys, mesh=mesh) for known in groups]
+            count, kept = len(first.queries), first.keep_queries
+            return lambda: joined([jax.tree.map(np.asarray, f) for f in found], count, kept, 2)
+
+        return Rounds(begin, mesh.size, attrs)
+
+    def label(self, arrays: Arrays) -> xr.Dataset:
+        """The terms, without MCSE."""
+        return build(arrays, keep_queries=self.members[0].keep_queries)
+
+    def unlabel(self, data: xr.Dataset) -> Arrays:
+        """The arrays of a result."""
+        return batch_arrays(data)
+
+    def precise(self, arrays: Arrays, rel_mcse: float, negligible: float) -> bool:
+        """Whether no more batches are needed: never, of many problems all get as many."""
+        return False
+
+
+def estimate_many(
+    problems: Sequence[tuple[Task, Heads, int, ArrayLike]],
+    seed: int,
+    streams: Sequence[tuple[int, ...]] | None = None,
+    *,
+    precision: str = "float32",
+    control_variate: bool = False,
+    raw_labels: bool = True,
+    keep_queries: bool = True,
+    replicates_per_batch: int = 64,
+    batches: int = 16,
+    devices: Sequence[jax.Device] | None = None,
+    progress: bool = False,
+) -> xr.Dataset:
+    """Estimates of many problems, as of :func:`~.engine.estimate` each, in one dataset.
+
+    Problems that differ in numbers alone (frames, bandwidths, target, noise, queries) share a
+    compiled program and a call of it; sort them so that few shapes occur.
+
+    Args:
+        problems: (task, heads, n, queries) each, of equal H and Q.
+        seed: of all.
+        streams: numbers folded into the seed, for each problem; None gives all the same draws.
+        precision: as of :func:`~.engine.estimate`, like all that follow.
+        control_variate: as there.
+        raw_labels: as there.
+        keep_queries: as there.
+        replicates_per_batch: as of :func:`sims.montecarlo.run`.
+        batches: as there.
+        devices: as there.
+        progress: as there.
+
+    Returns:
+        Its variables with ``problem`` after ``batch``; and along ``problem`` ``rounding``,
+        ``least_n_eff`` (NaN without label noise), ``faults`` and ``cautions`` (text, empty if there
+        is nothing to say). Attributes are those of the run.
+
+    Raises:
+        InputError: a problem cannot be simulated; the line names its place.
+    """
+    streams = [()] * len(problems) if streams is None else streams
+    options: dict[str, Any] = {
+        "control_variate": control_variate,
+        "raw_labels": raw_labels,
+        "keep_queries": keep_queries,
+    }
+    samplers, shares, classes = [], [], dict[object, list[int]]()
+    for place, problem in enumerate(problems):
+        try:
+            sampler, share = sampler_of(*problem, precision=precision, **options)
+        except InputError as error:
+            raise InputError(
+                f"problem {place}: {error.field}", error.value, error.allowed
+            ) from error
+        samplers.append(sampler)
+        shares.append(share)
+        classes.setdefault(_class(sampler), []).append(place)
+    parts = []
+    for places in classes.values():
+        of_class = ProblemsSampler([samplers[i] for i in places], [streams[i] for i in places])
+        data = run(
+            of_class,
+            seed,
+            replicates_per_batch=replicates_per_batch,
+            batches=batches,
+            devices=devices,
+            progress=progress,
+        )
+        met = []
+        for k, i in enumerate(places):
+            values = {
+                str(name): v.values[:, k] for name, v in data.variables.items() if BATCH in v.dims
+            }
+            task, heads, _, _ = problems[i]
+            points = samplers[i].queries
+            met.append(examined(values, data.attrs, task, heads, points, shares[i], precision))
+        said = {
+            name: (PROBLEM, ["; ".join(each.get(name, [])) for each in met])
+            for name in ("faults", "cautions")
+        }
+        numbers = {
+            name: (PROBLEM, [each.get(name, np.nan) for each in met])
+            for name in ("rounding", "least_n_eff")
+        }
+        parts.append(data.assign(said | numbers).assign_coords({PROBLEM: places}))
+    return xr.concat(parts, PROBLEM, combine_attrs="override").sortby(PROBLEM)
+
+
+def _class(sampler: EnsembleSampler) -> object:
+    """What selects a compilation: shapes and static parts."""
+    known = centred(sampler.task)[0], sampler.heads, sampler.queries
+    leaves, structure = jax.tree.flatten(known)
+    return structure, tuple(np.shape(leaf) for leaf in leaves), sampler.n, sampler.precision
+
+
+def _stacked(known: Sequence[Shared]) -> Shared:
+    """What replicates share, with a leading axis of problems."""
+    if any(shared.constant is not None for shared in known):
+        none = jnp.zeros(())
+        known = [s._replace(constant=none if s.constant is None else s.constant) for s in known]
+    stacked: Shared = jax.tree.map(lambda *leaves: np.stack(leaves), *known)
+    return stacked
+
+
+def _folded(words: np.ndarray, stream: tuple[int, ...]) -> np.ndarray:
+    for number in stream:
+        words = threefry.fold_in(words, number)
+    return words
