@@ -43,7 +43,8 @@ def run_sharded(
         given += ["--slurm-jobname-prefix", name]
     run = subprocess.Popen(
         [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
-        + ["--rerun-incomplete", *given],
+        # A file of other numbers may be there, which Snakemake takes for this one.
+        + ["--forcerun", "gather", "--rerun-incomplete", *given],
         env=os.environ | {"SIMS_SWEEP": json.dumps(told), "PYTHONSAFEPATH": "1"},
         start_new_session=True,
     )
@@ -56,5 +57,5 @@ def run_sharded(
         run.wait()
         raise
     if code:
-        allowed = "see above; the same command goes on"
-        raise InputError("--shards", "a part that failed", allowed)
+        allowed = "a run of which nothing fails: see above; the same command goes on"
+        raise InputError("--shards", f"exit code {code} of snakemake", allowed)

@@ -63,7 +63,10 @@ def sweep(
         command = [spec, *(text for path in sets for text in ("--set", path))]
         for name, value in (("--rel-mcse", rel_mcse), ("--seed", seed)):
             command += [] if value is None else [name, str(value)]
-        run_sharded(command, output, shards, run.made, snakemake)
+        if run.is_done():
+            print(f"{run.whose}: complete", output, sep="\n")
+        else:
+            run_sharded(command, output, shards, run.made, snakemake)
         return
     data = run.whole(None if gather else run.compute(progress=told))
     from sims.figures import overview, save

@@ -1,6 +1,5 @@
 """What the jobs of a run have in common: the Snakefile and sweep.smk set themselves up here."""
 
-import logging
 import os
 import re
 import sys
@@ -34,10 +33,6 @@ def doubled(**sizes: int) -> dict[str, Callable[..., int]]:
     return {k: lambda wildcards, attempt, n=n: n << attempt - 1 for k, n in sizes.items()}
 
 
-def _is_needed(record: logging.LogRecord) -> bool:
-    return record.levelname == "ERROR" or "Nothing to be done" in str(record.msg)
-
-
 def settle(workflow: Any) -> None:
     """Set up the shells and the log of Snakemake, in a run and in each of its jobs on a cluster.
 
@@ -56,9 +51,9 @@ def settle(workflow: Any) -> None:
     environment["PYTHONSAFEPATH"] = "1"
     shell.prefix(f"trap {quote('sleep 600' if workflow.remote_exec else ':')} TERM; {NOTE}")
     if workflow.remote_exec or workflow.output_settings.quiet:
-        logger.addFilter(_is_needed)
+        logger.addFilter(lambda r: r.levelname == "ERROR" and not hasattr(r, "event"))
     else:
-        logger.addFilter(lambda record: "SLURM account" not in str(record.msg))
+        logger.addFilter(lambda r: "SLURM account" not in str(r.msg))
     if not workflow.remote_exec:
         return
     if re.match("[0-9]|GPU|MIG", environment.get("CUDA_VISIBLE_DEVICES", "")):

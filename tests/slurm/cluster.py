@@ -46,8 +46,8 @@ SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
 NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 Port=16818 CPUs=8 RealMemory=64000 Gres=gpu:2
-PartitionName=low Nodes=node Default=YES MaxTime=120 PriorityTier=1 GraceTime=2
-PartitionName=high Nodes=node MaxTime=120 PriorityTier=10 PreemptMode=OFF
+PartitionName=low Nodes=node Default=YES MaxTime=600 PriorityTier=1 GraceTime=2
+PartitionName=high Nodes=node MaxTime=600 PriorityTier=10 PreemptMode=OFF
 """
 
 
