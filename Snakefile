@@ -1,7 +1,12 @@
 # One rule a step, each a `sims step`: snakemake --config fidelity=smoke|standard|paper experiment=NAME shards=N
 # A step runs again when its inputs change, or (params) its code or its part of experiment.yaml.
 import os
+import sys
 from functools import cache
+
+# Snakemake puts this folder first; no file here is to stand for a module, nor in the jobs' folder.
+sys.path.append(sys.path.pop(0))
+os.environ["PYTHONSAFEPATH"] = "1"
 
 from sims.places import place
 from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, needs_theory

@@ -28,7 +28,13 @@ class Strict(BaseModel):
         return data
 
 
-def parse(model: type[Model], data: object, where: str, of_json: bool = False) -> Model:
+def parse(
+    model: type[Model],
+    data: object,
+    where: str,
+    of_json: bool = False,
+    context: dict[str, Any] | None = None,
+) -> Model:
     """Validate data against a model.
 
     Args:
@@ -37,6 +43,7 @@ def parse(model: type[Model], data: object, where: str, of_json: bool = False) -
         where: the file, for the error line.
         of_json: whether the file was JSON, whose lists may stand for tuples, and mappings for
             dataclasses.
+        context: for what validates by more than the data.
 
     Raises:
         InputError: one line with the field's path, its value and what is allowed.
@@ -44,7 +51,7 @@ def parse(model: type[Model], data: object, where: str, of_json: bool = False) -
     try:
         if of_json:
             return model.model_validate_json(json.dumps(data))
-        return model.model_validate(data)
+        return model.model_validate(data, context=context)
     except ValidationError as error:
         # A key that is misspelt is missing too: the line is to show it as it was written.
         worst = min(error.errors(), key=lambda one: one["type"] != "value_error")

@@ -107,8 +107,8 @@ def test_parts_of_a_file(copy, capsys):
     """Target and kernel of my.py, by both roads; 6 Monte Carlo errors as above."""
     from sims.cli import main
 
-    assert "`sims decompose own.yaml`" in TEXT
-    assert main(["decompose", str(copy / "own.yaml"), "--json"]) == 0
+    assert "`sims decompose own.yaml --allow-code`" in TEXT
+    assert main(["decompose", str(copy / "own.yaml"), "--json", "--allow-code"]) == 0
     row = json.loads(capsys.readouterr().out)["terms"]["mse"]
     agree(f"{row['theory']:.9f} {row['simulation']:.9f} {row['mcse']:.9f}")
 

@@ -91,7 +91,7 @@ def test_a_claim_is_of_its_experiments_paper_unless_it_names_another():
 def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
     def load(claim, **changes):
         folder("e/experiment.yaml", EXPERIMENT | changes | {"claims": [CLAIM | claim]})
-        return load_experiment("e")
+        return load_experiment("e", allow_code=None)
 
     assert load({"id": "two"}, paper=OTHER).claims[0].paper == OTHER
     assert load({"id": "two", "paper": OTHER}).spec.paper == MAIN

@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     the same command goes on from what was saved.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None:  # a process of its own; no file of this folder stands for a module
+        os.environ["PYTHONSAFEPATH"] = "1"
     _keep_compilations()
     # Matrices here are small: a second thread costs what it gains, and moves the last digit.
     os.environ.setdefault("OMP_NUM_THREADS", "1")

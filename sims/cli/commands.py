@@ -41,6 +41,10 @@ Precision = Annotated[
         "terms below simulation.negligible (0.001) of the MSE; at most simulation.max_batches"
     ),
 ]
+AllowCode = Annotated[
+    bool,
+    Option("--allow-code", help="run the Python files that it names: code of people you trust"),
+]
 Seed = Annotated[int | None, Option(help="of the simulation, in place of the file's")]
 
 
@@ -68,6 +72,7 @@ def decompose(
     rel_mcse: Precision = None,
     seed: Seed = None,
     json: Json = False,
+    allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Decompose the error of one problem by both roads.
@@ -80,7 +85,7 @@ def decompose(
     """
     from sims.cli import decompose
 
-    decompose.decompose(spec, rel_mcse, seed, json, dry)
+    decompose.decompose(spec, rel_mcse, seed, json, allow_code, dry)
 
 
 @app.command()
@@ -107,12 +112,15 @@ def sweep(
     ] = None,
     shards: Annotated[
         int | None,
-        Option(min=2, max=10_000, help="compute N parts side by side and gather them, by snakemake"),
+        Option(
+            min=2, max=10_000, help="compute N parts side by side and gather them, by snakemake"
+        ),
     ] = None,
     options: Annotated[
         list[str] | None,
         Argument(help="after --: of snakemake under --shards, such as --workflow-profile slurm"),
     ] = None,
+    allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Decompose a problem at many values of its fields.
@@ -122,9 +130,8 @@ def sweep(
     """
     from sims.cli import sweep
 
-    sweep.sweep(
-        spec, set or [], rel_mcse, seed, output, (shard, gather, shards), options or [], dry
-    )
+    parts = shard, gather, shards
+    sweep.sweep(spec, set or [], rel_mcse, seed, output, parts, options or [], allow_code, dry)
 
 
 @app.command()
@@ -134,15 +141,17 @@ def run(
     seed_offset: Annotated[
         int, Option(min=0, max=10**12, help="added to the experiment's seeds: other draws")
     ] = 0,
+    allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
     """Run one experiment: both roads, verdicts and figure.
 
-    What `sims.study.run` does from Python. Finished points are kept.
+    What `sims.study.run` does from Python. Finished points are kept. A folder outside experiments/
+    runs its code with --allow-code alone.
     """
     from sims.cli import steps
 
-    steps.run(experiment, fidelity, seed_offset, dry)
+    steps.run(experiment, fidelity, seed_offset, allow_code, dry)
 
 
 @app.command()
@@ -160,7 +169,7 @@ def table(
     from sims.study.experiment import load_experiment
     from sims.study.runner import results_of
 
-    loaded = load_experiment(experiment, fidelity)
+    loaded = load_experiment(experiment, fidelity, allow_code=None)
     frame = results_of(loaded, Path("results", fidelity, loaded.name)).table(order)
     if latex:
         print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")

@@ -19,6 +19,7 @@ from sims.documents import read_yaml
 from sims.errors import Uncovered
 from sims.problem import EmpiricalDesign
 from sims.provenance import machine, versions
+from sims.study.own_parts import unread
 from sims.study.planning import check_covered, cost, described
 from sims.study.roads import estimate_terms, predict_terms
 from sims.study.schema import SimulationSpec
@@ -55,10 +56,12 @@ def decompose(
     rel_mcse: float | None,
     seed: int | None,
     as_json: bool,
+    allow_code: bool,
     dry: bool,
 ) -> None:
     """Run both roads on the problem of a file and print them."""
-    spec = checked(DecomposeSpec, read_yaml(file), file, rel_mcse, seed)
+    allowed = None if dry else allow_code
+    spec = checked(DecomposeSpec, read_yaml(file), file, rel_mcse, seed, allowed)
     problem = spec.problem.build()
     order, reason = spec.theory.order, None
     try:
@@ -72,7 +75,7 @@ def decompose(
         read = ["{}: {:,} rows of {} columns".format(table, *design.rows.shape)]
     if dry:
         print(f"{file}: nothing is run or written", *read, sep="\n")
-        print(*described([load], spec.simulation), sep="\n")
+        print(*described([load], spec.simulation), *unread([spec.problem]), sep="\n")
         print(f"theory       {order}; {reason or 'not estimated'}")
         return
     if reason is not None:

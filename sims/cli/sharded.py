@@ -32,22 +32,21 @@ def run_sharded(
         InputError: Snakemake cannot name the output, or a part failed, which said why.
     """
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
-        raise InputError("--output", str(output), "letters, digits, spaces and _./+- under --shards")
-    command = ["sims", "sweep", *sweep, "--output", str(output)]
-    told = {"command": command, "output": str(output), "shards": shards, "made": made}
-    here = ["--workflow-profile", "none", "--cores", str(host_devices())]
-    here += ["--quiet", "host", "rules", "progress", "--keep-going", "--resources", "gpu=1"]
-    given = [*(options or here)]
+        raise InputError(
+            "--output", str(output), "letters, digits, spaces and _./+- under --shards"
+        )
+    part = ["sims", "sweep", *sweep, "--output", str(output)]
+    told = {"command": part, "output": str(output), "shards": shards, "made": made}
+    command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
+    # A file of other numbers may be there, which Snakemake would take for this one.
+    command += ["--forcerun", "gather", "--rerun-incomplete"]
     if find_spec("snakemake_executor_plugin_slurm"):
         name = re.sub(r"[^\w-]", "-", output.stem, flags=re.ASCII)[:50]
-        given += ["--slurm-jobname-prefix", name]
-    run = subprocess.Popen(
-        [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
-        # A file of other numbers may be there, which Snakemake takes for this one.
-        + ["--forcerun", "gather", "--rerun-incomplete", *given],
-        env=os.environ | {"SIMS_SWEEP": json.dumps(told), "PYTHONSAFEPATH": "1"},
-        start_new_session=True,
-    )
+        command += ["--slurm-jobname-prefix", name]
+    here = ["--workflow-profile", "none", "--cores", str(host_devices()), "--resources", "gpu=1"]
+    here += ["--keep-going", "--quiet", "host", "rules", "progress"]
+    environment = os.environ | {"SIMS_SWEEP": json.dumps(told), "PYTHONSAFEPATH": "1"}
+    run = subprocess.Popen([*command, *(options or here)], env=environment, start_new_session=True)
     try:
         code = run.wait()
     except BaseException:

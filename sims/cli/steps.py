@@ -17,9 +17,10 @@ WRITTEN = ("simulation.nc", "theory.nc", "verdicts.json", "caption.md", "figure.
 """What ``sims run`` names at its end, the figure last."""
 
 
-def run(name: str, fidelity: str, seed_offset: int, dry: bool) -> None:
+def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
     """One experiment from both roads to its figure."""
-    experiment = load_experiment(name, fidelity, seed_offset)
+    allowed = None if dry else allow_code
+    experiment = load_experiment(name, fidelity, seed_offset, allowed)
     folder = Path("results", fidelity, experiment.name)
     writable(folder / WRITTEN[-1])
     if dry:
@@ -27,7 +28,12 @@ def run(name: str, fidelity: str, seed_offset: int, dry: bool) -> None:
         return
     progress, processes = sys.stderr.isatty(), _processes()
     outcome = runner.run(
-        name, fidelity, seed_offset=seed_offset, progress=progress, processes=processes
+        name,
+        fidelity,
+        seed_offset=seed_offset,
+        progress=progress,
+        processes=processes,
+        allow_code=allow_code,
     )
     for v in outcome.verdicts:
         print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
@@ -43,16 +49,18 @@ def _processes() -> int:
 
 def _plan(experiment: Experiment, folder: Path) -> None:
     """Print what a run of the experiment would do, and where."""
+    from sims.study.own_parts import unread
     from sims.study.planning import costs, described
-    from sims.study.units import units_of
 
-    found, units = costs(experiment), units_of(experiment)
+    found = costs(experiment)
     own = [n for n in ("simulate.py", "predict.py") if (experiment.folder / n).is_file()]
     print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
     if found:
-        print(*described(found, experiment.simulation), sep="\n")
+        print(*described(found, experiment.simulation, [1] * len(found)), sep="\n")
+    for line in unread(point.spec for point in experiment.points):
+        print(line)
     if own:
-        print(f"own code     {', '.join(own)}, {len(units)} units: not estimated")
+        print(f"own code     {', '.join(own)}: not looked at")
     print(f"theory       {experiment.theory.order}; not estimated")
     print(f"output       {folder}{', which exists: finished points are kept' * folder.exists()}")
 

@@ -8,6 +8,7 @@ import xarray as xr
 from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
+from sims.study.own_parts import unread
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
 from sims.theory import FEW_KEYS
@@ -24,6 +25,7 @@ def sweep(
     given: Path | None,
     parts: tuple[str | None, int | None, int | None],
     snakemake: list[str],
+    allow_code: bool,
     dry: bool,
 ) -> None:
     """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
@@ -36,6 +38,7 @@ def sweep(
         given: the output.
         parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
         snakemake: its options, under ``--shards``.
+        allow_code: whether Python files that the problem names may be run.
         dry: only say what would be done.
     """
     shard, gather, shards = parts
@@ -47,10 +50,12 @@ def sweep(
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
     part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
-    run = Run(read_sweep(spec, sets, rel_mcse, seed), output, count)
+    allowed = None if dry else allow_code
+    run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed), output, count)
     plan, told = run.plan(), sys.stderr.isatty()
     if dry:
-        print(f"{spec}: nothing is run or written", *plan, f"output       {output}", sep="\n")
+        own = unread(point.spec for point in run.sweep.points)
+        print(f"{spec}: nothing is run or written", *own, *plan, f"output       {output}", sep="\n")
         return
     if told or (shard is None and any(each.uncovered for each in run.classes)):
         print(*plan, sep="\n", file=sys.stderr)
@@ -63,6 +68,7 @@ def sweep(
         command = [spec, *(text for path in sets for text in ("--set", path))]
         for name, value in (("--rel-mcse", rel_mcse), ("--seed", seed)):
             command += [] if value is None else [name, str(value)]
+        command += ["--allow-code"] * allow_code
         if run.is_done():
             print(f"{run.whose}: complete", output, sep="\n")
         else:

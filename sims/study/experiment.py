@@ -21,7 +21,7 @@ from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
 from sims.study.code import EXPERIMENTS, FIDELITIES, syntax
 from sims.study.grid import changed, combinations, placed
-from sims.study.located import loaded, sources
+from sims.study.located import check_consent, consented, loaded, sources
 from sims.study.schema import (
     ClaimSpec,
     ExperimentSpec,
@@ -78,12 +78,14 @@ class Experiment:
         spec: that file.
         fidelity: smoke, standard or paper.
         seed_offset: k ≥ 0; the same experiment with other draws.
+        allow_code: whether Python of its folder may be imported; None for a plan.
     """
 
     folder: Path
     spec: ExperimentSpec
     fidelity: str = "standard"
     seed_offset: int = 0
+    allow_code: bool | None = False
 
     @property
     def name(self) -> str:
@@ -174,7 +176,8 @@ class Experiment:
         points = []
         for i, (coordinates, problem) in enumerate(self.problems):
             own = {key: value for key, value in problem.items() if key != POPULATION}
-            spec, drawn = parse(ProblemSpec, own, f"grid point {i}"), None
+            context = {"allow_code": self.allow_code}
+            spec, drawn = parse(ProblemSpec, own, f"grid point {i}", context=context), None
             if problem.get(POPULATION) is not None:
                 drawn = parse(PopulationSpec, problem[POPULATION], f"grid point {i}: {POPULATION}")
             points.append(Point(f"{i:04d}", coordinates, spec, drawn))
@@ -185,9 +188,15 @@ class Experiment:
 
         It is imported as part of a package of that folder, whose modules may import one another
         (``from .effects import …``).
+
+        Raises:
+            InputError: there is no consent to run it.
         """
         path = self.folder / f"{name}.py"
-        return loaded(path) if path.is_file() else None
+        if not path.is_file():
+            return None
+        check_consent(str(path), "code", self.allow_code)
+        return loaded(path)
 
     @contextmanager
     def own_code(self) -> Iterator[None]:
@@ -238,15 +247,20 @@ def folder_of(experiment: str | Path) -> Path:
 
 
 def load_experiment(
-    experiment: str | Path, fidelity: str = "standard", seed_offset: int = 0
+    experiment: str | Path,
+    fidelity: str = "standard",
+    seed_offset: int = 0,
+    allow_code: bool | None = False,
 ) -> Experiment:
     """The experiment of that name or in that folder; the rest is as in :class:`Experiment`.
+
+    One in ``experiments`` has the consent to run its code, which another needs.
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, makes one
             claim twice or over no population, names a section that docs/theory.md does not have,
             makes a claim that its paper does not list (where there are papers) or that lacks what
-            its test needs, or has no such fidelity.
+            its test needs, has no such fidelity, or has no consent.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
@@ -258,7 +272,11 @@ def load_experiment(
         _check(spec)
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
-    return Experiment(folder, spec, fidelity, seed_offset)
+    if allow_code is False:
+        homes = [home.resolve() for home in (place(EXPERIMENTS), CARRIED / EXPERIMENTS)]
+        allow_code = consented(folder.parent.resolve() in homes)
+        check_consent(str(folder), "its code", allow_code)
+    return Experiment(folder, spec, fidelity, seed_offset, allow_code)
 
 
 def _check(spec: ExperimentSpec) -> None:

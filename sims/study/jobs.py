@@ -12,8 +12,9 @@ from sims.errors import InputError
 from sims.study.code import hold
 
 NOTE = "note() {{ trap '' TERM; tee \"$1\" >&2; }}; "
-"""A function of the shell: into a log and on, up to the last line of a step that is told to stop."""
-Argument, Out = TypeVar("Argument"), TypeVar("Out")
+"""A function of the shell: into a log and on, to the last line of a step that is told to stop."""
+Argument = TypeVar("Argument")
+Out = TypeVar("Out")
 
 
 def checked(function: Callable[[Argument], Out], argument: Argument) -> Out:
@@ -36,7 +37,7 @@ def doubled(**sizes: int) -> dict[str, Callable[..., int]]:
 def settle(workflow: Any) -> None:
     """Set up the shells and the log of Snakemake, in a run and in each of its jobs on a cluster.
 
-    - Steps find ``sims``, and nothing in the working directory that is called like a module.
+    - Steps find ``sims``.
     - A job with an NVIDIA GPU computes there, or fails; it takes memory as it needs it.
     - A job that is preempted has saved what it has when its trap is reached. It waits for Slurm to
       put it in the queue again: if it left by itself, Slurm would call it failed.
@@ -48,7 +49,6 @@ def settle(workflow: Any) -> None:
 
     environment = os.environ
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    environment["PYTHONSAFEPATH"] = "1"
     shell.prefix(f"trap {quote('sleep 600' if workflow.remote_exec else ':')} TERM; {NOTE}")
     if workflow.remote_exec or workflow.output_settings.quiet:
         logger.addFilter(lambda r: r.levelname == "ERROR" and not hasattr(r, "event"))

@@ -3,7 +3,8 @@
 A part of a problem with ``kind: python`` or ``kind: empirical`` names a file, by its place relative
 to the YAML file. Before anything else is done with such a problem its paths are made those of this
 process, and the digest of what the files hold goes into the problem: results, checkpoints and
-fingerprints then belong to the content, and an edited file is another problem.
+fingerprints then belong to the content, and an edited file is another problem. Python is imported
+only from beside the YAML file or below, and only by consent.
 """
 
 import ast
@@ -32,7 +33,7 @@ def located(value: Any, folder: Path, where: str = "problem") -> Any:
         ``content`` beside it the digest of the file.
 
     Raises:
-        InputError: there is no such file.
+        InputError: there is no such file, or it is Python from elsewhere.
     """
     if isinstance(value, list):
         return [located(item, folder, f"{where}.{i}") for i, item in enumerate(value)]
@@ -44,13 +45,32 @@ def located(value: Any, folder: Path, where: str = "problem") -> Any:
         return inside
     path = Path(os.path.normpath((folder / name).absolute()))
     try:
+        real = Path(os.path.realpath(path))  # a link may leave the folder
+        below = real.is_relative_to(os.path.realpath(folder))
+        named = path.suffix == ".py" and {"/", ".."}.isdisjoint(Path(name).parts)
+        if value["kind"] == "python" and not (below and named):
+            raise InputError(f"{where}.file", name, "a .py file beside the YAML file or below it")
         found = digest_of(path)
-    except (OSError, ValueError) as error:  # a ValueError is a NUL in the name
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # the latter also of a NUL in the name
         reason = getattr(error, "strerror", None) or str(error)
         allowed = f"a file, its place relative to {folder if folder.name else 'this folder'}"
         raise InputError(f"{where}.file", f"{name}: {reason}", allowed) from None
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return inside | {"file": shown.as_posix(), "content": found}
+
+
+def check_consent(where: str, code: str, allow_code: bool | None) -> None:
+    """Raise InputError unless there is consent to run the code."""
+    if not allow_code:
+        allowed = "code that you trust, with --allow-code (SIMS_ALLOW_CODE=1, allow_code=True)"
+        raise InputError(where, code, allowed)
+
+
+def consented(allow_code: bool | None) -> bool | None:
+    """Consent as it is given, or in place of False by ``SIMS_ALLOW_CODE=1``."""
+    return os.environ.get("SIMS_ALLOW_CODE") == "1" if allow_code is False else allow_code
 
 
 def digest_of(path: Path) -> str:

@@ -1,6 +1,8 @@
 """Parts of a problem from a Python file of the user's own: ``kind: python`` in YAML.
 
-What the name stands for may be the part itself, or a function:
+It is imported by consent alone, which is ``allow_code`` of the context of validation; None is for a
+plan, where stand-ins take the place of such parts. What the name stands for may be the part itself,
+or a function:
 
 ==========  ==========================================================================
 target      ``m(x, **options) -> (…)`` of points (…, d), or a :class:`~sims.problem.Target`
@@ -15,16 +17,18 @@ design      ``(dimension, **options)`` that makes a :class:`~sims.problem.Design
 import functools
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+import numpy as np
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from sims.checks import said
 from sims.errors import InputError, one_of
-from sims.problem import CustomDesign, CustomTarget, Design, Kernel, Target
-from sims.study.located import loaded
+from sims.problem import CustomDesign, CustomTarget, Design, Kernel, StudentDesign, Target
+from sims.problem.kernels import gaussian_log
+from sims.study.located import check_consent, consented, loaded
 from sims.validation import Strict
 from sims.weights import WeightRule
 
@@ -40,6 +44,14 @@ class PythonChoice(Strict):
     content: str | None = Field(
         default=None, description="digest of the file, entered when it is read"
     )
+    _allow_code: bool | None = PrivateAttr(default=False)  # which no key of a file can set
+
+    def model_post_init(self, context: dict[str, bool | None] | None) -> None:
+        """Take the consent that the context has, and refuse what it denies."""
+        if context is not None:
+            self._allow_code = consented(context["allow_code"])
+            if self._allow_code is not None:
+                check_consent("file", self.file, self._allow_code)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -50,15 +62,30 @@ class PythonChoice(Strict):
         return hash(self.model_dump_json())
 
 
+def unread(problems: Iterable[Any]) -> list[str]:
+    """The line of a plan, if any, that names the Python files of problems: none was imported."""
+    parts = (part for p in problems for part in (p.design, p.target, p.heads.kernel))
+    files = ", ".join(sorted({part.file for part in parts if isinstance(part, PythonChoice)}))
+    stand_ins = "a CustomTarget, Kernel or StudentDesign in its place"
+    return [f"code         {files}: not looked at; {stand_ins}"] if files else []
+
+
 def target(choice: PythonChoice, dimension: int) -> Target:
     """The target that a file's function or object is.
 
     Raises:
         InputError: it is none; the line names file and function.
     """
+    if choice._allow_code is None:
+        return CustomTarget(dimension, _first)
     allowed = "m(x, **options) of points (…, d), or a Target"
     wrap = functools.partial(CustomTarget, dimension)
     return _part(choice, Target, allowed, wrap, 1)
+
+
+def _first(x: Any) -> Any:
+    """The first coordinate of points."""
+    return x[..., 0]
 
 
 def kernel(choice: PythonChoice) -> Kernel | WeightRule:
@@ -71,6 +98,8 @@ def kernel(choice: PythonChoice) -> Kernel | WeightRule:
         "log_kernel(query, key, bandwidth, **options), a Kernel, a WeightRule, or what makes one"
     )
     wrap = functools.partial(_log_kernel, choice.name)
+    if choice._allow_code is None:
+        return wrap(gaussian_log)
     return _part(choice, Kernel | WeightRule, allowed, wrap, 3, ())
 
 
@@ -81,6 +110,8 @@ def design(choice: PythonChoice, dimension: int) -> Design:
         InputError: it is none.
     """
     allowed = "a Design, make(dimension, **options) -> Design, or sampler(key, n, dtype, **options)"
+    if choice._allow_code is None:
+        return StudentDesign(np.eye(dimension), freedom=4.0)
     wrap = functools.partial(CustomDesign, dimension)
     return _part(choice, Design, allowed, wrap, 3, (dimension,))
 
@@ -104,15 +135,24 @@ def _part(
         arguments: of a function that makes the part; None where none may.
     """
     where, options = f"{choice.file}: {choice.name}", choice.options
+    check_consent(where, "code", choice._allow_code)
     try:
-        members = vars(loaded(Path(choice.file)))
+        module = loaded(Path(choice.file))
     except Exception as error:
         what = "a Python file that can be imported (modules beside it: from .name import …)"
         raise InputError(choice.file, said(error), what) from error
-    if choice.name not in members:
-        names = [n for n, v in members.items() if callable(v) and not n.startswith("_")]
-        raise InputError(f"{choice.file}: name", choice.name, one_of(names, choice.name) or "none")
-    found = members[choice.name]
+    # Functions and classes say where they are defined; other objects of the file are its own.
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if not hasattr(bare := inspect.unwrap(value), "__qualname__")
+        or bare.__module__ == module.__name__
+    }
+    if choice.name not in own:
+        names = [n for n, v in own.items() if callable(v) and not n.startswith("_")]
+        allowed = f"defined in this file: {one_of(names, choice.name) or 'none'}"
+        raise InputError(f"{choice.file}: name", choice.name, allowed)
+    found = own[choice.name]
     if isinstance(found, kind) and not options:
         return found
     try:

@@ -64,6 +64,7 @@ def run(
     figure: bool = True,
     progress: bool = False,
     processes: int = 1,
+    allow_code: bool = False,
 ) -> Outcome:
     """Run one experiment: both roads, effects, verdicts and figure. Finished points are kept.
 
@@ -75,11 +76,12 @@ def run(
         figure: whether to draw it.
         progress: show progress on stderr.
         processes: to spread points of plain Python over, beside which one predicts.
+        allow_code: consent to run the code of a folder outside ``experiments``.
 
     Raises:
         InputError: the experiment, its file or its modules cannot be used.
     """
-    experiment = load_experiment(name, fidelity, seed_offset)
+    experiment = load_experiment(name, fidelity, seed_offset, allow_code)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
     simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
     verdicts = judge(experiment, home / "verdicts.json")

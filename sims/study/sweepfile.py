@@ -131,6 +131,7 @@ def checked(
     path: str,
     rel_mcse: float | None = None,
     seed: int | None = None,
+    allow_code: bool | None = False,
 ) -> Spec:
     """The file with the command line's options in it, so that both are validated alike.
 
@@ -140,16 +141,19 @@ def checked(
         path: of the file, from whose folder the files of the problem are found.
         rel_mcse: in place of the file's.
         seed: in place of the file's.
+        allow_code: whether the Python files that it names may be imported; None for a plan.
 
     Raises:
-        InputError: it does not fit the schema, or a setting makes no sense without claims.
+        InputError: it does not fit the schema, a setting makes no sense without claims, or there is
+            no consent to code.
     """
     given = {"rel_mcse": rel_mcse, "seed": seed}
     own = data.get("simulation", {})
     if isinstance(own, dict):
         own = own | {key: value for key, value in given.items() if value is not None}
     found = {k: located(v, Path(path).parent) for k, v in data.items() if k == "problem"}
-    spec = parse(model, {**data, **found, "simulation": own}, path)
+    context = {"allow_code": allow_code}
+    spec = parse(model, {**data, **found, "simulation": own}, path, context=context)
     if spec.theory.order == "both":
         raise InputError("theory.order", "both", "first, exact, auto, none (one at a time)")
     simulation = spec.simulation
@@ -162,7 +166,11 @@ def checked(
 
 
 def read_sweep(
-    path: str, sets: Sequence[str] = (), rel_mcse: float | None = None, seed: int | None = None
+    path: str,
+    sets: Sequence[str] = (),
+    rel_mcse: float | None = None,
+    seed: int | None = None,
+    allow_code: bool | None = False,
 ) -> Sweep:
     """The sweep of a file, with what the command line adds.
 
@@ -172,6 +180,7 @@ def read_sweep(
             axes of the grid, in place of the file's own at these paths.
         rel_mcse: in place of the file's.
         seed: in place of the file's.
+        allow_code: as in :func:`checked`.
 
     Raises:
         InputError: it cannot be read, or a point is no problem; the line names the point.
@@ -182,7 +191,7 @@ def read_sweep(
         if not isinstance(design, dict) or not isinstance(design.get("grid"), dict):
             raise InputError("--set", sets[0], "an axis of a grid: this file has another design")
         data["sweep"] = {**design, "grid": design["grid"] | dict(map(_axis, sets))}
-    spec = checked(SweepSpec, data, path, rel_mcse, seed)
+    spec = checked(SweepSpec, data, path, rel_mcse, seed, allow_code)
     base = data["problem"]
     changes = list(combinations(_blocks(spec.sweep, base, path)))
     paths = list(dict.fromkeys(p for change in changes for p in change))
@@ -191,7 +200,8 @@ def read_sweep(
         coordinates, problem = placed(changed(base, change), paths, Path(path).parent)
         where = ", ".join(f"{key}: {value}" for key, value in coordinates.items())
         where = f"{path}: point {i} ({where or 'the problem alone'})"
-        points.append(Point(f"{i:05d}", coordinates, parse(ProblemSpec, problem, where)))
+        given = parse(ProblemSpec, problem, where, context={"allow_code": allow_code})
+        points.append(Point(f"{i:05d}", coordinates, given))
     axes = None
     if spec.sweep.grid is not None:
         axes = {p: list(dict.fromkeys(point.coordinates[p] for point in points)) for p in paths}

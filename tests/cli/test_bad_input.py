@@ -4,6 +4,8 @@ One table for each way in: the problem's file, the sweep's, the experiment's, fi
 names, ledgers, and the command line itself.
 """
 
+import os
+import re
 import shutil
 from pathlib import Path
 
@@ -210,16 +212,20 @@ def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwa
     own = Path("experiments/small/simulate.py")
     own.write_text("def units(experiment):\n    return {experiment.settings['widths']: None}\n")
     words = "simulate.py, line 2: got \"KeyError: 'widths'\"; allowed: settings, in experiment.yaml"
-    refused(capsys, recwarn, words, "run", "small", "--dry")
+    refused(capsys, recwarn, words, "step", "simulate", "small")
     own.write_text("def units(experiment):\n    return 3 + broken\n")
     with pytest.raises(NameError):  # no setting's fault: the traceback is wanted
-        run("run", "small", "--dry")
+        run("step", "simulate", "small")
 
 
 TARGET = {"kind": "python", "file": "my.py", "name": "m"}
 NAMED = [
     ("target", TARGET | {"file": "no.py"}, "problem.target.file: got 'no.py: No such file"),
-    ("target", TARGET | {"name": "mm"}, "my.py: name: got 'mm'; allowed: m (did you mean m?)"),
+    (
+        "target",
+        TARGET | {"name": "mm"},
+        "my.py: name: got 'mm'; allowed: defined in this file: m (did",
+    ),
     ("target", TARGET | {"slop": 1}, "slop"),
     ("target", {"kind": "python", "file": "my.py"}, "target.name: got 'nothing'; allowed: a value"),
     ("design", {"kind": "empirical", "file": "no.npy"}, "problem.design.file: got 'no.npy: No "),
@@ -234,7 +240,66 @@ def test_a_file_that_a_problem_names(folder, capsys, recwarn, command, part, val
     Path("my.py").write_text("def m(x, slope=1.0):\n    return slope * x[..., 0]\n")
     np.savetxt("rows.csv", np.ones((30, 3)), delimiter=",")
     Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, f"problem.{part}", value)))
-    refused(capsys, recwarn, words, command, "spec.yaml", "--dry")
+    refused(capsys, recwarn, words, command, "spec.yaml", "--allow-code")
+
+
+EVIL = """
+from os import system
+from pathlib import Path
+def m(x):
+    return x[..., 0]
+"""
+MARK = EVIL + "Path('PWNED').touch()\n"
+ELSEWHERE = "allowed: a .py file beside the YAML file or below it"
+REFUSED = "allowed: code that you trust, with --allow-code (SIMS_ALLOW_CODE=1"
+HOSTILE = [
+    ({"file": "marks.py"}, [], REFUSED),
+    ({"file": "marks.py", "_allow_code": True, "allow_code": True}, [], REFUSED),
+    ({"file": os.__file__, "name": "popen"}, ["--allow-code"], ELSEWHERE),
+    ({"file": "../marks.py"}, ["--allow-code"], ELSEWHERE),
+    ({"file": "../deep/marks.py"}, ["--allow-code"], ELSEWHERE),
+    ({"file": "link.py"}, ["--allow-code"], ELSEWHERE),
+    ({"file": "marks.txt"}, ["--allow-code"], ELSEWHERE),
+    ({"name": "system", "command": "touch PWNED"}, ["--allow-code"], "defined in this file: m"),
+    ({"name": "__loader__"}, ["--allow-code"], "SourceFileLoader with options none"),
+]
+
+
+@pytest.fixture
+def deep(folder):
+    """Files of problems in a folder of other people."""
+    for path, text in (("deep/my.py", EVIL), ("deep/marks.py", MARK), ("marks.py", MARK)):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text(text)
+    Path("deep/link.py").symlink_to("../marks.py")
+    Path("deep/marks.txt").touch()
+
+    def write(value):
+        problem = changed(SPEC["problem"], "target", TARGET | value)
+        for name, data in (("spec", SPEC), ("experiment", EXPERIMENT)):
+            Path(f"deep/{name}.yaml").write_text(yaml.safe_dump(data | {"problem": problem}))
+
+    return write
+
+
+@pytest.mark.parametrize(("value", "options", "words"), HOSTILE, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(
+    "command", ["decompose deep/spec.yaml", "sweep deep/spec.yaml", "run deep"]
+)
+def test_code_runs_by_consent(deep, capsys, recwarn, command, value, options, words):
+    deep(value)
+    refused(capsys, recwarn, words, *command.split(), *options)
+
+
+def test_a_plan_and_a_list_run_no_code(deep, capsys):
+    deep({"file": "marks.py"})
+    Path("experiments/small/simulate.py").write_text(MARK)
+    for line in ("decompose deep/spec.yaml", "sweep deep/spec.yaml", "run deep", "run small"):
+        assert run(*line.split(), "--dry") == 0
+        assert re.search(r"(deep/marks|simulate)\.py: not looked at", capsys.readouterr().out)
+    for line in ("experiments", "claims", "schema experiment"):
+        assert run(*line.split()) == 0
+    assert not list(Path().rglob("PWNED"))
 
 
 VERDICT = {

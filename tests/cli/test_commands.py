@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +104,10 @@ def test_from_an_experiment_to_the_published_page(folder, capsys):
     assert steps("judge") == [2]
     line = "small: claims, decomposition (all), effects: got 'gap'; allowed: gaps"
     assert line in capsys.readouterr().err
+    for path in file.parent.glob("*.py"):  # reading results runs none of it
+        path.write_text("raise SystemExit")
+    readings = (["table", "small"], ["claims"], ["step", "ledger"], ["step", "report"])
+    assert [run(*words, "--fidelity", "smoke") for words in readings] == [0] * 4
 
 
 def _check_table(capsys):
@@ -147,6 +153,21 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
     Path("experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
     assert steps("simulate") == [0]
     assert len(calls) == 4
+
+
+def test_modules_planted_in_the_folder_are_not_imported(folder):
+    """Neither by the processes of a run, nor by ``python -m sims`` but for a sims.py."""
+    drawn = {"label": "drawn", "problems": 2, "replicates": 4}
+    grid = {"grid": [{"population": drawn, "heads.bandwidth": [0.7, 0.9]}]}
+    Path("experiments/small/experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT | grid))
+    for name in ("json", "random", "sims"):
+        Path(f"{name}.py").write_text("open('PWNED', 'w'); raise SystemExit\n")
+    command = [Path(sys.executable).with_name("sims"), "step", "simulate", "small"]
+    subprocess.run(command, check=True, env=os.environ | {"SIMS_HOST_DEVICES": "2"})
+    assert Path("results/standard/small/simulation.nc").exists()
+    Path("sims.py").unlink()
+    subprocess.run([sys.executable, "-m", "sims", "experiments"], check=True)
+    assert not Path("PWNED").exists()
 
 
 def test_a_command_that_is_asked_to_stop_says_so(folder, capsys, monkeypatch):

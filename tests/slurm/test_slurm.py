@@ -8,7 +8,6 @@ import resource
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -45,7 +44,10 @@ def test_a_step_gets_what_it_asks_for(cluster, copy):
         job = cluster.ask("scontrol", "show", "job", seen["SLURM_JOB_ID"])
         found = dict(re.findall(r"(\w+)=(\S+)", job))
         assert (found["MinMemoryNode"], found["TimeLimit"]) == (memory, limit)
-        assert (found["JobName"][:5], found["Comment"]) == ("sims_", "rule_simulate_wildcards_angles")
+        assert (found["JobName"][:5], found["Comment"]) == (
+            "sims_",
+            "rule_simulate_wildcards_angles",
+        )
         assert (found["NumCPUs"], seen["SIMS_HOST_DEVICES"]) == ("2", "2")  # its node has 8
         assert seen["CUDA_VISIBLE_DEVICES"] in ("0", "1")
         names = ("JAX_PLATFORMS", "XLA_PYTHON_CLIENT_PREALLOCATE", "PYTHONSAFEPATH")
@@ -64,7 +66,7 @@ problem:
   dimension: 2
   design: {kind: isotropic}
   target: {kind: matern, nu: 1.5, lengthscale: 2.0, features: 4}
-  heads: {count: 2, width: 1, frames: {kind: equiangular, angle: 60}, kernel: gaussian, bandwidth: 1}
+  heads: {count: 2, width: 1, frames: {kind: haar}, kernel: gaussian, bandwidth: 1}
   n: 64
   noise_sd: 0.5
   queries: {kind: gaussian, count: 2, scale: 0.5}

@@ -64,7 +64,7 @@ def run(tmp_path):
     def go(names, limit=MOST, held=None, claims=1):
         settings = {"batches": 64, "max_batches": limit, "decide": "adaptive"}
         spec = parse(ExperimentSpec, EXPERIMENT | {"simulation": settings}, "file")
-        experiment = Experiment(tmp_path, spec)
+        experiment = Experiment(tmp_path, spec, allow_code=True)
         grown = []
 
         def extend(name, data, count):

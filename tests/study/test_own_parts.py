@@ -21,7 +21,9 @@ from sims.weights import WeightRule
 from tests.cli.small import EFFECTS, EXPERIMENT, SPEC
 
 ROOT = Path(__file__).parents[2]
+CONSENT = {"allow_code": True}
 MY = """
+import functools
 import jax
 import jax.numpy as jnp
 from sims.problem import Kernel, StudentDesign
@@ -30,6 +32,8 @@ from .beside import twice
 
 def m(x, slope=1.0):
     return twice(slope * x[..., 0])
+
+slow = jax.jit(functools.partial(m, slope=3.0))
 
 def log_kernel(query, key, bandwidth, power=1.0):
     return -power * jnp.sum(jnp.abs((query - key) / bandwidth), axis=0)
@@ -68,12 +72,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def choice(name, file="my.py", **options):
-    return PythonChoice(kind="python", file=file, name=name, **options)
+    data = {"kind": "python", "file": file, "name": name, **options}
+    return PythonChoice.model_validate(data, context=CONSENT)
 
 
 def test_what_a_name_may_stand_for(folder):
     x = np.random.default_rng(0).normal(size=(5, 4))
     np.testing.assert_allclose(own_parts.target(choice("m", slope=3.0), 4)(x), 6 * x[:, 0])
+    np.testing.assert_allclose(own_parts.target(choice("slow"), 4)(x), 6 * x[:, 0])
     query, key = jnp.array([1.0]), jnp.array([3.0])
     for name, options, expected in (
         ("log_kernel", {}, -2.0),
@@ -104,6 +110,7 @@ def test_the_same_choice_is_the_same_function(folder):
     ("part", "name", "options", "words"),
     [
         ("target", "n", {}, "my.py: name: got 'n'; allowed: "),
+        ("target", "twice", {}, "my.py: name: got 'twice'; allowed: defined in this file: m, "),
         (
             "target",
             "m",
@@ -189,7 +196,7 @@ def test_located_finds_files_and_knows_their_content(folder, monkeypatch):
 
 def test_options_and_content_are_part_of_what_a_problem_is(folder):
     specs = [
-        parse(ProblemSpec, located(own_problem(target=target), folder), "p")
+        parse(ProblemSpec, located(own_problem(target=target), folder), "p", context=CONSENT)
         for target in (
             {"kind": "python", "file": "my.py", "name": "m"},
             {"kind": "python", "file": "my.py", "name": "m", "slope": 2.0},
@@ -204,7 +211,8 @@ def test_options_and_content_are_part_of_what_a_problem_is(folder):
 def test_redundant_views_take_a_function_of_the_latent_coordinates(folder):
     views = {"kind": "redundant_views", "noise": 0.5}
     heads = {key: value for key, value in SPEC["problem"]["heads"].items() if key != "frames"}
-    spec = parse(ProblemSpec, located(own_problem(design=views, heads=heads), folder), "p")
+    own = located(own_problem(design=views, heads=heads), folder)
+    spec = parse(ProblemSpec, own, "p", context=CONSENT)
     target = spec.build().task.target
     assert target.dimension == 4 + 2
     assert float(target(jnp.arange(6.0)[None] + 1)[0]) == 2.0

@@ -1,5 +1,6 @@
 """The Snakefile: what runs, what runs again, and what is refused."""
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ RUN = ("-m", "snakemake", "--cores", "2", "--config", "fidelity=smoke")
 
 
 def test_a_run_makes_all_and_again_what_is_missing(copy):
+    (copy / "sims.py").write_text("raise SystemExit")  # which is not imported
     done = run(copy, *RUN, "shards=2")
     assert done.returncode == 0, done.stderr
     home = copy / "results/smoke/angles"
@@ -49,6 +51,7 @@ def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
             assert running.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.05)
+        assert json.loads((copy / "begun").read_text())["PYTHONSAFEPATH"] == "1"
         second = run(copy, *RUN, "--quiet", "all")
         assert second.returncode == 2
         assert "results/smoke: got 'held by another run'; allowed: one run of" in second.stderr
