@@ -32,9 +32,7 @@ def run_sharded(
         InputError: Snakemake cannot name the output, or a part failed, which said why.
     """
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
-        raise InputError(
-            "--output", str(output), "letters, digits, spaces and _./+- under --shards"
-        )
+        raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
     part = ["sims", "sweep", *sweep, "--output", str(output)]
     told = {"command": part, "output": str(output), "shards": shards, "made": made}
     command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
