@@ -3,6 +3,7 @@
 import os
 import sys
 from functools import cache
+from pathlib import Path
 
 # Snakemake puts this folder first; no file here is to stand for a module, nor in the jobs' folder.
 sys.path.append(sys.path.pop(0))
@@ -24,6 +25,11 @@ EACH = 1 if FIDELITY == "smoke" else CORES if ALONE else (CORES or 16) // 4 or 1
 if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
+FILES = [HOME / name / "experiment.yaml" for name in NAMES]
+# What papers claim, and what formulas are read from, where it is there.
+PAPERS = sorted(place("papers").glob("*.yaml"))
+THEORY = [*sorted(place("docs").glob("theory*/*.md")), place("docs/theory.md")]
+THEORY = [path for path in THEORY if path.is_file()]
 GPU = int(accelerated() and FIDELITY != "smoke")
 
 settle(workflow)
@@ -32,7 +38,8 @@ settle(workflow)
 @cache
 def prepare():
     """Before any file is looked for."""
-    take(workflow, OUT)
+    made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
+    take(workflow, OUT, FILES + PAPERS + THEORY + made)
 
 
 def code(step):
@@ -157,7 +164,7 @@ rule ledger:
     input:
         verdicts=expand(f"{OUT}/{{name}}/verdicts.json", name=NAMES),
         # Holm's family are all claims that the files make, judged or not.
-        claims=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
+        claims=FILES,
     output:
         f"{OUT}/ledger.json",
     log:
@@ -197,11 +204,9 @@ rule report:
         ledger=f"{OUT}/ledger.json",
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
-        files=[f"{HOME}/{name}/experiment.yaml" for name in NAMES],
-        papers=sorted(map(str, place("papers").glob("*.yaml"))),
-        # What formulas are read from, where it is there.
-        theory=sorted(map(str, place("docs").glob("theory*/*.md")))
-        + [str(page) for page in (place("docs/theory.md"),) if page.is_file()],
+        files=FILES,
+        papers=PAPERS,
+        theory=THEORY,
     output:
         f"{OUT}/report.html",
     log:

@@ -34,7 +34,8 @@ wildcard_constraints:
 
 
 def parts(w):
-    take(workflow, f"{WHOLE}.shards")
+    made = WHOLE.parent.glob(f"{WHOLE.name}.shards/*.nc")
+    take(workflow, f"{WHOLE}.shards", [Path(SWEEP["command"][2]), *made])
     return [f"{WHOLE}.shards/{i}-of-{SHARDS}.nc" for i in range(1, SHARDS + 1)]
 
 

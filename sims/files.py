@@ -9,6 +9,7 @@ A seal is no signature: it finds damage and mistakes, and nobody who means to de
 """
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -52,12 +53,18 @@ def replace(data: bytes, path: str | Path) -> None:
         with open(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fchmod(handle, 0o644)
+            with contextlib.suppress(PermissionError):  # a file system without modes
+                os.fchmod(handle, 0o644)
             os.fsync(handle)
         os.replace(temporary, path)
         folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        try:
+            os.fsync(folder)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                raise  # else the file system knows fsync of files alone
+        finally:
+            os.close(folder)
     except BaseException as error:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
@@ -93,6 +100,11 @@ def read(path: str | Path, of: str | None = None) -> bytes:
     data, _, last = whole.removesuffix(b"\n").rpartition(b"\n")
     found = last.partition(b"seal: ")[2].rpartition(b": ")[0].decode(errors="replace")
     return _believed(path, of, found, data, whole == data + _seal(Path(path), data, found))
+
+
+def digest(*paths: Path) -> str:
+    """The SHA-256 of files one after the other, as ``cat FILE FILE | sha256sum`` prints it."""
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def write_json(

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = np.uint32(0x1BD11BDA)
-_inverse_normal = np.vectorize(NormalDist().inv_cdf, otypes=[float])
+_inverse = NormalDist().inv_cdf
 
 
 def root(seed: int) -> np.ndarray:
@@ -33,23 +33,28 @@ def fold_in(key: np.ndarray, number: ArrayLike) -> np.ndarray:
 
 def split(key: np.ndarray, count: int = 2) -> np.ndarray:
     """New keys, shape (…, count, 2)."""
-    return np.stack(_hash(key[..., None, :], *_counters(count)), axis=-1)
+    return np.stack(_hash(key[..., None, :], *_counters(np.arange(count))), axis=-1)
 
 
-def uniform(key: np.ndarray, shape: tuple[int, ...] = ()) -> np.ndarray:
-    """Uniform on [0, 1), float64, shape (…, *shape): 52 random bits each."""
-    high, low = _hash(key[..., None, :], *_counters(math.prod(shape)))
+def uniform(key: np.ndarray, shape: tuple[int, ...] = (), last: int | None = None) -> np.ndarray:
+    """Uniform on [0, 1), float64, shape (…, *shape): 52 random bits each.
+
+    With ``last`` only the first so many along the last axis are computed.
+    """
+    numbers = np.arange(math.prod(shape)).reshape(1, *shape)[..., :last][0]
+    high, low = _hash(key[..., None, :], *_counters(numbers.ravel()))
     bits = (high.astype(np.uint64) << np.uint64(32)) | low
     ones = (bits >> np.uint64(12)) | np.float64(1.0).view(np.uint64)
-    return (ones.view(np.float64) - 1.0).reshape((*key.shape[:-1], *shape))
+    return (ones.view(np.float64) - 1.0).reshape((*key.shape[:-1], *numbers.shape))
 
 
-def normal(key: np.ndarray, shape: tuple[int, ...] = ()) -> np.ndarray:
-    """Standard normal, float64, shape (…, *shape)."""
+def normal(key: np.ndarray, shape: tuple[int, ...] = (), last: int | None = None) -> np.ndarray:
+    """Standard normal, float64, shape (…, *shape); ``last`` as for :func:`uniform`."""
     low = np.nextafter(-1.0, 0.0)
-    u = np.maximum(low, uniform(key, shape) * (1.0 - low) + low)
+    u = np.maximum(low, uniform(key, shape, last) * (1.0 - low) + low)
     # √2 erf⁻¹(u) from the nearer tail, where 1 − |u| is exact.
-    return np.copysign(_inverse_normal((1.0 - np.abs(u)) / 2), u)
+    tails = ((1.0 - np.abs(u)) / 2).ravel().tolist()
+    return np.copysign(np.fromiter(map(_inverse, tails), float, u.size).reshape(u.shape), u)
 
 
 def gamma(key: np.ndarray, shape_parameter: float, count: int) -> np.ndarray:
@@ -83,15 +88,15 @@ def gamma(key: np.ndarray, shape_parameter: float, count: int) -> np.ndarray:
     return out
 
 
-def orthogonal(key: np.ndarray, size: int) -> np.ndarray:
-    """A Haar-random orthogonal matrix."""
-    basis, triangle = np.linalg.qr(normal(key, (size, size)))
-    return basis * np.sign(np.diagonal(triangle))
+def orthogonal(key: np.ndarray, size: int, width: int) -> np.ndarray:
+    """The first columns of a Haar-random orthogonal matrix, shape (size, width)."""
+    # Of 64 columns or more, so that up to d = 64 the first ones have the bits of the whole.
+    basis, triangle = np.linalg.qr(normal(key, (size, size), max(width, 64)))
+    return (basis * np.sign(np.diagonal(triangle)))[:, :width]
 
 
-def _counters(count: int) -> tuple[np.ndarray, np.ndarray]:
-    numbers = np.arange(count, dtype=np.uint64)
-    return (numbers >> np.uint64(32)).astype(np.uint32), numbers.astype(np.uint32)
+def _counters(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return (numbers >> 32).astype(np.uint32), numbers.astype(np.uint32)
 
 
 def _hash(key: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

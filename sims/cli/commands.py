@@ -167,10 +167,11 @@ def table(
     (<term>_mcse) and theory's value (<term>_theory). Needs a finished run.
     """
     from sims.study.experiment import load_experiment
-    from sims.study.runner import results_of
+    from sims.study.results import Results
 
     loaded = load_experiment(experiment, fidelity, allow_code=None)
-    frame = results_of(loaded, Path("results", fidelity, loaded.name)).table(order)
+    folder = Path("results", fidelity, loaded.name)
+    frame = Results.load(folder, loaded.settings, loaded.identity).table(order)
     if latex:
         print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")
     else:

@@ -8,6 +8,7 @@ import xarray as xr
 from sims.cli.listing import print_table
 from sims.cli.options import part_of, writable
 from sims.errors import InputError
+from sims.files import digest
 from sims.study.own_parts import unread
 from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import Run
@@ -77,7 +78,7 @@ def sweep(
     data = run.whole(None if gather else run.compute(progress=told))
     from sims.figures import overview, save
 
-    save(overview(data), output.with_suffix(".png"), run.whose)
+    save(overview(data), output.with_suffix(".png"), run.whose, digest(output))
     _print(data)
     print(output, output.with_suffix(".png"), sep="\n")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def save(figure: Figure, path: str | Path, whose: str) -> None:
+def save(figure: Figure, path: str | Path, whose: str, digest: str = "") -> None:
     """Write the figure as PDF, PNG and SVG beside each other, each sealed (:mod:`sims.files`).
 
     Args:
@@ -22,11 +22,17 @@ def save(figure: Figure, path: str | Path, whose: str) -> None:
             :func:`~sims.figures.theme.style`.
         path: the path of any of the three; its suffix is replaced.
         whose: the experiment and the fidelity that it is of.
+        digest: of the files that it shows (:func:`sims.files.digest`), for the metadata.
     """
     # fontTools remarks on the dates in matplotlib's fonts, which nobody here can mend.
     logging.getLogger("fontTools").setLevel(logging.ERROR)
-    undated = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
-    for kind, metadata in undated.items():
+    shown = f"{whose}{digest and ', from data of SHA-256 '}{digest}"
+    known = {
+        "pdf": {"CreationDate": None, "Subject": shown},
+        "png": {"Description": shown},
+        "svg": {"Date": None, "Description": shown},
+    }
+    for kind, metadata in known.items():
         drawn = io.BytesIO()
         with style():
             figure.savefig(drawn, format=kind, metadata=metadata)

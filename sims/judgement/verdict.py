@@ -52,6 +52,7 @@ class Verdict:
         contract: hash of what is fixed before a run (``Experiment.contract``), as it was when
             the verdict was given; None if it was not recorded.
         edited: whether that hash differs from the one that the simulation began with.
+        results: SHA-256 of simulation.nc and theory.nc, one after the other, that were judged.
     """
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -75,6 +76,7 @@ class Verdict:
     over: list[str] | None = None
     contract: str | None = None
     edited: bool = False
+    results: str | None = None
 
     def __post_init__(self) -> None:
         numbers = [self.effect, *(self.interval or (None, None))]

@@ -292,6 +292,8 @@ def _positive(field: str, value: ArrayLike) -> Float[Array, ""]:
 def square_root(covariance: Float[Array | np.ndarray, "*C d d"]) -> Float[Array, "*C d d"]:
     """The symmetric square root of positive semidefinite matrices."""
     concrete = is_concrete(covariance)
+    if concrete and not np.triu(covariance, 1).any():  # diagonal
+        return on_device(np.sqrt(np.maximum(np.triu(covariance), 0.0)))
     xp: Any = np if concrete else jnp  # NumPy has nothing to compile
     values, vectors = xp.linalg.eigh(covariance)
     root = (vectors * xp.sqrt(xp.maximum(values, 0.0))[..., None, :]) @ vectors.mT

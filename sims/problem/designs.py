@@ -53,7 +53,7 @@ def decaying_spectrum(
     if rotation_seed is None:
         return GaussianDesign(np.diag(values))
     key = seeded_key("design.rotation_seed", rotation_seed)
-    basis = threefry.orthogonal(key, dimension)
+    basis = threefry.orthogonal(key, dimension, dimension)
     covariance = (basis * values) @ basis.T
     return GaussianDesign((covariance + covariance.T) / 2)
 

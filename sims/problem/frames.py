@@ -148,7 +148,7 @@ def haar(dimension: int, count: int, width: int, seed: int = 0) -> Array:
     """Independent Haar-random subspaces: frames (H, d, d_k) with orthonormal columns; d ≥ d_k."""
     _check_sizes(dimension, count, width)
     keys = threefry.split(seeded_key("heads.frames.seed", seed), count)
-    return on_device(np.stack([threefry.orthogonal(key, dimension)[:, :width] for key in keys]))
+    return on_device(np.stack([threefry.orthogonal(key, dimension, width) for key in keys]))
 
 
 def nested(
@@ -170,7 +170,7 @@ def nested(
     as_floats("heads.frames.ranks", chosen, (count,))
     if chosen.dtype.kind not in "iu" or chosen.min() < 1 or chosen.max() > width:
         raise InputError("heads.frames.ranks", chosen.tolist(), f"integers in 1..{width}")
-    basis = _haar_matrix(dimension, seed)[:, :width]
+    basis = _basis(dimension, width, seed)
     return on_device(basis[None] * (np.arange(width) < chosen[:, None])[:, None, :])
 
 
@@ -215,13 +215,14 @@ def _check_sizes(dimension: int, count: int, width: int, least: int = 1, words: 
         raise InputError("dimension", dimension, f"at least {words} = {least}")
 
 
-def _haar_matrix(dimension: int, seed: int) -> np.ndarray:
-    return threefry.orthogonal(seeded_key("heads.frames.seed", seed), dimension)
+def _basis(dimension: int, width: int, seed: int | None) -> np.ndarray:
+    if seed is None:
+        return np.eye(dimension, width)
+    return threefry.orthogonal(seeded_key("heads.frames.seed", seed), dimension, width)
 
 
 def _blocks(dimension: int, count: int, width: int, seed: int | None) -> np.ndarray:
-    basis = np.eye(dimension) if seed is None else _haar_matrix(dimension, seed)
-    return basis[:, : count * width].reshape(dimension, count, width)
+    return _basis(dimension, count * width, seed).reshape(dimension, count, width)
 
 
 FRAMES: dict[str, Callable[..., Array]] = {

@@ -9,7 +9,7 @@ import pandas as pd
 
 from sims.study.results import provenance
 
-HIDDEN = ["specification", "fidelity"]
+HIDDEN = ["specification", "settings", "fidelity"]
 """Keys that the page shows elsewhere."""
 
 

@@ -11,7 +11,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -150,7 +152,8 @@ def hold(results: str) -> None:
     """Hold a folder of results for this process, so that no other run writes there.
 
     The system gives the hold back when the process ends, however it ends; so Snakemake's locks on
-    these results that are there once it is held are of a run that was killed.
+    these results that are there once it is held are of a run that was killed. On a file system
+    without locks Snakemake's own have to do, and a line says so.
 
     Raises:
         InputError: another run holds them.
@@ -163,9 +166,27 @@ def hold(results: str) -> None:
     except BlockingIOError:
         allowed = "one run of the same results at a time in a folder"
         raise InputError(results, "held by another run", allowed) from None
+    except OSError as error:
+        line = (
+            f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
+        )
+        print(line, file=sys.stderr)
+        return
     for lock in locks.glob("locks/*.lock"):
         if f"{results}/" in lock.read_text():
             lock.unlink()
+
+
+def check_dates(paths: Iterable[Path]) -> None:
+    """Refuse files of the future: what is made of them would be older, which ends a run.
+
+    Raises:
+        InputError: a file that is there is dated more than a minute from now.
+    """
+    for path in filter(Path.is_file, paths):
+        if (dated := path.stat().st_mtime) > time.time() + 60:
+            allowed = "a past date: set the clock, or `touch` it (`find . -newermt now` lists all)"
+            raise InputError(str(path), f"dated {time.ctime(dated)}", allowed)
 
 
 def accelerated() -> bool:

@@ -3,13 +3,13 @@
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from shlex import quote
 from typing import Any, TypeVar
 
 from sims.errors import InputError
-from sims.study.code import hold
+from sims.study.code import check_dates, hold
 
 NOTE = "note() {{ trap '' TERM; tee \"$1\" >&2; }}; "
 """A function of the shell: into a log and on, to the last line of a step that is told to stop."""
@@ -61,8 +61,9 @@ def settle(workflow: Any) -> None:
         environment["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 
 
-def take(workflow: Any, results: str) -> None:
-    """Hold these results, if this is a run: no dry one, nor a job of one."""
+def take(workflow: Any, results: str, files: Iterable[Path]) -> None:
+    """Hold results that are made of these files, if this is a run: no dry one, nor a job of one."""
     running = workflow.executor_plugin and workflow.is_main_process
     if running and not workflow.dryrun and not workflow.touch:
+        checked(check_dates, files)
         checked(hold, results)

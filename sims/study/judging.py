@@ -50,7 +50,7 @@ def judge(experiment: Experiment, results: Results, families: Families) -> list[
         effects = chosen(families[claim.effects], claim)
         finding = examined(decide(effects, Rule.of(claim, fewest)), effects, results)
         verdict = Verdict.of(claim, experiment.name, finding)
-        verdicts.append(replace(verdict, contract=now, edited=edited))
+        verdicts.append(replace(verdict, contract=now, edited=edited, results=results.digest))
     return verdicts
 
 

@@ -48,6 +48,7 @@ class Results:
         provenance: road to its provenance; see :mod:`sims.provenance`.
         simulation: all estimates as one dataset, as the file has them.
         theory: all predictions as one dataset, as the file has them.
+        digest: of simulation.nc and theory.nc (:func:`sims.files.digest`); empty if not read.
     """
 
     experiment: str
@@ -60,6 +61,7 @@ class Results:
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     simulation: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
     theory: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
+    digest: str = ""
 
     def __repr__(self) -> str:
         return f"Results({self.experiment} at {self.fidelity}, {len(self.estimates)} points)"
@@ -100,6 +102,7 @@ class Results:
             {"simulation": origin, "theory": source},
             simulated,
             predicted,
+            files.digest(simulation, theory),
         )
 
     @property

@@ -4,6 +4,7 @@ Finished points are kept in ``.points`` beside the results, so that an interrupt
 a changed grid computes what is new. Numbers do not depend on who computed them.
 """
 
+import json
 import os
 import sys
 from collections import Counter
@@ -188,11 +189,13 @@ def simulate(
         return
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
     if experiment.simulation.decide != "no":
+        predicted = read(theory, f"theory.nc of {experiment.identity}")
+        _check_settings(experiment, predicted, theory)
         start = Results(
             experiment.name,
             experiment.fidelity,
             estimates,
-            unstack(read(theory, f"theory.nc of {experiment.identity}")),
+            unstack(predicted),
             experiment.settings,
             coordinates,
         )
@@ -250,26 +253,57 @@ def plot(experiment: Experiment, output: Path) -> None:
         path = experiment.folder / "figure.py"
         raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
     results = results_of(experiment, folder)
-    verdicts = _adjusted(experiment, folder)
+    verdicts = _adjusted(experiment, results, folder)
     numbers = own.numbers(results) if hasattr(own, "numbers") else {}
     with style():
         figure = own.figure(results, verdicts)
     caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
-    save(figure, output, experiment.identity)
+    save(figure, output, experiment.identity, results.digest)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
 def results_of(experiment: Experiment, folder: Path) -> Results:
-    """The results of an experiment that lie in a folder."""
-    return Results.load(folder, experiment.settings, experiment.identity)
+    """The results of an experiment that lie in a folder.
+
+    Raises:
+        InputError: a file cannot be believed, or was made with other settings than it has now.
+    """
+    results = Results.load(folder, experiment.settings, experiment.identity)
+    _check_settings(experiment, results.simulation, folder / "simulation.nc")
+    _check_settings(experiment, results.theory, folder / "theory.nc")
+    return results
 
 
-def _adjusted(experiment: Experiment, folder: Path) -> list[Verdict]:
+def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> None:
+    """Refuse a road's file of another problem, seed or setting than the experiment has now."""
+    before, road = json.loads(data.attrs["provenance"]).get("settings", {}), path.stem
+    for key, value in _settings(experiment, road).items():
+        if before.get(key, value) != value:
+            allowed = f"{value}, as {experiment.folder / 'experiment.yaml'} has it: {road} again"
+            raise InputError(str(path), f"{key} {before[key]}", allowed)
+
+
+def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
+    """What decides the numbers of a road, beside code: its problems, as a digest, and settings."""
+    drawn = experiment.simulation.seed if experiment.redraws else None
+    problem = digest(experiment.settings, experiment.problems, drawn)
+    return {"problem": problem, **getattr(experiment, road).model_dump(mode="json")}
+
+
+def _adjusted(experiment: Experiment, results: Results, folder: Path) -> list[Verdict]:
     """The experiment's verdicts, as the ledger beside its folder has them if it is of this run.
 
     The ledger has the last word: there verdicts are adjusted for all claims of a paper together.
+
+    Raises:
+        InputError: they are on other results, or were given under other claims or effects.
     """
-    verdicts = read_ledger(folder / "verdicts.json", f"verdicts.json of {experiment.identity}")
+    path = folder / "verdicts.json"
+    verdicts = read_ledger(path, f"verdicts.json of {experiment.identity}")
+    made = {(verdict.results, verdict.contract) for verdict in verdicts}
+    if made != {(results.digest, experiment.contract)}:
+        allowed = "those on the results beside it, under the experiment as it is: judge again"
+        raise InputError(str(path), "verdicts on other results or claims", allowed)
     ledger = folder.parent / "ledger.json"
     if not ledger.exists():
         return verdicts
@@ -289,8 +323,7 @@ def _write_road(
 ) -> None:
     """Write a road's results; the contract is that under which a simulation began."""
     step = "simulate" if road == "simulation" else "predict"
-    seed = experiment.simulation.seed
-    drawn = seed if experiment.redraws else None
+    settings, seed = _settings(experiment, road), experiment.simulation.seed
     origin = {
         "road": road,
         "experiment": experiment.name,
@@ -299,9 +332,10 @@ def _write_road(
         "versions": provenance.versions(),
         **provenance.machine(),
         "specification": experiment.spec.model_dump(mode="json"),
-        "problem": digest(experiment.settings, experiment.problems, drawn),
+        "problem": settings["problem"],
+        "settings": settings,
         "contract": contract,
-        "seed": seed if road == "simulation" else drawn,
+        "seed": seed if road == "simulation" or experiment.redraws else None,
         **provenance.replicates(data.values()),
     }
     problems = {point.name: point.spec.model_dump(mode="json") for point in experiment.points}

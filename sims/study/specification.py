@@ -186,9 +186,12 @@ class ProblemSpec(Strict):
         terms *= dimension if target.kind == "additive" else 1
         if self.design.kind == "redundant_views":
             dimension += count * width
-        squares = (count + 10) * dimension**2 + 4 * count * dimension * width
+        frames = 4 * count * dimension * max(width, 64)
         return 8 * (
-            squares + 3 * dimension * (terms + queries) + 4 * (width + 3 * queries) * count**2
+            10 * dimension**2
+            + frames
+            + 3 * dimension * (terms + queries)
+            + 4 * (width + 3 * queries) * count**2
         )
 
     def build(self) -> Problem:

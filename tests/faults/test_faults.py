@@ -1,8 +1,11 @@
 """What goes wrong with files and processes: it is noticed in one line, and nothing is lost."""
 
+import errno
+import fcntl
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -17,7 +20,7 @@ from sims import files, store
 from sims.errors import InputError
 from sims.report import render_caption
 from sims.report.text import html
-from sims.study import run
+from sims.study import code, run
 from sims.study.results import Results
 from tests.cli.conftest import folder  # noqa: F401
 from tests.cli.small import EXPERIMENT
@@ -151,6 +154,49 @@ def test_a_full_disk_loses_nothing(tmp_path):
         signal.signal(signal.SIGXFSZ, handler)
     assert files.read(path, "b") == b"old"
     assert [p.name for p in path.parent.iterdir()] == ["b.nc"]
+
+
+@pytest.mark.parametrize(
+    ("what", "number", "line"),
+    [
+        ("fsync of folders", errno.EINVAL, ""),
+        ("fsync of folders", errno.EIO, "b.nc: got 'Input/output error'; allowed: a file that"),
+        ("fchmod", errno.EPERM, ""),
+        ("flock", errno.ENOSYS, ".snakemake: no file locks (Function not implemented): after"),
+        ("flock", errno.ENOLCK, ".snakemake: no file locks (No locks available): after"),
+        ("flock", errno.EWOULDBLOCK, "results/smoke: got 'held by another run'"),
+        ("date", 5, ""),  # the clocks of a cluster
+        ("date", 3600, "b.nc: got 'dated "),
+    ],
+)
+def test_a_poor_file_system_works_or_says_so(tmp_path, monkeypatch, capsys, what, number, line):
+    """And takes no lock of another run away where it has no locks of its own."""
+
+    def fail(handle, *_):
+        if what != "fsync of folders" or stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, os.strerror(number))
+
+    if what != "date":
+        name = what.partition(" ")[0]
+        monkeypatch.setattr(fcntl if name == "flock" else os, name, fail)
+    monkeypatch.chdir(tmp_path)
+    lock, path = Path(".snakemake/locks/0.input.lock"), tmp_path / "b.nc"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("results/smoke/a.nc\n")
+    try:
+        files.write(b"new", path, "b")
+        dated = time.time() + number * (what == "date")
+        os.utime(path, (dated, dated))
+        code.check_dates([path, tmp_path / "none"])
+        code.hold("smoke")
+    except InputError as error:
+        print(error, file=sys.stderr)
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == bool(line)
+    assert lock.exists() == bool(line)
+    assert files.read(path, "b") == b"new"
+    assert {p.name for p in tmp_path.iterdir()} == {"b.nc", ".snakemake"}
 
 
 class Hostile:

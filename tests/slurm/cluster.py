@@ -101,6 +101,7 @@ class Cluster(contextlib.ExitStack):
         self.begin("slurmctld", "-D")
         self.begin("slurmd", "-D", "-N", "node")
         self.wait(lambda: "idle" in self.ask("sinfo", "-h", "-o", "%T"), "a node")
+        self.callback(self.ask, "scancel", "--full", "--signal", "KILL", "--user", "root")
         return self
 
     def ask(self, *command: str) -> str:

@@ -38,6 +38,11 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     dry = run(copy, *RUN, "shards=2", "-n")
     rules = {x.split()[1][:-1] for x in (dry.stdout + dry.stderr).splitlines() if x[:5] == "rule "}
     assert rules == {"predict", "judge", "ledger", "plot", "report", "all"}
+    os.utime(path.with_name("experiment.yaml"), (2**32, 2**32))
+    refused = run(copy, *RUN, "shards=2")
+    assert refused.returncode == 2
+    assert "experiment.yaml: got 'dated " in refused.stderr
+    assert not (home / "theory.nc").exists()
 
 
 def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):

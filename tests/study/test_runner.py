@@ -1,5 +1,6 @@
 """The steps of an experiment, and what each of them depends on."""
 
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from sims.study.experiment import Experiment
 from sims.study.schema import ExperimentSpec
 from sims.validation import parse
 from tests.cli.small import EXPERIMENT
+from tests.cli.small import run as sims
 
 HOST = """
 from sims.montecarlo import HostReplicates
@@ -129,6 +131,48 @@ def test_roads_of_different_problems_are_not_compared(folder):
     runner.predict(replace(experiment, spec=spec), Path("theory.nc"))
     with pytest.raises(InputError, match=r"theory\.nc: got .*the problem of simulation\.nc"):
         runner.judge(experiment, Path("verdicts.json"))
+
+
+SEEDED = {"simulation": EXPERIMENT["simulation"] | {"seed": 1}}
+STALE = [
+    ("judge", {"problem": EXPERIMENT["problem"] | {"n": 65}}, "simulation.nc: got 'problem "),
+    ("judge", {"grid": [{"heads.bandwidth": 0.7}]}, "simulation.nc: got 'problem "),
+    ("judge", {"settings": {"least": 1}}, "simulation.nc: got 'problem "),
+    ("judge", SEEDED, "simulation.nc: got 'seed 0'; allowed: 1, as "),
+    ("judge", {"theory": {"order": "both"}}, "theory.nc: got 'order first'; allowed: both, as "),
+    ("plot", {"fidelities": {"smoke": SEEDED}}, "simulation.nc: got 'seed 0'; allowed: 1, as "),
+    ("plot", {"claims": [EXPERIMENT["claims"][0] | {"margin": 0.4}]}, "verdicts.json: got 'verd"),
+]
+
+
+def test_what_was_made_otherwise_is_neither_judged_nor_drawn(folder, capsys):
+    """Each is one line; figure and ledger carry the digest of what they were made from."""
+    run("small", "smoke")
+    home, file = Path("results/smoke/small"), folder / "experiment.yaml"
+
+    def refused(step, words):
+        capsys.readouterr()
+        assert sims("step", step, "small", "--fidelity", "smoke") == 2, words
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        assert words in said
+        assert "again" in said
+
+    for step, changes, words in STALE:
+        file.write_text(yaml.safe_dump(EXPERIMENT | changes))
+        refused(step, words)
+    file.write_text(yaml.safe_dump(EXPERIMENT | {"title": "Another"}))
+    assert sims("step", "ledger", "--fidelity", "smoke") == 0
+    assert sims("step", "plot", "small", "--fidelity", "smoke") == 0
+    roads = b"".join((home / name).read_bytes() for name in ("simulation.nc", "theory.nc"))
+    digest = hashlib.sha256(roads).hexdigest()
+    for name in ("figure.pdf", "figure.png", "figure.svg", "../ledger.json"):
+        assert digest.encode() in (home / name).read_bytes(), name
+    kept = (home / "verdicts.json").read_bytes()
+    file.write_text(yaml.safe_dump(EXPERIMENT | SEEDED))
+    run("small", "smoke", figure=False)
+    (home / "verdicts.json").write_bytes(kept)
+    refused("plot", "verdicts.json: got 'verdicts on other results")
 
 
 SOURCE = '"""A module."""\nimport numpy as np\n\nX = 1.0\n'
