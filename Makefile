@@ -55,7 +55,7 @@ lint: setup ## check style, types, import rules and the workflow
 	ruff format --check
 	mypy
 	lint-imports --no-logo
-	snakefmt --check Snakefile sweep.smk
+	snakefmt --check Snakefile *.smk
 	@$(LINT_WORKFLOW)
 
 # One lint cannot be switched off: it asks every rule for a conda environment, where ours is .venv.

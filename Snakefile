@@ -5,14 +5,16 @@ import sys
 from functools import cache
 from pathlib import Path
 
-# Snakemake puts this folder first; no file here is to stand for a module, nor in the jobs' folder.
+# Snakemake puts this folder first; no file here is to stand for a module.
 sys.path.append(sys.path.pop(0))
-os.environ["PYTHONSAFEPATH"] = "1"
 
 from sims.places import place
 from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, needs_theory
 from sims.study.experiment import choose
-from sims.study.jobs import checked, doubled, settle, take
+
+
+include: "jobs.smk"
+
 
 FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
@@ -20,8 +22,10 @@ OUT = f"results/{FIDELITY}"
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
-ALONE = CORES and len(NAMES) == 1
-EACH = 1 if FIDELITY == "smoke" else CORES if ALONE else (CORES or 16) // 4 or 1
+ALONE = len(NAMES) == 1
+EACH = (
+    1 if FIDELITY == "smoke" else CORES if CORES and ALONE else (CORES or 16) // 4 or 1
+)
 if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
@@ -32,14 +36,12 @@ THEORY = [*sorted(place("docs").glob("theory*/*.md")), place("docs/theory.md")]
 THEORY = [path for path in THEORY if path.is_file()]
 GPU = int(accelerated() and FIDELITY != "smoke")
 
-settle(workflow)
-
 
 @cache
 def prepare():
     """Before any file is looked for."""
     made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
-    take(workflow, OUT, FILES + PAPERS + THEORY + made)
+    take(OUT, FILES + PAPERS + THEORY + made, NAMES[0] if ALONE else FIDELITY)
 
 
 def code(step):

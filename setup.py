@@ -19,7 +19,7 @@ SHARED = (
     "results/published/ledger.json",
     "profiles/*/profile.yaml",
     "Snakefile",
-    "sweep.smk",
+    "*.smk",
 )
 
 

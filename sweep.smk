@@ -5,7 +5,9 @@ from pathlib import Path
 from shlex import join
 
 from sims.study.code import accelerated
-from sims.study.jobs import doubled, settle, take
+
+
+include: "jobs.smk"
 
 
 envvars:
@@ -13,14 +15,12 @@ envvars:
 
 
 SWEEP = json.loads(os.environ["SIMS_SWEEP"])
-WHOLE, SHARDS = Path(SWEEP["output"]).with_suffix(""), SWEEP["shards"]
+WHOLE, SHARDS = Path(SWEEP["command"][-1]).with_suffix(""), SWEEP["shards"]
 # Of this machine's cores each part has its share; on a cluster, what its job was allotted.
 CORES = workflow.resource_settings.cores
 EACH = max(1, CORES // SHARDS) if CORES else 4
 if workflow.remote_exec:
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
-
-settle(workflow)
 
 
 localrules:
@@ -35,7 +35,7 @@ wildcard_constraints:
 
 def parts(w):
     made = WHOLE.parent.glob(f"{WHOLE.name}.shards/*.nc")
-    take(workflow, f"{WHOLE}.shards", [Path(SWEEP["command"][2]), *made])
+    take(f"{WHOLE}.shards", [Path(SWEEP["command"][2]), *made], WHOLE.name)
     return [f"{WHOLE}.shards/{i}-of-{SHARDS}.nc" for i in range(1, SHARDS + 1)]
 
 

@@ -22,6 +22,7 @@ SOURCES = (
     "results/published/ledger.json",
     "Snakefile",
     "sweep.smk",
+    "jobs.smk",
     "README.md",
     "LICENSE",
     "pyproject.toml",

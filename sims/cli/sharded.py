@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from sims.errors import InputError
@@ -34,17 +33,13 @@ def run_sharded(
     if not re.fullmatch(r"[\w ./+-]+", str(output)):
         raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
     part = ["sims", "sweep", *sweep, "--output", str(output)]
-    told = {"command": part, "output": str(output), "shards": shards, "made": made}
-    command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
-    # A file of other numbers may be there, which Snakemake would take for this one.
-    command += ["--forcerun", "gather", "--rerun-incomplete"]
-    if find_spec("snakemake_executor_plugin_slurm"):
-        name = re.sub(r"[^\w-]", "-", output.stem, flags=re.ASCII)[:50]
-        command += ["--slurm-jobname-prefix", name]
+    told = json.dumps({"command": part, "shards": shards, "made": made})
     here = ["--workflow-profile", "none", "--cores", str(host_devices()), "--resources", "gpu=1"]
     here += ["--keep-going", "--quiet", "host", "rules", "progress"]
-    environment = os.environ | {"SIMS_SWEEP": json.dumps(told), "PYTHONSAFEPATH": "1"}
-    run = subprocess.Popen([*command, *(options or here)], env=environment, start_new_session=True)
+    # A file of other numbers may be there, which Snakemake would take for this one: gather.
+    command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
+    command += ["--forcerun", "gather", "--rerun-incomplete", *(options or here)]
+    run = subprocess.Popen(command, env=os.environ | {"SIMS_SWEEP": told}, start_new_session=True)
     try:
         code = run.wait()
     except BaseException:

@@ -66,14 +66,13 @@ def sweep(
     if shards is not None:
         from sims.cli.sharded import run_sharded
 
-        command = [spec, *(text for path in sets for text in ("--set", path))]
-        for name, value in (("--rel-mcse", rel_mcse), ("--seed", seed)):
-            command += [] if value is None else [name, str(value)]
-        command += ["--allow-code"] * allow_code
+        options = *(("set", axis) for axis in sets), ("rel-mcse", rel_mcse), ("seed", seed)
+        same = [f"--{name}={value}" for name, value in options if value is not None]
+        same += ["--allow-code"] * allow_code
         if run.is_done():
             print(f"{run.whose}: complete", output, sep="\n")
         else:
-            run_sharded(command, output, shards, run.made, snakemake)
+            run_sharded([spec, *same], output, shards, run.made, snakemake)
         return
     data = run.whole(None if gather else run.compute(progress=told))
     from sims.figures import overview, save

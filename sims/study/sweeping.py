@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sys
 import warnings
 from collections import Counter
@@ -165,10 +166,7 @@ class Run:
         data = self._labelled(columns.sortby(POINT))
         data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.made)
         write(data, self.output, f"{self.output.name} of {self.whose}")
-        if self.folder.is_dir():
-            for file in self.folder.iterdir():
-                file.unlink()
-            self.folder.rmdir()
+        shutil.rmtree(self.folder, ignore_errors=True)
         return data
 
     def is_done(self) -> bool:

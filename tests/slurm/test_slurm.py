@@ -44,10 +44,8 @@ def test_a_step_gets_what_it_asks_for(cluster, copy):
         job = cluster.ask("scontrol", "show", "job", seen["SLURM_JOB_ID"])
         found = dict(re.findall(r"(\w+)=(\S+)", job))
         assert (found["MinMemoryNode"], found["TimeLimit"]) == (memory, limit)
-        assert (found["JobName"][:5], found["Comment"]) == (
-            "sims_",
-            "rule_simulate_wildcards_angles",
-        )
+        assert found["JobName"].startswith("angles_")
+        assert found["Comment"] == "rule_simulate_wildcards_angles"
         assert (found["NumCPUs"], seen["SIMS_HOST_DEVICES"]) == ("2", "2")  # its node has 8
         assert seen["CUDA_VISIBLE_DEVICES"] in ("0", "1")
         names = ("JAX_PLATFORMS", "XLA_PYTHON_CLIENT_PREALLOCATE", "PYTHONSAFEPATH")
@@ -105,7 +103,6 @@ def test_a_sweep_of_a_thousand_points_outlives_what_ends_its_jobs(cluster, tmp_p
             os.kill(process, signal.SIGCONT)
     assert run.wait(240) == 0
     jobs = cluster.ask("squeue", "--states", "all", "-o", "%k %m %l")
-    print(jobs)
     assert len(re.findall("_parts_._8 16000M 4:00:00", jobs)) == 2
     subprocess.run((*command, "whole.nc"), cwd=tmp_path, env=cluster.environment, check=True)
     parts, whole = (xr.load_dataset(tmp_path / f"{name}.nc") for name in ("parts", "whole"))
