@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -59,6 +58,16 @@ def missing() -> str | None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin"
     absent = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
     return f"Slurm is not installed: no {', '.join(absent)}" if absent else None
+
+
+def end(process: subprocess.Popen) -> None:
+    """Ask a program to end, and kill it if it does not."""
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Cluster(contextlib.ExitStack):
@@ -120,6 +129,5 @@ class Cluster(contextlib.ExitStack):
         """A program that ends with the cluster."""
         environment = self.environment | options.pop("more", {})
         process = subprocess.Popen(command, env=environment, **options)
-        self.callback(process.wait)
-        self.callback(process.send_signal, signal.SIGTERM)
+        self.callback(end, process)
         return process

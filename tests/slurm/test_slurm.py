@@ -32,11 +32,11 @@ def cluster(tmp_path_factory):
 
 def test_a_step_gets_what_it_asks_for(cluster, copy):
     """One device, and after it was cancelled twice the time and memory."""
-    goal = "results/smoke/angles/simulation.nc"
     wanted = ("--set-resources", "simulate:gpu=1", "simulate:cpus_per_task=2")
     command = (sys.executable, "-m", "snakemake", *PROFILE, "--config", "fidelity=smoke", *wanted)
+    command += ("--until", "simulate")
     more = {"WAIT": "simulate", "PYTHONPATH": str(ROOT)}
-    run = cluster.begin(*command, "--", goal, cwd=copy, more=more, stderr=subprocess.PIPE)
+    run = cluster.begin(*command, cwd=copy, more=more, stderr=subprocess.PIPE)
     for memory, limit in (("4000M", "00:20:00"), ("8000M", "00:40:00")):
         cluster.wait((copy / "begun").exists, "a simulation", 120)
         seen = json.loads((copy / "begun").read_text())
@@ -56,7 +56,7 @@ def test_a_step_gets_what_it_asks_for(cluster, copy):
     said = run.communicate(timeout=120)[1].decode()
     assert run.returncode == 0
     assert "sacct:" not in said
-    assert (copy / goal).read_text() == "simulate"
+    assert (copy / "results/smoke/angles/simulation.nc").read_text() == "simulate"
 
 
 SWEEP = """
