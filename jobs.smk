@@ -46,8 +46,8 @@ def is_said(record):
 
 
 logger.addFilter(is_said)
-os.environ["PYTHONSAFEPATH"] = "1"
-os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+PATH = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+os.environ.update(PATH=PATH, PYTHONSAFEPATH="1")
 # A job that is preempted has saved what it has when its trap is reached. It waits for Slurm to put it in the queue again:
 # if it left by itself, Slurm would call it failed.
 TRAP = "sleep 600" if workflow.remote_exec else ":"
@@ -59,4 +59,4 @@ if workflow.remote_exec and re.match(
     "[0-9]|GPU|MIG", os.environ.get("CUDA_VISIBLE_DEVICES", "")
 ):
     os.environ.setdefault("JAX_PLATFORMS", "cuda")
-    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    os.environ.update(XLA_PYTHON_CLIENT_PREALLOCATE="false")
