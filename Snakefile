@@ -4,32 +4,16 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from shlex import quote
 
-# Snakemake puts this folder first; no file here is to stand for a module, nor in the jobs' folder.
+# Snakemake puts this folder first; no file here is to stand for a module.
 sys.path.append(sys.path.pop(0))
-os.environ["PYTHONSAFEPATH"] = "1"
 
-from sims.errors import InputError
 from sims.places import place
-from sims.study.code import (
-    EXPERIMENTS,
-    FIDELITIES,
-    accelerated,
-    check_dates,
-    digest,
-    hold,
-    judged,
-)
+from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, judged
 from sims.study.experiment import choose
 
 
-def checked(function, argument):
-    try:
-        return function(argument)
-    except InputError as error:
-        print(f"snakemake: {error}", file=sys.stderr)
-        sys.exit(2)
+include: "jobs.smk"
 
 
 FIDELITY, NAMES, SHARDS = checked(choose, config)
@@ -43,8 +27,10 @@ if "answers" in JUDGED.values():
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
-ALONE = CORES and len(NAMES) == 1
-EACH = 1 if FIDELITY == "smoke" else CORES if ALONE else (CORES or 16) // 4 or 1
+ALONE = len(NAMES) == 1
+EACH = (
+    1 if FIDELITY == "smoke" else CORES if CORES and ALONE else (CORES or 16) // 4 or 1
+)
 if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
@@ -55,21 +41,12 @@ THEORY = [*sorted(place("docs").glob("theory*/*.md")), place("docs/theory.md")]
 THEORY = [path for path in THEORY if path.is_file()]
 GPU = int(accelerated() and FIDELITY != "smoke")
 
-# A job that is preempted has saved what it has when this is reached. It waits for Slurm to put it in the queue again:
-# if it left by itself, Slurm would call it failed.
-TRAP = "trap 'sleep 600' TERM; " if workflow.remote_exec else ""
-PATH = f"PATH={quote(str(Path(sys.executable).parent))}:$PATH; "
-shell.prefix(TRAP + PATH)
-
 
 @cache
 def prepare():
-    """Before any file is looked for, if this is a run: no dry one, nor a job of one."""
-    running = workflow.executor_plugin and workflow.is_main_process
-    if running and not workflow.dryrun and not workflow.touch:
-        made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
-        checked(check_dates, FILES + PAPERS + THEORY + made)
-        checked(hold, FIDELITY)
+    """Before any file is looked for."""
+    made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
+    take(OUT, FILES + PAPERS + THEORY + made, NAMES[0] if ALONE else FIDELITY)
 
 
 def code(step):
@@ -80,15 +57,9 @@ def code(step):
 
 
 def ask(minutes, megabytes=(4000, 8000, 16000), **more):
-    """What a cluster is asked for at smoke, standard, paper; doubled at every attempt.
-
-    A job that ran out of it goes on from what it saved.
-    """
+    """What a cluster is asked for at smoke, standard, paper; doubled at every attempt."""
     place = FIDELITIES.index(FIDELITY)
-    doubled = {"runtime": minutes[place], "mem_mb": megabytes[place]}
-    return more | {
-        k: lambda w, attempt, n=n: n << attempt - 1 for k, n in doubled.items()
-    }
+    return more | doubled(runtime=minutes[place], mem_mb=megabytes[place])
 
 
 SMALL = ask((20, 40, 120))
@@ -137,7 +108,7 @@ rule shard:
     shell:
         "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {params.whole} "
         "--part {wildcards.shard}/{wildcards.of} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 # What no shard has computed it computes itself.
@@ -159,7 +130,7 @@ rule simulate:
         code=code("simulate"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step simulate {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule predict:
@@ -176,7 +147,7 @@ rule predict:
         code=code("predict"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step predict {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule judge:
@@ -194,7 +165,7 @@ rule judge:
         code=code("judge"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step judge {wildcards.name} --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule ledger:
@@ -214,7 +185,7 @@ rule ledger:
         code=code("ledger"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step ledger --output {output[0]} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule plot:
@@ -234,7 +205,7 @@ rule plot:
         code=code("plot"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step plot {wildcards.name} --output {output.figure} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
 rule report:
@@ -256,4 +227,4 @@ rule report:
         code=code("report"),
     shell:
         "SIMS_HOST_DEVICES={threads} sims step report --output {output} "
-        "--fidelity {params.fidelity} 2> >(tee {log} >&2)"
+        "--fidelity {params.fidelity} 2> >(note {log:q})"

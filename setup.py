@@ -21,6 +21,7 @@ SHARED = (
     "results/published/answers.json",
     "profiles/*/profile.yaml",
     "Snakefile",
+    "*.smk",
 )
 
 

@@ -27,6 +27,7 @@ for path in (output, *more.get(step, ())):
         path = path.parent / f"shards/{{part}}.json"
     path.write_text(step)
 """
+STUBBED = 'os.environ["PATH"] = "./bin:" + os.environ["PATH"]'
 
 
 @pytest.fixture
@@ -36,10 +37,9 @@ def copy(tmp_path):
     shutil.copytree(ROOT / "experiments/rates", tmp_path / "experiments/rates", ignore=ignored)
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
-    lines = [
-        'PATH = "PATH=./bin:$PATH; "' if x.startswith("PATH = ") else x for x in text.splitlines()
-    ]
-    (tmp_path / "Snakefile").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    shutil.copy(ROOT / "jobs.smk", tmp_path)
+    text = text.replace("OUT = ", f"{STUBBED}\nOUT = ")
+    (tmp_path / "Snakefile").write_text(text, encoding="utf-8")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "sims").write_text(STUB)
     (tmp_path / "bin" / "sims").chmod(0o755)

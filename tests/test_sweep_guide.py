@@ -23,5 +23,5 @@ def test_the_guide_works(tmp_path, monkeypatch, capsys):
                 assert main(line.split()[1:]) == 0, (line, capsys.readouterr().err)
         elif info == "run":
             exec(text, names)
-    assert {info for _, info, _ in BLOCKS} == {"file=bandwidths.yaml", "commands", "run"}
+    assert {info for _, info, _ in BLOCKS} == {"file=bandwidths.yaml", "commands", "run", ""}
     assert Path("kernels.png").is_file()

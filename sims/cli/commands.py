@@ -114,6 +114,16 @@ def sweep(
     gather: Annotated[
         int | None, Option(min=1, max=10_000, help="write the file from these N parts")
     ] = None,
+    shards: Annotated[
+        int | None,
+        Option(
+            min=2, max=10_000, help="compute N parts side by side and gather them, by snakemake"
+        ),
+    ] = None,
+    options: Annotated[
+        list[str] | None,
+        Argument(help="after --: of snakemake under --shards, such as --workflow-profile slurm"),
+    ] = None,
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
@@ -124,7 +134,8 @@ def sweep(
     """
     from sims.cli import sweep
 
-    sweep.sweep(spec, set or [], rel_mcse, seed, output, shard, gather, allow_code, dry)
+    parts = shard, gather, shards
+    sweep.sweep(spec, set or [], rel_mcse, seed, output, parts, options or [], allow_code, dry)
 
 
 @app.command()

@@ -24,16 +24,33 @@ def sweep(
     rel_mcse: float | None,
     seed: int | None,
     given: Path | None,
-    shard: str | None,
-    gather: int | None,
+    parts: tuple[str | None, int | None, int | None],
+    snakemake: list[str],
     allow_code: bool,
     dry: bool,
 ) -> None:
-    """Run a sweep, or one shard of it, or gather shards, and write its file and its figure."""
+    """Run a sweep, or one shard of it, or gather shards, and write its file and its figure.
+
+    Args:
+        spec: the file; with it ``sets``, ``rel_mcse`` and ``seed`` say what is swept.
+        sets: axes.
+        rel_mcse: precision.
+        seed: of the simulation.
+        given: the output.
+        parts: ``--shard``, ``--gather`` and ``--shards``, of which one is given at most.
+        snakemake: its options, under ``--shards``.
+        allow_code: whether Python files that the problem names may be run.
+        dry: only say what would be done.
+    """
+    shard, gather, shards = parts
+    if sum(each is not None for each in parts) > 1:
+        raise InputError("--shard, --gather, --shards", "several", "one of them")
+    if snakemake and shards is None:
+        raise InputError("arguments", " ".join(snakemake), "one file; snakemake's under --shards")
     output = writable(given or f"results/sweeps/{Path(spec).stem}.nc")
     if output.suffix != ".nc":
         raise InputError("--output", str(output), "a file whose name ends in .nc")
-    part, count = (1, gather or 1) if shard is None else part_of("--shard", shard)
+    part, count = (1, gather or shards or 1) if shard is None else part_of("--shard", shard)
     allowed = None if dry else allow_code
     run = Run(read_sweep(spec, sets, rel_mcse, seed, allowed), output, count)
     plan, told = run.plan(), sys.stderr.isatty()
@@ -41,10 +58,21 @@ def sweep(
         own = unread(point.spec for point in run.sweep.points)
         print(f"{spec}: nothing is run or written", *own, *plan, f"output       {output}", sep="\n")
         return
-    if told or any(each.uncovered for each in run.classes):
+    if told or (shard is None and any(each.uncovered for each in run.classes)):
         print(*plan, sep="\n", file=sys.stderr)
     if shard is not None:
         run.compute(part, told)
+        return
+    if shards is not None:
+        from sims.cli.sharded import run_sharded
+
+        options = *(("set", axis) for axis in sets), ("rel-mcse", rel_mcse), ("seed", seed)
+        same = [f"--{name}={value}" for name, value in options if value is not None]
+        same += ["--allow-code"] * allow_code
+        if run.is_done():
+            print(f"{run.whose}: complete", output, sep="\n")
+        else:
+            run_sharded([spec, *same], output, shards, run.made, snakemake)
         return
     data = run.whole(None if gather else run.compute(progress=told))
     from sims.figures import overview, save

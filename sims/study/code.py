@@ -154,8 +154,8 @@ def judged(experiment: Path) -> str:
     return "answers" if _file(experiment, FIDELITIES[0])[0].get("questions") else "verdicts"
 
 
-def hold(fidelity: str) -> None:
-    """Hold a fidelity's results for this process, so that no other run writes them.
+def hold(results: str) -> None:
+    """Hold a folder of results for this process, so that no other run writes there.
 
     The system gives the hold back when the process ends, however it ends; so Snakemake's locks on
     these results that are there once it is held are of a run that was killed. On a file system
@@ -166,12 +166,12 @@ def hold(fidelity: str) -> None:
     """
     locks = Path(".snakemake")
     locks.mkdir(exist_ok=True)
-    handle = os.open(locks / f"{fidelity}.hold", os.O_CREAT | os.O_RDWR)
+    handle = os.open(locks / f"{_hash(results)}.hold", os.O_CREAT | os.O_RDWR)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        allowed = "one run of a fidelity at a time in a folder"
-        raise InputError(f"results/{fidelity}", "held by another run", allowed) from None
+        allowed = "one run of the same results at a time in a folder"
+        raise InputError(results, "held by another run", allowed) from None
     except OSError as error:
         line = (
             f"{locks}: no file locks ({error.strerror}): after a killed run, `snakemake --unlock`"
@@ -179,7 +179,7 @@ def hold(fidelity: str) -> None:
         print(line, file=sys.stderr)
         return
     for lock in locks.glob("locks/*.lock"):
-        if f"results/{fidelity}/" in lock.read_text():
+        if f"{results}/" in lock.read_text():
             lock.unlink()
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sys
 import warnings
 from collections import Counter
@@ -163,13 +164,18 @@ class Run:
             read_parts = [read(self.part(i), self._seal(i)) for i in numbers]
             columns = xr.concat([p for p in read_parts if p.sizes], POINT, combine_attrs="override")
         data = self._labelled(columns.sortby(POINT))
-        data = data.assign_attrs(origin(self.sweep.spec, columns))
+        data = data.assign_attrs(origin(self.sweep.spec, columns), made=self.made)
         write(data, self.output, f"{self.output.name} of {self.whose}")
-        if self.folder.is_dir():
-            for file in self.folder.iterdir():
-                file.unlink()
-            self.folder.rmdir()
+        shutil.rmtree(self.folder, ignore_errors=True)
         return data
+
+    def is_done(self) -> bool:
+        """Whether the file is there, whole, with the numbers of this sweep."""
+        try:
+            data = read(self.output, f"{self.output.name} of {self.whose}")
+        except InputError:
+            return False
+        return data.attrs.get("made") == self.made
 
     def _both(
         self, each: ProblemClass, points: Sequence[Point], size: int, progress: bool

@@ -370,6 +370,12 @@ LINES = [
     ("decompose spec.yaml --seed -3", "simulation.seed: got -3; allowed: greater than or equal"),
     ("sweep spec.yaml --output a.txt", "--output: got 'a.txt'; allowed: a file whose name"),
     ("sweep spec.yaml --gather 0", "'--gather': Input should be greater than or equal to 1"),
+    ("sweep spec.yaml --shards 2 --gather 2", "--gather, --shards: got 'several'; allowed: one of"),
+    (
+        "sweep spec.yaml --shards 2 --output {x}.nc",
+        "--output: got '{x}.nc'; allowed: letters, digits",
+    ),
+    ("sweep spec.yaml other.yaml", "arguments: got 'other.yaml'; allowed: one file"),
     ("sweep spec.yaml --shard 1/", "--shard: got '1/'; allowed: i/N"),
 ]
 

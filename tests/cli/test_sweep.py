@@ -1,6 +1,11 @@
 """``sims sweep``: designs, files, shards, and what users get wrong."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +19,7 @@ from sims.study.sweepfile import read_sweep
 from sims.study.sweeping import columns_of
 from sims.terms import SCALARS
 from tests.cli.small import SPEC, run
+from tests.pipeline import ROOT
 
 OUT = Path("results/sweeps/spec.nc")
 AXES = ("--set", "heads.bandwidth=0.5:2:3:log", "--set", "n=16,32")
@@ -89,6 +95,28 @@ def test_parts_give_the_file_of_the_whole(folder, monkeypatch, capsys):
     assert run(*part, "--gather", "3") == 0
     assert not Path("a.shards").exists()
     xr.testing.assert_allclose(opened("a.nc"), whole, rtol=1e-12)
+
+
+def test_parts_by_snakemake_go_on_where_they_were_stopped(folder):
+    """Nothing in the folder stands for a module; a finished sweep is not run again."""
+    assert run("sweep", "spec.yaml", *AXES) == 0
+    Path("sims.py").write_text("raise SystemExit\n")
+    command = [Path(sys.executable).with_name("sims"), "sweep", "spec.yaml", *AXES]
+    command += ["--output", "own parts/a.nc", "--shards", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    running = subprocess.Popen(command, env=environment)
+    deadline = time.monotonic() + 60
+    while not list(Path().glob("own parts/a.shards/*.log")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(60) == 75
+    for said in ("own parts/a.png", "complete"):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stdout
+    assert not Path("own parts/a.shards").exists()
+    xr.testing.assert_allclose(opened("own parts/a.nc"), opened(), rtol=1e-12)
 
 
 def test_points_of_a_class_are_those_of_single_runs(folder):

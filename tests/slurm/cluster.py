@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import stat
 import subprocess
@@ -46,8 +45,8 @@ SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.log
 NodeName=node NodeHostname={host} NodeAddr=127.0.0.1 Port=16818 CPUs=8 RealMemory=64000 Gres=gpu:2
-PartitionName=low Nodes=node Default=YES MaxTime=120 PriorityTier=1 GraceTime=2
-PartitionName=high Nodes=node MaxTime=120 PriorityTier=10 PreemptMode=OFF
+PartitionName=low Nodes=node Default=YES MaxTime=600 PriorityTier=1 GraceTime=2
+PartitionName=high Nodes=node MaxTime=600 PriorityTier=10 PreemptMode=OFF
 """
 
 
@@ -59,6 +58,16 @@ def missing() -> str | None:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin"
     absent = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
     return f"Slurm is not installed: no {', '.join(absent)}" if absent else None
+
+
+def end(process: subprocess.Popen) -> None:
+    """Ask a program to end, and kill it if it does not."""
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Cluster(contextlib.ExitStack):
@@ -101,6 +110,7 @@ class Cluster(contextlib.ExitStack):
         self.begin("slurmctld", "-D")
         self.begin("slurmd", "-D", "-N", "node")
         self.wait(lambda: "idle" in self.ask("sinfo", "-h", "-o", "%T"), "a node")
+        self.callback(self.ask, "scancel", "--full", "--signal", "KILL", "--user", "root")
         return self
 
     def ask(self, *command: str) -> str:
@@ -119,6 +129,5 @@ class Cluster(contextlib.ExitStack):
         """A program that ends with the cluster."""
         environment = self.environment | options.pop("more", {})
         process = subprocess.Popen(command, env=environment, **options)
-        self.callback(process.wait)
-        self.callback(process.send_signal, signal.SIGTERM)
+        self.callback(end, process)
         return process

@@ -1,0 +1,53 @@
+"""``sims sweep --shards N``: the parts of a sweep and their gathering, as a run of Snakemake."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sims.errors import InputError
+from sims.places import CARRIED
+from sims.runtime import host_devices
+
+
+def run_sharded(
+    sweep: Sequence[str], output: Path, shards: int, made: str, options: Sequence[str]
+) -> None:
+    """Compute the parts of a sweep and gather them, here or where Snakemake is told to.
+
+    Args:
+        sweep: its file, and the options of ``sims sweep`` that its parts share.
+        output: ends in ``.nc``.
+        shards: how many parts.
+        made: digest of what the numbers depend on; parts of another are computed anew.
+        options: of Snakemake, such as ``--workflow-profile slurm``; if empty, the parts run on
+            this machine's cores.
+
+    Raises:
+        InputError: Snakemake cannot name the output, or a part failed, which said why.
+    """
+    if not re.fullmatch(r"[\w ./+-]+", str(output)):
+        raise InputError("--output", str(output), "letters, digits, spaces and ./+-_")
+    part = ["sims", "sweep", *sweep, "--output", str(output)]
+    told = json.dumps({"command": part, "shards": shards, "made": made})
+    here = ["--workflow-profile", "none", "--cores", str(host_devices()), "--resources", "gpu=1"]
+    here += ["--keep-going", "--quiet", "host", "rules", "progress"]
+    # A file of other numbers may be there, which Snakemake would take for this one: gather.
+    command = [sys.executable, "-P", "-m", "snakemake", "--snakefile", str(CARRIED / "sweep.smk")]
+    command += ["--forcerun", "gather", "--rerun-incomplete", *(options or here)]
+    run = subprocess.Popen(command, env=os.environ | {"SIMS_SWEEP": told}, start_new_session=True)
+    try:
+        code = run.wait()
+    except BaseException:
+        # Parts on this machine save what they have; Snakemake then cancels those elsewhere.
+        os.killpg(run.pid, signal.SIGTERM)
+        run.send_signal(signal.SIGINT)
+        run.wait()
+        raise
+    if code:
+        allowed = "a run of which nothing fails: see above; the same command goes on"
+        raise InputError("--shards", f"exit code {code} of snakemake", allowed)
