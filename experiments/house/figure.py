@@ -13,7 +13,7 @@ from sims.judgement import house
 from sims.judgement.answers import Answer, Effects
 from sims.study.results import Results
 
-from .problems import INDICES
+from .sets import INDICES
 from .statistic import MATRICES, OUTCOMES, TARGETS, effects, parameters
 
 BINS = np.linspace(0.05, 0.95, 7).tolist()

@@ -10,11 +10,12 @@ import xarray as xr
 
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment
-from sims.theory import noise_correlation_law
+from sims.theory import FEW_KEYS, noise_correlation_law
 from sims.theory import predict as exact_theory
 from sims.theory.first_order.closed_forms import first_order_arrays
 
-from .problems import HAAR, INDICES, Problem, draw, padded
+from .problems import Problem, draw, padded
+from .sets import HAAR, INDICES
 
 MOST = 8
 """Heads that matrices are filled up to with NaN."""
@@ -61,10 +62,11 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
         for name in ("bias", "signal", "noise", "mean_bias", "mean_signal")
     }
     keys = {name: ("set", np.asarray(found[name])) for name in ("n_eff", "n_third")}
+    in_range = bool(min(found["n_eff"].min(), found["n_third"].min()) >= FEW_KEYS)
     values = list(problem.parameters["index"].values())
     index = {"index": (("summary", "set"), values), "summary": list(INDICES)}
     drawn = {k: v for k, v in problem.parameters.items() if k != "index"}
-    return xr.Dataset({**matrices, **keys, **index, **drawn})
+    return xr.Dataset({**matrices, **keys, **index, **drawn, "in_range": in_range})
 
 
 def by_angles(problem: Problem) -> float:

@@ -15,14 +15,13 @@ from sims.diversity import DEFINITIONS, geometric_gram
 from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Target, Task, TrigonometricSeries
 from sims.problem.design_laws import GaussianDesign
 from sims.problem.law import Law
+from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS, predict
+
+from .sets import HAAR, INDICES
 
 ALIGNED = (0.05, 0.2, 0.5)
 """Of the first three sets: the share of a head's frame that is its own."""
-HAAR, ORTHOGONAL = 3, 5
-"""Places of the first Haar set and of the orthogonal one; the place between is Haar, too."""
-INDICES = ("mean", "top", "entropy", "participation")
-"""Of the subspaces: the head diversity index, and other spectral summaries."""
 WIDEST, DIMENSION = 4, 16
 """What frames and keys are padded to by zero columns, so that few programs are compiled."""
 GRID = np.geomspace(1 / 4, 4, 9)
@@ -196,3 +195,47 @@ def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
         (task, Heads(wide(h.frames), h.rule, h.bandwidth, wide(h.of_keys)), problem.n, queries)
         for h in problem.sets
     ]
+
+
+def problem(experiment: Experiment, index: int) -> dict[str, Any]:
+    """A problem with its six sets of heads, as ``sims sweep`` reads it."""
+    problem = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
+    heads, task = problem.sets[HAAR], problem.task
+    series = {
+        k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")
+    }
+
+    def frames(places: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "label": f"set {k}, index {problem.parameters['index']['mean'][k]:.2f}",
+                "kind": "explicit",
+                "frames": np.asarray(getattr(each, places)).tolist(),
+            }
+            for k, each in enumerate(problem.sets)
+        ]
+
+    pairs = zip(frames("frames"), frames("of_keys"), strict=True)
+    return {
+        "problem": {
+            "dimension": task.dimension,
+            "design": {"kind": "gaussian", "covariance": problem.covariance.tolist()},
+            "target": {"kind": "explicit", **series},
+            "noise_sd": float(task.noise_sd),
+            "heads": {
+                "count": heads.count,
+                "width": heads.width,
+                "frames": {"kind": "haar"},
+                "kernel": problem.parameters["kernel"],
+                "bandwidth": float(heads.bandwidth[0]),
+            },
+            "n": problem.n,
+            "queries": {
+                "kind": "explicit",
+                "count": len(problem.queries),
+                "points": problem.queries.tolist(),
+            },
+        },
+        "simulation": {"batches": 32, "replicates_per_batch": 64},
+        "sweep": {"list": [{"heads.frames": a, "heads.key_frames": b} for a, b in pairs]},
+    }

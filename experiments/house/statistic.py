@@ -11,12 +11,10 @@ import xarray as xr
 from sims.diversity import DEFINITIONS, correlation, normalised_errors
 from sims.judgement.answers import Effects
 from sims.judgement.effects_of_problems import gap, of_batches, order
-from sims.study.experiment import Experiment
 from sims.study.results import Results
-from sims.theory import FEW_KEYS
 from sims.weighting import optimal
 
-from .problems import HAAR, INDICES, ORTHOGONAL, draw
+from .sets import HAAR, INDICES, ORTHOGONAL
 
 NEARLY_ALIGNED = 0
 """Place of the set whose heads are nearest to one another."""
@@ -42,11 +40,10 @@ class Sample:
         """Heads of each problem, (M,)."""
         return self.law["heads"].values.astype(int)
 
-    @cached_property
+    @property
     def valid(self) -> np.ndarray:
         """Where first-order theory is in its range at every set, (M,)."""
-        least = np.minimum(self.law["n_eff"].values, self.law["n_third"].values)
-        return np.asarray((least >= FEW_KEYS).all(1))
+        return self.law["in_range"].values.astype(bool)
 
     def simulated(self, function: Any) -> np.ndarray:
         """A function of a problem's matrices (batch, set, head, head2), stacked over problems."""
@@ -242,48 +239,4 @@ def parameters(results: Results) -> pd.DataFrame:
     sample = Sample(results)
     columns = {k: v.values for k, v in sample.law.data_vars.items() if v.dims == ("number",)}
     square = sample.predicted(_squared_bias)[:, HAAR] / sample.predicted(error)[:, HAAR]
-    return pd.DataFrame(columns | {"in_range": sample.valid, "share": 1 - square})
-
-
-def problem(experiment: Experiment, index: int) -> dict[str, Any]:
-    """A problem with its six sets of heads, as ``sims sweep`` reads it."""
-    problem = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
-    heads, task = problem.sets[HAAR], problem.task
-    series = {
-        k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")
-    }
-
-    def frames(places: str) -> list[dict[str, Any]]:
-        return [
-            {
-                "label": f"set {k}, index {problem.parameters['index']['mean'][k]:.2f}",
-                "kind": "explicit",
-                "frames": np.asarray(getattr(each, places)).tolist(),
-            }
-            for k, each in enumerate(problem.sets)
-        ]
-
-    pairs = zip(frames("frames"), frames("of_keys"), strict=True)
-    return {
-        "problem": {
-            "dimension": task.dimension,
-            "design": {"kind": "gaussian", "covariance": problem.covariance.tolist()},
-            "target": {"kind": "explicit", **series},
-            "noise_sd": float(task.noise_sd),
-            "heads": {
-                "count": heads.count,
-                "width": heads.width,
-                "frames": {"kind": "haar"},
-                "kernel": problem.parameters["kernel"],
-                "bandwidth": float(heads.bandwidth[0]),
-            },
-            "n": problem.n,
-            "queries": {
-                "kind": "explicit",
-                "count": len(problem.queries),
-                "points": problem.queries.tolist(),
-            },
-        },
-        "simulation": {"batches": 32, "replicates_per_batch": 64},
-        "sweep": {"list": [{"heads.frames": a, "heads.key_frames": b} for a, b in pairs]},
-    }
+    return pd.DataFrame(columns | {"share": 1 - square})

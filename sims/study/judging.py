@@ -62,9 +62,10 @@ def answered(experiment: Experiment, results: Results) -> list[Answer]:
             salt=salt(),
             versions=results.provenance["simulation"]["versions"],
         )
-        if made.counterexample is not None and hasattr(module, "problem"):
+        drawing = experiment.module("problems")
+        if made.counterexample is not None and drawing and hasattr(drawing, "problem"):
             with experiment.own_code():
-                problem = module.problem(experiment, made.counterexample)
+                problem = drawing.problem(experiment, made.counterexample)
             made = replace(made, problem=problem)
         answers.append(made)
     return answers

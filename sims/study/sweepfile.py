@@ -129,13 +129,13 @@ def read_problem(path: str) -> dict[str, Any]:
     """The file of a problem or sweep; of ``NAME#17`` problem 17 of the law of that experiment.
 
     Raises:
-        InputError: it cannot be read, or the experiment has no ``problem`` in its statistic.py.
+        InputError: it cannot be read, or the experiment has no ``problem`` in its problems.py.
     """
     name, mark, index = path.partition("#")
     if not (mark and index.isdecimal()) or Path(path).exists():
         return read_yaml(path)
     experiment = load_experiment(name)
-    module = experiment.module("statistic")
+    module = experiment.module("problems")
     if module is None or not hasattr(module, "problem"):
         raise InputError(path, "an experiment without problems of a law", "such as house#17")
     with experiment.own_code():

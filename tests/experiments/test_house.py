@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 import yaml
 
-from experiments.house import predict, problems, statistic
+from experiments.house import predict, problems, sets, statistic
 from sims.study import load_experiment
 from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec
@@ -23,7 +23,7 @@ def drawn():
 def test_label_noise_gives_the_drawn_share_of_variance(drawn):
     free = [p for p in drawn if not p.parameters["tuned"]]
     for problem in free:
-        terms = theory(problem.task, problem.sets[problems.HAAR], problem.n, problem.queries)
+        terms = theory(problem.task, problem.sets[sets.HAAR], problem.n, problem.queries)
         share = float(terms["ensemble_variance"] / terms["mse"])
         assert share == pytest.approx(problem.parameters["share"], rel=1e-9)
     assert len(free) >= 3
@@ -36,8 +36,10 @@ def test_a_tuned_bandwidth_is_a_minimum(drawn):
     for problem in inside:
         near = [[problems._scaled(h, f) for h in problem.sets] for f in (1, step, 1 / step)]
         least, *others = (
-            sum(float(theory(problem.task, own, problem.n, problem.queries)["mse"]) for own in sets)
-            for sets in near
+            sum(
+                float(theory(problem.task, own, problem.n, problem.queries)["mse"]) for own in every
+            )
+            for every in near
         )
         assert least <= min(others)
     assert inside
@@ -68,7 +70,7 @@ def test_a_counterexample_is_a_file_that_runs(drawn, tmp_path, monkeypatch):
     """Its first-order errors are those of the problem's sets."""
     experiment = load_experiment("house")
     monkeypatch.setattr(Experiment, "simulation", SimulationSpec(seed=SEED))
-    file = statistic.problem(experiment, 2) | {
+    file = problems.problem(experiment, 2) | {
         "simulation": {"batches": 2, "replicates_per_batch": 2}
     }
     monkeypatch.chdir(tmp_path)

@@ -35,6 +35,9 @@ SOURCES = {
             rng = np.random.default_rng(experiment.simulation.seed)
             count = 2 * experiment.spec.law["count"]
             return {"sd": rng.uniform(0.5, 2, count), "n": np.tile([9.0, 25.0], count // 2)}
+
+        def problem(experiment, index):
+            return {"problem": {"sd": float(drawn(experiment)["sd"][index])}}
     """,
     "simulate": """
         import numpy as np
@@ -68,8 +71,6 @@ SOURCES = {
 
         from sims.judgement.effects_of_problems import gap, of_batches
 
-        from .problems import drawn
-
         def parameters(results):
             own = results.estimates["all"]
             return pd.DataFrame({name: own[name].values[0] for name in ("sd", "n")})
@@ -82,9 +83,6 @@ SOURCES = {
                 "falls": of_batches(own["fell"].values.T),
                 "size": of_batches(square, kind="estimate"),
             }
-
-        def problem(experiment, index):
-            return {"problem": {"sd": float(drawn(experiment)["sd"][index])}}
     """,
     "figure": """
         from sims import figures
