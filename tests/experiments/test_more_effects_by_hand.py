@@ -13,7 +13,6 @@ from sims.terms import PAIRS, SCALARS
 from tests.experiments.by_hand import (
     families,
     is_mean_of,
-    is_ratio_of,
     mean_error,
     pseudovalues,
 )
@@ -59,26 +58,6 @@ def test_decompositions_share_of_variance_is_the_ensembles():
     predictions = {"p": xr.Dataset(data, {"order": ["first"]})}
     found = families("decomposition", estimates, predictions)["first order, noise variance"]
     assert [effect.at["variance_share"] for effect in found] == [pytest.approx(0.3)]
-
-
-def test_specializations_errors_by_both_roads_are_of_both_states():
-    rng, roads = np.random.default_rng(0), []
-    parts = ("squared_bias", "own", "cross", "heads_error", "mse")
-    for dim in ("batch", "seed"):
-        names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
-        size = {name: 3.0 if name.endswith("before") else 2.0 for name in names}
-        data = {k: (dim, rng.uniform(v, v + 0.3, 20)) for k, v in size.items()}
-        roads.append({f"{s}, {v}": xr.Dataset(data) for s, v in WAYS})
-    for data in roads[0].values():
-        data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
-        data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
-    found = families("specialization", *roads, settings={"variants": {}})["error by both roads"]
-    for state in ("before", "after"):
-        assert sum(state in effect.label for effect in found) == len(WAYS)
-
-
-WAYS = [("single", "plain"), ("single", "penalty"), ("additive", "plain")]
-WAYS += [("additive", "penalty"), ("additive", "weights")]
 
 
 def test_adding_heads_gaps_are_of_every_split():
@@ -153,51 +132,6 @@ def test_diversitys_worst_pair_is_held_against_the_listed_one_that_is_worst_on_a
     by_hand = 0.5 - listed[:, listed.mean(0).argmax()]
     assert found.value == pytest.approx(by_hand.mean(), rel=1e-12)
     assert found.bound == pytest.approx(4 * mcse(by_hand) + effects.INTERPOLATION, rel=1e-9)
-
-
-def test_specialization():
-    """Diversity from the first step on; shares of the gain, by both roads; what a penalty does."""
-    rng = np.random.default_rng(11)
-    points = ("single, plain", "single, penalty")
-    points += ("additive, plain", "additive, penalty", "additive, weights")
-    parts = ("squared_bias", "own", "cross", "heads_error", "mse")
-    roads = []
-    for dim in ("batch", "seed"):
-        names = [f"{part}_{state}" for part in parts for state in ("before", "after")]
-        size = {name: 3.0 if name.endswith("before") else 2.0 for name in names}
-        roads.append(
-            {
-                p: xr.Dataset({k: (dim, rng.uniform(v, v + 0.3, 20)) for k, v in size.items()})
-                for p in points
-            }
-        )
-    estimates, predictions = roads
-    for data in estimates.values():
-        data["hdi"] = ("batch", "step"), rng.uniform(0, 0.5, (20, 3))
-        data["hdi_after"] = "batch", rng.uniform(0.5, 1, 20)
-    found = families("specialization", estimates, predictions, settings={"variants": {}})
-    data = estimates["single, plain"]
-    is_mean_of(found["diversity rises"][0], data["hdi_after"].values - data["hdi"].values[:, 0])
-    # Of weights learned and not, in one and the same stream.
-    learned, plain = (estimates[f"additive, {variant}"] for variant in ("weights", "plain"))
-    higher = (learned["hdi_after"] - plain["hdi_after"]).values
-    lower = (learned["hdi"] - plain["hdi"]).values[:, 0]
-    is_mean_of(found["learned weights rise further"][0], higher - lower)
-
-    def fell(data, *names):
-        whole = (sum(data[f"{n}_{state}"].values for n in names) for state in ("before", "after"))
-        return np.subtract(*whole)
-
-    is_ratio_of(found["share of covariance"][0], fell(data, "cross"), fell(data, "mse"))
-    ambiguity = fell(data, "mse") - fell(data, "heads_error")
-    is_ratio_of(found["share of ambiguity"][0], ambiguity, fell(data, "mse"))
-    gap = next(e for e in found["share by both roads"] if e.label == "single, covariance")
-    law, parts = predictions["single, plain"], ("squared_bias", "own", "cross")
-    theory = fell(law, "cross").mean() / fell(law, *parts).mean()
-    share = fell(data, "cross").mean() / fell(data, "mse").mean()
-    assert gap.value == pytest.approx(share - theory)
-    without, with_ = (estimates[p]["mse_after"].values for p in points[:2])
-    is_mean_of(found["penalty lowers the error"][0], (without - with_) / without.mean())
 
 
 def test_four_standard_errors_of_theorys_own_sets_are_a_bound():
