@@ -1,0 +1,228 @@
+"""A layer of softmax heads as a Transformer has it, its training, and its errors on new tasks.
+
+Each head attends by ``w_hi(x) ∝ exp(⟨W_Qᵀx, W_KᵀX_i⟩/s_h)`` with free W_Q, W_K (d, d_k) and a
+learned temperature s_h, and averages responses in R^p. The layer is the mean of the rescaled heads
+``f̂_h = H A_h Σ_i w_hi Y_i``: either ``A_h = W_O W_V``, learned with the rest, or the paper's
+average, ``A_h = I/H``.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float
+
+from sims.problem import TrigonometricSeries
+from sims.simulation import target_values
+
+WAVES = 8
+"""Waves of either part of a target: along single coordinates, and along no preferred direction."""
+
+
+class Task(NamedTuple):
+    """What heads learn from, and how fast; scalars that are traced.
+
+    Attributes:
+        additive: share of the target that is a sum of functions of one coordinate each.
+        noise_sd: σ of the labels.
+        drawn: whether labels are drawn in training, or its loss is expected over their noise.
+        rate: first learning rate; it falls to 0 along a cosine.
+        own: share of a head's maps that is its own at the start; the rest all heads have in common.
+        free: whether W_V and W_O are trained, or heads are averaged.
+    """
+
+    additive: Float[Array, ""]
+    noise_sd: Float[Array, ""]
+    drawn: Array
+    rate: Float[Array, ""]
+    own: Float[Array, ""]
+    free: Array
+
+
+class Layer(NamedTuple):
+    """What is trained.
+
+    Attributes:
+        query: W_Q, (H, d, d_k).
+        key: W_K, (H, d, d_k).
+        value: W_V, (H, p, p).
+        output: W_O, (H, p, p).
+        log_temperature: log s_h, (H,).
+    """
+
+    query: Float[Array, "H d d_k"]
+    key: Float[Array, "H d d_k"]
+    value: Float[Array, "H p p"]
+    output: Float[Array, "H p p"]
+    log_temperature: Float[Array, " H"]
+
+
+def start(
+    key: Array, own: Float[Array, ""], heads: int, width: int, dimension: int, outputs: int
+) -> Layer:
+    """Random heads: entries N(0, 1/d) and N(0, 1/p), temperature √d_k.
+
+    Every matrix is ``√(1 − own)`` times one that all heads share and ``√own`` times one of the
+    head's.
+    """
+    shapes = 2 * [(dimension, width)] + 2 * [(outputs, outputs)]
+    maps = []
+    for shape, one in zip(shapes, jax.random.split(key, 4), strict=True):
+        drawn = jax.random.normal(one, (heads + 1, *shape), jnp.float32) * shape[0] ** -0.5
+        maps.append(jnp.sqrt(1 - own) * drawn[:1] + jnp.sqrt(own) * drawn[1:])
+    return Layer._make([*maps, jnp.full(heads, 0.5 * jnp.log(width), jnp.float32)])
+
+
+def attention(
+    layer: Layer, queries: Float[Array, "q d"], keys: Float[Array, "n d"]
+) -> Float[Array, "H q n"]:
+    """Attention weights ``softmax_i(⟨W_Qᵀx, W_KᵀX_i⟩/s_h)`` of every head and query."""
+    projected = jnp.einsum("qd,hdk->hqk", queries, layer.query)
+    projected = projected / jnp.exp(layer.log_temperature)[:, None, None]
+    return jax.nn.softmax(jnp.einsum("hqk,nd,hdk->hqn", projected, keys, layer.key), axis=-1)
+
+
+def rescaled(layer: Layer, free: Array | bool) -> Float[Array, "H p p"]:
+    """``H A_h``: ``H W_O W_V`` if free, else I."""
+    heads, outputs, _ = layer.value.shape
+    return jnp.where(
+        free, heads * layer.output @ layer.value, jnp.eye(outputs, dtype=layer.value.dtype)
+    )
+
+
+def responses(
+    additive: Array | float, key: Array, outputs: int, at: Float[Array, "n d"]
+) -> Float[Array, "n p"]:
+    """A target ``m: R^d → R^p`` of independent odd components, at some points.
+
+    A component is ``√(2a/J) Σ_j sin(g_j x_j) + √(2(1 − a)/J) Σ_j sin(⟨g_j, x⟩/√d)`` with a the
+    additive share and normal g: functions of J coordinates, and of no preferred direction.
+    """
+    dimension = at.shape[1]
+    scales = jnp.concatenate(
+        [jnp.eye(WAVES, dimension), jnp.full((WAVES, dimension), dimension**-0.5)]
+    )
+    size = jnp.repeat(jnp.sqrt(jnp.stack([additive, 1 - additive]) * 2 / WAVES), WAVES)
+    phase = jnp.full(2 * WAVES, -jnp.pi / 2)
+
+    def component(key: Array) -> Array:
+        waves = scales * jax.random.normal(key, scales.shape, jnp.float64)
+        return target_values(TrigonometricSeries(size, waves, phase), at)
+
+    return jax.vmap(component, out_axes=1)(jax.random.split(key, outputs))
+
+
+def loss(
+    layer: Layer,
+    task: Task,
+    apart: Array | float,
+    queries: Float[Array, "q d"],
+    labels: Float[Array, "q p"],
+    keys: Float[Array, "n d"],
+    values: Float[Array, "n p"],
+) -> Float[Array, ""]:
+    """Mean over queries and outputs of ``(label − f̂)² + apart · mean_h (f̂_h − f̂)²``.
+
+    That is the error of the layer (0), or the mean of the heads' own errors (1), which has no
+    product of two heads' errors: the two differ by the ambiguity (Krogh & Vedelsby 1995, NeurIPS
+    7). If labels are not drawn they are m, and what noise adds is there in expectation.
+    """
+    weights, scaled = attention(layer, queries, keys), rescaled(layer, task.free)
+    parts = jnp.einsum("hop,hqp->hqo", scaled, weights @ values)
+    whole = parts.mean(0)
+    error = jnp.mean((whole - labels) ** 2) + apart * jnp.mean((parts - whole) ** 2)
+    shared = jnp.einsum("hqn,gqn->hg", weights, weights) / labels.size
+    noise = jnp.einsum("hop,gop->hg", scaled, scaled) * shared
+    variance = (1 - apart) * noise.mean() + apart * jnp.trace(noise) / len(noise)
+    return error + jnp.where(task.drawn, 0.0, task.noise_sd**2) * variance
+
+
+def train(
+    layer: Layer,
+    task: Task,
+    apart: Array | float,
+    key: Array,
+    *,
+    n: int,
+    queries: int,
+    tasks: int,
+    steps: int,
+) -> Layer:
+    """The layer after Adam with a cosine decay on the :func:`loss` of fresh tasks at every step.
+
+    Args:
+        layer: where to begin; single precision.
+        task: what to learn.
+        apart: of the :func:`loss`.
+        key: of all draws.
+        n: keys of a task.
+        queries: of a task.
+        tasks: a step.
+        steps: gradient steps.
+    """
+    optimiser = optax.adam(optax.cosine_decay_schedule(task.rate, steps))
+    outputs, dimension = layer.value.shape[-1], layer.query.shape[1]
+
+    def drawn(key: Array) -> tuple[Array, Array]:
+        for_target, for_points, for_noise = jax.random.split(key, 3)
+        x = jax.random.normal(for_points, (n + queries, dimension), jnp.float32)
+        y = responses(task.additive, for_target, outputs, x)
+        noise = jax.random.normal(for_noise, y.shape, jnp.float32)
+        return x, y + jnp.where(task.drawn, task.noise_sd, 0.0) * noise
+
+    def batch_loss(layer: Layer, x: Array, y: Array) -> Array:
+        def one(x: Array, y: Array) -> Array:
+            return loss(layer, task, apart, x[n:], y[n:], x[:n], y[:n])
+
+        return jnp.mean(jax.vmap(one)(x, y))
+
+    def step(
+        carry: tuple[Layer, optax.OptState], key: Array
+    ) -> tuple[tuple[Layer, optax.OptState], None]:
+        layer, state = carry
+        # Drawn in a loop of their own: else XLA draws a target anew wherever the gradient uses it.
+        x, y = jax.lax.map(drawn, jax.random.split(key, tasks))
+        change, state = optimiser.update(jax.grad(batch_loss)(layer, x, y), state)
+        return (Layer(*optax.apply_updates(layer, change)), state), None
+
+    first = layer, optimiser.init(layer)
+    return jax.lax.scan(step, first, jax.random.split(key, steps))[0][0]
+
+
+def moments(
+    layer: Layer, task: Task, key: Array, *, n: int, tasks: int, queries: int, designs: int
+) -> tuple[Float[Array, "H H"], Float[Array, "H H"]]:
+    """``M_hg = E⟨ê_h, ê_g⟩/p`` and ``S_hg = E⟨f̂_h − E f̂_h, f̂_g − E f̂_g⟩/p``, ``ê_h = f̂_h − m``.
+
+    The layer's error is the mean of M, its variance that of S. Expectations are over new tasks and
+    queries, for S given them, and over keys and labels; the labels' noise is integrated out.
+    Unbiased.
+    """
+    layer = Layer(*(leaf.astype(jnp.float64) for leaf in layer))
+    dimension, outputs = layer.query.shape[1], layer.value.shape[-1]
+    scaled = rescaled(layer, task.free)
+    per_noise = task.noise_sd**2 * jnp.einsum("hop,gop->hg", scaled, scaled) / outputs
+
+    def one_task(index: Array) -> tuple[Array, Array]:
+        for_target, for_queries, for_keys = jax.random.split(jax.random.fold_in(key, index), 3)
+        at = jax.random.normal(for_queries, (queries, dimension), jnp.float64)
+        truth = responses(task.additive, for_target, outputs, at)
+
+        def one_design(number: Array) -> tuple[Array, Array]:
+            x = jax.random.normal(jax.random.fold_in(for_keys, number), (n, dimension), jnp.float64)
+            weights = attention(layer, at, x)
+            signal = weights @ responses(task.additive, for_target, outputs, x)
+            shared = jnp.einsum("hqn,gqn->hg", weights, weights) / queries
+            return jnp.einsum("hop,hqp->hqo", scaled, signal), shared
+
+        signal, shared = jax.lax.map(one_design, jnp.arange(designs))
+        noise = per_noise * shared.mean(0)
+        gaps, centred = signal - truth, signal - signal.mean(0)
+        size = queries * outputs
+        errors = jnp.einsum("rhqo,rgqo->hg", gaps, gaps) / (designs * size)
+        covariance = jnp.einsum("rhqo,rgqo->hg", centred, centred) / ((designs - 1) * size)
+        return errors + noise, covariance + noise
+
+    errors, covariance = jax.lax.map(one_task, jnp.arange(tasks))
+    return errors.mean(0), covariance.mean(0)

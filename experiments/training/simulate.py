@@ -1,0 +1,109 @@
+"""Layers trained together, each head by itself, and with identical heads: errors on new tasks."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sims.montecarlo import Draw, Replicates
+from sims.simulation import with_quick_bits
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit
+
+from .layer import Layer, Task, moments, start, train
+from .problems import drawn
+
+LAYERS = ("start", "joint", "separate", "identical")
+"""Before training; trained on the layer's error; from the same start and on the same tasks on the
+mean of the heads' own errors; and on the layer's error from a start with equal heads."""
+OWN = {"random": 1.0, "aligned": 0.03}
+"""Start to the share of a head's maps that is its own: 0.03 are 10 degrees."""
+MEASURED = ("mse", "alone", "variance", "covariance", "subspaces", "outputs")
+
+
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
+    """A size (H, d_k) each; a batch is a problem, a replicate a seed of training."""
+    law, settings = experiment.spec.law or {}, experiment.settings
+    found = {}
+    for place, (heads, width) in enumerate(law["sizes"]):
+        sizes = {"heads": heads, "width": width, "n": law["keys"], "dimension": law["dimension"]}
+        sizes |= {"outputs": law["responses"]}
+        replicate = partial(
+            of_seed,
+            **sizes,
+            training=tuple(settings["training"].items()),
+            held_out=tuple(settings["held_out"].items()),
+        )
+        sampler = Replicates(
+            replicate,
+            per_batch=partial(task_of, law=law, place=place),
+            reduce="stack",
+            dims=dict.fromkeys(MEASURED, ("layer",)),
+            coords={"layer": list(LAYERS)},
+        )
+        found[f"{heads} of {width}"] = SampledUnit(
+            sampler, {"heads": heads, "width": width}, stream=(place,)
+        )
+    return found
+
+
+def task_of(draw: Draw, law: Mapping[str, Any], place: int) -> Task:
+    """The problem of a batch, among those of the size at that place of the law's sizes."""
+    assert isinstance(draw.seed, int)
+    own = drawn(law, draw.seed, len(law["sizes"]) * draw.batch + place)
+    known = {"own": OWN[own["start"]], "free": own["maps"] == "trained"}
+    problem = own | known | {"drawn": own["labels"] == "drawn"}
+    return Task._make(np.float32(problem[name]) for name in Task._fields)
+
+
+def of_seed(
+    key: Array,
+    _: None,
+    task: Task,
+    *,
+    heads: int,
+    width: int,
+    n: int,
+    dimension: int,
+    outputs: int,
+    training: tuple[tuple[str, int], ...],
+    held_out: tuple[tuple[str, int], ...],
+) -> dict[str, Array]:
+    """Train three layers from one seed, and look at them and at their start.
+
+    Returns:
+        For each of :data:`LAYERS` the error ``mse``, the heads' own mean error ``alone``, the
+        ``variance`` and of it the ``covariance`` of different heads, and the mean indices of the
+        ``subspaces`` of W_K and of the correlations of the heads' ``outputs``.
+    """
+    for_start, for_training, for_tasks = jax.random.split(with_quick_bits(key), 3)
+    shares = jnp.stack([task.own, task.own, jnp.zeros_like(task.own)])
+    starts = jax.vmap(lambda own: start(for_start, own, heads, width, dimension, outputs))(shares)
+    ends = jax.vmap(lambda s, apart: train(s, task, apart, for_training, n=n, **dict(training)))(
+        starts, jnp.array([0, 1, 0], jnp.float32)
+    )
+
+    def index(matrix: Array) -> Array:
+        return 1 - (matrix.sum() - heads) / (heads * (heads - 1))
+
+    def measured(layer: Layer) -> dict[str, Array]:
+        errors, covariance = moments(layer, task, for_tasks, n=n, **dict(held_out))
+        own, spread = jnp.trace(covariance) / heads**2, jnp.sqrt(jnp.diagonal(covariance))
+        frames, _ = jnp.linalg.qr(layer.key.astype(jnp.float64))
+        cosines = jnp.einsum("hdi,gdj->hgij", frames, frames)
+        values = (
+            errors.mean(),
+            jnp.trace(errors) / heads,
+            covariance.mean(),
+            covariance.mean() - own,
+            index(jnp.sum(cosines**2, (2, 3)) / width),
+            index(covariance / (spread[:, None] * spread)),
+        )
+        return dict(zip(MEASURED, values, strict=True))
+
+    every = jax.tree.map(lambda s, e: jnp.concatenate([s[:1], e]), starts, ends)
+    return jax.vmap(measured)(every)

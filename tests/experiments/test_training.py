@@ -1,0 +1,215 @@
+"""The experiment `training`: its layer by plain NumPy, and planted effects."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+from experiments.training.layer import Layer, Task, loss, moments, responses, start, train
+from experiments.training.problems import drawn
+from experiments.training.simulate import LAYERS, of_seed
+from experiments.training.statistic import CONTROLS, READINGS, effects
+from sims.study.experiment import load_experiment
+from sims.study.judging import answered
+from sims.study.results import Results
+
+
+def a_layer(heads=3):
+    """A layer whose parts are all different, temperatures too."""
+    layer = start(jax.random.key(0), jnp.ones(()), heads, 2, 5, 2)
+    layer = layer._replace(log_temperature=jnp.linspace(-0.4, 0.5, heads))
+    return Layer(*(leaf.astype(jnp.float64) for leaf in layer))
+
+
+def task_of(**changes):
+    known = {"additive": 0.4, "noise_sd": 0.7, "drawn": 0, "rate": 0.05, "own": 1, "free": 1}
+    return Task(**{k: jnp.float32(v) for k, v in (known | changes).items()})
+
+
+def by_numpy(layer, queries, keys, values, free):
+    """The rescaled heads (…, H, q, p) of responses (…, n, p), loop by loop."""
+    w_q, w_k, w_v, w_o, log_s = (np.asarray(leaf) for leaf in layer)
+    heads = []
+    for h in range(len(w_q)):
+        scores = np.array([[(x @ w_q[h]) @ (k @ w_k[h]) for k in keys] for x in queries])
+        weights = np.exp(scores / np.exp(log_s[h]))
+        averages = weights / weights.sum(1, keepdims=True) @ values
+        heads.append(len(w_q) * averages @ (w_o[h] @ w_v[h]).T if free else averages)
+    return np.stack(heads, -3)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("free", [True, False])
+def test_loss_by_plain_numpy(free):
+    """The layer's error and the mean of the heads' own; expected over 40,000 drawn labels."""
+    layer, rng = a_layer(), np.random.default_rng(0)
+    x, keys, values, labels = (rng.normal(size=s) for s in ((4, 5), (9, 5), (9, 2), (4, 2)))
+    points = [jnp.asarray(a) for a in (x, labels, keys, values)]
+
+    def errors(f):
+        return ((f.mean(-3) - labels) ** 2).mean((-2, -1)), ((f - labels) ** 2).mean((-3, -2, -1))
+
+    noisy = values + np.float32(0.7) * rng.normal(size=(40_000, 9, 2))
+    for known, given in ((True, values), (False, noisy)):
+        task = task_of(drawn=known, free=free)
+        for apart, each in enumerate(errors(by_numpy(layer, x, keys, given, free))):
+            own = float(loss(layer, task, apart, *points))
+            error = 0 if known else np.std(each) / len(each) ** 0.5
+            assert own == pytest.approx(np.mean(each), rel=1e-7, abs=4.5 * error)
+
+
+@pytest.mark.theory
+def test_heads_trained_by_themselves_know_nothing_of_each_other():
+    """And equal heads stay equal on the layer's error, which others do not."""
+    first = start(jax.random.key(1), jnp.ones(()), 3, 2, 5, 2)
+    equal = start(jax.random.key(1), jnp.zeros(()), 3, 2, 5, 2)
+    other = Layer(*(leaf.at[1:].multiply(1.3) for leaf in first))
+    sizes = {"n": 8, "queries": 4, "tasks": 2, "steps": 12}
+    for free in (True, False):
+        task = task_of(free=free, drawn=free)
+        ends = [
+            [train(layer, task, apart, jax.random.key(2), **sizes) for layer in (first, other)]
+            for apart in (1, 0)
+        ]
+        for leaf, whose in zip(*ends[0], strict=True):
+            np.testing.assert_allclose(leaf[0], whose[0], atol=1e-5)
+        assert jnp.abs(ends[1][0].query[0] - ends[1][1].query[0]).max() > 1e-3
+        alike = train(equal, task, 0, jax.random.key(2), **sizes)
+        for leaf in alike:
+            np.testing.assert_allclose(leaf, jnp.broadcast_to(leaf[:1], leaf.shape), atol=1e-5)
+        moved = jnp.abs(alike.value - equal.value).max()
+        assert (moved > 1e-3) == free
+
+
+@pytest.mark.theory
+def test_errors_and_covariances_by_drawn_labels():
+    """M and S against plain NumPy: one task and its queries, 4,000 designs.
+
+    All entries are within 4.5 standard errors of both runs (8 entries or fewer differ by algebra:
+    false alarm below 1e-4).
+    """
+    layer, task, n, designs = a_layer(heads=2), task_of(), 12, 4000
+    key = jax.random.key(3)
+    sizes = {"n": n, "tasks": 1, "queries": 3, "designs": designs}
+    found = jax.jit(lambda: moments(layer, task, key, **sizes))()
+    for_target, for_queries, _ = jax.random.split(jax.random.fold_in(key, 0), 3)
+    at = np.asarray(jax.random.normal(for_queries, (3, 5)))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(designs, n, 5))
+
+    def target(points):
+        return np.asarray(responses(task.additive, for_target, 2, jnp.asarray(points)))
+
+    y = target(x.reshape(-1, 5)).reshape(designs, n, 2) + 0.7 * rng.normal(size=(designs, n, 2))
+    each = zip(x, y, strict=True)
+    f = np.stack([by_numpy(layer, at, keys, own, free=True) for keys, own in each], 1)
+    gaps, centred = f - target(at), f - f.mean(1, keepdims=True)
+    for values, entries in ((gaps, found[0]), (centred, found[1])):
+        products = np.einsum("hrqo,grqo->rhg", values, values) / 6
+        error = products.std(0) / np.sqrt(designs)
+        assert (np.abs(products.mean(0) - np.asarray(entries)) < 4.5 * np.sqrt(2) * error).all()
+    sizes |= {"tasks": 300}
+    few, many = (
+        jnp.diagonal(moments(layer, task_of(noise_sd=0), key, **sizes | {"designs": k})[1])
+        for k in (2, 20)
+    )
+    np.testing.assert_allclose(few, many, rtol=0.2)
+
+
+@pytest.mark.theory
+def test_targets_are_odd_and_of_the_variance_of_their_parts():
+    """``½ E(1 − e^{−2|ω|²})`` twice: ``1 − 5^{−1/2}`` of a coordinate, ``1 − (1 + 4/d)^{−d/2}``."""
+    x = jax.random.normal(jax.random.key(0), (400, 12))
+    keys = jax.random.split(jax.random.key(1), 200)
+    for share, variance in ((1.0, 1 - 5**-0.5), (0.0, 1 - (4 / 3) ** -6)):
+        found = jax.vmap(lambda key, a=share: responses(jnp.asarray(a), key, 4, x))(keys)
+        odd = jax.vmap(lambda key, a=share: responses(jnp.asarray(a), key, 4, -x))(keys)
+        np.testing.assert_allclose(found, -odd, atol=1e-9)
+        assert float((found**2).mean()) == pytest.approx(variance, rel=0.03)
+
+
+def made(experiment, joint, seeds=8):
+    """Results in which identical heads have error 1 and variance ½, separate ones as planted."""
+    law = experiment.spec.law
+    sizes, count = law["sizes"], 30
+    rng, estimates = np.random.default_rng(0), {}
+    flat = {"mse": 1.0, "alone": 1.0, "variance": 0.5, "covariance": 0.4}
+    flat |= {"subspaces": 0.2, "outputs": 0.2}
+    layers = {"start": flat, "joint": flat | joint, "separate": flat, "identical": flat}
+    for heads, width in sizes:
+        values = np.array([[own[name] for own in layers.values()] for name in flat])
+        drawn_ = values[:, None, None] + 1e-4 * rng.normal(size=(6, count, seeds, 4))
+        estimates[f"{heads} of {width}"] = xr.Dataset(
+            {k: (("batch", "replicate", "layer"), v) for k, v in zip(flat, drawn_, strict=True)},
+            {"layer": list(layers)},
+        )
+    numbers = [3 * k + place for place in range(3) for k in range(count)]
+    rows = [drawn(law, 1, number) for number in numbers]
+    table = {name: ("number", [row[name] for row in rows]) for name in rows[0]}
+    return Results(
+        experiment.name,
+        "standard",
+        estimates,
+        {"law": xr.Dataset(table)},
+        {},
+        {},
+        provenance={"simulation": {"seed": experiment.simulation.seed, "versions": {}}},
+    )
+
+
+def test_planted_shares_are_found():
+    """A gain of 0.2, of which covariance is ¾; ambiguity 0.3; MSE/v̄ falls from 1 to 0.8/1.1."""
+    experiment = load_experiment("training")
+    found = made(
+        experiment, {"mse": 0.8, "alone": 1.1, "covariance": 0.25, "subspaces": 0.9, "outputs": 0.1}
+    )
+    expected = {"covariance": 0.75, "ambiguity": 1.5}
+    expected["index of errors"] = (1 - 0.8 / 1.1) * 1.05 / 0.2
+    shares = effects(found)
+    for control in CONTROLS:
+        for reading in READINGS:
+            value = shares[f"{reading} over {control}"].value
+            np.testing.assert_allclose(value, expected[reading], rtol=5e-3)
+    answers = {one.id: one for one in answered(experiment, found)}
+    for name in ("specialization", "specialization-identical", "specialization-ambiguity"):
+        share = answers[name].simulated
+        assert share.holds == share.of
+    assert answers["specialization-outputs"].holds == 0
+    assert answers["specialization-identical"].problems < 90  # averaged heads alone
+    assert answers["specialization-variance"].unresolved > 80
+
+
+def test_where_nothing_is_gained_there_are_no_shares():
+    experiment = load_experiment("training")
+    found = made(experiment, {"mse": 1.2, "covariance": 0.1})
+    answers = {one.id: one for one in answered(experiment, found)}
+    assert answers["specialization-gain"].fails == 90
+    assert answers["specialization-identical"].simulated is None
+    assert np.isnan(effects(found)["covariance over separate"].value).all()
+
+
+def test_what_is_measured_of_the_layers():
+    """Training on the layer's error and on the heads' own; identical heads have no diversity."""
+    sizes = {"n": 8, "dimension": 5, "outputs": 2}
+    training = {"steps": 12, "tasks": 1, "queries": 4}
+    held_out = {"tasks": 2, "queries": 4, "designs": 2}
+    task, key = task_of(own=0.3, free=0), jax.random.key(5)
+    options = {"training": tuple(training.items()), "held_out": tuple(held_out.items())}
+    found = of_seed(key, None, task, heads=3, width=2, **sizes, **options)
+    data = {
+        name: dict(zip(LAYERS, np.asarray(values), strict=True)) for name, values in found.items()
+    }
+    own = {name: values["identical"] for name, values in data.items()}
+    assert own["mse"] == pytest.approx(own["alone"], rel=1e-5)
+    assert own["covariance"] == pytest.approx(own["variance"] * 2 / 3, rel=1e-5)
+    assert [own["subspaces"], own["outputs"]] == pytest.approx([0, 0], abs=1e-5)
+    for_start, for_training, for_tasks = jax.random.split(key, 3)
+    first = start(for_start, task.own, 3, 2, 5, 2)
+    for name, apart in (("joint", 0), ("separate", 1)):
+        end = train(first, task, apart, for_training, n=8, **training)
+        errors, covariance = moments(end, task, for_tasks, n=8, **held_out)
+        assert data["mse"][name] == pytest.approx(float(errors.mean()), rel=1e-4)
+        assert data["alone"][name] == pytest.approx(float(jnp.trace(errors)) / 3, rel=1e-4)
+        pairs = float(covariance.sum() - jnp.trace(covariance)) / 9
+        assert data["covariance"][name] == pytest.approx(pairs, rel=1e-4)
