@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sims.errors import InputError, one_of
 from sims.problem import Heads, Kernel, SequenceDesign, Task
 from sims.theory.coverage import FEW_KEYS, check_affordable, check_exact, examined
-from sims.theory.first_order.blocks import BlockTerms, block_terms, rescaled
+from sims.theory.first_order.blocks import BlockTerms, block_terms
 from sims.theory.first_order.closed_forms import (
     FirstOrder,
     Tilt,
@@ -165,7 +165,6 @@ __all__ = [
     "noise_correlation_law",
     "noise_covariance_law",
     "predict",
-    "rescaled",
     "softmax_overlap",
     "softmax_overlap_of_maps",
     "tilted_mean",

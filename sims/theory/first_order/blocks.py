@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sims.checks import as_floats, check_non_negative, check_positive
-from sims.errors import InputError, one_of
+from sims.errors import InputError
 from sims.theory.first_order.views import (
     average,
     check_averages,
@@ -22,7 +22,6 @@ from sims.theory.first_order.views import (
 )
 
 Real = float | np.ndarray
-INTERACTIONS = ("all", "none")
 
 
 class BlockTerms(NamedTuple):
@@ -40,8 +39,6 @@ class BlockTerms(NamedTuple):
         signal_variance: n times a head's signal variance.
         signal_covariance: n times that of two heads.
         noise_variance: ``E r_hh``; of two heads, r_hg = 1.
-        limit_fit: ``E m* m``.
-        ratio_fit: ``E δ m``.
     """
 
     limit_squared: np.ndarray
@@ -53,8 +50,6 @@ class BlockTerms(NamedTuple):
     signal_variance: np.ndarray
     signal_covariance: np.ndarray
     noise_variance: np.ndarray
-    limit_fit: np.ndarray
-    ratio_fit: np.ndarray
 
     def variance(self, n: Real, heads: Real, noise_sd: float) -> np.ndarray:
         """``v/H + (1 − 1/H) c``, of the average of H heads."""
@@ -77,14 +72,6 @@ class BlockTerms(NamedTuple):
         return average(own, cross, heads) + self.variance(n, heads, noise_sd)
 
 
-def rescaled(error: np.ndarray, fit: np.ndarray) -> np.ndarray:
-    """Least error of ``A f̂`` over the scale A of an output projection: ``1 − F²/E f̂²``.
-
-    With ``F = E f̂ m`` and E m² = 1, ``E f̂² = E(f̂ − m)² + 2F − 1``.
-    """
-    return 1 - fit**2 / (error + 2 * fit - 1)
-
-
 def block_terms(
     width: ArrayLike,
     bandwidth: ArrayLike,
@@ -92,15 +79,13 @@ def block_terms(
     dimension: int,
     relevance: float,
     query_scale: float,
-    interactions: Literal["all", "none"] = "all",
     nu: float | None = None,
     kernel: Literal["gaussian", "softmax"] = "gaussian",
 ) -> BlockTerms:
     """Terms of heads of which each sees a block of its own, d_k of the D coordinates of the keys.
 
     Keys ``N(0, I_D)``, queries ``N(0, κ²I)``. Target of unit variance with
-    covariance ``exp(−½ λ ‖x − x'‖²)`` (interactions of all orders) or ``D⁻¹ Σ_j exp(−½ λ (x_j −
-    x'_j)²)`` (none: an additive target), or the mixture of either over ``λ/g, g ~ Gamma(ν, ν)``.
+    covariance ``exp(−½ λ ‖x − x'‖²)``, or the mixture of these over ``λ/g, g ~ Gamma(ν, ν)``.
 
     A tilt by the gaussian kernel makes ``x_j ~ N(a q_j, 1 − a)`` about the query q: by one head ``a
     = 1/(1 + b²)`` on its block, by the same head twice ``a = 2/(2 + b²)``, by two heads as by
@@ -114,7 +99,6 @@ def block_terms(
         dimension: D ≥ 1.
         relevance: λ ≥ 0, of every coordinate.
         query_scale: κ ≥ 0; below 1/√2 for the gaussian kernel, below b²/2 for softmax.
-        interactions: ``all`` or ``none``.
         nu: ν > 0, or None for the squared-exponential target.
         kernel: ``gaussian`` or ``softmax``.
 
@@ -127,8 +111,6 @@ def block_terms(
     check_averages(kernel, b, 0.0, query_scale)
     if (np.asarray(width) < 1).any() or (np.asarray(width) > dimension).any():
         raise InputError("width", np.asarray(width).tolist(), f"1 to {dimension}")
-    if interactions not in INTERACTIONS:
-        raise InputError("interactions", interactions, one_of(INTERACTIONS, interactions))
     scales, weights = matern_mixture(nu)
     width, b = np.broadcast_arrays(width[..., None], b[..., None])
     lam = relevance * scales.reshape(-1, *[1] * b.ndim)
@@ -155,17 +137,12 @@ def block_terms(
     def mean(powers: tuple[int, int], first: str = "", second: str = "") -> np.ndarray:
         """``E r_hh^p r_gg^k E_m[E_first m · E_second m]``; without tilts ``E r_hh^p r_gg^k``."""
         power = np.array([*powers, 0])
-        blank = log_means(power * log_c, power * q, query_scale)
-        base = (counts * blank).sum(-1)
         if not first:
-            return np.exp(base)
+            blank = log_means(power * log_c, power * q, query_scale)
+            return np.exp((counts * blank).sum(-1))
         gap, both = place[first] - place[second], spread[first] + spread[second]
-        gain = log_means(power * log_c, power * q, query_scale, lam, gap, both) - blank
-        if interactions == "all":
-            total = np.exp(base + (counts * gain).sum(-1))
-        else:
-            total = (counts / dimension * np.exp(base[..., None] + gain)).sum(-1)
-        return np.tensordot(weights, total, 1)
+        logs = log_means(power * log_c, power * q, query_scale, lam, gap, both)
+        return np.tensordot(weights, np.exp((counts * logs).sum(-1)), 1)
 
     def product(powers: tuple[int, int], one: tuple[str, str], two: tuple[str, str]) -> np.ndarray:
         """Of two differences of tilted means."""
@@ -190,6 +167,4 @@ def block_terms(
         mean((1, 0)) - 2 * mean((1, 0), "hh", "h") + mean((1, 0), "h", "h"),
         np.where(fits, 1 - 2 * mean((0, 0), "pair", "h") + mean((0, 0), "h", "g"), np.nan),
         mean((1, 0)),
-        mean((0, 0), "h", "query"),
-        mean((1, 0), "h", "query") - mean((1, 0), "hh", "query"),
     )

@@ -117,12 +117,14 @@ def view_terms(
     check_non_negative("noise", noise)
     check_non_negative("relevance", relevance)
     check_averages(kernel, b, noise, query_scale)
-    if (np.asarray(width) < 0).any() or (np.asarray(width) > len(relevance)).any():
-        raise InputError("width", np.asarray(width).tolist(), f"0 to {len(relevance)}")
+    width, count = np.asarray(width), len(relevance)
+    if (width < 0).any() or (width > count).any():
+        raise InputError("width", width.tolist(), f"0 to {count}")
     scales, weights = matern_mixture(nu)
-    # A tilt puts z_j at a_j x_j with variance 1 − a_j; an overlap is log C_j and q_j, coordinate by
-    # coordinate (docs/theory.md, "Splitting a budget").
-    seen, b = np.arange(len(relevance)) < np.asarray(width)[..., None], b[..., None]
+    # A tilt puts z_j at a_j x_j with variance 1 − a_j; an overlap is log C_j and q_j, of a
+    # coordinate that is not seen and of one that is (docs/theory.md, "Splitting a budget").
+    seen = np.arange(2.0).reshape(2, *[1] * (max(width.ndim, b.ndim) + 1))
+    b = b[..., None]
     none, v, twice = np.zeros(1), noise**2 + b**2, 2 + 2 * noise**2 + b**2
     if kernel == "gaussian":
         one, same, pair = 1 / (1 + v), 2 / twice, 2 / (2 + v)
@@ -141,16 +143,26 @@ def view_terms(
         }
     place = {"query": np.ones(1), "one": seen * one, "same": seen * same, "pair": seen * pair}
     spread = left_by(kernel, place)
-    scaled = relevance * scales.reshape(-1, *[1] * np.ndim(seen * b))
+    scaled = relevance * scales.reshape(-1, *[1] * seen.ndim)
+
+    def product(logs: np.ndarray) -> np.ndarray:
+        """Over coordinates, of which the first d_k are seen: from (…, 2, *b, r) to (…, *shape)."""
+        logs = np.broadcast_to(logs, (*logs.shape[:-1], count))
+        unseen, own = np.moveaxis(logs, -seen.ndim, 0)
+        blank = np.zeros((*unseen.shape[:-1], 1))
+        first = np.concatenate([blank, own.cumsum(-1)], -1)
+        rest = np.concatenate([blank, unseen[..., ::-1].cumsum(-1)], -1)[..., ::-1]
+        last = width.reshape(*[1] * (first.ndim - 1 - width.ndim), *width.shape, 1)
+        return np.exp(np.take_along_axis(first + rest, last, -1)[..., 0])
 
     def mean(tilt: str, power: int = 1, first: str = "", second: str = "") -> np.ndarray:
         """``E r^power E_m[E_first m · E_second m]``; without tilts ``E r^power``."""
         log_c, q = (power * part for part in overlap[tilt])
         if not first:
-            return np.exp(log_means(log_c, q, query_scale).sum(-1))
+            return product(log_means(log_c, q, query_scale))
         gap, both = place[first] - place[second], spread[first] + spread[second]
         logs = log_means(log_c, q, query_scale, scaled, gap, both)
-        return np.tensordot(weights, np.exp(logs.sum(-1)), 1)
+        return np.tensordot(weights, product(logs), 1)
 
     def gap(tilt: str, inner: str) -> np.ndarray:
         """``E r E_inner (m − m*)²``."""
@@ -194,8 +206,9 @@ def log_means(
         spread: ``w_s + w_t``, of the variances that they leave.
     """
     total = 1 + relevance * spread
-    bend = q + relevance * gap**2 / total
-    return np.asarray(log_c - 0.5 * (np.log(total) + np.log1p(query_scale**2 * bend)))
+    return np.asarray(
+        log_c - 0.5 * np.log(total + query_scale**2 * (q * total + relevance * gap**2))
+    )
 
 
 def left_by(kernel: str, place: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

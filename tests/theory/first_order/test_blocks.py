@@ -9,18 +9,18 @@ import pytest
 
 from sims.errors import InputError
 from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
-from sims.theory import BlockTerms, block_terms, first_order_arrays, rescaled, view_terms
+from sims.theory import BlockTerms, block_terms, first_order_arrays, view_terms
 
 pytestmark = pytest.mark.theory
 SCALE, BANDWIDTH, RELEVANCE, N, NOISE_SD = 0.3, 0.9, 0.12, 40.0, 0.7
 OPTIONS = {"dimension": 3, "relevance": RELEVANCE, "query_scale": SCALE}
 
 
-def nodes(size, dimension=3):
-    """Nodes (size^dimension, dimension) and weights of a standard normal."""
+def nodes(size):
+    """Nodes (size³, 3) and weights of a standard normal."""
     x, w = np.polynomial.hermite_e.hermegauss(size)
-    grid = np.array(list(product(x, repeat=dimension)))
-    weights = np.prod(np.array(list(product(w, repeat=dimension))), axis=1)
+    grid = np.array(list(product(x, repeat=3)))
+    weights = np.prod(np.array(list(product(w, repeat=3))), axis=1)
     return grid, weights / weights.sum()
 
 
@@ -39,7 +39,6 @@ def by_quadrature(frequency, wave_weight, kernel, bandwidth):
         signal, noise = arrays.signal_covariance, arrays.noise_covariance
         whole = jnp.mean(limit + ratio / N, 1) ** 2
         whole += jnp.mean(signal + NOISE_SD**2 * noise, (1, 2)) / N
-        fit = jnp.mean(arrays.limit + ratio / N, 1) * truth
         rows = (
             limit[:, 0] ** 2,
             limit[:, 0] * limit[:, 1],
@@ -50,11 +49,8 @@ def by_quadrature(frequency, wave_weight, kernel, bandwidth):
             signal[:, 0, 0],
             signal[:, 0, 1],
             noise[:, 0, 0],
-            arrays.limit[:, 0] * truth,
-            ratio[:, 0] * truth,
             noise[:, 0, 1],
             whole,
-            fit,
         )
         return jnp.stack(rows) @ query_weight
 
@@ -63,33 +59,15 @@ def by_quadrature(frequency, wave_weight, kernel, bandwidth):
 
 
 @pytest.mark.parametrize(("kernel", "bandwidth"), [("gaussian", BANDWIDTH), ("softmax", 1.2)])
-@pytest.mark.parametrize("interactions", ["all", "none"])
-def test_terms_by_quadrature(interactions, kernel, bandwidth):
-    if interactions == "all":
-        z, weight = nodes(7)
-        frequency = z * RELEVANCE**0.5
-    else:
-        z, own = nodes(12, 1)
-        frequency = np.concatenate([z * RELEVANCE**0.5 * row for row in np.eye(3)])
-        weight = np.tile(own, 3) / 3
-    closed = block_terms(1, bandwidth, interactions=interactions, kernel=kernel, **OPTIONS)
-    *expected, pair_noise, whole, fit = by_quadrature(
-        jnp.asarray(frequency), weight, kernel, bandwidth
-    )
+def test_terms_by_quadrature(kernel, bandwidth):
+    z, weight = nodes(7)
+    frequency = jnp.asarray(z * RELEVANCE**0.5)
+    closed = block_terms(1, bandwidth, kernel=kernel, **OPTIONS)
+    *expected, pair_noise, whole = by_quadrature(frequency, weight, kernel, bandwidth)
     for name, value, brute in zip(BlockTerms._fields, closed, expected, strict=True):
         assert float(value) == pytest.approx(brute, rel=2e-5, abs=1e-7), name
     assert pair_noise == pytest.approx(1.0)
     assert float(closed.error(N, 3, NOISE_SD)) == pytest.approx(whole, rel=2e-5)
-    total = closed.limit_fit + closed.ratio_fit / N
-    assert float(total) == pytest.approx(fit, rel=2e-5)
-
-
-def test_scale_is_the_best_one():
-    error, fit = 0.7, 0.4
-    scale = np.linspace(0, 4, 40001)
-    tried = scale**2 * (error + 2 * fit - 1) - 2 * scale * fit + 1
-    assert rescaled(np.array(error), np.array(fit)) == pytest.approx(tried.min(), rel=1e-7)
-    assert tried[10000] == pytest.approx(error)
 
 
 def test_one_head_needs_no_pair():
@@ -151,7 +129,6 @@ def test_matern_is_a_mixture():
         ({"kernel": "softmax"}, "query_scale"),  # finite for b² > 2 κ = 0.6
         ({"relevance": -1.0}, "relevance"),
         ({"nu": 0.0}, "nu"),
-        ({"interactions": "some"}, "interactions"),
     ],
 )
 def test_bad_input(change, field):

@@ -81,6 +81,15 @@ def test_nothing_seen():
     assert float(terms.noise_variance) == float(terms.noise_covariance) == 1.0
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_widths_and_bandwidths_broadcast(kernel):
+    widths, bandwidths = np.arange(3)[:, None], np.array([1.3, 1.6])
+    table = view_terms(widths, bandwidths, nu=0.5, kernel=kernel, **OPTIONS)
+    for (row, column), _ in np.ndenumerate(table.noise_variance):
+        one = view_terms(row, bandwidths[column], nu=0.5, kernel=kernel, **OPTIONS)
+        np.testing.assert_allclose([part[row, column] for part in table], one, rtol=1e-12)
+
+
 def test_error_is_that_of_any_number_of_heads():
     """One pair gives the error of three heads; one wave, two queries."""
     target = TrigonometricSeries([1.3], [[0.9, 0.4]], [0.3])

@@ -1,0 +1,180 @@
+"""Regimes drawn from the law of experiment.yaml, and the error of every head dimension by theory.
+
+Heads share a view (relevance decays from coordinate to coordinate, each head sees the first ones
+through noise of its own), or relevance is even and each head sees coordinates of its own.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from sims.judgement.effects_of_problems import extremum
+from sims.problem import TrigonometricSeries
+from sims.problem.law import Law
+from sims.study.experiment import Experiment
+from sims.theory import FEW_KEYS, block_terms, view_terms
+
+from .grids import BUDGETS, GIVEN, LATENT, WIDTHS, splits
+
+GRIDS = {"gaussian": np.geomspace(0.1, 4, 18), "softmax": np.geomspace(0.93, 4, 16)}
+"""Bandwidths that tuning tries."""
+FINE = 50
+"""Places a step of a grid at which a curve is looked for its least value."""
+
+Drawn = Mapping[str, Any]
+
+
+class Curve(NamedTuple):
+    """Errors of heads of every width at K pairs of n and D, (K, width).
+
+    Attributes:
+        error: of the average of H = D/d_k heads, to first order; NaN where H < 1.
+        known: whether theory is in its range.
+        bandwidth: of the heads.
+    """
+
+    error: np.ndarray
+    known: np.ndarray
+    bandwidth: np.ndarray
+
+
+def draw(law: Drawn, seed: int, number: int) -> dict[str, Any]:
+    """The regime of that number: what the law draws, and the scale of the queries.
+
+    That is a share of the largest at which averages over queries are finite.
+    """
+    fields = Law({name: how for name, how in law.items() if name != "text"})
+    drawn = fields.draw(seed, number)
+    drawn["view_noise"] *= drawn["decay"] != "even"
+    most = 0.5**0.5
+    if drawn["kernel"] == "softmax":
+        drawn["bandwidth"] = drawn["softmax_bandwidth"]
+        most = GRIDS["softmax"][0] ** 2 / (2 * (1 + drawn["view_noise"] ** 2) ** 0.5)
+    return drawn | {"query_scale": drawn["reach"] * most}
+
+
+def relevance(drawn: Drawn) -> np.ndarray:
+    """λ of the target's coordinates: as many as a shared view has, (r,), or as the budget, (D,)."""
+    shares = {
+        "exponential": np.exp(-drawn["alpha"] * WIDTHS),
+        "polynomial": WIDTHS ** -drawn["power"],
+        "even": np.ones(drawn["budget"]),
+    }[drawn["decay"]]
+    return np.asarray(drawn["relevance"] * shares / shares.sum())
+
+
+def sampled(drawn: Drawn, seed: list[int]) -> tuple[TrigonometricSeries, np.ndarray]:
+    """A target of the regime's law, as waves from its spectrum, and queries (Q, r or D)."""
+    of, rng = relevance(drawn), np.random.default_rng(seed)
+    waves = rng.normal(size=(drawn["waves"], len(of))) * of**0.5
+    if drawn["smoothness"] == "matern":
+        waves /= rng.gamma(drawn["roughness"], 1 / drawn["roughness"], (len(waves), 1)) ** 0.5
+    queries = drawn["query_scale"] * rng.normal(size=(drawn["query_count"], len(of)))
+    amplitude = np.full(len(waves), (2 / len(waves)) ** 0.5)
+    return TrigonometricSeries(amplitude, waves, rng.uniform(0, 2 * np.pi, len(waves))), queries
+
+
+def curve(drawn: Drawn, n: ArrayLike, budget: ArrayLike, given: str = GIVEN[0]) -> Curve:
+    """Errors of every width at pairs of n and D, by the regime's rule for the temperature.
+
+    Args:
+        drawn: the regime.
+        n: numbers of keys, broadcast against the budgets.
+        budget: D.
+        given: one of :data:`GIVEN`.
+    """
+    n, budget = np.broadcast_arrays(np.atleast_1d(n), np.atleast_1d(budget))
+    even, rule, grid = drawn["decay"] == "even", drawn["temperature"], GRIDS[drawn["kernel"]]
+    fixed = drawn["bandwidth"] * np.ones((1, 1))
+    bands = {"fixed": fixed, "Transformer's": fixed * WIDTHS[:, None] ** 0.25, "tuned": grid[None]}
+    options = {"query_scale": drawn["query_scale"], "kernel": drawn["kernel"]}
+    options["nu"] = drawn["roughness"] if drawn["smoothness"] == "matern" else None
+    error = np.full((len(n), LATENT, bands[rule].shape[1]), np.nan)
+    keys = np.zeros(error.shape)
+    # Coordinates of the target; those of a shared view, or of one given target, are there anyhow.
+    count = budget if even and given != "one target" else np.full_like(budget, BUDGETS[-1])
+    for size in np.unique(count).tolist():
+        if even:
+            of = drawn["budget"] if given == "a coordinate's relevance" else size
+            options |= {"dimension": size, "relevance": drawn["relevance"] / of}
+            terms: Any = block_terms(np.minimum(WIDTHS, size)[:, None], bands[rule], **options)
+        else:
+            options |= {"noise": drawn["view_noise"], "relevance": relevance(drawn)}
+            terms = view_terms(WIDTHS[:, None].astype(int), bands[rule], **options)
+        at = count == size
+        here, heads = n[at][:, None, None], budget[at][:, None, None] / WIDTHS[:, None]
+        error[at] = terms.error(here, np.where(heads >= 1, heads, np.nan), drawn["noise_sd"])
+        keys[at] = here / terms.noise_variance
+        if drawn["kernel"] == "softmax":
+            # n_third, which governs the remainder there, is near n_eff²/n.
+            keys[at] = np.minimum(keys[at], keys[at] ** 2 / here)
+    known, error = (keys >= FEW_KEYS) & np.isfinite(error), np.nan_to_num(error, nan=np.inf)
+    if rule != "tuned":
+        return Curve(error[..., 0], known[..., 0], np.broadcast_to(bands[rule].T, (1, LATENT)))
+    place, value = least(np.log(grid), error, known)
+    inside = np.isfinite(place)
+    return Curve(
+        np.where(inside, value, error.min(-1)),
+        inside,
+        np.where(inside, np.exp(place), grid[error.argmin(-1)]),
+    )
+
+
+def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where positive curves (…, K) on equally spaced x are least, and how low; NaN where censored.
+
+    The least known value has known ones to both sides; between them a cubic spline through the
+    logarithms of all is least.
+    """
+    rows, shape = values.reshape(-1, len(x)), values.shape[:-1]
+    middle = extremum(rows, known.reshape(rows.shape))
+    inside, (place, low) = np.isfinite(middle), np.full((2, len(rows)), np.nan)
+    fine = np.linspace(x[0], x[-1], FINE * (len(x) - 1) + 1)
+    logs, gone = np.log(np.minimum(rows[inside], 1e300)), np.isinf(rows[inside])
+    for k in range(2, len(x)):  # beyond the last width of a budget a curve goes on in a line
+        logs[gone[:, k], k] = (2 * logs[:, k - 1] - logs[:, k - 2])[gone[:, k]]
+    between = CubicSpline(x, logs, axis=1)(fine)
+    between[np.abs(np.arange(len(fine)) - FINE * middle[inside, None]) > FINE] = np.inf
+    place[inside], low[inside] = fine[between.argmin(1)], np.exp(between.min(1))
+    return place.reshape(shape), low.reshape(shape)
+
+
+def problem(experiment: Experiment, index: int) -> dict[str, Any]:
+    """A regime with its whole splits and one target, as ``sims sweep`` reads it."""
+    drawn = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
+    target, queries = sampled(drawn, [experiment.simulation.seed, index, 0])
+    bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0]
+    shared, size = drawn["decay"] != "even", target.dimension
+    each = []
+    for width in splits(drawn["budget"]).tolist():
+        count = drawn["budget"] // width
+        frames = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
+        each.append(
+            {
+                "heads.count": count,
+                "heads.width": width,
+                "heads.bandwidth": float(bandwidth[width - 1]),
+                "heads.frames": None
+                if shared
+                else {"label": f"{count} heads", "kind": "explicit", "frames": frames.tolist()},
+            }
+        )
+    views = {"kind": "redundant_views", "noise": drawn["view_noise"]}
+    series = {
+        k: np.asarray(getattr(target, k)).tolist() for k in ("amplitude", "frequency", "phase")
+    }
+    return {
+        "problem": {
+            "dimension": size,
+            "design": views if shared else {"kind": "isotropic"},
+            "target": {"kind": "explicit", **series},
+            "noise_sd": drawn["noise_sd"],
+            "heads": {"kernel": drawn["kernel"], "count": 1, "width": 1, "bandwidth": 1.0},
+            "n": drawn["keys"],
+            "queries": {"kind": "explicit", "count": len(queries), "points": queries.tolist()},
+        },
+        "sweep": {"list": each},
+    }
