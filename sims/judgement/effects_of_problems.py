@@ -95,7 +95,7 @@ def order(
 def slope(
     x: np.ndarray,
     values: np.ndarray,
-    expected: float,
+    expected: float | np.ndarray,
     rival: np.ndarray | None = None,
     predicted: np.ndarray | None = None,
     valid: np.ndarray | None = None,
@@ -108,7 +108,7 @@ def slope(
     Args:
         x: (K,) or (M, K), positive.
         values: (N, B, K) simulated batches, positive in the mean.
-        expected: the slope that is claimed.
+        expected: the slope that is claimed, of all problems or of each, (M,).
         rival: the regressor of the rival form, of the shape of x; None: no rival.
         predicted: (M, K) by theory; None where it does not reach.
         valid: (M,) where theory is in its range.
@@ -127,7 +127,9 @@ def slope(
     def inside(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The effects of curves (n, K), and the weights."""
         by, steep, left = fitted(np.log(x), np.log(y))
-        margin = house.TOLERANCES["slope"] - np.abs(steep - expected)
+        wanted = np.atleast_1d(expected)
+        wanted = wanted[: len(y)] if len(wanted) > 1 else wanted
+        margin = house.TOLERANCES["slope"] - np.abs(steep - wanted)
         if rival is not None:
             nearer = fitted(rival, np.log(y))[2] < left
             margin = np.where(nearer, -house.TOLERANCES["slope"], margin)
