@@ -1,116 +1,87 @@
-"""Variance of pooled agents against their number beside the law, and its gap to the law."""
+"""How often less correlation pays, by how much, and with which mechanism."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mcse
-from sims.judgement import Verdict
+from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .effects import gaps, measured, squares, systems
+from .statistic import effects, parameters
 
-REGIMES = {"heads": "Nadaraya–Watson heads", "trees": "random-forest trees"}
-"""Kind of agents to its claim's regime, where that has another name."""
-
-
-def numbers(results: Results) -> dict[str, float | list[float]]:
-    """Numbers that the caption quotes."""
-    every = {name: results.estimates[measured(name)] for name in systems(results)}
-    rho = {
-        k: float(data["covariance"].mean() / data["variance"].mean()) for k, data in every.items()
-    }
-    fading = next(name for name, kind in systems(results).items() if "evaporating" in kind)
-    pairs = [*results.settings["mechanisms"], results.settings["evaporation"]]
-    alike = {pair["name"]: [rho[pair["plain"]], rho[pair["changed"]]] for pair in pairs}
-    trees = [results.estimates[name] for name, kind in systems(results).items() if kind == "trees"]
-    return {
-        "bagging": alike["trees, bagging"],
-        "features": alike["trees, one random feature"],
-        "three": alike["trees, three random features"],
-        "evaporation": alike["evaporation"],
-        "alone": [float(data["error"].sel(agents=1).mean()) for data in trees],
-        "least": min(rho.values()),
-        "most": max(rho.values()),
-        "agents": int(results.estimates[fading]["agents"][-1]),
-        "evaporated": gaps(results, fading)[-1].value,
-    }
+KINDS = ("heads", "trees", "ants")
+CLAIMS = {"unification": "M agents", "unification-many": "ever more agents"}
+RATIO = "error of the diverse pool / plain pool"
 
 
-OMITTED = ("softmax heads at 30°", "bagged trees, three features", "ants, strong trails")
-"""Systems that are judged and not drawn: there are as many colours as other systems."""
-
-
-def pooled(results: Results, name: str) -> pd.DataFrame:
-    """A system's pooled variances over the variance of one, and their gaps to the law."""
-    data, moments = results.estimates[name], results.estimates[measured(name)]
-    values = data["pooled"].values / float(moments["variance"].mean())
-    found = [(e.value, e.error) for e in gaps(results, name)]
-    gap, error = np.transpose([(0.0, 0.0), *found])
-    return pd.DataFrame(
-        {
-            "system": name,
-            "M": data["agents"],
-            "kept": values.mean(0),
-            "kept_mcse": mcse(values),
-            "simulation": 1 + gap,
-            "mcse": error,
-            "theory": 1.0,
-        }
+def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+    """The figure; shares are those of the answers, points are problems."""
+    drawing, axes = figures.mosaic(
+        ("ab", "cc"),
+        height=6.2,
+        title="Less correlated agents make a better pool, unless each pays too much for it",
     )
-
-
-def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    claims = {verdict.regime: verdict for verdict in verdicts}
-    kinds = {name: kind for name, kind in systems(results).items() if name not in OMITTED}
-    own = {name: claims[REGIMES.get(kind, kind)] for name, kind in kinds.items()}
-    fading = next(name for name, kind in kinds.items() if "evaporating" in kind)
-    points = pd.concat([pooled(results, name) for name in kinds])
-    most = np.log2(points["M"].max())
-    fine, laws = np.logspace(0, most, 60, base=2), []
-    for name in kinds:
-        moments = results.estimates[measured(name)].mean("batch")
-        rho = float(moments["covariance"] / moments["variance"])
-        kept = rho + (1 - rho) * squares(results, name, fine)
-        laws.append(pd.DataFrame({"system": name, "M": fine, "kept": kept}))
-    drawing, axes = figures.panels(
-        1,
-        2,
-        height=3.2,
-        title="One law for heads, trees and ants, as long as they are exchangeable",
-    )
-    left, right = axes[0]
-    figures.curve(
-        left,
-        points,
-        pd.concat(laws),
-        "M",
-        "kept",
-        hue="system",
-        log="xy",
-        verdict=own,
-    )
-    left.set(title="the law $ρ + (1 − ρ)\\,Σα^2$", ylabel="variance of the pool / variance of one")
-    figures.ticks(left.yaxis, (0.1, 0.2, 0.5, 1))
-    # Side by side, or seven systems would lie on one another; for M = 1 there is nothing to show.
-    aside = 1.06 ** (points["system"].map(list(kinds).index) - (len(kinds) - 1) / 2)
-    right.set_yscale("symlog", linthresh=0.1, linscale=0.6)
-    figures.gap(
-        right,
-        points.assign(M=points["M"] * aside)[points["M"] > 1],
-        "M",
-        hue="system",
-        margin=own[fading].margin,
-        labels=None,
-        verdict=own,
-    )
-    right.set(ylim=(-0.2, 8), title="against the law", ylabel="simulation / law − 1 (%)")
-    figures.ticks(right.yaxis, (-0.1, -0.05, 0, 0.05, 0.1, 1, 5), percent=True)
-    for ax, first in ((left, 0), (right, 1)):
-        figures.ticks(ax.xaxis, 2.0 ** np.arange(first, most + 1))
-        ax.set_xlabel("number of agents $M$")
-    figures.letters(axes.flat)
+    found, fall = effects(results), parameters(results)
+    fall["decorrelation"] = found["decorrelation"].value
+    fall["ratio"] = 1 - found["fall"].value
+    _shares(axes["a"], {answer.id: answer for answer in answers})
+    _falls(axes["b"], fall)
+    _mechanisms(axes["c"], fall)
+    figures.letters(axes[k] for k in "abc")
     return drawing
+
+
+def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Share of problems in which the error falls, of all and by kind: middle and interval."""
+    for shift, (name, label) in zip((0.14, -0.14), CLAIMS.items(), strict=True):
+        parts = {"all": answers[name], **answers[name].strata}
+        shown = {kind: part.simulated for kind, part in parts.items() if part.simulated}
+        middle = np.array([100 * np.mean(of.bracket) for of in shown.values()])
+        low, high = 100 * np.transpose([of.interval for of in shown.values()])
+        places = [shift - ("all", *KINDS).index(kind) for kind in shown]
+        bars = np.stack([middle - low, high - middle])
+        ax.errorbar(middle, places, xerr=bars, fmt="o", ms=4, label=label)
+    ax.set_yticks([-k for k in range(4)], ["all", *KINDS])
+    for limit in (100 / 3, 200 / 3, 95):
+        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    ax.set(
+        xlim=(0, 101),
+        ylim=(-3.5, 0.5),
+        xlabel="problems in which the error falls (%)",
+        title="How often it is true",
+    )
+    ax.legend(loc="center left")
+
+
+def _falls(ax: Axes, fall: pd.DataFrame) -> None:
+    """Ratio of errors against the fall of the correlation, a point a problem."""
+    for ink, kind, marker in zip(figures.PALETTE, KINDS, figures.MARKERS, strict=False):
+        own = fall[fall["kind"] == kind]
+        ax.plot(own["decorrelation"], own["ratio"], marker, ms=3, color=ink, ls="", label=kind)
+    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+    ax.set_yscale("log")
+    figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2, 4))
+    ax.legend()
+    ax.set(
+        xlabel="fall of the correlation of two agents",
+        ylabel=RATIO,
+        title="The more it falls, the more the pool gains",
+    )
+
+
+def _mechanisms(ax: Axes, fall: pd.DataFrame) -> None:
+    """Ratio of errors by mechanism: median, middle half, and problems beyond."""
+    colours = dict(zip(KINDS, figures.PALETTE, strict=False))
+    order = sorted(fall["mechanism"].unique())
+    shown = {"hue": "kind", "palette": colours, "order": order, "legend": False}
+    sns.boxplot(
+        fall, x="ratio", y="mechanism", ax=ax, fliersize=2, linewidth=0.8, log_scale=True, **shown
+    )
+    ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
+    figures.ticks(ax.xaxis, (0.25, 0.5, 1, 2, 4))
+    ax.set(xlabel=RATIO, ylabel="", title="All mechanisms pay but random features")

@@ -1,90 +1,44 @@
-"""v and ρv: heads by exact theory, ants by Pólya's urn; trees have no closed form (NaN)."""
-
-import itertools
-from collections.abc import Mapping
-from typing import Any
+"""Pools by theory: heads to first order, ants whose trails last by Pólya's urn; trees have none."""
 
 import numpy as np
 import xarray as xr
 
-from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
+from sims.runtime import in_threads
 from sims.study.experiment import Experiment
-from sims.theory import predict as theory
+from sims.theory import predict as terms_of
 
-NODES = 4
-"""Gauss–Hermite nodes in each direction of a query; a rule with one less gives the error."""
-Settings = Mapping[str, Any]
-"""Of a system, or of all of its kind, as in the experiment's file."""
-Bounded = tuple[float, float]
-"""A number and a bound on its error."""
+from .problems import Problem, draw
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
-    """Every system's v and ρv, with bounds on their errors by quadrature, and its pooled variances.
+    """All problems in one point, ``law``: ``error`` (number, pool) and what was drawn.
 
-    These are ``c + (v − c)/M``, as all pairs of agents have the same covariance c = ρv.
+    ``predicted``: where theory says something in its range.
     """
-    settings = experiment.settings
-    laws = {}
-    for system in settings["systems"]:
-        known = {"heads": heads, "ants": ants}.get(system["kind"])
-        v, c = known(system, settings[system["kind"]]) if known else ((np.nan, np.nan),) * 2
-        agents = 2 ** np.arange(int(np.log2(system["agents"])) + 1)
-        variances = ("agents", c[0] + (v[0] - c[0]) / agents)
-        laws[system["name"]] = xr.Dataset({"pooled": variances}, {"agents": agents})
-        laws[f"{system['name']}, measured"] = xr.Dataset(
-            {"variance": v[0], "variance_error": v[1], "covariance": c[0], "covariance_error": c[1]}
-        )
-    return laws
+
+    def one(number: int) -> xr.Dataset:
+        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
+        error, known = ants(problem), True
+        if problem.drawn["kind"] == "heads":
+            terms = [terms_of(*each) for each in problem.heads]
+            error = [float(each["mse"]) for each in terms]
+            known = not any(each.attrs.keys() & {"cautions", "faults"} for each in terms)
+        own = {"mechanism": problem.mechanism, "noise_sd": problem.noise_sd}
+        own["predicted"] = known and np.isfinite(error[0])
+        return xr.Dataset({"error": ("pool", error), **problem.drawn, **own})
+
+    every = in_threads(one, range(experiment.settings["simulated"]))
+    return {"law": xr.concat(every, "number", combine_attrs="drop")}
 
 
-def heads(system: Settings, sizes: Settings) -> tuple[Bounded, Bounded]:
-    """Noise variance and covariance of two heads: exact at a query, Gauss–Hermite over queries.
+def ants(problem: Problem) -> list[float]:
+    """Errors of the first two pools of ants: ``c + (v − c)/M`` for readings of unit variance.
 
-    Two subspaces span 2d_k dimensions; all others, of keys and of queries, are idle.
+    Two ants are on one of K patches with probability ``c = (1 + τ)/(1 + Kτ)`` if patches begin with
+    pheromone τ and nothing evaporates: choices are exchangeable (de Finetti). NaN for others.
     """
-    width = sizes["width"]
-    frames = FRAMES["equiangular"](2 * width, 2, width, seed=0, angle=system["angle"])
-    design = DESIGNS["isotropic"](2 * width)
-    task = Task(design, TARGETS["constant"](2 * width, value=0.0), 1.0)
-    rules = [_hermite(count, 2 * width) for count in (NODES - 1, NODES)]
-    points = sizes["scale"] * np.concatenate([points for points, _ in rules])
-    chosen = Heads(
-        frames, system.get("kernel", "gaussian"), system.get("bandwidth", sizes["bandwidth"])
-    )
-    at = theory(task, chosen, sizes["n"], points, "exact")
-    coarse, fine = (weights for _, weights in rules)
-    parts = (at["noise_covariance"].values, at["noise_covariance_error"].values)
-
-    def integrated(value: np.ndarray, error: np.ndarray) -> Bounded:
-        mean = fine @ value[len(coarse) :]
-        gap = abs(mean - coarse @ value[: len(coarse)])
-        return float(mean), float(gap + fine @ error[len(coarse) :])
-
-    return (
-        integrated(*(0.5 * (m[:, 0, 0] + m[:, 1, 1]) for m in parts)),
-        integrated(*(m[:, 0, 1] for m in parts)),
-    )
-
-
-def _hermite(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points (count^d, d) and weights of the product rule for N(0, I)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
-    points, products = (
-        np.array(list(itertools.product(one, repeat=dimension))) for one in (nodes, weights)
-    )
-    return points, products.prod(axis=1) / weights.sum() ** dimension
-
-
-def ants(system: Settings, sizes: Settings) -> tuple[Bounded, Bounded]:
-    """Pólya's urn: two ants are on one patch with probability ``(1 + τ)/(1 + Kτ)``.
-
-    K patches with initial pheromone τ, deposits of 1, no evaporation: choices are exchangeable
-    (de Finetti), so all pairs have the same covariance, that of the shared patch, of variance 1.
-    With evaporation they are not, and this is NaN.
-    """
-    if system["evaporation"]:
-        return ((np.nan, np.nan),) * 2
-    start, patches = system["initial"], sizes["patches"]
-    together = (1 + start) / (1 + patches * start)
-    return (1.0 + sizes["reading_sd"] ** 2, 0.0), (together, 0.0)
+    own = problem.drawn
+    if own["kind"] != "ants" or own["evaporates"]:
+        return [np.nan, np.nan]
+    shared = [(1 + start) / (1 + own["patches"] * start) for start, _ in problem.colonies[:2]]
+    return [c + (1 + own["reading_sd"] ** 2 - c) / own["agents"] for c in shared]

@@ -78,7 +78,7 @@ def order(
 def slope(
     x: np.ndarray,
     values: np.ndarray,
-    expected: float,
+    expected: float | np.ndarray,
     rival: np.ndarray | None = None,
     predicted: np.ndarray | None = None,
     valid: np.ndarray | None = None,
@@ -91,7 +91,7 @@ def slope(
     Args:
         x: (K,) or (M, K), positive.
         values: (N, B, K) simulated batches, positive in the mean.
-        expected: the slope that is claimed.
+        expected: the slope that is claimed, of all problems or of each, (M,).
         rival: the regressor of the rival form, of the shape of x; None: no rival.
         predicted: (M, K) by theory; None where it does not reach.
         valid: (M,) where theory is in its range.
@@ -107,11 +107,12 @@ def slope(
         return by, steep, (left**2).sum(-1)
 
     margin, found = house.TOLERANCES["slope"], []
+    wanted = np.atleast_1d(expected)
     for y in (values.mean(1), predicted):
         if y is not None:
             by, steep, left = fitted(np.log(x), np.log(y))
             worse = left if rival is None else fitted(rival, np.log(y))[2]
-            inside = margin - np.abs(steep - expected)
+            inside = margin - np.abs(steep - wanted[: len(y)])
             found.append((np.where(worse < left, -margin, inside), by))
     relative = found[0][1][..., None, :] * values / values.mean(1, keepdims=True)
     error = mcse(np.moveaxis(relative.sum(-1), 1, 0))

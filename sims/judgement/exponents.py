@@ -1,6 +1,12 @@
-"""The exponent of a power law ``y = a x^p`` through measured points.
+"""The exponents of power laws ``y = a x^p``: of many problems, and of one with correlated points.
 
-::
+Many problems i, hierarchically (:func:`exponents`)::
+
+    log y_ij ~ N(a_i + p_i log x_ij, e_ij² + ν²),    p_i ~ N(mean, spread²),    a_i flat
+
+with known relative errors e and an unknown scatter ν; mean ~ N(0, 3²), spread and ν ~
+half-normal(1). Levels and exponents are integrated out in closed form. One problem
+(:func:`exponent`)::
 
     log y ~ N(log a + p log x, V/(y yᵀ) + τ² I),    p ~ N(0, 3²),    τ ~ half-normal(σ_τ)
 
@@ -8,11 +14,14 @@ with V the known covariance of the points and τ an allowance for a law that hol
 approximately.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from numpy.typing import ArrayLike
 from numpyro.diagnostics import summary
 from numpyro.infer import MCMC, NUTS, init_to_value
 from scipy.stats import chi2
@@ -28,6 +37,87 @@ MAX_RHAT, MIN_ESS, DIVERGENT = 1.01, 400, 1e-3
 transitions at most, as a share of all."""
 MISFIT = 1e-3
 """Posterior predictive p below which the law does not describe the points."""
+
+
+class Exponents(NamedTuple):
+    """Posterior of the exponents of many problems.
+
+    Attributes:
+        mean: median of their mean.
+        interval: its central 95 %.
+        spread: median of their standard deviation between problems, errors of points apart.
+        squares: each problem's own, by least squares, (N,); NaN of fewer than two points.
+        fault: why none of this can be used; "" if it can.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+    spread: float
+    squares: np.ndarray
+    fault: str
+
+
+def exponents(x: ArrayLike, y: ArrayLike, error: ArrayLike = 0.0, seed: int = 0) -> Exponents:
+    """Mean and spread of the exponents of problems, each with its own points, by NUTS.
+
+    Args:
+        x: > 0, (K,) or (N, K).
+        y: > 0, (N, K); NaN where a point is missing. Problems of fewer than two points are left
+            out.
+        error: standard errors of y, of its shape or a number.
+        seed: of the sampler.
+    """
+    y = np.asarray(y, float)
+    known = np.isfinite(y)
+    log_x, share = (np.broadcast_to(v, y.shape) for v in (np.log(x), np.asarray(error) / y))
+    rows = known.sum(1) > 1
+    log_y = np.where(known, np.log(y), 0.0)[rows]
+    points = log_x[rows], log_y, np.where(known, share, 0.0)[rows], known[rows]
+    chains = [_hierarchical(key, *points) for key in jax.random.split(jax.random.key(seed), CHAINS)]
+    draws, diverging = jax.tree.map(lambda *each: np.stack(each), *chains)
+    low, middle, high = map(float, np.quantile(draws["mean"], [0.025, 0.5, 0.975]))
+    fault = _fault(draws, diverging) or ""
+    lines = [np.polyfit(a[k], b[k], 1)[0] for a, b, k in zip(*points[:2], points[3], strict=True)]
+    squares = np.full(len(y), np.nan)
+    squares[rows] = lines
+    return Exponents(middle, (low, high), float(np.median(draws["spread"])), squares, fault)
+
+
+@jax.jit
+def _hierarchical(
+    key: jax.Array, log_x: jax.Array, log_y: jax.Array, error: jax.Array, known: jax.Array
+) -> tuple[dict[str, jax.Array], jax.Array]:
+    """A chain's draws of the problems' common law, and which of them diverged."""
+
+    def model() -> None:
+        mean = numpyro.sample("mean", dist.Normal(0, 3))
+        spread = numpyro.sample("spread", dist.HalfNormal(1))
+        noise = numpyro.sample("noise", dist.HalfNormal(1))
+        weight = known / (error**2 + noise**2)
+        total = weight.sum(-1, keepdims=True)
+        u, v = (z - (weight * z).sum(-1, keepdims=True) / total for z in (log_x, log_y))
+        square = (weight * u**2).sum(-1)
+        slope = (weight * u * v).sum(-1) / square
+        left = (weight * (v - slope[:, None] * u) ** 2).sum()
+        logs = jnp.log(jnp.where(known, weight, 1)).sum() - jnp.log(total[:, 0] * square).sum()
+        numpyro.factor("points", (logs - left) / 2)
+        of_slopes = dist.Normal(mean, jnp.sqrt(spread**2 + 1 / square))
+        numpyro.factor("slopes", of_slopes.log_prob(slope).sum())
+
+    sampler = MCMC(NUTS(model), num_warmup=500, num_samples=1000, progress_bar=False)
+    sampler.run(key)
+    return sampler.get_samples(), sampler.get_extra_fields()["diverging"]
+
+
+def _fault(draws: dict[str, jax.Array], diverging: jax.Array) -> str | None:
+    """Why draws (chain, draw) cannot be used, or None."""
+    statistics = summary(draws).values()
+    rhat = max(np.max(of_one["r_hat"]) for of_one in statistics)
+    size = min(np.min(of_one["n_eff"]) for of_one in statistics)
+    diverged = float(diverging.mean())
+    if rhat <= MAX_RHAT and size >= MIN_ESS and diverged <= DIVERGENT:
+        return None
+    return f"not converged: R-hat {rhat:.3f}, {size:.0f} draws, {diverged:.2%} divergent"
 
 
 def exponent(
@@ -83,13 +173,8 @@ def exponent(
     draws = sampler.get_samples()
     residual, square = jax.vmap(errors)(draws)
     misfit = chi2.sf(np.sum(residual**2 / square, axis=-1), len(z)).mean()
-    statistics = summary(sampler.get_samples(group_by_chain=True)).values()
-    rhat = max(np.max(of_one["r_hat"]) for of_one in statistics)
-    size = min(np.min(of_one["n_eff"]) for of_one in statistics)
-    diverged = float(sampler.get_extra_fields()["diverging"].mean())
-    problem = None
-    if not (rhat <= MAX_RHAT and size >= MIN_ESS and diverged <= DIVERGENT):
-        problem = f"not converged: R-hat {rhat:.3f}, {size:.0f} draws, {diverged:.2%} divergent"
-    elif misfit < MISFIT:
+    chains = sampler.get_samples(group_by_chain=True)
+    problem = _fault(chains, sampler.get_extra_fields()["diverging"])
+    if problem is None and misfit < MISFIT:
         problem = f"the power law does not describe the points (p = {misfit:.1g})"
     return np.asarray(draws["exponent"]), problem

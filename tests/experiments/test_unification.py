@@ -1,85 +1,47 @@
-"""The experiment `unification`: its agents, its estimators, verdicts that can fail."""
+"""The experiment `unification`: agents by other routes, and effects of planted pools."""
 
 import itertools
+from types import SimpleNamespace
 
-import jax
 import numpy as np
 import pytest
-from sklearn.datasets import make_friedman1
-from sklearn.ensemble import RandomForestRegressor
+import xarray as xr
 
-from sims.montecarlo import run
-from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task
-from sims.simulation import draw, nw_weights
+from sims.montecarlo.draws import Draw
+from sims.problem import Heads
 from sims.study.experiment import load_experiment
-from sims.theory import noise_covariance_law
-from tests.experiments.runs import small
+from sims.theory import predict as library
 
-simulate, predict, effects = (
-    load_experiment("unification").module(name) for name in ("simulate", "predict", "effects")
+EXPERIMENT = load_experiment("unification")
+problems, simulate, predict, statistic = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "predict", "statistic")
 )
 
 
-@pytest.fixture(scope="module")
-def experiment():
-    return small("unification", batches=4)
+def drawn(number=0, **changes):
+    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
 
 
-def test_estimators_by_plain_loops():
-    """Sample covariances and pooled variances of 4 agents, written out in NumPy."""
+def test_moments_by_plain_loops():
+    """Variances with ddof 1 and errors about the truth, of pools of three agents."""
     rng = np.random.default_rng(0)
-    y = rng.normal(size=(50, 4, 2)) + rng.normal(size=(50, 1, 2))
-    truth = rng.normal(size=2)
-    s, errors = simulate.sampled(y, truth)
-    by_hand = [
-        [np.mean([np.cov(y[:, m, q], y[:, k, q])[0, 1] for q in (0, 1)]) for k in range(4)]
-        for m in range(4)
-    ]
-    np.testing.assert_allclose(s, by_hand)
-    own = simulate.taken(simulate.moments(4), s, errors)
-    assert own["variance"] == pytest.approx(np.diag(s).mean())
-    assert own["covariance"] == pytest.approx(s[~np.eye(4, dtype=bool)].mean())
-    every = simulate.taken(simulate.pooled({"unequal": 0.5}, np.array([1, 2, 4])), s, errors)
-    pools = every["pooled"]
-    pairs = [y[:, :2].mean(1), y[:, 2:].mean(1)]
-    assert pools[0] == pytest.approx(np.diag(s).mean())
-    assert pools[1] == pytest.approx(np.mean([p.var(0, ddof=1).mean() for p in pairs]))
-    assert pools[2] == pytest.approx(y.mean(1).var(0, ddof=1).mean())
-    fading = simulate.pooled({"evaporation": 0.5, "unequal": 0.5}, np.array([1, 2, 4]))
-    first, last = (y[:, 0] + 2 * y[:, 1]) / 3, (y[:, 2] + 2 * y[:, 3]) / 3
-    unequal = [p.var(0, ddof=1).mean() for p in (first, last)]
-    assert every["unequal"][1] == pytest.approx(np.mean(unequal))
-    pools = simulate.taken(fading, s, errors)["pooled"]
-    assert pools[1] == pytest.approx(first.var(0, ddof=1).mean())
-
-
-@pytest.mark.parametrize("evaporation", [0.0, 0.5])
-def test_the_error_is_that_of_the_plain_average_of_the_first(evaporation):
-    """Equal weights, evaporation or not, by loops over replicates, queries and agents."""
-    rng = np.random.default_rng(1)
-    y, truth = rng.normal(size=(20, 4, 2)) + np.arange(4)[:, None], np.array([0.5, -1.0])
-    coefficients = simulate.pooled(
-        {"evaporation": evaporation, "unequal": 0.3}, np.array([1, 2, 4])
-    )
-    found = simulate.taken(coefficients, *simulate.sampled(y, truth))["error"]
-    for error, size in zip(found, (1, 2, 4), strict=True):
-        total = 0.0
-        for replicate in y:
-            for q in range(2):
-                average = sum(replicate[m, q] for m in range(size)) / size
-                total += (average - truth[q]) ** 2
-        assert error == pytest.approx(total / 40)
-
-
-def test_trees_are_held_to_friedmans_function():
-    points, labels = make_friedman1(20, 5, noise=0.0, random_state=1)
-    np.testing.assert_allclose(simulate.friedman(points), labels)
+    y, truth = rng.normal(size=(50, 2, 3, 4)) + rng.normal(size=(50, 2, 1, 4)), rng.normal(size=4)
+    found = simulate.moments(y, truth)
+    for pool in range(2):
+        plain, each = y[:, pool].mean(1), [y[:, pool, agent] for agent in range(3)]
+        expected = {
+            "mse": np.mean((plain - truth) ** 2),
+            "mean_head_mse": np.mean([np.mean((one - truth) ** 2) for one in each]),
+            "ensemble_variance": plain.var(0, ddof=1).mean(),
+            "variance": np.mean([one.var(0, ddof=1).mean() for one in each]),
+        }
+        assert {k: v[pool] for k, v in found.items()} == pytest.approx(expected)
 
 
 @pytest.mark.theory
 @pytest.mark.parametrize("start", [0.2, 3.0])
 def test_urn_by_enumeration(start):
-    """Probability that two ants of the first three share a patch, over all sequences of K = 3."""
+    """Two of the first three ants share a patch, over all sequences of K = 3: exchangeable."""
     same = {(0, 1): 0.0, (0, 2): 0.0, (1, 2): 0.0}
     for path in itertools.product(range(3), repeat=3):
         level, probability = np.full(3, start), 1.0
@@ -88,167 +50,97 @@ def test_urn_by_enumeration(start):
             level[patch] += 1
         for i, j in same:
             same[i, j] += probability * (path[i] == path[j])
-    system = {"initial": start, "evaporation": 0.0}
-    (v, _), (c, _) = predict.ants(system, {"patches": 3, "reading_sd": 0.5})
-    assert v == 1.25
-    for value in same.values():  # every pair: the ants are exchangeable
-        assert value == pytest.approx(c, rel=1e-12)
+    law = {"kind": "ants", "patches": 3, "initial": start, "reading_sd": 0.5, "agents": 4}
+    error, _ = predict.ants(drawn(**law, evaporates=False))
+    for value in same.values():
+        assert error == pytest.approx(value + (1.25 - value) / 4, rel=1e-12)
+    assert np.isnan(predict.ants(drawn(**law, evaporates=True))).all()
 
 
 @pytest.mark.theory
 def test_ants_are_the_urn():
-    """4 standard errors; with evaporation the late ants crowd and have another covariance."""
-    sizes = {"patches": 10, "reading_sd": 0.5}
-    system = {"initial": 0.2, "evaporation": 0.0}
-
-    def covariance(name, replicates, count, rules):
-        rng = np.random.default_rng(name)
-        return simulate.sampled(simulate.colonies(rng, replicates, count, {**rules, **sizes}), 0.0)[
-            0
-        ]
-
-    batches = [covariance((1, b), 2000, 6, system) for b in range(10)]
-    (v, _), (c, _) = predict.ants(system, sizes)
-    expected = np.full((6, 6), c) + (v - c) * np.eye(6)
-    gap = np.mean(batches, axis=0) - expected
-    error = np.std(batches, axis=0, ddof=1) / np.sqrt(10)
-    assert (np.abs(gap) < 6 * error).all()  # t with 9 degrees of freedom, 21 entries: 0.4%
-    fading = {"initial": 5.0, "evaporation": 0.3}
-    late = covariance((2,), 4000, 40, fading)
-    assert late[30, 39] > 2 * late[0, 1]
-    assert np.isnan(predict.ants(fading, sizes)).all()
+    """Of two pools, 5 standard errors; where pheromone evaporates late ants crowd."""
+    law = {"kind": "ants", "patches": 5, "initial": 0.3, "more": 10, "agents": 4}
+    problem = drawn(**law, evaporates=False)
+    batches = [simulate.colonies(Draw.of(1, (), 5000).draw(b), 5000, problem) for b in range(20)]
+    errors = np.array([batch["mse"] for batch in batches])
+    gap = errors.mean(0) - predict.ants(problem)
+    assert (np.abs(gap) < 5 * errors.std(0, ddof=1) / 20**0.5).all()
+    fading = drawn(kind="ants", agents=40, patches=10, reading_sd=0.5)
+    y = simulate.readings(np.random.default_rng(2), 4000, fading, 5.0, 0.3)
+    covariance = np.cov(y.T)
+    assert covariance[30, 39] > 2 * covariance[0, 1]
 
 
 @pytest.mark.theory
-def test_heads_tend_to_the_angle_law():
-    """Exact less first order falls like 1/n, four times per four times the keys, and is seen."""
-    gaps = []
-    for n in (512, 2048):
-        sizes = {"width": 1, "bandwidth": 0.6, "n": n, "scale": 0.4}
-        exact = np.array(predict.heads({"angle": 60}, sizes))
-        law = [float(noise_covariance_law(np.array([a]), n, 1.0, 0.6, 0.4)) for a in (1.0, 0.5)]
-        assert (exact[:, 1] < 1e-3 * exact[:, 0]).all()
-        gaps.append(exact[:, 0] / law - 1)
-    assert (np.abs(gaps[1]) > 1e-4).any()
-    np.testing.assert_allclose(gaps[0] / gaps[1], 4, rtol=0.1)
+@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+def test_repeated_heads_are_the_few_and_their_noise_has_the_drawn_share(kernel):
+    problem = drawn(kind="heads", kernel=kernel, agents=4, bandwidth=1.0)
+    for (task, heads, n, queries), angle in zip(problem.heads, ("near", "apart"), strict=True):
+        few = Heads(heads.frames[:4], heads.rule, heads.bandwidth[:4])
+        cosines = np.linalg.svd(np.asarray(few.frames[0]).T @ few.frames[1], compute_uv=False)
+        width = problem.drawn["width"]
+        np.testing.assert_allclose(cosines[:width], np.cos(np.deg2rad(problem.drawn[angle])))
+        one, many = (library(task, each, n, queries) for each in (few, heads))
+        for name in simulate.NAMES:
+            assert float(many[name]) == pytest.approx(float(one[name]))
+    share = float(many["ensemble_variance"] / many["mse"])
+    assert share == pytest.approx(problem.drawn["share"])
 
 
-@pytest.mark.theory
-def test_the_quadrature_over_queries_is_no_further_off_than_is_said(monkeypatch):
-    """Queries spread so far that the nodes are too few for them; against a finer rule."""
-    arguments = {"angle": 60}, {"width": 1, "bandwidth": 0.6, "n": 64, "scale": 1.0}
-    stated = np.array(predict.heads(*arguments))
-    monkeypatch.setattr(predict, "NODES", 8)
-    fine = np.array(predict.heads(*arguments))
-    assert (np.abs(stated[:, 0] - fine[:, 0]) <= stated[:, 1]).all()
-    assert (np.abs(stated[:, 0] - fine[:, 0]) > 1e-4 * stated[:, 0]).all()
-
-
-def test_measured_and_pooled_heads_have_frames_of_their_own():
-    """At one angle: else v and ρ would be of the very heads that are pooled."""
-    system = {"dimension": 4, "width": 2, "angle": 60.0, "bandwidth": 0.6}
-    system |= {"n": 10, "queries": 1, "scale": 0.4}
-    frames = [
-        np.asarray(simulate.heads(system, part, 2, {}).constants[0].frames)
-        for part in (simulate.MEASURED, simulate.POOLED)
-    ]
-    cosines = [np.linalg.svd(f[0].T @ f[1], compute_uv=False) for f in frames]
-    np.testing.assert_allclose(cosines, 0.5)
-    for first in frames[0]:
-        for second in frames[1]:
-            assert np.linalg.svd(first.T @ second, compute_uv=False).min() < 0.99
-
-
-@pytest.mark.theory
-def test_heads_noise_is_that_of_drawn_labels():
-    """Σ w w against the sample covariance of estimates from labels; 5 standard errors."""
-    task = Task(DESIGNS["isotropic"](4), TARGETS["constant"](4, value=0.0), 1.0)
-    heads = Heads(FRAMES["equiangular"](4, 2, 2, angle=60), "gaussian", 0.6)
-    key, every = jax.random.key(3), np.eye(4).reshape(2, 2, 2, 2)
-    values = simulate.noise(key, (heads, task, 0.4, {"all": every}), None, n=30, queries=1)["all"]
-    x, _ = draw(task, key, 30)
-    query = 0.4 * jax.random.normal(jax.random.fold_in(key, 2**31 - 1), (1, 4))
-    labels = np.random.default_rng(0).normal(size=(30, 20_000))
-    estimates = np.asarray(nw_weights(heads, query[0], x)) @ labels
-    drawn = estimates @ estimates.T / 20_000
-    np.testing.assert_allclose(values, drawn, atol=5 * drawn[0, 0] * np.sqrt(2 / 20_000))
-
-
-@pytest.mark.parametrize(
-    ("bootstrap", "features"), [(True, 1), (True, 3), (True, 1.0), (False, 1.0)]
-)
-def test_one_tree_is_scikit_learns(experiment, bootstrap, features):
-    """A forest of the experiment predicts as its trees' mean does, by scikit-learn itself."""
-    system = {**experiment.settings["trees"], "queries": 3}
-    system |= {"bootstrap": bootstrap, "max_features": features}
-    coefficients = simulate.pooled({"unequal": 0.5}, np.array([1, 2]))
-    dims = dict.fromkeys(("pooled", "unequal", "error"), ("agents",))
-    sampler = simulate.trees(system, simulate.POOLED, 2, coefficients, dims=dims)
-    data = run(sampler, 0, replicates_per_batch=3, batches=2, stream=(simulate.POOLED,))
-    queries = np.random.default_rng(0).random((3, 5), dtype=np.float32)
-    for b in range(2):
-        means = []
-        for state in np.random.default_rng([0, simulate.POOLED, b]).integers(2**31, size=3):
-            x, y = make_friedman1(system["n"], 5, noise=1.0, random_state=int(state))
-            forest = RandomForestRegressor(
-                2, max_features=features, bootstrap=bootstrap, random_state=int(state)
-            )
-            means.append(forest.fit(x, y).predict(queries))
-        assert float(data["pooled"][b, 1]) == pytest.approx(np.var(means, axis=0, ddof=1).mean())
-
-
-@pytest.mark.parametrize(
-    ("bootstrap", "features", "tried"),
-    [(True, 5, 1.0), (True, 5, 1), (False, 5, 1.0), (True, 10, 3)],
-)
-def test_a_forest_is_scikit_learns_to_the_bit(experiment, bootstrap, features, tried):
-    system = {**experiment.settings["trees"], "features": features, "bootstrap": bootstrap}
-    queries = np.random.default_rng(1).random((9, features), dtype=np.float32)
-    found = simulate.forest(None, (system | {"max_features": tried}, 8, queries), 7)["predictions"]
-    x, y = make_friedman1(system["n"], features, noise=1.0, random_state=7)
-    rule = RandomForestRegressor(8, max_features=tried, bootstrap=bootstrap, random_state=7)
-    expected = [tree.predict(queries) for tree in rule.fit(x, y).estimators_]
-    np.testing.assert_array_equal(found, expected)
-
-
-def test_the_systems_of_trees_are_what_their_names_say(experiment):
+def test_trees_are_what_their_names_say():
     """Trees that are not bagged know all labels of their training set, bagged ones 63 % of them."""
-    systems = {s["name"]: s for s in experiment.settings["systems"] if s["kind"] == "trees"}
-    names = ("bagged trees", "bagged trees, one feature", "bagged trees, three features")
-    assert set(systems) == {"trees, not bagged", *names}
-    state = 5
-    x, y = make_friedman1(50, 5, noise=1.0, random_state=state)
-    points = x.astype(np.float32)
-    at_labels = {}
-    for name, system in systems.items():
-        shared = ({**experiment.settings["trees"], **system}, 4, points)
-        predictions = simulate.forest(None, shared, state)["predictions"]
-        at_labels[name] = np.isclose(predictions, y).mean()
-    assert at_labels["trees, not bagged"] == 1.0
-    for name in names:
-        assert 0.5 < at_labels[name] < 0.75  # the share drawn by a bootstrap sample: 0.63
-    # To scikit-learn 1.0 is all features, and 1 is one.
-    tried = [system["max_features"] for system in systems.values()]
-    kinds = [(value, type(value)) for value in tried]
-    assert kinds == [(1.0, float), (1.0, float), (1, int), (3, int)]
+    rng, known = np.random.default_rng(5), []
+    x, y = rng.normal(size=(200, 5)).astype(np.float32), rng.normal(size=200)
+    for options in (
+        *drawn(kind="trees", bagging=True).forests,
+        {"bootstrap": True, "max_features": 1},
+    ):
+        grown = [simulate.tree(x, y, seed, **options) for seed in range(8)]
+        known.append(np.mean([np.isclose(t.tree_.predict(x)[:, 0], y) for t in grown]))
+        assert {t.max_features_ for t in grown} == {options.get("max_features", 5)}
+    assert known[0] == 1.0
+    assert known[1:] == pytest.approx([0.632, 0.632], abs=0.03)
+    problem = drawn(kind="trees", bagging=False, features=10, tried=0.3)
+    assert [pool.get("max_features", 1.0) for pool in problem.forests] == [1.0, 3]
 
 
-def test_systems_of_trees_are_grown_on_the_same_training_sets():
-    """As many of them, so that two systems differ by their trees alone."""
-    units = simulate.units(load_experiment("unification"))
-    names = [f"bagged trees{rest}" for rest in ("", ", one feature", ", three features")]
-    for stream, suffix in {simulate.POOLED: "", simulate.MEASURED: ", measured"}.items():
-        drawn = [units[name + suffix] for name in (*names, "trees, not bagged")]
-        assert {(unit.stream, unit.replicates) for unit in drawn} == {((stream,), 12 * 2)}
+def test_a_forest_errs_about_the_target():
+    """Without noise, on many points, trees know the target; an average knows it better than one."""
+    problem = drawn(kind="trees", bagging=True, points=2000, lengthscale=8.0, features=5, noise=0.0)
+    found = simulate.forests(Draw.of(1, (), 2).draw(0), 2, problem)
+    spread = np.var(simulate.values(problem, problem.queries))
+    assert (found["mse"] < 0.1 * spread).all()
+    assert found["mse"][1] < found["mean_head_mse"][1]
+    points = problem.queries
+    np.testing.assert_allclose(simulate.values(problem, points), problem.target(points))
 
 
-def test_systems_of_ants_have_draws_of_their_own(experiment):
-    """Two parts of one system are independent; heads share theirs with other heads."""
-    units = simulate.units(load_experiment("unification"))
-    streams = {name: unit.stream for name, unit in units.items()}
-    assert streams["heads at 30°"] == streams["heads at 90°"] == (simulate.POOLED,)
-    assert streams["heads at 30°, measured"] == (simulate.MEASURED,)
-    ants = [stream for name, stream in streams.items() if name.startswith("ants")]
-    assert len(set(ants)) == len(ants) == 7
-    assert units["ants, weak trails"].replicates == 1500 * 2
-    assert units["ants, weak trails, measured"].replicates == 16 * 1500 * 2
+def test_planted_pools():
+    """From correlation 0.8 to 0.2: the first pool gains, the second pays more than it gains."""
+    v, count = np.array([[1.0, 1.0], [1.0, 4.0]]), np.array([4, 16])
+    rho, bias = np.array([0.8, 0.2]), np.array([0.0, 0.5])[:, None]
+    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1, 1))
+    pooled = v * (rho + (1 - rho) / count[:, None])
+    terms = (pooled + bias, v + bias, pooled, v)
+    data = [
+        {
+            k: (("batch", "problem"), (wobble * one)[:, i])
+            for k, one in zip(simulate.NAMES, terms, strict=True)
+        }
+        for i in range(2)
+    ]
+    law = {"agents": ("number", count), "predicted": ("number", [1, 0])}
+    law["error"] = ("number", "pool"), pooled / 1.1
+    results = SimpleNamespace(
+        predictions={"law": xr.Dataset(law)},
+        estimates={f"{i:04d}": xr.Dataset(each) for i, each in enumerate(data)},
+    )
+    found = statistic.effects(results)
+    np.testing.assert_allclose(found["decorrelation"].value, 0.6)
+    error, many = pooled + bias, v * rho + bias
+    np.testing.assert_allclose(found["fall"].value, 1 - error[:, 1] / error[:, 0], rtol=1e-3)
+    expected = (many[:, 0] - many[:, 1]) / error[:, 0]
+    np.testing.assert_allclose(found["fall of many"].value, expected, rtol=1e-3, atol=1e-9)
+    assert np.sign(found["fall"].value).tolist() == [1, -1]
+    np.testing.assert_allclose(found["roads"].value, [0.1, np.nan], rtol=1e-2)

@@ -140,9 +140,10 @@ def test_stock_effects():
     np.testing.assert_array_equal(all_.predicted, [1.0, 0.0, np.nan])
     x = np.array([1.0, 2.0, 4.0, 8.0])
     curves = np.stack([x**-1.05, x**-1.4, np.exp(-x / 3)])
-    found = slope(x, np.repeat(curves[:, None], 4, 1), -1.0, rival=x, predicted=curves)
-    np.testing.assert_allclose(found.value, [0.05, -0.3, -0.1], atol=1e-12)
-    np.testing.assert_allclose(found.predicted, found.value)
+    each = np.array([-1.0, -1.35, -1.0])
+    found = slope(x, np.repeat(curves[:2, None], 4, 1), each, rival=x, predicted=curves)
+    np.testing.assert_allclose(found.value, [0.05, 0.05], atol=1e-12)
+    np.testing.assert_allclose(found.predicted, [0.05, 0.05, -0.1], atol=1e-12)
     np.testing.assert_allclose(found.error, 0, atol=1e-12)
     noisy = curves[:1, None] * (1 + 0.02 * RNG.standard_normal((1, 4000, 4)))
     by_hand = [np.polyfit(np.log(x), np.log(m), 1)[0] for m in noisy[0].reshape(40, 100, 4).mean(1)]

@@ -1,0 +1,72 @@
+"""Slopes of the error in the number of keys, of one head and of averaged ones: one a problem."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from sims.estimates import mcse
+from sims.judgement.answers import Effects
+from sims.judgement.effects_of_problems import gap, slope
+from sims.judgement.exponents import Exponents, exponents
+from sims.study.results import Results
+
+FAR = 5e7
+"""Number of keys from which on exponents are those of the limit."""
+POOLS = ("one head", "averaged heads", "ever more heads")
+
+
+def sizes(results: Results) -> np.ndarray:
+    """The simulated numbers of keys, (K,): the first ones of theory."""
+    return np.asarray(results.predictions["law"]["n"].values[: len(results.estimates)])
+
+
+def simulated(results: Results) -> np.ndarray:
+    """Batches of the error, (problem, batch, pool, K): one head, averaged heads."""
+    found = np.stack([results.estimates[f"n = {n:.0f}"]["mse"].values for n in sizes(results)], -1)
+    return np.moveaxis(found.reshape(len(found), -1, 2, found.shape[-1]), 0, 1)
+
+
+def effects(results: Results) -> Mapping[str, Effects]:
+    """How far slopes are inside the tolerance about those stated, and two gaps.
+
+    Without nuisance coordinates averaged heads are one head: nothing is asked of them.
+    """
+    law, own, near = results.predictions["law"], simulated(results), sizes(results)
+    stated, error, valid = (law[name].values for name in ("exponent", "error", "in_range"))
+    n, last = law["n"].values, len(near) - 1
+    far = n > FAR
+    rival, nothing = np.log(np.log(n[far])), np.empty((0, 2, far.sum()))
+    found = {}
+    for place, pool in enumerate(POOLS):
+        # Of ever more heads each attends to few keys.
+        known = valid[:, place, far].min(1) if place < 2 else None
+        found[f"far, {pool}"] = slope(n[far], nothing, stated, rival, error[:, place, far], known)
+    for place, pool in enumerate(POOLS[:2]):
+        # Three points tell no power of n from one of log n.
+        found[f"common, {pool}"] = slope(near, own[:, :, place], stated)
+    # Averaging is worth H times the keys.
+    off = error[:, 1, -1] / error[:, 0, -1] / law["heads"].values ** stated - 1
+    found["constant"] = Effects(np.empty(0), np.empty(0), "estimate", np.abs(off))
+    found["roads"] = gap(own[:, :, 1, -1], error[:, 1, last], valid[:, 1, last])
+    return found
+
+
+def relative(results: Results) -> dict[str, Exponents]:
+    """Simulated exponents over the stated ones, of one head and of averaged ones.
+
+    Both of the problems with nuisance coordinates, by least squares and hierarchically.
+    """
+    own, law = simulated(results), results.predictions["law"]
+    stated, nuisance = (law[k].values[: len(own)] for k in ("exponent", "nuisance"))
+    batches = np.moveaxis(own[nuisance > 0], 1, 0)
+    x = sizes(results) ** stated[nuisance > 0, None]
+    mean, error = batches.mean(0), mcse(batches)
+    return {pool: exponents(x, mean[:, k], error[:, k]) for k, pool in enumerate(POOLS[:2])}
+
+
+def parameters(results: Results) -> pd.DataFrame:
+    """What the law drew, a row a problem."""
+    law = results.predictions["law"]
+    columns = {k: v.values for k, v in law.data_vars.items() if v.dims == ("number",)}
+    return pd.DataFrame(columns).drop(columns="exponent")

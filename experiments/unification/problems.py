@@ -1,0 +1,116 @@
+"""Problems of the law ``unification``: two pools of agents, the second more diverse by a mechanism.
+
+Heads: a wider common angle; trees: bootstrap samples, or fewer features tried at a split; ants:
+more initial pheromone, so that the first ones explore. Both roads take the problems from here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from sims.problem import DESIGNS, FRAMES, TARGETS, Heads, Task, TrigonometricSeries
+from sims.problem.law import Law
+from sims.terms import PAIRS
+from sims.theory import predict
+
+MOST, WIDEST = 16, 2
+"""Heads that a set is filled up to by repeating them, and their width: one compiled shape."""
+DIMENSION = MOST * WIDEST
+KEYS = 256
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of the law.
+
+    Attributes:
+        drawn: the law's fields.
+        noise_sd: of the labels of heads and trees.
+    """
+
+    drawn: Mapping[str, Any]
+    noise_sd: float
+
+    @property
+    def dimension(self) -> int:
+        """Of the keys of heads, or the features of trees."""
+        return DIMENSION if self.drawn["kind"] == "heads" else int(self.drawn["features"])
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism of diversity, with the kind of agents."""
+        own = {
+            "heads": f"angle, {self.drawn['kernel']} heads",
+            "trees": "bagging" if self.drawn["bagging"] else "random features",
+            "ants": f"exploration, trails {'evaporate' if self.drawn['evaporates'] else 'last'}",
+        }
+        return own[self.drawn["kind"]]
+
+    @cached_property
+    def target(self) -> TrigonometricSeries:
+        """Of heads and trees: a random field whose coordinates matter ever less."""
+        names = {"seed": "target", "lengthscale": "lengthscale", "alpha": "decay"}
+        words = {name: self.drawn[field] for name, field in names.items()}
+        return TARGETS["decaying"](self.dimension, features=32, **words)
+
+    @cached_property
+    def queries(self) -> np.ndarray:
+        """Of heads and trees, (Q, d)."""
+        rng = np.random.default_rng(self.drawn["queries"])
+        if self.drawn["kind"] == "heads":
+            return np.asarray(self.drawn["reach"] * rng.normal(size=(16, self.dimension)))
+        return np.asarray(rng.normal(size=(64, self.dimension)))
+
+    @cached_property
+    def heads(self) -> list[tuple[Task, Heads, int, np.ndarray]]:
+        """The problems of the two sets of heads, at one angle each."""
+        own, width = self.drawn, self.drawn["width"]
+        bandwidth = own["bandwidth"] * (width**0.5 if own["kernel"] == "gaussian" else 1)
+        task = Task(DESIGNS["isotropic"](DIMENSION), self.target, self.noise_sd)
+        sets = []
+        for angle in (own["near"], own["apart"]):
+            few = FRAMES["equiangular"](DIMENSION, own["agents"], width, own["frames"], angle=angle)
+            wide = np.pad(np.asarray(few), ((0, 0), (0, 0), (0, WIDEST - width)))
+            frames = np.tile(wide, (MOST // own["agents"], 1, 1))
+            sets.append((task, Heads(frames, own["kernel"], bandwidth), KEYS, self.queries))
+        return sets
+
+    @property
+    def forests(self) -> list[dict[str, Any]]:
+        """What scikit-learn is told of the two pools of trees."""
+        if self.drawn["bagging"]:
+            return [{"bootstrap": False}, {"bootstrap": True}]
+        few = max(1, round(self.drawn["tried"] * self.dimension))
+        return [{"bootstrap": True}, {"bootstrap": True, "max_features": few}]
+
+    @property
+    def colonies(self) -> list[tuple[float, float]]:
+        """Initial pheromone and evaporation of the two pools of ants."""
+        few, lost = self.drawn["initial"], self.drawn["evaporates"] * self.drawn["evaporation"]
+        return [(few, lost), (few * self.drawn["more"], lost)]
+
+
+def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
+    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`.
+
+    Of heads it is the first draw for which some label noise gives variance the drawn share s in the
+    error of the diverse pool, to first order: with squared bias β, signal variance S and noise
+    variance σ²v, ``σ² = (β s/(1 − s) − S)/v``.
+    """
+    fields = Law({name: how for name, how in law.items() if name != "text"})
+    kind = fields.draw(seed, number)["kind"]
+    for attempt in count():
+        drawn = fields.draw(seed, number, attempt) | {"kind": kind}
+        problem = Problem(drawn, drawn["noise"])
+        if kind != "heads":
+            return problem
+        terms = predict(*replace(problem, noise_sd=1.0).heads[1])
+        bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
+        square = (bias * drawn["share"] / (1 - drawn["share"]) - signal) / noise
+        if 1e-6 < square < 1e6:
+            return replace(problem, noise_sd=square**0.5)
+    raise AssertionError
