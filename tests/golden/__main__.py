@@ -21,8 +21,8 @@ from sims.study import load_experiment
 
 FOLDER = Path(__file__).parent
 SMOKE = Path("results/smoke")
-WHOLE = ("collapse", "kq_svd", "rates")
-LEARNED = ("learned_temperature", "specialization", "trained_heads")
+WHOLE = ("collapse", "kq_svd")
+LEARNED = ("learned_temperature",)
 LARGEST = 4000
 """Numbers of a variable that is kept as a whole."""
 KEY = ["experiment", "road", "variable"]
