@@ -23,7 +23,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
         ]
         law = xr.concat(curves, xr.Variable("pool", list(POOLS))).assign(problem.drawn)
         own = {"width": problem.width, "exponent": problem.exponent}
-        return law.assign(own, in_range=law["n_eff"] >= FEW_KEYS)
+        return law.assign({**own, "in_range": law["n_eff"] >= FEW_KEYS})
 
     every = in_threads(one, range(experiment.settings["problems"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}

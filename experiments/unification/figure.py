@@ -65,7 +65,7 @@ def _falls(ax: Axes, fall: pd.DataFrame) -> None:
         ax.plot(own["decorrelation"], own["ratio"], marker, ms=3, color=ink, ls="", label=kind)
     ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
     ax.set_yscale("log")
-    figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2, 4))
+    figures.ticks(ax.yaxis, (0.25, 0.5, 1, 2))
     ax.legend()
     ax.set(
         xlabel="fall of the correlation of two agents",
@@ -83,5 +83,5 @@ def _mechanisms(ax: Axes, fall: pd.DataFrame) -> None:
         fall, x="ratio", y="mechanism", ax=ax, fliersize=2, linewidth=0.8, log_scale=True, **shown
     )
     ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
-    figures.ticks(ax.xaxis, (0.25, 0.5, 1, 2, 4))
+    figures.ticks(ax.xaxis, (0.25, 0.5, 1, 2))
     ax.set(xlabel=RATIO, ylabel="", title="All mechanisms pay but random features")
