@@ -143,38 +143,43 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
 
 
 def problem(experiment: Experiment, index: int) -> dict[str, Any]:
-    """A regime with its whole splits and one target, as ``sims sweep`` reads it."""
+    """A regime at the best of its whole splits, and a sweep of all, as ``sims sweep`` reads it.
+
+    With one target and its queries.
+    """
     drawn = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
     target, queries = sampled(drawn, [experiment.simulation.seed, index, 0])
-    bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0]
-    shared, size = drawn["decay"] != "even", target.dimension
-    each = []
-    for width in splits(drawn["budget"]).tolist():
-        count = drawn["budget"] // width
-        frames = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
-        each.append(
-            {
-                "heads.count": count,
-                "heads.width": width,
-                "heads.bandwidth": float(bandwidth[width - 1]),
-                "heads.frames": None
-                if shared
-                else {"label": f"{count} heads", "kind": "explicit", "frames": frames.tolist()},
-            }
-        )
+    of, whole = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
+    shared, size, each = drawn["decay"] != "even", target.dimension, []
+    for width in whole.tolist():
+        count, bandwidth = drawn["budget"] // width, float(of.bandwidth[0, width - 1])
+        heads: dict[str, Any] = {"count": count, "width": width, "bandwidth": bandwidth}
+        if not shared:
+            blocks = np.eye(size)[:, : count * width].reshape(size, count, width).swapaxes(0, 1)
+            heads["frames"] = {"kind": "explicit", "frames": blocks.tolist()}
+        each.append(heads)
+    best = each[int(of.error[0, whole - 1].argmin())]
     views = {"kind": "redundant_views", "noise": drawn["view_noise"]}
-    series = {
+    waves = {
         k: np.asarray(getattr(target, k)).tolist() for k in ("amplitude", "frequency", "phase")
     }
     return {
         "problem": {
             "dimension": size,
             "design": views if shared else {"kind": "isotropic"},
-            "target": {"kind": "explicit", **series},
+            "target": {"kind": "explicit", **waves},
             "noise_sd": drawn["noise_sd"],
-            "heads": {"kernel": drawn["kernel"], "count": 1, "width": 1, "bandwidth": 1.0},
+            "heads": {"kernel": drawn["kernel"], **best},
             "n": drawn["keys"],
             "queries": {"kind": "explicit", "count": len(queries), "points": queries.tolist()},
         },
-        "sweep": {"list": each},
+        "sweep": {
+            "list": [
+                {
+                    f"heads.{k}": {"label": f"{heads['count']}", **v} if k == "frames" else v
+                    for k, v in heads.items()
+                }
+                for heads in each
+            ]
+        },
     }

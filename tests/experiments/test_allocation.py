@@ -122,6 +122,34 @@ def test_the_best_split_is_inside_or_at_an_end():
     assert end.tolist() == [0, 0, 3, 3, 0]
 
 
+PLAIN = {"kernel": "gaussian", "temperature": "fixed", "smoothness": "squared-exponential"}
+
+
+@pytest.mark.theory
+def test_growth_at_a_fixed_temperature_is_a_logarithm_of_known_slope():
+    """d_k* gains 1/(α + log ρ) for every e in n, ρ of r_hh for few heads and of r_hg for many."""
+    fixed = {"decay": "exponential", "alpha": 0.8, "bandwidth": 0.7, "view_noise": 0.4}
+    drawn = regime(**PLAIN, **fixed, relevance=0.45, noise_sd=2.0, reach=0.85)
+    options = {"noise": 0.4, "relevance": np.zeros(2), "query_scale": drawn["query_scale"]}
+    two = view_terms(np.array([1, 2]), 0.7, **options)
+    for budget, ratio in ((24, two.noise_variance), (512, two.noise_covariance)):
+        first, last = predict.best(problems.curve(drawn, [1e4, 1e8], budget))
+        expected = 1 / (0.8 + np.log(ratio[1] / ratio[0]))
+        assert (last - first) / np.log(1e4) == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.theory
+def test_exponent_of_heads_that_see_one_given_target():
+    """``1 − 1/(1 + d_k* log ρ)`` of docs/theory.md, ρ the cost in variance of a coordinate."""
+    drawn = regime(**PLAIN, decay="even", bandwidth=0.7, relevance=2.0, noise_sd=4.0, reach=0.85)
+    widths = predict.best(problems.curve(drawn, 1e4, [64, 128, 256, 512], grids.GIVEN[2]))
+    clear = {"noise": 0.0, "relevance": np.zeros(2), "query_scale": drawn["query_scale"]}
+    one, two = view_terms(np.array([1, 2]), 0.7, **clear).noise_variance
+    slope = 1 - np.diff(np.log(widths)) / np.log(2)
+    between = np.sqrt(widths[1:] * widths[:-1])
+    np.testing.assert_allclose(slope, 1 - 1 / (1 + between * np.log(two / one)), atol=0.03)
+
+
 def test_growths_are_told_apart():
     log = np.log(grids.SIZES)
     planted = [2 + 0.8 * log, 1 + 3 * log**0.5, 0.7 * grids.SIZES**0.2, 3 + 0.05 * log]
