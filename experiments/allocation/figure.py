@@ -110,4 +110,4 @@ def _exponents(ax: Axes, law: xr.Dataset) -> None:
     frame = pd.DataFrame(rows, columns=["group", "slope"])
     ax.axvspan(0.9, 1.1, color=figures.BAND)
     sns.stripplot(frame, x="slope", y="group", ax=ax, color=INKS[0], size=2.5, alpha=0.5)
-    ax.set(xlim=(-0.6, 3), xlabel="exponent of H* in D", ylabel="", title="H* grows like D, mostly")
+    ax.set(xlim=(-1, 3), xlabel="exponent of H* in D", ylabel="", title="H* grows like D, mostly")
