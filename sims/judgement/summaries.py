@@ -80,7 +80,7 @@ class Summary:
         simulated: the share of them by simulation, which calls each at three standard errors.
         theory: the share of the M by theory; unresolved are problems outside its range.
         contradictions: called problems in theory's range of which theory says the opposite.
-        within: T95, the 95 % quantiles of max(|gap| − 2 se, 0) and of |gap| + 2 se.
+        within: T95, the 95 % quantiles of the gap's size less two standard errors and plus two.
         within_interval: order statistics that enclose them; the end is None if N is too small.
         above_three: share of gaps beyond three standard errors.
         visible: the gap that three standard errors would show in 95 % of the problems.
