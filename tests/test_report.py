@@ -128,7 +128,7 @@ def test_sentences_say_how_many_and_where_not():
 def report(tmp_path, monkeypatch):
     """Writes the page of one experiment's results, as far as the page reads them."""
 
-    def made(rows=(), caption="**Seen** $x_1$", name="rates"):
+    def made(rows=(), caption="**Seen** $x_1$", name="temporal_merging"):
         whose = f"{name} at smoke"
         (tmp_path / name).mkdir()
         write(caption, tmp_path / name / "caption.md", f"caption.md of {whose}")
@@ -156,7 +156,7 @@ def test_page_shows_an_experiment_with_its_design(report):
     assert "<b>y" not in raw
     assert raw.count("<script>") == 1
     text = unescape(raw)
-    spec = load_experiment("rates").spec
+    spec = load_experiment("temporal_merging").spec
     for words in (spec.aim, spec.estimands, ">Seen</h2>", "jax 1", spec.claims[0].rationale):
         assert words in text
     assert "nowhere" not in text
@@ -167,9 +167,9 @@ def test_page_shows_an_experiment_with_its_design(report):
 
 def test_rows_of_the_page(report):
     """Exact checks have neither interval nor p-value; what had been seen before is said."""
-    name = "unification"
+    name = "temporal_merging"
     claim = next(c for c in load_experiment(name).claims if c.seen_before)
-    row = replace(VERDICT, experiment=name, p_value=0.01234)
+    row = replace(VERDICT, experiment=name, paper=claim.paper, p_value=0.01234)
     rows = [
         replace(row, kind="program", reason="largest gap of 3"),
         replace(row, kind="simulation", claim=claim.id, regime=claim.regime),
@@ -184,10 +184,10 @@ def test_rows_of_the_page(report):
 
 def test_a_page_links_to_nothing_beside_it(report):
     """Every link leads to an element of the page or to the paper; every element's id is its own."""
-    text = report(caption="**Seen** [theory](../../docs/theory.md#rates), [file](x.md)")
+    text = report(caption="**Seen** [theory](../../docs/theory.md#the-temporal-latent-cache), [file](x.md)")
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}
-    assert "#theory-rates" in targets
+    assert "#theory-the-temporal-latent-cache" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside

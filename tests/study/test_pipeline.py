@@ -20,7 +20,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     (copy / "sims.py").write_text("raise SystemExit")  # which is not imported
     done = run(copy, *RUN, "shards=2")
     assert done.returncode == 0, done.stderr
-    home = copy / "results/smoke/rates"
+    home = copy / "results/smoke/collapse"
     made = {str(p.relative_to(home)) for p in home.rglob("*") if p.is_file()}
     assert made == {
         "simulation.nc",
@@ -35,7 +35,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     }
     assert "Nothing to be done" in run(copy, *RUN, "shards=2").stderr
     (home / "theory.nc").unlink()  # in the middle, while what was made of it is there
-    path = copy / "experiments/rates/caption.md"
+    path = copy / "experiments/collapse/caption.md"
     path.write_text(path.read_text() + "More.\n")
     # An experiment that asks questions, beside one that makes claims.
     (asking := copy / "experiments/means").mkdir()
@@ -82,7 +82,7 @@ def test_a_killed_run_is_gone_on_with_and_a_live_one_is_alone(copy):
     ("config", "words"),
     [
         ("fidelty=smoke", "--config: got 'fidelty'"),
-        ("experiment=$(touch PWNED)", "experiment: got '$(touch PWNED)'; allowed: rates"),
+        ("experiment=$(touch PWNED)", "experiment: got '$(touch PWNED)'; allowed: collapse"),
         ("shards=many", "shards: got 'many'; allowed: a whole number, 0 to 10000"),
     ],
 )
