@@ -34,7 +34,9 @@ STUBBED = 'os.environ["PATH"] = "./bin:" + os.environ["PATH"]'
 def copy(tmp_path):
     """The workflow and one experiment in a folder of their own, with a stub for ``sims``."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "experiments/collapse", tmp_path / "experiments/collapse", ignore=ignored)
+    shutil.copytree(
+        ROOT / "experiments/collapse", tmp_path / "experiments/collapse", ignore=ignored
+    )
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
     shutil.copy(ROOT / "jobs.smk", tmp_path)

@@ -184,7 +184,9 @@ def test_rows_of_the_page(report):
 
 def test_a_page_links_to_nothing_beside_it(report):
     """Every link leads to an element of the page or to the paper; every element's id is its own."""
-    text = report(caption="**Seen** [theory](../../docs/theory.md#the-temporal-latent-cache), [file](x.md)")
+    text = report(
+        caption="**Seen** [theory](../../docs/theory.md#the-temporal-latent-cache), [file](x.md)"
+    )
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}
