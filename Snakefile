@@ -183,8 +183,9 @@ rule ledger:
     params:
         fidelity=FIDELITY,
         code=code("ledger"),
+        path=LEDGERS[0],
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output[0]} "
+        "SIMS_HOST_DEVICES={threads} sims step ledger --output {params.path} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
