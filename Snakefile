@@ -175,7 +175,8 @@ rule ledger:
         claims=FILES,
         papers=PAPERS,
     output:
-        LEDGERS,
+        first=LEDGERS[0],
+        more=LEDGERS[1:],
     log:
         f"{OUT}/logs/ledger.log",
     resources:
@@ -183,9 +184,8 @@ rule ledger:
     params:
         fidelity=FIDELITY,
         code=code("ledger"),
-        path=LEDGERS[0],
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step ledger --output {params.path} "
+        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output.first} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
