@@ -15,7 +15,6 @@ from sims.documents import read_yaml
 from sims.errors import InputError, one_of
 from sims.formulas import sections
 from sims.identity import digest
-from sims.judgement import Rule
 from sims.kinds import is_tested
 from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
@@ -285,6 +284,9 @@ def _check(spec: ExperimentSpec) -> None:
     for id, times in Counter(q.id for q in spec.questions).items():
         if times > 1:
             raise InputError("questions", id, "each id once")
+    # Imported late: SciPy's statistics take a third of a second, and a problem's file needs none.
+    from sims.judgement import Rule
+
     counts = Counter((claim.id, claim.regime) for claim in spec.claims)
     for claim in spec.claims:
         if counts[claim.id, claim.regime] > 1:
