@@ -60,8 +60,7 @@ class Rule:
         margin: δ ≥ 0, in the unit of the effects.
         level: confidence of the verdict, in (0, 1), simultaneous over the effects.
         replicates: the fewest replicates of the experiment, for effects that do not say.
-        expected: slope or exponent stated, for rates, exponents and deviations.
-        scatter: about the law of an exponent, a share of the value.
+        expected: slope stated, for rates.
 
     Raises:
         InputError: the rule lacks the number that its test is about, or has one that the test does
@@ -73,15 +72,12 @@ class Rule:
     level: float
     replicates: int = 0
     expected: float | None = None
-    scatter: float = 0.0
 
     def __post_init__(self) -> None:
-        states = self.test in ("rate", "exponent", "deviation")
+        states = self.test == "rate"
         if states != (self.expected is not None):
             allowed = f"a number, for a {self.test}" if states else f"nothing, for a {self.test}"
             raise InputError("expected", self.expected, allowed)
-        if self.scatter and self.test != "exponent":
-            raise InputError("scatter", self.scatter, f"nothing, for a {self.test}")
 
     @classmethod
     def of(cls, claim: "ClaimSpec", replicates: int = 0) -> "Rule":
@@ -92,7 +88,6 @@ class Rule:
             claim.level,
             replicates,
             claim.expected,
-            claim.scatter,
         )
 
 

@@ -12,8 +12,7 @@ from scipy.special import stdtrit
 
 from sims.effects import Effect, of_batches
 from sims.errors import InputError
-from sims.estimates import common, covariance_of_means, mcse, skewness
-from sims.judgement.curves import deviation, deviation_error
+from sims.estimates import covariance_of_means, mcse, skewness
 from sims.judgement.settle import FEWEST, FROZEN, Finding, Rule, missing, settle
 
 NAMED = 3
@@ -181,79 +180,6 @@ def optimal_set(values: np.ndarray, level: float) -> np.ndarray:
     return np.asarray(~(low > 0).any(axis=1))
 
 
-def law_of_curve(effects: Sequence[Effect], rule: Rule) -> Finding:
-    """Whether a curve without sampling error is near the law ``a + b (log x)^expected`` throughout.
-
-    Its :func:`~sims.judgement.curves.deviation` is at most the margin, a share of the curve's rise,
-    wherever within its bounds the curve lies.
-
-    Raises:
-        InputError: the curve is sampled.
-    """
-    assert rule.expected is not None
-    if any(np.isfinite(effect.batches) for effect in effects):
-        raise InputError("effects", "sampled ones", "a curve of theory, for the test `deviation`")
-    x, y, bounds = np.array([(e.x, e.value, e.bound) for e in effects], float).T
-    if len(x) < FEWEST_POINTS or not np.isfinite([x, y]).all():
-        return missing(y, rule)
-    found = deviation(x, y, rule.expected)
-    off = deviation_error(x, y, bounds, rule.expected)
-    finding = bound([Effect("", found, bound=off)], rule)
-    sign = "≤" if found <= rule.margin else ">"
-    words = (
-        f"largest deviation at {len(x)} points: {found:.2g} {sign} {rule.margin:.2g} of the rise"
-    )
-    if finding.verdict == "inconclusive":
-        words += f", and off by up to {off:.2g}"
-    known = (max(found - off, 0.0), found + off) if np.isfinite(off) else None
-    return replace(finding, interval=known, replicates=0, reason=words)
-
-
-def exponent(effects: Sequence[Effect], rule: Rule) -> Finding:
-    """Whether the p of ``y = a x^p`` is within ``expected ± margin``, by its posterior.
-
-    The errors are a covariance where batches of all effects are known, since points of one
-    experiment may share draws. Supported if the credible interval is inside, refuted if it is
-    wholly outside, inconclusive otherwise; also where the sampler has not converged or the points
-    do not follow the law (then its exponent means nothing).
-    """
-    assert rule.expected is not None
-    x, y, errors = np.array([(e.x, e.value, e.error) for e in effects], float).T
-    if not np.isfinite([x, y, errors]).all():
-        return missing(np.where(np.isfinite(x + errors), y, np.nan), rule)
-    undecided = missing([], rule)
-    few = min(effect.batches for effect in effects) < FEWEST
-    if few or len(set(x)) < FEWEST_POINTS or min(x.min(), y.min()) <= 0:
-        lack = (
-            f"{FEWEST} batches each" if few else f"{FEWEST_POINTS} different x and positive values"
-        )
-        return replace(undecided, reason=f"its {len(x)} points have not {lack}, which a law takes")
-
-    from sims.judgement import exponents  # imports JAX
-
-    values = [effect.values for effect in effects if effect.values is not None]
-    covariance = np.diag(errors**2)
-    if len(values) == len(effects):
-        covariance = covariance_of_means(np.stack(common(*values), axis=1))
-    draws, problem = exponents.exponent(x, y, covariance, rule.scatter)
-    if problem:
-        return replace(undecided, reason=problem)
-    tail = (1 - rule.level) / 2
-    low, effect, high = map(float, np.quantile(draws, [tail, 0.5, 1 - tail]))
-    least, most = rule.expected - rule.margin, rule.expected + rule.margin
-    inside = float(np.mean((least <= draws) & (draws <= most)))
-    verdict, against = "inconclusive", 1.0
-    if least <= low and high <= most:
-        verdict, against = "supported", 1 - inside
-    elif high < least or low > most:
-        verdict, against = "refuted", inside
-    # One draw more against the verdict than seen: finitely many draws prove no probability of 0.
-    p = (against * draws.size + 1) / (draws.size + 1)
-    region = f"{rule.expected:.3g} ± {rule.margin:.3g}"
-    reason = f"exponent of {len(x)} points against {region}: {inside:.1%} of it inside"
-    return Finding(verdict, effect, (low, high), rule.replicates, reason, p)
-
-
 TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "equivalence": equivalence,
     "bound": bound,
@@ -261,7 +187,5 @@ TESTS: dict[str, Callable[[Sequence[Effect], Rule], Finding]] = {
     "identity": identity,
     "rate": rate,
     "near_optimal": near_optimal,
-    "exponent": exponent,
-    "deviation": law_of_curve,
 }
 """Every test by its name; ``bound`` (at most) and ``ordering`` (above) are one-sided."""

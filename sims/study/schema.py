@@ -21,8 +21,6 @@ TestName = Literal[
     "identity",
     "rate",
     "near_optimal",
-    "exponent",
-    "deviation",
 ]
 """The tests of :data:`sims.judgement.tests.TESTS`."""
 Spec = TypeVar("Spec", bound=Strict)
@@ -124,12 +122,7 @@ class ClaimSpec(Strict):
         default_factory=dict,
         description="which effects of the family: facts that they must have, or ranges of them",
     )
-    expected: float | None = Field(
-        default=None, description="the slope or exponent that a rate or exponent claim states"
-    )
-    scatter: float = Field(
-        default=0.0, ge=0, description="scatter about the law of an exponent, a share of the value"
-    )
+    expected: float | None = Field(default=None, description="the slope that a rate claim states")
     margin: float = Field(ge=0)
     level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
     formula: str = Field(description="the section of docs/theory.md behind it")

@@ -51,7 +51,6 @@ def test_where_selects_effects_by_their_facts():
     [
         ({"test": "rate"}, "expected: got None; allowed: a number, for a rate"),
         ({"expected": 1.0}, "expected: got 1.0; allowed: nothing, for a bound"),
-        ({"scatter": 0.1}, "scatter: got 0.1; allowed: nothing, for a bound"),
     ],
 )
 def test_a_claim_has_what_its_test_uses_and_nothing_else(fields, words):
