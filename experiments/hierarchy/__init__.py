@@ -1,1 +1,1 @@
-"""Hierarchical scores: what coarser copies of the tokens cost, add and do not add."""
+"""Scores on scales: their error by levels and ranks, blocks of keys, and mixtures of scales"""

@@ -1,174 +1,128 @@
-"""Error by number of levels, dimensions counted, cost of a layer, and mixtures of scales."""
+"""The error by levels, how often claims hold, corrections of blocks, and mixtures of scales."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.effects import Effect
-from sims.judgement import Verdict
+from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .effects import effects, part
+from .problems import KEPT
+from .statistic import FOURTH, GAUSSIAN, LEVELS, OUTPUTS, SINGLE, simulated
 
-WORDS = {
-    "scores": "in scores: one estimator",
-    "outputs": "in outputs: an ensemble",
-    "single": "one bandwidth, same mean square",
-}
-"""Arms of the mixtures, in words."""
-DECAY = {
-    "geometric ¼": "geometric target, ¼",
-    "geometric ½": "geometric target, ½",
-    "geometric ¾": "geometric target, ¾",
-    "power law": "every target",
-}
-"""Targets to the claims that their error falls geometrically."""
-SCORES = 1.3125
-"""What scores of three levels cost over those of one."""
-LEAST = 1e-8
-"""Errors below are not drawn."""
+TARGETS = ("geometric", "power law", "any order")
+KEYS = ("normal", "uniform", "exponential")
+CLAIMS = {"scale-decay": "error falls geometrically", "scale-error": "correction lowers the error"}
 
 
-def numbers(results: Results) -> dict[str, float | str]:
-    """Numbers and cases that the caption quotes."""
-    families = effects(results)
-    loss = {str(e.at["mixture"]): e.value for e in families["loss of outputs"]}
-    gain = families["gain over scores"]
-    return {
-        "near": loss["near scales"],
-        "far": loss["far scales"],
-        "scores": -next(e.value for e in gain if e.at["mixture"] == "far scales"),
-        "strict": case(families["search, strict"][0]),
-        "leak": case(families["search, leak"][0]),
-        "needless": case(families["search, needless"][0]),
-        "crowded": case(families["search, needless, long"][0]),
-        "dear": case(families["search, dear"][0]),
-    }
-
-
-def case(effect: Effect) -> str:
-    """The case that a search ended at."""
-    return effect.label[effect.label.index("T=") :] if "T=" in effect.label else effect.label
-
-
-def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
-    drawing, axes = figures.panels(
-        2,
-        2,
-        height=5.6,
-        title="The error falls as the levels left out weigh; scores on scales are one estimator",
+def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+    """The figure; shares are those of the answers, points are problems."""
+    drawing, axes = figures.mosaic(
+        ("ab", "cd"),
+        height=6,
+        title="The error of few levels is geometric only if the target's weights are",
     )
-    rows, lines = [], []
-    for point in part(results, "truncation"):
-        data, law = results.estimates[point], results.prediction(point)
-        name = str(results.coordinates[point]["spectrum"])
-        mean = data["error"].mean("batch").values
-        # The tail's weight, through the error of four levels.
-        scale = mean[3] / float(law["tail"][3])
-        for place, kept in enumerate(data["kept"].values):
-            if mean[place] > LEAST:
-                rows.append((name, kept, mean[place], float(data["error_mcse"][place])))
-            if float(law["tail"][place]) > LEAST:
-                lines.append((name, kept, scale * float(law["tail"][place])))
-    points = pd.DataFrame(rows, columns=["target", "levels", "relative error", "mcse"])
-    tails = pd.DataFrame(lines, columns=["target", "levels", "theory"])
-    figures.curve(
-        axes[0, 0],
-        points,
-        tails,
-        "levels",
-        "relative error",
-        hue="target",
-        log="y",
-        labels={"loc": "lower left"},
-        verdict={name: claims["scale-decay", regime] for name, regime in DECAY.items()},
-    )
-    axes[0, 0].set_title("error of the first levels")
-    figures.ticks(axes[0, 0].yaxis, [1, 0.1, 0.01, 1e-3, 1e-4])
-    counted = [
-        (
-            f"d = {results.number(point, 'width'):.0f}",
-            results.number(point, "tokens"),
-            float(results.estimates[point]["pairs"].mean()),
-            0.0,
-            float(results.prediction(point)["pairs"]),
-        )
-        for point in part(results, "checks")
-        if results.number(point, "levels") == 3
-    ]
-    frame = pd.DataFrame(counted, columns=["width", "tokens", "dimension", "mcse", "theory"])
-    figures.curve(
-        axes[0, 1],
-        frame,
-        frame.drop(columns="dimension"),
-        "tokens",
-        "dimension",
-        hue="width",
-        log="x",
-        labels="key",
-        verdict=claims["scale-pairs", "any number of tokens"],
-    )
-    figures.ticks(axes[0, 1].xaxis, sorted(set(frame["tokens"])))
-    axes[0, 1].set(title="span of three levels' scores", ylim=(0, 30))
-    cost = [
-        (
-            "whole layer",
-            results.number(point, "ratio"),
-            float(results.estimates[point]["layer_cost"].mean()),
-            0.0,
-            float(results.prediction(point)["layer_cost"]),
-        )
-        for point in part(results, "cost")
-        if results.number(point, "levels") == 3 and results.number(point, "tokens") == 64
-    ]
-    frame = pd.DataFrame(cost, columns=["cost", "T/d", "cost over plain", "mcse", "theory"])
-    figures.curve(
-        axes[1, 0],
-        frame,
-        frame.drop(columns="cost over plain"),
-        "T/d",
-        "cost over plain",
-        log="x",
-        labels=None,
-        verdict=claims["scale-cost-layer", "1.3125 of a layer"],
-    )
-    figures.ticks(axes[1, 0].xaxis, sorted(frame["T/d"]))
-    claim = claims["scale-cost-layer", "1.3125 of a layer"]
-    figures.band(axes[1, 0], (SCORES - claim.margin, SCORES + claim.margin), percent=False)
-    axes[1, 0].set(title="cost of a layer at L = 3", xlabel="tokens / features, T/d")
-    mixed = [
-        (
-            WORDS[str(arm)],
-            name,
-            float(data["mse"].sel(arm=arm).mean()),
-            float(data["mse_mcse"].sel(arm=arm)),
-            float(law["mse"].sel(arm=arm)),
-        )
-        for name in ("near scales", "far scales")
-        for data, law in (
-            (results.estimates[f"mixture, {name}"], results.prediction(f"mixture, {name}")),
-        )
-        for arm in data["arm"].values
-    ]
-    frame = pd.DataFrame(mixed, columns=["mixture", "scales", "mse", "mcse", "theory"])
-    figures.curve(
-        axes[1, 1],
-        frame,
-        frame.drop(columns="mse"),
-        "scales",
-        "mse",
-        hue="mixture",
-        log="y",
-        labels={"loc": "upper left"},
-        verdict={
-            name: claims["scale-mixture", f"one bandwidth against outputs, {name}"]
-            for name in ("near scales", "far scales")
-        },
-    )
-    figures.ticks(axes[1, 1].yaxis, (0.05, 0.1, 0.2))
-    axes[1, 1].set(title="three scales mixed", ylabel="mean squared error")
-    figures.letters(axes.flat)
+    law = results.predictions["law"]
+    _levels(axes["a"], law, simulated(results, "error").mean(1))
+    _shares(axes["b"], {answer.id: answer for answer in answers})
+    _corrections(axes["c"], law, simulated(results, "remainder").mean(1))
+    _mixtures(axes["d"], law, simulated(results, "mse").mean(1))
+    figures.letters(axes[k] for k in "abcd")
     return drawing
+
+
+def _levels(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
+    """Root mean squared error over that of one level, up to half of the target's levels."""
+    frames = []
+    for error in (law["error"].values, own):
+        ratio = (error[:, LEVELS] / error[:, LEVELS, :1]) ** 0.5
+        number, place = np.nonzero(law["levels"].values[: len(error), None] // 2 >= [*KEPT])
+        kinds = law["target"].values[number]
+        frames.append(
+            pd.DataFrame({"kept": place + 1, "ratio": ratio[number, place], "target": kinds})
+        )
+    inks = dict(zip(TARGETS, figures.PALETTE, strict=False))
+    spread = {"estimator": "median", "errorbar": ("pi", 50), "legend": False}
+    sns.lineplot(frames[0], x="kept", y="ratio", hue="target", palette=inks, ax=ax, **spread)
+    for marker, kind in zip(figures.MARKERS, TARGETS, strict=False):
+        middle = frames[1][frames[1]["target"] == kind].groupby("kept")["ratio"].median()
+        ax.plot(middle.index, middle, marker, ms=4, color=inks[kind], label=kind)
+    figures.log_axes(ax, y=True)
+    ax.legend(title="weights of the target", loc="lower left")
+    ax.set(
+        xlabel="levels kept, L",
+        ylabel="error / error of one level",
+        title="Only geometric weights give a line",
+    )
+
+
+def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Shares in which the two claims hold, of all problems and by stratum, with intervals."""
+    place, names = 0.0, {}
+    for ink, (name, label) in zip(figures.PALETTE, CLAIMS.items(), strict=False):
+        for part, summary in {"all": answers[name], **answers[name].strata}.items():
+            if (share := summary.share) is None:
+                continue
+            middle, ends = 100 * np.mean(share.bracket), 100 * np.array(share.interval)
+            bars = np.abs(ends - middle)[:, None]
+            ax.errorbar(
+                middle,
+                place,
+                xerr=bars,
+                fmt="o",
+                ms=4,
+                color=ink,
+                label=label if part == "all" else None,
+            )
+            names[place] = part
+            place -= 1
+        place -= 0.5
+    ax.set_yticks(list(names), list(names.values()))
+    for limit in (100 / 3, 200 / 3, 95):
+        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    ax.legend(loc="center right", bbox_to_anchor=(1, 0.63))
+    ax.set(xlim=(-1, 101), xlabel="problems in which it is true (%)", title="How often it is true")
+
+
+def _corrections(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
+    """Error with cumulants 3 and 4 over that with the Gaussian term, a point a problem."""
+    keys = law["keys"].values[: len(own)]
+    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, KEYS, strict=False):
+        here = keys == kind
+        ratio = own[here, FOURTH] / own[here, GAUSSIAN]
+        ax.plot(law["spread"].values[: len(own)][here], ratio, marker, ms=3, color=ink, label=kind)
+    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+    figures.log_axes(ax, x=True, y=True)
+    figures.ticks(ax.xaxis, (0.1, 0.3, 1, 3))
+    ax.legend(title="keys", loc="upper left")
+    ax.set(
+        xlabel="standard deviation of scores in a block",
+        ylabel="error with cumulants 3, 4 / without",
+        title="The correction helps where scores differ little",
+    )
+
+
+def _mixtures(ax: Axes, law: xr.Dataset, own: np.ndarray) -> None:
+    """Error of scales mixed in outputs over that of one bandwidth, a point a problem."""
+    views = law["views"].values[: len(own)]
+    for ink, marker, width in zip(figures.PALETTE, figures.MARKERS, (1, 2, 3), strict=False):
+        here = views == width
+        ratio = own[here, OUTPUTS] / own[here, SINGLE]
+        step = law["step"].values[: len(own)][here]
+        ax.plot(step, ratio, marker, ms=3, color=ink, label=f"{width}")
+    ax.axhline(1, color=figures.GREY, lw=0.8, ls=":")
+    figures.log_axes(ax, x=True, y=True)
+    figures.ticks(ax.xaxis, (1.1, 1.5, 2, 3))
+    figures.ticks(ax.yaxis, (0.5, 0.7, 1, 1.4))
+    ax.legend(title="$d_k$", loc="lower left")
+    ax.set(
+        xlabel="ratio of neighbouring bandwidths",
+        ylabel="error of mixed outputs / one bandwidth",
+        title="Mixed outputs mostly beat one bandwidth",
+    )

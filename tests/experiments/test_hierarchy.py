@@ -1,100 +1,148 @@
-"""The experiment `hierarchy`: its rows can turn, its searches end, its counts count."""
+"""The experiment `hierarchy`: simulators by plain loops, mixtures by theory, planted effects."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from tests.experiments.runs import both_roads, small
+from sims.attention import hierarchy
+from sims.study.experiment import load_experiment
 
-WITH_THEORY = ("T=", "cost", "semidefinite", "truncation", "ranks", "mixture")
-
-
-@pytest.fixture(scope="module")
-def experiment():
-    return small("hierarchy", batches=8, replicates_per_batch=2)
-
-
-@pytest.fixture(scope="module")
-def results(experiment):
-    return both_roads(experiment, lambda point: point.startswith(WITH_THEORY))
+EXPERIMENT = load_experiment("hierarchy")
+predict, problems, simulate, statistic = (
+    EXPERIMENT.module(name) for name in ("predict", "problems", "simulate", "statistic")
+)
 
 
-def test_searches_end_at_the_smallest_case(results, experiment):
-    families = experiment.module("effects").effects(results)
-    found = {
-        name: families[f"search, {name}"][0].label
-        for name in ("strict", "leak", "needless", "needless, long", "dear", "full rank")
-    }
-    assert found == {
-        "strict": "smallest: strict T=3 d=1 L=2",
-        "leak": "smallest: leak T=4 d=1 L=2",
-        "needless": "smallest: needless T=1 d=1 L=2",
-        "needless, long": "smallest: needless, long T=6 d=2 L=3",
-        "dear": "smallest: dear T=2 d=1 L=3",
-        "full rank": "none at 7 sizes",
-    }
+def drawn(number=0, **changes):
+    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
 
 
-def test_multiplications_of_known_products(experiment):
-    simulate = experiment.module("simulate")
-    a, b = np.ones((2, 3)), np.ones((3, 5))
-    assert simulate.multiplications(lambda x, y: x @ y, a, b) == 30
-    assert simulate.multiplications(lambda x, y: (x @ y) @ y.T, a, b) == 60
+@pytest.mark.parametrize("target", ["geometric", "power law", "any order"])
+def test_errors_of_scores_by_whole_matrices(target):
+    """The same draws, all pairs of 16 tokens: a target of four levels, heads of two features."""
+    problem = drawn(tokens=16, width=3, head_width=2, target=target)
+    found = simulate.errors(np.random.default_rng(4), problem)
+    rng, size = np.random.default_rng(4), problem.singular_values
+    x = rng.normal(size=(16, 3))
+    left, right = simulate.ortho_group.rvs(3, 8, rng).reshape(2, 4, 3, 3)
+    whole, narrow, own = [], [], x
+    for level in range(4):
+        z = own[np.arange(16) // 2**level]
+        whole.append(z @ (left[level] * size) @ right[level] @ z.T)
+        narrow.append(z @ (left[level] * size * [1, 1, 0]) @ right[level] @ z.T)
+        own = hierarchy.strided_taps(own, problem.taps)
+    target_scores = sum(w * s for w, s in zip(problem.spectrum, whole, strict=True))
+    assert np.linalg.norm(problem.taps) == pytest.approx(1)
+    for place in range(3):
+        model = problem.spectrum[: place + 1] / problem.spectrum[: place + 1].sum()
+        few, rough = (
+            sum(w * s for w, s in zip(model, each, strict=False)) for each in (whole, narrow)
+        )
+        gaps = target_scores - few, few - rough, target_scores - rough
+        expected = [np.sum(gap**2) for gap in gaps]
+        np.testing.assert_allclose(found[:, place], expected, rtol=1e-9)
 
 
-def test_sampled_effects_are_near_what_they_should_be(results, experiment):
-    families = experiment.module("effects").effects(results)
-    for name in ("share semidefinite", "mixture over theory", "mean square of ranks"):
-        for effect in families[name]:
-            assert abs(effect.value) <= 8 * effect.error + 0.005, (name, effect.label)
+@pytest.mark.parametrize("keys", ["normal", "uniform", "exponential"])
+def test_remainders_of_blocks_by_loops(keys):
+    """The log mean of e^s less its cumulants; drawn scores have the spread that is stated."""
+    problem = drawn(keys=keys, spread=0.5, block=4)
+    found = simulate.remainders(np.random.default_rng(5), 4000, problem)
+    rng = np.random.default_rng(5)
+    size = (4000, 4)
+    unit = {
+        "normal": lambda: rng.normal(size=size),
+        "uniform": lambda: 12**0.5 * (rng.random(size) - 0.5),
+        "exponential": lambda: rng.exponential(size=size),
+    }[keys]()
+    assert unit.std() == pytest.approx(1, abs=0.05)
+    sizes = []
+    for s in 0.5 * unit:
+        m, u = s.mean(), s - s.mean()
+        cumulants = m, np.mean(u**2), np.mean(u**3), np.mean(u**4) - 3 * np.mean(u**2) ** 2
+        terms = np.array(cumulants) / [1, 2, 6, 24]
+        sizes.append(np.abs(np.log(np.mean(np.exp(s))) - np.cumsum(terms)))
+    np.testing.assert_allclose(found, np.mean(sizes, axis=0), rtol=1e-9)
 
 
-def test_predictions_by_hand(experiment):
-    laws = experiment.module("predict").predict(experiment)
-    assert float(laws["T=16 d=3 L=3"]["pairs"]) == 27
-    assert float(laws["cost T=20 L=4 T/d=1"]["rounded"]) == (400 + 100 + 25 + 9) / 400
-    assert float(laws["semidefinite d=2 d_k=3"]["two"]) == pytest.approx(1 / 64)
-    np.testing.assert_allclose(laws["truncation, single scale"]["tail"], [1, 1, 1, 1, 0, 0, 0, 0])
-    far = laws["mixture, far scales"]
-    np.testing.assert_allclose(far["correlation"], [0.6, 0.6, 0.36 / 1.64], rtol=1e-12)
-    assert float(far["convex"].max()) <= 1e-12 < 0.5 < float(far["signed"].min())
-
-
-def test_drawn_mixtures_err_as_the_arms_of_one_query_do(experiment):
-    """The same generator gives keys, query, phase, noise; each arm by loops over its weights."""
-    simulate = experiment.module("simulate")
-    own = experiment.settings["mixture"] | {"draws": 3, "n": 5}
-    draw = SimpleNamespace(rng=lambda: np.random.default_rng(3))
-    found = simulate.drawn_mixtures(own, draw, 2, None)["mse"]
-    rng, count = np.random.default_rng(3), 6
-    keys = rng.normal(size=(count, 5, 2))
-    at = 0.6 * rng.normal(size=(count, 1, 2))
-    phase = rng.uniform(0, 2 * np.pi, (count, 1))
-    labels = np.cos(keys[..., 0] + phase) + 0.5 * rng.normal(size=(count, 5))
+def test_mixtures_of_scales_by_loops():
+    """Weights of each arm key by key; the same generator gives keys, query, phase and noise."""
+    problem = drawn(n=5, views=2, scales=3)
+    own, h, share = problem.drawn, problem.bandwidths, problem.shares
+    found = simulate.mixtures(np.random.default_rng(3), 6, problem)
+    rng = np.random.default_rng(3)
+    keys, query = rng.normal(size=(6, 5, 2)), own["reach"] * rng.normal(size=(6, 2))
+    phase, noise = rng.uniform(0, 2 * np.pi, 6), own["noise_sd"] * rng.normal(size=(6, 5))
     errors = np.zeros(3)
-    h, share = own["bandwidths"], own["weights"]
-    mean = sum(s * b**2 for s, b in zip(share, h, strict=True))
-    for k in range(count):
-        gaps = ((keys[k] - at[k]) ** 2).sum(1)
-        kernels = [np.exp(-gaps / (2 * b**2)) for b in h]
-        scores = np.prod([kernel**s for kernel, s in zip(kernels, share, strict=True)], axis=0)
-        outputs = sum(s * kernel / kernel.sum() for kernel, s in zip(kernels, share, strict=True))
-        single = np.exp(-gaps / (2 * mean))
-        truth = np.cos(at[k, 0, 0] + phase[k, 0])
-        arms = (scores / scores.sum(), outputs, single / single.sum())
-        errors += [(arm @ labels[k] - truth) ** 2 / count for arm in arms]
-    np.testing.assert_allclose(found, errors, rtol=1e-12)
+    for k in range(6):
+        gap = ((keys[k] - query[k]) ** 2).sum(1)
+        kernels = np.exp(-gap / (2 * h[:, None] ** 2))
+        arms = (
+            np.prod(kernels ** share[:, None], axis=0),
+            share @ (kernels / kernels.sum(1, keepdims=True)),
+            np.exp(-gap / (2 * share @ h**2)),
+        )
+        labels = np.cos(own["frequency"] * keys[k, :, 0] + phase[k]) + noise[k]
+        truth = np.cos(own["frequency"] * query[k, 0] + phase[k])
+        errors += [(arm @ labels / arm.sum() - truth) ** 2 / 6 for arm in arms]
+    np.testing.assert_allclose(found, errors, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "arm"), [("loss of outputs", 2), ("gain over scores", 0)])
-def test_mixtures_are_compared_by_ratios_of_mean_errors(results, experiment, name, arm):
-    point = "drawn mixture, far scales"
-    data = results.estimates[point]
-    errors = data["mse"].values
-    family = experiment.module("effects").effects(results)[name]
-    effect = next(e for e in family if e.at["mixture"] == "far scales")
-    ratio = errors[:, arm].mean() / errors[:, 1].mean() - 1
-    assert effect.value == pytest.approx(ratio, abs=2 * effect.error)
-    parts = errors[:, arm] / errors[:, 1].mean() - (1 + ratio) * errors[:, 1] / errors[:, 1].mean()
-    assert effect.error == pytest.approx(parts.std(ddof=1) / len(parts) ** 0.5, rel=0.3)
+@pytest.mark.theory
+def test_mixtures_are_those_of_theory():
+    """Near and far scales of many keys, to a tenth: queries are 16 here and many there."""
+    for step in (1.2, 2.5):
+        problem = drawn(n=512, views=1, scales=3, finest=0.4, step=step, noise_sd=1.0, reach=0.2)
+        expected, known = predict.mixtures(problem)
+        assert known
+        found = simulate.mixtures(np.random.default_rng(6), 6000, problem)
+        np.testing.assert_allclose(found, expected, rtol=0.1)
+        ratio = found / found[1]
+        np.testing.assert_allclose(ratio, expected / expected[1], rtol=0.04)
+
+
+def test_planted_effects():
+    """One target falls by a half a level, the other stays; corrections and mixtures help once."""
+    level = np.arange(6)
+    error = np.stack([4.0**-level, 1.0 - 0.9 * (level == 5)])[:, None] * np.array([[1], [0.5], [2]])
+    block, mse = np.array([[9, 4, 3, 1], [9, 4, 3, 8]]), np.array([[3, 2, 1], [1, 2, 3]])
+    rng = np.random.default_rng(0)
+
+    def batches(values, *dims):
+        wobble = 1 + 1e-3 * rng.normal(size=(16, *[1] * len(dims)))
+        return ("batch", *dims), wobble * values
+
+    law = {
+        "error": (("number", "part", "kept"), error),
+        "mse": (("number", "arm"), mse),
+        **{k: ("number", v) for k, v in (("levels", [8, 12]), ("definite", [0, 0.5]))},
+        "in_range": ("number", [1, 0]),
+    }
+    estimates = {
+        f"{k:04d}": xr.Dataset(
+            {
+                "error": batches(error[k], "part", "kept"),
+                "remainder": batches(block[k], "order"),
+                "mse": batches(mse[k], "arm"),
+            }
+        )
+        for k in range(2)
+    }
+    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
+    found = statistic.effects(results)
+    close = {"atol": 2e-3}
+    for values in (found["decay"].value, found["decay"].predicted):
+        assert values[0] == pytest.approx(0.1, abs=2e-3)
+        assert values[1] < -0.3
+    np.testing.assert_allclose(found["parts"].value, 2 / 1.5 - 1, **close)
+    np.testing.assert_allclose(found["roads"].value, 0, **close)
+    np.testing.assert_allclose(found["correction"].value, [0.75, -1], **close)
+    np.testing.assert_allclose(found["third cumulant"].value, [0.25, 0.25], **close)
+    np.testing.assert_allclose(found["one bandwidth"].value, [1, -1 / 3], **close)
+    np.testing.assert_allclose(found["ensemble"].value, [0.5, -0.5], **close)
+    assert found["ensemble"].valid.tolist() == [True, False]
+    np.testing.assert_allclose(found["definite"].predicted, [0, 0.5])
+    rising = statistic.straightness(2.0**level)
+    assert rising < -0.5

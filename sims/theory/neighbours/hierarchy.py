@@ -1,4 +1,4 @@
-"""Hierarchical scores, ``S = Σ_l λ_l Z_l M_l Z_lᵀ``: cost, definiteness, truncation, mixtures.
+"""Hierarchical scores, ``S = Σ_l λ_l Z_l M_l Z_lᵀ``: definiteness, errors of levels and ranks.
 
 Levels l = 0, …, L − 1 hold 2^{−l} of the tokens. Derived in ``docs/theory/hierarchy.md``.
 """
@@ -8,34 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.special import beta, betainc, roots_legendre
 
 NODES = 200
 """Of the quadrature behind :func:`psd_probability`."""
-
-
-def relative_cost(levels: int) -> float:
-    """``Σ_{l<L} 4^{−l} = (4/3)(1 − 4^{−L})``: scores of all levels over those of level 0.
-
-    Exact where 2^{L−1} divides the number of tokens, and no mask is made use of.
-    """
-    return 4 / 3 * (1 - 4.0**-levels)
-
-
-def relative_cost_rounded(tokens: int, levels: int) -> float:
-    """The same for any number of tokens T: ``Σ_l ⌈T/2^l⌉²/T²``."""
-    return sum((1 + (tokens - 1) // 2**level) ** 2 for level in range(levels)) / tokens**2
-
-
-def relative_layer_cost(ratio: float, levels: int) -> float:
-    """Cost of a whole layer over that of plain attention, at T = ratio·d.
-
-    ``(T(1 + s) + 4d + 2pd)/(2T + 4d)``, s = Σ_{l<L} 4^{−l}, p = Σ_{1≤l<L} 2^{−l}: projections of
-    queries, keys, values and outputs (4Td²), scores (sT²d), averages (T²d) and the projections of
-    the coarser queries and keys (2pTd²).
-    """
-    s, p = relative_cost(levels), 1 - 2.0 ** (1 - levels)
-    return (ratio * (1 + s) + 4 + 2 * p) / (2 * ratio + 4)
 
 
 def psd_probability(width: int, head_width: int, levels: int = 1) -> float:
@@ -80,22 +57,9 @@ def _ordered(size: int, exponent: float, low: float) -> float:
     return float(np.sqrt(np.abs(np.linalg.det(skew))))
 
 
-def pair_count(width: int, levels: int) -> tuple[int, int, int]:
-    """dim span{Z_lEZ_lᵀ}, of its symmetric and of its antisymmetric part: generic tokens.
-
-    ``Ld²``, ``Ld(d + 1)/2`` and ``Ld(d − 1)/2``, if the coarsest level has at least d tokens.
-    """
-    d = width
-    return levels * d * d, levels * d * (d + 1) // 2, levels * d * (d - 1) // 2
-
-
-def tail_weight(weights: ArrayLike, kept: int) -> float:
-    """τ_L, what the levels l ≥ L weigh in all."""
-    weights = np.asarray(weights, float)
-    return float(weights[kept:].sum() / weights.sum())
-
-
-def token_moments(taps: ArrayLike, tokens: int, levels: int) -> Float[np.ndarray, "levels 2"]:
+def token_moments(
+    taps: Sequence[float] | np.ndarray, tokens: int, levels: int
+) -> Float[np.ndarray, "levels 2"]:
     """tr K_l and tr K_l² of ``K_l = B_lᵀB_l``, B_l (T, T) the map from tokens X to Z_l.
 
     Args:
@@ -103,69 +67,44 @@ def token_moments(taps: ArrayLike, tokens: int, levels: int) -> Float[np.ndarray
         tokens: T.
         levels: L.
     """
-    rows, moments = np.eye(tokens), []
+    rows, moments = sparse.eye_array(tokens, format="csr"), []
     for level in range(levels):
-        whole = rows[np.arange(tokens) // 2**level]
-        square = whole.T @ whole
-        moments.append((np.trace(square), np.sum(square**2)))
-        coarse = np.zeros((-(-len(rows) // 2), tokens))
-        for k, tap in enumerate(np.asarray(taps, float)):
-            source = 2 * np.arange(len(coarse)) - k
-            coarse[source >= 0] += tap * rows[source[source >= 0]]
-        rows = coarse
+        times = np.bincount(np.arange(tokens) // 2**level)  # rows of Z_l that are one token's
+        overlap = (rows @ rows.T).tocoo()
+        square = times[overlap.row] * times[overlap.col] * overlap.data**2
+        moments.append((times @ overlap.diagonal(), square.sum()))
+        count = len(times)
+        bands = np.outer(taps, np.ones(count)), -np.arange(len(taps))
+        half = sparse.dia_array(bands, shape=(count, count)).tocsr()[::2]
+        rows = half @ rows
     return np.array(moments)
 
 
-def rank_error(
+def level_errors(
     weights: ArrayLike,
+    model: ArrayLike,
     singular_values: Float[np.ndarray, " d"],
     kept: int,
     moments: Float[np.ndarray, "levels 2"],
-) -> float:
-    """``E‖Σ_l λ_l Z_l(M_l − M_l|_r)Z_lᵀ‖² = Σ_l λ_l² (Σ_{i>r} s_i²)((tr K_l)² + 2 tr K_l²/d)``.
+) -> tuple[float, float, float]:
+    """Mean squared errors of scores ``Σ_l λ̂_l Z_l M_l|_r Z_lᵀ`` about ``Σ_l λ_l Z_l M_l Z_lᵀ``.
 
-    For independent M_l = U diag(s) Vᵀ with U and V uniform on the rotations, M_l|_r its r leading
-    singular values, and tokens with independent N(0, 1) features. Levels add in squares.
+    Of the truncation of levels ``Σ(λ_l − λ̂_l)²‖s‖²κ_l``, of the rank ``Σλ̂_l²Σ_{i>r}s_i²κ_l``, and
+    of both ``Σ((λ_l − λ̂_l)²Σ_{i≤r}s_i² + λ_l²Σ_{i>r}s_i²)κ_l``, where
+    ``κ_l = (tr K_l)² + 2 tr K_l²/d``: for independent M_l = U diag(s) Vᵀ with U, V uniform on the
+    rotations, M_l|_r its r leading singular values, and tokens with independent N(0, 1) features.
+    Levels add in squares.
 
     Args:
-        weights: λ.
+        weights: λ, of the target.
+        model: λ̂, of the levels that are kept.
         singular_values: s in falling order, of every level.
         kept: r.
         moments: of :func:`token_moments`.
     """
+    target, own = np.asarray(weights, float), np.asarray(model, float)
     trace, square = np.asarray(moments, float).T
-    lost = float(np.sum(singular_values[kept:] ** 2))
     size = trace**2 + 2 * square / len(singular_values)
-    return float(np.asarray(weights, float) ** 2 @ size) * lost
-
-
-def score_mixture_bandwidth(weights: ArrayLike, bandwidths: ArrayLike) -> float:
-    """``(Σλ_l/h_l²)^{−½}``: of levels mixed in *scores*, with common keys. One estimator."""
-    return float(np.sum(np.asarray(weights) / np.asarray(bandwidths) ** 2) ** -0.5)
-
-
-def noise_correlation(first: ArrayLike, second: ArrayLike, width: int) -> np.ndarray:
-    """``(2hh′/(h² + h′²))^{d_k/2}``: of two NW estimators with common keys, to first order."""
-    a, b = np.asarray(first, float), np.asarray(second, float)
-    return np.asarray((2 * a * b / (a**2 + b**2)) ** (width / 2))
-
-
-def output_mixture(
-    weights: ArrayLike, bandwidths: Sequence[float] | np.ndarray, width: int
-) -> tuple[float, float]:
-    """Of levels mixed in *outputs*: h̄² = Σλ_lh_l² and the variance functional λᵀCλ.
-
-    To first order, common keys of uniform density: the bias is ½Δm·h̄², the variance σ²/(n·density)
-    times λᵀCλ, ``C_lm = (2π(h_l² + h_m²))^{−d_k/2}``.
-    """
-    share, h = np.asarray(weights, float), np.asarray(bandwidths, float)
-    c = (2 * np.pi * np.add.outer(h**2, h**2)) ** (-width / 2)
-    return float(share @ h**2), float(share @ c @ share)
-
-
-def single_variance(squared_bandwidth: float, width: int) -> float:
-    """``(4πh²)^{−d_k/2}``: the variance functional of one bandwidth.
-
-    By Jensen's inequality no convex mixture of the same bias is below it.
-    """
-    return float((4 * np.pi * squared_bandwidth) ** (-width / 2))
+    lead, lost = (float(np.sum(part**2)) for part in np.split(singular_values, [kept]))
+    gap, rank, rest = (float(w**2 @ size) for w in (target - own, own, target))
+    return gap * (lead + lost), rank * lost, gap * lead + rest * lost
