@@ -1,1 +1,1 @@
-"""Hidden scores: what a running mean of scores over layers does, and what it does not."""
+"""Hidden scores: collapse, uniformity and temperature of stacks, and heads of a second layer"""

@@ -1,6 +1,6 @@
-"""Collapse with and without memory, uniformity by depth, and the second layer's error."""
+"""How often memory does what is said of it, and how much by its weight, start and views."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,156 +8,88 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.effects import Effect
-from sims.estimates import mean_and_error
-from sims.judgement import Verdict
+from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .effects import regression, searches
-from .effects import uniformity as of_uniformity
+from .statistic import MEMORY, effects, parameters, second_differences, simulated
 
-HIGHER = "hidden-collapse"
-SHOWN = {
-    "pure, Gaussian β=1": (
-        "no skip, Gaussian scores, β = 1",
-        {
-            "zero": (HIGHER, "zero start, Gaussian scores"),
-            "copy": (HIGHER, "copy, Gaussian scores"),
-        },
-    ),
-    "pure, semidefinite β=4": (
-        "no skip, semidefinite scores, β = 4",
-        {"zero": (HIGHER, "zero start, semidefinite scores")},
-    ),
+CLAIMS = {
+    "hidden-collapse": "collapse is slower",
+    "hidden-uniformity": "tokens are less alike",
+    "hidden-temperature": "attention is smoother",
 }
-"""Stacks whose collapse is drawn: title, and the claims by start, "a larger residual than plain
-attention after 6 and 12 layers", that are about this stack."""
-STARTS = {"zero": "from zero", "copy": "by copying"}
-"""How the memory starts."""
-NONE = "no memory (plain)"
-LEVELS_OFF = "normed, independent Gaussian β=4"
-"""The stack whose uniformity is drawn: of those with new weights a layer, the one most moved."""
-LEAST = -340.0
-"""log ρ down to which it is drawn."""
-ARMS = [(NONE, "zero", 0.0)] + [
-    (f"α′ = {memory}, {words}", start, memory)
-    for memory in (0.5, 0.9)
-    for start, words in STARTS.items()
-]
-"""Label, start and memory of the curves by layer, in the same colours everywhere."""
 
 
-def numbers(results: Results) -> dict[str, float | str]:
-    """Numbers and cases that the caption quotes."""
-    families = of_uniformity(results) | searches(results)
-    late = [abs(effect.value) for effect in families["late slope over plain"]]
-    zero, copy = (
-        [e.value for e in families["spread kept"] if e.at["start"] == start and e.at["depth"] == 24]
-        for start in ("zero", "copy")
-    )
-    return {
-        "late": max(late),
-        "zero_least": min(zero),
-        "zero_most": max(zero),
-        "copy_least": min(copy),
-        "copy_most": max(copy),
-        "old": case(families["rise, old"][0]),
-        "values": case(families["rise, values"][0]),
-        "below": case(families["below plain, zero"][0]),
-    }
-
-
-def case(effect: Effect) -> str:
-    """The case that a search ended at."""
-    return effect.label.removeprefix("smallest: ").split(" ", 1)[1]
-
-
-def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
+def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+    """The figure; shares are those of the answers, points are problems."""
     drawing, axes = figures.mosaic(
         ("ab", "cd"),
-        height=5.4,
-        title="Memory slows collapse in depth; whether it keeps tokens apart hangs on its start",
+        height=6.2,
+        title="Memory slows rank collapse; whether it keeps tokens apart hangs on its start",
     )
-    for letter, (point, (title, judged)) in zip("ab", SHOWN.items(), strict=True):
-        collapse(axes[letter], results, point, {k: claims[at] for k, at in judged.items()})
-        axes[letter].set_title(title)
-    uniformity(axes["c"], results)
-    saved(axes["d"], results, claims)
-    figures.letters(axes[letter] for letter in sorted(axes))
+    found, drawn = effects(results), parameters(results)
+    drawn = drawn.iloc[: len(results.estimates)].assign(
+        spread=found["spread"].value, error=100 * found["error"].value
+    )
+    second = second_differences(simulated(results, "log_residual")[..., MEMORY]).mean(1)
+    _shares(axes["a"], {answer.id: answer for answer in answers})
+    _rates(axes["b"], drawn.assign(second=second))
+    _points(axes["c"], drawn, "memory", "spread", "start", ("zero", "copy"))
+    axes["c"].set_yscale("symlog")
+    axes["c"].set(
+        xlabel="memory α′",
+        ylabel="log-odds ω, plain less hidden scores",
+        title="From a copy tokens stay further apart",
+    )
+    _points(axes["d"], drawn, "relevance", "error", "kernel", ("gaussian", "softmax"))
+    axes["d"].set_yscale("symlog")
+    axes["d"].set(
+        ylim=(-1e3, 2e3),
+        xlabel="amplitude of the wave seen by the first layer alone",
+        ylabel="error that memory saves (%)",
+        title="Memory helps heads where that wave matters",
+    )
+    figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
-def collapse(ax: Axes, results: Results, point: str, judged: dict[str, Verdict]) -> None:
-    """log ρ by layer for some memories and both starts; a sign where the start was judged."""
-    data = results.estimates[point]
-    rows = [
-        (name, layer + 1, value, error)
-        for name, start, memory in ARMS
-        for layer, (value, error) in enumerate(
-            zip(
-                data["log_residual"].sel(start=start, memory=memory).mean("batch").values
-                / np.log(10),
-                data["log_residual_mcse"].sel(start=start, memory=memory).values / np.log(10),
-                strict=True,
-            )
-        )
-        if value * np.log(10) > LEAST
-    ]
-    frame = pd.DataFrame(rows, columns=["arm", "layer", "log ρ", "mcse"])
-    own = {
-        arm: judged[start]
-        for arm in frame["arm"].unique()
-        for start, words in STARTS.items()
-        if start in judged and arm.endswith(words)
-    }
-    figures.curve(
-        ax,
-        frame,
-        None,
-        "layer",
-        "log ρ",
-        hue="arm",
-        verdict=own,
-    )
-    ax.set_ylabel("log₁₀ of the relative residual ρ")
+def _shares(ax: Axes, answers: Mapping[str, Answer]) -> None:
+    """Shares of problems in which each claim holds, of all and by stratum, with intervals."""
+    names = ["all", *answers["hidden-collapse"].strata]
+    for claim, (name, label) in enumerate(CLAIMS.items()):
+        parts = {"all": answers[name], **answers[name].strata}
+        shown = {part: own.simulated for part, own in parts.items() if own.simulated}
+        middle = np.array([100 * np.mean(own.bracket) for own in shown.values()])
+        low, high = 100 * np.transpose([own.interval for own in shown.values()])
+        places = [0.22 * (1 - claim) - names.index(part) for part in shown]
+        bars = np.stack([middle - low, high - middle])
+        ink, marker = figures.PALETTE[claim], figures.MARKERS[claim]
+        ax.errorbar(middle, places, xerr=bars, fmt=marker, ms=4, color=ink, label=label)
+    ax.set_yticks([-k for k in range(len(names))], names)
+    for limit in (100 / 3, 200 / 3, 95):
+        ax.axvline(limit, color=figures.GREY, lw=0.8, ls=":")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncols=2)
+    ax.set(xlim=(-1, 101), xlabel="problems in which it is true (%)", title="How often it is true")
 
 
-def uniformity(ax: Axes, results: Results) -> None:
-    """ω of plain attention less that with memory, by layer, for some memories and both starts."""
-    data = results.estimates[LEVELS_OFF]["log_odds"]
-    rows = []
-    for name, start, memory in ARMS:
-        own = data.sel(start=start)
-        gain = (own.sel(memory=0.0) - own.sel(memory=memory)).values
-        for layer, values in enumerate(gain.T):
-            rows.append((name, layer + 1, *mean_and_error(values)))
-    frame = pd.DataFrame(rows, columns=["arm", "layer", "ω saved", "mcse"])
-    figures.curve(ax, frame, None, "layer", "ω saved", hue="arm", labels=None)
+def _rates(ax: Axes, drawn: pd.DataFrame) -> None:
+    """Second differences of log ρ against their limit, a point a problem."""
+    limit = np.log(drawn["memory"])
+    drawn = drawn.assign(limit=limit)
+    _points(ax, drawn, "limit", "second", "matrix", ("gaussian", "semidefinite"))
+    figures.theory(ax, [limit.min(), 0], [limit.min(), 0], label="limit, log α′")
+    ax.legend(title="forms of scores", loc="lower right")
     ax.set(
-        title="skip ½, norm, new Gaussian weights a layer, β = 4",
-        ylabel="log-odds ω without memory − with it",
+        xlabel="log α′",
+        ylabel="second difference of log ρ",
+        title="Without skip, log ρ falls like ½l² log α′",
     )
 
 
-def saved(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
-    """Share of the second layer's error that memory saves, a line a kernel and start."""
-    rows: list[tuple[str, str, float, float]] = []
-    own: dict[str | tuple[str, str], Verdict] = {}
-    for effect in regression(results)["error saved"]:
-        view, kernel, start = (str(effect.at[k]) for k in ("view", "kernel", "start"))
-        if view == "same view" and start == "copy":
-            continue
-        group, line = f"first layer: {view}", f"{kernel}, {STARTS[start]}"
-        rows.append((group, line, effect.value, effect.error))
-        both = claims["hidden-regression", f"{view}, {kernel}"]
-        own[group, line] = claims.get(("hidden-regression", f"{view}, {kernel}, {start}"), both)
-    margin = next(iter(own.values())).margin
-    frame = pd.DataFrame(rows, columns=["group", "label", "value", "error"])
-    figures.forest(
-        ax,
-        frame,
-        verdict=own,
-        margin=dict.fromkeys(zip(frame["group"], frame["label"], strict=True), (margin, np.inf)),
-    )
-    ax.set(xlabel="error that memory saves (%)", title="heads of a second layer")
+def _points(ax: Axes, drawn: pd.DataFrame, x: str, y: str, hue: str, kinds: Sequence[str]) -> None:
+    """A point a problem, by kind."""
+    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, kinds, strict=False):
+        own = drawn[drawn[hue] == kind]
+        ax.plot(own[x], own[y], marker, ms=3, color=ink, label=kind)
+    ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
+    ax.legend(title=hue, loc="upper left")

@@ -134,11 +134,11 @@ def split(tokens: Array) -> Stream:
 
 
 def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
-    """A residual, centred and of norm 1, and the logarithm of its scale."""
+    """A residual, centred and of norm 1, and the logarithm of its scale, 0 where tokens are equal."""
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
-    size = np.where(size > 0, size, 1.0)
-    return part / size[..., None, None], log_scale + np.log(size)
+    apart, size = size > 0, np.where(size > 0, size, 1.0)
+    return part / size[..., None, None], np.where(apart, log_scale + np.log(size), 0.0)
 
 
 def split_layer(

@@ -1,141 +1,159 @@
-"""The experiment `hidden_scores`: its rows can turn, its searches end at the smallest case."""
+"""The experiment `hidden_scores`: simulators by plain loops, heads by theory, planted effects."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import ncx2
+import xarray as xr
 
 from sims.study.experiment import load_experiment
-from tests.experiments.runs import both_roads, small
 
-WITHOUT_THEORY = ("normed", "monotone", "energy", "drawn heads")
-
-
-@pytest.fixture(scope="module")
-def experiment():
-    return small("hidden_scores", batches=16, replicates_per_batch=2)
+EXPERIMENT = load_experiment("hidden_scores")
+predict, problems, simulate, statistic = (
+    EXPERIMENT.module(name) for name in ("predict", "problems", "simulate", "statistic")
+)
 
 
-@pytest.fixture(scope="module")
-def results(experiment):
-    return both_roads(experiment, lambda point: not point.startswith(WITHOUT_THEORY))
+def drawn(**changes):
+    return problems.draw(EXPERIMENT.spec.law | changes, 3, 0)
 
 
-def test_searches_end_at_the_smallest_case(results, experiment):
-    families = experiment.module("effects").effects(results)
-    labels = {name: families[name][0].label for name in families if name.startswith("rise")}
-    assert labels["rise, old"] == "smallest: energy n=2 d=1"
-    assert labels["rise, values"] == "smallest: energy n=1 d=1"
-    assert labels["rise, new"] == "none at 5 sizes"
-    assert families["below plain, zero"][0].label == "smallest: monotone n=2"
+def rows_of(scores):
+    raised = np.exp(scores - scores.max(1, keepdims=True))
+    return raised / raised.sum(1, keepdims=True)
 
 
-def test_sampled_effects_are_near_what_they_should_be(results, experiment):
-    """Effects of no error are within eight standard errors of 0; of 16 batches: 1 in a million."""
-    families = experiment.module("effects").effects(results)
-    for name in ("score variance", "second layer over theory", "late slope over plain"):
-        for effect in families[name]:
-            assert abs(effect.value) <= 8 * effect.error + effect.bound + 0.005, (
-                name,
-                effect.label,
-            )
+@pytest.mark.parametrize(
+    ("weights", "matrix", "start", "normed"),
+    [("independent", "gaussian", "copy", True), ("tied", "semidefinite", "zero", False)],
+)
+def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
+    """``h_l = α′h_{l−1} + share·S_l``, ``X ↦ αX + (1 − α)softmax(h)XW``, three layers, two draws."""
+    monkeypatch.setattr(simulate, "LAYERS", 3)
+    problem = drawn(n=4, d=3, weights=weights, matrix=matrix, start=start)
+    own, d = problem.drawn, 3
+    found = simulate.stack(np.random.default_rng(9), 2, problem, normed)
+    rng = np.random.default_rng(9)
+    tokens, layers = rng.normal(size=(2, 4, 3)), []
+    for layer in range(3):
+        if layer == 0 or weights == "independent":
+            form, value = rng.normal(size=(2, 2, d, d))
+            if matrix == "semidefinite":
+                form = form @ form.swapaxes(1, 2) / (2 * d) ** 0.5
+        layers.append((own["score_scale"] * form / d, own["value_scale"] * value / d**0.5))
+    skip = own["skip"] if normed else 0
+    for arm, memory in enumerate((0, own["memory"])):
+        expected = np.zeros((3, 3, 2))
+        for k in range(2):
+            x, h = tokens[k], 0
+            for layer, (form, value) in enumerate(layers):
+                share = 1 if start == "copy" and layer == 0 else 1 - memory
+                h = memory * h + share * x @ form[k] @ x.T
+                a = rows_of(h)
+                x = skip * x + (1 - skip) * a @ x @ value[k]
+                if normed:
+                    x = x / np.sqrt((x**2).mean(1, keepdims=True))
+                rho = np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x)
+                odds = np.log(1 / rho**2 - 1)
+                expected[:, layer, k] = np.log(rho), odds, 1 / (a**2).sum(1).mean() / 4
+        for name, values in zip(simulate.STACK, expected.mean(2), strict=True):
+            np.testing.assert_allclose(found[name][:, arm], values, rtol=1e-8)
 
 
-def test_effects_of_collapse_by_hand(results, experiment):
-    effects = experiment.module("effects").effects(results)
-    data = results.estimates["pure, Gaussian β=1"]["log_residual"].sel(start="copy")
-    own = data.sel(memory=0.5).values
-    (kept,) = [
-        e
-        for e in effects["residual kept"]
-        if e.label == "pure, Gaussian β=1, copy, α′ = 0.5, depth 3"
-    ]
-    assert kept.value == pytest.approx(np.mean(own[:, 2] - data.sel(memory=0.0).values[:, 2]))
-    (second,) = [
-        e for e in effects["second difference"] if e.label == "pure, Gaussian β=1, copy, α′ = 0.5"
-    ]
-    early, late = results.settings["window"]
-    steps = np.diff(own, axis=1)
-    slope = np.mean(steps[:, late] - steps[:, early]) / (late - early)
-    assert second.value == pytest.approx(slope / np.log(0.5) - 1)
+@pytest.mark.parametrize("matrix", ["gaussian", "semidefinite"])
+def test_scores_of_drawn_weights_have_the_standard_deviation_that_is_stated(matrix):
+    """Its square is β², or β²(1 + 1/2d) by Wishart's moments; 4.4 standard errors, 1 in 10⁵."""
+    rng, problem = np.random.default_rng(5), drawn(matrix=matrix, d=24)
+    form, _ = simulate.layer_weights(rng, 400, problem)
+    tokens = rng.normal(size=(400, 16, 24))
+    scores = tokens @ form[:, 0] @ tokens.swapaxes(1, 2)
+    squares = (scores[:, ~np.eye(16, dtype=bool)] ** 2).mean(1)
+    expected = problem.drawn["score_scale"] ** 2 * (1 + (matrix == "semidefinite") / 48)
+    error = squares.std(ddof=1) / 20
+    assert abs(squares.mean() - expected) < 4.4 * error < 0.25 * expected
 
 
+@pytest.mark.parametrize(("kernel", "start"), [("gaussian", "zero"), ("softmax", "copy")])
+def test_heads_of_a_second_layer_by_loops(kernel, start):
+    """The product of both layers' kernels to the powers of their shares, key by key."""
+    problem = drawn(kernel=kernel, start=start, keys=5)
+    own, b = problem.drawn, problem.bandwidth
+    assert b == own["bandwidth" if kernel == "gaussian" else "softmax_bandwidth"]
+    found = simulate.heads(np.random.default_rng(3), 2, problem)
+    rng = np.random.default_rng(3)
+    keys, noise = rng.normal(size=(2, 1, 5, 2))[:, 0], rng.normal(size=(2, 1, 5))[:, 0]
+    phase, turn = problem.waves[2], np.deg2rad(own["angle"])
+
+    def target(x):
+        away = own["relevance"] * np.cos(own["frequency"] * x[..., 1] + phase[0])
+        return away + np.cos(own["frequency"] * x[..., 0] + phase[1])
+
+    views = (np.cos(turn), np.sin(turn)), (1, 0)
+    for arm, memory in enumerate((0, own["memory"])):
+        shares = (memory if start == "copy" else memory * (1 - memory)), 1 - memory
+        errors = []
+        for own_keys, own_noise in zip(keys, noise, strict=True):
+            for query in problem.queries:
+                log = np.zeros(5)
+                for share, view in zip(shares, views, strict=True):
+                    x, y = np.dot(query, view), own_keys @ view
+                    log += share * (x * y if kernel == "softmax" else -((x - y) ** 2) / 2) / b**2
+                weights = np.exp(log) / np.exp(log).sum()
+                labels = target(own_keys) + own["noise_sd"] * own_noise
+                errors.append((weights @ labels - target(query)) ** 2)
+        assert found[arm] == pytest.approx(np.mean(errors), rel=1e-9)
+
+
+@pytest.mark.theory
 @pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
-def test_errors_over_drawn_problems_by_loops(experiment, kernel):
-    """The same generator gives queries, phases, keys and noise; heads one by one."""
-    own = experiment.settings["second_layer"] | {"draws": 2, "n": 5}
-    view = own["views"][1]
-    draw = SimpleNamespace(rng=lambda: np.random.default_rng(3))
-    found = experiment.module("second_layer").drawn_heads(own, view, kernel, draw, 3, None)
-    rng, count = np.random.default_rng(3), 3
-    at = 0.6 * rng.normal(size=(count, 1, 2))
-    phase = rng.uniform(0, 2 * np.pi, (count, 1, 2))
-    keys, b = rng.normal(size=(count, 2, 5, 2)), own["bandwidth"][kernel]
-    noise = rng.normal(size=(count, 2, 5))
-    for i, (first, second) in enumerate([(0.0, 1.0), (0.0, 1.0)]):  # without memory, by start
-        estimates = np.zeros((count, 2))
-        truth = [
-            sum(np.cos(2 * at[k, 0, u] + phase[k, 0, j]) for j, u in ((0, 1), (1, 0)))
-            for k in range(count)
-        ]
-        for k, r in np.ndindex(count, 2):
-            log = np.zeros(5)
-            for share, axis in ((first, 0), (second, 1)):
-                x, y = at[k, 0, axis], keys[k, r, :, axis]
-                log += share * (-((x - y) ** 2) / 2 if kernel == "gaussian" else x * y) / b**2
-            labels = sum(np.cos(2 * keys[k, r, :, u] + phase[k, 0, j]) for j, u in ((0, 1), (1, 0)))
-            weights = np.exp(log) / np.exp(log).sum()
-            estimates[k, r] = weights @ (labels + 0.5 * noise[k, r])
-        error = np.mean((estimates - np.array(truth)[:, None]) ** 2)
-        assert found["mse"][i, 0] == pytest.approx(error, rel=1e-12)
-        half = np.mean((estimates[:, 0] - estimates[:, 1]) ** 2) / 2
-        assert found["variance"][i, 0] == pytest.approx(half, rel=1e-12)
+def test_heads_of_a_second_layer_are_those_of_theory(kernel):
+    """One head whose frame is both views, scaled by the roots of their shares; to 5 %."""
+    problem = drawn(kernel=kernel, keys=256, bandwidth=0.5, softmax_bandwidth=1.2, reach=0.3)
+    expected, known = predict.heads(problem)
+    assert known
+    found = simulate.heads(np.random.default_rng(4), 2000, problem)
+    np.testing.assert_allclose(found, expected, rtol=0.05)
 
 
-def test_shares_saved_are_of_the_error_without_memory(results, experiment):
-    families = experiment.module("effects").effects(results)
-    data = results.estimates["drawn heads, relevant view, gaussian"].sel(start="copy")
-    base = data["mse"].isel(memory=0).values.mean()
-    for family, name in (("error saved", "mse"), ("variance saved", "variance")):
-        (effect,) = [
-            e for e in families[family] if e.label == "relevant view, gaussian, copy, α′ = 0.3"
-        ]
-        saved = data[name].isel(memory=0).values.mean() - data[name].sel(memory=0.3).values.mean()
-        assert effect.value == pytest.approx(saved / base, abs=2 * effect.error)
-
-
-def test_predictions_by_hand(experiment):
-    laws = experiment.module("predict").predict(experiment)
-    assert float(laws["identities"]["ratio, zero"]) == pytest.approx(1 - 0.6**4)
-    fixed = laws["rank, fixed tokens"]
-    np.testing.assert_array_equal(fixed["stated"], [3, 6, 9, 12, 12])
-    np.testing.assert_array_equal(fixed["corrected"], [3, 6, 8, 8, 8])
-    second = laws["second layer, same view, gaussian"].sel(start="copy")
-    np.testing.assert_allclose(second["mse"], float(second["mse"][0]), rtol=1e-9)
-
-
-def test_late_log_odds_grow_faster_where_tokens_are_normed(experiment):
-    """At skip ½ the branch's variance is 1: E log χ′²_d(d)/d, and 1/2d more where a norm is."""
-    own = experiment.settings["second_layer"] | {"views": []}
-    bare = SimpleNamespace(settings=dict(experiment.settings) | {"second_layer": own})
-    laws = experiment.module("predict").predict(bare)
-    d = experiment.settings["stack"]["d"]
-    plain = ncx2(d, d).expect(np.log) - np.log(d)
-    assert float(laws["late, skip"]["rate"]) == pytest.approx(plain, rel=1e-6)
-    normed = plain + 1 / (2 * d)
-    assert float(laws["late, skip and norm"]["rate"]) == pytest.approx(normed, rel=1e-6)
-
-
-def test_every_stack_is_named_once():
-    names = [regime["name"] for regime in load_experiment("hidden_scores").settings["stacks"]]
-    assert len(set(names)) == len(names)
-
-
-def test_bias_and_variance_of_the_second_layer_add_up_to_its_error(experiment):
-    """Of three sets of keys, exactly: a variance of n − 1, and a square without its own."""
-    own = experiment.settings["second_layer"] | {"draws": 3, "n": 5}
-    draw = SimpleNamespace(rng=lambda: np.random.default_rng(4))
-    layer = experiment.module("second_layer").second_layer
-    found = layer(own, own["views"][0], "softmax", draw, 1, None)
-    np.testing.assert_allclose(found["squared_bias"] + found["variance"], found["mse"], rtol=1e-12)
+def test_planted_effects():
+    """Memory that slows collapse, keeps tokens apart and helps a head; and one that does not."""
+    layer, memory = np.arange(24), np.array([0.5, 0.8])
+    plain = -0.5 * layer**2
+    curves = np.stack([0.5 * layer**2 * np.log(m) for m in memory])
+    residual = np.stack([np.stack([plain] * 2), curves + [[1], [-900]]], -1)
+    odds = np.stack([np.stack([layer * 0.6] * 2), layer * 0.5 + [[-1], [10]]], -1)
+    keys, mse = 0.5 * np.ones((2, 24, 2)), np.array([[2.0, 1.0], [1.0, 2.0]])
+    keys[0, :, 1] = 0.6
+    keys[1, :, 1] = 0.4
+    wobble = 1 + 1e-4 * np.random.default_rng(0).normal(size=(16, 1, 1))
+    estimates = {
+        f"{k:04d}": xr.Dataset(
+            {
+                "log_residual": (("batch", "layer", "arm"), wobble * residual[k]),
+                "log_odds": (("batch", "layer", "arm"), wobble * odds[k]),
+                "keys": (("batch", "layer", "arm"), wobble * keys[k]),
+                "mse": (("batch", "arm"), wobble[..., 0] * mse[k]),
+            }
+        )
+        for k in range(2)
+    }
+    law = {
+        "second_difference": np.log(memory),
+        "rate": [0.5, 0.4],
+        "in_range": [True, False],
+        "depth": [6, 24],
+        "deep": [12, 24],
+    }
+    law = {k: ("number", v) for k, v in law.items()} | {"mse": (("number", "arm"), mse)}
+    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
+    found = statistic.effects(results)
+    close = {"rtol": 2e-3, "atol": 1e-3}
+    expected = curves[0, 5] + 1 - plain[5], curves[1, 23] - 900 - plain[23]
+    np.testing.assert_allclose(found["residual"].value, expected, **close)
+    np.testing.assert_allclose(found["spread"].value, [0.1 * 11 + 1, 0.1 * 23 - 10], **close)
+    np.testing.assert_allclose(found["keys"].value, [0.2, -0.2], **close)
+    np.testing.assert_allclose(found["second difference"].value, 0, atol=1e-3)
+    np.testing.assert_allclose(found["growth"].value, [0, 0.25], **close)
+    np.testing.assert_allclose(found["error"].value, [0.5, -1], **close)
+    np.testing.assert_allclose(found["error"].predicted, [0.5, -1])
+    np.testing.assert_allclose(found["roads"].value, [0, np.nan], atol=1e-3)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from sims.theory.neighbours.collapse import growth, log_pull, normed_growth, scaled_variance
+from sims.theory.neighbours.collapse import log_pull, normed_growth, scaled_variance
 
 Start = Literal["zero", "copy"]
 
@@ -20,37 +20,6 @@ def shares(layer: int, memory: float, start: Start = "zero") -> Float[np.ndarray
     if start == "copy":
         w[0] = float(memory) ** layer
     return w
-
-
-def inverse_temperature(layer: int, memory: float, start: Start = "zero") -> float:
-    """β_l of frozen scores, h_l = β_l S: ``1 − α′^{l+1}``, and 1 with a copy."""
-    return 1.0 if start == "copy" else 1 - float(memory) ** (layer + 1)
-
-
-def score_variance(
-    layer: int, memory: float, start: Start = "zero", correlation: float = 0.0
-) -> float:
-    """Var h_l of scores of variance 1 whose correlation at a lag of k layers is r^k: ``wᵀΓw``."""
-    w = shares(layer, memory, start)
-    lags = np.abs(np.subtract.outer(np.arange(len(w)), np.arange(len(w))))
-    return float(w @ np.power(float(correlation), lags) @ w)
-
-
-def effective_keys(n: int, variance: float) -> float:
-    """``n e^{−Var h}``: keys attended to, where scores of a row are normal and n is large."""
-    return float(n * np.exp(-variance))
-
-
-def score_rank(n: int, layer: int, head_width: int, width: int | None = None) -> int:
-    """Rank of h_l for generic weights: ``min(n, (l + 1)d_k)``.
-
-    Args:
-        n: tokens.
-        layer: l, from 0.
-        head_width: d_k.
-        width: d, if all layers see the same tokens (n, d): then it is at most d, too.
-    """
-    return min(n, (layer + 1) * head_width, n if width is None else width)
 
 
 class Simplex(NamedTuple):
@@ -108,15 +77,11 @@ def second_difference(memory: float) -> float:
     return float(np.log(memory))
 
 
-def late_rate(width: int, branch_variance: float, skip: float) -> float:
-    """Late mean increment of the log-odds ω a layer: ``g(d, ((1 − α)/α)²σ²)``, whatever α′.
+def normed_rate(width: int, branch_variance: float, skip: float) -> float:
+    """Late mean increment of the log-odds ω a layer, to first order in 1/d, whatever α′.
 
     For layers ``X ↦ αX + (1 − α)softmax(h)XW``, W of independent N(0, σ²/d) entries, new in every
-    layer, 0 < α < 1; g is :func:`~.collapse.growth`.
+    layer, 0 < α < 1, and every token divided by its RMS after it: :func:`~.collapse.normed_growth`
+    of ``((1 − α)/α)²σ²``.
     """
-    return growth(width, scaled_variance(branch_variance, 1 - skip, skip))
-
-
-def normed_rate(width: int, branch_variance: float, skip: float) -> float:
-    """The same where every token is divided by its RMS after a layer, to first order in 1/d."""
     return normed_growth(width, scaled_variance(branch_variance, 1 - skip, skip))

@@ -1,11 +1,11 @@
-"""Laws of hidden scores by ways of their own: recursions, spectra, quadrature, other arithmetic."""
+"""Laws of hidden scores by ways of their own: recursions, simulation, other arithmetic."""
 
 from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
 
-from sims.theory.neighbours import hidden
+from sims.theory.neighbours import collapse, hidden
 
 pytestmark = pytest.mark.theory
 STARTS = ("zero", "copy")
@@ -18,59 +18,6 @@ def test_shares_by_running_the_recursion(start):
     for layer in range(1, 6):
         h = 0.6 * h + 0.4 * np.eye(6)[layer]
     np.testing.assert_allclose(hidden.shares(5, 0.6, start), h, rtol=1e-14)
-    assert hidden.inverse_temperature(5, 0.6, start) == pytest.approx(h.sum())
-
-
-@pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("correlation", [0.0, 0.7])
-def test_variance_by_a_recursion_of_moments(start, correlation):
-    """Var h_l and Cov(h_l, S_l), layer by layer."""
-    a = 0.6
-    first = 1.0 if start == "copy" else 1 - a
-    variance, covariance = first**2, first
-    for _layer in range(4):
-        covariance *= correlation  # of h_{l−1} with the next layer's scores
-        variance = a**2 * variance + 2 * a * (1 - a) * covariance + (1 - a) ** 2
-        covariance = a * covariance + 1 - a
-    assert hidden.score_variance(4, a, start, correlation) == pytest.approx(variance)
-
-
-def test_effective_keys_of_many_normal_scores():
-    scores = 0.6 * np.random.default_rng(0).normal(size=400_000)
-    weights = np.exp(scores) / np.exp(scores).sum()
-    assert 1 / (weights**2).sum() == pytest.approx(hidden.effective_keys(400_000, 0.36), rel=0.02)
-
-
-def test_ranks_by_elimination():
-    """Over whole numbers modulo a prime, where there is no rounding."""
-    prime, rng = 1_000_003, np.random.default_rng(1)
-
-    def rank(matrix):
-        matrix, found = matrix.copy() % prime, 0
-        for column in range(matrix.shape[1]):
-            rows = np.flatnonzero(matrix[found:, column]) + found
-            if not rows.size:
-                continue
-            matrix[[found, rows[0]]] = matrix[[rows[0], found]]
-            matrix[found] = matrix[found] * pow(int(matrix[found, column]), -1, prime) % prime
-            for row in range(found + 1, len(matrix)):
-                matrix[row] = (matrix[row] - matrix[row, column] * matrix[found]) % prime
-            found += 1
-            if found == len(matrix):
-                break
-        return found
-
-    n, d, width = 9, 5, 2
-    fixed = rng.integers(prime, size=(n, d), dtype=np.int64)
-    for same in (False, True):
-        total = np.zeros((n, n), dtype=np.int64)
-        for layer in range(5):
-            tokens = fixed if same else rng.integers(prime, size=(n, d), dtype=np.int64)
-            form = rng.integers(prime, size=(d, width), dtype=np.int64)
-            form = form @ (rng.integers(1000, size=(width, d), dtype=np.int64)) % prime
-            total = (total + tokens @ form % prime @ tokens.T) % prime
-            expected = hidden.score_rank(n, layer, width, d if same else None)
-            assert rank(total) == expected
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -116,7 +63,7 @@ def test_late_rates_by_simulation():
     new = m + c * rng.normal(size=(draws, d)) / d**0.5
     growth = np.log((new**2).sum(1))
     error = growth.std() / draws**0.5
-    assert growth.mean() == pytest.approx(hidden.late_rate(d, 1.0, skip), abs=4 * error)
+    assert growth.mean() == pytest.approx(collapse.growth(d, c**2), abs=4 * error)
     # R is orthogonal to the old mean after its norm.
     r[:, 0] = 0
     r /= np.linalg.norm(r, axis=1, keepdims=True)

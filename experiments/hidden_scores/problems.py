@@ -1,0 +1,61 @@
+"""Problems of the law ``hidden_scores``: a stack of layers, and a head of a second layer.
+
+Both roads take the problems from here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sims.problem.law import Law
+
+QUERIES = 16
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of the law.
+
+    Attributes:
+        drawn: the law's fields.
+    """
+
+    drawn: Mapping[str, Any]
+
+    @property
+    def views(self) -> np.ndarray:
+        """Directions that the head sees in the first and in the second layer, (2, 2)."""
+        turn = np.deg2rad(self.drawn["angle"])
+        return np.array([[np.cos(turn), np.sin(turn)], [1.0, 0.0]])
+
+    @property
+    def waves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Amplitudes (2,), frequencies (2, 2) and phases (2,) of the regression function.
+
+        The first wave is along the second coordinate, the other along the view of the second layer.
+        """
+        amplitude = np.array([self.drawn["relevance"], 1.0])
+        frequency = self.drawn["frequency"] * np.array([[0.0, 1.0], [1.0, 0.0]])
+        return amplitude, frequency, self._rng("phases").uniform(0, 2 * np.pi, 2)
+
+    @property
+    def queries(self) -> np.ndarray:
+        """Of the head, (Q, 2)."""
+        drawn = self._rng("queries").normal(size=(QUERIES, 2))
+        return np.asarray(self.drawn["reach"] * drawn)
+
+    @property
+    def bandwidth(self) -> float:
+        """Of the head's kernel."""
+        name = "bandwidth" if self.drawn["kernel"] == "gaussian" else "softmax_bandwidth"
+        return float(self.drawn[name])
+
+    def _rng(self, field: str) -> np.random.Generator:
+        return np.random.default_rng(self.drawn[field])
+
+
+def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
+    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
+    return Problem(Law({k: how for k, how in law.items() if k != "text"}).draw(seed, number))
