@@ -92,4 +92,4 @@ def _points(ax: Axes, drawn: pd.DataFrame, x: str, y: str, hue: str, kinds: Sequ
         own = drawn[drawn[hue] == kind]
         ax.plot(own[x], own[y], marker, ms=3, color=ink, label=kind)
     ax.axhline(0, color=figures.GREY, lw=0.8, ls=":")
-    ax.legend(title=hue, loc="upper left")
+    ax.legend(title=hue, loc="upper left", ncols=2)

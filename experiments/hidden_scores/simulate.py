@@ -85,7 +85,7 @@ def stack(
         residual = np.maximum(stream.log_residual, LEAST)
         odds = np.minimum(stream.log_odds, -2 * LEAST)
         measures.append([part.mean(0) for part in (residual, odds, keys)])
-    return dict(zip(STACK, np.moveaxis(measures, 1, 0), strict=True))
+    return dict(zip(STACK, np.moveaxis(np.array(measures), 1, 0), strict=True))
 
 
 def heads(rng: np.random.Generator, sets: int, problem: Problem) -> np.ndarray:

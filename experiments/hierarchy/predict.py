@@ -12,9 +12,8 @@ from sims.theory.neighbours import hierarchy
 
 from .problems import KEPT, Problem, draw
 
-WIDEST, MOST, QUERIES = 3, 4, 16
-"""Width and number of scales that every mixture is filled up to: one compiled shape; and queries
-that its error is averaged over."""
+WIDEST, MOST = 3, 4
+"""Width and number of scales that every mixture is filled up to: one compiled shape."""
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
@@ -51,27 +50,15 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
 
 def mixtures(problem: Problem) -> tuple[np.ndarray, bool]:
-    """Errors of the arms to first order in 1/n, and whether it is in its range.
-
-    The mean over phases of the target is that over two phases a right angle apart.
-    """
-    own = problem.drawn
-    bandwidths, mix = problem.arms
-    empty = 2 + MOST - len(bandwidths)
+    """Errors of the arms to first order in 1/n, and whether it is in its range."""
+    own, (bandwidths, mix) = problem.drawn, problem.arms
+    count, empty = len(bandwidths), WIDEST - own["views"]
     frame = np.eye(WIDEST) * (np.arange(WIDEST) < own["views"])
-    heads = Heads(
-        np.stack([frame] * (2 + MOST)),
-        "gaussian",
-        np.append(bandwidths, bandwidths[:1].repeat(empty)),
-    )
-    rng = np.random.default_rng(own["queries"])
-    queries, known = own["reach"] * rng.normal(size=(QUERIES, WIDEST)), True
-    error = np.zeros((2 + MOST, 2 + MOST))
-    for phase in (0.0, np.pi / 2):
-        target = TrigonometricSeries([1.0], [[own["frequency"], 0, 0]], [phase])
-        task = Task(DESIGNS["isotropic"](WIDEST), target, own["noise_sd"])
-        terms = terms_of(task, heads, own["n"], queries)
-        known &= not terms.attrs.keys() & {"cautions", "faults"}
-        error += 0.5 * sum(terms[f"integrated_{name}"].values for name in PAIRS)
-    own_pairs = error[: len(bandwidths), : len(bandwidths)]
-    return np.einsum("ai,ij,aj->a", mix, own_pairs, mix), known
+    filled = np.resize(bandwidths, 2 + MOST)
+    heads = Heads(np.stack([frame] * len(filled)), "gaussian", filled)
+    target = TrigonometricSeries([1.0], [[own["frequency"], 0, 0]], [own["phase"]])
+    task = Task(DESIGNS["isotropic"](WIDEST), target, own["noise_sd"])
+    terms = terms_of(task, heads, own["n"], np.pad(problem.queries, ((0, 0), (0, empty))))
+    error = sum(terms[f"integrated_{name}"].values[:count, :count] for name in PAIRS)
+    known = not terms.attrs.keys() & {"cautions", "faults"}
+    return np.einsum("ai,ij,aj->a", mix, error, mix), known

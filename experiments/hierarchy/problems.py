@@ -11,6 +11,7 @@ import numpy as np
 
 from sims.problem.law import Law
 
+QUERIES = 16
 KEPT = range(1, 7)
 """Numbers of levels kept, at most; of a problem half of its target's levels."""
 
@@ -81,6 +82,12 @@ class Problem:
         mix = np.zeros((3, 2 + len(h)))
         mix[0, 0], mix[2, 1], mix[1, 2:] = 1, 1, share
         return np.array([*alone, *h]), mix
+
+    @property
+    def queries(self) -> np.ndarray:
+        """Of the mixtures, (Q, d_k)."""
+        drawn = self._rng("queries").normal(size=(QUERIES, self.drawn["views"]))
+        return np.asarray(self.drawn["reach"] * drawn)
 
     def _rng(self, field: str) -> np.random.Generator:
         return np.random.default_rng(self.drawn[field])

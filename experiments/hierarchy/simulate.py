@@ -13,8 +13,8 @@ from sims.study.units import SampledUnit, Unit
 
 from .problems import KEPT, Problem, draw
 
-DRAWS = 32
-"""Blocks, and regression problems, for every replicate of tokens."""
+BLOCKS, SETS = 64, 6
+"""Blocks, and sets of keys, for every replicate of tokens."""
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
@@ -33,8 +33,8 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndar
     rng = draw.rng()
     return {
         "error": np.mean([errors(rng, problem) for _ in range(replicates)], axis=0),
-        "remainder": remainders(rng, DRAWS * replicates, problem),
-        "mse": mixtures(rng, DRAWS * replicates, problem),
+        "remainder": remainders(rng, BLOCKS * replicates, problem),
+        "mse": mixtures(rng, SETS * replicates, problem),
     }
 
 
@@ -109,23 +109,21 @@ def remainders(rng: np.random.Generator, count: int, problem: Problem) -> np.nda
 def mixtures(rng: np.random.Generator, count: int, problem: Problem) -> np.ndarray:
     """Mean squared errors of the arms: scales mixed in scores, in outputs, and one bandwidth.
 
-    Keys, labels, a query and the phase of ``cos(ωx_1 + φ)`` are new in every draw.
+    Keys and labels ``cos(ωx_1 + φ)`` with noise are new in every draw.
     """
-    own = problem.drawn
-    keys = rng.normal(size=(count, own["n"], own["views"]))
-    query, phase = (
-        own["reach"] * rng.normal(size=(count, 1, own["views"])),
-        rng.uniform(0, 2 * np.pi, (count, 1)),
-    )
-    labels = np.cos(own["frequency"] * keys[..., 0] + phase)
-    labels += own["noise_sd"] * rng.normal(size=labels.shape)
-    truth = np.cos(own["frequency"] * query[..., 0] + phase)[:, 0]
-    gaps = -0.5 * ((query - keys) ** 2).sum(-1)
+    own, queries = problem.drawn, problem.queries
+
+    def target(points: np.ndarray) -> np.ndarray:
+        return np.asarray(np.cos(own["frequency"] * points[..., 0] + own["phase"]))
+
+    keys = rng.normal(size=(count, 1, own["n"], own["views"]))
+    labels = target(keys) + own["noise_sd"] * rng.normal(size=keys.shape[:-1])
+    gaps = -0.5 * ((queries[:, None] - keys) ** 2).sum(-1)
     levels = [gaps / h**2 for h in problem.bandwidths]
-    single = gaps / (problem.shares @ problem.bandwidths**2)
-    weights = [
+    weights = (
         softmax(hierarchy.mixed(levels, problem.shares)),
         hierarchy.mixed([softmax(scores) for scores in levels], problem.shares),
-        softmax(single),
-    ]
-    return np.array([np.mean(((own * labels).sum(-1) - truth) ** 2) for own in weights])
+        softmax(gaps / (problem.shares @ problem.bandwidths**2)),
+    )
+    truth = target(queries)
+    return np.array([np.mean(((each * labels).sum(-1) - truth) ** 2) for each in weights])

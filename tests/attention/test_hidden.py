@@ -125,11 +125,11 @@ def test_rms_norm_far_below_rounding():
 
 def test_tokens_that_are_equal_stay_so():
     """Both attend to the larger one alone; the scale of no residual does not grow with scores."""
-    stream = hidden.split(np.array([[1.0, 0.0], [2.0, 0.0]]))
+    stream = hidden.split(np.array([[1.0, 0.0], [20.0, 0.0]]))
     for _layer in range(8):
         stream = hidden.split_layer(stream, 1e4 * np.eye(2), 2 * np.eye(2), 0.0, 0.0, 1.0)
     assert np.isneginf(stream.log_residual)
-    np.testing.assert_array_equal(stream.mean, [2.0**9, 0.0])
+    np.testing.assert_array_equal(stream.mean, [20 * 2.0**8, 0.0])
 
 
 def test_measures():

@@ -28,7 +28,7 @@ def rows_of(scores):
     [("independent", "gaussian", "copy", True), ("tied", "semidefinite", "zero", False)],
 )
 def test_a_stack_by_plain_layers(weights, matrix, start, normed, monkeypatch):
-    """``h_l = α′h_{l−1} + share·S_l``, ``X ↦ αX + (1 − α)softmax(h)XW``, three layers, two draws."""
+    """``h_l = α′h_{l−1} + share·S_l``, ``X ↦ αX + (1 − α)softmax(h)XW``; three layers."""
     monkeypatch.setattr(simulate, "LAYERS", 3)
     problem = drawn(n=4, d=3, weights=weights, matrix=matrix, start=start)
     own, d = problem.drawn, 3
@@ -120,7 +120,8 @@ def test_planted_effects():
     layer, memory = np.arange(24), np.array([0.5, 0.8])
     plain = -0.5 * layer**2
     curves = np.stack([0.5 * layer**2 * np.log(m) for m in memory])
-    residual = np.stack([np.stack([plain] * 2), curves + [[1], [-900]]], -1)
+    shifted = curves + np.array([[1], [-900]])
+    residual = np.stack([np.stack([plain] * 2), shifted], -1)
     odds = np.stack([np.stack([layer * 0.6] * 2), layer * 0.5 + [[-1], [10]]], -1)
     keys, mse = 0.5 * np.ones((2, 24, 2)), np.array([[2.0, 1.0], [1.0, 2.0]])
     keys[0, :, 1] = 0.6
