@@ -1,158 +1,108 @@
-"""log ρ against depth by regime, and the change of affine rank by tokens and affine rank."""
+"""Residuals by layer, powers of depth, shares of heads that are lost, and both roads."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mean_and_error
-from sims.judgement import Verdict
+from sims.judgement import house
+from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .cases import GENERIC, MOST, sizes
-from .effects import logs
+from .problems import ALONE, BIAS, MASK, NONE
+from .statistic import effects, exponents, parameters, stacked
 
-LINES = {
-    "plain β=1": ("attention alone", "collapse-order", "attention alone"),
-    "causal": ("causal mask", "collapse-order", "mask or score bias, rate"),
-    "bias": ("score bias", "collapse-order", "mask or score bias, rate"),
-    "residual L=48": ("residual stream", "residual-depth", "growth, softmax and a norm"),
-    "residual/√L L=48": (
-        "residual stream, branches/√48",
-        "residual-depth",
-        "branches scaled by 1/√L",
-    ),
-}
-"""Unit to the name of its curve, and to the claim and regime of the law that it follows."""
-SHOWN = 24
-"""Layers that are drawn."""
-FEATURES = 8
-"""Of the sets of tokens whose ranks are drawn."""
+LOWEST = -12.0
+"""log₁₀ ρ that the first panel ends at."""
 
 
-def numbers(results: Results) -> dict[str, float]:
-    """Numbers that the caption quotes."""
-    deficit = results.estimates["entropies"]["deficit"].mean("batch").isel(scale=-1)
-    four = results.estimates["plain β=4"]["collapsed"].mean("batch").values[6]
-    return {
-        "plain_deficit": float(deficit.sel(scores="plain")),
-        "normed_deficit": float(deficit.sel(scores="normed")),
-        "left": 1 - float(four),
-        "open": float(results.estimates["channels"]["open"].values[:, 1].mean()),
-    } | {name: float(np.argmax(found)) for name, found in smallest(results).items()}
-
-
-def smallest(results: Results) -> dict[str, np.ndarray]:
-    """By size of the search's space, from the smallest up, whether a rank was lost, or gained."""
-    own = results.estimates["search"]
-    return {name: own[name].max("batch").values > 0 for name in ("lost", "gained")}
-
-
-def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
-    drawing, axes = figures.panels(
-        1,
-        2,
-        height=3.3,
-        title="Depth makes tokens alike unless branches shrink; LayerNorm may change their rank",
+def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+    """The figure; a point is a problem."""
+    drawing, axes = figures.mosaic(
+        ("ab", "cd"), height=5.8, title="TITLE"
     )
-    depth, ranks = axes[0]
-    residuals(depth, results, claims)
-    changes(ranks, results)
-    figures.badge(ranks, claims["layernorm-rank-corrected", "LayerNorm"])
-    figures.note(ranks, "verdicts: of a, the laws; of b, the formula of every change")
-    figures.letters(axes.flat)
+    _paths(axes["a"], results)
+    _powers(axes["b"], results)
+    _lost(axes["c"], results)
+    _roads(axes["d"], results)
+    figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
-def residuals(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
-    """Points of simulation, and lines of theory through the layer from which each law holds."""
-    own = {words: claims[claim, regime] for words, claim, regime in LINES.values()}
-    for (name, (label, *_)), colour, marker in zip(
-        LINES.items(), figures.PALETTE, figures.MARKERS, strict=False
+def _paths(ax: Axes, results: Results) -> None:
+    """log₁₀ ρ by layer: median and middle half of the problems of a kind."""
+    law = parameters(results)
+    path = stacked(results, "path").mean(1) / np.log(10)
+    law = law.iloc[: len(path)]
+    alone = law["block"] == ALONE
+    kinds = {
+        "attention alone": alone & (law["positions"] == NONE),
+        "mask or distance bias": alone & (law["positions"] != NONE),
+        "residual stream": ~alone & (law["branches"] == "whole"),
+        "branches scaled by $1/\\sqrt{L}$": ~alone & (law["branches"] == "scaled"),
+    }
+    for ink, marker, (label, chosen) in zip(
+        figures.PALETTE, figures.MARKERS, kinds.items(), strict=False
     ):
-        found = logs(results, name)[:, : SHOWN + 1] / np.log(10)
-        rows = [mean_and_error(found[:, layer]) for layer in range(found.shape[1])]
-        mean, error = np.transpose(rows)
-        # Points below the axis would be drawn over its label.
-        seen = mean > LOWEST
-        at = np.arange(len(mean))
-        figures.simulated(
-            ax,
-            at[seen],
-            mean[seen],
-            error[seen],
-            colour,
-            marker=marker,
-            label=figures.signed(label, own),
-        )
-        law = line(results, name, mean)
-        figures.theory(ax, at[len(mean) - len(law) :], np.maximum(law, LOWEST - 1), colour)
+        low, middle, high = np.quantile(path[chosen], [0.25, 0.5, 0.75], axis=0)
+        shown = middle > LOWEST
+        at = np.arange(len(middle))
+        ax.fill_between(at, np.maximum(low, 2 * LOWEST), high, color=ink, alpha=0.2, lw=0)
+        ax.plot(at[shown], middle[shown], marker=marker, ms=3, color=ink, label=label)
     ax.set(
+        xlim=(0, 12),
+        ylim=(LOWEST, 0),
         xlabel="layer",
-        ylabel="log₁₀ of the relative residual ρ",
-        ylim=(LOWEST, 0.5),
-        title="distance of tokens, with laws",
+        ylabel="$\\log_{10}$ of the relative residual ρ",
+        title="Only attention without positions is cubic",
     )
     ax.legend(loc="lower right")
-    figures.badge(ax, own)
-    figures.bars_note(ax)
 
 
-LOWEST = -13.0
-"""log₁₀ ρ at the foot of the axis."""
-
-
-def line(results: Results, name: str, mean: np.ndarray) -> np.ndarray:
-    """log₁₀ ρ by the late law, fixed at one layer; empty where there is none."""
-    if name.startswith("plain"):
-        first = int(np.argmax(mean < np.log10(0.03)))
-        step = mean[first + 1] - mean[first]
-        powers = 3.0 ** np.arange(len(mean) - first - 1)
-        return np.asarray(mean[first] + step * np.concatenate([[0], np.cumsum(powers)]))
-    law = results.prediction(name)
-    rate = float(law["rate"]) if "rate" in law else -0.5 * float(law["growth"])
-    if "/√L" in name:
-        return np.array([])
-    half = len(mean) // 2
-    return np.asarray(mean[half] + rate / np.log(10) * np.arange(len(mean) - half))
-
-
-def changes(ax: Axes, results: Results) -> None:
-    """Change of affine rank under LayerNorm at d = 8, generic tokens."""
-    image = np.full((FEATURES + 1, MOST + 1), np.nan)
-    for regime in GENERIC:
-        own = results.estimates[f"norm, {regime}"]
-        change = (own["layer"] - own["before"]).mean("batch").values
-        for size, value in zip(sizes(regime), change, strict=True):
-            if size.d == FEATURES:
-                image[size.k, size.n] = value
-    colours = {-1.0: figures.PALETTE[6], 0.0: figures.BAND, 1.0: figures.PALETTE[0]}
-    for (k, n), value in np.ndenumerate(image):
-        if np.isfinite(value):
-            ax.add_patch(_cell(n, k, colours.get(value, "white")))
-            text = f"{value:+.0f}".replace("-", "−") if value else "0"
-            ax.text(
-                n,
-                k,
-                text,
-                ha="center",
-                va="center",
-                fontsize=figures.SMALL,
-                color="white" if value else figures.GREY,
-            )
-    ax.set(
-        xlim=(1.4, MOST + 0.6),
-        ylim=(0.4, FEATURES + 0.6),
-        xlabel="tokens n",
-        ylabel="affine rank before",
-        title=f"change by LayerNorm, $d$ = {FEATURES}",
+def _powers(ax: Axes, results: Results) -> None:
+    """Power of depth by which ρ falls in a residual stream, by the variance of its branches."""
+    powers = exponents(stacked(results, "ends")).mean(1)
+    law = parameters(results).iloc[: len(powers)].assign(power=powers)
+    own = law[law["block"] != ALONE]
+    sns.scatterplot(
+        own, x="variance", y="power", hue="placed", style="branches", s=18, ax=ax,
+        hue_order=["nowhere", "before", "after"], style_order=["whole", "scaled"],
+        palette=list(figures.PALETTE[:3]),
     )
+    ax.axhline(house.TOLERANCES["slope"], color=figures.GREY, lw=0.8, ls=":")
+    ax.set_xscale("log")
+    ax.set_yscale("symlog", linthresh=0.1)
+    figures.ticks(ax.yaxis, (0, 0.1, 1, 10))
+    figures.ticks(ax.xaxis, (0.1, 0.3, 1, 3))
+    ax.set(xlabel="variance σ² of a branch", ylabel="$p$ of ρ ~ $L^{-p}$", title="P")
 
 
-def _cell(n: int, k: int, colour: str):  # type: ignore[no-untyped-def]
-    from matplotlib.patches import Rectangle
+def _lost(ax: Axes, results: Results) -> None:
+    """Share of the heads' variance that is lost without gates and with."""
+    law = parameters(results)
+    lost = results.predictions["law"]["lost"].values
+    sns.scatterplot(
+        law.assign(without=100 * lost[:, 0], gated=100 * lost[:, 1]), x="without", y="gated",
+        hue="content", style="output", s=18, ax=ax,
+        hue_order=["free", "attended"], palette=list(figures.PALETTE[:2]),
+    )
+    ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
+    ax.set(xlabel="lost without gates (% of heads' variance)", ylabel="lost with gates (%)", title="P")
 
-    return Rectangle((n - 0.5, k - 0.5), 1, 1, facecolor=colour, edgecolor="white", lw=1)
+
+def _roads(ax: Axes, results: Results) -> None:
+    """Fall of log ρ a layer under a mask or bias, simulated against theory."""
+    law, ends = parameters(results), stacked(results, "ends").mean(1)
+    rate = results.predictions["law"]["rate"].values
+    law = law.iloc[: len(ends)]
+    fell = (ends[:, 1] - ends[:, 0]) / law["depth"].to_numpy()
+    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, (BIAS, MASK), strict=False):
+        own = ((law["positions"] == kind) & (law["block"] == ALONE)).to_numpy()
+        ax.plot(-rate[: len(fell)][own], -fell[own], marker, ms=3, ls="", color=ink, label=kind)
+    ends = np.array(ax.get_xlim())
+    figures.theory(ax, ends, ends)
+    ax.legend()
+    ax.set(xlabel="$-\\log|λ_2|$", ylabel="fall of log ρ a layer", title="P")
