@@ -1,9 +1,9 @@
-"""Residuals by layer, powers of depth, shares of heads that are lost, and both roads."""
+"""Residuals by layer, powers of depth, rates by both roads, and what is lost of heads."""
 
 from collections.abc import Sequence
 
 import numpy as np
-import seaborn as sns
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -22,87 +22,106 @@ LOWEST = -12.0
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     """The figure; a point is a problem."""
     drawing, axes = figures.mosaic(
-        ("ab", "cd"), height=5.8, title="TITLE"
+        ("ab", "cd"),
+        height=6.0,
+        title="Depth makes tokens alike; what an output hides of its heads is up to the heads",
     )
-    _paths(axes["a"], results)
-    _powers(axes["b"], results)
-    _lost(axes["c"], results)
-    _roads(axes["d"], results)
+    law, path = parameters(results), stacked(results, "path").mean(1) / np.log(10)
+    law, ends = law.iloc[: len(path)], stacked(results, "ends")
+    alone = law["block"] == ALONE
+    _paths(axes["a"], path, law, alone)
+    _powers(axes["b"], law[~alone].assign(power=exponents(ends).mean(1)[~alone]))
+    rate = results.predictions["law"]["rate"].values[: len(law)]
+    near = np.isfinite(effects(results)["rate"].value)
+    fell = (ends[..., 1] - ends[..., 0]).mean(1) / law["depth"]
+    _rates(axes["c"], law.assign(rate=-rate, fell=-fell)[near])
+    _lost(axes["d"], parameters(results), results.predictions["law"]["lost"].values)
     figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
-def _paths(ax: Axes, results: Results) -> None:
+def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> None:
     """log₁₀ ρ by layer: median and middle half of the problems of a kind."""
-    law = parameters(results)
-    path = stacked(results, "path").mean(1) / np.log(10)
-    law = law.iloc[: len(path)]
-    alone = law["block"] == ALONE
+    free = law["positions"] == NONE
+    whole = law["branches"] == "whole"
     kinds = {
-        "attention alone": alone & (law["positions"] == NONE),
-        "mask or distance bias": alone & (law["positions"] != NONE),
-        "residual stream": ~alone & (law["branches"] == "whole"),
-        "branches scaled by $1/\\sqrt{L}$": ~alone & (law["branches"] == "scaled"),
+        "attention alone": alone & free,
+        "the same with a mask or bias": alone & ~free,
+        "residual stream": ~alone & whole,
+        r"the same, branches$/\sqrt{L}$": ~alone & ~whole,
     }
-    for ink, marker, (label, chosen) in zip(
-        figures.PALETTE, figures.MARKERS, kinds.items(), strict=False
-    ):
+    inks = zip(figures.PALETTE, figures.MARKERS, kinds.items(), strict=False)
+    for ink, marker, (label, chosen) in inks:
         low, middle, high = np.quantile(path[chosen], [0.25, 0.5, 0.75], axis=0)
-        shown = middle > LOWEST
         at = np.arange(len(middle))
-        ax.fill_between(at, np.maximum(low, 2 * LOWEST), high, color=ink, alpha=0.2, lw=0)
-        ax.plot(at[shown], middle[shown], marker=marker, ms=3, color=ink, label=label)
+        ax.fill_between(at, low, high, color=ink, alpha=0.2, lw=0)
+        ax.plot(at, middle, marker=marker, ms=3, color=ink, label=label)
     ax.set(
-        xlim=(0, 12),
-        ylim=(LOWEST, 0),
+        xlim=(0, len(path[0]) - 1),
+        ylim=(LOWEST, 0.2),
         xlabel="layer",
-        ylabel="$\\log_{10}$ of the relative residual ρ",
-        title="Only attention without positions is cubic",
+        ylabel=r"$\log_{10}$ of the relative residual $\rho$",
+        title="Attention alone equalises tokens at once",
     )
     ax.legend(loc="lower right")
 
 
-def _powers(ax: Axes, results: Results) -> None:
+def _powers(ax: Axes, law: pd.DataFrame) -> None:
     """Power of depth by which ρ falls in a residual stream, by the variance of its branches."""
-    powers = exponents(stacked(results, "ends")).mean(1)
-    law = parameters(results).iloc[: len(powers)].assign(power=powers)
-    own = law[law["block"] != ALONE]
-    sns.scatterplot(
-        own, x="variance", y="power", hue="placed", style="branches", s=18, ax=ax,
-        hue_order=["nowhere", "before", "after"], style_order=["whole", "scaled"],
-        palette=list(figures.PALETTE[:3]),
-    )
+    look = zip(("whole", "scaled"), figures.PALETTE, figures.MARKERS, strict=False)
+    for kind, ink, marker in look:
+        for tied, face in ((False, ink), (True, "white")):
+            own = law[(law["branches"] == kind) & (law["tied"] == tied)]
+            label = f"{kind}, {'tied' if tied else 'new'} weights"
+            ax.plot(
+                own["variance"],
+                own["power"],
+                marker,
+                ms=3.5,
+                ls="",
+                color=ink,
+                mfc=face,
+                label=label,
+            )
     ax.axhline(house.TOLERANCES["slope"], color=figures.GREY, lw=0.8, ls=":")
-    ax.set_xscale("log")
-    ax.set_yscale("symlog", linthresh=0.1)
-    figures.ticks(ax.yaxis, (0, 0.1, 1, 10))
-    figures.ticks(ax.xaxis, (0.1, 0.3, 1, 3))
-    ax.set(xlabel="variance σ² of a branch", ylabel="$p$ of ρ ~ $L^{-p}$", title="P")
-
-
-def _lost(ax: Axes, results: Results) -> None:
-    """Share of the heads' variance that is lost without gates and with."""
-    law = parameters(results)
-    lost = results.predictions["law"]["lost"].values
-    sns.scatterplot(
-        law.assign(without=100 * lost[:, 0], gated=100 * lost[:, 1]), x="without", y="gated",
-        hue="content", style="output", s=18, ax=ax,
-        hue_order=["free", "attended"], palette=list(figures.PALETTE[:2]),
+    ax.set_yscale("symlog", linthresh=0.3)
+    figures.log_axes(ax, x=True)
+    figures.ticks(ax.yaxis, (-0.1, 0.1, 0.3, 1, 3, 10))
+    ax.legend(title="branches", loc="upper left", ncols=2)
+    ax.set(
+        ylim=(-0.2, 60),
+        xlabel=r"variance $\sigma^2$ of a branch",
+        ylabel=r"power $p$ in $\rho \propto L^{-p}$",
+        title=r"Only branches scaled by $1/\sqrt{L}$ keep it",
     )
-    ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
-    ax.set(xlabel="lost without gates (% of heads' variance)", ylabel="lost with gates (%)", title="P")
 
 
-def _roads(ax: Axes, results: Results) -> None:
+def _rates(ax: Axes, law: pd.DataFrame) -> None:
     """Fall of log ρ a layer under a mask or bias, simulated against theory."""
-    law, ends = parameters(results), stacked(results, "ends").mean(1)
-    rate = results.predictions["law"]["rate"].values
-    law = law.iloc[: len(ends)]
-    fell = (ends[:, 1] - ends[:, 0]) / law["depth"].to_numpy()
     for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, (BIAS, MASK), strict=False):
-        own = ((law["positions"] == kind) & (law["block"] == ALONE)).to_numpy()
-        ax.plot(-rate[: len(fell)][own], -fell[own], marker, ms=3, ls="", color=ink, label=kind)
-    ends = np.array(ax.get_xlim())
-    figures.theory(ax, ends, ends)
-    ax.legend()
-    ax.set(xlabel="$-\\log|λ_2|$", ylabel="fall of log ρ a layer", title="P")
+        own = law[law["positions"] == kind]
+        ax.plot(own["rate"], own["fell"], marker, ms=3.5, ls="", color=ink, label=kind)
+    line = np.array([0, 1.05 * law["fell"].max()])
+    figures.theory(ax, line, line)
+    ax.legend(loc="upper left")
+    ax.set(
+        xlabel=r"theory: $-\log|\lambda_2|$ and what the norm takes",
+        ylabel=r"fall of $\log\rho$ a layer, simulated",
+        title="Under a mask or bias it is geometric",
+    )
+
+
+def _lost(ax: Axes, law: pd.DataFrame, lost: np.ndarray) -> None:
+    """Share of the heads' variance that is lost without gates and with, by theory."""
+    for ink, content in zip(figures.PALETTE, ("free", "attended"), strict=False):
+        for output, face, marker in (("plain sum", ink, "o"), ("projection", "white", "s")):
+            own = ((law["content"] == content) & (law["output"] == output)).to_numpy()
+            label = f"{content}, {output}"
+            ax.plot(*100 * lost[own].T, marker, ms=3.5, ls="", color=ink, mfc=face, label=label)
+    ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
+    ax.legend(title="heads", loc="upper left")
+    ax.set(
+        xlabel="lost without gates (% of the heads' variance)",
+        ylabel="lost with gates (%)",
+        title="Gates help heads that tokens share",
+    )

@@ -6,30 +6,29 @@ from scipy.special import softmax
 
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment
-from sims.theory.neighbours.collapse import late_rate
+from sims.theory.neighbours.collapse import late_rate, norm_rate
 from sims.theory.neighbours.heads import lost_share, open_directions
 
-from .problems import NONE, draw
+from .problems import NONE, Problem, draw
 
 
 def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
     """All problems in one point, ``law``.
 
     ``order``: ratio of neighbouring steps of log ρ of attention alone; ``rate``: the step itself
-    under a mask or bias; ``claimed`` and ``open`` directions, ``lost`` shares without gates and with.
+    under a mask or bias; ``claimed`` and ``open`` directions; ``lost`` shares without gates and
+    with.
     """
 
     def one(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         own, (factors, gates, output) = problem.drawn, problem.layer
-        n, bias, heads = len(gates), problem.bias, own["heads"]
-        channels = problem.width * (1 if own["output"] == "plain sum" else heads)
-        rank = min(channels, own["dimension"])
+        n, heads, rank = len(gates), own["heads"], min(problem.values, own["dimension"])
         lost = [lost_share(factors, g, output, own["noise"]) for g in (np.ones_like(gates), gates)]
         return xr.Dataset(
             {
                 "order": 3.0 if own["positions"] == NONE else 1.0,
-                "rate": np.nan if bias is None else late_rate(softmax(bias, axis=1)),
+                "rate": rate(problem),
                 "claimed": n * (heads - 1) * problem.width,
                 "open": open_directions(n, heads * problem.width, rank),
                 "lost": ("gates", lost),
@@ -40,3 +39,13 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     every = in_threads(one, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
+
+
+def rate(problem: Problem) -> float:
+    """Slope of log ρ under a mask or bias; NaN without, and where a norm meets tied weights."""
+    own, bias = problem.drawn, problem.bias
+    normed = own["placed"] != "nowhere"
+    if bias is None or (normed and own["tied"]):
+        return np.nan
+    space = own["dimension"] - (own["norm"] == "layer")
+    return late_rate(softmax(bias, axis=1)) + normed * norm_rate(problem.values, space)

@@ -12,7 +12,7 @@ from scipy.special import expit, softmax
 
 from sims.problem.law import Law
 
-ALONE, STREAM, MLPS = "attention alone", "residual stream", "with MLPs"
+ALONE = "attention alone"
 NONE, MASK, BIAS = "none", "causal mask", "distance bias"
 DECODED = 16
 """Tokens, at most, from whose outputs the heads are recovered."""
@@ -50,6 +50,11 @@ class Problem:
         return max(2, round(own["channels"] * own["dimension"] / own["heads"]))
 
     @property
+    def values(self) -> int:
+        """Dimension that values are mapped through: H d_k, and d_k of a plain sum."""
+        return self.width * (1 if self.drawn["output"] == "plain sum" else self.drawn["heads"])
+
+    @property
     def bias(self) -> np.ndarray | None:
         """Score bias by position, (n, n), −∞ where a causal mask hides; None without positions."""
         place = np.arange(self.drawn["tokens"])
@@ -66,13 +71,14 @@ class Problem:
     def matrices(self, rng: np.random.Generator, *lead: int) -> tuple[np.ndarray, ...]:
         """Query, key, value (H, …, d, d_k) and output (H, …, d_k, d) of a layer's heads.
 
-        Query and key have entries of variance β/d and 1/d, so that scores over √d_k have about the
-        drawn scale; value and output together have the variance σ²/d.
+        Scores over √d_k have about the drawn scale. Values and output together have entries of
+        variance σ²/d; σ² is 1 without a residual stream, which there is nothing to compare with.
         """
         own = self.drawn
+        variance = 1.0 if own["block"] == ALONE else own["variance"]
         d, heads, width = own["dimension"], own["heads"], self.width
         query, key, value = rng.normal(size=(3, heads, *lead, d, width)) / d**0.5
-        output = rng.normal(size=(heads, *lead, width, d)) * (own["variance"] / heads / width) ** 0.5
+        output = rng.normal(size=(heads, *lead, width, d)) * (variance / heads / width) ** 0.5
         if own["output"] == "plain sum":
             output = np.broadcast_to(output[:1], output.shape)
         return own["scale"] * query, key, value, output

@@ -12,7 +12,7 @@ from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
 
-from .problems import ALONE, MLPS, Problem, draw
+from .problems import ALONE, Problem, draw
 
 Array = np.ndarray
 PATH = 12
@@ -34,11 +34,12 @@ def units(experiment: Experiment) -> dict[str, Unit]:
 
 def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array | float]:
     """Mean log ρ along a stack and at the depths L and 2L; what is lost of heads and stays open."""
-    rng, depth = draw.rng(), problem.drawn["depth"]
-    long = stack(rng, replicates, problem, 2 * depth)
-    short = long
-    if problem.drawn["block"] != ALONE and problem.drawn["branches"] == "scaled":
-        short = stack(rng, replicates, problem, depth)
+    depth = problem.drawn["depth"]
+    long = short = stack(draw.rng(), replicates, problem, 2 * depth)
+    if problem.drawn["branches"] == "scaled" and problem.drawn["block"] != ALONE:
+        # Of the same tokens and first weights, which takes most of the spread out of the ratio.
+        short = stack(draw.rng(), replicates, problem, depth)
+    rng = draw.rng()
     factors, output, each = decoders(problem)
     channels = output.reshape(-1, output.shape[2])
     return {
@@ -64,13 +65,13 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
     stream = split(np.broadcast_to(tokens, (*lead, *tokens.shape[2:])))
     branch = signs[:, None, None, None] * (depth**-0.5 if own["branches"] == "scaled" else 1.0)
     bias, blocks = problem.bias, []
-    logs = [stream.log_residual.mean()]
+    logs = [mean_log(stream)]
     for layer in range(depth):
         if layer == 0 or not own["tied"]:
             query, key, value, output = problem.matrices(rng, 1, lead[1])
             score = query @ key.swapaxes(-1, -2) / problem.width**0.5
             blocks = [partial(attention, score=score, value=branch * value @ output, bias=bias)]
-            if own["block"] == MLPS:
+            if own["mlps"] and not alone:
                 d = own["dimension"]
                 inner = rng.normal(size=(1, lead[1], d, 4 * d)) / d**0.5
                 outer = rng.normal(size=(1, lead[1], 4 * d, d)) * (own["variance"] / (4 * d)) ** 0.5
@@ -80,8 +81,14 @@ def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: in
             if not alone:
                 after = total(*map(np.stack, zip(stream[:3], after[:3], strict=True)))
             stream = norm(after, own["norm"]) if own["placed"] == "after" else after
-        logs.append(stream.log_residual.mean())
+        logs.append(mean_log(stream))
     return np.array(logs)
+
+
+def mean_log(stream: Stream) -> float:
+    """Mean log ρ, but of stacks whose tokens a saturated softmax has made equal to all digits."""
+    logs = stream.log_residual
+    return float(np.mean(logs, where=np.isfinite(logs)))
 
 
 def total(mean: Array, centred: Array, log_scale: Array) -> Stream:

@@ -14,6 +14,8 @@ from .problems import ALONE
 
 SOON, SMALL = 6, -6.0
 """Layers after which log₁₀ ρ is to be below that."""
+NEAR = np.log(0.03)
+"""log ρ below which tokens are near collapse."""
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -27,21 +29,27 @@ def effects(results: Results) -> Mapping[str, Effects]:
     orders, powers = ratio(np.diff(path[..., -3:])), exponents(ends)
     side = np.sign(orders.mean(1, keepdims=True) - 3)
     fell = (ends[..., 1] - ends[..., 0]) / law["depth"].values[:, None]
-    claimed, opened = law["claimed"].values[:, None], stacked(results, "open")
+    claimed, opened = law["claimed"].values, stacked(results, "open")
     found = {
         "order": (tolerance - side * (orders - 3), tolerance - abs(order - 3), alone),
         "soon": (SMALL - path[..., SOON] / np.log(10), None, alone),
         "depth": (tolerance - powers, None, ~alone),
-        "open": (0.5 - abs(opened - claimed), 0.5 - abs(law["open"] - claimed[:, 0]).values, None),
+        "open": (
+            0.5 - abs(opened - claimed[:, None]),
+            0.5 - abs(law["open"].values - claimed),
+            None,
+        ),
     }
     least, (without, gated) = house.TOLERANCES["roads"], law["lost"].values.T
     found |= {
         "lost": (lost[..., 0] - least, without - least, None),
-        "gates": (lost[..., 0] - lost[..., 1], without - gated, None),
+        "gates": (lost[..., 0] - lost[..., 1], without - gated, without >= least),
     }
-    return {k: of_batches(asked(v, of), predicted=asked(p, of)) for k, (v, p, of) in found.items()} | {
-        "rate": gap(fell, law["rate"].values, alone),
-        "recovered": gap(lost[..., 1], gated),
+    return {
+        k: of_batches(asked(v, of), predicted=asked(p, of)) for k, (v, p, of) in found.items()
+    } | {
+        "rate": gap(fell, law["rate"].values, alone & (ends[..., 0].mean(1) < NEAR)),
+        "recovered": gap(lost[..., 1], gated, gated >= least),
     }
 
 
@@ -58,7 +66,7 @@ def stacked(results: Results, name: str) -> np.ndarray:
 
 
 def ratio(steps: np.ndarray) -> np.ndarray:
-    """Second steps over first ones, as batches with the mean and spread of the ratio, (N, batch)."""
+    """Second over first steps, as batches with the mean and spread of the ratio, (N, batch)."""
     first, second = np.moveaxis(steps, -1, 0)
     scale = first.mean(1, keepdims=True)
     found = second.mean(1, keepdims=True) / scale
@@ -71,10 +79,7 @@ def exponents(ends: np.ndarray) -> np.ndarray:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What the law drew, and the share of heads that is lost without gates, a row a problem."""
+    """What the law drew, a row a problem."""
     law = results.predictions["law"]
     columns = {k: v.values for k, v in law.items() if v.dims == ("number",)}
-    unseen = ["weights", "order", "rate", "claimed", "open"]
-    return pd.DataFrame(columns).drop(columns=unseen).assign(
-        lost=law["lost"].values[:, 0], alone=1.0 * (law["block"].values == ALONE)
-    )
+    return pd.DataFrame(columns).drop(columns=["weights", "order", "rate", "claimed", "open"])

@@ -1,6 +1,6 @@
 """What a layer's output leaves open of its heads: directions, and the share that is lost.
 
-``Z = Σ_h D_h Y_h W_h`` with Y_h (n × d_k), W_O = [W_1; …; W_H] (H d_k × d), and gates D_h = diag g_·h.
+``Z = Σ_h D_h Y_h W_h`` with Y_h (n × d_k), W_O = [W_1; …; W_H] (H d_k × d), D_h = diag g_·h.
 """
 
 import numpy as np
@@ -11,9 +11,10 @@ Array = np.ndarray
 
 
 def open_directions(n: int, channels: int, rank: int) -> int:
-    """``n(H d_k − q)``: in which all heads may move while Z stays; n(H − 1)d_k if and only if q = d_k.
+    """Directions in which all heads may move while Z stays: ``n(H d_k − q)``.
 
-    Gates that are not zero are a bijection of each token's heads and leave the number as it is.
+    They are n(H − 1)d_k if and only if q = d_k. Gates that are not zero are a bijection of each
+    token's heads and leave the number as it is.
 
     Args:
         n: tokens.
