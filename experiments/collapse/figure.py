@@ -24,7 +24,7 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     drawing, axes = figures.mosaic(
         ("ab", "cd"),
         height=6.0,
-        title="Depth makes tokens alike; what an output hides of its heads is up to the heads",
+        title="Depth makes tokens alike; gates reveal heads whose values all tokens share",
     )
     law, path = parameters(results), stacked(results, "path").mean(1) / np.log(10)
     law, ends = law.iloc[: len(path)], stacked(results, "ends")
@@ -89,7 +89,7 @@ def _powers(ax: Axes, law: pd.DataFrame) -> None:
     figures.ticks(ax.yaxis, (-0.1, 0.1, 0.3, 1, 3, 10))
     ax.legend(title="branches", loc="upper left", ncols=2)
     ax.set(
-        ylim=(-0.2, 60),
+        ylim=(-0.2, 200),
         xlabel=r"variance $\sigma^2$ of a branch",
         ylabel=r"power $p$ in $\rho \propto L^{-p}$",
         title=r"Only branches scaled by $1/\sqrt{L}$ keep it",
@@ -107,7 +107,7 @@ def _rates(ax: Axes, law: pd.DataFrame) -> None:
     ax.set(
         xlabel=r"theory: $-\log|\lambda_2|$ and what the norm takes",
         ylabel=r"fall of $\log\rho$ a layer, simulated",
-        title="Under a mask or bias it is geometric",
+        title="A mask or bias makes the fall geometric",
     )
 
 
@@ -123,5 +123,5 @@ def _lost(ax: Axes, law: pd.DataFrame, lost: np.ndarray) -> None:
     ax.set(
         xlabel="lost without gates (% of the heads' variance)",
         ylabel="lost with gates (%)",
-        title="Gates help heads that tokens share",
+        title="Gates help if tokens share a head's values",
     )

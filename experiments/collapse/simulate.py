@@ -54,13 +54,13 @@ def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array |
 def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: int) -> Array:
     """Mean log ρ before the first layer and after every one, (depth + 1,).
 
-    With a residual stream half of the stacks are the others with branches of the opposite sign,
-    which takes most of the spread out of the mean.
+    Half as many as replicates are drawn. With a residual stream there are as many with branches of
+    the opposite sign, which takes most of the spread out of the mean; alone they would be the same.
     """
     own = problem.drawn
     alone = own["block"] == ALONE
     signs = np.ones(1) if alone else np.array([1.0, -1.0])
-    lead = len(signs), replicates // len(signs)
+    lead = len(signs), replicates // 2
     tokens = problem.tokens(rng, 1, lead[1])
     stream = split(np.broadcast_to(tokens, (*lead, *tokens.shape[2:])))
     branch = signs[:, None, None, None] * (depth**-0.5 if own["branches"] == "scaled" else 1.0)

@@ -1,6 +1,7 @@
 """What becomes of tokens with depth, and what can be told of heads: one number a problem."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,44 +21,36 @@ NEAR = np.log(0.03)
 
 def effects(results: Results) -> Mapping[str, Effects]:
     """Effects by name; of stacks they are NaN where the block is another."""
-    law, path, ends, lost = (
-        results.predictions["law"],
-        *(stacked(results, name) for name in ("path", "ends", "lost")),
-    )
-    alone = law["block"].values == ALONE
-    order, tolerance = law["order"].values, house.TOLERANCES["slope"]
-    orders, powers = ratio(np.diff(path[..., -3:])), exponents(ends)
+    law, tolerance = results.predictions["law"], house.TOLERANCES["slope"]
+    names = ("path", "ends", "lost", "open")
+    path, ends, lost, opened = (stacked(results, name) for name in names)
+    alone, order, claimed = (law[k].values for k in ("block", "order", "claimed"))
+    alone, least, (without, gated) = alone == ALONE, house.TOLERANCES["roads"], law["lost"].values.T
+    orders, fell = ratio(np.diff(path[..., -3:])), ends[..., 1] - ends[..., 0]
     side = np.sign(orders.mean(1, keepdims=True) - 3)
-    fell = (ends[..., 1] - ends[..., 0]) / law["depth"].values[:, None]
-    claimed, opened = law["claimed"].values, stacked(results, "open")
+    free = 0.5 - abs(law["open"].values - claimed)
     found = {
         "order": (tolerance - side * (orders - 3), tolerance - abs(order - 3), alone),
-        "soon": (SMALL - path[..., SOON] / np.log(10), None, alone),
-        "depth": (tolerance - powers, None, ~alone),
-        "open": (
-            0.5 - abs(opened - claimed[:, None]),
-            0.5 - abs(law["open"].values - claimed),
-            None,
-        ),
-    }
-    least, (without, gated) = house.TOLERANCES["roads"], law["lost"].values.T
-    found |= {
-        "lost": (lost[..., 0] - least, without - least, None),
+        "open": (0.5 - abs(opened - claimed[:, None]), free, ...),
+        "lost": (lost[..., 0] - least, without - least, ...),
         "gates": (lost[..., 0] - lost[..., 1], without - gated, without >= least),
     }
+    near = alone & (ends[..., 0].mean(1) < NEAR)
     return {
-        k: of_batches(asked(v, of), predicted=asked(p, of)) for k, (v, p, of) in found.items()
+        k: of_batches(asked(v, at), predicted=asked(p, at)) for k, (v, p, at) in found.items()
     } | {
-        "rate": gap(fell, law["rate"].values, alone & (ends[..., 0].mean(1) < NEAR)),
+        "soon": of_batches(asked(SMALL - path[..., SOON] / np.log(10), alone)),
+        "depth": of_batches(asked(tolerance - exponents(ends), ~alone)),
+        "rate": gap(fell / law["depth"].values[:, None], law["rate"].values, near),
         "recovered": gap(lost[..., 1], gated, gated >= least),
     }
 
 
-def asked(values: np.ndarray | None, where: np.ndarray | None) -> np.ndarray | None:
+def asked(values: np.ndarray, where: Any) -> np.ndarray:
     """Values of the problems that are asked, NaN of the others."""
-    if values is None or where is None:
-        return values
-    return np.where(where.reshape(-1, *[1] * (values.ndim - 1)), values, np.nan)
+    found = np.full(values.shape, np.nan)
+    found[where] = values[where]
+    return found
 
 
 def stacked(results: Results, name: str) -> np.ndarray:

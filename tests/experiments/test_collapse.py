@@ -41,7 +41,7 @@ def test_stacks_by_plain_layers(changes):
     found = simulate.stack(np.random.default_rng(7), 4, problem, depth)
 
     rng = np.random.default_rng(7)
-    count = 4 if alone else 2
+    count = 2
     tokens, layers = problem.tokens(rng, 1, count)[0], []
     for layer in range(depth):
         if layer == 0 or not own["tied"]:
