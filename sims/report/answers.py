@@ -72,7 +72,8 @@ def table(answers: Sequence[Answer], figure: str) -> str:
 
 
 def _by_algebra(claim: OwnClaim) -> str:
-    return f"false by algebra, {claim.counterexample}" if claim.counterexample else "true by algebra"
+    against = claim.counterexample
+    return f"false by algebra, {against}" if against else "true by algebra"
 
 
 def write_answers_page(answers: Sequence[Answer], fidelity: str, output: Path) -> None:
