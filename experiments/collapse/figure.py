@@ -92,7 +92,7 @@ def _powers(ax: Axes, law: pd.DataFrame) -> None:
         ylim=(-0.2, 200),
         xlabel=r"variance $\sigma^2$ of a branch",
         ylabel=r"power $p$ in $\rho \propto L^{-p}$",
-        title=r"Only branches scaled by $1/\sqrt{L}$ keep it",
+        title=r"Only branches scaled by $1/\sqrt{L}$ keep tokens apart",
     )
 
 
