@@ -25,7 +25,8 @@ class OwnClaim(Strict):
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
     statement: str = Field(min_length=1, description="what is claimed, in a sentence")
-    algebra: str = Field("", description="the test that shows it, where it is true by algebra")
+    algebra: str = Field("", description="the test that shows it, where algebra decides it")
+    counterexample: str = Field("", description="where it fails, if algebra refutes it")
 
 
 class PaperClaim(OwnClaim):

@@ -108,14 +108,21 @@ def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
     assert "1 of them were edited after the simulation began." in overview
 
 
-def test_the_page_of_answers_names_what_is_true_by_algebra(tmp_path, monkeypatch):
+def test_the_page_of_answers_names_what_algebra_decides(tmp_path, monkeypatch):
     monkeypatch.setattr("sims.report.answers.table", lambda *_: "")
-    monkeypatch.setattr("sims.report.answers.papers", lambda: {MAIN: papers()[MAIN]})
-    for paper, said in ((MAIN, True), (OTHER, False)):
+    main = papers()[MAIN]
+    refuted = main.claims[0].model_copy(update={"counterexample": "not at 2 × 2"})
+    for changed, paper, said in (
+        (main, MAIN, "true by algebra, "),
+        (main.model_copy(update={"claims": [refuted]}), MAIN, "false by algebra, not at 2 × 2, "),
+        (main, OTHER, ""),
+    ):
+        monkeypatch.setattr("sims.report.answers.papers", lambda changed=changed: {MAIN: changed})
         asked = SimpleNamespace(law="", paper=paper, salt="dev")
         write_answers_page([asked], "smoke", tmp_path / "answers.md")
         text = (tmp_path / "answers.md").read_text(encoding="utf-8")
-        assert ("- `identity`: true by algebra, tested in tests/test_algebra.py\n" in text) == said
+        line = f"- `identity`: {said}tested in tests/test_algebra.py\n"
+        assert (line in text) == bool(said)
 
 
 def test_sentences_say_how_many_and_where_not():

@@ -1,1 +1,1 @@
-"""What norms, depth and the residual stream do to the rank of a set of tokens."""
+"""What depth, norms and the residual stream leave of tokens, and a layer's output of its heads."""

@@ -1,158 +1,127 @@
-"""log ρ against depth by regime, and the change of affine rank by tokens and affine rank."""
+"""Residuals by layer, powers of depth, rates by both roads, and what is lost of heads."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sims import figures
-from sims.estimates import mean_and_error
-from sims.judgement import Verdict
+from sims.judgement import house
+from sims.judgement.answers import Answer
 from sims.study.results import Results
 
-from .cases import GENERIC, MOST, sizes
-from .effects import logs
+from .problems import ALONE, BIAS, MASK, NONE
+from .statistic import effects, exponents, parameters, stacked
 
-LINES = {
-    "plain β=1": ("attention alone", "collapse-order", "attention alone"),
-    "causal": ("causal mask", "collapse-order", "mask or score bias, rate"),
-    "bias": ("score bias", "collapse-order", "mask or score bias, rate"),
-    "residual L=48": ("residual stream", "residual-depth", "growth, softmax and a norm"),
-    "residual/√L L=48": (
-        "residual stream, branches/√48",
-        "residual-depth",
-        "branches scaled by 1/√L",
-    ),
-}
-"""Unit to the name of its curve, and to the claim and regime of the law that it follows."""
-SHOWN = 24
-"""Layers that are drawn."""
-FEATURES = 8
-"""Of the sets of tokens whose ranks are drawn."""
+LOWEST = -12.0
+"""log₁₀ ρ that the first panel ends at."""
 
 
-def numbers(results: Results) -> dict[str, float]:
-    """Numbers that the caption quotes."""
-    deficit = results.estimates["entropies"]["deficit"].mean("batch").isel(scale=-1)
-    four = results.estimates["plain β=4"]["collapsed"].mean("batch").values[6]
-    return {
-        "plain_deficit": float(deficit.sel(scores="plain")),
-        "normed_deficit": float(deficit.sel(scores="normed")),
-        "left": 1 - float(four),
-        "open": float(results.estimates["channels"]["open"].values[:, 1].mean()),
-    } | {name: float(np.argmax(found)) for name, found in smallest(results).items()}
-
-
-def smallest(results: Results) -> dict[str, np.ndarray]:
-    """By size of the search's space, from the smallest up, whether a rank was lost, or gained."""
-    own = results.estimates["search"]
-    return {name: own[name].max("batch").values > 0 for name in ("lost", "gained")}
-
-
-def figure(results: Results, verdicts: Sequence[Verdict]) -> Figure:
-    claims = {(verdict.claim, verdict.regime): verdict for verdict in verdicts}
-    drawing, axes = figures.panels(
-        1,
-        2,
-        height=3.3,
-        title="Depth makes tokens alike unless branches shrink; LayerNorm may change their rank",
+def figure(results: Results, answers: Sequence[Answer]) -> Figure:
+    """The figure; a point is a problem."""
+    drawing, axes = figures.mosaic(
+        ("ab", "cd"),
+        height=6.0,
+        title="Depth makes tokens alike; gates reveal heads whose values all tokens share",
     )
-    depth, ranks = axes[0]
-    residuals(depth, results, claims)
-    changes(ranks, results)
-    figures.badge(ranks, claims["layernorm-rank-corrected", "LayerNorm"])
-    figures.note(ranks, "verdicts: of a, the laws; of b, the formula of every change")
-    figures.letters(axes.flat)
+    law, path = parameters(results), stacked(results, "path").mean(1) / np.log(10)
+    law, ends = law.iloc[: len(path)], stacked(results, "ends")
+    alone = law["block"] == ALONE
+    _paths(axes["a"], path, law, alone)
+    _powers(axes["b"], law[~alone].assign(power=exponents(ends).mean(1)[~alone]))
+    rate = results.predictions["law"]["rate"].values[: len(law)]
+    near = np.isfinite(effects(results)["rate"].value)
+    fell = (ends[..., 1] - ends[..., 0]).mean(1) / law["depth"]
+    _rates(axes["c"], law.assign(rate=-rate, fell=-fell)[near])
+    _lost(axes["d"], parameters(results), results.predictions["law"]["lost"].values)
+    figures.letters(axes[k] for k in "abcd")
     return drawing
 
 
-def residuals(ax: Axes, results: Results, claims: dict[tuple[str, str], Verdict]) -> None:
-    """Points of simulation, and lines of theory through the layer from which each law holds."""
-    own = {words: claims[claim, regime] for words, claim, regime in LINES.values()}
-    for (name, (label, *_)), colour, marker in zip(
-        LINES.items(), figures.PALETTE, figures.MARKERS, strict=False
-    ):
-        found = logs(results, name)[:, : SHOWN + 1] / np.log(10)
-        rows = [mean_and_error(found[:, layer]) for layer in range(found.shape[1])]
-        mean, error = np.transpose(rows)
-        # Points below the axis would be drawn over its label.
-        seen = mean > LOWEST
-        at = np.arange(len(mean))
-        figures.simulated(
-            ax,
-            at[seen],
-            mean[seen],
-            error[seen],
-            colour,
-            marker=marker,
-            label=figures.signed(label, own),
-        )
-        law = line(results, name, mean)
-        figures.theory(ax, at[len(mean) - len(law) :], np.maximum(law, LOWEST - 1), colour)
+def _paths(ax: Axes, path: np.ndarray, law: pd.DataFrame, alone: pd.Series) -> None:
+    """log₁₀ ρ by layer: median and middle half of the problems of a kind."""
+    free = law["positions"] == NONE
+    whole = law["branches"] == "whole"
+    kinds = {
+        "attention alone": alone & free,
+        "the same with a mask or bias": alone & ~free,
+        "residual stream": ~alone & whole,
+        r"the same, branches$/\sqrt{L}$": ~alone & ~whole,
+    }
+    inks = zip(figures.PALETTE, figures.MARKERS, kinds.items(), strict=False)
+    for ink, marker, (label, chosen) in inks:
+        low, middle, high = np.quantile(path[chosen], [0.25, 0.5, 0.75], axis=0)
+        at = np.arange(len(middle))
+        ax.fill_between(at, low, high, color=ink, alpha=0.2, lw=0)
+        ax.plot(at, middle, marker=marker, ms=3, color=ink, label=label)
     ax.set(
+        xlim=(0, len(path[0]) - 1),
+        ylim=(LOWEST, 0.2),
         xlabel="layer",
-        ylabel="log₁₀ of the relative residual ρ",
-        ylim=(LOWEST, 0.5),
-        title="distance of tokens, with laws",
+        ylabel=r"$\log_{10}$ of the relative residual $\rho$",
+        title="Attention alone equalises tokens at once",
     )
     ax.legend(loc="lower right")
-    figures.badge(ax, own)
-    figures.bars_note(ax)
 
 
-LOWEST = -13.0
-"""log₁₀ ρ at the foot of the axis."""
-
-
-def line(results: Results, name: str, mean: np.ndarray) -> np.ndarray:
-    """log₁₀ ρ by the late law, fixed at one layer; empty where there is none."""
-    if name.startswith("plain"):
-        first = int(np.argmax(mean < np.log10(0.03)))
-        step = mean[first + 1] - mean[first]
-        powers = 3.0 ** np.arange(len(mean) - first - 1)
-        return np.asarray(mean[first] + step * np.concatenate([[0], np.cumsum(powers)]))
-    law = results.prediction(name)
-    rate = float(law["rate"]) if "rate" in law else -0.5 * float(law["growth"])
-    if "/√L" in name:
-        return np.array([])
-    half = len(mean) // 2
-    return np.asarray(mean[half] + rate / np.log(10) * np.arange(len(mean) - half))
-
-
-def changes(ax: Axes, results: Results) -> None:
-    """Change of affine rank under LayerNorm at d = 8, generic tokens."""
-    image = np.full((FEATURES + 1, MOST + 1), np.nan)
-    for regime in GENERIC:
-        own = results.estimates[f"norm, {regime}"]
-        change = (own["layer"] - own["before"]).mean("batch").values
-        for size, value in zip(sizes(regime), change, strict=True):
-            if size.d == FEATURES:
-                image[size.k, size.n] = value
-    colours = {-1.0: figures.PALETTE[6], 0.0: figures.BAND, 1.0: figures.PALETTE[0]}
-    for (k, n), value in np.ndenumerate(image):
-        if np.isfinite(value):
-            ax.add_patch(_cell(n, k, colours.get(value, "white")))
-            text = f"{value:+.0f}".replace("-", "−") if value else "0"
-            ax.text(
-                n,
-                k,
-                text,
-                ha="center",
-                va="center",
-                fontsize=figures.SMALL,
-                color="white" if value else figures.GREY,
+def _powers(ax: Axes, law: pd.DataFrame) -> None:
+    """Power of depth by which ρ falls in a residual stream, by the variance of its branches."""
+    look = zip(("whole", "scaled"), figures.PALETTE, figures.MARKERS, strict=False)
+    for kind, ink, marker in look:
+        for tied, face in ((False, ink), (True, "white")):
+            own = law[(law["branches"] == kind) & (law["tied"] == tied)]
+            label = f"{kind}, {'tied' if tied else 'new'} weights"
+            ax.plot(
+                own["variance"],
+                own["power"],
+                marker,
+                ms=3.5,
+                ls="",
+                color=ink,
+                mfc=face,
+                label=label,
             )
+    ax.axhline(house.TOLERANCES["slope"], color=figures.GREY, lw=0.8, ls=":")
+    ax.set_yscale("symlog", linthresh=0.3)
+    figures.log_axes(ax, x=True)
+    figures.ticks(ax.yaxis, (-0.1, 0.1, 0.3, 1, 3, 10))
+    ax.legend(title="branches", loc="upper left", ncols=2)
     ax.set(
-        xlim=(1.4, MOST + 0.6),
-        ylim=(0.4, FEATURES + 0.6),
-        xlabel="tokens n",
-        ylabel="affine rank before",
-        title=f"change by LayerNorm, $d$ = {FEATURES}",
+        ylim=(-0.2, 200),
+        xlabel=r"variance $\sigma^2$ of a branch",
+        ylabel=r"power $p$ in $\rho \propto L^{-p}$",
+        title=r"Only branches scaled by $1/\sqrt{L}$ keep tokens apart",
     )
 
 
-def _cell(n: int, k: int, colour: str):  # type: ignore[no-untyped-def]
-    from matplotlib.patches import Rectangle
+def _rates(ax: Axes, law: pd.DataFrame) -> None:
+    """Fall of log ρ a layer under a mask or bias, simulated against theory."""
+    for ink, marker, kind in zip(figures.PALETTE, figures.MARKERS, (BIAS, MASK), strict=False):
+        own = law[law["positions"] == kind]
+        ax.plot(own["rate"], own["fell"], marker, ms=3.5, ls="", color=ink, label=kind)
+    line = np.array([0, 1.05 * law["fell"].max()])
+    figures.theory(ax, line, line)
+    ax.legend(loc="upper left")
+    ax.set(
+        xlabel=r"theory: $-\log|\lambda_2|$ and what the norm takes",
+        ylabel=r"fall of $\log\rho$ a layer, simulated",
+        title="A mask or bias makes the fall geometric",
+    )
 
-    return Rectangle((n - 0.5, k - 0.5), 1, 1, facecolor=colour, edgecolor="white", lw=1)
+
+def _lost(ax: Axes, law: pd.DataFrame, lost: np.ndarray) -> None:
+    """Share of the heads' variance that is lost without gates and with, by theory."""
+    for ink, content in zip(figures.PALETTE, ("free", "attended"), strict=False):
+        for output, face, marker in (("plain sum", ink, "o"), ("projection", "white", "s")):
+            own = ((law["content"] == content) & (law["output"] == output)).to_numpy()
+            label = f"{content}, {output}"
+            ax.plot(*100 * lost[own].T, marker, ms=3.5, ls="", color=ink, mfc=face, label=label)
+    ax.plot([0, 100], [0, 100], color=figures.GREY, lw=0.8, ls=":")
+    ax.legend(title="heads", loc="upper left")
+    ax.set(
+        xlabel="lost without gates (% of the heads' variance)",
+        ylabel="lost with gates (%)",
+        title="Gates help if tokens share a head's values",
+    )

@@ -1,49 +1,181 @@
-"""Layers, norms and MLPs on drawn tokens: ranks, residuals and growth, all as they are."""
+"""Stacks of layers, whose residual is followed, and heads, which are recovered from their mix."""
 
-from sims.montecarlo import Sampler
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+import numpy as np
+from scipy import linalg
+
+from sims.attention.hidden import Stream, split, split_layer, split_rms_norm
+from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
-from sims.study.stacking import Scalar
-from sims.study.units import SampledUnit
+from sims.study.units import SampledUnit, Unit
 
-from . import depth, ranking, symmetry
-from .cases import REGIMES
+from .problems import ALONE, Problem, draw
+
+Array = np.ndarray
+PATH = 12
+"""Layers that are shown one by one; a stack has as many at least."""
+DRAWS = 16
+"""Draws of heads a stack."""
 
 
-def units(experiment: Experiment) -> dict[str, SampledUnit]:
-    """A unit a regime of each part. What a batch holds is in its sampler's own module."""
-    settings = experiment.settings
-    found: dict[str, SampledUnit] = {}
-
-    def add(name: str, sampler: Sampler, part: str, many: int | None = None, **at: Scalar) -> None:
-        coordinates = dict.fromkeys(("variance", "d", "n", "scale", "depth")) | {"part": part} | at
-        # Streams tell units apart, which would share their draws otherwise.
-        found[name] = SampledUnit(sampler, coordinates, many, (len(found),))
-
-    for regime in REGIMES:
-        add(f"norm, {regime}", ranking.normed_ranks(regime), "norm")
-    add("search", ranking.search(settings["search"]), "search")
-    for name, own in settings["depths"].items():
-        base = settings["tokens"] | {k: own[k] for k in ("d",) if k in own}
-        add(
-            name,
-            depth.layers(own, base),
-            "depth",
-            own.get("replicates"),
-            d=base["d"],
-            n=base["n"],
-            **{k: own[k] for k in ("variance", "scale", "depth") if k in own},
-        )
-    add("one layer", depth.one_layer(settings["one_layer"]), "one layer")
-    for name, value in settings["simplex"]["values"].items():
-        add(name, depth.simplex(settings["simplex"], value), "simplex")
-    add("kept", ranking.kept_ranks(settings["kept"]), "kept")
-    for n, d in settings["tails"]["sizes"]:
-        for name, skip in (("residual", 1.0), ("attention alone", 0.0)):
-            sampler = ranking.tails(n, d, skip, settings["tails"])
-            many = settings["tails"]["replicates"]
-            add(f"tail, {name}, n={n} d={d}", sampler, "tail", many, n=n, d=d)
-    add("span", ranking.spans(settings["span"]), "span")
-    for name in ("gauges", "spectra", "channels", "entropies"):
-        own = settings["symmetry"][name]
-        add(name, getattr(symmetry, name)(own), "symmetry", own.get("replicates"))
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """The problems by number."""
+    dims = {"path": ("layer",), "ends": ("end",), "lost": ("gates",)}
+    found: dict[str, Unit] = {}
+    for number in range(experiment.settings["simulated"]):
+        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
+        sampler = HostBatches(batch, constants=problem, dims=dims)
+        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
     return found
+
+
+def batch(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, Array | float]:
+    """Mean log ρ along a stack and at the depths L and 2L; what is lost of heads and stays open."""
+    depth = problem.drawn["depth"]
+    long = short = stack(draw.rng(), replicates, problem, 2 * depth)
+    if problem.drawn["branches"] == "scaled" and problem.drawn["block"] != ALONE:
+        # Of the same tokens and first weights, which takes most of the spread out of the ratio.
+        short = stack(draw.rng(), replicates, problem, depth)
+    rng = draw.rng()
+    factors, output, each = decoders(problem)
+    channels = output.reshape(-1, output.shape[2])
+    return {
+        "path": long[: PATH + 1],
+        "ends": np.array([short[depth], long[2 * depth]]),
+        "lost": np.array([one.lost(rng, DRAWS * replicates, factors) for one in each]),
+        # Without gates every token's heads are mapped to its output by W_O.
+        "open": factors.shape[1] * (len(channels) - np.linalg.matrix_rank(channels)),
+    }
+
+
+def stack(rng: np.random.Generator, replicates: int, problem: Problem, depth: int) -> Array:
+    """Mean log ρ before the first layer and after every one, (depth + 1,).
+
+    Half as many as replicates are drawn. With a residual stream there are as many with branches of
+    the opposite sign, which takes most of the spread out of the mean; alone they would be the same.
+    """
+    own = problem.drawn
+    alone = own["block"] == ALONE
+    signs = np.ones(1) if alone else np.array([1.0, -1.0])
+    lead = len(signs), replicates // 2
+    tokens = problem.tokens(rng, 1, lead[1])
+    stream = split(np.broadcast_to(tokens, (*lead, *tokens.shape[2:])))
+    branch = signs[:, None, None, None] * (depth**-0.5 if own["branches"] == "scaled" else 1.0)
+    bias, blocks = problem.bias, []
+    logs = [mean_log(stream)]
+    for layer in range(depth):
+        if layer == 0 or not own["tied"]:
+            query, key, value, output = problem.matrices(rng, 1, lead[1])
+            score = query @ key.swapaxes(-1, -2) / problem.width**0.5
+            blocks = [partial(attention, score=score, value=branch * value @ output, bias=bias)]
+            if own["mlps"] and not alone:
+                d = own["dimension"]
+                inner = rng.normal(size=(1, lead[1], d, 4 * d)) / d**0.5
+                outer = rng.normal(size=(1, lead[1], 4 * d, d)) * (own["variance"] / (4 * d)) ** 0.5
+                blocks.append(partial(mlp, inner=inner, outer=branch * outer))
+        for block in blocks:
+            after = block(norm(stream, own["norm"]) if own["placed"] == "before" else stream)
+            if not alone:
+                after = total(*map(np.stack, zip(stream[:3], after[:3], strict=True)))
+            stream = norm(after, own["norm"]) if own["placed"] == "after" else after
+        logs.append(mean_log(stream))
+    return np.array(logs)
+
+
+def mean_log(stream: Stream) -> float:
+    """Mean log ρ, but of stacks whose tokens a saturated softmax has made equal to all digits."""
+    logs = stream.log_residual
+    return float(np.mean(logs, where=np.isfinite(logs)))
+
+
+def total(mean: Array, centred: Array, log_scale: Array) -> Stream:
+    """The sum of streams along the first dimension of their parts."""
+    top = log_scale.max(0)
+    found = split((np.exp(log_scale - top)[..., None, None] * centred).sum(0))
+    return found._replace(mean=mean.sum(0), log_scale=top + found.log_scale)
+
+
+def norm(stream: Stream, kind: str) -> Stream:
+    """RMSNorm, or LayerNorm, which centres the features before."""
+    if kind == "layer":
+        mean, centred = (x - x.mean(-1, keepdims=True) for x in stream[:2])
+        stream = stream._replace(mean=mean, centred=centred)
+    return split_rms_norm(stream)
+
+
+def attention(stream: Stream, score: Array, value: Array, bias: Array | None) -> Stream:
+    """Heads along the first dimension of the matrices, and their sum."""
+    heads = split_layer(stream, score, value, 0.0, 0.0, 1.0, 1.0, bias)
+    return total(heads.mean, heads.centred, heads.log_scale)
+
+
+def mlp(stream: Stream, inner: Array, outer: Array) -> Stream:
+    """``tanh(X W_1) W_2`` on split tokens.
+
+    ``tanh(a + u) − tanh(a) = tanh(u)(1 − tanh²a)/(1 + tanh(a) tanh(u))`` cancels nothing; where u
+    is no small number the plain difference serves.
+    """
+    scale = np.exp(stream.log_scale)[..., None, None]
+    middle, moved = stream.mean[..., None, :] @ inner, stream.centred @ inner
+    at, step = np.tanh(middle), scale * moved
+    near = np.abs(step) < 1
+    small = np.where(near & (step != 0), step, 1e-9)
+    turn = np.tanh(small)
+    close = moved * turn / small * (1 - at**2) / (1 + at * turn)
+    moved = np.where(near, close, (np.tanh(middle + step) - at) / np.maximum(scale, 1e-300))
+    shift = moved.mean(-2, keepdims=True)
+    mean = ((at + scale * shift) @ outer)[..., 0, :]
+    return stream._replace(mean=mean, centred=(moved - shift) @ outer)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """What recovers heads from their mixed output.
+
+    Attributes:
+        whole: the map of all heads of all tokens to the mixed output, (H r d_k, n d).
+        inverse: the regression of heads on the mixed output and its noise.
+        noise_sd: of the mixed output.
+    """
+
+    whole: Array
+    inverse: Array
+    noise_sd: float
+
+    def lost(self, rng: np.random.Generator, replicates: int, factors: Array) -> float:
+        """Squared error of recovered heads over the square of the heads."""
+        drawn = rng.normal(size=(replicates, len(self.whole)))
+        mixed = drawn @ self.whole
+        mixed += self.noise_sd * rng.normal(size=mixed.shape)
+        heads, _, rank = factors.shape
+        wrong, right = (
+            np.sum((factors @ each.reshape(replicates, heads, rank, -1)) ** 2)
+            for each in (drawn - mixed @ self.inverse, drawn)
+        )
+        return float(wrong / right)
+
+
+def decoder(factors: Array, gates: Array, output: Array, noise: float) -> Decoder:
+    """The best one, by ridge regression: of normal heads no function of the output has less error.
+
+    Args:
+        factors, output: as of :class:`.problems.Layer`.
+        gates: (n, H).
+        noise: over the root mean square of the mixed output.
+    """
+    whole = np.einsum("nh,hnr,hkd->hrknd", gates, factors, output, optimize=True)
+    whole = whole.reshape(-1, len(gates) * output.shape[2])
+    noise_sd = noise * float(np.sqrt(np.sum(whole**2) / whole.shape[1]))
+    square = whole @ whole.T + noise_sd**2 * np.eye(len(whole))
+    return Decoder(whole, linalg.solve(square, whole, assume_a="pos").T, noise_sd)
+
+
+@lru_cache(maxsize=1)
+def decoders(problem: Problem) -> tuple[Array, Array, list[Decoder]]:
+    """Factors and W_O of a problem's layer, and its decoders without gates and with."""
+    factors, gates, output = problem.layer
+    both = np.ones_like(gates), gates
+    return factors, output, [decoder(factors, g, output, problem.drawn["noise"]) for g in both]

@@ -21,7 +21,8 @@ class ClaimRows:
         answers: to the questions about it, likewise.
         source: where the paper says so, "" if the claim is ours.
         reconstruction: what of the claim's precise form is ours, "" likewise.
-        algebra: the test that shows it, "" where it is not true by algebra.
+        algebra: the test that shows it, "" where algebra does not decide it.
+        counterexample: where it fails, "" unless algebra refutes it.
     """
 
     id: str
@@ -31,6 +32,7 @@ class ClaimRows:
     source: str = ""
     reconstruction: str = ""
     algebra: str = ""
+    counterexample: str = ""
 
     @property
     def covered(self) -> bool:

@@ -7,7 +7,7 @@ from sims import files
 from sims.judgement.answers import Answer
 from sims.judgement.house import LEVEL
 from sims.judgement.summaries import Share, Summary
-from sims.papers import papers
+from sims.papers import OwnClaim, papers
 from sims.report.text import percent, significant
 
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
@@ -71,12 +71,17 @@ def table(answers: Sequence[Answer], figure: str) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _by_algebra(claim: OwnClaim) -> str:
+    against = claim.counterexample
+    return f"false by algebra, {against}" if against else "true by algebra"
+
+
 def write_answers_page(answers: Sequence[Answer], fidelity: str, output: Path) -> None:
     """Write the answers of a run as Markdown, figures and counterexamples beside it."""
     laws = {f"- {one.experiment}: {one.law}": None for one in answers if one.law}
     asked = {one.paper for one in answers}
     algebra = [
-        f"- `{claim.id}`: true by algebra, tested in {claim.algebra}"
+        f"- `{claim.id}`: {_by_algebra(claim)}, tested in {claim.algebra}"
         for paper in papers().values()
         for claim in (*paper.claims, *paper.ours)
         if claim.algebra and paper.arxiv in asked

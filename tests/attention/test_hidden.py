@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sims.attention import hidden
-from sims.attention.attention import causal_mask, distance_bias, softmax
+from sims.attention.attention import causal_mask, softmax
 
 
 def reference(tokens, bilinear, value, memory, skip, start):
@@ -54,7 +54,10 @@ def test_stack_by_loops(start, memory, skip):
 def test_a_branch_and_a_bias_of_scores(bias, skip):
     """One layer without memory is ``skip·X + branch·softmax(XMXᵀ + bias)XW``."""
     x, bilinear, value = drawn()
-    own = {"distance": distance_bias(5, 0.3), "causal": np.where(causal_mask(5), 0.0, -np.inf)}
+    own = {
+        "distance": -0.3 * abs(np.subtract.outer(range(5), range(5))),
+        "causal": np.where(causal_mask(5), 0.0, -np.inf),
+    }
     m, w, chosen = 0.3 * bilinear[0], value[0], own.get(bias)
     scores = x @ m @ x.T if chosen is None else x @ m @ x.T + chosen
     found = hidden.split_layer(hidden.split(x), m, w, 0.0, skip, 1.0, 0.6, chosen)

@@ -1,95 +1,150 @@
-"""The experiment `collapse`: its verdicts and how they turn, ranks by hand, figure and caption."""
+"""The experiment `collapse`: stacks by plain loops, decoders by theory, and planted effects."""
 
-import warnings
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from sims.attention.hidden import split
 from sims.study.experiment import load_experiment
-from sims.study.units import units_of
-from tests.experiments.helpers import verdicts
-from tests.experiments.runs import both_roads
 
-SILENT = ("plain", "positions", "kept", "gauges", "channels", "entropies")
-"""Beginnings of the names of units on which theory says nothing."""
+EXPERIMENT = load_experiment("collapse")
+problems, simulate, statistic, predict = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic", "predict")
+)
 
 
-@pytest.fixture(scope="module")
-def experiment():
-    """At smaller sizes."""
-    whole = load_experiment("collapse", "smoke")
-    smoke = whole.spec.at("smoke")
-    tails = smoke.settings["tails"] | {"replicates": 256}
-    symmetry = whole.spec.settings["symmetry"]
-    spectra = symmetry["spectra"] | {"tokens": [24, 96]}
-    depths = {
-        name: {key: value for key, value in own.items() if key != "replicates"}
-        for name, own in whole.spec.settings["depths"].items()
+def drawn(number=0, **changes):
+    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
+
+
+def normed(x, kind):
+    x = x - x.mean(1, keepdims=True) if kind == "layer" else x
+    return x / np.sqrt((x**2).mean(1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"block": "attention alone", "positions": "none", "placed": "after", "tied": True},
+        {"block": "residual stream", "mlps": True, "placed": "before", "positions": "causal mask"},
+        {"block": "residual stream", "mlps": False, "placed": "after", "branches": "scaled"},
+        {"block": "residual stream", "mlps": True, "placed": "nowhere", "norm": "layer"},
+    ],
+)
+def test_stacks_by_plain_layers(changes):
+    """Every stack, head and token by itself, on the same draws; branches of both signs."""
+    small = {"tokens": 5, "dimension": 8, "heads": 2, "variance": 0.8, "output": "projection"}
+    own = (problem := drawn(**(small | changes))).drawn
+    alone, depth = own["block"] == "attention alone", 2
+    found = simulate.stack(np.random.default_rng(7), 4, problem, depth)
+
+    rng = np.random.default_rng(7)
+    count = 2
+    tokens, layers = problem.tokens(rng, 1, count)[0], []
+    for layer in range(depth):
+        if layer == 0 or not own["tied"]:
+            layers.append([problem.matrices(rng, 1, count)])
+            if own["mlps"] and not alone:
+                layers[-1].append(rng.normal(size=(count, 8, 32)) / 8**0.5)
+                layers[-1].append(rng.normal(size=(count, 32, 8)) * (0.8 / 32) ** 0.5)
+    logs = []
+    for k in range(count):
+        for sign in (1.0,) if alone else (1.0, -1.0):
+            x, path = tokens[k], []
+            scale = sign * (depth**-0.5 if own["branches"] == "scaled" else 1.0)
+            for layer in range(depth):
+                parts, *mlp = layers[0 if own["tied"] else layer]
+                for kind in ("attention", "mlp")[: 1 + len(mlp) // 2]:
+                    seen = normed(x, own["norm"]) if own["placed"] == "before" else x
+                    after = np.zeros_like(x)
+                    if kind == "mlp":
+                        after = np.tanh(seen @ mlp[0][k]) @ mlp[1][k]
+                    for head in range(2 if kind == "attention" else 0):
+                        q, key, v, o = (part[head, 0, k] for part in parts)
+                        scores = (seen @ q) @ (seen @ key).T / problem.width**0.5
+                        scores += 0.0 if problem.bias is None else problem.bias
+                        weights = np.exp(scores - scores.max(1, keepdims=True))
+                        after += weights / weights.sum(1, keepdims=True) @ seen @ v @ o
+                    x = scale * after if alone else x + scale * after
+                    x = normed(x, own["norm"]) if own["placed"] == "after" else x
+                path.append(np.log(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x)))
+            logs.append(path)
+    np.testing.assert_allclose(found[1:], np.mean(logs, 0), rtol=1e-6)
+
+
+def test_an_mlp_of_tokens_that_no_number_tells_apart():
+    """At R = e^−300 R_1 it is its derivative; where tanh is no line, the plain difference."""
+    rng = np.random.default_rng(0)
+    tokens, inner, outer = rng.normal(size=(4, 3)), rng.normal(size=(3, 6)), rng.normal(size=(6, 2))
+    for size, expected in (
+        (-300.0, lambda m, r: r @ inner * (1 - np.tanh(m @ inner) ** 2) @ outer),
+        (1.0, lambda m, r: np.tanh((m + np.e * r) @ inner) @ outer / np.e),
+    ):
+        stream = split(tokens)._replace(log_scale=np.array(size))
+        after = expected(stream.mean, stream.centred)
+        found = simulate.mlp(stream, inner, outer)
+        np.testing.assert_allclose(found.centred, after - after.mean(0), atol=1e-12)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("content", ["free", "attended"])
+def test_heads_lose_what_theory_says(content):
+    """Both roads, at few tokens; 5 standard errors."""
+    problem = drawn(tokens=8, dimension=8, heads=4, channels=2, content=content, noise=0.1)
+    factors, gates, output = problem.layer
+    np.testing.assert_allclose(np.mean(np.sum(factors**2, -1)), 1)
+    rng = np.random.default_rng(1)
+    for own in (np.ones_like(gates), gates):
+        decoder = simulate.decoder(factors, own, output, 0.1)
+        each = [decoder.lost(rng, 50, factors) for _ in range(20)]
+        law = predict.lost_share(factors, own, output, 0.1)
+        assert abs(np.mean(each) - law) < 5 * np.std(each, ddof=1) / 20**0.5
+
+
+def test_claims_come_out_both_ways():
+    """Two stacks of attention alone and two with a residual stream, planted."""
+    noise = 1 + 1e-4 * np.random.default_rng(2).normal(size=(4, 10, 1))
+    cubic, halving = -(3.0 ** np.arange(13)), -np.arange(13) * np.log(2)
+    path = np.stack([cubic, halving, halving, halving])[:, None] * noise
+    ends = np.log([[1e-3, 1e-6], [1e-3, 1e-3 / 2**6], [0.5, 0.5], [0.5, 0.25]])[:, None] * noise
+    lost = np.array([[0.5, 0.1], [0.01, 0.3], [0.5, 0.6], [0.2, 0.1]])
+    opened = np.array([12, 0, 8, 8])
+    law = {
+        "block": ["attention alone"] * 2 + ["residual stream"] * 2,
+        "order": [3.0, 1.0, 1.0, 1.0],
+        "rate": [np.nan, -np.log(2), np.nan, np.nan],
+        "depth": [6] * 4,
+        "claimed": [12, 8, 8, 8],
+        "open": [12, 0, 8, 8],
     }
-    symmetry = symmetry | {"spectra": spectra}
-    settings = smoke.settings | {"tails": tails, "symmetry": symmetry, "depths": depths}
-    run = {"batches": 64, "replicates_per_batch": 2}
-    smoke = smoke.model_copy(update={"settings": settings, "simulation": run})
-    fidelities = whole.spec.fidelities | {"smoke": smoke}
-    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
-
-
-@pytest.fixture(scope="module")
-def results(experiment):
-    return both_roads(experiment, lambda point: not point.startswith(SILENT))
-
-
-def test_an_open_rank_decides_nothing(results, experiment):
-    own = results.estimates["norm, fewer tokens"]
-    other = own.assign(layer=own["layer"].where(own["layer"] > 2))
-    changed = replace(results, estimates=results.estimates | {"norm, fewer tokens": other})
-    found = verdicts(experiment, changed)
-    assert found["layernorm-rank", "fewer tokens"] == "inconclusive"
-    assert found["layernorm-rank-corrected", "LayerNorm"] == "inconclusive"
-
-
-def test_ranks_need_a_gap(experiment):
-    """Of one set and of many: 2 of integers, none of rounding, open without a gap."""
-    ranking = experiment.module("ranking")
-    tokens = np.array([[1.0, 0, 2], [2, 1, 2], [4, 3, 2], [3, 2, 2]])
-    assert ranking.affine_rank(tokens) == 1
-    assert ranking.affine_rank(np.tile(np.pi * tokens[:1], (3, 1))) == 0
-    near = np.diag([1.0, 1.5e-9, 0.9e-9])
-    assert np.isnan(ranking.rank(near, 1.0))
-    many = np.random.default_rng(0).integers(-2, 3, size=(50, 3, 3)).astype(float)
-    expected = [np.linalg.matrix_rank(each - each.mean(0)) for each in many]
-    np.testing.assert_array_equal(ranking._many_ranks(many), expected)
-
-
-@pytest.mark.parametrize("name", ["collapse", "head_recovery"])
-def test_units_have_draws_of_their_own(name):
-    streams = [unit.stream for unit in units_of(load_experiment(name, "smoke")).values()]
-    assert len(set(streams)) == len(streams)
-
-
-def test_single_sets_in_doubt_are_left_out_and_many_are_not(experiment):
-    """One of 400 goes; three of 400 leave the row open, since what is not known is not judged."""
-    certain = experiment.module("effects").certain
-    gaps = np.zeros((20, 20))
-    gaps[3, 7] = np.nan
-    assert certain(gaps).shape == (399,)
-    gaps[4, :2] = np.nan
-    assert np.isnan(certain(gaps)).sum() == 3
-
-
-def test_a_tail_that_nothing_was_seen_in_is_open_without_a_warning():
-    """No draw below the lower value, or those of one batch alone: no exponent, and no division."""
-    tail = load_experiment("collapse").module("effects").tail
-    for seen in (0.0, 0.25):
-        shares = np.full((4, 2), [0.0, 0.5])
-        shares[0, 0] = seen
-        data = xr.Dataset({"share": (("batch", "below"), shares)}, {"below": [0.05, 0.15]})
-        results = SimpleNamespace(
-            estimates={"tail": data}, prediction=lambda point: {"exponent": 1.0}
+    law = {k: ("number", v) for k, v in law.items()} | {"lost": (("number", "gates"), lost)}
+    estimates = {
+        f"{k:04d}": xr.Dataset(
+            {
+                "path": (("batch", "layer"), path[k]),
+                "ends": (("batch", "end"), ends[k]),
+                "lost": (("batch", "gates"), lost[k] * noise[k]),
+                "open": ("batch", np.full(10, opened[k])),
+            }
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert np.isnan(tail(results, "tail").value)
+        for k in range(4)
+    }
+    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
+    found = {k: of for k, of in statistic.effects(results).items()}
+    nan = np.nan
+    expected = {
+        "order": [0.1, -1.9, nan, nan],
+        "soon": [-6 + 3**6 / np.log(10), -6 + 6 * np.log10(2), nan, nan],
+        "depth": [nan, nan, 0.1, -0.9],
+        "open": [0.5, -7.5, 0.5, 0.5],
+        "lost": [0.45, -0.04, 0.45, 0.15],
+        "gates": [0.4, nan, -0.1, 0.1],
+        "rate": [nan, 0.0, nan, nan],
+        "recovered": [0.0] * 4,
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name].value, values, atol=2e-3, err_msg=name)
+    np.testing.assert_allclose(found["order"].predicted, [0.1, -1.9, nan, nan])
+    np.testing.assert_allclose(found["gates"].predicted, [0.4, nan, -0.1, 0.1])

@@ -25,7 +25,7 @@ def test_a_run_makes_all_and_again_what_is_missing(copy):
     assert made == {
         "simulation.nc",
         "theory.nc",
-        "verdicts.json",
+        "answers.json",
         "caption.md",
         "figure.pdf",
         "figure.png",

@@ -1,4 +1,4 @@
-"""How fast tokens become equal: near collapse, simplex tokens, positions, the residual stream.
+"""How fast tokens become equal: simplex tokens, positions, the residual stream.
 
 The relative residual of tokens X = 1mᵀ + R is ``ρ = ‖R‖_F/‖X‖_F``, its log-odds are
 ``ω = log(1/ρ² − 1)``. A layer of one head is ``X ↦ softmax(X M Xᵀ) X W``.
@@ -9,26 +9,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import integrate, special
-
-
-def near_collapse(
-    mean: ArrayLike, centred: ArrayLike, score: ArrayLike, value: ArrayLike
-) -> np.ndarray:
-    """``R′ = C R M Cov_p(R) W``, to a relative error of order ρ², so that ``‖R′‖ ~ ‖R‖³``.
-
-    ``Cov_p(R) = Σ_j p_j r_j (r_j − r̄_p)ᵀ`` with p = softmax(m M Rᵀ).
-
-    Args:
-        mean: m, (d,).
-        centred: R, (n, d).
-        score: M, (d, d).
-        value: W, (d, d).
-    """
-    m, r = np.asarray(mean, float), np.asarray(centred, float)
-    p = special.softmax(r @ (m @ np.asarray(score)))
-    covariance = (r * p[:, None]).T @ (r - p @ r)
-    out = r @ np.asarray(score) @ covariance @ np.asarray(value)
-    return np.asarray(out - out.mean(0))
 
 
 def log_pull(log_score: ArrayLike, n: int) -> np.ndarray:
@@ -44,32 +24,6 @@ def log_pull(log_score: ArrayLike, n: int) -> np.ndarray:
     return np.asarray(-np.logaddexp(0.0, np.log(n) - raised))
 
 
-def simplex_ratios(
-    ratio: float, scale: float, n: int, layers: int, value: float, size: float = 1.0
-) -> np.ndarray:
-    """a/m after every layer ``X ↦ norm(X + AX·w)``, (layers + 1,): ``(a/m)(1 + wf)/(1 + w)``.
-
-    Tokens ``x_i = m + a(e_i − 1/n)``, m orthogonal to all ``e_i − 1/n``, under M = βI, W = wI
-    become tokens of the same kind with ``a′ = w f(βa²) a``, at every n and β; f: :func:`log_pull`.
-    The norm is one of every token over its root mean square, times ``size``: after it
-    ``‖x_i‖² = m² + a²(1 − 1/n) = size²``, which gives the a of the next f.
-
-    Args:
-        ratio: a/‖m‖ at the start.
-        scale: β.
-        n: tokens.
-        layers: how many.
-        value: w ≠ −1.
-        size: norm of every token, as it enters each layer.
-    """
-    out = [ratio]
-    for _ in range(layers):
-        a = size * out[-1] / np.sqrt(1 + out[-1] ** 2 * (1 - 1 / n))
-        factor = float(np.exp(log_pull(np.log(scale) + 2 * np.log(abs(a)), n)))
-        out.append(out[-1] * (1 + value * factor) / (1 + value))
-    return np.array(out)
-
-
 def late_rate(attention: ArrayLike) -> float:
     """``log|λ₂|`` of the attention matrix of equal tokens: the slope of log ρ with positions.
 
@@ -80,13 +34,18 @@ def late_rate(attention: ArrayLike) -> float:
     return float(np.log(sizes[-2]))
 
 
-def spectral_ratio(n: int, score_sd: float) -> float:
-    """``2√((e^{s²} − 1)/n)``: σ₂/σ₁ of A (n × n), the width of its noise beside its mean 11ᵀ/n.
+def norm_rate(*dimensions: int) -> float:
+    """What a norm of every token adds to the slope of log ρ: ``½ Σ_k (ψ((k − 1)/2) − ψ(k/2))``.
 
-    A limit of many keys with iid N(0, s²) scores, valid for ``s < ½√(2 log n)``: at ``√(2 log n)``
-    the largest weights take over. Scores of dot products have the rank d_k and are not iid.
+    A norm takes away the part of R along the mean token. What stays of orthogonal directions is
+    the sine of their angle after the layer's maps, whose mean logarithm this is.
+
+    Args:
+        dimensions: of the spaces that maps of iid normal entries lead to, one after another; of
+            W_V W_O with a LayerNorm they are H d_k and d − 1.
     """
-    return float(2 * np.sqrt(np.expm1(score_sd**2) / n))
+    k = np.array(dimensions)
+    return float(np.sum(special.digamma((k - 1) / 2) - special.digamma(k / 2)) / 2)
 
 
 def growth(dimension: int, variance: float) -> float:

@@ -10,10 +10,8 @@ from sims.theory.neighbours.collapse import (
     growth,
     late_rate,
     log_pull,
-    near_collapse,
+    norm_rate,
     normed_growth,
-    simplex_ratios,
-    spectral_ratio,
 )
 from sims.theory.neighbours.hidden import Simplex, simplex_log_sizes
 
@@ -23,53 +21,6 @@ pytestmark = pytest.mark.theory
 def softmax(scores):
     kernel = np.exp(scores - scores.max(-1, keepdims=True))
     return kernel / kernel.sum(-1, keepdims=True)
-
-
-def test_map_near_collapse_against_plain_attention():
-    """Its error falls as ρ²; the residual itself as ρ³."""
-    rng = np.random.default_rng(0)
-    mean, r = rng.normal(size=4), rng.normal(size=(6, 4))
-    r = (r - r.mean(0)) / np.linalg.norm(r)
-    score, value = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
-    sizes, errors, lengths = (1e-1, 1e-2), [], []
-    for size in sizes:
-        x = mean + size * r
-        after = softmax(x @ score @ x.T) @ x @ value
-        after = after - after.mean(0)
-        lengths.append(np.linalg.norm(after))
-        law = near_collapse(mean, size * r, score, value)
-        errors.append(np.linalg.norm(after - law) / np.linalg.norm(law))
-    assert -np.log10(errors[1] / errors[0]) == pytest.approx(2, abs=0.15)
-    assert -np.log10(lengths[1] / lengths[0]) == pytest.approx(3, abs=0.05)
-
-
-def test_map_near_collapse_where_the_mean_prefers_some_keys():
-    """A long mean token makes p far from 1/n while ``R M Rᵀ`` is small: Cov_p needs its mean."""
-    rng = np.random.default_rng(0)
-    mean, r = 1e4 * rng.normal(size=4), 1e-4 * rng.normal(size=(6, 4))
-    score, value = rng.normal(size=(4, 4)), rng.normal(size=(4, 4))
-    r = r - r.mean(0)
-    scores = (mean @ score @ r.T) + r @ score @ r.T  # without what is common to a row
-    after = softmax(scores) @ r @ value
-    law = near_collapse(mean, r, score, value)
-    np.testing.assert_allclose(law, after - after.mean(0), rtol=0, atol=1e-3 * np.abs(law).max())
-
-
-def simplex(n, m, a, extra=2):
-    return np.hstack([a * (np.eye(n) - 1 / n), np.full((n, 1), m), np.zeros((n, extra))])
-
-
-@pytest.mark.parametrize("w", [0.5, -0.4])
-def test_simplex_ratios_against_normed_layers(w):
-    n, scale, layers = 4, 0.9, 6
-    x = simplex(n, 1.0, 0.8)
-    found = [0.8]
-    for _ in range(layers):
-        x = x / np.linalg.norm(x, axis=1, keepdims=True) * 1.5
-        x = x + softmax(scale * x @ x.T) @ x * w
-        found.append(np.linalg.norm(x - x.mean(0)) / np.linalg.norm(x.mean(0)) / (n - 1) ** 0.5)
-    law = simplex_ratios(0.8, scale, n, layers, w, size=1.5)
-    np.testing.assert_allclose(np.abs(found), np.abs(law), rtol=1e-12)
 
 
 def test_simplex_sizes_below_any_number():
@@ -137,8 +88,10 @@ def test_norm_takes_the_part_along_the_new_mean():
     assert law == pytest.approx(share, rel=0.12)
 
 
-def test_spectral_ratio_of_iid_scores():
-    n, s = 1024, 0.5
-    a = softmax(s * np.random.default_rng(3).normal(size=(n, n)))
-    first, second = np.linalg.svd(a, compute_uv=False)[:2]
-    assert second / first == pytest.approx(spectral_ratio(n, s), rel=0.03)
+def test_norm_takes_the_sine_after_two_maps():
+    """Of two orthogonal vectors, through 5 dimensions into 9."""
+    rng = np.random.default_rng(3)
+    pair = rng.normal(size=(200_000, 2, 5)) @ rng.normal(size=(200_000, 5, 9))
+    mean, apart = pair[:, 0], pair[:, 1]
+    cosine = np.sum(mean * apart, 1) / np.linalg.norm(mean, axis=1) / np.linalg.norm(apart, axis=1)
+    assert np.mean(np.log(1 - cosine**2)) / 2 == pytest.approx(norm_rate(5, 9), rel=0.02)

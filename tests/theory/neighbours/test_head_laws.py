@@ -1,91 +1,65 @@
-"""Degrees of freedom of heads: against null spaces and tangent spaces of drawn matrices."""
+"""What an output leaves of its heads: null spaces, and conditional covariances by another form."""
 
 import numpy as np
 import pytest
 
-from sims.theory.neighbours.heads import (
-    gate_share,
-    open_alone,
-    open_jointly,
-    open_parametric,
-    open_shared_content,
-    output_rank,
-    parametric_rank,
-)
+from sims.theory.neighbours.heads import lost_share, open_directions
 
 pytestmark = pytest.mark.theory
-N = 5
+N, HEADS, WIDTH = 5, 3, 2
 
 
-def null_space(matrix):
-    """Columns that span the kernel of a matrix (rows: outputs)."""
-    _, values, right = np.linalg.svd(np.atleast_2d(matrix))
-    return right[(values > 1e-10).sum() :].T
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
 
 
-def outputs(rng, kind, heads, width, dimension):
-    one = rng.normal(size=(1 if kind == "repeated" else heads, width, dimension))
-    return np.broadcast_to(one, (heads, width, dimension)).reshape(heads * width, dimension)
-
-
-@pytest.mark.parametrize("kind", ["generic", "repeated"])
-@pytest.mark.parametrize(("heads", "width"), [(1, 3), (2, 1), (2, 3), (4, 2)])
-def test_joint_and_single_heads_by_null_spaces(kind, heads, width):
-    rng = np.random.default_rng(0)
-    for dimension in (width, width + 1, heads * width, 2 * heads * width):
-        w = outputs(rng, kind, heads, width, dimension)
-        kernel = null_space(np.kron(np.eye(N), w.T))
-        rank = output_rank(kind, heads, width, dimension)
-        assert kernel.shape[1] == open_jointly(N, heads, width, rank)
-        first = kernel.reshape(N, heads, width, -1)[:, 0].reshape(N * width, -1)
-        others = output_rank(kind, heads - 1, width, dimension) if heads > 1 else 0
-        found = np.linalg.matrix_rank(first) if first.size else 0
-        assert found == open_alone(N, width, rank, others)
-
-
-def rank_of_map(function, *shapes):
-    """Rank of a linear function of arrays, by its values at unit arrays."""
-    sizes = [int(np.prod(shape)) for shape in shapes]
+def mixing(gates, factors, output):
+    """The map of unknowns V_h (r × d_k) to the output, at unit matrices, (n d, H r d_k)."""
+    shape = len(factors), factors.shape[2], output.shape[1]
     columns = []
-    for unit in np.eye(sum(sizes)):
-        parts = np.split(unit, np.cumsum(sizes)[:-1])
-        arrays = (part.reshape(shape) for part, shape in zip(parts, shapes, strict=True))
-        columns.append(function(*arrays).ravel())
-    return int(np.linalg.matrix_rank(np.array(columns)))
+    for unit in np.eye(np.prod(shape)):
+        heads = factors @ unit.reshape(shape)
+        columns.append(np.sum(gates.T[:, :, None] * heads @ output, axis=0).ravel())
+    return np.array(columns).T
 
 
-@pytest.mark.parametrize("heads", [2, 3, 7])
-def test_gates_with_shared_content(heads):
-    rng, width = np.random.default_rng(2), 2
-    for gates in (rng.random((N, heads)), np.ones((N, heads))):
-        seen = rank_of_map(lambda y, g=gates: np.einsum("nh,hk->nk", g, y), (heads, width))
-        rank = np.linalg.matrix_rank(gates)
-        assert heads * width - seen == open_shared_content(heads, width, rank)
+@pytest.mark.parametrize("dimension", [2, 4, 6, 9])
+def test_open_directions_are_a_null_space(rng, dimension):
+    """Of a plain sum and a projection, with gates and without."""
+    for output in (
+        np.broadcast_to(rng.normal(size=(WIDTH, dimension)), (HEADS, WIDTH, dimension)),
+        rng.normal(size=(HEADS, WIDTH, dimension)),
+    ):
+        rank = np.linalg.matrix_rank(output.reshape(-1, dimension))
+        for gates in (np.ones((N, HEADS)), rng.uniform(0.1, 0.9, (N, HEADS))):
+            whole = mixing(gates, np.broadcast_to(np.eye(N), (HEADS, N, N)), output)
+            left = whole.shape[1] - np.linalg.matrix_rank(whole)
+            assert left == open_directions(N, HEADS * WIDTH, rank)
 
 
-@pytest.mark.parametrize("attention", ["generic", "equal", "uniform"])
-@pytest.mark.parametrize("gated", [False, True])
-def test_parametric_heads(attention, gated):
-    rng, heads, width = np.random.default_rng(3), 3, 2
-    for dimension in (2, 4):
-        x = rng.normal(size=(N, dimension))
-        one = rng.random((1, N, N))
-        many, even = rng.random((heads, N, N)), np.ones((1, N, N))
-        a = np.broadcast_to({"generic": many, "equal": one, "uniform": even}[attention], many.shape)
-        gates = rng.random((N, heads)) if gated else np.ones((N, heads))
-        seen = rank_of_map(
-            lambda v, a=a, g=gates, x=x: np.einsum("nh,hnm,md,hdk->nk", g, a, x, v),
-            (heads, dimension, width),
-        )
-        rank = parametric_rank(attention, gated, N, heads, dimension)
-        left = heads * dimension * width - seen
-        assert left == open_parametric(heads, dimension, width, rank)
+@pytest.mark.parametrize("noise", [1e-3, 0.5])
+def test_lost_share_is_the_covariance_given_the_output(rng, noise):
+    """By the precision of all unknowns, I + MᵀM/s², whose inverse is their covariance given Z."""
+    factors, gates = rng.normal(size=(HEADS, N, 2)), rng.uniform(0.1, 0.9, (N, HEADS))
+    output = rng.normal(size=(HEADS, WIDTH, 4))
+    whole = mixing(gates, factors, output)
+    square = noise**2 * np.sum(whole**2) / len(whole)
+    given = np.linalg.inv(np.eye(whole.shape[1]) + whole.T @ whole / square)
+    units = np.eye(whole.shape[1]).reshape(-1, HEADS, 2, WIDTH)
+    to_heads = (factors @ units).reshape(len(units), -1).T
+    expected = np.trace(to_heads @ given @ to_heads.T) / np.sum(to_heads**2)
+    assert lost_share(factors, gates, output, noise) == pytest.approx(expected, rel=1e-5)
 
 
-def test_shares_of_gates_count_arrays():
-    heads, width = 12, 64
-    dimension = heads * width
-    output = np.zeros((dimension, dimension)).size
-    assert gate_share(heads, dimension) == np.zeros((dimension, heads)).size / output == 1 / width
-    table = np.zeros((1024, heads)).size / output
-    assert gate_share(heads, dimension, positions=1024) == pytest.approx(table)
+def test_a_plain_sum_of_free_heads_loses_all_but_one_in_h(rng):
+    """And nearly nothing where W_O has full row rank, or heads are common to tokens with gates."""
+    free = np.broadcast_to(np.eye(N), (HEADS, N, N))
+    common, gates = np.ones((HEADS, N, 1)), rng.uniform(0.1, 0.9, (N, HEADS))
+    plain = np.broadcast_to(np.eye(WIDTH), (HEADS, WIDTH, WIDTH))
+    ones = np.ones_like(gates)
+    assert lost_share(free, ones, plain, 1e-6) == pytest.approx(1 - 1 / HEADS)
+    assert lost_share(free, gates, plain, 1e-6) == pytest.approx(1 - 1 / HEADS)
+    assert lost_share(common, ones, plain, 1e-6) == pytest.approx(1 - 1 / HEADS)
+    assert lost_share(common, gates, plain, 1e-6) < 1e-6
+    assert lost_share(free, ones, rng.normal(size=(HEADS, WIDTH, 6)), 1e-6) < 1e-6

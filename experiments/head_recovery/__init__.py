@@ -1,1 +1,0 @@
-"""What the mixed output of a layer leaves open of its heads."""
