@@ -25,7 +25,7 @@ class OwnClaim(Strict):
 
     id: str = Field(min_length=1, description="the id that experiments and ledger use")
     statement: str = Field(min_length=1, description="what is claimed, in a sentence")
-    algebra: str = Field("", description="the test that shows it, where it is true by algebra")
+    algebra: str = Field("", description="the test that shows it, where algebra settles it")
 
 
 class PaperClaim(OwnClaim):

@@ -1,4 +1,4 @@
-"""Attention as two libraries compute it, and sparse attention, is Nadaraya–Watson estimation: algebra."""
+"""Attention, as two libraries compute it and sparse, is Nadaraya–Watson estimation: by algebra."""
 
 import equinox as eqx
 import jax
@@ -77,9 +77,7 @@ def rows(even):
 
 def is_kernel(found, nu, square, query, keys):
     """Whether weights are those of a compact kernel of that squared radius."""
-    np.testing.assert_allclose(
-        found, weights(KERNELS[nu], query, keys, square), rtol=0, atol=1e-8
-    )
+    np.testing.assert_allclose(found, weights(KERNELS[nu], query, keys, square), rtol=0, atol=1e-8)
 
 
 def passed_over(found, squares):

@@ -1,4 +1,4 @@
-"""Temporal latent attention (2505.13544): what of it is algebra or counting, and counterexamples."""
+"""Temporal latent attention (2505.13544): what is algebra or counting, and counterexamples."""
 
 import math
 

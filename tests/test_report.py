@@ -115,7 +115,7 @@ def test_the_page_of_answers_names_what_is_true_by_algebra(tmp_path, monkeypatch
         asked = SimpleNamespace(law="", paper=paper, salt="dev")
         write_answers_page([asked], "smoke", tmp_path / "answers.md")
         text = (tmp_path / "answers.md").read_text(encoding="utf-8")
-        assert ("- `identity`: true by algebra, tested in tests/test_algebra.py\n" in text) == said
+        assert ("- `identity`: settled by algebra, tested in tests/test_algebra.py\n" in text) == said
 
 
 def test_sentences_say_how_many_and_where_not():
@@ -128,7 +128,7 @@ def test_sentences_say_how_many_and_where_not():
 def report(tmp_path, monkeypatch):
     """Writes the page of one experiment's results, as far as the page reads them."""
 
-    def made(rows=(), caption="**Seen** $x_1$", name="temporal_merging"):
+    def made(rows=(), caption="**Seen** $x_1$", name="temperature_transfer"):
         whose = f"{name} at smoke"
         (tmp_path / name).mkdir()
         write(caption, tmp_path / name / "caption.md", f"caption.md of {whose}")
@@ -156,7 +156,7 @@ def test_page_shows_an_experiment_with_its_design(report):
     assert "<b>y" not in raw
     assert raw.count("<script>") == 1
     text = unescape(raw)
-    spec = load_experiment("temporal_merging").spec
+    spec = load_experiment("temperature_transfer").spec
     for words in (spec.aim, spec.estimands, ">Seen</h2>", "jax 1", spec.claims[0].rationale):
         assert words in text
     assert "nowhere" not in text
@@ -167,7 +167,7 @@ def test_page_shows_an_experiment_with_its_design(report):
 
 def test_rows_of_the_page(report):
     """Exact checks have neither interval nor p-value; what had been seen before is said."""
-    name = "temporal_merging"
+    name = "temperature_transfer"
     claim = next(c for c in load_experiment(name).claims if c.seen_before)
     row = replace(VERDICT, experiment=name, paper=claim.paper, p_value=0.01234)
     rows = [
@@ -185,11 +185,11 @@ def test_rows_of_the_page(report):
 def test_a_page_links_to_nothing_beside_it(report):
     """Every link leads to an element of the page or to the paper; every element's id is its own."""
     text = report(
-        caption="**Seen** [theory](../../docs/theory.md#the-temporal-latent-cache), [file](x.md)"
+        caption="**Seen** [theory](../../docs/theory.md#sparse-attention), [file](x.md)"
     )
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}
-    assert "#theory-the-temporal-latent-cache" in targets
+    assert "#theory-sparse-attention" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside

@@ -13,17 +13,23 @@ from sims.study.results import Results
 SHOWN = ("rule", "width", "keys", "reach", "first", "n_eff", "in_range")
 
 
+def correlations(results: Results) -> np.ndarray:
+    """Batches of the noise correlation with the first head, (N, B, angle)."""
+    every = [data for _, data in sorted(results.estimates.items())]
+    pair, own = (np.stack([data[name].values for data in every], 1) for name in ("pair", "own"))
+    parts = {"pair": pair, "own": own[..., None]}
+    return np.moveaxis(jackknife(parts, lambda terms: terms["pair"] / terms["own"]), 1, 0)
+
+
 def effects(results: Results) -> Mapping[str, Effects]:
-    """Gaps of correlations to the series, the gaussian curve and a product; rises."""
-    law, every = results.predictions["law"], [d for _, d in sorted(results.estimates.items())]
-    pair, own = (np.stack([d[name].values for d in every], 1) for name in ("pair", "own"))
-    found = jackknife({"pair": pair, "own": own[..., None]}, lambda t: t["pair"] / t["own"])
-    simulated, theory = np.moveaxis(found, 1, 0), law["correlation"].values
-    apart, product = theory / law["gaussian"].values - 1, law["product"].values
+    """Rises as angles halve, and gaps to the gaussian law, to a product and to the series."""
+    law, simulated = results.predictions["law"], correlations(results)
+    theory, product = law["correlation"].values, law["product"].values
+    apart, exact = theory / law["gaussian"].values - 1, np.zeros(len(theory))
     return {
         "rise": of_batches(simulated[..., 1] - simulated[..., 0]),
-        "one curve": Effects(apart, np.zeros(len(apart)), "gap"),
-        "product": Effects(product, np.zeros(len(apart)), "gap"),
+        "one curve": Effects(apart, exact, "gap"),
+        "product": Effects(product, exact, "gap"),
         "series": gap(simulated[..., 0], theory, law["in_range"].values.astype(bool)),
     }
 

@@ -16,8 +16,6 @@ from sims.problem.law import Law
 DIMENSION, HEADS, FEATURES = 4, 2, 8
 GRID = 2.0 ** (np.arange(13) / 2 - 4)
 """Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 16 times its own."""
-SAME = 8
-"""Place of the drawn bandwidth."""
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from .problems import GRID, Problem, draw
 
 
 def units(experiment: Experiment) -> dict[str, Unit]:
-    """The problems by number; of two places of ``stride`` the first is of unmerged keys."""
-    dims = dict.fromkeys(("mse", "variance"), ("stride", "bandwidth"))
+    """The problems by number: heads over keys and slots, by bandwidth over the drawn one."""
+    dims = dict.fromkeys(("mse", "variance"), ("over", "bandwidth"))
+    coords = {"over": ["keys", "slots"], "bandwidth": GRID}
     found: dict[str, Unit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        sampler = HostBatches(errors, constants=problem, dims=dims)
+        sampler = HostBatches(errors, constants=problem, dims=dims, coords=coords)
         found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
     return found
 
@@ -33,7 +34,7 @@ def sequences(design: SequenceDesign, keys: jax.Array, n: int) -> jax.Array:
 
 
 def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
-    """Mean squared error and variance of the heads' average, (stride, bandwidth)."""
+    """Mean squared error and variance of the heads' average, (over, bandwidth)."""
     task, own = problem.task, problem.drawn
     design: SequenceDesign = task.design
     keys = np.asarray(sequences(design, jax.random.split(draw.key, replicates), own["keys"]))

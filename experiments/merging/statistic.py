@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sims.estimates import jackknife
 from sims.judgement import house
@@ -12,10 +13,13 @@ from sims.judgement.answers import Effects
 from sims.judgement.effects_of_problems import gap, of_batches
 from sims.study.results import Results
 
-from .problems import SAME
-
 SHOWN = ("stride", "alike", "kernel", "gates", "keys", "width", "lengthscale", "noise_sd")
 CONDITIONS = ("correlated", "in_range")
+
+
+def stacked(results: Results, name: str) -> xr.DataArray:
+    """Batches of a term, (number, batch, over, bandwidth)."""
+    return xr.concat([data[name] for _, data in sorted(results.estimates.items())], "number")
 
 
 def rises(results: Results) -> dict[str, np.ndarray]:
@@ -25,24 +29,22 @@ def rises(results: Results) -> dict[str, np.ndarray]:
     both at the drawn bandwidth.
     """
     mse = stacked(results, "mse")
-    halves = np.array_split(mse, 2)
+    half = mse.sizes["batch"] // 2
+    halves = mse.isel(batch=slice(half)), mse.isel(batch=slice(half, None))
     best = [
-        np.take_along_axis(judging, choosing.mean(0).argmin(-1)[None, ..., None], -1)[..., 0]
+        judging.isel(bandwidth=choosing.mean("batch").argmin("bandwidth"))
         for judging, choosing in zip(halves, halves[::-1], strict=True)
     ]
-    pairs = {"best": np.concatenate(best), "same": mse[..., SAME]}
-    return {
-        name: jackknife(
-            {"plain": pair[..., 0], "merged": pair[..., 1]}, lambda t: t["merged"] / t["plain"]
-        ).T
-        - 1
-        for name, pair in pairs.items()
-    }
-
-
-def stacked(results: Results, name: str) -> np.ndarray:
-    """Batches of a term, (B, N, stride, bandwidth): unmerged, merged."""
-    return np.stack([data[name].values for _, data in sorted(results.estimates.items())], 1)
+    pairs = {"best": xr.concat(best, "batch", coords="minimal", compat="override")}
+    pairs["same"] = mse.sel(bandwidth=1.0)
+    found = {}
+    for name, pair in pairs.items():
+        parts = {
+            over: pair.sel(over=over).transpose("batch", "number").values
+            for over in ("keys", "slots")
+        }
+        found[name] = jackknife(parts, lambda terms: terms["slots"] / terms["keys"]).T - 1
+    return found
 
 
 def effects(results: Results) -> Mapping[str, Effects]:
@@ -50,7 +52,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     law, found = results.predictions["law"], rises(results)
     known = law["in_range"].values.astype(bool)
     error, variance = (
-        gap(stacked(results, name)[:, :, 1, SAME].T, law[name].values, known)
+        gap(stacked(results, name).sel(over="slots", bandwidth=1.0).values, law[name].values, known)
         for name in ("mse", "variance")
     )
     return {

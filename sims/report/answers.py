@@ -76,7 +76,7 @@ def write_answers_page(answers: Sequence[Answer], fidelity: str, output: Path) -
     laws = {f"- {one.experiment}: {one.law}": None for one in answers if one.law}
     asked = {one.paper for one in answers}
     algebra = [
-        f"- `{claim.id}`: true by algebra, tested in {claim.algebra}"
+        f"- `{claim.id}`: settled by algebra, tested in {claim.algebra}"
         for paper in papers().values()
         for claim in (*paper.claims, *paper.ours)
         if claim.algebra and paper.arxiv in asked
