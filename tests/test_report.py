@@ -115,7 +115,9 @@ def test_the_page_of_answers_names_what_is_true_by_algebra(tmp_path, monkeypatch
         asked = SimpleNamespace(law="", paper=paper, salt="dev")
         write_answers_page([asked], "smoke", tmp_path / "answers.md")
         text = (tmp_path / "answers.md").read_text(encoding="utf-8")
-        assert ("- `identity`: settled by algebra, tested in tests/test_algebra.py\n" in text) == said
+        assert (
+            "- `identity`: settled by algebra, tested in tests/test_algebra.py\n" in text
+        ) == said
 
 
 def test_sentences_say_how_many_and_where_not():
@@ -184,9 +186,7 @@ def test_rows_of_the_page(report):
 
 def test_a_page_links_to_nothing_beside_it(report):
     """Every link leads to an element of the page or to the paper; every element's id is its own."""
-    text = report(
-        caption="**Seen** [theory](../../docs/theory.md#sparse-attention), [file](x.md)"
-    )
+    text = report(caption="**Seen** [theory](../../docs/theory.md#sparse-attention), [file](x.md)")
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}

@@ -22,7 +22,7 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     def one(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        return xr.Dataset(correlations(problem) | problem.drawn)
+        return xr.Dataset({**correlations(problem), **problem.drawn})
 
     every = in_threads(one, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray as xr
 
-from sims.problem import Heads
+from sims.problem import Heads, Task
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment
 from sims.theory import FEW_KEYS
@@ -23,8 +23,8 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 
     def one(number: int) -> xr.Dataset:
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
-        rho = problem.task.design.autocorrelation(problem.drawn["keys"])
-        return xr.Dataset(merged(problem, rho) | {"alike": rho[1]} | problem.drawn)
+        rho = problem.design.autocorrelation(problem.drawn["keys"])
+        return xr.Dataset({**merged(problem, rho), "alike": rho[1], **problem.drawn})
 
     every = in_threads(one, range(experiment.settings["simulated"]))
     return {"law": xr.concat(every, "number", combine_attrs="drop")}
@@ -40,7 +40,8 @@ def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
     own = problem.drawn
     rule = FACTORIES["merged"](own["stride"], problem.gates, SCORES[own["kernel"]])
     heads = Heads(problem.frames, rule, problem.bandwidth)
-    terms = terms_of(problem.task, heads, own["keys"], problem.queries)
+    task = Task(problem.design, problem.target, own["noise_sd"])
+    terms = terms_of(task, heads, own["keys"], problem.queries)
     memory = max(1.0, float(2 * rho.sum() - 1) / own["stride"])
     least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
     values = {"mse": float(terms["mse"]), "variance": float(terms["ensemble_variance"])}

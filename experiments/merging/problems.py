@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from sims.problem import FRAMES, TARGETS, SequenceDesign, Task
+from sims.problem import FRAMES, TARGETS, SequenceDesign, TrigonometricSeries
 from sims.problem.law import Law
 
 DIMENSION, HEADS, FEATURES = 4, 2, 8
-GRID = 2.0 ** (np.arange(13) / 2 - 4)
-"""Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 16 times its own."""
+GRID = 2.0 ** (np.arange(15) / 2 - 4)
+"""Bandwidths that are tried, over the drawn one: temperatures from 1/256 to 64 times its own."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,16 @@ class Problem:
     drawn: Mapping[str, Any]
 
     @cached_property
-    def task(self) -> Task:
-        """Keys, of an autoregression with no root, one or two equal ones; target and noise."""
-        own = self.drawn
-        root = own["persistence"] if own["correlated"] else 0.0
-        design = SequenceDesign(np.eye(DIMENSION), (root, root if own["smooth"] else 0.0))
-        words = {"seed": own["target"], "lengthscale": own["lengthscale"]}
-        return Task(design, TARGETS["rbf"](DIMENSION, features=FEATURES, **words), own["noise_sd"])
+    def design(self) -> SequenceDesign:
+        """Keys of an autoregression with no root, one or two equal ones."""
+        root = self.drawn["persistence"] if self.drawn["correlated"] else 0.0
+        return SequenceDesign(np.eye(DIMENSION), (root, root if self.drawn["smooth"] else 0.0))
+
+    @cached_property
+    def target(self) -> TrigonometricSeries:
+        """A random field."""
+        words = {"seed": self.drawn["target"], "lengthscale": self.drawn["lengthscale"]}
+        return TARGETS["rbf"](DIMENSION, features=FEATURES, **words)
 
     @cached_property
     def frames(self) -> np.ndarray:

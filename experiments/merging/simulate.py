@@ -35,9 +35,10 @@ def sequences(design: SequenceDesign, keys: jax.Array, n: int) -> jax.Array:
 
 def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.ndarray]:
     """Mean squared error and variance of the heads' average, (over, bandwidth)."""
-    task, own = problem.task, problem.drawn
-    design: SequenceDesign = task.design
-    keys = np.asarray(sequences(design, jax.random.split(draw.key, replicates), own["keys"]))
+    own = problem.drawn
+    keys = np.asarray(
+        sequences(problem.design, jax.random.split(draw.key, replicates), own["keys"])
+    )
     values = target(problem, keys)
     chunks = (replicates, -1, own["stride"])
     gates = gates_of(problem, keys).reshape(chunks)
@@ -50,7 +51,7 @@ def errors(draw: Draw, replicates: int, problem: Problem) -> Mapping[str, np.nda
 
 def target(problem: Problem, points: np.ndarray) -> np.ndarray:
     """The target at points (…, d), in NumPy."""
-    series = problem.task.target
+    series = problem.target
     return np.asarray(np.cos(points @ series.frequency.T + series.phase) @ series.amplitude)
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from sims.estimates import jackknife
 from sims.judgement import house
 from sims.judgement.answers import Effects
-from sims.judgement.effects_of_problems import gap, of_batches
+from sims.judgement.effects_of_problems import extremum, gap, of_batches
 from sims.study.results import Results
 
 SHOWN = ("stride", "alike", "kernel", "gates", "keys", "width", "lengthscale", "noise_sd")
@@ -25,8 +25,8 @@ def stacked(results: Results, name: str) -> xr.DataArray:
 def rises(results: Results) -> dict[str, np.ndarray]:
     """By what share merging raises the error, as batches (N, B).
 
-    ``best``: each at its best bandwidth, which the other half of the batches chooses; ``same``:
-    both at the drawn bandwidth.
+    ``best``: each at its best bandwidth, which the other half of the batches chooses, NaN where
+    that is an end of the grid; ``same``: both at the drawn bandwidth.
     """
     mse = stacked(results, "mse")
     half = mse.sizes["batch"] // 2
@@ -44,6 +44,9 @@ def rises(results: Results) -> dict[str, np.ndarray]:
             for over in ("keys", "slots")
         }
         found[name] = jackknife(parts, lambda terms: terms["slots"] / terms["keys"]).T - 1
+    means = mse.mean("batch").transpose("number", "over", "bandwidth").values
+    places = np.stack([extremum(means[:, over]) for over in (0, 1)])
+    found["best"][np.isnan(places).any(0)] = np.nan
     return found
 
 
