@@ -33,16 +33,17 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
     """Theory of merged heads at the drawn bandwidth; NaN for gates that depend on the keys.
 
-    In its range ``n_eff`` slots, fewer by the memory of the keys, Σ ρ_k, are enough.
+    In its range ``n_eff`` slots, fewer by the memory of the keys, Σ ρ_k, are enough. NaN, too,
+    where so many slots are not, even of equal weights.
     """
-    if problem.gates is None:
-        return {"mse": np.nan, "variance": np.nan, "in_range": False}
     own = problem.drawn
+    memory = max(1.0, float(2 * rho.sum() - 1) / own["stride"])
+    if problem.gates is None or own["keys"] / own["stride"] / memory < FEW_KEYS:
+        return {"mse": np.nan, "variance": np.nan, "in_range": False}
     rule = FACTORIES["merged"](own["stride"], problem.gates, SCORES[own["kernel"]])
     heads = Heads(problem.frames, rule, problem.bandwidth)
     task = Task(problem.design, problem.target, own["noise_sd"])
     terms = terms_of(task, heads, own["keys"], problem.queries)
-    memory = max(1.0, float(2 * rho.sum() - 1) / own["stride"])
     least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
     values = {"mse": float(terms["mse"]), "variance": float(terms["ensemble_variance"])}
     return values | {"in_range": least / memory >= FEW_KEYS}
