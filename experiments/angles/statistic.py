@@ -35,6 +35,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
 
 def parameters(results: Results) -> pd.DataFrame:
-    """What was drawn, and the effective number of keys, a row a problem."""
+    """What was drawn, n_eff, and whether the series is accurate, a row a problem."""
     law = results.predictions["law"]
-    return pd.DataFrame({name: law[name].values for name in SHOWN})
+    columns = {name: law[name].values for name in SHOWN}
+    return pd.DataFrame(columns | {"accurate": np.isfinite(law["correlation"].values)})
