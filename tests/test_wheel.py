@@ -129,5 +129,5 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
 
 @pytest.mark.slow
 def test_an_experiment_runs_from_it(sims, tmp_path):
-    sims("-m", "sims", "run", "sparse_identity", "--fidelity", "smoke")
-    assert (tmp_path / "results/smoke/sparse_identity/figure.png").stat().st_size > 1000
+    sims("-m", "sims", "run", "angles", "--fidelity", "smoke")
+    assert (tmp_path / "results/smoke/angles/figure.png").stat().st_size > 1000

@@ -1,0 +1,56 @@
+"""Noise correlations by the angle series, of each rule and of the gaussian kernel at one n_eff."""
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import brentq
+
+from sims.runtime import in_threads
+from sims.study.experiment import Experiment
+from sims.theory import FEW_KEYS, noise_correlation_law
+from sims.theory.first_order.angle_series import angle_series
+
+from .problems import Problem, draw
+
+DEGREES = {1: 200, 2: 20}
+"""In the cosines at which series are cut, by width."""
+ACCURATE = 5e-3
+"""What is left out of a correlation, as a share of it, up to which it counts."""
+
+
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """All problems in one point, ``law``: :func:`correlations` and what was drawn."""
+
+    def one(number: int) -> xr.Dataset:
+        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
+        return xr.Dataset({**correlations(problem), **problem.drawn})
+
+    every = in_threads(one, range(experiment.settings["simulated"]))
+    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+
+
+def correlations(problem: Problem) -> dict[str, float | bool]:
+    """What the angle series says of the heads at the drawn angles.
+
+    ``correlation`` of their noise; ``gaussian``, that of gaussian heads with as many effective
+    keys, ``n_eff``; ``product``, ρ(c_1, c_2) over ρ(c_1, 0)ρ(0, c_2), less 1, NaN at width 1.
+    """
+    own, cosines = problem.drawn, problem.cosines[0]
+    width, n, reach = own["width"], own["keys"], own["reach"]
+    words = {"width": width, "n": n, "degree": DEGREES[width]}
+    series = angle_series(problem.rule, problem.bandwidth, reach, **words)
+    law, bound = map(float, series.correlation(cosines))
+
+    def excess(log: float) -> float:
+        like = angle_series("gaussian", float(np.exp(log)), reach, width=width, degree=2)
+        return float(np.log(like.aligned / series.aligned))
+
+    like = float(np.exp(brentq(excess, *np.log([1e-3, 1e3]))))
+    alone = np.prod([series.overlap(cosines * part)[0] for part in np.eye(2)[: len(cosines)]])
+    product = float(series.overlap(cosines)[0] / alone - 1)
+    return {
+        "correlation": law if bound < ACCURATE * law else np.nan,
+        "gaussian": float(noise_correlation_law(cosines, like, reach, "gaussian")),
+        "product": product if width == 2 and bound < ACCURATE * law else np.nan,
+        "n_eff": float(n / series.aligned),
+        "in_range": bool(n / series.aligned >= FEW_KEYS),
+    }

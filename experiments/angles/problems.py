@@ -1,0 +1,76 @@
+"""Problems of the law ``angles``: three heads of one sparse rule, at two angles to the first.
+
+Both roads take the problems from here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from sims.problem import Heads
+from sims.problem.law import Law
+from sims.weights import FACTORIES, WeightRule
+
+WIDEST = 2
+"""Width that heads are filled up to by zero columns: one compiled shape."""
+POWERS = {"sparsemax": 1.0, "1.5-entmax": 2.0}
+"""ν of the rules whose radius the sample sets; the others are kernels of that name."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of the law.
+
+    Attributes:
+        drawn: the law's fields.
+    """
+
+    drawn: Mapping[str, Any]
+
+    @property
+    def rule(self) -> str | WeightRule:
+        """The rule of weights: a kernel's name, or α-entmax of distances."""
+        name = str(self.drawn["rule"])
+        if name not in POWERS:
+            return name
+        return FACTORIES["entmax"](nu=POWERS[name], scores="distance")
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """Where the kernel has the drawn radius h; of adaptive rules for a query at the origin.
+
+        Their population radius solves ``n E(h² − D²)₊^ν = (2b²ν)^ν`` with D² ~ χ²(d_k).
+        """
+        own, nu = self.drawn, POWERS.get(self.drawn["rule"])
+        radius = own["radius"] * own["width"] ** 0.5
+        if nu is None:
+            return float(radius)
+        law = stats.chi2(own["width"])
+        mean = law.expect(lambda square: (radius**2 - square) ** nu, ub=radius**2)
+        return float(((own["keys"] * mean) ** (1 / nu) / (2 * nu)) ** 0.5)
+
+    @property
+    def cosines(self) -> np.ndarray:
+        """Of the principal angles to the first head, as drawn and at half of them, (2, d_k)."""
+        own = self.drawn
+        angles = np.array([own["first"], own["second"]])[: own["width"]]
+        return np.cos(np.deg2rad([angles, angles / 2]))
+
+    @cached_property
+    def heads(self) -> Heads:
+        """The first head and those at the angles of :attr:`cosines`, in R^4."""
+        frames = np.zeros((3, 2 * WIDEST, WIDEST))
+        aligned = np.ones(self.drawn["width"])
+        for frame, cosines in zip(frames, [aligned, *self.cosines], strict=True):
+            for i, c in enumerate(cosines):
+                frame[i, i], frame[WIDEST + i, i] = c, (1 - c**2) ** 0.5
+        return Heads(frames, self.rule, self.bandwidth)
+
+
+def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
+    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`."""
+    return Problem(Law({k: how for k, how in law.items() if k != "text"}).draw(seed, number))

@@ -1,0 +1,49 @@
+"""Shared label noise of three heads, a unit a problem."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from sims.montecarlo import Replicates
+from sims.problem import Heads
+from sims.simulation import nw_weights
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit
+
+from .problems import draw
+
+
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """The problems by number; ``angle`` is as drawn, then half of that."""
+    found: dict[str, Unit] = {}
+    for number in range(experiment.settings["simulated"]):
+        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
+        replicate = partial(
+            shared_noise, n=problem.drawn["keys"], queries=experiment.settings["queries"]
+        )
+        constants = problem.heads, jnp.asarray(problem.drawn["reach"])
+        sampler = Replicates(replicate, constants=constants, dims={"pair": ("angle",)})
+        found[f"{number:04d}"] = SampledUnit(sampler, {"number": number}, stream=(number,))
+    return found
+
+
+def shared_noise(
+    key: Array, shared: tuple[Heads, Array], _: None, *, n: int, queries: int
+) -> dict[str, Array]:
+    """Σ_i w_hi w_gi: over σ² the covariance of two heads' label noise, averaged over queries.
+
+    ``pair`` (angle,): of the first head and another; ``own``: of a head with itself.
+    """
+    heads, reach = shared
+    for_keys, for_queries = jax.random.split(key)
+    keys = jax.random.normal(for_keys, (n, heads.dimension), jnp.float64)
+    points = reach * jax.random.normal(for_queries, (queries, heads.dimension), jnp.float64)
+
+    def one(query: Array) -> tuple[Array, Array]:
+        weights = nw_weights(heads, query, keys)
+        return weights[1:] @ weights[0], jnp.mean(jnp.sum(weights**2, axis=1))
+
+    pair, own = jax.lax.map(one, points)
+    return {"pair": pair.mean(0), "own": own.mean()}

@@ -1,0 +1,1 @@
+"""What merging neighbouring keys of a sequence costs heads."""

@@ -1,0 +1,49 @@
+"""First-order theory of merged heads, where gates are fixed."""
+
+import numpy as np
+import xarray as xr
+
+from sims.problem import Heads, Task
+from sims.runtime import in_threads
+from sims.study.experiment import Experiment
+from sims.theory import FEW_KEYS
+from sims.theory import predict as terms_of
+from sims.weights import FACTORIES
+
+from .problems import Problem, draw
+
+SCORES = {"softmax": "dot", "gaussian": "distance"}
+
+
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """All problems in one point, ``law``: error and variance of merged heads, and what was drawn.
+
+    ``alike`` is the correlation of neighbouring keys, ``in_range`` whether theory is.
+    """
+
+    def one(number: int) -> xr.Dataset:
+        problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
+        rho = problem.design.autocorrelation(problem.drawn["keys"])
+        return xr.Dataset({**merged(problem, rho), "alike": rho[1], **problem.drawn})
+
+    every = in_threads(one, range(experiment.settings["simulated"]))
+    return {"law": xr.concat(every, "number", combine_attrs="drop")}
+
+
+def merged(problem: Problem, rho: np.ndarray) -> dict[str, float | bool]:
+    """Theory of merged heads at the drawn bandwidth; NaN for gates that depend on the keys.
+
+    In its range ``n_eff`` slots, fewer by the memory of the keys, Σ ρ_k, are enough. NaN, too,
+    where so many slots are not, even of equal weights.
+    """
+    own = problem.drawn
+    memory = max(1.0, float(2 * rho.sum() - 1) / own["stride"])
+    if problem.gates is None or own["keys"] / own["stride"] / memory < FEW_KEYS:
+        return {"mse": np.nan, "variance": np.nan, "in_range": False}
+    rule = FACTORIES["merged"](own["stride"], problem.gates, SCORES[own["kernel"]])
+    heads = Heads(problem.frames, rule, problem.bandwidth)
+    task = Task(problem.design, problem.target, own["noise_sd"])
+    terms = terms_of(task, heads, own["keys"], problem.queries)
+    least = min(float(terms[name].min()) for name in ("n_eff", "n_third"))
+    values = {"mse": float(terms["mse"]), "variance": float(terms["ensemble_variance"])}
+    return values | {"in_range": least / memory >= FEW_KEYS}

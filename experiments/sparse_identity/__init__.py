@@ -1,1 +1,0 @@
-"""Sparse attention is compact kernel regression, under conditions."""

@@ -1,0 +1,89 @@
+"""The experiment `angles`: shared noise by plain loops, and effects of planted correlations."""
+
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims import nw_weights
+from sims.study.experiment import load_experiment
+
+EXPERIMENT = load_experiment("angles")
+problems, simulate, predict, statistic = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "predict", "statistic")
+)
+
+
+def drawn(number=0, **changes):
+    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_shared_noise_by_plain_loops(width):
+    """Of the biweight kernel, whose weights are written out; frames have the drawn angles."""
+    problem = drawn(rule="biweight", width=width, keys=32, radius=1.2)
+    found = simulate.shared_noise(
+        jax.random.key(4), (problem.heads, np.asarray(0.4)), None, n=32, queries=2
+    )
+    for_keys, for_queries = jax.random.split(jax.random.key(4))
+    keys = np.asarray(jax.random.normal(for_keys, (32, 4), np.float64))
+    points = 0.4 * np.asarray(jax.random.normal(for_queries, (2, 4), np.float64))
+    angles = np.array([problem.drawn["first"], problem.drawn["second"]])[:width]
+    pair, own = np.zeros((2, 2)), []
+    for i, x in enumerate(points):
+        every = []
+        for turn in (0 * angles, angles, angles / 2):
+            frame = np.zeros((4, width))
+            frame[:width], frame[2 : 2 + width] = (
+                np.diag(f(np.deg2rad(turn))) for f in (np.cos, np.sin)
+            )
+            square = ((x @ frame - keys @ frame) ** 2).sum(1) / (1.44 * width)
+            parts = np.maximum(1 - square, 0) ** 2
+            every.append(parts / max(parts.sum(), 1e-300))
+        pair[i] = [every[0] @ other for other in every[1:]]
+        own.append(np.mean([weights @ weights for weights in every]))
+    np.testing.assert_allclose(found["pair"], pair.mean(0), rtol=1e-9)
+    np.testing.assert_allclose(found["own"], np.mean(own), rtol=1e-9)
+
+
+@pytest.mark.parametrize("rule", problems.POWERS)
+def test_adaptive_rules_have_the_drawn_radius_in_a_large_sample(rule):
+    problem = drawn(rule=rule, keys=20_000, radius=0.8, width=2)
+    keys = np.random.default_rng(1).normal(size=(20_000, 4))
+    weights = np.asarray(nw_weights(problem.heads, np.zeros(4), keys))[0]
+    farthest = np.linalg.norm(keys[weights > 0, :2], axis=1).max()
+    assert farthest == pytest.approx(0.8 * 2**0.5, rel=0.02)
+
+
+@pytest.mark.theory
+@pytest.mark.parametrize("width", [1, 2])
+def test_the_gaussian_kernel_is_its_own_match_and_a_product(width):
+    problem = drawn(rule="gaussian", width=width, radius=0.7, first=60, second=50)
+    found = predict.correlations(problem)
+    assert found["gaussian"] == pytest.approx(found["correlation"], rel=1e-3)
+    assert found["product"] == pytest.approx(0, abs=1e-3) or width == 1
+
+
+def test_planted_correlations():
+    """They rise to 0.8 in the first problem and fall to 0.3 in the second."""
+    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1))
+    pair = {"0000": [0.4, 0.8], "0001": [0.4, 0.3]}
+    estimates = {
+        name: xr.Dataset(
+            {"pair": (("batch", "angle"), 0.1 * wobble * own), "own": ("batch", 0.1 * wobble[:, 0])}
+        )
+        for name, own in pair.items()
+    }
+    law = {"correlation": [0.5, 0.4], "gaussian": [0.4, 0.4], "product": [0.01, np.nan]}
+    law["in_range"] = [1, 0]
+    results = SimpleNamespace(
+        predictions={"law": xr.Dataset({k: ("number", v) for k, v in law.items()})},
+        estimates=estimates,
+    )
+    found = {name: own.value for name, own in statistic.effects(results).items()}
+    np.testing.assert_allclose(found["rise"], [0.4, -0.1], atol=1e-6)
+    np.testing.assert_allclose(found["one curve"], [0.25, 0], atol=1e-12)
+    np.testing.assert_allclose(found["product"], [0.01, np.nan])
+    np.testing.assert_allclose(found["series"], [-0.2, np.nan], atol=1e-6)

@@ -1,0 +1,108 @@
+"""The experiment `merging`: errors by plain loops, and effects of planted ones."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.montecarlo.draws import Draw
+from sims.study.experiment import load_experiment
+
+EXPERIMENT = load_experiment("merging")
+problems, simulate, statistic = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
+)
+
+
+def drawn(**changes):
+    return problems.draw(EXPERIMENT.spec.law | {"keys": 24, "query_count": 2} | changes, 3, 0)
+
+
+def by_loops(problem, keys, place, stride):
+    """Errors of one sequence at one bandwidth: the estimate and its noise, by query."""
+    own, found = problem.drawn, []
+    b = problem.bandwidth * problems.GRID[place]
+    gates = np.ones((1, len(keys))) if stride == 1 else simulate.gates_of(problem, keys[None])
+    for x in problem.queries:
+        weights = np.zeros(len(keys))
+        for frame in problem.frames:
+            scores = []
+            for first in range(0, len(keys), stride):
+                inside = range(first, first + stride)
+                k, q = sum(gates[0, i] * keys[i] for i in inside) @ frame, x @ frame
+                apart = q @ k if own["kernel"] == "softmax" else -((q - k) ** 2).sum() / 2
+                scores.append(apart / b**2)
+            parts = np.exp(np.array(scores) - max(scores))
+            weights += np.repeat(parts / parts.sum(), stride) * gates[0] / 2
+        found.append((weights @ np.asarray(problem.target(keys)), (weights**2).sum()))
+    return np.array(found).T
+
+
+@pytest.mark.parametrize("kernel", ["softmax", "gaussian"])
+@pytest.mark.parametrize("gates", ["fixed", "normalised"])
+def test_errors_by_plain_loops(kernel, gates):
+    problem = drawn(kernel=kernel, gates=gates, stride=3, noise_sd=0.7)
+    draw = Draw.of(1, (), 3).draw(2)
+    found = simulate.errors(draw, 3, problem)
+    keys = np.asarray(
+        simulate.sequences(problem.design, simulate.jax.random.split(draw.key, 3), 24)
+    )
+    truth = np.asarray(problem.target(problem.queries))
+    for over, stride in enumerate((1, 3)):
+        for place in (0, 8, 14):
+            parts = np.array([by_loops(problem, one, place, stride) for one in keys])
+            centre, noise = parts[:, 0], 0.49 * parts[:, 1]
+            expected = ((centre - truth) ** 2 + noise).mean()
+            assert found["mse"][over, place] == pytest.approx(expected, rel=1e-9)
+            spread = (centre.var(0, ddof=1) + noise.mean(0)).mean()
+            assert found["variance"][over, place] == pytest.approx(spread, rel=1e-9)
+
+
+def test_gates_are_what_their_names_say():
+    """Normalised ones sum to 1 in every slot, printed ones on average; a larger projection has a
+    larger gate."""
+    keys = np.random.default_rng(0).normal(size=(400, 24, 4))
+    sums = {
+        kind: simulate.gates_of(drawn(gates=kind, stride=4), keys).reshape(400, 6, 4).sum(-1)
+        for kind in ("mean", "fixed", "normalised", "printed")
+    }
+    for kind in ("mean", "fixed", "normalised"):
+        np.testing.assert_allclose(sums[kind], 1, rtol=1e-12)
+    assert sums["printed"].mean() == pytest.approx(1, abs=0.02)
+    assert sums["printed"].std() > 0.01
+    problem = drawn(gates="printed", stride=4)
+    order = np.argsort(keys[0] @ problem.raw_gates)
+    assert (np.diff(simulate.gates_of(problem, keys)[0][order]) > 0).all()
+
+
+def test_planted_rises():
+    """At twice the bandwidth, which is best for slots, merging costs 2 and 30 %; at the same one,
+    best for all keys, 40 and 50 %. In a third problem the narrowest is best for all keys."""
+    grid, kept = problems.GRID, np.array([2.8, 3.0, 3.0])
+    curve, merged = np.full((2, len(grid), 3), 5.0)
+    curve[grid == 1], merged[grid == 1], merged[grid == 2] = 2.0, kept, [2.04, 2.6, 2.6]
+    curve[0, 2] = 1.0
+    wobble = 1 + 1e-4 * np.random.default_rng(0).normal(size=(16, 1, 1))
+    estimates = {
+        f"{i:04d}": xr.Dataset(
+            {
+                name: (("batch", "over", "bandwidth"), wobble * [curve[:, i], merged[:, i]])
+                for name in ("mse", "variance")
+            },
+            {"over": ["keys", "slots"], "bandwidth": grid},
+        )
+        for i in range(3)
+    }
+    law = {"mse": kept / 1.1, "variance": kept / 1.2, "in_range": [1, 0, 1]}
+    results = SimpleNamespace(
+        predictions={"law": xr.Dataset({k: ("number", v) for k, v in law.items()})},
+        estimates=estimates,
+    )
+    found = statistic.effects(results)
+    np.testing.assert_allclose(found["free"].value, [0.03, -0.25, np.nan], atol=1e-3)
+    np.testing.assert_allclose(found["dearer"].value, [0.02, 0.3, np.nan], atol=1e-3)
+    same = found["free at the same temperature"].value
+    np.testing.assert_allclose(same, [-0.35, -0.45, -0.45], atol=1e-3)
+    np.testing.assert_allclose(found["gap of the error"].value, [0.1, np.nan, 0.1], atol=1e-3)
+    np.testing.assert_allclose(found["gap of the variance"].value, [0.2, np.nan, 0.2], atol=1e-3)
