@@ -1,141 +1,135 @@
-"""What both roads take: second moments of keys and queries, and ensembles of compressed heads."""
+"""Problems of the law ``kq_svd``: maps of tokens to keys, queries and values, and a regression."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from scipy.linalg import expm
 
-from sims.problem import TARGETS, GaussianDesign, Heads, Task, compressed, gaussian_queries
-from sims.study.experiment import Experiment
+from sims.attention.low_rank import kq_svd, stacked
+from sims.problem import DESIGNS, TARGETS, Heads, Task, TrigonometricSeries
+from sims.problem.law import Law
+from sims.terms import PAIRS
+from sims.theory import predict
+
+WIDEST, MOST = 16, 4
+"""Width and number of heads that the regression is filled up to: one compiled shape."""
+NOISE = (0.1, 10)
+"""Range of the label noise."""
+POINTS = 16
+"""Queries at which the heads are judged as an estimator."""
 
 
-class Moments(NamedTuple):
-    """Second moments of keys and queries, (d, d) each."""
+@dataclass(frozen=True)
+class Problem:
+    """A key head of width d and m query heads on it.
 
-    keys: np.ndarray
-    queries: np.ndarray
+    A token z ~ N(0, I) of R^{2d} has the key ``k = z_1…d · of_keys + mean`` and values ``z ·
+    of_values``; a query token x ~ N(0, I) of R^d has the queries ``x · of_queries[h]``. As an
+    estimator the heads average m(z) about x.
 
-
-def moments(d: int, decay: float, angle: float | str, seed: int) -> Moments:
-    """Keys with variances i^{−2·decay} along the axes, queries turned against them.
-
-    Args:
-        d: width.
-        decay: of the standard deviations of the keys; the queries' fall twice as fast.
-        angle: degrees by which the queries' principal axes i and d + 1 − i are turned into one
-            another: 0 keeps the keys' order, 90 reverses it. ``random`` is a random rotation,
-            ``isotropic`` gives queries no direction.
-        seed: of that rotation.
+    Attributes:
+        drawn: the law's fields.
+        of_keys: (d, d).
+        of_queries: (m, d, d).
+        of_values: (2d, d).
+        mean: of the keys, (d,).
+        points: query tokens of the regression, (POINTS, d).
     """
-    order = np.arange(1.0, d + 1)
-    keys = np.diag(order ** (-2 * decay))
-    if angle == "isotropic":
-        return Moments(keys, np.eye(d))
-    if angle == "random":
-        basis = np.linalg.qr(np.random.default_rng(seed).standard_normal((d, d)))[0]
-    else:
-        turn = np.radians(float(angle))
-        basis = (
-            np.cos(turn) * np.eye(d)
-            + np.sin(turn) * np.diag(np.where(order <= d / 2, 1.0, -1.0))[:, ::-1]
+
+    drawn: Mapping[str, Any]
+    of_keys: np.ndarray
+    of_queries: np.ndarray
+    of_values: np.ndarray
+    mean: np.ndarray
+    points: np.ndarray
+
+    @property
+    def rank(self) -> int:
+        """Numbers kept of a key."""
+        return round(self.drawn["width"] * self.drawn["rank_share"])
+
+    @property
+    def tokens(self) -> int:
+        """Keys that a query attends to."""
+        return int(self.drawn["tokens"])
+
+    @property
+    def calibration(self) -> int:
+        """Tokens of the calibration sample."""
+        return round(self.drawn["calibration"])
+
+    @property
+    def key_moment(self) -> np.ndarray:
+        """E kkᵀ, (d, d)."""
+        return np.asarray(self.of_keys.T @ self.of_keys + np.outer(self.mean, self.mean))
+
+    @property
+    def query_moments(self) -> np.ndarray:
+        """E qqᵀ by head, (m, d, d)."""
+        return np.asarray(self.of_queries.swapaxes(1, 2) @ self.of_queries)
+
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by, so that they have the drawn standard deviation."""
+        square = ((self.of_keys @ self.of_queries.swapaxes(1, 2)) ** 2).sum() / self.drawn["heads"]
+        return float(square**0.5 / self.drawn["score_sd"])
+
+    @cached_property
+    def target(self) -> TrigonometricSeries:
+        """m on R^d."""
+        scale, seed = self.drawn["lengthscale"], self.drawn["target"]
+        return TARGETS["rbf"](self.drawn["width"], lengthscale=scale, features=32, seed=seed)
+
+    @cached_property
+    def noise_sd(self) -> float:
+        """Of the labels: variance has the drawn share s of the whole heads' error.
+
+        With squared bias β, signal variance S and noise variance σ²v, all to first order: ``σ² =
+        (β s/(1 − s) − S)/v``, within :data:`NOISE`.
+        """
+        terms, share = predict(*self.regression(False, 1.0)), self.drawn["share"]
+        bias, signal, noise = (float(terms[f"integrated_{k}"].mean()) for k in PAIRS)
+        square = max(bias * share / (1 - share) - signal, 0.0) / noise
+        return float(np.clip(square**0.5, *NOISE))
+
+    def regression(self, compressed: bool, noise_sd: float) -> tuple[Task, Heads, int, np.ndarray]:
+        """The heads as an ensemble, whole or compressed by KQ-SVD calibrated without end.
+
+        Heads are repeated to :data:`MOST` and everything is filled up with zeros.
+        """
+        keys, queries = np.broadcast_to(self.of_keys, self.of_queries.shape), self.of_queries
+        if compressed:
+            rows = np.vstack([self.of_keys, self.mean])  # of the second moment of the keys
+            maps = kq_svd(rows, stacked(queries), self.rank)
+            keys, queries = keys @ maps.key_map, queries @ maps.query_map
+        rest, more = WIDEST - keys.shape[1], WIDEST - keys.shape[2]
+        frames, key_frames = (
+            np.tile(np.pad(part, ((0, 0), (0, rest), (0, more))), (MOST // len(part), 1, 1))
+            for part in (queries, keys)
         )
-    return Moments(keys, basis * order ** (-4 * decay) @ basis.T)
+        heads = Heads(frames, "softmax", self.temperature**0.5, key_frames=key_frames)
+        task = Task(DESIGNS["isotropic"](WIDEST), self.target.padded(rest), noise_sd)
+        return task, heads, self.tokens, np.pad(self.points, ((0, 0), (0, rest)))
 
 
-def cache_points(experiment: Experiment) -> dict[str, tuple[float, float | str]]:
-    """Name of every cache's point to decay and angle."""
-    own = experiment.settings["caches"]
-    return {
-        f"cache decay={decay:g} {angle}": (decay, angle)
-        for decay in own["decays"]
-        for angle in own["angles"]
-    }
+def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
+    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`.
 
-
-class Compressed(NamedTuple):
-    """An ensemble of compressed softmax heads, as both roads take it."""
-
-    task: Task
-    heads: Heads
-    n: int
-    queries: np.ndarray
-
-
-def ensembles(experiment: Experiment) -> dict[str, Compressed]:
-    """Softmax heads at every rank in every regime, by name of the point: one problem for all."""
-    own = experiment.settings["ensemble"]
-    return {
-        ensemble_name(name, rank): problem
-        for name, regime in own["regimes"].items()
-        for rank, problem in compressed_heads(own, regime, own["seed"]).items()
-    }
-
-
-def compressed_heads(
-    own: Mapping[str, Any], regime: Mapping[str, Any], seed: int
-) -> dict[int, Compressed]:
-    """One problem by rank: frames, target and queries are drawn from the seed.
-
-    The tilt of head h at x has mean ``Σ^{1/2}R_hDR_hᵀΣ^{−1/2}x``, D falling like a power: a head
-    looks near x along its first directions, and at the middle of the keys along its last.
+    The keys' axes are those of space. Each head's queries are turned against them by a random
+    rotation whose largest angle is the drawn one.
     """
-    d, count, temperature = own["d"], own["heads"], float(np.sqrt(own["d"]))
-    rng = np.random.default_rng(seed)
-    spread = np.arange(1.0, d + 1) ** -own["key_decay"]
-    gains = np.arange(1.0, d + 1) ** -own["gain_decay"]
-    turns = np.linalg.qr(rng.standard_normal((count, d, d)))[0]
-    frames = np.sqrt(temperature) / spread[:, None] * turns * np.sqrt(gains)
-    queries = np.asarray(gaussian_queries(d, own["queries"], own["scale"], seed)) * spread
-    full = Heads(frames, "softmax", np.sqrt(temperature), key_frames=frames)
-    target = TARGETS["rbf"](d, lengthscale=regime["lengthscale"], seed=seed)
-    task = Task(GaussianDesign(np.diag(spread**2)), target, noise_sd=regime["noise_sd"])
-    seen = queries.T @ queries / len(queries)
-    return {
-        rank: Compressed(
-            task,
-            full if rank == d else compressed(full, rank, np.diag(spread**2), seen),
-            regime["n"],
-            queries,
-        )
-        for rank in own["ranks"]
-    }
-
-
-def ensemble_name(regime: str, rank: int) -> str:
-    """The point of a regime and rank."""
-    return f"heads {regime} r={rank}"
-
-
-def gaussian_triangle(rng: np.random.Generator, draws: int, n: int, d: int) -> np.ndarray:
-    """Triangular factors (draws, d, d) of n ≥ d normal rows: what a factorisation sees of them.
-
-    Bartlett's decomposition: normal above the diagonal, and on it roots of χ² of n, …, n − d + 1
-    degrees of freedom.
-    """
-    factor = np.triu(rng.standard_normal((draws, d, d)), 1)
-    factor[:, np.arange(d), np.arange(d)] = np.sqrt(rng.chisquare(n - np.arange(d), (draws, d)))
-    return factor
-
-
-def root_of(moment: np.ndarray) -> np.ndarray:
-    """The symmetric root of a second moment."""
-    values, vectors = np.linalg.eigh(moment)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0)) @ vectors.T)
-
-
-def centred(scores: np.ndarray) -> np.ndarray:
-    """Scores (T, T') less each query's mean over keys."""
-    return np.asarray(scores - scores.mean(0))
-
-
-def outputs(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Attention's outputs (T', d_v) for scores (T, T') of keys with queries."""
-    weights = np.exp(scores - scores.max(0))
-    return np.asarray((weights / weights.sum(0)).T @ values)
-
-
-def with_moment(rng: np.random.Generator, rows: int, moment: np.ndarray) -> np.ndarray:
-    """Rows (T, d) whose second moment is exactly T times the one given."""
-    values, vectors = np.linalg.eigh(moment)
-    frame = np.linalg.qr(rng.standard_normal((rows, len(moment))))[0]
-    return np.asarray(np.sqrt(rows) * frame * np.sqrt(np.maximum(values, 0)) @ vectors.T)
+    drawn = Law({name: how for name, how in law.items() if name != "text"}).draw(seed, number)
+    d, rng = drawn["width"], np.random.default_rng(drawn["axes"])
+    normal = rng.standard_normal((drawn["heads"], d, d))
+    turns = normal - normal.swapaxes(1, 2)
+    turns *= np.deg2rad(drawn["angle"]) / np.linalg.norm(turns, 2, (1, 2))[:, None, None]
+    axes, order = expm(turns), np.arange(1.0, d + 1)
+    of_keys = drawn["balance"] * np.diag(order ** -drawn["key_decay"])
+    of_queries = axes * order ** -drawn["query_decay"] @ axes.swapaxes(1, 2) / drawn["balance"]
+    direction, of_values = rng.standard_normal(d), rng.standard_normal((2 * d, d))
+    mean = direction * drawn["key_mean"] * np.linalg.norm(of_keys) / np.linalg.norm(direction)
+    points = drawn["reach"] * rng.standard_normal((POINTS, d))
+    return Problem(drawn, of_keys, of_queries, of_values, mean, points)

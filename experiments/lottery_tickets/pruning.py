@@ -8,11 +8,8 @@ sum* of as many items as the block has columns, and masks of different entries d
 subset is found exactly, by meeting in the middle. Source: arXiv 2511.04217.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from sims.attention.attention import softmax
 from sims.checks import check_count
 from sims.errors import InputError
 
@@ -20,18 +17,6 @@ MOST_ITEMS = 44
 """Halves of 2²² sums; beyond, the best errors are below float64's rounding of the sums."""
 CACHED = 2**14
 """Sums that are sorted at once, of as many rows as have them: they stay in a core's cache."""
-
-
-class Subset(NamedTuple):
-    """The best subset of each row of items.
-
-    Attributes:
-        chosen: which items, (…, items), boolean.
-        error: ``|sum − target|``, (…,).
-    """
-
-    chosen: np.ndarray
-    error: np.ndarray
 
 
 def subset_sums(items: np.ndarray) -> np.ndarray:
@@ -42,8 +27,8 @@ def subset_sums(items: np.ndarray) -> np.ndarray:
     return sums
 
 
-def closest_subset(items: np.ndarray, target: np.ndarray) -> Subset:
-    """The subset whose sum is closest to the target, row by row, exactly.
+def closest_sum(items: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """The subset sums that are closest to the targets, row by row, exactly to rounding, (…,).
 
     Of sums of one half and what sums of the other leave to be reached, laid into one order, only
     neighbours can be closest: 2·2^{k/2} numbers to sort in place of 2^k to look at.
@@ -63,31 +48,23 @@ def closest_subset(items: np.ndarray, target: np.ndarray) -> Subset:
     goal = np.broadcast_to(target, items.shape[:-1]).ravel()
     half = count // 2
     at_once = max(1, CACHED >> (count - half + 1))
-    places = []
+    found = np.empty(len(rows))
     for start in range(0, len(rows), at_once):
-        part, wanted = rows[start : start + at_once], goal[start : start + at_once]
-        places.append(_meet(subset_sums(part[:, :half]), subset_sums(part[:, half:]), wanted))
-    left, right = np.concatenate(places).T[..., None]
-    halves = [left >> np.arange(half) & 1, right >> np.arange(count - half) & 1]
-    chosen = np.concatenate(halves, axis=1).astype(bool)
-    error = np.abs(np.where(chosen, rows, 0.0).sum(1) - goal)
-    return Subset(chosen.reshape(items.shape), error.reshape(items.shape[:-1]))
-
-
-def _meet(left: np.ndarray, right: np.ndarray, goal: np.ndarray) -> np.ndarray:
-    """Places in left and right, both beginning with the empty sum, of the best pair of each row."""
-    both = np.concatenate([right, goal[:, None] - left], axis=1)
-    order = np.argsort(both, axis=1)
-    gaps = np.diff(np.take_along_axis(both, order, axis=1), axis=1)
-    # What lay between the closest two of different sides would be closer to one of them.
-    of_left = order >= right.shape[1]
-    gaps[of_left[:, 1:] == of_left[:, :-1]] = np.inf
-    at = gaps.argmin(1)[:, None] + np.arange(2)
-    pair = np.sort(np.take_along_axis(order, at, axis=1), axis=1)
-    return np.stack([pair[:, 1] - right.shape[1], pair[:, 0]], axis=1)
-
-
-def attention(tokens: np.ndarray, score_matrix: np.ndarray, value_matrix: np.ndarray) -> np.ndarray:
-    """One head by its merged matrices, ``softmax(X W_QK Xᵀ) X W_VO``, of tokens (…, T, d)."""
-    weights = softmax(tokens @ score_matrix @ tokens.swapaxes(-1, -2))
-    return np.asarray(weights @ (tokens @ value_matrix))
+        part, wanted = rows[start : start + at_once], goal[start : start + at_once, None]
+        right = subset_sums(part[:, half:])
+        both = np.concatenate([right, wanted - subset_sums(part[:, :half])], axis=1)
+        # The last bit of a number says whose it is.
+        bits = both.view(np.int64)
+        bits[:, : right.shape[1]] |= 1
+        bits[:, right.shape[1] :] &= ~1
+        both.sort(axis=1)
+        side = both.view(np.int64) & 1
+        gaps = np.diff(both, axis=1)
+        gaps[side[:, 1:] == side[:, :-1]] = np.inf
+        # Of a pair the sum is the target less what is left, plus the right half's sum.
+        place = gaps.argmin(1)[:, None]
+        sign = np.take_along_axis(np.diff(side, axis=1), place, axis=1)
+        found[start : start + at_once] = (
+            wanted + sign * np.take_along_axis(gaps, place, axis=1)
+        ).ravel()
+    return found.reshape(items.shape[:-1])

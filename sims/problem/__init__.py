@@ -4,7 +4,6 @@ from sims.runtime import configure
 
 configure()  # before the first array is made: precision and devices cannot change afterwards
 
-from sims.problem.compression import compressed
 from sims.problem.custom import CustomDesign
 from sims.problem.design_laws import (
     CubeDesign,
@@ -55,7 +54,6 @@ __all__ = [
     "TrigonometricSeries",
     "ball_queries",
     "check_compatible",
-    "compressed",
     "correlated_queries",
     "gaussian_queries",
     "principal_angles",

@@ -1,4 +1,4 @@
-"""Low-rank caches: optimal for scores, and what they keep where keys are deficient or shifted."""
+"""Low-rank caches: optimal for scores, their rivals, and what errors of scores do to outputs."""
 
 import numpy as np
 import pytest
@@ -102,6 +102,85 @@ def test_centred_keys_reach_the_tail(caches):
     assert ((moved - moved.mean(0) - centred) ** 2).sum() == pytest.approx(tail, rel=1e-9)
     plain = kq_svd(keys, queries, 2).scores(keys, queries)
     assert ((plain - plain.mean(0) - centred) ** 2).sum() > 1.05 * tail
+
+
+def test_the_error_depends_on_the_basis_for_the_rivals_alone(caches):
+    """K → KG, Q → QG^{-T} leaves scores as they are; K-SVD bears a scale, Eigen rotations alone."""
+    keys, queries = caches
+    general = np.random.default_rng(7).standard_normal((6, 6))
+    rotation = np.linalg.qr(general)[0]
+
+    def errors(change):
+        k, q = keys @ change, queries @ np.linalg.inv(change).T
+        return [error(c, k, q) for c in (kq_svd(k, q, 2), k_svd(k, 2), joint_svd(k, q, 2))]
+
+    before = np.array(errors(np.eye(6)))
+    np.testing.assert_allclose(errors(rotation), before, rtol=1e-9)
+    moved = np.abs(np.array([errors(3 * rotation), errors(general)]) / before - 1) > 1e-3
+    assert moved.tolist() == [[False, False, True], [False, True, True]]
+
+
+def test_where_the_keys_alone_are_enough_and_where_they_lose_everything(caches):
+    """Common axes in a common order, or balanced factors: no gap; else one without bound."""
+    spread = np.arange(6.0, 0, -1)
+    frames = [np.linalg.qr(part)[0] for part in caches]
+    keys, queries = (frame * spread for frame in frames)
+    u, s, v = np.linalg.svd(caches[0] @ caches[1].T)
+    balanced = u[:, :6] * s[:6] ** 0.5, v[:6].T * s[:6] ** 0.5
+    for k, q in ((keys, queries), balanced):
+        least = error(kq_svd(k, q, 2), k, q)
+        for rival in (k_svd(k, 2), joint_svd(k, q, 2)):
+            assert error(rival, k, q) == pytest.approx(least, rel=1e-9)
+    assert error(k_svd(keys, 2), keys, queries[:, ::-1]) > error(
+        kq_svd(keys, queries[:, ::-1], 2), keys, queries[:, ::-1]
+    )
+    for size in (0.1, 0.001):
+        k, q = np.diag([1.01, 1]), np.diag([size, 1])
+        ratio = error(k_svd(k, 1), k, q) / error(kq_svd(k, q, 1), k, q)
+        assert ratio == pytest.approx((1.01 * size) ** -2)
+
+
+def test_the_joint_factors_tend_to_those_of_the_larger_side(caches):
+    """K → βK, Q → Q/β: the errors' difference falls like β^−4, to K-SVD's or to the queries'."""
+    keys, queries = caches
+    for side, alone in ((1, k_svd(keys, 2)), (-1, k_svd(queries, 2))):
+        own, gaps = error(alone, keys, queries), []
+        for size in (10, 100):
+            f = float(size) ** side
+            gaps.append(error(joint_svd(f * keys, queries / f, 2), keys, queries) - own)
+        assert gaps[0] / gaps[1] == pytest.approx(1e4, rel=0.05)
+
+
+def test_under_a_causal_mask_it_is_not_optimal():
+    """Two tokens: a triangle with an entry below the diagonal is completed to rank 1."""
+    keys, queries = np.eye(2), np.array([[2.0, 7.0], [1.0, 3.0]])  # the scores; 7 is masked
+    mask = np.tril(np.ones((2, 2), bool))
+    completed = np.array([[2.0, 6.0], [1.0, 3.0]])  # rank 1
+    best = kq_svd(keys, queries, 1).scores(keys, queries).T
+    assert np.linalg.matrix_rank(completed) == 1
+    assert ((completed - queries)[mask] == 0).all()
+    assert ((best - queries)[mask] ** 2).sum() > 1e-3
+
+
+def test_outputs_move_by_at_most_tanh_of_a_quarter_of_the_range_times_the_diameter():
+    """Row by row, and ``½‖e‖`` in ℓ2, at every length; two exchanged keys attain the first."""
+    rng = np.random.default_rng(8)
+
+    def softmax(scores):
+        return np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+
+    for length in (2, 3, 30, 1000):
+        scores, errors = rng.standard_normal((2, 200, length)) * np.exp(rng.uniform(-2, 2))
+        values = rng.standard_normal((length, 3))
+        change = softmax(scores + errors) - softmax(scores)
+        diameter = 2 * np.linalg.norm(values, axis=1).max()  # the largest distance is no larger
+        moved = np.linalg.norm(change @ values, axis=1)
+        assert (moved <= np.tanh(np.ptp(errors, axis=1) / 4) * diameter).all()
+        size = np.linalg.norm(errors, axis=1)
+        assert (np.linalg.norm(change, axis=1) <= size / 2).all()
+    for omega in (0.1, 3.0):
+        pair = softmax(np.array([[omega, -omega], [-omega, omega]]) / 4)
+        assert pair[0, 0] - pair[1, 0] == pytest.approx(np.tanh(omega / 4))
 
 
 def test_batches_are_compressed_one_by_one(caches):

@@ -1,144 +1,144 @@
-"""The experiment `kq_svd`: its verdicts, what turns them, and what it draws."""
+"""The experiment `kq_svd`: a replicate by loops, its regression, effects of planted errors."""
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
-from sims import estimate
-from sims.montecarlo.draws import Draw
+from sims import nw_weights
 from sims.study.experiment import load_experiment
-from tests.experiments.helpers import verdicts
-from tests.experiments.runs import both_roads
+from sims.theory import predict as library
+from sims.theory.neighbours import spectra
 
-
-@pytest.fixture(scope="module")
-def experiment():
-    """At smaller sizes, with batches enough for verdicts."""
-    whole = load_experiment("kq_svd", "smoke")
-    smoke = whole.spec.at("smoke")
-    caches = whole.spec.settings["caches"] | {
-        "decays": [0.5],
-        "angles": [0, 60, "random"],
-        "ranks": [1, 2],
-        "steps": 100,
-        "neff": {"angles": ["random"], "length": 16, "tokens": 1500, "cooling": 4, "replicates": 2},
-    }
-    changed = smoke.settings | {"caches": caches}
-    smoke = smoke.model_copy(
-        update={"settings": changed, "simulation": {"batches": 64, "replicates_per_batch": 2}}
-    )
-    fidelities = whole.spec.fidelities | {"smoke": smoke}
-    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
-
-
-WITHOUT_THEORY = (
-    "coordinates",
-    "balance",
-    "groups",
-    "random heads",
-    "random spectral",
-    "rows",
-    "masked",
-    "drawn heads",
+EXPERIMENT = load_experiment("kq_svd")
+problems, simulate, statistic = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
 )
 
 
-@pytest.fixture(scope="module")
-def results(experiment):
-    return both_roads(experiment, lambda point: not point.startswith(WITHOUT_THEORY))
+def drawn(number=0, **changes):
+    return problems.draw(EXPERIMENT.spec.law | changes, 3, number)
 
 
-def changed(results, point, **values):
-    """Results with some variables of a point changed by functions."""
-    data = results.estimates[point]
-    data = data.assign({name: change(data[name]) for name, change in values.items()})
-    return replace(results, estimates=results.estimates | {point: data})
+def best_product(keys, queries, rank):
+    """``ABᵀ`` whose scores are the best of a rank: those of the score matrix's singular vectors."""
+    left = np.linalg.svd(keys @ queries.T)[0][:, :rank]
+    return np.linalg.pinv(keys) @ left @ left.T @ keys
 
 
-def test_excess_is_held_to_its_law(results, experiment):
-    law = {p: results.prediction(p) for p in results.points if p.startswith("calibration")}
-    exact = results
-    rng = np.random.default_rng(0)
-    for point, theory in law.items():
-        noise = 1 + 1e-3 * rng.standard_normal(64)
-        excess = float(theory["excess"]) * noise
-        exact = changed(
-            exact,
-            point,
-            risk=lambda v, own=excess, t=theory: 0 * v + float(t["least"]) + own,
-            loss=lambda v, own=excess, t=theory: 0 * v + float(t["least"]) - own,
-        )
-    claims = ("excess risk", "exponent, random axes", "test less calibration")
-    found = verdicts(experiment, exact)
-    assert {found["kq-calibration", regime] for regime in claims} == {"supported"}
-    point = "calibration random n=800 ratio=1"
-    least = float(law[point]["least"])
-    half = changed(exact, point, risk=lambda v: least + (v - least) / 2)
-    found = verdicts(experiment, half)
-    assert {found["kq-calibration", regime] for regime in (claims[0], claims[2])} == {"refuted"}
+def test_a_replicate_by_plain_loops():
+    """Query by query, on the tokens that follow the calibration sample."""
+    problem = drawn(heads=2, width=8, tokens=64, rank_share=0.25, key_mean=1, score_sd=1.0)
+    found = simulate.replicate(np.random.default_rng(5), problem)
+
+    rng = np.random.default_rng(5)
+    keys, queries = simulate.calibrated(rng, problem)
+    frames = [np.linalg.svd(rows)[2][:2] for rows in (keys, np.vstack([keys, queries]))]
+    products = [best_product(keys, queries, 2), *(f.T @ f for f in frames)]
+    products.append(best_product(keys[:-1], queries, 2))
+    tokens, asked = rng.standard_normal((64, 16)), rng.standard_normal((simulate.FRESH, 8))
+    new, values = tokens[:, :8] @ problem.of_keys + problem.mean, tokens @ problem.of_values
+    target = lambda x: np.asarray(problem.target(x))  # noqa: E731
+
+    def weights(query, product):
+        raised = np.exp(new @ product @ query / problem.temperature)
+        return raised / raised.sum()
+
+    every, heads = [np.eye(8), *products], problem.of_queries
+    moments = problem.key_moment, sum(h.T @ h for h in heads)
+    for place, product in enumerate(products):
+        change = product - np.eye(8)
+        score = np.trace(change.T @ moments[0] @ change @ moments[1])
+        assert found["score"][place] == pytest.approx(score)
+        moved = [
+            (weights(x @ h, product) - weights(x @ h, every[0])) @ values
+            for h in heads
+            for x in asked
+        ]
+        assert found["output"][place] == pytest.approx(np.square(moved).sum())
+    for place, product in enumerate(every[:2]):
+        errors = []
+        for x in problem.points:
+            w = np.mean([weights(x @ h, product) for h in heads], axis=0)
+            off = w @ target(tokens[:, :8]) - target(x[None])[0]
+            errors.append(off**2 + problem.noise_sd**2 * (w @ w))
+        assert found["mse"][place] == pytest.approx(np.mean(errors), rel=1e-5)
+    ratios = []
+    for h in heads:
+        rows = [[weights(x @ h, p) for x in asked] for p in every[:2]]
+        lost = (asked @ h) @ (products[0] - np.eye(8)).T @ new.T / problem.temperature
+        size = np.linalg.norm(lost, 2) * np.linalg.norm(values, 2)
+        ratios.append(np.linalg.norm((np.array(rows[1]) - rows[0]) @ values, 2) / size)
+    assert found["bound"] == pytest.approx(max(ratios))
 
 
-def test_caches_have_the_moments_they_are_given(experiment):
-    simulate = experiment.module("simulate")
-    law = experiment.module("problems").moments(6, 0.5, 30, 0)
-    rows = simulate.with_moment(np.random.default_rng(1), 40, law.queries)
-    np.testing.assert_allclose(rows.T @ rows / 40, law.queries, atol=1e-12)
-    turned = experiment.module("problems").moments(6, 0.5, 90, 0)
-    np.testing.assert_allclose(
-        np.diag(turned.queries),
-        np.diag(law.queries * 0 + np.diag(np.arange(1.0, 7)[::-1] ** -2.0)),
-        atol=1e-12,
+@pytest.mark.theory
+@pytest.mark.parametrize(("heads", "mean"), [(1, 0), (4, 1), (2, 3)])
+def test_calibration_costs_what_the_law_says(heads, mean):
+    """1,500 samples of 20,000 tokens: 4.5 standard errors, and 2 % for the next order."""
+    problem, rng = drawn(heads=heads, key_mean=mean, calibration=20000), np.random.default_rng(0)
+    rank, moments = problem.rank, (problem.key_moment, problem.query_moments.sum(0))
+    risks = []
+    for _ in range(1500):
+        cache = simulate.kq_svd(*simulate.calibrated(rng, problem), rank)
+        change = cache.product - np.eye(problem.drawn["width"])
+        risks.append(((moments[0] @ change) * (change @ moments[1])).sum())
+    least = spectra.optimum(spectra.squares(*moments), rank)
+    law = spectra.excess_risk(
+        problem.key_moment, problem.query_moments, rank, 20000, 20000, problem.mean
     )
+    error = np.std(risks) / 1500**0.5
+    assert np.mean(risks) - least == pytest.approx(law, abs=4.5 * error + 0.02 * law)
 
 
-def test_triangles_stand_for_samples(experiment):
-    """First and second moments of the Gram matrices; 5 standard errors (false alarms 6e-7 each)."""
-    simulate, draws, n = experiment.module("simulate"), 20000, 12
-    r = simulate.gaussian_triangle(np.random.default_rng(3), draws, n, 3)
-    gram = r.swapaxes(1, 2) @ r
-    variance = n * (np.ones((3, 3)) + np.eye(3))
-    error = np.sqrt(variance / draws)
-    assert np.all(abs(gram.mean(0) - n * np.eye(3)) < 5 * error)
-    spread = abs(gram.var(0) / variance - 1)
-    assert spread.max() < 0.1
+@pytest.mark.theory
+def test_compressed_heads_are_heads_with_frames_of_queries_and_of_keys():
+    """Weights of the ensemble are those of low-rank scores; noise gives variance its share."""
+    problem = drawn(heads=2, width=8, rank_share=0.25, key_mean=3, score_sd=0.5, share=0.6)
+    rows = np.vstack([problem.of_keys, problem.mean])
+    product = best_product(rows, problem.of_queries.reshape(-1, 8), 2)
+    keys = np.random.default_rng(1).standard_normal((20, 16))
+    for compressed, middle in ((False, np.eye(8)), (True, product)):
+        _, heads, _, points = problem.regression(compressed, 1.0)
+        for h in range(2):
+            scores = keys[:, :8] @ problem.of_keys @ middle
+            scores = scores @ (problem.points[0] @ problem.of_queries[h]) / problem.temperature
+            expected = np.exp(scores) / np.exp(scores).sum()
+            found = nw_weights(heads, points[0], keys)
+            np.testing.assert_allclose(found[h], expected, rtol=1e-4)
+            np.testing.assert_allclose(found[h + 2], expected, rtol=1e-4)
+    terms = library(*problem.regression(False, problem.noise_sd))
+    assert float(terms["ensemble_variance"] / terms["mse"]) == pytest.approx(0.6, rel=1e-3)
 
 
-def test_the_search_starts_anywhere_and_ends_at_the_sink(experiment):
-    bounds = experiment.module("bounds")
-    found = [float(bounds.spectral_search(np.random.default_rng(s), 11)["ratio"]) for s in range(6)]
-    root = 11**0.5
-    assert max(found) == pytest.approx((9 + root) * root / 40, rel=1e-3)
-
-
-@pytest.mark.parametrize("fidelity", ["smoke", "standard", "paper"])
-def test_ensembles_have_a_whole_head_to_compare_with(fidelity):
-    own = load_experiment("kq_svd", fidelity).settings["ensemble"]
-    assert max(own["ranks"]) == own["d"]
-    assert set(own["regimes"]) == {"quiet", "between", "noisy"}
-
-
-def test_errors_of_drawn_problems_are_those_of_the_engine(experiment):
-    """Of the problem that a batch draws, with keys and sums of its own; four joint errors."""
-    own = experiment.settings["ensemble"] | {"queries": 2, "ranks": [8, 1]}
-    regime, problems = {"n": 64, "noise_sd": 2.0, "lengthscale": 2.0}, experiment.module("problems")
-    draws = Draw.of(3, (), 400)
-    found = [experiment.module("drawn").drawn_heads(draws.draw(0), 400, (own, regime))]
-    seed = int(draws.draw(0).rng().integers(2**31))
-    for place, (task, heads, n, queries) in enumerate(
-        problems.compressed_heads(own, regime, seed).values()
-    ):
-        engine = estimate(task, heads, n, queries, 5, batches=16, replicates_per_batch=100)
-        for name, term in (("head", "mean_head_mse"), ("pool", "mse")):
-            values = engine[term].values
-            joint = values.std(ddof=1) / 4 * (1 + 1600 / 400) ** 0.5
-            assert found[0][name][place] == pytest.approx(values.mean(), abs=4 * joint)
-
-
-def test_predicted_excess_counts_keys_and_queries(experiment):
-    """Two coordinates by hand: 2 · 1/(2 − 1) times 1/n_K + 1/n_Q."""
-    predict, problems = experiment.module("predict"), experiment.module("problems")
-    law = problems.Moments(np.diag([2.0, 1.0]), np.eye(2))
-    found = predict.excess(law, 1, 100, 25)
-    assert float(found["excess"]) == pytest.approx(2 * (1 / 100 + 1 / 25))
-    assert float(found["least"]) == pytest.approx(1)
+def test_planted_errors():
+    """KQ-SVD wins both ways and errs less than whole heads; then it loses everything."""
+    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1))
+    own = [
+        {"score": [1, 2, 9, 0], "output": [3, 6, 4, 1], "mse": [2, 1], "bound": [0.5]},
+        {"score": [2, 1, 9, 0], "output": [5, 4, 6, 6], "mse": [1, 3], "bound": [1.5]},
+    ]
+    dims = {"score": ("method",), "output": ("method",), "mse": ("scores",), "bound": ()}
+    estimates = {}
+    for number, one in enumerate(own):
+        data = {k: wobble * v for k, v in one.items()} | {"bound": wobble[:, 0] * one["bound"]}
+        estimates[f"{number:04d}"] = xr.Dataset({k: (("batch", *dims[k]), data[k]) for k in dims})
+    law = {"least": [0.8, 1.6], "keys_only": [1.6, 2.0], "cost": [0.25, 1.5]}
+    law = {k: ("number", np.array(v)) for k, v in law.items()} | {"in_range": ("number", [1, 0])}
+    law["mse"] = ("number", "scores"), np.array([[2.0, 1.0], [1.0, 3.0]])
+    results = SimpleNamespace(predictions={"law": xr.Dataset(law)}, estimates=estimates)
+    found = statistic.effects(results)
+    expected = {
+        "scores": [0.5, -1],
+        "outputs": [0.25, -0.25],
+        "centring": [2 / 3, -0.2],
+        "bound": [0.5, -0.5],
+        "calibration": [0, -0.5],
+        "estimator": [-0.5, 2],
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name].value, values, atol=3e-3, err_msg=name)
+    np.testing.assert_allclose(found["saved"].predicted, [0.5, 0.2])
+    np.testing.assert_allclose(found["estimator"].predicted, [-0.5, 2])
+    assert found["estimator"].valid.tolist() == [True, False]

@@ -1,161 +1,159 @@
-"""The experiment `lottery_tickets`: effects by hand, what it draws, what turns a verdict."""
+"""The experiment `lottery_tickets`: a batch by all subsets, effects of planted errors."""
 
-from dataclasses import replace
+from itertools import product
+from math import ceil, log
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from sims.montecarlo.draws import Draw
 from sims.study.experiment import load_experiment
-from sims.study.results import Results
-from tests.experiments.helpers import verdicts
-from tests.experiments.runs import both_roads
 
-WITHOUT_THEORY = ("width", "lengths")
-
-
-@pytest.fixture(scope="module")
-def experiment():
-    """At smaller sizes, with batches enough for verdicts."""
-    whole = load_experiment("lottery_tickets", "smoke")
-    smoke = whole.spec.at("smoke")
-    curves = whole.spec.settings["curves"] | {"d": [1, 2], "sources": [2, 2], "blocks": [1, 2]}
-    smoke = smoke.model_copy(
-        update={
-            "settings": smoke.settings | {"curves": curves},
-            "simulation": {"batches": 64},
-        }
-    )
-    fidelities = whole.spec.fidelities | {"smoke": smoke}
-    return replace(whole, spec=whole.spec.model_copy(update={"fidelities": fidelities}))
+EXPERIMENT = load_experiment("lottery_tickets")
+problems, simulate, statistic = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
+)
+SOURCES = 3
 
 
-@pytest.fixture(scope="module")
-def results(experiment):
-    found = both_roads(experiment, lambda point: not point.startswith(WITHOUT_THEORY))
-    return found
+@pytest.fixture
+def problem():
+    law = {"dimension": 2, "norm": 0.8, "blocks": 2, "heads": 2, "tokens": 3, "constant": 0.5}
+    return problems.draw(EXPERIMENT.spec.law | law | {"accuracy": 0.3}, 3, 0)
 
 
-def changed(results, point, **values):
-    data = results.estimates[point]
-    data = data.assign({name: change(data[name]) for name, change in values.items()})
-    return replace(results, estimates=results.estimates | {point: data})
+def nearest(pool, goal):
+    """Entries by all subsets of the pool's items (…, n')."""
+    masks = np.array(list(product((0, 1), repeat=pool.shape[-1])))
+    sums = pool @ masks.T
+    place = np.abs(sums - goal[..., None]).argmin(-1)
+    return np.take_along_axis(sums, place[..., None], -1)[..., 0]
 
 
-def test_rates_are_held_to_ln2_over_d(results, experiment):
-    """Exact exponentials with a little noise; ln 2 an item for d = 2 is twice too steep."""
-    rng = np.random.default_rng(1)
-    points = {f"curve d={d} within B=1": d for d in (1, 2)}
-
-    def with_rate(rate):
-        made = results
-        for point, d in points.items():
-            items = made.estimates[point]["per_entry"].values
-            noise = 1e-3 * rng.standard_normal((64, len(items)))
-            values = np.exp(-rate(d) * d * items + noise)
-            made = changed(made, point, median_output=lambda v, own=values: 0 * v + own)
-        return verdicts(experiment, made)["slt-rate", "targets within the assumption"]
-
-    assert with_rate(lambda d: 1.03 * np.log(2) / d) == "supported"
-    assert with_rate(lambda d: np.log(2)) == "refuted"
+def head(tokens, score_matrix, value_matrix):
+    """Attention of one input (T, d), query by query."""
+    weights = [np.exp(tokens @ score_matrix.T @ query) for query in tokens]
+    return np.array([w / w.sum() @ tokens @ value_matrix for w in weights])
 
 
-def test_needed_items_by_hand(experiment):
-    """Curves −n′ ln 2 + ln N need log₂ N + 11 items at a tolerance of 2^−11."""
-    effects = experiment.module("effects")
-    items, counts = np.array([8.0, 12.0, 16.0, 20.0]), np.array([2.0, 8.0, 32.0])
-    log = -items[:, None] * np.log(2) + np.log(counts)
-    found = effects.by_entries(log, items)
-    np.testing.assert_allclose(found, np.log2(counts) + 11)
-    assert effects.slope(found, np.log2(counts)) == pytest.approx(1)
-    found = effects.by_tolerance(log, items, 2)
-    np.testing.assert_allclose(found[:3], 5 + np.arange(9.0, 12.0))
+def series(tokens, matrices):
+    for block in matrices:
+        tokens = tokens + head(tokens, *block)
+    return tokens
 
 
-def test_fit_by_hand(results, experiment):
-    effects, point = experiment.module("effects"), "curve d=2 products B=1"
-    items = results.estimates[point]["per_entry"].values
-    made = changed(results, point, mean_output=lambda v: 0 * v + 0.5 * np.exp(-0.1 * 2 * items))
-    size, rate = effects.fitted(made, point)
-    np.testing.assert_allclose(size, 0.5, rtol=1e-9)
-    np.testing.assert_allclose(rate, 0.1, rtol=1e-9)
+def test_a_batch_by_all_subsets(problem, monkeypatch):
+    monkeypatch.setattr(simulate, "ITEMS", np.array([2, 3, 5]))
+    monkeypatch.setattr(simulate, "INPUTS", 2)
+    draw, goal = Draw.of(1, (), SOURCES).draw(0), problem.target
+    found = simulate.pruned(draw, SOURCES, problem)
+    rng = draw.rng()
+    pool = simulate.products(rng, (SOURCES, 2, 2, 2, 2), 5)
+    x = simulate.tokens(rng, (SOURCES, 2, 3, 2))
+    np.testing.assert_allclose((x**2).sum(-1), 2)
+    for place, items in enumerate((2, 3, 5)):
+        sums = nearest(pool[..., :items], np.broadcast_to(goal[:2], pool.shape[:-1]))
 
+        def largest(network, sums=sums):
+            return [
+                max(np.linalg.norm(network(a, s) - network(a, goal[:2]), axis=-1).max() for a in i)
+                for i, s in zip(x, sums, strict=True)
+            ]
 
-def test_what_is_above_the_bound_is_its_excess(experiment):
-    """Ratios to the bound below 1 exceed it by nothing, one of 1.3 by 0.3."""
-    over = np.tile([0.2, 0.9], (64, 1))
-    over[3, 1] = 1.3
-    data = xr.Dataset(
-        {"over_bound": (("batch", "length"), over), "error_by_length": (("batch", "length"), over)}
-    ).assign_attrs(replicates=99)
-    made = Results(
-        "lottery_tickets",
-        "smoke",
-        {"lengths": data},
-        {},
-        {},
-        {"lengths": {"part": "lengths"}},
-        {},
-        {},
-    )
-    (effect,) = experiment.module("effects").others(made)["bound by tanh"]
-    assert effect.values.max() == pytest.approx(0.3)
-    assert np.count_nonzero(effect.values) == 1
-
-
-def test_targets_are_what_they_are_called(experiment):
-    simulate, rng = experiment.module("simulate"), np.random.default_rng(2)
-    for name, most in (("within", 1.0), ("edge", 1.0), ("tiny", 0.01)):
-        drawn = simulate.targets(rng, name, (200, 2, 3, 3))
-        norms = np.linalg.norm(drawn, 2, axis=(-2, -1)) * [3**0.5, 1]
-        assert norms.max() <= most * (1 + 1e-12)
-        assert (norms.min() > most * (1 - 1e-9)) == (name != "within")
-    spread = simulate.targets(rng, "products", (4000, 2, 2, 2)).std()
-    assert spread == pytest.approx((8 / 9) ** 0.5, rel=0.03)
-
-
-def test_items_share_u_down_a_column(experiment):
-    items = experiment.module("simulate").products(np.random.default_rng(0), (5, 3, 2), 4)
-    assert items.shape == (5, 3, 2, 4)
-    assert abs(items).max() <= 1
-    many = experiment.module("simulate").products(np.random.default_rng(0), (20000, 2, 2), 1)[
-        ..., 0
+        outputs = largest(lambda a, m: head(a, *m[0]))
+        assert found["median_output"][place] == pytest.approx(np.median(outputs))
+        assert found["mean_output"][place] == pytest.approx(np.mean(outputs))
+        error = np.abs(sums - goal[:2])
+        assert found["log_entry"][place] == pytest.approx(np.log(error[:, 0]).mean())
+        ratio = np.log(largest(series) / error.reshape(SOURCES, -1).max(1)).mean()
+        assert found["log_ratio"][place] == pytest.approx(ratio)
+    for place, factor in enumerate(problem.factors):
+        scores = np.broadcast_to(goal[0, 0], (SOURCES, 2, 2))
+        error = np.abs(nearest(factor * pool[:, 0, 0, ..., :3], scores) - scores)
+        assert found["log_scaled"][place] == pytest.approx(np.log(error).mean())
+    few = nearest(pool[:, 0, ..., :3], np.broadcast_to(goal[0], (SOURCES, 2, 2, 2)))
+    every = simulate.tokens(rng, (SOURCES, 1, 64, 2))[:, 0]
+    gaps = [
+        [(head(a[:t], *s) - head(a[:t], *goal[0]))[0] for a, s in zip(every, few, strict=True)]
+        for t in simulate.LENGTHS
     ]
-    squares = many**2
-    own, other = (
-        np.corrcoef(squares[:, 0, 0], squares[:, i, j])[0, 1] for i, j in ((1, 0), (0, 1))
-    )
-    assert own > 0.2 > 0.03 > abs(other)
+    expected = np.linalg.norm(gaps, axis=-1).mean(1)
+    np.testing.assert_allclose(found["error_by_length"], expected)
 
 
-def test_blocks_add_to_what_they_are_given(experiment):
-    simulate, rng = experiment.module("simulate"), np.random.default_rng(3)
-    tokens, matrices = rng.standard_normal((2, 3, 4, 2)), rng.standard_normal((2, 2, 2, 2, 2))
-    found = simulate.passed(tokens, matrices)
-    x = tokens[1, 2]
-    for block in range(2):
-        scores = x @ matrices[1, block, 0] @ x.T
-        weights = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
-        x = x + weights @ x @ matrices[1, block, 1]
-    np.testing.assert_allclose(found[1, 2], x, atol=1e-12)
+def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
+    """Items n_K/d of ``C log(8Hα³d^{3/2}/ε)`` and ``C log(2Hαd^{3/2}/ε)``, α = √d; all subsets."""
+    monkeypatch.setattr(simulate, "INPUTS", 2)
+    found = simulate.failed(np.random.default_rng(2), 40, problem, 0.8)
+    rng, sums = np.random.default_rng(2), np.empty((40, 2, 2, 2, 2))
+    for part, size in enumerate((8 * 2 * 2**1.5 * 2**1.5, 2 * 2 * 2**0.5 * 2**1.5)):
+        pool = simulate.products(rng, (40, 2, 2, 2), ceil(0.8 * log(size / 0.3)))
+        sums[:, :, part] = nearest(pool, np.broadcast_to(problem.target[:2, part], (40, 2, 2, 2)))
+    missed = []
+    for inputs, own in zip(simulate.tokens(rng, (40, 2, 3, 2)), sums, strict=True):
+        gaps = [
+            sum(head(x, *own[h]) - head(x, *problem.target[h]) for h in range(2)) for x in inputs
+        ]
+        missed.append(np.linalg.norm(gaps, axis=-1).max() > 0.3)
+    assert 0 < np.mean(missed) < 1
+    assert found == np.mean(missed)
+    assert simulate.failed(np.random.default_rng(2), 40, problem, 12.0) == 0
 
 
-@pytest.mark.parametrize("name", ["within", "edge", "products", "tiny"])
-def test_predicted_entries_are_those_that_are_drawn(experiment, name):
-    """Mean squares of both roads' own draws, within 5 % (standard errors below 1 %)."""
-    rng = np.random.default_rng(4)
-    drawn = experiment.module("simulate").targets(rng, name, (30000, 2, 3, 3))
-    said = experiment.module("predict").entries(rng, name, 3, 200000)
-    assert (said**2).mean() == pytest.approx((drawn**2).mean(), rel=0.05)
-
-
-def test_many_items_are_searched_in_part(experiment):
-    """Never better than the exact solver, exact for few items, and near for many."""
-    simulate, rng = experiment.module("simulate"), np.random.default_rng(6)
-    items, goal = rng.uniform(-1, 1, (60, 16)), rng.uniform(-1, 1, 60)
-    exact = abs(simulate.closest(items, goal) - goal)
-    few = abs(simulate.nearly_closest(items, goal, 16) - goal)
-    np.testing.assert_allclose(few, exact, atol=1e-12)
-    part = abs(simulate.nearly_closest(items, goal, 10) - goal)
-    assert np.all(part >= exact - 1e-12)
-    assert np.median(part) < 2.0**-8
+def test_planted_errors():
+    """A problem in which everything is as stated, and one in which nothing is."""
+    items, far = problems.ITEMS, np.array([12, 20, 28, 36])
+    entries, asked = 8.0 * 2 ** np.arange(6), 0.5 ** np.arange(12, 25, 3)
+    rates = np.array([[np.log(2)], [0.5 * np.log(2)]])
+    doublings = np.array([[1.0], [1.3]])
+    needed = doublings[:, None] * (np.log2(entries) - np.log2(asked)[:, None]) + np.zeros((2, 1, 1))
+    law = {
+        "log_largest": (("number", "far", "entries"), np.repeat((-rates * far)[..., None], 6, 2)),
+        "needed": (("number", "accuracy_asked", "entries"), needed),
+        "log_entry": (("number", "per_entry"), -rates * items[-2:]),
+        "log_scaled": (("number", "scale"), np.array([[-5.0, -6.0, -4.0], [-5.0, -4.0, -6.0]])),
+        "accuracy": ("number", [0.1, 0.1]),
+        "dimension": ("number", [2, 2]),
+    }
+    coords = {"far": far, "entries": entries, "accuracy_asked": asked}
+    wobble = 1 + 1e-3 * np.random.default_rng(0).normal(size=(16, 1))
+    estimates = {}
+    for number, rate in enumerate(rates[:, 0]):
+        data = {
+            "median_output": np.exp(-rate * items),
+            "mean_output": np.exp((-0.06, -0.12)[number] * 2 * items),
+            "log_entry": -rate * items + 0.1 * number,
+            "log_ratio": number * 0.2 * np.log(2) * items,
+            "log_scaled": law["log_scaled"][1][number],
+            "failed": np.array([0.05, 0.2])[:: 1 - 2 * number],
+            "error_by_length": np.array([1.0, np.e ** (2 * number)]),
+        }
+        estimates[f"{number:04d}"] = xr.Dataset(
+            {k: (("batch", simulate.DIMS[k][0]), wobble * v) for k, v in data.items()}
+        )
+    results = SimpleNamespace(predictions={"law": xr.Dataset(law, coords)}, estimates=estimates)
+    found = statistic.effects(results)
+    theory = {
+        "rate": [0.1, -0.4],
+        "entries": [0.1, -0.2],
+        "accuracies": [0.1, -0.2],
+        "items by entries": [1, 1.3],
+        "larger": [1, -1],
+        "entry's scale": [1, -1],
+    }
+    for name, values in theory.items():
+        np.testing.assert_allclose(found[name].predicted, values, atol=1e-9, err_msg=name)
+    simulation = {
+        "common": [0, -0.5],
+        "blocks": [0.1, -0.1],
+        "fit": [0, 1],
+        "width": [0.05, -0.1],
+        "constant": [-0.1, 0.05],
+        "larger": [1, -1],
+        "length": [0, 2],
+        "law": [0, 0.1],
+    }
+    for name, values in simulation.items():
+        np.testing.assert_allclose(found[name].value, values, atol=1e-2, err_msg=name)

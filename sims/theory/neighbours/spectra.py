@@ -1,4 +1,4 @@
-"""Low-rank scores: the optimum, its gap to rivals, the price of calibration, effective keys.
+"""Low-rank scores: the least error, that of the keys' own factors, the price of calibration.
 
 Everything follows from the second moments ``Σ_K = E kkᵀ`` and ``Σ_Q = E qqᵀ`` (of a cache: KᵀK and
 QᵀQ), by eigenvalues of symmetric d × d matrices. Errors are ``E(kᵀ(M − I)q)²`` with M = ABᵀ, of a
@@ -33,53 +33,44 @@ def keys_only_error(key_moment: np.ndarray, query_moment: np.ndarray, rank: int)
     return np.asarray((values[..., : lost.shape[-1]] * seen).sum(-1))
 
 
-def gap(key_moment: np.ndarray, query_moment: np.ndarray, rank: int) -> np.ndarray:
-    """By how much K-SVD's error is above the optimum: ``Σ_{i≤r} σ_i² − tr PΣ_KPΣ_Q`` ≥ 0."""
-    kept = squares(key_moment, query_moment)[..., :rank].sum(-1)
-    values, vectors = np.linalg.eigh(key_moment)
-    frame = vectors[..., values.shape[-1] - rank :]
-    own = (values[..., -rank:] * (frame * (query_moment @ frame)).sum(-2)).sum(-1)
-    return np.asarray(kept - own)
-
-
-def excess(values: np.ndarray, rank: int) -> np.ndarray:
-    """``Σ_{i≤r<j} σ_i²σ_j²/(σ_i² − σ_j²)``, of which calibration costs (1/n_K + 1/n_Q) times.
-
-    ∞ where σ_r = σ_{r+1} > 0.
-    """
-    first, last = values[..., :rank, None], values[..., None, rank:]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(last > 0, first * last / (first - last), 0.0)
-    return np.asarray(each.sum((-2, -1)))
-
-
-def excess_risk(values: np.ndarray, rank: int, keys: float, queries: float) -> np.ndarray:
+def excess_risk(
+    key_moment: np.ndarray,
+    query_moments: np.ndarray,
+    rank: int,
+    keys: float,
+    queries: float,
+    mean: np.ndarray | None = None,
+) -> np.ndarray:
     """Mean risk of KQ-SVD calibrated on Gaussian keys and queries, less the optimum, to 1/n.
 
-    The calibration loss falls short of the optimum by as much.
+    ``Σ_{i≤r<j} σ_i²σ_j²/(σ_i² − σ_j²) · ((1 − 2μ_i²μ_j²)/n_K + V_ij/σ_i²σ_j²n_Q)`` in coordinates
+    with ``Σ_K = I``, ``Σ_Q = diag(σ²)``; ``V = Σ_h (Σ_h,ii Σ_h,jj + Σ_h,ij²)`` is n_Q times the
+    variance of an entry of the sample's moment. One head and a mean of 0 give the sum times
+    ``1/n_K + 1/n_Q``. The calibration loss falls short of the optimum by as much.
+
+    Args:
+        key_moment: E kkᵀ, (d, d).
+        query_moments: E qqᵀ of each of the m heads that share the keys, (m, d, d).
+        rank: r.
+        keys: n_K.
+        queries: n_Q of each head.
+        mean: μ of the keys, (d,); None: 0.
+
+    Returns:
+        A number; ∞ where σ_r = σ_{r+1} > 0.
     """
-    return (1 / keys + 1 / queries) * excess(values, rank)
-
-
-def neighbour_ratio(keys: float, queries: float) -> float:
-    """Excess risk of KQ-SVD over K-SVD's where Σ_Q ∝ I: K-SVD pays the keys' part alone."""
-    return 1 + keys / queries
-
-
-def log_keys_gain(error: np.ndarray, temperature: float) -> np.ndarray:
-    """By how much E log n_eff of a softmax head rises with its score error: ``error/s²``.
-
-    For keys N(0, Σ) the overlap is ``r = exp(xᵀMΣMᵀx/s²)``; KQ-SVD and K-SVD take off the scores a
-    part that is uncorrelated with what they keep.
-    """
-    return np.asarray(error) / temperature**2
-
-
-def sink_ratio(length: int) -> float:
-    """``‖ΔP V‖₂/‖ΔS‖₂‖V‖₂`` of T tokens that look at their own key and, by half, at a sink.
-
-    ``¼ (T − 2 + √T) √T/(T − 1)``, to first order in ΔS and with ΔS, V at their worst; above 1 from
-    T = 11 on.
-    """
-    root = np.sqrt(length)
-    return float((length - 2 + root) * root / (4 * (length - 1)))
+    root = np.asarray(square_root(key_moment))
+    values, turn = np.linalg.eigh(root @ query_moments.sum(0) @ root)
+    values, maps = np.maximum(values[::-1], 0.0), root @ turn[:, ::-1]
+    each = maps.T @ query_moments @ maps
+    diagonal = np.diagonal(each, axis1=1, axis2=2)
+    noise = (diagonal[:, :, None] * diagonal[:, None] + each**2).sum(0)
+    middle = np.zeros(len(values))
+    if mean is not None:
+        middle = turn[:, ::-1].T @ np.linalg.pinv(root) @ mean
+    square = np.outer(values, values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        price = (square * (1 - 2 * np.outer(middle, middle) ** 2) / keys + noise / queries) / (
+            values[:, None] - values
+        )
+    return np.asarray(np.where(square > 0, price, 0.0)[:rank, rank:].sum())

@@ -1,0 +1,52 @@
+"""Problems of the law ``lottery_tickets``: targets of pruning, and widths of their sources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sims.problem.law import Law
+
+ITEMS = np.array([6, 10, 14, 18])
+"""Items an entry of sources that are searched: widths over d."""
+FEW = 1
+"""Place of the items at which lengths and scales are compared."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A target of four heads, of which one is pruned, or some side by side, or in series.
+
+    Attributes:
+        drawn: the law's fields.
+        target: W_QK and W_VO of each head, (4, 2, d, d).
+    """
+
+    drawn: Mapping[str, Any]
+    target: np.ndarray
+
+    @property
+    def factors(self) -> np.ndarray:
+        """What products of two U[−1, 1] are multiplied by at three scales of W_Q and W_K.
+
+        Weights U[−s, s] have the factor ``s²/√n_K``: n_K^{1/4} has 1; s = √(6|w|√d), |w| the root
+        mean square of W_QK's entries; and Xavier's, √(6/(d + n_K)).
+        """
+        d, width = self.drawn["dimension"], self.drawn["dimension"] * ITEMS[FEW]
+        entry = np.mean(self.target[0, 0] ** 2) ** 0.5
+        return np.array([1.0, 6 * entry * (d / width) ** 0.5, 6 / (d + width) / width**0.5])
+
+
+def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
+    """Problem of that number; law and seed as in :class:`sims.problem.law.Law`.
+
+    A matrix is a product of two normal ones, scaled to the drawn norm; W_QK to that over √d.
+    """
+    drawn = Law({name: how for name, how in law.items() if name != "text"}).draw(seed, number)
+    d = drawn["dimension"]
+    left, right = np.random.default_rng(drawn["target"]).standard_normal((2, 4, 2, d, d))
+    target = left @ right
+    target *= drawn["norm"] / np.linalg.norm(target, 2, (-2, -1), keepdims=True)
+    target[:, 0] /= d**0.5
+    return Problem(drawn, target)
