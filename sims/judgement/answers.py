@@ -78,7 +78,9 @@ class Answer(Summary):
         adjusted: the same by Holm over the family.
         family: confirmatory questions of the paper that say always; 0 for others.
         counterexample: index of that problem, if it is confirmed.
-        problem: that problem, as ``sims decompose`` takes it.
+        problem: that problem, as ``sims decompose`` takes it, or the one that a search found.
+        searched: problems that theory was asked of beside the simulated ones, in a search.
+        least: the least effect that the search saw, negative of a counterexample.
         results: digest of those that it rests on.
         seed: of the problems.
         salt: behind the seed.
@@ -107,6 +109,8 @@ class Answer(Summary):
     family: int = 0
     counterexample: int | None = None
     problem: dict[str, Any] | None = None
+    searched: int = 0
+    least: float | None = None
     results: str = ""
     seed: int = 0
     salt: str = ""
@@ -240,7 +244,7 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
         for rank, i in enumerate(sorted(own, key=lambda i: out[i].p_value)):
             least = max(least, min(1.0, (m - rank) * out[i].p_value))
             out[i] = replace(out[i], adjusted=least, family=m, always=said(least))
-            if out[i].always != "no":
+            if out[i].always != "no" and not out[i].searched:
                 out[i] = replace(out[i], counterexample=None, problem=None)
     return out
 
