@@ -145,7 +145,7 @@ def test_experiment(copy, monkeypatch):
 
 
 def test_a_claim_of_ones_own(copy):
-    """The last script: the question, an answer and its share; 16 problems are too few for a word."""
+    """The last script: a question and its share; 16 problems are too few for a word."""
     said = python(copy, "-c", SCRIPTS[-1])
     assert said.startswith("Is the error of two heads smaller at 90 than at 30 degrees? too few")
     assert re.search(r"16 problems\) by theory; .* 16 problems\) by simulation$", said.strip())

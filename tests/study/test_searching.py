@@ -26,7 +26,7 @@ LAW = {
     "seed": "drawn",
 }
 SEED, COUNT, SIMULATED = 3, 40, 20
-QUESTION = {"id": "q", "question": "?", "effect": "holds", "status": "confirmatory", "search": 240}
+QUESTION = {"id": "q", "question": "?", "effect": "holds", "status": "confirmatory", "search": 120}
 GAUSSIAN = {"text": "gaussian", "where": {"kernel": "gaussian"}}
 
 
@@ -85,7 +85,7 @@ def test_a_search_goes_where_no_draw_has_been():
     assert 1.9 < fields["x"] + fields["y"] <= 1.999
     assert fields["kernel"] == "gaussian"
     assert found.least == pytest.approx(1.9 - fields["x"] - fields["y"])
-    assert 240 < found.searched + SIMULATED <= 240 + COUNT
+    assert 120 < found.searched + SIMULATED <= 120 + COUNT
     assert "yaml), by theory, in a search |" in table([found], "{}")
     assert _searched(one, [found]) == found
     other = replace(one, results="other")
