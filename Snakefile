@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.append(sys.path.pop(0))
 
 from sims.places import place
-from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, judged
+from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, judged, searches
 from sims.study.experiment import choose
 
 
@@ -21,6 +21,7 @@ HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
 # Of an experiment: verdicts on claims, or answers to questions.
 JUDGED = {name: judged(HOME / name) for name in NAMES}
+SEARCHED = [name for name in NAMES if searches(HOME / name)]
 LEDGERS = [f"{OUT}/ledger.json"] * ("verdicts" in JUDGED.values())
 if "answers" in JUDGED.values():
     LEDGERS += [f"{OUT}/answers.json", f"{OUT}/answers.md"]
@@ -168,8 +169,30 @@ rule judge:
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
+# For counterexamples to claims of which no drawn problem is one.
+rule search:
+    input:
+        simulation=f"{OUT}/{{name}}/simulation.nc",
+        theory=f"{OUT}/{{name}}/theory.nc",
+        answers=f"{OUT}/{{name}}/answers.json",
+    output:
+        f"{OUT}/{{name}}/search.json",
+    log:
+        f"{OUT}/logs/{{name}}/search.log",
+    threads: EACH
+    resources:
+        **SMALL,
+    params:
+        fidelity=FIDELITY,
+        code=code("search"),
+    shell:
+        "SIMS_HOST_DEVICES={threads} sims step search {wildcards.name} --output {output} "
+        "--fidelity {params.fidelity} 2> >(note {log:q})"
+
+
 rule ledger:
     input:
+        searches=expand(f"{OUT}/{{name}}/search.json", name=SEARCHED),
         judged=[f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()],
         # Holm's family are all claims that the files make, judged or not.
         claims=FILES,

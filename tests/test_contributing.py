@@ -84,7 +84,7 @@ def agree(said: str) -> None:
 
 def test_nothing_registered(copy):
     """A kernel and a design of one's own, weight rules, one in a file, a replicate function."""
-    said = python(copy, "-c", "\n".join(SCRIPTS[1:])).splitlines()
+    said = python(copy, "-c", "\n".join(SCRIPTS[1:-1])).splitlines()
     by_both, by_rule, by_file, by_driver = said
     agree(by_both)
     assert by_file.startswith("entmax (distance) ")
@@ -142,6 +142,13 @@ def test_experiment(copy, monkeypatch):
     assert "supported" in (folder / "caption.md").read_text(encoding="utf-8")
     for suffix in (".pdf", ".png"):
         assert (folder / "figure").with_suffix(suffix).stat().st_size > 1000
+
+
+def test_a_claim_of_ones_own(copy):
+    """The last script: a question and its share; 16 problems are too few for a word."""
+    said = python(copy, "-c", SCRIPTS[-1])
+    assert said.startswith("Is the error of two heads smaller at 90 than at 30 degrees? too few")
+    assert re.search(r"16 problems\) by theory; .* 16 problems\) by simulation$", said.strip())
 
 
 def test_the_table_counts_the_lines_of_the_blocks():

@@ -42,12 +42,17 @@ class Curve(NamedTuple):
 
 
 def draw(law: Drawn, seed: int, number: int) -> dict[str, Any]:
-    """The regime of that number: what the law draws, and the scale of the queries.
+    """The regime of that number."""
+    fields = Law({name: how for name, how in law.items() if name != "text"})
+    return regime(fields.draw(seed, number))
+
+
+def regime(fields: Drawn) -> dict[str, Any]:
+    """What the law draws, and the scale of the queries.
 
     That is a share of the largest at which averages over queries are finite.
     """
-    fields = Law({name: how for name, how in law.items() if name != "text"})
-    drawn = fields.draw(seed, number)
+    drawn = dict(fields)
     drawn["view_noise"] *= drawn["decay"] != "even"
     most = 0.5**0.5
     if drawn["kernel"] == "softmax":
@@ -143,12 +148,17 @@ def least(x: np.ndarray, values: np.ndarray, known: np.ndarray) -> tuple[np.ndar
 
 
 def problem(experiment: Experiment, index: int) -> dict[str, Any]:
+    """A regime of the sample, as ``sims sweep`` reads it."""
+    seed = experiment.simulation.seed
+    return described(draw(experiment.spec.law or {}, seed, index), [seed, index, 0])
+
+
+def described(drawn: Drawn, seed: list[int]) -> dict[str, Any]:
     """A regime at the best of its whole splits, and a sweep of all, as ``sims sweep`` reads it.
 
-    With one target and its queries.
+    With one target and its queries, of that seed.
     """
-    drawn = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
-    target, queries = sampled(drawn, [experiment.simulation.seed, index, 0])
+    target, queries = sampled(drawn, seed)
     of, whole = curve(drawn, drawn["keys"], drawn["budget"]), splits(drawn["budget"])
     shared, size, each = drawn["decay"] != "even", target.dimension, []
     for width in whole.tolist():

@@ -1,5 +1,6 @@
 """The sample by first-order theory: the given target, and the mean over targets of its family."""
 
+from collections.abc import Mapping
 from functools import partial
 
 import equinox as eqx
@@ -7,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
+from numpy.typing import ArrayLike
 
 from sims.runtime import in_threads
 from sims.study.experiment import Experiment
@@ -55,14 +57,22 @@ def predicted(problem: Problem, targets: int) -> xr.Dataset:
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *of_family)
     task, _, n, queries = sets[0]
     found = _of_sets(task, heads, float(n), queries, stacked)
+    return labelled(problem, found)
+
+
+def labelled(problem: Problem, found: Mapping[str, ArrayLike]) -> xr.Dataset:
+    """Matrices (set, head, head2) and numbers of keys (set) by name, and the parameters."""
     count = problem.parameters["heads"]
     rest = [(0, 0)] + [(0, MOST - count)] * 2
     matrices = {
-        name: (("set", "head", "head2"), np.pad(found[name], rest, constant_values=np.nan))
+        name: (
+            ("set", "head", "head2"),
+            np.pad(np.asarray(found[name]), rest, constant_values=np.nan),
+        )
         for name in ("bias", "signal", "noise", "mean_bias", "mean_signal")
     }
     keys = {name: ("set", np.asarray(found[name])) for name in ("n_eff", "n_third")}
-    in_range = bool(min(found["n_eff"].min(), found["n_third"].min()) >= FEW_KEYS)
+    in_range = bool(min(np.min(found["n_eff"]), np.min(found["n_third"])) >= FEW_KEYS)
     values = list(problem.parameters["index"].values())
     index = {"index": (("summary", "set"), values), "summary": list(INDICES)}
     drawn = {k: v for k, v in problem.parameters.items() if k != "index"}

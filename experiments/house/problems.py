@@ -69,13 +69,13 @@ def draw(law: Mapping[str, Any], seed: int, number: int) -> Problem:
     """
     fields = Law({name: how for name, how in law.items() if name != "text"})
     for attempt in count():
-        problem = _built(fields.draw(seed, number, attempt))
+        problem = built(fields.draw(seed, number, attempt))
         if problem is not None:
             return replace(problem, parameters=problem.parameters | {"rejected": attempt})
     raise AssertionError
 
 
-def _built(drawn: dict[str, Any]) -> Problem | None:
+def built(drawn: dict[str, Any]) -> Problem | None:
     """The problem of a draw, None if no label noise gives the drawn share of variance."""
     dimension, covariance = drawn["dimension"], np.eye(drawn["dimension"])
     if drawn["correlated"]:
@@ -198,8 +198,12 @@ def padded(problem: Problem) -> list[tuple[Task, Heads, int, np.ndarray]]:
 
 
 def problem(experiment: Experiment, index: int) -> dict[str, Any]:
+    """A problem of the sample, as ``sims sweep`` reads it."""
+    return described(draw(experiment.spec.law or {}, experiment.simulation.seed, index))
+
+
+def described(problem: Problem) -> dict[str, Any]:
     """A problem with its six sets of heads, as ``sims sweep`` reads it."""
-    problem = draw(experiment.spec.law or {}, experiment.simulation.seed, index)
     heads, task = problem.sets[HAAR], problem.task
     series = {
         k: np.asarray(getattr(task.target, k)).tolist() for k in ("amplitude", "frequency", "phase")

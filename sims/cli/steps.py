@@ -107,6 +107,12 @@ def _simulate(experiment: Experiment, output: Path, part: str = "1/1") -> None:
         write_json({"part": part}, mark, f"part {part} of {experiment.identity}")
 
 
+def _search(experiment: Experiment, output: Path) -> None:
+    from sims.study.searching import search
+
+    search(experiment, output)
+
+
 def _ledger(fidelity: str, output: Path) -> None:
     _, answers = ledger.gather(fidelity, output.parent)
     if answers:
@@ -144,6 +150,7 @@ STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
     "judge": ("verdicts.json", runner.judge),
+    "search": ("search.json", _search),
     "plot": ("figure.pdf", runner.plot),
 }
 """Of an experiment: the file that a step writes, and what writes it."""

@@ -18,8 +18,15 @@ from scipy import stats
 from sims.errors import InputError, one_of
 from sims.files import read_json, write_json
 from sims.judgement import house
-from sims.judgement.intervals import fixed_p
-from sims.judgement.summaries import Effects, Summary, calls, foreseen, margins, summary
+from sims.judgement.summaries import (
+    Effects,
+    Summary,
+    calls,
+    confirmed_failure,
+    foreseen,
+    margins,
+    summary,
+)
 from sims.validation import parse
 
 if TYPE_CHECKING:
@@ -66,12 +73,14 @@ class Answer(Summary):
         strata: name to summary, of those with enough problems.
         where: the parameters along which the answer changes most, two at most.
         stops: the same in words.
-        always: "no" if a failure is confirmed among all N, else "not refuted"; "" if not asked.
-        p_value: of the most significant failure, times N.
+        always: "no" if a failure is confirmed on fresh draws, else "not refuted"; "" if not asked.
+        p_value: of the failure that half of the draws found, by the other half.
         adjusted: the same by Holm over the family.
         family: confirmatory questions of the paper that say always; 0 for others.
-        counterexample: index of that problem, if it is called.
-        problem: that problem, as ``sims decompose`` takes it.
+        counterexample: index of that problem, if it is confirmed.
+        problem: that problem, as ``sims decompose`` takes it, or the one that a search found.
+        searched: problems that theory was asked of beside the simulated ones, in a search.
+        least: the least effect that the search saw, negative of a counterexample.
         results: digest of those that it rests on.
         seed: of the problems.
         salt: behind the seed.
@@ -100,6 +109,8 @@ class Answer(Summary):
     family: int = 0
     counterexample: int | None = None
     problem: dict[str, Any] | None = None
+    searched: int = 0
+    least: float | None = None
     results: str = ""
     seed: int = 0
     salt: str = ""
@@ -140,15 +151,9 @@ def answer(
         name: summary(effects, asked & chosen(parameters, where), tolerance, smoke)
         for name, where in question.strata.items()
     }
-    margin = np.where(asked[:simulated], margins(effects, tolerance), np.nan)
-    p, worst = 1.0, None
-    if tried := int(np.isfinite(margin).sum()):
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = margin / effects.error
-        most = int(np.nanargmin(ratio))
-        alone = fixed_p(-margin[most], effects.error[most], effects.batches - 1)
-        p = min(1.0, tried * float(alone))
-        worst = most if ratio[most] <= -house.CALLED else None
+    failing, p = confirmed_failure(effects, asked, tolerance)
+    can_fail = np.isfinite(margins(effects, tolerance)[asked[:simulated]]).any()
+    always = said(p) if can_fail else ""
     by_theory = effects.predicted is not None and whole.share is whole.theory
     where = [] if smoke else changes(effects, asked, parameters, by_theory)
     return Answer(
@@ -165,15 +170,15 @@ def answer(
         },
         where=where,
         stops="; ".join(change.in_words(effects.kind != "estimate") for change in where),
-        always=said(p) if tried else "",
+        always=always,
         p_value=p,
-        counterexample=worst,
+        counterexample=failing if always == "no" else None,
         **origin,
     )
 
 
 def said(p: float) -> str:
-    """Whether a claim always holds, by the p-value of its worst failure."""
+    """Whether a claim always holds, by the p-value of a failure."""
     return "no" if p <= 1 - house.LEVEL else "not refuted"
 
 
@@ -239,6 +244,8 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
         for rank, i in enumerate(sorted(own, key=lambda i: out[i].p_value)):
             least = max(least, min(1.0, (m - rank) * out[i].p_value))
             out[i] = replace(out[i], adjusted=least, family=m, always=said(least))
+            if out[i].always != "no" and not out[i].searched:
+                out[i] = replace(out[i], counterexample=None, problem=None)
     return out
 
 

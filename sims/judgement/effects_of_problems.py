@@ -17,7 +17,7 @@ def of_batches(values: np.ndarray, **fields: np.ndarray | str | None) -> Effects
     return Effects(
         values.mean(1),
         mcse(values.T),
-        batches=values.shape[1],
+        draws=values,
         **fields,  # type: ignore[arg-type]
     )
 
@@ -113,11 +113,12 @@ def slope(
             by, steep, left = fitted(np.log(x), np.log(y))
             worse = left if rival is None else fitted(rival, np.log(y))[2]
             inside = margin - np.abs(steep - wanted[: len(y)])
-            found.append((np.where(worse < left, -margin, inside), by))
-    relative = found[0][1][..., None, :] * values / values.mean(1, keepdims=True)
-    error = mcse(np.moveaxis(relative.sum(-1), 1, 0))
+            found.append((np.where(worse < left, -margin, inside), by, steep))
+    relative = (found[0][1][..., None, :] * values / values.mean(1, keepdims=True)).sum(-1)
     theory = found[1][0] if len(found) > 1 else None
-    return Effects(found[0][0], error, "share", theory, valid, values.shape[1])
+    (inside, _, steep), side = found[0], wanted[: len(values)]
+    draws = inside[:, None] + np.where(steep < side, 1, -1)[:, None] * relative
+    return of_batches(draws, predicted=theory, valid=valid)
 
 
 def extremum(values: np.ndarray, valid: np.ndarray | None = None) -> np.ndarray:

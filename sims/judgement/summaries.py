@@ -7,7 +7,9 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaincinv
 
+from sims.estimates import mcse
 from sims.judgement import house
+from sims.judgement.intervals import fixed_p
 
 Pair = tuple[float, float]
 
@@ -25,7 +27,8 @@ class Effects:
             where theory does not reach.
         valid: (M,) where theory is in its range and surer of the sign than its error; None:
             everywhere.
-        batches: behind each standard error.
+        draws: (N, B) whose means are the values and whose spread gives the errors: independent of
+            each other, given the problem; None of theory alone, whose error is stated.
     """
 
     value: np.ndarray
@@ -33,7 +36,14 @@ class Effects:
     kind: Literal["share", "gap", "estimate"] = "share"
     predicted: np.ndarray | None = None
     valid: np.ndarray | None = None
-    batches: float = np.inf
+    draws: np.ndarray | None = None
+
+    def half(self, number: int) -> "Effects":
+        """The effects by every second draw, from the first (0) or the second one (1)."""
+        if self.draws is None:
+            return self
+        draws = self.draws[:, number::2]
+        return replace(self, value=draws.mean(1), error=mcse(draws.T), draws=draws)
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,31 @@ def calls(effects: Effects, tolerance: float | None = None) -> np.ndarray:
     """1 where a problem holds by three standard errors, −1 where it fails, else 0; or NaN, (N,)."""
     margin, far = margins(effects, tolerance), house.CALLED * effects.error
     return np.select([np.isnan(margin), margin > far, margin <= -far], [np.nan, 1.0, -1.0])
+
+
+def confirmed_failure(
+    effects: Effects, asked: np.ndarray, tolerance: float | None = None
+) -> tuple[int | None, float]:
+    """The problem that fails most certainly in half of its draws, and the p-value of the others.
+
+    The other half had no part in the choice, so that the p-value counts no problems. Theory alone
+    has no draws: its failure is one beyond the stated error. None where no problem fails.
+
+    Args:
+        effects: of N problems.
+        asked: which of them are meant, (M,), M ≥ N.
+        tolerance: that gaps are held against.
+    """
+    first, fresh = (effects.half(number) for number in (0, 1))
+    margin = np.where(asked[: len(effects.value)], margins(first, tolerance), np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.nan_to_num(margin / first.error, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    if not (ratio < 0).any():
+        return None, 1.0
+    worst = int(ratio.argmin())
+    freedom = np.inf if fresh.draws is None else fresh.draws.shape[1] - 1
+    margin = margins(fresh, tolerance)[worst]
+    return worst, float(fixed_p(-margin, fresh.error[worst], freedom))
 
 
 def foreseen(effects: Effects) -> np.ndarray:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sims.errors import InputError
 
@@ -60,9 +61,38 @@ class Law:
             if isinstance(how, list):
                 drawn[name] = how[rng.integers(len(how))]
             elif isinstance(how, Mapping):
-                (kind, (low, high)), share = next(iter(how.items())), rng.uniform()
-                scaled = low * (high / low) ** share if kind == "loguniform" else None
-                drawn[name] = low + share * (high - low) if scaled is None else scaled
+                drawn[name] = _value(how, rng.uniform())
             else:
                 drawn[name] = int(rng.integers(2**62)) if how == DRAWN else how
         return drawn
+
+    @property
+    def free(self) -> list[str]:
+        """Fields that are drawn from a list or a span: neither constants nor seeds."""
+        return [name for name, how in self.fields.items() if isinstance(how, Mapping | list)]
+
+    def quantiles(self, drawn: Mapping[str, Any]) -> np.ndarray:
+        """The quantiles of the law at which the free fields of a draw are, from 0 to 1."""
+        found = []
+        for name in self.free:
+            how, value = self.fields[name], drawn[name]
+            if isinstance(how, list):
+                found.append((how.index(value) + 0.5) / len(how))
+                continue
+            kind, ends = next(iter(how.items()))
+            low, high, value = np.log([*ends, value]) if kind == "loguniform" else (*ends, value)
+            found.append((value - low) / (high - low))
+        return np.array(found)
+
+    def moved(self, drawn: Mapping[str, Any], quantiles: ArrayLike) -> dict[str, Any]:
+        """The draw with its free fields at these quantiles of the law instead."""
+        shares = zip(self.free, np.asarray(quantiles).tolist(), strict=True)
+        return {**drawn, **{name: _value(self.fields[name], share) for name, share in shares}}
+
+
+def _value(how: Mapping[str, Any] | list[Any], share: float) -> Any:
+    """The quantile of a list or a span."""
+    if isinstance(how, list):
+        return how[min(int(share * len(how)), len(how) - 1)]
+    kind, (low, high) = next(iter(how.items()))
+    return low * (high / low) ** share if kind == "loguniform" else low + share * (high - low)

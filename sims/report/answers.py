@@ -37,6 +37,15 @@ def number(of: Summary, tolerance: float | None = None) -> str:
     return "; ".join(said) or "–"
 
 
+def _counterexample(one: Answer, link: str) -> str:
+    if one.problem is None and one.searched:
+        among = f"none among {one.problems} problems, nor " if one.problems else "none "
+        return f"{among}in a search over {one.searched:,} more"
+    if one.problem is None:
+        return "–"
+    return f"{link}{', by theory, in a search' if one.searched else ''}"
+
+
 def _share(of: Share) -> str:
     return f"{_span(*of.bracket)} ({INTERVAL} {_span(*of.interval)}, {of.of} problems)"
 
@@ -65,7 +74,7 @@ def table(answers: Sequence[Answer], figure: str) -> str:
             "; ".join(parts),
             one.stops or "–",
             f"[{one.experiment}]({figure.format(one.experiment)})",
-            "–" if one.problem is None else f"[{link}]({link})",
+            _counterexample(one, f"[{link}]({link})"),
         ]
         lines.append([cell.replace("|", "\\|") for cell in cells])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -33,6 +33,7 @@ _ROOMS = {
     "simulate": (*_PROBLEM, "montecarlo", "simulation"),
     "predict": (*_PROBLEM, "theory"),
     "judge": ("judgement", "study/judging.py", "study/results.py", "study/stacking.py"),
+    "search": (*_PROBLEM, "theory", "judgement", "study/searching.py"),
     "plot": ("figures", "report/captions.py", "study/results.py", "study/stacking.py"),
     "ledger": ("judgement", "study/ledger.py", "report/answers.py", "report/text.py"),
     "report": ("report",),
@@ -43,6 +44,7 @@ _OWN = {
     "simulate": ("simulate.py",),
     "predict": ("predict.py",),
     "judge": ("effects.py", "statistic.py"),
+    "search": ("search.py", "statistic.py"),
     "plot": ("figure.py", "caption.md"),
 }
 """Step to the files of an experiment's folder that it runs, beside the modules that they import."""
@@ -50,6 +52,7 @@ _PARTS = {
     "simulate": ("problem", "grid", "simulation", "settings", "law"),
     "predict": ("problem", "grid", "theory", "settings", "law"),
     "judge": ("settings", "claims", "questions", "law", "paper"),
+    "search": ("settings", "questions", "law"),
     "plot": ("settings", "title"),
 }
 """Step to the keys of the experiment file that it reads."""
@@ -59,8 +62,8 @@ def digest(step: str, experiment: Path | None = None, fidelity: str = "standard"
     """Hash of all that a step depends on, but for its input files.
 
     Args:
-        step: simulate, predict, judge, plot, ledger or report.
-        experiment: folder of the experiment, for the four steps that have one.
+        step: simulate, predict, judge, search, plot, ledger or report.
+        experiment: folder of the experiment, for the five steps that have one.
         fidelity: at which it is run.
     """
     own = [] if experiment is None else [part(step, experiment, fidelity)]
@@ -139,11 +142,12 @@ def salt() -> str:
 def seed_of(experiment: Path) -> int:
     """The seed of an experiment's problems: whoever edits a question gets other problems.
 
-    The first bytes of a SHA-256 of law and questions as they are given, their wording apart, of
-    statistic.py with what it imports beside it, and of the salt.
+    The first bytes of a SHA-256 of law and questions as they are given, wording and searches
+    apart, of statistic.py with what it imports beside it, and of the salt.
     """
     whole, _ = _file(experiment, FIDELITIES[0])
-    asked = [{k: v for k, v in q.items() if k != "question"} for q in whole["questions"]]
+    apart = ("question", "search")
+    asked = [{k: v for k, v in q.items() if k not in apart} for q in whole["questions"]]
     declared = json.dumps([whole["law"], asked], sort_keys=True)
     own = map(syntax, _own_files([experiment / "statistic.py"]))
     return int(_hash(declared, salt(), *own), 16) >> 1
@@ -152,6 +156,12 @@ def seed_of(experiment: Path) -> int:
 def judged(experiment: Path) -> str:
     """What judging an experiment makes: ``answers`` to its questions, or ``verdicts``."""
     return "answers" if _file(experiment, FIDELITIES[0])[0].get("questions") else "verdicts"
+
+
+def searches(experiment: Path) -> bool:
+    """Whether a question of an experiment asks for a search."""
+    questions = _file(experiment, FIDELITIES[0])[0].get("questions") or []
+    return any(question.get("search") for question in questions)
 
 
 def hold(results: str) -> None:

@@ -1,5 +1,6 @@
 """The ledger: verdicts and answers of all experiments of a run, adjusted paper by paper."""
 
+import dataclasses
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -34,7 +35,11 @@ def gather(fidelity: str, folder: Path) -> tuple[list[Verdict], list[Answer]]:
         if (path := folder / name / "verdicts.json").exists():
             verdicts += read_ledger(path, f"verdicts.json of {name} at {fidelity}")
         if (path := folder / name / "answers.json").exists():
-            answers += read_answers(path, f"answers.json of {name} at {fidelity}")
+            own = read_answers(path, f"answers.json of {name} at {fidelity}")
+            if (path := folder / name / "search.json").exists():
+                found = read_answers(path, f"search.json of {name} at {fidelity}")
+                own = [_searched(one, found) for one in own]
+            answers += own
     if not verdicts and not answers:
         raise InputError(str(folder), "no verdicts", "a run: snakemake")
     verdicts, answers = adjust(verdicts, claims_by_paper()), adjusted(answers, always_by_paper())
@@ -50,6 +55,15 @@ def gather(fidelity: str, folder: Path) -> tuple[list[Verdict], list[Answer]]:
             text = yaml.safe_dump(one.problem, sort_keys=False, allow_unicode=True)
             replace(text.encode(), home / f"{one.id}.yaml")
     return verdicts, answers
+
+
+def _searched(one: Answer, found: list[Answer]) -> Answer:
+    """An answer with what a search found, if that was a search beside this very answer."""
+    for each in found:
+        before = dataclasses.replace(each, searched=0, least=None, problem=one.problem)
+        if before == one:
+            return each
+    return one
 
 
 def read_run(folder: Path, fidelity: str | None = None) -> tuple[list[Verdict], list[Answer]]:

@@ -172,6 +172,12 @@ class QuestionSpec(Strict):
     tolerance: Literal["roads", "exact", "slope"] | None = Field(
         default=None, description="of the house, that gaps are held against"
     )
+    search: int = Field(
+        default=0,
+        ge=0,
+        description="problems that a search for a counterexample tries by theory, in search.py, "
+        "if no drawn problem is one",
+    )
 
 
 class FidelitySpec(Strict):

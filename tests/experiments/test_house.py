@@ -5,7 +5,8 @@ import pytest
 import xarray as xr
 import yaml
 
-from experiments.house import predict, problems, sets, statistic
+from experiments.house import predict, problems, search, sets, statistic
+from sims.problem.law import Law
 from sims.study import load_experiment
 from sims.study.experiment import Experiment
 from sims.study.schema import SimulationSpec
@@ -13,6 +14,7 @@ from sims.theory import predict as theory
 from tests.cli.small import run
 
 LAW, SEED = load_experiment("house").spec.law, 8
+LAWS = Law({name: how for name, how in LAW.items() if name != "text"})
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +47,8 @@ def test_a_tuned_bandwidth_is_a_minimum(drawn):
     assert inside
 
 
-def test_padded_problems_and_matrices_are_those_of_the_problem(drawn):
-    for problem in drawn[:4]:
+def test_padded_problems_matrices_and_what_a_search_sees_are_those_of_the_problem(drawn):
+    for number, problem in enumerate(drawn[:4]):
         found = predict.predicted(problem, 2)
         heads = problem.parameters["heads"]
         for place, own in enumerate(problem.sets):
@@ -55,6 +57,10 @@ def test_padded_problems_and_matrices_are_those_of_the_problem(drawn):
             for name, pair in (pairs | {"noise": "noise_covariance"}).items():
                 mine = found[name].values[place, :heads, :heads]
                 np.testing.assert_allclose(mine, terms[f"integrated_{pair}"], rtol=1e-8, atol=1e-14)
+        fields = LAWS.draw(SEED, number, problem.parameters["rejected"])
+        again = search.theory(load_experiment("house"), fields)
+        unlike = ["mean_bias", "mean_signal", "rejected", "by_angles", "exact"]
+        xr.testing.assert_allclose(again.drop_vars(unlike), found[[*again.drop_vars(unlike)]])
 
 
 def test_effects_of_a_ratio_are_its_pseudo_values():

@@ -1,0 +1,34 @@
+"""Any problem of the law by theory, for a search: the given target alone, no angles, not exact."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from sims.study.experiment import Experiment
+from sims.theory import predict
+
+from .predict import labelled
+from .problems import built, described
+
+TERMS = {"bias": "bias_product", "signal": "signal_covariance", "noise": "noise_covariance"}
+
+
+def theory(experiment: Experiment, fields: Mapping[str, Any]) -> xr.Dataset | None:
+    """A problem of these fields as ``predict`` has them, None if the law rejects it."""
+    problem = built(dict(fields))
+    if problem is None:
+        return None
+    each = [predict(problem.task, heads, problem.n, problem.queries) for heads in problem.sets]
+    found = {k: np.stack([terms[f"integrated_{v}"] for terms in each]) for k, v in TERMS.items()}
+    found |= {k: np.array([terms[k].min() for terms in each]) for k in ("n_eff", "n_third")}
+    found |= {"mean_bias": found["bias"], "mean_signal": found["signal"]}
+    return labelled(problem, found).assign(rejected=0, by_angles=np.nan, exact=np.nan)
+
+
+def problem(experiment: Experiment, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as a file that ``sims sweep`` reads."""
+    made = built(dict(fields))
+    assert made is not None
+    return described(made)

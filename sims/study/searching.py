@@ -1,0 +1,141 @@
+"""A search for a counterexample where no drawn problem is one: by theory, inside the law."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.optimize import differential_evolution
+
+from sims.errors import InputError
+from sims.judgement.answers import Answer, chosen, read_answers, write_answers
+from sims.judgement.summaries import foreseen
+from sims.problem.law import Law
+from sims.runtime import in_threads
+from sims.study.experiment import Experiment
+from sims.study.results import Results
+from sims.study.runner import results_of
+from sims.study.schema import QuestionSpec
+
+STARTS = 12
+"""Drawn problems, those whose effect is least by theory, that a search starts from."""
+SMOKE = 2 * STARTS
+"""Problems that a search tries at smoke."""
+SEED = 0
+
+
+def search(experiment: Experiment, output: Path) -> list[Answer]:
+    """The answers of an experiment, with what its searches found, also written as JSON.
+
+    Args:
+        experiment: with ``search.py``. There ``theory(experiment, fields)`` returns what predict.py
+            has of a problem of these fields, None if the law rejects it, and ``problem(experiment,
+            fields)`` the same as a file. Theory has one point, ``law``, along ``number``, the
+            simulated problems first, each of which is a point of the simulation.
+        output: beside answers.json.
+
+    Raises:
+        InputError: there is no such module, or a file cannot be believed.
+    """
+    results = results_of(experiment, output.parent)
+    path = output.with_name("answers.json")
+    answers = read_answers(path, f"{path.name} of {experiment.identity}")
+    of = {question.id: question for question in experiment.spec.questions}
+    found = [
+        searched(experiment, results, of[one.id], one)
+        if of[one.id].search and one.counterexample is None
+        else one
+        for one in answers
+    ]
+    write_answers(found, output, f"{output.name} of {experiment.identity}")
+    return found
+
+
+def searched(
+    experiment: Experiment, results: Results, question: QuestionSpec, answer: Answer
+) -> Answer:
+    """The answer with the number of problems tried, the least effect, and a counterexample.
+
+    The problems that theory alone predicts are tried first. If none fails, differential evolution
+    (Storn & Price 1997) goes on from the worst: it moves what the law draws from a list or a span,
+    in the unit cube of its quantiles, and takes the seeds from one of them.
+    """
+    own = _module(experiment, "search", ("theory", "problem"))
+    statistic = _module(experiment, "statistic", ("effects", "parameters"))
+    drawn, numbers = results.predictions["law"], len(results.estimates)
+    with experiment.own_code():
+        least = effects_by_theory(statistic, results, question)
+    order = [int(k) for k in least.argsort() if np.isfinite(least[k])][:STARTS]
+    law = Law({k: how for k, how in (experiment.spec.law or {}).items() if k != "text"})
+    starts = [_fields(law, drawn.isel(number=k), answer.seed, k) for k in order]
+    count = int(np.isfinite(least[numbers:]).sum())
+    if not starts:
+        return answer
+    best, fields = float(least[order[0]]), starts[0]
+    if best > 0 and len(starts) == STARTS:
+        first = min(results.estimates)
+        small = replace(results, estimates={first: results.estimates[first]})
+        sample, tried = drawn.isel(number=[0]), list[float]()
+
+        def at(place: np.ndarray) -> dict[str, Any]:
+            return law.moved(starts[min(int(place[0] * STARTS), STARTS - 1)], place[1:])
+
+        def effect(place: np.ndarray) -> float:
+            theory = own.theory(experiment, at(place))
+            if theory is None:
+                return np.inf
+            two = xr.concat([sample, theory.expand_dims("number")], "number")
+            of_two = replace(small, predictions={"law": two})
+            tried.append(float(effects_by_theory(statistic, of_two, question)[-1]))
+            return tried[-1]
+
+        places = [np.r_[(k + 0.5) / STARTS, law.quantiles(s)] for k, s in enumerate(starts)]
+        most = SMOKE if experiment.fidelity == "smoke" else question.search
+        with experiment.own_code():
+            found = differential_evolution(
+                effect,
+                [(0, 1)] * len(places[0]),
+                init=np.clip(places, 0, 1),
+                maxiter=most // STARTS - 1,
+                tol=0,
+                polish=False,
+                updating="deferred",
+                workers=in_threads,
+                rng=np.random.default_rng([SEED, answer.seed]),
+            )
+        count += int(np.isfinite(tried).sum())
+        if found.fun < best:
+            best, fields = float(found.fun), at(found.x)
+    made = replace(answer, searched=count, least=best)
+    if best > 0:
+        return made
+    with experiment.own_code():
+        return replace(made, problem=own.problem(experiment, fields))
+
+
+def effects_by_theory(
+    statistic: ModuleType, results: Results, question: QuestionSpec
+) -> np.ndarray:
+    """Theory's effects, inf where it is out of its range or the question is not asked, (M,)."""
+    effects = statistic.effects(results)[question.effect]
+    where = question.restrict.where if question.restrict else {}
+    asked, call = chosen(statistic.parameters(results), where), foreseen(effects)
+    if not len(call):
+        allowed = "0, of effects that are no shares or that theory does not predict"
+        raise InputError(f"questions, {question.id}, search", question.search, allowed)
+    return np.where(asked & np.isin(call, (-1, 1)), effects.predicted, np.inf)
+
+
+def _fields(law: Law, drawn: xr.Dataset, seed: int, number: int) -> dict[str, Any]:
+    """What the law drew for a problem, before anything was solved."""
+    return law.draw(seed, number, int(drawn.get("rejected", 0)))
+
+
+def _module(experiment: Experiment, name: str, needed: tuple[str, ...]) -> ModuleType:
+    module = experiment.module(name)
+    if module is None or not all(hasattr(module, each) for each in needed):
+        path = experiment.folder / f"{name}.py"
+        raise InputError(str(path), "nothing", f"a module with {' and '.join(needed)}")
+    return module
