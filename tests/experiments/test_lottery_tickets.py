@@ -86,10 +86,10 @@ def test_a_batch_by_all_subsets(problem, monkeypatch):
 def test_the_theorem_is_tried_at_its_printed_widths(problem, monkeypatch):
     """Items n_K/d of ``C log(8Hα³d^{3/2}/ε)`` and ``C log(2Hαd^{3/2}/ε)``, α = √d; all subsets."""
     monkeypatch.setattr(simulate, "INPUTS", 2)
-    found = simulate.failed(np.random.default_rng(2), 40, problem, 0.8)
+    found = simulate.failed(np.random.default_rng(2), 40, problem, 1.2)
     rng, sums = np.random.default_rng(2), np.empty((40, 2, 2, 2, 2))
     for part, size in enumerate((8 * 2 * 2**1.5 * 2**1.5, 2 * 2 * 2**0.5 * 2**1.5)):
-        pool = simulate.products(rng, (40, 2, 2, 2), ceil(0.8 * log(size / 0.3)))
+        pool = simulate.products(rng, (40, 2, 2, 2), ceil(1.2 * log(size / 0.3)))
         sums[:, :, part] = nearest(pool, np.broadcast_to(problem.target[:2, part], (40, 2, 2, 2)))
     missed = []
     for inputs, own in zip(simulate.tokens(rng, (40, 2, 3, 2)), sums, strict=True):
