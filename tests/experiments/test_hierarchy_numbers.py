@@ -1,4 +1,4 @@
-"""Numbers of `hierarchy` and `adaptive_terms` by loops, or made by hand."""
+"""Numbers of `hierarchy` by loops, or made by hand."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,9 @@ import xarray as xr
 from sims.montecarlo import Draw
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
-from tests.experiments.by_hand import families, is_mean_of
+from tests.experiments.by_hand import is_mean_of
 
-hierarchy, adaptive = (load_experiment(name) for name in ("hierarchy", "adaptive_terms"))
+hierarchy = load_experiment("hierarchy")
 effects, simulate = (hierarchy.module(name) for name in ("effects", "simulate"))
 BATCHES = 8
 
@@ -148,33 +148,6 @@ def test_remainders_of_blocks_are_sizes_whatever_their_sign(order):
         assert found[place] == pytest.approx(np.mean(sizes), rel=1e-6)
     # Without the second cumulant the inequality of Jensen has all of one sign.
     assert len(signs) == (1 if order == 1 else 2)
-
-
-def test_the_bias_that_theories_have_in_common_is_a_projection():
-    """By least squares, ``min_c ‖own − c·exact‖``: a query where the exact part is 0 has no say."""
-    limit = np.array([[0.3, -0.2], [0.1, 0.5]])
-    exact = np.array([[0.02, -0.01], [0.03, 1e-9]])
-    own = {
-        "first": np.array([[0.021, -0.008], [0.028, 1e-4]]),
-        "fixed": np.array([[0.009, -0.006], [0.011, -2e-4]]),
-    }
-    order = ["first", "exact", "fixed"]
-    parts = np.stack([own["first"], exact, own["fixed"]])
-    names = adaptive.module("predict").TERMS
-    law = xr.Dataset(
-        {name: ("order", [1.0, 1.0, 1.0]) for name in names}
-        | {"bias": (("order", "query", "head"), limit + parts), "n_eff": 9.0, "attended": 9.0}
-        | {"limit": (("query", "head"), limit)},
-        coords={"order": order},
-    )
-    data = xr.Dataset({name: ("batch", np.ones(BATCHES)) for name in names})
-    at = {"n": 200, "heads.kernel": "ν = 2"}
-    found = families("adaptive_terms", {"a": data}, {"a": law}, {"a": at})
-    for words, name in (("first order", "first"), ("fixed radius", "fixed")):
-        share = np.linalg.lstsq(exact.reshape(-1, 1), own[name].ravel(), rcond=None)[0][0]
-        (effect,) = found[f"bias, {words}"]
-        assert effect.value == pytest.approx(share - 1, abs=1e-9)
-        assert abs(effect.value) < 0.7
 
 
 def test_a_step_of_the_error_is_taken_where_every_batch_has_an_error(rng):
