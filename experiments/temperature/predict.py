@@ -30,9 +30,9 @@ def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
 def terms(problem: Problem) -> xr.Dataset:
     """The averaged heads' variances to first order, and the gap to exact theory of the first head.
 
-    ``signal`` and ``noise``, each (theory), of adaptive radii and of held ones; ``in_range`` of both; ``gap``
-    (size) is that of one head's signal variance at a fixed radius and one query, relative, and
-    ``accurate`` whether exact theory's own error is a tenth of it at most.
+    ``signal`` and ``noise``, each (theory), of adaptive radii and of held ones, and whether they
+    are ``in_range``; ``gap`` (size) is that of one head's signal variance at a fixed radius and one
+    query, relative, and ``accurate`` whether exact theory's own error is a tenth of it at most.
     """
     whole = problem.heads(problem.drawn["keys"])
     first = theory(*whole)

@@ -97,7 +97,7 @@ def tuned(problems: Sequence[Problem]) -> xr.Dataset:
     """
     names = ("width", "context", "family")
     keys = [(*map(p.drawn.get, names), p.drawn["lengthscale"] < 1) for p in problems]
-    groups = [np.flatnonzero([key == one for one in keys]) for key in sorted(set(keys))]
+    groups = [[i for i, key in enumerate(keys) if key == one] for one in sorted(set(keys))]
     found = in_threads(lambda group: _tuned([problems[i] for i in group]), groups)
     own = xr.concat(found, "number").isel(number=np.argsort(np.concatenate(groups)))
     return own.transpose("number", "rule", "ratio")

@@ -10,7 +10,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from sims.montecarlo import Replicates
+from sims.montecarlo import Replicates, Sampler
 from sims.normals import normal
 from sims.problem import Heads
 from sims.simulation.many import ProblemsSampler, sampler_of
@@ -68,10 +68,10 @@ class Population(NamedTuple):
 
         Of ``most`` keys only ``factor`` times the context are within reach.
         """
-        keys = self.seen * normal(key, (most, PLANE), jnp.float32)
-        score = distance(self.queries.T[..., None], keys.T[:, None], 1.0)
+        keys = normal(key, (most, PLANE), jnp.float32) * self.seen
+        score = distance(jnp.asarray(self.queries).T[..., None], keys.T[:, None], 1.0)
         score = jnp.where(jnp.arange(most) < factor * self.context, score, FAR)
-        return score, self.values(self.frequency @ keys.T)
+        return score, self.values(jnp.asarray(self.frequency) @ keys.T)
 
     def values(self, angle: Float[Array, "P J n"]) -> Float[Array, "P n"]:
         """The targets of one problem where their waves have these angles, phases apart."""
@@ -87,7 +87,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     """The tasks of all problems; and the pairs of heads of each power and number of keys."""
     settings, simulation = experiment.settings, experiment.simulation
     every, found = drawn_problems(experiment, settings["simulated"]), dict[str, Unit]()
-    sampler = Replicates(
+    sampler: Sampler = Replicates(
         partial(errors, most=FACTOR * max(one.drawn["context"] for one in every)),
         constants=population(every, simulation.seed, settings["learning"]),
         dims={"error": ("problem", "rule", "temperature")},
@@ -108,7 +108,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     return found
 
 
-def population(problems: list[Problem], seed: int, learning: Mapping[str, float]) -> Population:
+def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
     """The problems in arrays, with parameters that theory finds and those that heads learn."""
     tasks, widths = [one.tasks for one in problems], [one.drawn["width"] for one in problems]
     of = tuned(problems).sel(ratio=FACTOR)

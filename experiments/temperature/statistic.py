@@ -86,7 +86,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
 
     def growth(name: str, expected: np.ndarray) -> Effects:
         values, sure = (chosen(far[k].values, rules, matched(nu)) for k in (name, "known"))
-        return slope(sizes, nothing, expected, predicted=values, valid=sure.astype(bool).all(1))
+        return slope(sizes, nothing, expected, predicted=values, valid=sure.astype(bool).min(1))
 
     parts = {name: terms(results, name) for name in ("signal", "noise")}
     predicted = {name: heads[name].sel(theory="adaptive").values for name in parts}
@@ -104,7 +104,9 @@ def effects(results: Results) -> Mapping[str, Effects]:
         "exponent of the temperature": growth("tuned", 2 * (beta / nu - 1) / (2 * beta + width)),
         "exponent of the attended keys": growth("attended", 2 * nu / (2 * nu + width)),
         "error": gap(sample, chosen(kept, rules, middle), chosen(known, rules, middle)),
-        "variance": gap(sum(parts.values()), sum(predicted.values()), inside),
+        "variance": gap(
+            parts["signal"] + parts["noise"], predicted["signal"] + predicted["noise"], inside
+        ),
         **{name: gap(values, predicted[name], inside) for name, values in parts.items()},
         "held radii": of_batches(
             np.full((len(own), 2), np.nan), predicted=tolerance - np.abs(off), valid=inside

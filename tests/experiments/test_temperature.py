@@ -85,9 +85,7 @@ def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(d
         ):
             width = one.drawn["width"]
             series = TrigonometricSeries(amplitude, frequency, phase)
-            task = problems.Task(
-                problems.DESIGNS["isotropic"](width), series, one.drawn["noise_sd"]
-            )
+            task = Task(DESIGNS["isotropic"](width), series, one.drawn["noise_sd"])
             rule = FACTORIES["entmax"](nu=2.0, scores="distance")
             heads = Heads(np.eye(width)[None], rule, float(own["held"]) ** 0.5)
             terms = library(task, heads, int(16 * one.drawn["context"]), query[None])
