@@ -16,24 +16,22 @@ from sims.problem import Heads
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.study.experiment import Experiment
 from sims.study.units import SampledUnit, Unit
-from sims.theory.neighbours.context import ENTMAX, RULES
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
 
 from .problems import LOG, NAMES, PLANE, Problem, drawn_problems, tuned
+from .statistic import POWERS, SIMULATED
 
 FAR = -1e9
 """Score of a key out of reach, finite for the gradient."""
-FACTOR = 16
-"""Simulated number of keys over that of the tuned context."""
 WEIGHTS: dict[str, Callable[[Array], Array]] = {
     "softmax": jax.nn.softmax,
-    **{name: Entmax(RULES[name]) for name in ENTMAX},
+    **{name: Entmax(nu) for name, nu in POWERS.items()},
     "relu gap": ReluGap(1.0),
 }
 """Weights by rule; all but ReLU of the gap learn a temperature, too."""
-LEARNERS = ("softmax", *ENTMAX)
+LEARNERS = ("softmax", *POWERS)
 TEMPERATURES = ["kept", "best", "learned"]
 """Which parameter: tuned by theory at the context, the best by theory at n, or learned."""
 
@@ -88,7 +86,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
     settings, simulation = experiment.settings, experiment.simulation
     every, found = drawn_problems(experiment, settings["simulated"]), dict[str, Unit]()
     sampler: Sampler = Replicates(
-        partial(errors, most=FACTOR * max(one.drawn["context"] for one in every)),
+        partial(errors, most=SIMULATED * max(one.drawn["context"] for one in every)),
         constants=population(every, simulation.seed, settings["learning"]),
         dims={"error": ("problem", "rule", "temperature")},
         coords={"rule": NAMES, "temperature": TEMPERATURES},
@@ -111,7 +109,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
 def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
     """The problems in arrays, with parameters that theory finds and those that heads learn."""
     tasks, widths = [one.tasks for one in problems], [one.drawn["width"] for one in problems]
-    of = tuned(problems).sel(ratio=FACTOR)
+    of = tuned(problems).sel(ratio=SIMULATED)
     parameters = np.full((*of["held"].shape, len(TEMPERATURES)), np.nan)
     parameters[..., 0], parameters[..., 1] = of["held"], of["tuned"]
     own = Population(
@@ -138,7 +136,7 @@ def filled(values: np.ndarray) -> np.ndarray:
 
 
 def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
-    """Mean squared errors of one replicate at :data:`FACTOR` times the context."""
+    """Mean squared errors of one replicate at :data:`~.statistic.SIMULATED` times the context."""
     own = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
     one = partial(held_out, most=most)
     return {"error": jax.lax.map(one, (jax.random.split(key, len(own.seen)), own))}
@@ -150,7 +148,7 @@ def held_out(of: tuple[Array, Population], most: int) -> Float[Array, "rule temp
     Label noise is integrated out: ``(Σ_i w_i m(X_i) − m(x))² + σ² Σ_i w_i²`` given the keys.
     """
     key, own = of
-    score, values = own.at_keys(key, FACTOR, most)
+    score, values = own.at_keys(key, SIMULATED, most)
     gaps, order = values - own.truth, jnp.argsort(-score, axis=1)
     sums, found = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1), []
     for name, parameters in zip(NAMES, own.parameters, strict=True):

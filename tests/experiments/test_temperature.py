@@ -53,7 +53,7 @@ def test_held_out_errors_by_loops(drawn):
     own = own._replace(context=jnp.float32(8.0))
     own = own._replace(parameters=own.parameters.at[problems.NAMES.index("top-k")].set(5.0))
     key = jax.random.key(4)
-    found, n = simulate.held_out((key, own), 256), simulate.FACTOR * 8
+    found, n = simulate.held_out((key, own), 256), statistic.SIMULATED * 8
     score, values = (np.asarray(part, float)[:, :n] for part in own.at_keys(key, 16, 256))
     tasks, noise = few[0].tasks, few[0].drawn["noise_sd"]
     angle = np.einsum("pjd,pd->pj", tasks.frequency, tasks.queries) + tasks.phase
