@@ -23,11 +23,11 @@ LINES = {
     "softmax": "softmax",
     "relu gap": "ReLU of the gap to the best key",
     "softmax, log n": "softmax, scores times log n",
+    "": "α-entmax with ν = β",
     "sparsemax": "sparsemax (ν = 1)",
     "1.5-entmax": "1.5-entmax (ν = 2)",
-    "": "α-entmax with ν = β",
 }
-"""Rules as the legend names them; of the last the power is the smoothness of the target."""
+"""Rules as the legend names them; without a name the power is the smoothness of the target."""
 
 
 def figure(results: Results, answers: Sequence[Answer]) -> Figure:
@@ -52,11 +52,12 @@ def _losses(ax: Axes, results: Results, law: xr.Dataset) -> None:
     rules, beta, sample = law["rule"].values, law["smoothness"].values, simulated(results)
     ratio = (near["kept"] / near["best"]).values
     for ink, (rule, label) in zip(figures.PALETTE, LINES.items(), strict=False):
+        style = "--" if rule in ("relu gap", "1.5-entmax") else "-"
         own = chosen(ratio, rules, rule or matched(beta))
         own = own[np.isfinite(own).all(1)]
         low, middle, high = _median(own)
         ax.fill_between(near["ratio"], low, high, color=ink, alpha=0.25, lw=0)
-        ax.plot(near["ratio"], middle, color=ink, label=label, lw=1.2 if rule else 2.4)
+        ax.plot(near["ratio"], middle, color=ink, label=label, ls=style, lw=1.2 if rule else 2.4)
         found = chosen(sample, rules, rule or matched(beta[: len(sample)]))
         simulated_ratio = over(found[:, 0], found[:, 1]).mean(1)
         low, middle, high = _median(simulated_ratio[np.isfinite(simulated_ratio), None])
@@ -107,7 +108,7 @@ def _exponents(ax: Axes, law: xr.Dataset) -> None:
     best = np.log(chosen(far["tuned"].values, law["rule"].values, matched(nu)))
     x = np.log(far["ratio"].values)
     fitted = (best - best.mean(1, keepdims=True)) @ (x - x.mean()) / ((x - x.mean()) ** 2).sum()
-    stated, line = 2 * (beta / nu - 1) / (2 * beta + width), np.array([-0.35, 0.45])
+    stated, line = 2 * (beta / nu - 1) / (2 * beta + width), np.array([-0.5, 0.5])
     tolerance = house.TOLERANCES["slope"]
     ax.fill_between(line, line - tolerance, line + tolerance, color=figures.BAND, zorder=0)
     figures.theory(ax, line, line, zorder=1)

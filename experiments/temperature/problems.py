@@ -73,7 +73,7 @@ class Problem:
         rule = FACTORIES["entmax"](nu=nu, scores="distance")
         options = {"seed": drawn["target"], "lengthscale": drawn["lengthscale"]}
         target = TARGETS["rbf"](4, features=16, **options)
-        queries = drawn["reach"] * np.random.default_rng(drawn["queries"]).normal(size=(2, 4))
+        queries = drawn["reach"] * np.random.default_rng(drawn["queries"]).normal(size=(1, 4))
         task = Task(DESIGNS["isotropic"](4), target, drawn["noise_sd"])
         return task, Heads(np.asarray(frames)[:count], rule, temperature**0.5), keys, queries
 
