@@ -31,7 +31,8 @@ def terms(problem: Problem) -> xr.Dataset:
     """The averaged heads' variances to first order, and the gap to exact theory of the first head.
 
     ``signal`` and ``noise``, each (theory), of adaptive radii and of held ones, and whether they
-    are ``in_range``; ``gap`` (size) is that of one head's signal variance at a fixed radius, relative, and ``accurate`` whether exact theory's own error is a tenth of it at most.
+    are ``in_range``; ``gap`` (size) is that of one head's signal variance at a fixed radius, and
+    ``accurate`` whether exact theory's own error is a tenth of it at most.
     """
     whole = problem.heads(problem.drawn["keys"])
     first = theory(*whole)
