@@ -1,6 +1,6 @@
 """Results: one labelled dataset a road and experiment, the same in memory and on disk.
 
-``xr.open_dataset("results/standard/adaptive_terms/simulation.nc")`` shows the variables along the
+``xr.open_dataset("results/standard/hierarchy/simulation.nc")`` shows the variables along the
 points, with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects: the dimension
 of points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
 ``.set_xindex("kernel")`` lets another one select. Theory has a dimension ``order`` (first, exact).

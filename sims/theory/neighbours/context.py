@@ -15,8 +15,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
-from scipy.special import gamma, ndtr, pbdv
+from scipy.special import gamma
 
 from sims.theory.first_order.adaptive import circle
 
@@ -24,6 +23,7 @@ RULES: dict[str, float] = {
     "softmax": np.inf,
     "relu gap": 0.0,
     "sparsemax": 1.0,
+    "5/3-entmax": 1.5,
     "1.5-entmax": 2.0,
     "4/3-entmax": 3.0,
     "top-k": 0.0,
@@ -38,8 +38,6 @@ NODES = 6
 SHORT = 60.0
 """In the plane a wave with more radians than that in a shell's radius has the mean 0 and the mean
 square of half its squared amplitude there; the true mean is J_0(60) = −0.09 of it at most."""
-FAR = -10.0
-"""Standardised thresholds below this count as below every score; then it is a smooth mean."""
 NORMAL = hermegauss(5)
 """Nodes and weights of a mean over the fluctuation of the radius of the k nearest keys."""
 
@@ -70,15 +68,16 @@ def shells(
 ) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, " N"], Float[np.ndarray, "3 B P N"]]:
     """Radii, their weights of an integral over R^d, and the shells of 1, m and m² there.
 
-    Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave.
+    Gauss–Legendre nodes between neighbouring radii, enough for the shortest wave. A wave counts as
+    short where that of its number is in every problem: problems of like waves are cheaper together.
     """
     width = problems.queries.shape[1]
     start = np.einsum("pjd,pd->pj", problems.frequency, problems.queries) + problems.phase
-    lengths = np.linalg.norm(problems.frequency, axis=2).max(axis=0)
+    lengths = np.linalg.norm(problems.frequency, axis=2)
     parts = []
     for low, high in zip(np.concatenate([[0.0], radii[:-1]]), radii, strict=True):
-        long = lengths * high < SHORT if width == 2 else np.full(len(lengths), True)
-        highest = float(lengths[long].max(initial=0.0))
+        long = (lengths.min(axis=0) * high < SHORT) | (width != 2)
+        highest = float(lengths[:, long].max(initial=0.0))
         nodes, weights = leggauss(NODES + int(np.ceil(0.7 * highest * (high - low))))
         radius = low + (high - low) * (nodes + 1) / 2
         weight = weights * (high - low) / 2 * radius ** (width - 1)
@@ -121,19 +120,19 @@ class Table(NamedTuple):
     nearest: Float[np.ndarray, " P"]
     width: int
 
-    def errors(self, n: ArrayLike, parameter: ArrayLike, noise_sd: float) -> "Errors":
+    def errors(self, n: ArrayLike, parameter: ArrayLike, noise_sd: float | np.ndarray) -> "Errors":
         """Squared errors at any n and parameter, which are broadcast: their shape is S below.
 
         Args:
             n: numbers of keys.
             parameter: the temperature s, or of top-k the number k.
-            noise_sd: σ.
+            noise_sd: σ, or one of every problem, (P, 1, …).
         """
         n, parameter = np.broadcast_arrays(np.asarray(n, float), np.asarray(parameter, float))
         by = self._nearest_keys if self.of == "top-k" else self._of_radius
         return by(n, parameter, noise_sd)
 
-    def _of_radius(self, n: np.ndarray, s: np.ndarray, noise_sd: float) -> "Errors":
+    def _of_radius(self, n: np.ndarray, s: np.ndarray, noise_sd: float | np.ndarray) -> "Errors":
         nu = RULES[self.of]
         if self.of in ENTMAX:
             level = nu * np.log(2 * s * nu) - np.log(n)
@@ -147,7 +146,7 @@ class Table(NamedTuple):
         variance = signal / n + noise
         return Errors(bias**2 + variance, variance, n / overlap, n * mass)
 
-    def _nearest_keys(self, n: np.ndarray, k: np.ndarray, noise_sd: float) -> "Errors":
+    def _nearest_keys(self, n: np.ndarray, k: np.ndarray, noise_sd: float | np.ndarray) -> "Errors":
         """Given the distance of the (k+1)-th key the k nearest are iid within it."""
         share = (k + 1) / (n + 1)
         spread = np.sqrt(share * (1 - share) / (n + 2))
@@ -258,50 +257,3 @@ def tables(problems: Problems, radii: ArrayLike) -> dict[str, Table]:
     mean = flat[1] / flat[0]
     add("top-k", np.log(flat[0, 0]), mean, none, about(mean, flat) / flat[0], 1 / flat[0])
     return made
-
-
-def score_threshold(n: float, scale: float, nu: float) -> float:
-    """The threshold u of scores that are N(0, a²), as the dot products with N(0, I) keys are.
-
-    It solves ``n E((z − u)/ν)₊^ν = 1``; keys with z > u are attended to. With Z standard normal
-    ``E(Z − t)₊^ν = Γ(ν + 1) e^{−t²/4} D_{−ν−1}(t)/√(2π)``, D the parabolic cylinder function.
-
-    Args:
-        n: number of keys.
-        scale: a = ‖q‖/s.
-        nu: ν ≥ 1, finite.
-    """
-
-    def excess(t: float) -> float:
-        return float(np.log(n) + nu * np.log(scale / nu) + np.log(_excess(t, nu)))
-
-    # E(Z − t)₊^ν ≥ |t|^ν for t < 0, and beyond 35 it is below any 1/n.
-    return float(scale * brentq(excess, -1 - nu / scale * n ** (-1 / nu), 35.0, xtol=1e-13))
-
-
-def score_attended(n: float, scale: float, nu: float) -> float:
-    """Expected number of keys above that threshold, to first order; see :func:`score_threshold`.
-
-    ``n P(z > u)`` and the constant that the threshold's own fluctuation adds, which for few
-    attended keys is near 1: docs/theory/context_length.md, "Dot products".
-    """
-    t = score_threshold(n, scale, nu) / scale
-    upper, density = float(ndtr(-t)), float(np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi))
-    slope = nu * _excess(t, nu - 1)
-    spread = _excess(t, 2 * nu) - _excess(t, nu) ** 2
-    # d/dλ (g/G') with λ = −t, g = φ(t): dg/dλ = tφ, dG'/dλ = ν(ν − 1) E(Z − t)₊^{ν−2}.
-    bend = density if nu == 1 else nu * (nu - 1) * _excess(t, nu - 2)
-    turn = (t * density - density * bend / slope) / slope
-    constant = density * nu * _excess(t, 2 * nu - 1) / slope**2 + spread / (2 * slope) * turn
-    return n * upper + constant
-
-
-def _excess(t: float, power: float) -> float:
-    """``E(Z − t)₊^a`` of a standard normal Z, a > −1."""
-    if power == 0:
-        return float(ndtr(-t))
-    if t < FAR:
-        nodes, weights = hermegauss(40)
-        return float((nodes - t).clip(0) ** power @ weights / weights.sum())
-    value, _ = pbdv(-power - 1, t)
-    return float(gamma(power + 1) * np.exp(-(t**2) / 4) * value / np.sqrt(2 * np.pi))

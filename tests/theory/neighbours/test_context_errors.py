@@ -38,6 +38,18 @@ def both(request):
     return request.param, series, problems, tables(problems, RADII[request.param])
 
 
+def test_a_short_wave_of_one_problem_leaves_the_long_ones_of_another():
+    """In the plane, beyond the radius at which the first problem's waves are noise."""
+    _, problems = drawn(2, 2)
+    apart = problems._replace(frequency=problems.frequency * np.array([60.0, 1.0])[:, None, None])
+    alone = Problems(*(part[:, 1:] if k == 0 else part[1:] for k, part in enumerate(apart)))
+    found, expected = (
+        tables(own, RADII[2])["softmax"].errors(300, 0.05, SIGMA).mse[:, -1]
+        for own in (apart, alone)
+    )
+    np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("rule", "own", "temperature"),
     [

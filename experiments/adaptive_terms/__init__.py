@@ -1,1 +1,0 @@
-"""Adaptive radii: every term by both roads, and what a fixed radius would miss."""

@@ -1,0 +1,59 @@
+"""Kept and best errors to first order, and three theories of the pair of sparse heads."""
+
+import numpy as np
+import xarray as xr
+
+from sims.runtime import in_threads
+from sims.study.experiment import Experiment
+from sims.theory import predict as theory
+from sims.theory.first_order.adaptive import adaptive_terms
+
+from .problems import Problem, drawn_problems, tuned
+
+SIZES = np.array([256, 1024])
+"""Numbers of keys along which first-order theory is held against exact theory."""
+ACCURATE = 1e-5
+"""Relative accuracy of exact theory there."""
+
+
+def predict(experiment: Experiment) -> dict[str, xr.Dataset]:
+    """All problems in one point ``law``, with what was drawn, and the simulated ones in ``heads``.
+
+    ``law`` is as of :func:`~.problems.tuned`, ``heads`` as of :func:`terms`.
+    """
+    every = drawn_problems(experiment, experiment.settings["problems"])
+    drawn = {k: ("number", [one.drawn[k] for one in every]) for k in every[0].drawn}
+    pairs = in_threads(terms, every[: experiment.settings["simulated"]])
+    return {"law": tuned(every).assign(drawn), "heads": xr.concat(pairs, "number")}
+
+
+def terms(problem: Problem) -> xr.Dataset:
+    """The averaged heads' variances to first order, and the gap to exact theory of the first head.
+
+    ``signal`` and ``noise``, each (theory), of adaptive radii and of held ones, and whether they
+    are ``in_range``; ``gap`` (size) is that of one head's signal variance at a fixed radius, and
+    ``accurate`` whether exact theory's own error is a tenth of it at most.
+    """
+    whole = problem.heads(problem.drawn["keys"])
+    first = theory(*whole)
+    both = [first, adaptive_terms(*whole, hold=True)]
+    gaps, accurate = [], True
+    for size in SIZES.tolist():
+        task, head, n, queries = problem.heads(size, count=1)
+        one = theory(task, head, n, queries)
+        exact = theory(task, head, n, queries, order="exact", rtol=ACCURATE)
+        value = float(exact["signal_variance"])
+        gaps.append(abs(float(one["signal_variance"]) / value - 1))
+        accurate &= bool(10 * float(exact["signal_variance_error"]) < gaps[-1] * value)
+    return xr.Dataset(
+        {
+            part: ("theory", [float(k[f"integrated_{part}_covariance"].mean()) for k in both])
+            for part in ("signal", "noise")
+        }
+        | {
+            "in_range": not first.attrs.keys() & {"cautions", "faults"},
+            "gap": ("size", gaps),
+            "accurate": accurate,
+        },
+        {"size": SIZES, "theory": ["adaptive", "held"]},
+    )

@@ -1,0 +1,198 @@
+"""Errors at kept, best and learned temperatures, and the terms of two sparse heads, simulated."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float
+
+from sims.montecarlo import Replicates, Sampler
+from sims.normals import normal
+from sims.problem import Heads
+from sims.simulation.many import ProblemsSampler, sampler_of
+from sims.study.experiment import Experiment
+from sims.study.units import SampledUnit, Unit
+from sims.weights.entmax import Entmax
+from sims.weights.rules import distance
+from sims.weights.sparse import ReluGap
+
+from .problems import LOG, NAMES, PLANE, Problem, drawn_problems, tuned
+from .statistic import POWERS, SIMULATED
+
+FAR = -1e9
+"""Score of a key out of reach, finite for the gradient."""
+WEIGHTS: dict[str, Callable[[Array], Array]] = {
+    "softmax": jax.nn.softmax,
+    **{name: Entmax(nu) for name, nu in POWERS.items()},
+    "relu gap": ReluGap(1.0),
+}
+"""Weights by rule; all but ReLU of the gap learn a temperature, too."""
+LEARNERS = ("softmax", *POWERS)
+TEMPERATURES = ["kept", "best", "learned"]
+"""Which parameter: tuned by theory at the context, the best by theory at n, or learned."""
+
+
+class Population(NamedTuple):
+    """Arrays of N problems, padded by zeros to the plane: one compiled shape.
+
+    Attributes:
+        amplitude: (N, P, J).
+        frequency: (N, P, J, 2).
+        phase: (N, P, J).
+        queries: (N, P, 2).
+        seen: 1 for a coordinate that exists, else 0, (N, 2).
+        parameters: of every rule, (N, rule, temperature).
+        noise_sd: (N,).
+        context: keys of tuning, (N,).
+    """
+
+    amplitude: np.ndarray
+    frequency: np.ndarray
+    phase: np.ndarray
+    queries: np.ndarray
+    seen: np.ndarray
+    parameters: np.ndarray
+    noise_sd: np.ndarray
+    context: np.ndarray
+
+    def at_keys(
+        self, key: Array, factor: int, most: int
+    ) -> tuple[Float[Array, "P n"], Float[Array, "P n"]]:
+        """Of one problem: scores and target values of drawn keys, which its tasks share.
+
+        Of ``most`` keys only ``factor`` times the context are within reach.
+        """
+        keys = normal(key, (most, PLANE), jnp.float32) * self.seen
+        score = distance(jnp.asarray(self.queries).T[..., None], keys.T[:, None], 1.0)
+        score = jnp.where(jnp.arange(most) < factor * self.context, score, FAR)
+        return score, self.values(jnp.asarray(self.frequency) @ keys.T)
+
+    def values(self, angle: Float[Array, "P J n"]) -> Float[Array, "P n"]:
+        """The targets of one problem where their waves have these angles, phases apart."""
+        return jnp.einsum("pj,pjn->pn", self.amplitude, jnp.cos(angle + self.phase[..., None]))
+
+    @property
+    def truth(self) -> Float[Array, "P 1"]:
+        """The targets of one problem at their queries."""
+        return self.values(jnp.einsum("pjd,pd->pj", self.frequency, self.queries)[..., None])
+
+
+def units(experiment: Experiment) -> dict[str, Unit]:
+    """The tasks of all problems; and the pairs of heads of each power and number of keys."""
+    settings, simulation = experiment.settings, experiment.simulation
+    every, found = drawn_problems(experiment, settings["simulated"]), dict[str, Unit]()
+    sampler: Sampler = Replicates(
+        partial(errors, most=SIMULATED * max(one.drawn["context"] for one in every)),
+        constants=population(every, simulation.seed, settings["learning"]),
+        dims={"error": ("problem", "rule", "temperature")},
+        coords={"rule": NAMES, "temperature": TEMPERATURES},
+    )
+    found["tasks"] = SampledUnit(sampler, {}, settings["replicates"])
+    options: dict[str, Any] = {"precision": simulation.precision, "raw_labels": False}
+    for power, keys in sorted({(p.drawn["power"], p.drawn["keys"]) for p in every}):
+        at = {"power": power, "keys": keys}
+        own = [p.heads(keys) for p in every if at.items() <= p.drawn.items()]
+        members = [
+            sampler_of(task, padded(heads), n, queries, keep_queries=False, **options)[0]
+            for task, heads, n, queries in own
+        ]
+        streams = [(number,) for number in range(len(members))]
+        sampler = ProblemsSampler(members, streams)
+        found[f"power {power:g}, {keys} keys"] = SampledUnit(sampler, at, stream=(keys,))
+    return found
+
+
+def population(problems: list[Problem], seed: int, learning: Mapping[str, Any]) -> Population:
+    """The problems in arrays, with parameters that theory finds and those that heads learn."""
+    tasks, widths = [one.tasks for one in problems], [one.drawn["width"] for one in problems]
+    of = tuned(problems).sel(ratio=SIMULATED)
+    parameters = np.full((*of["held"].shape, len(TEMPERATURES)), np.nan)
+    parameters[..., 0], parameters[..., 1] = of["held"], of["tuned"]
+    own = Population(
+        np.stack([one.amplitude[0] for one in tasks]),
+        np.stack([filled(one.frequency) for one in tasks]),
+        np.stack([one.phase for one in tasks]),
+        np.stack([filled(one.queries) for one in tasks]),
+        (np.arange(PLANE) < np.array(widths)[:, None]).astype(float),
+        parameters,
+        *(np.array([one.drawn[k] for one in problems]) for k in ("noise_sd", "context")),
+    )
+    single = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), own)
+    learn = partial(learned, most=int(own.context.max()), **learning)
+    keys = jax.random.split(jax.random.key(seed), len(problems))
+    places = [NAMES.index(name) for name in LEARNERS]
+    parameters[:, places, 2] = jax.jit(partial(jax.lax.map, learn))((keys, single))
+    return own
+
+
+def filled(values: np.ndarray) -> np.ndarray:
+    """Zeros for coordinates that a problem lacks in the plane."""
+    missing = PLANE - values.shape[-1]
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, missing)])
+
+
+def errors(key: Array, shared: Population, _: None, *, most: int) -> dict[str, Array]:
+    """Mean squared errors of one replicate at :data:`~.statistic.SIMULATED` times the context."""
+    own = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), shared)
+    one = partial(held_out, most=most)
+    return {"error": jax.lax.map(one, (jax.random.split(key, len(own.seen)), own))}
+
+
+def held_out(of: tuple[Array, Population], most: int) -> Float[Array, "rule temperature"]:
+    """Errors of one problem, NaN at a parameter that is NaN.
+
+    Label noise is integrated out: ``(Σ_i w_i m(X_i) − m(x))² + σ² Σ_i w_i²`` given the keys.
+    """
+    key, own = of
+    score, values = own.at_keys(key, SIMULATED, most)
+    gaps, order = values - own.truth, jnp.argsort(-score, axis=1)
+    sums, found = jnp.cumsum(jnp.take_along_axis(gaps, order, 1), 1), []
+    for name, parameters in zip(NAMES, own.parameters, strict=True):
+        safe = jnp.nan_to_num(parameters, nan=1.0)
+        if name == "top-k":
+            k = safe.astype(int)
+            mse = jnp.mean((sums[:, k - 1] / k) ** 2, 0) + own.noise_sd**2 / k
+        else:
+            mse = jax.lax.map(partial(error, own, name, score, gaps), safe)
+        found.append(jnp.where(jnp.isnan(parameters), jnp.nan, mse))
+    return jnp.stack(found)
+
+
+def error(
+    own: Population, name: str, score: Array, gaps: Array, temperature: Float[Array, ""]
+) -> Float[Array, ""]:
+    """The error of one rule at one temperature, a mean over tasks."""
+    w = jax.vmap(WEIGHTS[name.removesuffix(LOG)])(score / temperature)
+    return jnp.mean(jnp.sum(w * gaps, 1) ** 2 + own.noise_sd**2 * jnp.sum(w**2, 1))
+
+
+def learned(of: tuple[Array, Population], most: int, steps: int, rate: float) -> Float[Array, " L"]:
+    """Temperatures of :data:`LEARNERS` by Adam on the error at fresh keys, from N(0, 1) in logs."""
+    key, own = of
+    optimiser = optax.adam(optax.cosine_decay_schedule(rate, steps))
+
+    def loss(logs: Array, key: Array) -> Array:
+        score, values = own.at_keys(key, 1, most)
+        parts = [
+            error(own, name, score, values - own.truth, jnp.exp(log))
+            for name, log in zip(LEARNERS, logs, strict=True)
+        ]
+        return jnp.sum(jnp.stack(parts))
+
+    def step(carry: tuple[Array, optax.OptState], key: Array) -> tuple[tuple, None]:
+        change, state = optimiser.update(jax.grad(loss)(carry[0], key), carry[1])
+        return (carry[0] + change, state), None
+
+    for_start, for_steps = jax.random.split(key)
+    start = normal(for_start, (len(LEARNERS),), jnp.float32)
+    begin = (start, optimiser.init(start))
+    return jnp.exp(jax.lax.scan(step, begin, jax.random.split(for_steps, steps))[0][0])
+
+
+def padded(heads: Heads) -> Heads:
+    """The same heads with frames as wide as the plane: one compiled shape."""
+    return Heads(filled(np.asarray(heads.frames)), heads.rule, heads.bandwidth)

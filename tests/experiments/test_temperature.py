@@ -1,0 +1,174 @@
+"""The experiment `temperature`: held-out errors by loops, and effects of planted losses."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.optimize import brentq
+
+from sims.problem import DESIGNS, Heads, Task, TrigonometricSeries
+from sims.study.experiment import load_experiment
+from sims.theory import predict as library
+from sims.weights import FACTORIES
+
+EXPERIMENT = load_experiment("temperature")
+problems, simulate, statistic = (
+    EXPERIMENT.module(name) for name in ("problems", "simulate", "statistic")
+)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return problems.drawn_problems(EXPERIMENT, 24)
+
+
+def weights(name, z, parameter):
+    """By sorting, by definition, or by a root of the weights' sum."""
+    if name == "top-k":
+        return (z >= np.sort(z)[-int(parameter)]) / int(parameter)
+    z = z / parameter
+    if name.startswith("softmax"):
+        parts = np.exp(z - z.max())
+    elif name == "relu gap":
+        parts = np.maximum(z - z.max() + 1, 0)
+    else:
+        nu = statistic.POWERS[name]
+
+        def parts_of(threshold):
+            return np.maximum(z / nu - threshold, 0) ** nu
+
+        ends = z.max() / nu - 1 - 1e-9, z.max() / nu
+        parts = parts_of(brentq(lambda t: parts_of(t).sum() - 1, *ends, xtol=1e-14))
+    return parts / parts.sum()
+
+
+def test_held_out_errors_by_loops(drawn):
+    """Of every rule, on the keys within reach: squared bias at a query, and label noise."""
+    few = [one for one in drawn if one.drawn["context"] == 128][:1]
+    whole = simulate.population(few, 0, {"steps": 2, "rate": 0.1})
+    own = jax.tree.map(lambda leaf: jnp.asarray(leaf[0], jnp.float32), whole)
+    own = own._replace(context=jnp.float32(8.0))
+    own = own._replace(parameters=own.parameters.at[problems.NAMES.index("top-k")].set(5.0))
+    key = jax.random.key(4)
+    found, n = simulate.held_out((key, own), 256), statistic.SIMULATED * 8
+    score, values = (np.asarray(part, float)[:, :n] for part in own.at_keys(key, 16, 256))
+    tasks, noise = few[0].tasks, few[0].drawn["noise_sd"]
+    angle = np.einsum("pjd,pd->pj", tasks.frequency, tasks.queries) + tasks.phase
+    truth = (tasks.amplitude[0] * np.cos(angle)).sum(1)
+    for row, name in enumerate(problems.NAMES):
+        for column, parameter in enumerate(np.asarray(own.parameters[row], float)):
+            if np.isnan(parameter):
+                assert np.isnan(found[row, column])
+                continue
+            each = []
+            for z, m, right in zip(score, values, truth, strict=True):
+                w = weights(name, z, parameter)
+                each.append((w @ m - right) ** 2 + noise**2 * (w @ w))
+            assert float(found[row, column]) == pytest.approx(np.mean(each), rel=2e-3)
+
+
+@pytest.mark.theory
+def test_what_is_kept_has_the_error_of_the_library_whatever_is_drawn_beside_it(drawn):
+    """The smallest of all widths, families and lengths, by a road that takes one task at a time."""
+    together = problems.tuned(drawn)
+    for place in (0, 7, 12):
+        one, task_of = drawn[place], drawn[place].tasks
+        alone = problems.tuned([one])
+        np.testing.assert_allclose(together["kept"][place], alone["kept"][0], rtol=2e-3)
+        own = alone.isel(number=0).sel(rule="1.5-entmax", ratio=16)
+        every = []
+        for amplitude, frequency, phase, query in zip(
+            task_of.amplitude[0], *task_of[1:], strict=True
+        ):
+            width = one.drawn["width"]
+            series = TrigonometricSeries(amplitude, frequency, phase)
+            task = Task(DESIGNS["isotropic"](width), series, one.drawn["noise_sd"])
+            rule = FACTORIES["entmax"](nu=2.0, scores="distance")
+            heads = Heads(np.eye(width)[None], rule, float(own["held"]) ** 0.5)
+            terms = library(task, heads, int(16 * one.drawn["context"]), query[None])
+            every.append(float(terms["mse"]))
+        assert float(own["kept"]) == pytest.approx(np.mean(every), rel=0.01)
+        assert (alone["kept"] >= alone["best"]).all() or alone["kept"].isnull().any()
+
+
+def test_heads_learn_the_temperature_of_least_error(drawn):
+    """Where theory is in its range the temperatures are theory's, within a quarter."""
+    few = [one for one in drawn if one.drawn["width"] == 1 and one.drawn["noise_sd"] > 1][:2]
+    found = simulate.population(few, 1, {"steps": 200, "rate": 0.1}).parameters
+    best = problems.tuned(few).sel(ratio=1)["tuned"].values
+    places = [problems.NAMES.index(name) for name in simulate.LEARNERS]
+    ratio = found[:, places, 2] / best[:, places]
+    assert np.abs(np.log(ratio)).max() < 0.25
+
+
+def planted(kept, exponent, held):
+    """Two problems of β = 1 and 2 in one dimension; losses of every rule, and heads' terms."""
+    names, ratio = problems.NAMES, problems.RATIOS
+    shape, wobble = (2, len(names), len(ratio)), 1 + 1e-3 * np.random.default_rng(0).normal(size=16)
+    best = np.ones(shape)
+    law = xr.Dataset(
+        {
+            "kept": (("number", "rule", "ratio"), best * np.array(kept)[:, None]),
+            "best": (("number", "rule", "ratio"), best),
+            "tuned": (("number", "rule", "ratio"), best * ratio**exponent),
+            "attended": (("number", "rule", "ratio"), best * ratio ** (4 / 5)),
+            "known": (("number", "rule", "ratio"), np.ones(shape)),
+            "smoothness": ("number", [1.0, 2.0]),
+            "power": ("number", [2.0, 2.0]),
+            "width": ("number", [1, 1]),
+            "context": ("number", [128, 256]),
+            "keys": ("number", [400, 200]),
+        },
+        {"rule": names, "ratio": ratio},
+    )
+    size = np.array([256, 512, 1024])
+    heads = xr.Dataset(
+        {
+            "signal": (("number", "theory"), [[1.0, held]] * 2),
+            "noise": (("number", "theory"), [[2.0, 2.0]] * 2),
+            "gap": (("number", "size"), [1 / size, size**-2.0]),
+            "accurate": ("number", [1.0, 1.0]),
+            "in_range": ("number", [1.0, 0.0]),
+        },
+        {"theory": ["adaptive", "held"], "size": size},
+    )
+    three = np.stack([np.array(kept), np.ones(len(names)), 2 * np.array(kept)], -1)
+    error = wobble[:, None, None, None] * three
+    dims = ("batch", "problem", "rule", "temperature")
+    estimates = {"tasks": xr.Dataset({"error": (dims, np.repeat(error, 2, 1))})}
+    for keys, value in ((400, 1.1), (200, 1.3)):
+        data = value * wobble[:, None, None, None] * np.ones((1, 1, 2, 2))
+        both = ("batch", "problem", "head", "head2")
+        terms = {
+            f"integrated_{k}_covariance": (both, c * data) for k, c in (("signal", 1), ("noise", 2))
+        }
+        estimates[f"power 2, {keys} keys"] = xr.Dataset(terms)
+    return SimpleNamespace(predictions={"law": law, "heads": heads}, estimates=estimates)
+
+
+def test_planted_losses():
+    """Softmax loses 50 %, sparsemax 2 %, 1.5-entmax 20 %; then softmax 1 % alone."""
+    loss = dict.fromkeys(problems.NAMES, 0.3) | {"softmax": 0.5, "sparsemax": 0.02}
+    kept = [1 + (loss | {"1.5-entmax": 0.2})[name] for name in problems.NAMES]
+    found = statistic.effects(planted(kept, -1 / 3, 1.2))
+    for road in ("value", "predicted"):
+        effects = {name: getattr(effect, road) for name, effect in found.items()}
+        np.testing.assert_allclose(effects["matched stays"], [0.03, -0.15], atol=1e-9)
+        np.testing.assert_allclose(effects["softmax falls behind"], 0.45)
+        np.testing.assert_allclose(effects["1.5-entmax against softmax"], 0.2)
+        np.testing.assert_allclose(effects["1.5-entmax against top-k"], 1 - 1.2 / 1.3)
+    np.testing.assert_allclose(found["matched stays, learned"].value, [-0.99, -1.35])
+    # 2(β − ν)/(ν(2β + 1)) is −1/3 and 0 for ν = 2; attended keys grow like n^(4/5).
+    exponents = found["exponent of the temperature"].predicted
+    np.testing.assert_allclose(exponents, [0.1, 0.1 - 1 / 3])
+    np.testing.assert_allclose(found["exponent of the attended keys"].predicted, 0.1)
+    np.testing.assert_allclose(found["remainder"].predicted, [0.1, -0.9])
+    np.testing.assert_allclose(found["variance"].value, [0.1, np.nan], rtol=1e-2)
+    np.testing.assert_allclose(found["signal"].value, [0.1, np.nan], rtol=1e-2)
+    np.testing.assert_allclose(found["held radii"].predicted, -0.15)
+    calm = statistic.effects(planted([1.01] * len(problems.NAMES), 0.0, 1.04))
+    assert (calm["softmax falls behind"].predicted < 0).all()
+    assert (calm["held radii"].predicted > 0).all()
