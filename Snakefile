@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.append(sys.path.pop(0))
 
 from sims.places import place
-from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, judged, searches
+from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, searches
 from sims.study.experiment import choose
 
 
@@ -19,12 +19,8 @@ include: "jobs.smk"
 FIDELITY, NAMES, SHARDS = checked(choose, config)
 HOME = place(EXPERIMENTS)
 OUT = f"results/{FIDELITY}"
-# Of an experiment: verdicts on claims, or answers to questions.
-JUDGED = {name: judged(HOME / name) for name in NAMES}
+ANSWERS = f"{OUT}/answers.json"
 SEARCHED = [name for name in NAMES if searches(HOME / name)]
-LEDGERS = [f"{OUT}/ledger.json"] * ("verdicts" in JUDGED.values())
-if "answers" in JUDGED.values():
-    LEDGERS += [f"{OUT}/answers.json", f"{OUT}/answers.md"]
 # Cores of a step that uses more than one. Of several experiments some run side by side, since each compiles on a single core; a smoke
 # run mostly starts up.
 CORES = workflow.resource_settings.cores  # None on a cluster
@@ -36,10 +32,7 @@ if workflow.remote_exec:
     # A job of a cluster: what it was allotted, not what its node has.
     EACH = int(os.environ.get("SLURM_CPUS_PER_TASK", EACH))
 FILES = [HOME / name / "experiment.yaml" for name in NAMES]
-# What papers claim, and what formulas are read from, where it is there.
 PAPERS = sorted(place("papers").glob("*.yaml"))
-THEORY = [*sorted(place("docs").glob("theory*/*.md")), place("docs/theory.md")]
-THEORY = [path for path in THEORY if path.is_file()]
 GPU = int(accelerated() and FIDELITY != "smoke")
 
 
@@ -47,7 +40,7 @@ GPU = int(accelerated() and FIDELITY != "smoke")
 def prepare():
     """Before any file is looked for."""
     made = [path for depth in ("*", "*/*") for path in Path(OUT).glob(depth)]
-    take(OUT, FILES + PAPERS + THEORY + made, NAMES[0] if ALONE else FIDELITY)
+    take(OUT, FILES + PAPERS + made, NAMES[0] if ALONE else FIDELITY)
 
 
 def code(step):
@@ -69,7 +62,6 @@ LARGE = ask((20, 120, 1440), (4000, 8000, 32000), gpu=GPU)
 
 wildcard_constraints:
     name=r"\w+",
-    judged="answers|verdicts",
     shard=r"[1-9]\d*",
     of=r"[1-9]\d*",
 
@@ -78,11 +70,10 @@ def everything(w):
     """All results, since a file in the middle is not missed while what was made of it is there."""
     prepare()
     figures = ("figure.pdf", "figure.png", "figure.svg")
-    each = ("simulation.nc", "theory.nc", "caption.md", *figures)
+    each = ("simulation.nc", "theory.nc", "answers.json", "caption.md", *figures)
     return [
-        *LEDGERS,
+        ANSWERS,
         f"{OUT}/report.html",
-        *(f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()),
         *expand(f"{OUT}/{{name}}/{{file}}", name=NAMES, file=each),
     ]
 
@@ -156,9 +147,9 @@ rule judge:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
     output:
-        f"{OUT}/{{name}}/{{judged}}.json",
+        f"{OUT}/{{name}}/answers.json",
     log:
-        f"{OUT}/logs/{{name}}/{{judged}}.log",
+        f"{OUT}/logs/{{name}}/judge.log",
     resources:
         **SMALL,
     params:
@@ -193,13 +184,13 @@ rule search:
 rule ledger:
     input:
         searches=expand(f"{OUT}/{{name}}/search.json", name=SEARCHED),
-        judged=[f"{OUT}/{name}/{what}.json" for name, what in JUDGED.items()],
-        # Holm's family are all claims that the files make, judged or not.
-        claims=FILES,
+        answers=expand(f"{OUT}/{{name}}/answers.json", name=NAMES),
+        # Holm's family are all questions of the files that say always, answered or not.
+        questions=FILES,
         papers=PAPERS,
     output:
-        first=LEDGERS[0],
-        more=LEDGERS[1:],
+        json=ANSWERS,
+        page=f"{OUT}/answers.md",
     log:
         f"{OUT}/logs/ledger.log",
     resources:
@@ -208,7 +199,7 @@ rule ledger:
         fidelity=FIDELITY,
         code=code("ledger"),
     shell:
-        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output.first} "
+        "SIMS_HOST_DEVICES={threads} sims step ledger --output {output.json} "
         "--fidelity {params.fidelity} 2> >(note {log:q})"
 
 
@@ -216,7 +207,7 @@ rule plot:
     input:
         simulation=f"{OUT}/{{name}}/simulation.nc",
         theory=f"{OUT}/{{name}}/theory.nc",
-        ledgers=LEDGERS,
+        answers=ANSWERS,
     output:
         figure=f"{OUT}/{{name}}/figure.pdf",
         more=multiext(f"{OUT}/{{name}}/", "figure.png", "figure.svg", "caption.md"),
@@ -234,12 +225,11 @@ rule plot:
 
 rule report:
     input:
-        ledgers=LEDGERS,
+        answers=ANSWERS,
         figures=expand(f"{OUT}/{{name}}/figure.png", name=NAMES),
         captions=expand(f"{OUT}/{{name}}/caption.md", name=NAMES),
         files=FILES,
         papers=PAPERS,
-        theory=THEORY,
     output:
         f"{OUT}/report.html",
     log:

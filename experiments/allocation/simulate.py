@@ -8,7 +8,7 @@ from sims.problem import Heads, Task
 from sims.problem.design_laws import GaussianDesign
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .grids import LATENT, splits
 from .problems import Drawn, curve, draw, sampled
@@ -17,7 +17,7 @@ DIMENSION = 2 * LATENT
 """Of the keys: coordinates of the target, noise of the views, and columns that no head sees."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The regimes that are simulated, by number.
 
     The dimension ``problem`` is that of splits and, within each, of targets with queries of their
@@ -29,7 +29,7 @@ def units(experiment: Experiment) -> dict[str, Unit]:
         "raw_labels": False,
         "keep_queries": False,
     }
-    design, found = GaussianDesign(np.eye(DIMENSION)), dict[str, Unit]()
+    design, found = GaussianDesign(np.eye(DIMENSION)), dict[str, SampledUnit]()
     for number in range(settings["simulated"]):
         drawn = draw(experiment.spec.law or {}, simulation.seed, number)
         bandwidth = curve(drawn, drawn["keys"], drawn["budget"]).bandwidth[0]

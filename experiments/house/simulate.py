@@ -2,15 +2,15 @@
 
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import draw, padded
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems that are simulated, by number; the dimension ``problem`` is that of the sets."""
     settings, simulation = experiment.settings, experiment.simulation
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(settings["simulated"]):
         problem = draw(experiment.spec.law or {}, simulation.seed, number)
         members = [

@@ -2,17 +2,17 @@
 
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import POOLS, draw
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """All simulated problems at each n; of two places of ``problem`` the first is of one head."""
     settings, simulation = experiment.settings, experiment.simulation
     numbers = range(settings["simulated"])
     problems = [draw(experiment.spec.law or {}, simulation.seed, number) for number in numbers]
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for n in settings["sizes"]:
         members = [
             sampler_of(

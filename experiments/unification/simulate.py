@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sims.montecarlo import Draw, HostBatches, Sampler
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import Problem, draw
 
@@ -17,10 +17,10 @@ NAMES = ("mse", "mean_head_mse", "ensemble_variance", "variance")
 """Mean squared error of the plain average and of one agent, and their variances, as of heads."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number; ``problem`` or ``pool`` is the dimension of a problem's pools."""
     settings, simulation = experiment.settings, experiment.simulation
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(settings["simulated"]):
         problem = draw(experiment.spec.law or {}, simulation.seed, number)
         kind = problem.drawn["kind"]

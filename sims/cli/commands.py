@@ -48,10 +48,8 @@ AllowCode = Annotated[
 Seed = Annotated[int | None, Option(help="of the simulation, in place of the file's")]
 
 
-VERDICT_KEYS = ("experiment", "regime", "kind", "over", "verdict", "edited")
-"""What the JSON list of claims says of a verdict."""
 ANSWER_KEYS = ("experiment", "id", "question", "status", "word", "always")
-"""What it says of an answer."""
+"""What the JSON list of claims says of an answer."""
 
 
 def _version(asked: bool) -> None:
@@ -148,38 +146,14 @@ def run(
     allow_code: AllowCode = False,
     dry: Dry = False,
 ) -> None:
-    """Run one experiment: both roads, verdicts or answers, and figure.
+    """Run one experiment: both roads, answers and figure.
 
-    What `sims.study.run` does from Python. Finished points are kept. A folder outside experiments/
+    What `sims.study.run` does from Python. Finished units are kept. A folder outside experiments/
     runs its code with --allow-code alone.
     """
     from sims.cli import steps
 
     steps.run(experiment, fidelity, seed_offset, allow_code, dry)
-
-
-@app.command()
-def table(
-    experiment: Name,
-    fidelity: Fidelity = "standard",
-    order: Annotated[Literal["first", "exact"], Option(help="of theory")] = "first",
-    latex: Annotated[bool, Option("--latex", help="a LaTeX table in place of CSV")] = False,
-) -> None:
-    """Print the results of an experiment as CSV, one row a point.
-
-    Its coordinates, and of every scalar the simulated mean, its Monte Carlo standard error
-    (<term>_mcse) and theory's value (<term>_theory). Needs a finished run.
-    """
-    from sims.study.experiment import load_experiment
-    from sims.study.results import Results
-
-    loaded = load_experiment(experiment, fidelity, allow_code=None)
-    folder = Path("results", fidelity, loaded.name)
-    frame = Results.load(folder, loaded.settings, loaded.identity).table(order)
-    if latex:
-        print(frame.to_latex(index=False, escape=True, float_format="%.6g"), end="")
-    else:
-        print(frame.to_csv(index=False), end="")
 
 
 @app.command()
@@ -194,8 +168,7 @@ def experiments(json: Json = False) -> None:
     rows: list[dict[str, Any]] = []
     for name in _names():
         data = read_yaml(place("experiments") / name / "experiment.yaml")
-        stated = [*(data.get("claims") or []), *(data.get("questions") or [])]
-        ids = list(dict.fromkeys(str(c.get("claim", c.get("id"))) for c in stated))
+        ids = list(dict.fromkeys(str(q.get("claim", q["id"])) for q in data["questions"]))
         rows.append({"name": name, "title": str(data.get("title")), "claims": ids})
     if json:
         print(formats.dumps(rows, indent=1, ensure_ascii=False))
@@ -211,74 +184,41 @@ def claims(
     paper: Annotated[str | None, Option(help="arXiv id: only the claims of this paper")] = None,
     json: Json = False,
 ) -> None:
-    """List the papers' claims, the latest verdicts on them and answers to questions about them.
+    """List the papers' claims and the latest answers to questions about them.
 
     Claims come from papers/*.yaml (of this folder, if it has experiments of its own), the rest from
-    ledger.json and answers.json in results/FIDELITY if there are such, otherwise in
-    results/published.
+    answers.json in results/FIDELITY if there is such a file, otherwise in results/published.
     """
     from sims.cli.listing import print_table
-    from sims.judgement.grouping import by_paper
     from sims.papers import papers
-    from sims.report.answers import spoken
+    from sims.report.answers import number, spoken
     from sims.study.ledger import read_run
 
-    verdicts, answers = read_run(source := Path("results", fidelity), fidelity)
-    if not (verdicts or answers):
-        verdicts, answers = read_run(source := place("results/published"))
-    groups = {group.arxiv: group for group in by_paper(verdicts, papers(), answers)}
-    if paper is not None:
-        if paper not in groups:
-            allowed = one_of(groups, paper) or "a paper with a file in papers/"
-            raise InputError("--paper", paper, allowed)
-        groups = {paper: groups[paper]}
+    answers = read_run(source := Path("results", fidelity), fidelity)
+    answers = answers or read_run(source := place("results/published"))
+    known = papers()
+    if paper is not None and paper not in known:
+        allowed = one_of(known, paper) or "a paper with a file in papers/"
+        raise InputError("--paper", paper, allowed)
     listed = []
-    for group in groups.values():
-        rows = [*group.claims, *group.ours]
+    for id, about in known.items():
+        if paper not in (None, id):
+            continue
+        cells = []
+        for claim in (*about.claims, *about.ours):
+            found = [one for one in answers if (one.paper, one.claim) == (id, claim.id)]
+            lines = [f"by algebra ({claim.algebra})"] * bool(claim.algebra)
+            lines += [f"{spoken(one)}: {one.question} {number(one)}" for one in found]
+            cells.append((claim.id, claim.statement, "\n".join(lines) or "not covered"))
+            asked = [{key: getattr(one, key) for key in ANSWER_KEYS} for one in found]
+            listed.append({"paper": id, **claim.model_dump(), "claim": claim.id, "answers": asked})
         if not json:
-            print(f"arXiv {group.arxiv}", group.about.title if group.about else "")
-            cells = [
-                (
-                    row.id,
-                    row.statement,
-                    "\n".join(
-                        [
-                            *[f"by algebra ({row.algebra})"] * bool(row.algebra),
-                            *(f"{spoken(a)}: {a.question}" for a in row.answers),
-                            *(
-                                f"{v.verdict} ({v.experiment}, {v.regime}; {v.worth})"
-                                f"{', edited after the simulation began' * v.edited}"
-                                for v in row.verdicts
-                            ),
-                        ]
-                    )
-                    or "not covered",
-                )
-                for row in rows
-            ]
-            print_table(("claim", "what it says", "answers and verdicts"), cells)
-        listed += [
-            {
-                "paper": group.arxiv,
-                "claim": row.id,
-                "ours": row in group.ours,
-                "statement": row.statement,
-                "source": row.source,
-                "reconstruction": row.reconstruction,
-                "algebra": row.algebra,
-                "answers": [{key: getattr(a, key) for key in ANSWER_KEYS} for a in row.answers],
-                "verdicts": [{key: getattr(v, key) for key in VERDICT_KEYS} for v in row.verdicts],
-            }
-            for row in rows
-        ]
+            print(f"arXiv {id}", about.title)
+            print_table(("claim", "what it says", "answers"), cells)
     if json:
         print(formats.dumps(listed, indent=1, ensure_ascii=False))
     else:
-        print(
-            f"Answers and verdicts: {source}"
-            if verdicts or answers
-            else "No ledger yet: make reproduce"
-        )
+        print(f"Answers: {source}" if answers else "No answers yet: make reproduce")
 
 
 @app.command()

@@ -8,15 +8,19 @@ from typing import Any
 
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
-from sims.files import write_json
-from sims.judgement.answers import Answer
-from sims.report.answers import number, spoken, write_answers_page
+from sims.files import write, write_json
+from sims.papers import papers
+from sims.report.answers import listing, number, spoken
 from sims.study import ledger, runner
-from sims.study.code import accelerated, judged
+from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
 
 WRITTEN = ("simulation.nc", "theory.nc", "caption.md", "figure.png")
-"""What ``sims run`` names at its end beside verdicts or answers, the figure last."""
+"""What ``sims run`` names at its end beside answers.json, the figure last."""
+
+
+PUBLISHED = ("answers.json", "answers.md", "report.html")
+"""What of a finished run is published beside figures, captions and counterexamples."""
 
 
 def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool) -> None:
@@ -37,12 +41,9 @@ def run(name: str, fidelity: str, seed_offset: int, allow_code: bool, dry: bool)
         processes=processes,
         allow_code=allow_code,
     )
-    for v in outcome.verdicts:
-        if isinstance(v, Answer):
-            print(f"{spoken(v)}: {v.question} {number(v, v.tolerance)}")
-        else:
-            print(f"{v.verdict:12} {v.claim} ({v.regime}): {v.reason}")
-    print(outcome.folder / f"{judged(experiment.folder)}.json")
+    for one in outcome.answers:
+        print(f"{spoken(one)}: {one.question} {number(one, one.tolerance)}")
+    print(outcome.folder / "answers.json")
     print(*(outcome.folder / name for name in WRITTEN), sep="\n")
 
 
@@ -55,20 +56,14 @@ def _processes() -> int:
 
 def _plan(experiment: Experiment, folder: Path) -> None:
     """Print what a run of the experiment would do, and where."""
-    from sims.study.own_parts import unread
-    from sims.study.planning import costs, described
-
-    found = costs(experiment)
-    own = [n for n in ("simulate.py", "predict.py") if (experiment.folder / n).is_file()]
+    simulation = experiment.simulation
+    times = f"{simulation.batches} batches of {simulation.replicates_per_batch}"
+    files = ", ".join(sorted(path.name for path in experiment.folder.glob("*.py")))
     print(f"{experiment.name} at {experiment.fidelity}: nothing is run or written")
-    if found:
-        print(*described(found, experiment.simulation, [1] * len(found)), sep="\n")
-    for line in unread(point.spec for point in experiment.points):
-        print(line)
-    if own:
-        print(f"own code     {', '.join(own)}: not looked at")
-    print(f"theory       {experiment.theory.order}; not estimated")
-    print(f"output       {folder}{', which exists: finished points are kept' * folder.exists()}")
+    print(f"law          {experiment.spec.law.get('text', '')}")
+    print(f"replicates   {times} a unit, unless simulate.py says otherwise")
+    print(f"own code     {files}: not looked at")
+    print(f"output       {folder}{', which exists: finished units are kept' * folder.exists()}")
 
 
 def step(
@@ -89,8 +84,6 @@ def step(
     file, action = steps[name]
     loaded = None if experiment is None else load_experiment(experiment, fidelity)
     folder = Path("results", fidelity, loaded.name if loaded else "")
-    if loaded and name == "judge":
-        file = f"{judged(loaded.folder)}.json"
     path = writable(output or folder / file)
     if loaded and part is not None:
         _simulate(loaded, path, part)
@@ -114,9 +107,12 @@ def _search(experiment: Experiment, output: Path) -> None:
 
 
 def _ledger(fidelity: str, output: Path) -> None:
-    _, answers = ledger.gather(fidelity, output.parent)
-    if answers:
-        write_answers_page(answers, fidelity, output.with_name("answers.md"))
+    answers = ledger.gather(fidelity, output.parent)
+    lines = ["# How often is it true?", "", "95 % intervals over problems in parentheses.", ""]
+    for paper in papers().values():
+        if any(one.paper == paper.arxiv for one in answers):
+            lines += [f"## {paper.title} (arXiv {paper.arxiv})", "", listing(paper, answers)]
+    write("\n".join(lines), output.with_name("answers.md"), f"answers.md of {fidelity}")
 
 
 def _report(fidelity: str, output: Path) -> None:
@@ -126,21 +122,18 @@ def _report(fidelity: str, output: Path) -> None:
 
 
 def _publish(fidelity: str, made: Path) -> None:
-    """Copy a finished run's ledger and figures, with a report and a README that show them."""
-    from sims.report import write_overview, write_report
-
+    """Copy a finished run's answers and figures, with the report."""
     source, target = made.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
-    ledgers = [path for path in (made, source / "answers.json") if path.is_file()]
-    if not (ledgers and figures):
+    files = [path for name in PUBLISHED if (path := source / name).is_file()]
+    if len(files) < len(PUBLISHED) or not figures:
         raise InputError(str(source), "no finished run", "make reproduce, first")
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
-    write_report(source, fidelity, target / "report.html")
-    write_overview(source, fidelity, target / "README.md")
     for name in figures:
         shutil.copy(source / name / "figure.png", target / f"{name}.png")
-    for path in ledgers:
+        shutil.copy(source / name / "caption.md", target / f"{name}.md")
+    for path in files:
         shutil.copy(path, target)
     if (source / "counterexamples").is_dir():
         shutil.copytree(source / "counterexamples", target / "counterexamples")
@@ -149,14 +142,14 @@ def _publish(fidelity: str, made: Path) -> None:
 STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
-    "judge": ("verdicts.json", runner.judge),
+    "judge": ("answers.json", runner.judge),
     "search": ("search.json", _search),
     "plot": ("figure.pdf", runner.plot),
 }
 """Of an experiment: the file that a step writes, and what writes it."""
 RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
-    "ledger": ("ledger.json", _ledger),
+    "ledger": ("answers.json", _ledger),
     "report": ("report.html", _report),
-    "publish": ("ledger.json", _publish),
+    "publish": ("answers.json", _publish),
 }
 """Of a whole run: the file that a step writes (publishing: reads), and what does it."""

@@ -1,10 +1,4 @@
-"""Two of the shared plots, on tidy frames: a row is one point of the grid.
-
-Each shows what a claim is judged by: the margin, the error of every estimate (± 2 Monte Carlo
-standard errors, which a remark below the figure says) and the verdict. Gaps have one sign
-convention everywhere, simulation/theory − 1: positive where the simulation is the larger one.
-:mod:`sims.figures.forests` has the third.
-"""
+"""The shared plots, on tidy frames: a row is one point or problem."""
 
 from __future__ import annotations
 
@@ -13,66 +7,41 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sims.figures.marks import (
-    Margin,
-    Verdicts,
-    badge,
-    band,
-    bars_note,
-    ends,
-    margin_text,
-    note,
-    signed,
-    simulated,
-    theory,
-)
+from sims.figures.layout import COLUMN, letters, panels
+from sims.figures.marks import bars_note, simulated, theory
 from sims.figures.series import levels, series
-from sims.figures.theme import GREY, log_axes, percent_axis, style
+from sims.figures.theme import GREY, log_axes, style
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Labels = str | Mapping[str, object] | None
 """Where series are named: "key" (a legend), options of a legend, or nowhere."""
 
 
-def gap(
-    ax: Axes,
-    frame: pd.DataFrame,
-    x: str,
-    *,
-    hue: str | None = None,
-    margin: Margin | None = None,
-    over: tuple[float, float] | None = None,
-    verdict: Verdicts = None,
-    labels: Labels = "key",
-    log: str = "x",
-) -> None:
-    """Gaps simulation/theory − 1 in percent against x, with the margin's band around 0.
+def scatter(parameters: pd.DataFrame, value: np.ndarray, error: np.ndarray, title: str) -> Figure:
+    """A figure of effects with bars of ± 2 MCSE, a panel for each parameter of their problems.
 
     Args:
-        ax: the axes.
-        frame: columns x, ``simulation``, ``mcse`` and ``theory``.
-        x: column of the horizontal axis, such as the effective number of keys.
-        hue: column whose levels differ in colour and marker.
-        margin: what gaps were held against.
-        over: the range of x where they were; everywhere by default.
-        verdict: of the panel, or of each level of ``hue``.
-        labels: where the series are named.
-        log: "x" if x is logarithmic, "" if not.
+        parameters: (N, K), a column a panel.
+        value: (N,), the effects.
+        error: (N,), their Monte Carlo standard errors.
+        title: of the figure.
     """
-    with style():
-        law, y = frame["theory"], "simulation / theory − 1 (%)"
-        value, error = frame["simulation"] / law - 1, frame["mcse"] / law.abs()
-        points = frame.assign(simulation=value, mcse=error)
-        curve(ax, points, points[:0], x, y, hue=hue, verdict=verdict, labels=labels, log=log)
+    count = parameters.shape[1]
+    columns = min(count, 2)
+    drawing, axes = panels(-(-count // columns), columns, columns * COLUMN, title=title)
+    for ax, name in zip(axes.flat, parameters, strict=False):
+        simulated(ax, parameters[name], value, error)
         ax.axhline(0, color=GREY, lw=0.8, zorder=1)
-        percent_axis(ax.yaxis)
-        if margin is not None:
-            seen = [1.1 * end for end in ends(margin) if np.isfinite(end)]
-            ax.set_ylim(min(*ax.get_ylim(), *seen), max(*ax.get_ylim(), *seen))
-            band(ax, margin, over=over)
+        ax.set(xlabel=name, ylabel="effect")
+    bars_note(axes.flat[0])
+    for ax in axes.flat[count:]:
+        ax.set_visible(False)
+    letters(axes.flat[:count])
+    return drawing
 
 
 def curve(
@@ -83,8 +52,6 @@ def curve(
     y: str,
     *,
     hue: str | None = None,
-    margin: float | None = None,
-    verdict: Verdicts = None,
     labels: Labels = "key",
     log: str = "",
 ) -> None:
@@ -100,8 +67,6 @@ def curve(
         x: column of the horizontal axis.
         y: what the values are: their column, if there is one of that name, and the axis' label.
         hue: column whose levels differ in colour and marker.
-        margin: relative; shades the lines' values times 1 ± margin.
-        verdict: of the panel, or of each level of ``hue``, or of each word of x.
         labels: where the series are named.
         log: the logarithmic axes, "", "x", "y" or "xy".
     """
@@ -129,18 +94,12 @@ def curve(
                 ax.hlines(law, at - 0.4 * step, at + 0.4 * step, color=color, lw=1.6)
             else:
                 theory(ax, at, law, color)
-            if margin is not None:
-                low, high = law * (1 - margin), law * (1 + margin)
-                ax.fill_between(at, low, high, color=color, alpha=0.2, lw=0, zorder=1)
         for level, rows, look in series(points, hue, frames):
-            at, label = places(level, rows), signed(level, verdict)
-            simulated(ax, at, rows[value], rows[error], label=label, **look)
+            at = places(level, rows)
+            simulated(ax, at, rows[value], rows[error], label=str(level), **look)
         ax.set(xlabel="" if words else x, ylabel=y)
         if words:
-            ax.set_xticks(range(len(words)), [signed(word, verdict, "\n") for word in words])
+            ax.set_xticks(range(len(words)), words)
         if isinstance(labels, Mapping) or (labels and len(ax.containers) > 1):
             ax.legend(**{} if isinstance(labels, str) else labels)
-        badge(ax, verdict)
         bars_note(ax)
-        if margin is not None:
-            note(ax, f"shaded: theory, {margin_text(margin)}")

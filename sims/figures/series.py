@@ -8,29 +8,15 @@ order in which they come.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sims.errors import InputError
-from sims.estimates import mcse
 from sims.figures.theme import MARKERS, PALETTE
 
 if TYPE_CHECKING:
     import pandas as pd
-    import xarray as xr
-
-
-def tidy(batches: xr.DataArray, **columns: Any) -> pd.DataFrame:
-    """Estimates as a tidy frame: a row a place, ``simulation`` and its ``mcse``.
-
-    Args:
-        batches: along ``batch`` and the dimensions of the places, whose coordinates are columns.
-        columns: further ones, constant or of a value a row.
-    """
-    values = batches.astype(float).transpose("batch", ...)
-    frame = values.mean("batch").to_dataframe("simulation")
-    return frame.assign(mcse=mcse(values.values).ravel(), **columns).reset_index()
 
 
 def levels(column: str | None, frames: Sequence[pd.DataFrame]) -> list[Hashable]:

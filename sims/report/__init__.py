@@ -1,7 +1,5 @@
-"""The report: captions of figures, the page of one run, and its overview in Markdown. No JAX."""
+"""The report: captions of figures, the table of answers and the page of one run. No JAX."""
 
-from sims.report.captions import render_caption
-from sims.report.overview import write_overview
 from sims.report.page import write_report
 
-__all__ = ["render_caption", "write_overview", "write_report"]
+__all__ = ["write_report"]

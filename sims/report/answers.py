@@ -1,14 +1,13 @@
-"""Answers for people: a row a question, in Markdown and for the page."""
+"""Answers for people, in Markdown: the table of all, and the page of an experiment. No JAX."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
-from sims import files
 from sims.judgement.answers import Answer
 from sims.judgement.house import LEVEL
 from sims.judgement.summaries import Share, Summary
-from sims.papers import OwnClaim, papers
+from sims.papers import Paper
 from sims.report.text import percent, significant
+from sims.study.schema import ExperimentSpec
 
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
 
@@ -37,13 +36,15 @@ def number(of: Summary, tolerance: float | None = None) -> str:
     return "; ".join(said) or "–"
 
 
-def _counterexample(one: Answer, link: str) -> str:
-    if one.problem is None and one.searched:
-        among = f"none among {one.problems} problems, nor " if one.problems else "none "
-        return f"{among}in a search over {one.searched:,} more"
-    if one.problem is None:
-        return "–"
-    return f"{link}{', by theory, in a search' if one.searched else ''}"
+def headline(of: Summary) -> str:
+    """The number that decides the word, with its interval: a share, T95 or a mean."""
+    if of.within is not None and of.within_interval is not None:
+        return f"within {_span(*of.within)} in 95 % of problems ({_span(*of.within_interval)})"
+    if of.share is not None:
+        return f"{_span(*of.share.bracket)} of problems ({_span(*of.share.interval)})"
+    if of.mean is not None and of.mean_interval is not None:
+        return f"{significant(of.mean)} ({' to '.join(map(significant, of.mean_interval))})"
+    return "–"
 
 
 def _share(of: Share) -> str:
@@ -55,58 +56,61 @@ def _span(low: float, high: float | None) -> str:
     return last if first == last else f"{first.removesuffix(' %')} to {last}"
 
 
-def table(answers: Sequence[Answer], figure: str) -> str:
-    """The answers as a Markdown table.
+def listing(
+    paper: Paper, answers: Sequence[Answer], link: Callable[[Answer], str] | None = None
+) -> str:
+    """The confirmatory answers on a paper's claims as a Markdown table, and what is algebra.
 
     Args:
-        answers: one a row.
-        figure: the link to a figure, with ``{}`` for the experiment.
+        paper: which one.
+        answers: of a run.
+        link: of an answer, to what is said of it; None for no links.
     """
-    head = ["question", "answer", "share or tolerance", "where it changes", "figure"]
-    lines = [[*head, "counterexample"], ["---"] * 6]
+    order = [claim.id for claim in (*paper.claims, *paper.ours)]
+    rows = [one for one in answers if one.paper == paper.arxiv and one.status == "confirmatory"]
+    rows.sort(key=lambda one: order.index(one.claim))
+    lines = [["question", "answer", "how often, or how near", "where it changes"], ["---"] * 4]
+    for one in rows:
+        asked = f"{one.question} ({one.restriction})" if one.restriction else one.question
+        asked = f"[{asked}]({link(one)})" if link else asked
+        lines.append([asked, spoken(one), headline(one), one.stops or "–"])
+    table = [f"| {' | '.join(c.replace('|', '&#124;') for c in line)} |" for line in lines]
+    proved = [c for c in (*paper.claims, *paper.ours) if c.algebra]
+    algebra = [f"- By algebra, tested: {c.statement} (`{c.algebra}`)" for c in proved]
+    return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
+
+
+def page(
+    name: str, spec: ExperimentSpec, answers: Sequence[Answer], caption: str, fidelity: str
+) -> str:
+    """What an experiment found, as Markdown below its heading: aim, law, answers, caption."""
+    simulated = max(one.problems for one in answers)
+    lines = [spec.aim, "", f"**The problems.** {spec.law.get('text', '')}", ""]
     for one in answers:
-        parts = [number(one, one.tolerance)]
-        parts += [f"{name}: {number(of, one.tolerance)}" for name, of in one.strata.items()]
-        link, where = f"counterexamples/{one.id}.yaml", one.restriction
-        cells = [
-            f"{one.question} ({where})" if where else one.question,
-            spoken(one),
-            "; ".join(parts),
-            one.stops or "–",
-            f"[{one.experiment}]({figure.format(one.experiment)})",
-            _counterexample(one, f"[{link}]({link})"),
+        lines += [f"### {one.question}", ""]
+        where = f" Asked of: {one.restriction}." if one.restriction else ""
+        lines += [f"**{spoken(one).capitalize()}.** {number(one, one.tolerance)}.{where}", ""]
+        lines += [f"- {part}: {number(of, one.tolerance)}" for part, of in one.strata.items()]
+        lines += [
+            f"- It changes along {change.in_words(one.kind != 'estimate')}" for change in one.where
         ]
-        lines.append([cell.replace("|", "\\|") for cell in cells])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _by_algebra(claim: OwnClaim) -> str:
-    against = claim.counterexample
-    return f"false by algebra, {against}" if against else "true by algebra"
-
-
-def write_answers_page(answers: Sequence[Answer], fidelity: str, output: Path) -> None:
-    """Write the answers of a run as Markdown, figures and counterexamples beside it."""
-    laws = {f"- {one.experiment}: {one.law}": None for one in answers if one.law}
-    asked = {one.paper for one in answers}
-    algebra = [
-        f"- `{claim.id}`: {_by_algebra(claim)}, tested in {claim.algebra}"
-        for paper in papers().values()
-        for claim in (*paper.claims, *paper.ours)
-        if claim.algebra and paper.arxiv in asked
-    ]
-    salts = ", ".join(dict.fromkeys(one.salt for one in answers))
-    lines = [
-        "# Answers",
+        if one.problem is not None:
+            file = f"results/{fidelity}/counterexamples/{one.id}.yaml"
+            by = " (by theory, in a search)" if one.searched else ""
+            command = "sweep" if "sweep" in one.problem else "decompose"
+            lines.append(f"- It fails most surely in: `sims {command} {file}`{by}")
+        elif one.searched:
+            lines.append(f"- No failure among these problems, nor in a search over {one.searched:,} more.")
+        lines.append("")
+    derived = f"Formulas: docs/{spec.derivation}. " if spec.derivation else ""
+    lines += [
+        "### The figure and how it was computed",
         "",
-        f"Each question is asked of problems drawn from a law, at fidelity {fidelity}. "
-        "The unit of every interval is the problem.",
+        caption.strip(),
         "",
-        table(answers, "{}/figure.png"),
-        "",
-        *algebra,
-        *laws,
-        f"- Salt of the seeds: {salts}",
+        f"{simulated} problems simulated. {derived}Again: "
+        f"`make reproduce FIDELITY={fidelity} EXPERIMENT={name}`; seed {answers[0].seed}, salt "
+        f"{answers[0].salt}.",
         "",
     ]
-    files.write("\n".join(lines), output, f"answers.md of {fidelity}")
+    return "\n".join(lines)

@@ -1,101 +1,77 @@
-"""The page: answers, findings, verdicts, claims, theory and provenance as one HTML file."""
+"""The report: the answers of a run, and what is behind them, as one HTML file."""
 
 import base64
-import hashlib
-from collections import Counter
+import io
 from pathlib import Path
 
-from markupsafe import Markup
+from PIL import Image
 
 from sims import files
 from sims.errors import InputError
-from sims.formulas import sections
-from sims.judgement import VERDICTS
-from sims.judgement.grouping import by_kind, by_paper
-from sims.kinds import is_tested
-from sims.papers import papers
-from sims.report.answers import table
-from sims.report.findings import finding
-from sims.report.origins import origins
+from sims.papers import MAIN, papers
+from sims.report.answers import listing, page
 from sims.report.text import environment, html
-from sims.study.experiment import experiments, load_experiment
+from sims.study.experiment import load_experiment
 from sims.study.ledger import read_run
 
-FIRST = "house"
-"""The experiment whose figure opens the page, if there is one of it."""
+WIDTH = 1400
+"""Pixels across a figure, at most."""
 
 
 def write_report(folder: Path, fidelity: str, output: Path) -> None:
     """Write the page, which needs nothing beside it and loads nothing.
 
+    All answers are listed; figures and details are those of the main paper's experiments, or of all
+    where there are none of it.
+
     Args:
-        folder: results of one fidelity, with ``ledger.json``, ``answers.json`` or both, and a
-            folder for each experiment.
+        folder: results of one fidelity, with ``answers.json`` and a folder for each experiment.
         fidelity: its name.
         output: the HTML file.
 
     Raises:
-        InputError: there is no ledger, or no finished experiment.
+        InputError: there are no answers, or a file cannot be believed (:mod:`sims.files`).
     """
-    ledger, answers = read_run(folder, fidelity)
-    names = [name for name in experiments() if (folder / name / "caption.md").exists()]
-    if not names:
+    answers, known = read_run(folder, fidelity), papers()
+    if not answers:
         raise InputError(str(folder), "nothing to report", "results of a finished run")
-    specs = {name: load_experiment(name).spec for name in names}
-    claims = {
-        (name, c.paper, c.id, c.regime): c for name, spec in specs.items() for c in spec.claims
-    }
-    anchors = {claim.formula.lstrip("#") for claim in claims.values()}
-    theory = {anchor: section for anchor, section in sections().items() if anchor in anchors}
+    names = list(dict.fromkeys(one.experiment for one in answers))
+    shown = [n for n in names if any((a.experiment, a.paper) == (n, MAIN) for a in answers)]
+    shown = [name for name in shown or names if (folder / name / "caption.md").exists()]
 
     def inside(target: str) -> str | None:
-        """The id in the page of a section of the theory, whatever chapter a link names it in."""
-        path, _, anchor = target.partition("#")
-        known = anchor in theory and (not path or path.endswith(".md"))
-        return f"theory-{anchor}" if known else None
+        return target[1:] if target.startswith("#") else None
 
-    def here(target: str) -> str | None:
-        """The id of a finding."""
-        return target[1:] if target[0] == "#" else None
-
-    findings = [
-        finding(
-            spec,
-            folder / name,
-            f"{name} at {fidelity}",
-            [v for v in ledger if v.experiment == name],
-            inside,
+    lists = [
+        (
+            paper,
+            html(
+                listing(paper, answers, lambda a: f"#{a.experiment}" * (a.experiment in shown)),
+                inside,
+            ),
         )
-        for name, spec in specs.items()
+        for paper in known.values()
+        if any(one.paper == paper.arxiv for one in answers)
     ]
-    theory_of: dict[tuple[str, str], dict[str, None]] = {}
-    for claim in claims.values():
-        if id := inside(claim.formula):
-            theory_of.setdefault((claim.paper, claim.id), {})[id] = None
-    groups = []
-    for paper in by_paper(ledger, papers(), answers):
-        counts = Counter(v.verdict for row in (*paper.claims, *paper.ours) for v in row.verdicts)
-        own = [f for f in findings if f.spec.paper == paper.arxiv]
-        if counts or own:
-            groups.append({"paper": paper, "counts": counts, "findings": own})
-
-    templates = environment(html=True)
-    script = templates.get_template("table.js.j2").render()
-    page = templates.get_template("page.html.j2").render(
-        fidelity=fidelity,
-        ledger=ledger,
-        answers=answers and html(table(answers, "#{}"), here),
-        verdicts=VERDICTS,
-        counts=Counter(v.verdict for v in ledger),
-        kinds=by_kind(ledger),
-        groups=groups,
-        first=next((f for f in findings if f.name == FIRST), findings[0]),
-        claims=claims,
-        theory=[(inside(f"#{a}"), s, html(s.body, inside)) for a, s in theory.items()],
-        theory_of=theory_of,
-        tested=is_tested,
-        origins=origins(folder, names, fidelity),
-        script=Markup(script),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    articles = []
+    for name in shown:
+        spec, whose = load_experiment(name, allow_code=None).spec, f"{name} at {fidelity}"
+        caption = files.read(folder / name / "caption.md", f"caption.md of {whose}").decode()
+        text = page(name, spec, [a for a in answers if a.experiment == name], caption, fidelity)
+        figure = _figure(folder / name / "figure.png", f"figure.png of {whose}")
+        articles.append((name, spec.title, figure, html(text, inside)))
+    first = answers[0]
+    made = environment(html=True).get_template("page.html.j2")
+    text = made.render(
+        fidelity=fidelity, lists=lists, articles=articles, salt=first.salt, versions=first.versions
     )
-    files.write(page, output, f"report.html of {fidelity}")
+    files.write(text, output, f"report.html of {fidelity}")
+
+
+def _figure(path: Path, whose: str) -> str:
+    """A figure as a ``data:`` address, of at most :data:`WIDTH` pixels and 64 colours."""
+    image = Image.open(io.BytesIO(files.read(path, whose))).convert("RGB")
+    image.thumbnail((WIDTH, image.height))
+    small = io.BytesIO()
+    image.quantize(64, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return f"data:image/png;base64,{base64.b64encode(small.getvalue()).decode()}"

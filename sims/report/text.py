@@ -1,8 +1,9 @@
 """Text for people: templates, Markdown with formulas, numbers."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 import jinja2.sandbox
@@ -11,6 +12,10 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from sims.errors import InputError
+
+if TYPE_CHECKING:
+    from sims.judgement.answers import Answer
+    from sims.study.results import Results
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 _ACCENTED = re.compile(r"(\\(?:hat|bar|tilde) ?(?:\w|\{[^{}]*\}|\\[a-zA-Z]+))(?=[_^])")
@@ -99,3 +104,35 @@ def percent(value: float | None, digits: int = 2) -> str:
     rounded = float(f"{100 * value:.{digits}g}")
     whole = 100 <= abs(rounded) < 1e4
     return f"{f'{rounded:.0f}'.replace('-', '−') if whole else significant(rounded, digits)} %"
+
+
+def render_caption(
+    path: Path, results: "Results", answers: Sequence["Answer"], numbers: Mapping[str, object]
+) -> str:
+    """An experiment's caption with the numbers of this run in it.
+
+    ``caption.md`` is a Jinja template of Markdown, rendered in Jinja's sandbox. It can use
+    ``answers`` by id, ``replicates`` (the fewest of the units), ``fidelity``, ``settings``, the
+    experiment's own ``numbers``, and the filters ``percent`` and ``significant``.
+
+    Raises:
+        InputError: the file cannot be read, names something that is not there, or has a formula
+            that is no TeX.
+    """
+    try:
+        text = (
+            environment()
+            .from_string(path.read_text(encoding="utf-8"))
+            .render(
+                answers={one.id: one for one in answers},
+                replicates=results.replicates,
+                fidelity=results.fidelity,
+                settings=results.settings,
+                **numbers,
+            )
+        )
+        MARKDOWN.render(text)
+    except Exception as error:  # whatever the template's expressions raise
+        allowed = "a Jinja template with known names, of Markdown with formulas in TeX"
+        raise InputError(str(path), str(error), allowed) from None
+    return text.rstrip() + "\n"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sims.errors import InputError
-from sims.study.experiment import Point
+from sims.study.grid import Point
 from sims.study.planning import Cost, check_covered, cost, named
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec

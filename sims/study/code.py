@@ -34,8 +34,8 @@ _ROOMS = {
     "predict": (*_PROBLEM, "theory"),
     "judge": ("judgement", "study/judging.py", "study/results.py", "study/stacking.py"),
     "search": (*_PROBLEM, "theory", "judgement", "study/searching.py"),
-    "plot": ("figures", "report/captions.py", "study/results.py", "study/stacking.py"),
-    "ledger": ("judgement", "study/ledger.py", "report/answers.py", "report/text.py"),
+    "plot": ("figures", "report/text.py", "study/results.py", "study/stacking.py"),
+    "ledger": ("judgement", "study/ledger.py", "report/answers.py", "report/text.py", "papers.py"),
     "report": ("report",),
 }
 """Step to the rooms of this package behind it, beside the modules at its top level that compute."""
@@ -43,15 +43,15 @@ STEPS = tuple(_ROOMS)
 _OWN = {
     "simulate": ("simulate.py",),
     "predict": ("predict.py",),
-    "judge": ("effects.py", "statistic.py"),
+    "judge": ("statistic.py",),
     "search": ("search.py", "statistic.py"),
     "plot": ("figure.py", "caption.md"),
 }
 """Step to the files of an experiment's folder that it runs, beside the modules that they import."""
 _PARTS = {
-    "simulate": ("problem", "grid", "simulation", "settings", "law"),
-    "predict": ("problem", "grid", "theory", "settings", "law"),
-    "judge": ("settings", "claims", "questions", "law", "paper"),
+    "simulate": ("simulation", "settings", "law"),
+    "predict": ("settings", "law"),
+    "judge": ("settings", "questions", "law", "paper"),
     "search": ("settings", "questions", "law"),
     "plot": ("settings", "title"),
 }
@@ -121,10 +121,7 @@ def part(step: str, experiment: Path, fidelity: str) -> str:
         name: located({key: data.get(key) for key in _PARTS.get(step, ())}, experiment)
         for name, data in (("whole", whole), ("fidelity", changes))
     }
-    if step == "predict":
-        # It decides where learning starts.
-        chosen["seed"] = [(p.get("simulation") or {}).get("seed") for p in (whole, changes)]
-    if step in ("simulate", "predict") and whole.get("questions"):
+    if step in ("simulate", "predict"):
         chosen["seed"] = seed_of(experiment)
     return json.dumps(chosen, sort_keys=True, default=str)
 
@@ -151,11 +148,6 @@ def seed_of(experiment: Path) -> int:
     declared = json.dumps([whole["law"], asked], sort_keys=True)
     own = map(syntax, _own_files([experiment / "statistic.py"]))
     return int(_hash(declared, salt(), *own), 16) >> 1
-
-
-def judged(experiment: Path) -> str:
-    """What judging an experiment makes: ``answers`` to its questions, or ``verdicts``."""
-    return "answers" if _file(experiment, FIDELITIES[0])[0].get("questions") else "verdicts"
 
 
 def searches(experiment: Path) -> bool:

@@ -1,4 +1,4 @@
-"""An experiment at a fidelity: its folder, its file, its grid points and its own modules."""
+"""An experiment at a fidelity: its folder, its file and its own modules."""
 
 import re
 import traceback
@@ -7,59 +7,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sims.documents import read_yaml
 from sims.errors import InputError, one_of
-from sims.formulas import sections
-from sims.identity import digest
-from sims.kinds import is_tested
 from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
-from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of, syntax
-from sims.study.grid import changed, combinations, placed
-from sims.study.located import check_consent, consented, loaded, sources
-from sims.study.schema import (
-    ClaimSpec,
-    ExperimentSpec,
-    SimulationSpec,
-    TheorySpec,
-)
-from sims.study.stacking import Scalar
+from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
+from sims.study.located import check_consent, consented, loaded
+from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.validation import parse
 
-if TYPE_CHECKING:
-    from sims.study.specification import ProblemSpec
-
 SEED_STRIDE = 1000
-"""What one step of a seed offset adds to the seed where heads learn or problems are drawn: more
-than any experiment has batches, since what is drawn from the seed plus the batch is not shared."""
-PROSE = {"statement", "formula", "rationale", "seen_before"}
-"""What a claim says of itself to readers; everything else of it decides its test."""
+"""What one step of a seed offset adds to the seed: more than an experiment has batches."""
 MOST_SHARDS = 10_000
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point of a grid.
-
-    Attributes:
-        name: place in the grid, four digits.
-        coordinates: every dotted path that the grid changes, to this point's value there, or to the
-            label (else the kind) of what is no scalar; None where it has nothing.
-        spec: its whole problem.
-    """
-
-    name: str
-    coordinates: dict[str, Scalar]
-    spec: "ProblemSpec"
-
-    @property
-    def digest(self) -> str:
-        """Hash of the whole problem: two points with the same problem share it."""
-        return digest(self.spec.model_dump())
 
 
 @dataclass(frozen=True)
@@ -90,11 +53,6 @@ class Experiment:
         """What its files are of: its name and the fidelity."""
         return f"{self.name} at {self.fidelity}"
 
-    @property
-    def claims(self) -> list[ClaimSpec]:
-        """Its claims, in the file's order."""
-        return self.spec.claims
-
     @cached_property
     def settings(self) -> dict[str, Any]:
         """Its own settings at the fidelity."""
@@ -102,90 +60,31 @@ class Experiment:
 
     @cached_property
     def simulation(self) -> SimulationSpec:
-        """Simulation settings at the fidelity, the seed moved by the offset."""
-        run = self.spec.simulation_at(self.fidelity)
-        base = seed_of(self.folder) if self.spec.questions else run.seed
-        seed = base + self.seed_offset * (SEED_STRIDE if self.redraws else 1)
+        """Simulation settings at the fidelity, the seed that of its questions and the offset."""
+        seed = seed_of(self.folder) + self.seed_offset * SEED_STRIDE
         if seed >= 2**63:
             raise InputError("seed, with its offset", seed, "less than 2**63")
-        return run.model_copy(update={"seed": seed})
+        return self.spec.simulation_at(self.fidelity).model_copy(update={"seed": seed})
 
-    @property
-    def theory(self) -> TheorySpec:
-        """Theory settings at the fidelity."""
-        return self.spec.theory_at(self.fidelity)
+    def module(self, name: str) -> Any:
+        """A module of its folder (simulate, predict, statistic, figure), if it is there.
 
-    @property
-    def redraws(self) -> bool:
-        """Whether the simulation's seed decides what both roads take, a batch each.
-
-        These are heads that learn, or problems drawn from a law.
-        """
-        return bool(self.spec.questions) or "learning" in self.settings
-
-    @property
-    def contract(self) -> str:
-        """Hash of what is fixed before a run: whatever decides its tests, prose apart.
-
-        These are the claims (all but :data:`PROSE`), the settings and the grid points that the
-        fidelity has, which theory is computed, and effects.py with the modules beside it that it
-        imports, without their comments, docstrings and layout.
-
-        Raises:
-            InputError: its effects.py, or a module that it imports, is no Python.
-        """
-        effects = self.folder / "effects.py"
-        return digest(
-            [claim.model_dump(exclude=PROSE) for claim in self.claims],
-            self.settings,
-            self.theory.model_dump(),
-            [problem for _, problem in self.problems],
-            [syntax(path) for path in sources(effects)] if effects.is_file() else [],
-        )
-
-    @cached_property
-    def problems(self) -> list[tuple[dict[str, Scalar], dict[str, Any]]]:
-        """Coordinates and problem of every point of the grid, as the file has them.
-
-        Files that a problem names are found, with their content. Nothing is validated, so nothing
-        of JAX is needed. Empty without a base problem.
-        """
-        if self.spec.problem is None:
-            return []
-        at = self.spec.at(self.fidelity)
-        base = changed(self.spec.problem, at.problem)
-        blocks = self.spec.grid if at.grid is None else at.grid
-        if not blocks:
-            raise InputError("grid", blocks, "at least one block ({} is the base problem alone)")
-        paths = list(dict.fromkeys(path for block in blocks for path in block))
-        return [
-            placed(changed(base, values), paths, self.folder) for values in combinations(blocks)
-        ]
-
-    @cached_property
-    def points(self) -> list[Point]:
-        """Every point of the grid, validated; empty without a base problem."""
-        from sims.study.specification import ProblemSpec
-
-        points = []
-        for i, (coordinates, problem) in enumerate(self.problems):
-            context = {"allow_code": self.allow_code}
-            spec = parse(ProblemSpec, problem, f"grid point {i}", context=context)
-            points.append(Point(f"{i:04d}", coordinates, spec))
-        return points
-
-    def module(self, name: str) -> ModuleType | None:
-        """A module of its folder (simulate, predict, effects, statistic, figure), if it is there.
+        Of a law with a ``problem``, :mod:`sims.study.drawn` stands for one that is not.
 
         It is imported as part of a package of that folder, whose modules may import one another
-        (``from .effects import …``).
+        (``from .statistic import …``).
 
         Raises:
             InputError: there is no consent to run it.
         """
         path = self.folder / f"{name}.py"
         if not path.is_file():
-            return None
+            without = name in ("simulate", "predict", "problems", "statistic")
+            return (
+                import_module("sims.study.drawn")
+                if without and "problem" in self.spec.law
+                else None
+            )
         check_consent(str(path), "code", self.allow_code)
         return loaded(path)
 
@@ -248,10 +147,9 @@ def load_experiment(
     One in ``experiments`` has the consent to run its code, which another needs.
 
     Raises:
-        InputError: there is none, its name is no word, its file does not fit the schema, makes one
-            claim twice or over no population, names a section that docs/theory.md does not have,
-            makes a claim that its paper does not list (where there are papers) or that lacks what
-            its test needs, has no such fidelity, or has no consent.
+        InputError: there is none, its name is no word, its file does not fit the schema, asks one
+            question twice or of a claim that its paper does not list (where there are papers), has
+            no such fidelity, or has no consent.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
@@ -272,38 +170,16 @@ def load_experiment(
 
 def _check(spec: ExperimentSpec) -> None:
     """Look at what the schema alone cannot say of an experiment, at all of its fidelities."""
-    anchors = [f"#{anchor}" for anchor in sections()]
-    stated = [*((c.paper, c.id) for c in spec.claims)]
-    stated += [(q.paper, q.claim or q.id) for q in spec.questions]
-    if place(PAPERS).is_dir():
-        for paper, id in stated:
-            about = paper_of(paper)
-            listed = [c.id for c in (*about.claims, *about.ours)]
-            if id not in listed:
-                raise InputError(f"claim of {paper}", id, one_of(listed, id))
     for id, times in Counter(q.id for q in spec.questions).items():
         if times > 1:
             raise InputError("questions", id, "each id once")
-    # Imported late: SciPy's statistics take a third of a second, and a problem's file needs none.
-    from sims.judgement import Rule
-
-    counts = Counter((claim.id, claim.regime) for claim in spec.claims)
-    for claim in spec.claims:
-        if counts[claim.id, claim.regime] > 1:
-            raise InputError("claims", f"{claim.id}, {claim.regime}", "each id and regime once")
-        where = f"claims, {claim.id} ({claim.regime})"
-        least = 1 if is_tested(claim.kind) else 0
-        if not least <= len(set(claim.over)) == len(claim.over):
-            allowed = f"each population once, at least {least} for kind {claim.kind}"
-            raise InputError(f"{where}, over", claim.over, allowed)
-        if anchors and claim.formula.startswith("#") and claim.formula not in anchors:
-            raise InputError(f"{where}, formula", claim.formula, one_of(anchors, claim.formula))
-        try:
-            Rule.of(claim)
-        except InputError as error:
-            raise InputError(f"{where}, {error.field}", error.value, error.allowed) from None
+    for question in spec.questions if place(PAPERS).is_dir() else ():
+        about = paper_of(question.paper)
+        listed = [claim.id for claim in (*about.claims, *about.ours)]
+        if (id := question.claim or question.id) not in listed:
+            raise InputError(f"claim of {question.paper}", id, one_of(listed, id))
     for name in spec.fidelities:
-        _ = spec.simulation_at(name), spec.theory_at(name), spec.settings_at(name)
+        _ = spec.simulation_at(name), spec.settings_at(name)
 
 
 def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
@@ -325,5 +201,5 @@ def choose(config: Mapping[str, Any]) -> tuple[str, list[str], int]:
     if type(shards) is not int or not 0 <= shards <= MOST_SHARDS:
         raise InputError("shards", shards, f"a whole number, 0 to {MOST_SHARDS}")
     for name in names if asked is None else [asked]:
-        _ = load_experiment(name, fidelity).problems
+        load_experiment(name, fidelity)
     return fidelity, names if asked is None else [asked], shards

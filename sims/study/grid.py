@@ -3,12 +3,38 @@
 import itertools
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sims.errors import InputError, one_of
+from sims.identity import digest
 from sims.study.located import located
 from sims.study.stacking import Scalar
+
+if TYPE_CHECKING:
+    from sims.study.specification import ProblemSpec
+
+
+@dataclass(frozen=True)
+class Point:
+    """One problem of a sweep.
+
+    Attributes:
+        name: its place, five digits.
+        coordinates: every dotted path that the sweep changes, to this point's value there, or to
+            the label (else the kind) of what is no scalar; None where it has nothing.
+        spec: its whole problem.
+    """
+
+    name: str
+    coordinates: dict[str, Scalar]
+    spec: "ProblemSpec"
+
+    @property
+    def digest(self) -> str:
+        """Hash of the whole problem: two points with the same problem share it."""
+        return digest(self.spec.model_dump())
 
 
 def changed(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,6 @@ from sims.errors import InputError
 from sims.problem import Heads, check_compatible
 from sims.runtime import host_devices, memory
 from sims.simulation.plan import Shape, make_plan
-from sims.study.experiment import Experiment
-from sims.study.own_parts import unread
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import Problem, ProblemSpec, gibibytes
 from sims.theory import check_affordable, check_exact, predict
@@ -105,31 +103,6 @@ def cost(spec: ProblemSpec, problem: Problem, simulation: SimulationSpec) -> Cos
     return Cost((shape, str(spec.heads.kernel), spec.design.kind), work, working, results)
 
 
-def costs(experiment: Experiment) -> list[Cost]:
-    """The cost of simulating every point of an experiment's grid; empty if it has a simulate.py.
-
-    Raises:
-        InputError: a point is impossible, or has no theory, which the line names; or the results of
-            all together do not fit into memory.
-    """
-    simulated, predicted = (
-        not (experiment.folder / name).is_file() for name in ("simulate.py", "predict.py")
-    )
-    if predicted and experiment.theory.order in ("auto", "none"):
-        allowed = "first, exact (an experiment without theory has a predict.py of its own)"
-        raise InputError("theory.order", experiment.theory.order, allowed)
-    found = []
-    for point in experiment.points:
-        with named(point.name, point.coordinates):
-            problem = point.spec.build()
-            if predicted and not (experiment.allow_code is None and unread([point.spec])):
-                check_covered(problem, experiment.theory)
-            if simulated:
-                found.append(cost(point.spec, problem, experiment.simulation))
-    check_fits(sum(each.results for each in found))
-    return found
-
-
 def described(
     found: Sequence[Cost], simulation: SimulationSpec, counts: Sequence[int] = (1,)
 ) -> list[str]:
@@ -167,7 +140,7 @@ def named(name: str, coordinates: Mapping[str, object]) -> Iterator[None]:
     except InputError as error:
         where = ", ".join(f"{path}: {value}" for path, value in coordinates.items())
         where = where if len(where) <= 120 else where[:117] + "..."
-        field = f"grid point {name} ({where or 'the base problem'}): {error.field}"
+        field = f"point {name} ({where or 'the base problem'}): {error.field}"
         raise type(error)(field, error.value, error.allowed) from error
 
 

@@ -12,19 +12,16 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from sims import files
-from sims.errors import InputError, one_of
+from sims.errors import InputError
 from sims.study.describing import Words, attributes, described
 from sims.study.stacking import Scalar, stack, unstack
-from sims.terms import BATCH, SCALARS
 
 ORDER = "order"
 Coordinates = Mapping[str, Mapping[str, Scalar]]
@@ -43,7 +40,6 @@ class Results:
         settings: the experiment's own settings at this fidelity.
         coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
             label of what is no scalar.
-        problems: point's name to its whole problem as written in the file; empty without a grid.
         provenance: road to its provenance; see :mod:`sims.provenance`.
         simulation: all estimates as one dataset, as the file has them.
         theory: all predictions as one dataset, as the file has them.
@@ -56,7 +52,6 @@ class Results:
     predictions: Mapping[str, xr.Dataset]
     settings: Mapping[str, Any]
     coordinates: Coordinates
-    problems: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     provenance: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     simulation: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
     theory: xr.Dataset = field(default_factory=xr.Dataset, repr=False)
@@ -82,22 +77,16 @@ class Results:
         simulated = read(simulation, f"simulation.nc of {whose}")
         predicted = read(theory, f"theory.nc of {whose}")
         origin, source = (json.loads(d.attrs["provenance"]) for d in (simulated, predicted))
-        points, other = (json.loads(d.attrs["points"]) for d in (simulated, predicted))
         if origin["problem"] != source["problem"]:
             allowed = f"the problem of {simulation}: predict or simulate again"
             raise InputError(str(theory), f"problem {source['problem']}", allowed)
-        problems = {name: entry["problem"] for name, entry in points.items() if entry["problem"]}
-        same = all(e["problem"] == problems.get(k) for k, e in other.items())
-        if not same or not problems.keys() <= other.keys():
-            raise InputError(str(theory), "other points", f"the points of {simulation}")
         return cls(
             origin["experiment"],
             origin["fidelity"],
             unstack(simulated),
             unstack(predicted),
             settings,
-            {name: entry["coordinates"] for name, entry in points.items()},
-            problems,
+            json.loads(simulated.attrs["points"]),
             {"simulation": origin, "theory": source},
             simulated,
             predicted,
@@ -109,53 +98,6 @@ class Results:
         """Names of the points that were simulated."""
         return list(self.estimates)
 
-    def prediction(self, point: str, order: str = "first") -> xr.Dataset:
-        """Theory at one point, of one order.
-
-        Raises:
-            InputError: there is no prediction of that order, or none at all.
-        """
-        if point not in self.predictions:
-            allowed = one_of(self.predictions, point) or "none"
-            raise InputError("point with theory", point, allowed)
-        own = self.predictions[point]
-        if ORDER not in own.dims:
-            return own
-        orders = self.orders(point)
-        if order not in orders:
-            raise InputError(f"order at point {point}", order, one_of(orders, order))
-        # Kept: effects ask for the same one again and again, and cutting a dataset takes long.
-        if (point, order) not in self._by_order:
-            self._by_order[point, order] = own.isel({ORDER: orders.index(order)})
-        return self._by_order[point, order]
-
-    @cached_property
-    def _by_order(self) -> dict[tuple[str, str], xr.Dataset]:
-        return {}
-
-    def orders(self, point: str) -> list[str]:
-        """The orders of theory that were computed at a point."""
-        own = self.predictions.get(point, xr.Dataset())
-        return [str(order) for order in own[ORDER].values] if ORDER in own.dims else []
-
-    def number(self, point: str, path: str) -> float:
-        """A point's coordinate that is a number; NaN where it has none.
-
-        Args:
-            point: its name.
-            path: dotted path of the problem, or the unit's own name of the coordinate.
-
-        Raises:
-            InputError: the points have no such coordinate, or it is no number there.
-        """
-        own = self.coordinates[point]
-        if path not in own:
-            raise InputError(f"coordinate of point {point}", path, one_of(own, path) or "none")
-        value = own[path]
-        if isinstance(value, str):
-            raise InputError(f"{path} at point {point}", value, "a number")
-        return np.nan if value is None else float(value)
-
     @property
     def replicates(self) -> int:
         """Replicates behind every point: the fewest of them."""
@@ -165,50 +107,10 @@ class Results:
         """Replicates behind a point's estimates."""
         return int(self.estimates[point].attrs.get("replicates", 0))
 
-    def batches(self, point: str) -> int:
-        """Batches of a point's estimates."""
-        return int(self.estimates[point].sizes.get(BATCH, 0))
-
-    def table(self, order: str = "first") -> pd.DataFrame:
-        """One row a point: name, coordinates, and three columns for every scalar, terms first.
-
-        ``<term>`` and ``<term>_mcse`` are the simulation's mean over batches and its Monte Carlo
-        standard error, ``<term>_theory`` the prediction; ``n_eff`` is the mean over queries and
-        heads, ``batches`` and ``replicates`` what was done.
-
-        Args:
-            order: of the predictions; points that have none of it have no theory in the table.
-
-        Raises:
-            InputError: no point has a prediction of that order.
-        """
-        orders = {known for name in self.points for known in self.orders(name)}
-        if orders and order not in orders:
-            raise InputError("order", order, one_of(sorted(orders), order))
-        rows = []
-        for name in self.points:
-            estimate = self.estimates[name]
-            prediction = self.prediction(name, order) if name in self.predictions else xr.Dataset()
-            row: dict[str, Any] = {"name": name, **self.coordinates[name]}
-            sampled = [str(k) for k, v in estimate.data_vars.items() if v.dims == (BATCH,)]
-            predicted = [str(k) for k, v in prediction.data_vars.items() if not v.dims]
-            for term in dict.fromkeys([*SCALARS, *sampled, *predicted]):
-                if term in sampled:
-                    row[term] = float(np.mean(estimate[term].values))
-                    row[f"{term}_mcse"] = float(estimate[f"{term}_mcse"])
-                if term in predicted:
-                    row[f"{term}_theory"] = float(prediction[term])
-            if "n_eff" in prediction:
-                row["n_eff"] = float(prediction["n_eff"].mean())
-            rows.append(row | {"batches": self.batches(name)})
-            rows[-1]["replicates"] = self.replicates_at(name)
-        return pd.DataFrame(rows)
-
 
 def assembled(
     data: Mapping[str, xr.Dataset],
     coordinates: Coordinates,
-    problems: Mapping[str, Mapping[str, Any]],
     provenance: Mapping[str, Any],
     variables: Mapping[str, Words] | None = None,
 ) -> xr.Dataset:
@@ -217,15 +119,11 @@ def assembled(
     Args:
         data: point's name to its dataset.
         coordinates: point's name to its coordinates.
-        problems: point's name to its whole problem, where it is on a grid.
         provenance: of the run, kept as JSON in the attributes, its facts for readers beside it.
         variables: what the experiment's own variables and coordinates are.
     """
     stacked = stack(data, coordinates)
-    entries = {
-        name: {"coordinates": dict(coordinates.get(name, {})), "problem": problems.get(name)}
-        for name in data
-    }
+    entries = {name: dict(coordinates.get(name, {})) for name in data}
     return described(stacked, variables).assign_attrs(
         **attributes(provenance), provenance=_json(provenance), points=_json(entries)
     )

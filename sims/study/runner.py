@@ -1,13 +1,12 @@
 """The owner of a run: every step of an experiment as a plain call, from Python or the command line.
 
-Finished points are kept in ``.points`` beside the results, so that an interrupted run goes on, and
-a changed grid computes what is new. Numbers do not depend on who computed them.
+Finished units are kept in ``.points`` beside the results, so that an interrupted run goes on.
+Numbers do not depend on who computed them.
 """
 
 import json
 import os
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -16,21 +15,17 @@ from typing import Any
 
 import xarray as xr
 
-from sims import files, provenance, store
+from sims import files, provenance
 from sims.errors import InputError
 from sims.identity import digest
-from sims.judgement import Verdict, read_ledger, write_verdicts
 from sims.judgement.answers import Answer, read_answers, write_answers
-from sims.study import code
+from sims.study import code, drawn
 from sims.study.describing import read_variables
-from sims.study.experiment import Experiment, Point, load_experiment
-from sims.study.judging import answered, effects_of
-from sims.study.judging import judge as verdicts_of
+from sims.study.experiment import Experiment, load_experiment
+from sims.study.judging import answered
 from sims.study.ledger import read_run
 from sims.study.results import Coordinates, Results, assembled, write
 
-Judged = list[Verdict] | list[Answer]
-"""What judging an experiment makes: verdicts on claims, or answers to questions."""
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
 """Environment of a process that keeps one core busy: threads and devices that JAX starts there."""
 
@@ -42,21 +37,17 @@ class Outcome:
     Attributes:
         experiment: it, at its fidelity.
         results: both roads.
-        verdicts: one a claim, or answers, one a question, by themselves: Holm's adjustment is the
-            ledger's.
-        folder: where simulation.nc, theory.nc, verdicts.json or answers.json, figures and
-            caption.md lie.
+        answers: one a question, by themselves: Holm's adjustment is the ledger's.
+        folder: where simulation.nc, theory.nc, answers.json, figures and caption.md lie.
     """
 
     experiment: Experiment
     results: Results
-    verdicts: Judged
+    answers: list[Answer]
     folder: Path
 
     def __repr__(self) -> str:
-        counts = Counter(v.verdict if isinstance(v, Verdict) else v.word for v in self.verdicts)
-        found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-        return f"Outcome({self.results!r}, {found}, {str(self.folder)!r})"
+        return f"Outcome({self.results!r}, {len(self.answers)} answers, {str(self.folder)!r})"
 
 
 def run(
@@ -70,7 +61,7 @@ def run(
     processes: int = 1,
     allow_code: bool = False,
 ) -> Outcome:
-    """Run one experiment: both roads, effects, verdicts and figure. Finished points are kept.
+    """Run one experiment: both roads, answers and figure. Finished units are kept.
 
     Args:
         name: of the experiment, or its folder.
@@ -79,7 +70,7 @@ def run(
         folder: where results go; None is results/FIDELITY/NAME.
         figure: whether to draw it.
         progress: show progress on stderr.
-        processes: to spread points of plain Python over, beside which one predicts.
+        processes: to spread units of plain Python over, beside which one predicts.
         allow_code: consent to run the code of a folder outside ``experiments``.
 
     Raises:
@@ -88,54 +79,27 @@ def run(
     experiment = load_experiment(name, fidelity, seed_offset, allow_code)
     home = Path(folder) if folder is not None else Path("results", fidelity, experiment.name)
     simulate(experiment, home / "simulation.nc", progress, processes, predicting=True)
-    verdicts = judge(experiment, home / f"{code.judged(experiment.folder)}.json")
+    answers = judge(experiment, home / "answers.json")
     if figure:
         plot(experiment, home / "figure.pdf")
-    return Outcome(experiment, results_of(experiment, home), verdicts, home)
+    return Outcome(experiment, results_of(experiment, home), answers, home)
 
 
 def predict(experiment: Experiment, output: Path) -> None:
-    """Predict every point of an experiment, and write them into one file.
-
-    Args:
-        experiment: which one.
-        output: the file; finished points are kept in ``.points`` beside it.
+    """Predict the problems of an experiment, and write theory's terms into one file.
 
     Raises:
-        InputError: a problem cannot be built or has no theory; the line names the grid point.
+        InputError: it has no ``predict.py`` with ``predict(experiment)``.
     """
-    from sims.runtime import forget_compiled, in_threads
-    from sims.study.planning import costs, named
-    from sims.study.roads import predict_terms
     from sims.study.units import units_of
 
-    own, points = experiment.module("predict"), experiment.points
-    coordinates: Coordinates = {point.name: point.coordinates for point in points}
-    if own is not None:
-        with experiment.own_code():
-            predictions = own.predict(experiment)
-        if experiment.module("simulate") is not None:  # which names the points' coordinates
-            units = units_of(experiment)
-            coordinates = {**coordinates, **{k: unit.coordinates for k, unit in units.items()}}
-        _write_road(experiment, "theory", predictions, coordinates, output)
-        return
-    if not points:
-        raise InputError("problem", None, "a base problem, or a predict.py beside experiment.yaml")
-    costs(experiment)
-    settings = experiment.theory
-    made = digest(code.code("predict", experiment.folder), settings.model_dump())
-
-    def predicted(point: Point) -> xr.Dataset:
-        def compute() -> xr.Dataset:
-            forget_compiled()
-            with named(point.name, point.coordinates):
-                return predict_terms(point.spec.build(), settings)
-
-        return store.kept(output.parent / f".points/{point.digest}-theory-{made}.npz", compute)
-
-    predictions = dict(zip(coordinates, in_threads(predicted, points), strict=True))
+    module, path = experiment.module("predict"), experiment.folder / "predict.py"
+    if module is None or not hasattr(module, "predict"):
+        raise InputError(str(path), "nothing", "a module with predict(experiment)")
+    with experiment.own_code():
+        predictions = module.predict(experiment)
+    coordinates = {name: unit.coordinates for name, unit in units_of(experiment).items()}
     _write_road(experiment, "theory", predictions, coordinates, output)
-    _say(experiment, f"theory {len(points)}/{len(points)}")
 
 
 def simulate(
@@ -159,14 +123,12 @@ def simulate(
         predicting: whether to predict, too, beside the simulation where there are processes.
 
     Raises:
-        InputError: a problem cannot be built or simulated; the line names the grid point.
+        InputError: a problem cannot be built or simulated; the line names the unit.
     """
     from joblib import Parallel, delayed
 
-    from sims.study.planning import costs
     from sims.study.units import Simulation
 
-    costs(experiment)  # an impossible point is reported before hours are spent
     simulation, theory = Simulation(experiment, output, progress), output.with_name("theory.nc")
     units, done = simulation.units, set[str | None]()
     names = list(units)[part[0] - 1 :: part[1]]
@@ -190,10 +152,7 @@ def simulate(
     if part != (1, 1):
         return
     coordinates = {name: dict(unit.coordinates) for name, unit in units.items()}
-    # The contract under which the simulation began, where that was another one.
-    now = experiment.contract
-    began = next((c for data in estimates.values() if (c := data.attrs["contract"]) != now), now)
-    _write_road(experiment, "simulation", estimates, coordinates, output, began)
+    _write_road(experiment, "simulation", estimates, coordinates, output)
 
 
 def _worker(
@@ -213,46 +172,41 @@ def _worker(
     return name
 
 
-def judge(experiment: Experiment, output: Path) -> Judged:
-    """Verdicts on all claims of an experiment, also written as JSON beside its results.
-
-    Of an experiment with questions, the answers to them.
-    """
-    results = results_of(experiment, output.parent)
-    if experiment.spec.questions:
-        answers = answered(experiment, results)
-        write_answers(answers, output, f"answers.json of {experiment.identity}")
-        return answers
-    verdicts = verdicts_of(experiment, results, effects_of(experiment, results))
-    write_verdicts(verdicts, output, f"verdicts.json of {experiment.identity}")
-    return verdicts
+def judge(experiment: Experiment, output: Path) -> list[Answer]:
+    """Answers to all questions of an experiment, also written as JSON beside its results."""
+    answers = answered(experiment, results_of(experiment, output.parent))
+    write_answers(answers, output, f"answers.json of {experiment.identity}")
+    return answers
 
 
 def plot(experiment: Experiment, output: Path) -> None:
     """Draw the experiment's figure and fill in its caption.
 
     Args:
-        experiment: which one; its figure.py has ``figure(results, verdicts)``, of an experiment
-            with questions ``figure(results, answers)``, and, for the caption, ``numbers(results)``.
-        output: the figure, beside simulation.nc, theory.nc and verdicts.json or answers.json. PNG,
-            SVG and caption.md lie there, too.
+        experiment: which one; its figure.py has ``figure(results, answers)`` and, for the caption,
+            ``numbers(results)``.
+        output: the figure, beside simulation.nc, theory.nc and answers.json. PNG, SVG and
+            caption.md lie there, too.
 
     Raises:
         InputError: there is no figure.py, or a file cannot be read.
     """
     from sims.figures import save, style
-    from sims.report.captions import render_caption
+    from sims.report.text import render_caption
 
-    folder, own = output.parent, experiment.module("figure")
-    if own is None:
+    folder, module = output.parent, experiment.module("figure")
+    if module is None and "problem" not in experiment.spec.law:
         path = experiment.folder / "figure.py"
-        raise InputError(str(path), "nothing", "a module with figure(results, verdicts)")
+        raise InputError(str(path), "nothing", "a module with figure(results, answers)")
     results = results_of(experiment, folder)
-    verdicts = _final(experiment, results, folder)
-    numbers = own.numbers(results) if hasattr(own, "numbers") else {}
+    answers = _final(experiment, results, folder)
+    numbers = module.numbers(results) if hasattr(module, "numbers") else {}
     with style():
-        figure = own.figure(results, verdicts)
-    caption = render_caption(experiment.folder / "caption.md", results, verdicts, numbers)
+        figure = module.figure(results, answers) if module else drawn.figure(experiment, results)
+    template = experiment.folder / "caption.md"
+    caption = drawn.CAPTION
+    if module or template.is_file():
+        caption = render_caption(template, results, answers, numbers)
     save(figure, output, experiment.identity, results.digest)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
@@ -280,33 +234,28 @@ def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> Non
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
     """What decides the numbers of a road, beside code: its problems, as a digest, and settings."""
-    drawn = experiment.simulation.seed if experiment.redraws else None
-    problem = digest(experiment.settings, experiment.problems, drawn)
-    return {"problem": problem, **getattr(experiment, road).model_dump(mode="json")}
+    problem = digest(experiment.settings, experiment.simulation.seed)
+    settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
+    return {"problem": problem, **settings}
 
 
-def _final(experiment: Experiment, results: Results, folder: Path) -> Judged:
-    """The experiment's verdicts or answers, as the run's ledger has them if it is of this run.
+def _final(experiment: Experiment, results: Results, folder: Path) -> list[Answer]:
+    """The experiment's answers, as the run's ledger has them if it is of this run.
 
     The ledger has the last word: there they are adjusted for all claims of a paper together.
 
     Raises:
-        InputError: they are on other results, or were given under other claims or effects.
+        InputError: they are on other results.
     """
-    asked = bool(experiment.spec.questions)
-    path = folder / f"{code.judged(experiment.folder)}.json"
-    of = f"{path.name} of {experiment.identity}"
-    own: list[Any] = [*(read_answers if asked else read_ledger)(path, of)]
-    contract = None if asked else experiment.contract
-    made = {(row.results, None if asked else row.contract) for row in own}
-    if made != {(results.digest, contract)}:
-        allowed = "those on the results beside it, under the experiment as it is: judge again"
-        raise InputError(str(path), "verdicts on other results or claims", allowed)
-    rows: Any = read_run(folder.parent, experiment.fidelity)[asked]
-    fields = ("id", "p_value", "results") if asked else ("claim", "regime", "p_value")
-    adjusted = [row for row in rows if row.experiment == experiment.name]
-    keys = [{tuple(getattr(row, f) for f in fields) for row in found} for found in (own, adjusted)]
-    return adjusted if keys[0] == keys[1] else own
+    path = folder / "answers.json"
+    answers = read_answers(path, f"answers.json of {experiment.identity}")
+    if {one.results for one in answers} != {results.digest}:
+        allowed = "those on the results beside it: judge again"
+        raise InputError(str(path), "answers on other results", allowed)
+    ledger = read_run(folder.parent, experiment.fidelity)
+    adjusted = [one for one in ledger if one.experiment == experiment.name]
+    keys = [{(a.id, a.p_value, a.results) for a in found} for found in (answers, adjusted)]
+    return adjusted if keys[0] == keys[1] else answers
 
 
 def _write_road(
@@ -315,11 +264,10 @@ def _write_road(
     data: Mapping[str, xr.Dataset],
     coordinates: Coordinates,
     output: Path,
-    contract: str | None = None,
 ) -> None:
-    """Write a road's results; the contract is that under which a simulation began."""
+    """Write a road's results."""
     step = "simulate" if road == "simulation" else "predict"
-    settings, seed = _settings(experiment, road), experiment.simulation.seed
+    settings = _settings(experiment, road)
     origin = {
         "road": road,
         "experiment": experiment.name,
@@ -330,13 +278,10 @@ def _write_road(
         "specification": experiment.spec.model_dump(mode="json"),
         "problem": settings["problem"],
         "settings": settings,
-        "contract": contract,
-        "seed": seed if road == "simulation" or experiment.redraws else None,
+        "seed": experiment.simulation.seed,
         **provenance.replicates(data.values()),
     }
-    problems = {point.name: point.spec.model_dump(mode="json") for point in experiment.points}
-    words = read_variables(experiment.folder)
-    whole = assembled(data, coordinates, problems, origin, words)
+    whole = assembled(data, coordinates, origin, read_variables(experiment.folder))
     write(whole, output, f"{road}.nc of {experiment.identity}")
 
 

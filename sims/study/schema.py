@@ -5,25 +5,13 @@ JSON schema (``sims schema``).
 """
 
 from math import inf
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from sims.errors import InputError, one_of
-from sims.kinds import Kind, Population
 from sims.papers import MAIN
 from sims.validation import Strict, parse
-
-TestName = Literal[
-    "equivalence",
-    "bound",
-    "ordering",
-    "identity",
-    "rate",
-    "near_optimal",
-]
-"""The tests of :data:`sims.judgement.tests.TESTS`."""
-Spec = TypeVar("Spec", bound=Strict)
 
 
 class SimulationSpec(Strict):
@@ -99,43 +87,6 @@ class Range(Strict):
         return (low <= value) & (value <= (inf if self.at_most is None else self.at_most))
 
 
-class ClaimSpec(Strict):
-    """A claim, its test and its margin, fixed before the run whose numbers are judged."""
-
-    id: str = Field(description="claim id, as `sims claims` lists them")
-    paper: str = Field(
-        default=MAIN, description="arXiv id of the paper that lists it; default: the experiment's"
-    )
-    regime: str = Field(default="all", description="where it is tested")
-    statement: str
-    kind: Kind = Field(
-        description="program: true by algebra, tests the code; theory: no simulation behind it; "
-        "both roads: theory against simulation; simulation. Holm's family is the last two"
-    )
-    over: list[Population] = Field(
-        description="what is drawn anew between the batches behind the interval (seeds: keys and "
-        "label noise); the statement names what is held fixed"
-    )
-    test: TestName = Field(description="how effects are held against the margin")
-    effects: str = Field(description="the family of effects, as effects.py names it")
-    where: dict[str, float | str | Range] = Field(
-        default_factory=dict,
-        description="which effects of the family: facts that they must have, or ranges of them",
-    )
-    expected: float | None = Field(default=None, description="the slope that a rate claim states")
-    margin: float = Field(ge=0)
-    level: float = Field(default=0.95, gt=0, lt=1, description="confidence of the interval")
-    formula: str = Field(description="the section of docs/theory.md behind it")
-    rationale: str = Field(
-        default="", description="why this margin, these points and this resolution"
-    )
-    seen_before: str = Field(
-        default="",
-        description="what of this row's own effect had been seen before its margin, points or "
-        "wording were fixed; empty: nothing of it",
-    )
-
-
 Conditions = dict[str, float | str | Range]
 """Columns of the law's parameters: the value that each must have, or a range of it."""
 
@@ -181,82 +132,40 @@ class QuestionSpec(Strict):
 
 
 class FidelitySpec(Strict):
-    """What a fidelity changes: settings of simulation, theory and the experiment, problem, grid."""
+    """What a fidelity changes: settings of simulation and experiment."""
 
     simulation: dict[str, Any] = Field(default_factory=dict)
-    theory: dict[str, Any] = Field(default_factory=dict)
     settings: dict[str, Any] = Field(default_factory=dict)
-    problem: dict[str, Any] = Field(default_factory=dict, description="dotted path: value")
-    grid: list[dict[str, Any]] | None = None
 
 
 class ExperimentSpec(Strict):
-    """One experiment: claims at the points of a grid, or questions asked of a law of problems.
-
-    The five texts follow the ADEMP plan for simulation studies (Morris, White & Crowther 2019,
-    doi:10.1002/sim.8086). ``grid`` is a list of blocks; a block maps dotted paths of the problem
-    to a list (swept; the block is the product of its lists) or to a value (set). A value that is no
-    scalar is a mapping with a ``label`` of its own, which is the point's coordinate; a list of
-    numbers is written ``{label: …, value: […]}``.
-
-    With ``law`` and ``questions`` in place of ``claims``, the experiment draws its own problems;
-    the last four texts may be left out.
-    """
+    """One experiment: questions asked of the problems that a law draws."""
 
     title: str
-    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are tested")
+    paper: str = Field(default=MAIN, description="arXiv id of the paper whose claims are asked")
     aim: str
-    data_generating_process: str = ""
-    estimands: str = ""
-    methods: str = ""
-    performance_measures: str = ""
-    problem: dict[str, Any] | None = Field(
-        default=None,
-        description="base problem; null when the experiment's own simulate.py makes it",
+    derivation: str = Field(
+        default="", description="the section of the documentation behind it, from docs/"
     )
-    grid: list[dict[str, Any]] = Field(default=[{}])
+    law: dict[str, Any] = Field(description="of the problems; `text` says it in words")
+    questions: list[QuestionSpec] = Field(min_length=1)
     simulation: SimulationSpec = SimulationSpec()
-    theory: TheorySpec = TheorySpec()
     fidelities: dict[Literal["smoke", "standard", "paper"], FidelitySpec]
-    seen_before: str = Field(
-        default="",
-        description="what of the results had been seen before claims, margins and points were "
-        "fixed; empty: nothing",
-    )
-    claims: list[ClaimSpec] = Field(default_factory=list)
-    law: dict[str, Any] | None = Field(
-        default=None, description="of the problems; `text` says it in words"
-    )
-    questions: list[QuestionSpec] = Field(default_factory=list)
     settings: dict[str, Any] = Field(
         default_factory=dict, description="free values for the experiment's own code"
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _claims_have_a_paper(cls, data: object) -> object:
-        """A claim or question that names no paper is one of the experiment's."""
+    def _questions_have_a_paper(cls, data: object) -> object:
+        """A question that names no paper is one of the experiment's."""
         if not isinstance(data, dict) or "paper" not in data:
             return data
-        filled = {
-            key: [{"paper": data["paper"], **c} if isinstance(c, dict) else c for c in data[key]]
-            for key in ("claims", "questions")
-            if isinstance(data.get(key), list)
-        }
-        return {**data, **filled}
-
-    @model_validator(mode="after")
-    def _has_one_form(self) -> "ExperimentSpec":
-        """Claims come with the five texts; questions come with a law, and without claims."""
-        texts = ("data_generating_process", "estimands", "methods", "performance_measures")
-        needed = ("law",) if self.questions else ("claims", *texts)
-        for name in needed:
-            if not (value := getattr(self, name)):
-                given = value if name in self.model_fields_set else "nothing"
-                raise InputError(name, given, "a value (it is required)")
-        if self.claims if self.questions else self.law:
-            raise InputError("questions", len(self.questions), "law and questions, or claims")
-        return self
+        asked = data.get("questions")
+        if not isinstance(asked, list):
+            return data
+        paper = {"paper": data["paper"]}
+        return {**data, "questions": [paper | q if isinstance(q, dict) else q for q in asked]}
 
     def at(self, fidelity: str) -> FidelitySpec:
         """The settings of a fidelity."""
@@ -266,15 +175,8 @@ class ExperimentSpec(Strict):
 
     def simulation_at(self, fidelity: str) -> SimulationSpec:
         """Simulation settings with the fidelity's changes."""
-        return self._changed(self.simulation, "simulation", fidelity)
-
-    def theory_at(self, fidelity: str) -> TheorySpec:
-        """Theory settings with the fidelity's changes."""
-        return self._changed(self.theory, "theory", fidelity)
-
-    def _changed(self, base: Spec, section: str, fidelity: str) -> Spec:
-        changed = base.model_dump(exclude_unset=True) | getattr(self.at(fidelity), section)
-        return parse(type(base), changed, f"fidelities.{fidelity}.{section}")
+        changed = self.simulation.model_dump(exclude_unset=True) | self.at(fidelity).simulation
+        return parse(SimulationSpec, changed, f"fidelities.{fidelity}.simulation")
 
     def settings_at(self, fidelity: str) -> dict[str, Any]:
         """The experiment's own settings with the fidelity's changes.

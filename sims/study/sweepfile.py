@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 
 from sims.documents import mapping, read_yaml
 from sims.errors import InputError
-from sims.study.experiment import Point, load_experiment
-from sims.study.grid import changed, combinations, placed
+from sims.study.experiment import load_experiment
+from sims.study.grid import Point, changed, combinations, placed
 from sims.study.located import located
 from sims.study.schema import SimulationSpec, TheorySpec
 from sims.study.specification import ProblemSpec

@@ -23,7 +23,7 @@ from sims.simulation.many import estimate_many
 from sims.study import code
 from sims.study.classes import ProblemClass, classify
 from sims.study.describing import KEYS, VARIABLES, Words, attributes, described
-from sims.study.experiment import Point
+from sims.study.grid import Point
 from sims.study.planning import RATE, named
 from sims.study.planning import described as lines_of
 from sims.study.results import read, write

@@ -1,8 +1,7 @@
-"""Units of a simulation: what an experiment estimates at each of its points.
+"""Units of a simulation: what an experiment estimates, by name.
 
-Without a ``simulate.py`` the units are the points of the grid, each the Nadaraya–Watson ensemble of
-its problem. An experiment off that road names its own, as samplers for the driver; it gets keys,
-batches, devices, checkpoints, resumption and stopping from there.
+An experiment's ``simulate.py`` names them as samplers for the driver, which gives them keys,
+batches, devices, checkpoints, resumption and stopping.
 """
 
 from collections.abc import Mapping
@@ -17,39 +16,10 @@ from sims.errors import InputError
 from sims.identity import digest
 from sims.montecarlo import HostBatches, HostReplicates, Sampler, run
 from sims.study.code import code
-from sims.study.experiment import Experiment, Point
+from sims.study.experiment import Experiment
 from sims.study.planning import named
-from sims.study.roads import estimate_terms
 from sims.study.schema import SimulationSpec
 from sims.study.stacking import Scalar
-
-
-@dataclass(frozen=True)
-class GridUnit:
-    """The Nadaraya–Watson ensemble of a grid point."""
-
-    point: Point
-
-    @property
-    def coordinates(self) -> Mapping[str, Scalar]:
-        """Those of the point."""
-        return self.point.coordinates
-
-    @property
-    def identity(self) -> str:
-        """That of the problem."""
-        return self.point.digest
-
-    @property
-    def on_one_core(self) -> bool:
-        """JAX takes all cores."""
-        return False
-
-    def estimate(
-        self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
-    ) -> xr.Dataset:
-        """Its batches; the checkpoint keeps unfinished ones."""
-        return estimate_terms(self.point.spec.build(), settings, None, progress, checkpoint)
 
 
 @dataclass(frozen=True)
@@ -82,7 +52,7 @@ class SampledUnit:
     def estimate(
         self, settings: SimulationSpec, progress: bool = False, checkpoint: Path | None = None
     ) -> xr.Dataset:
-        """Its batches, as of :class:`GridUnit`."""
+        """Its batches; the checkpoint keeps unfinished ones."""
         limit = settings.max_batches or settings.batches
         return run(
             self.sampler,
@@ -98,43 +68,19 @@ class SampledUnit:
         )
 
 
-Unit = GridUnit | SampledUnit
-"""One point of an experiment, to be simulated."""
-
-
-def simulated(
-    unit: Unit, settings: SimulationSpec, path: Path, progress: bool = False, **attrs: str
-) -> xr.Dataset:
-    """The batches of a unit, computed if they are not kept; what a killed run had of them is used.
-
-    Args:
-        unit: which one.
-        settings: how much to simulate.
-        path: of the finished unit, as :func:`~sims.store.kept` has it.
-        progress: whether to show progress on stderr.
-        attrs: attributes of what is computed.
-    """
-    batches = path.with_suffix(".part.npz")
-    return store.kept(path, lambda: unit.estimate(settings, progress, batches).assign_attrs(attrs))
-
-
-def grid_units(experiment: Experiment) -> dict[str, Unit]:
-    """The units of the grid's points, by name."""
-    return {point.name: GridUnit(point) for point in experiment.points}
-
-
-def units_of(experiment: Experiment) -> dict[str, Unit]:
-    """All units of an experiment: its own, if it has a ``simulate.py``, or those of its grid.
+def units_of(experiment: Experiment) -> dict[str, SampledUnit]:
+    """All units of an experiment, by name.
 
     Raises:
-        InputError: it has neither.
+        InputError: it has no ``simulate.py`` with ``units(experiment)``, or that names none.
     """
-    module = experiment.module("simulate")
+    module, path = experiment.module("simulate"), experiment.folder / "simulate.py"
+    if module is None or not hasattr(module, "units"):
+        raise InputError(str(path), "nothing", "a module with units(experiment)")
     with experiment.own_code():
-        units: dict[str, Unit] = (module.units if module else grid_units)(experiment)
+        units: dict[str, SampledUnit] = module.units(experiment)
     if not units:
-        allowed = "a base problem, or a simulate.py with units(experiment) beside experiment.yaml"
-        raise InputError("problem", None, allowed)
+        raise InputError(str(path), "no units", "one or more")
     return units
 
 
@@ -153,7 +99,7 @@ class Simulation:
     progress: bool = False
 
     @cached_property
-    def units(self) -> Mapping[str, Unit]:
+    def units(self) -> Mapping[str, SampledUnit]:
         """By the names of their points."""
         return units_of(self.experiment)
 
@@ -169,8 +115,8 @@ class Simulation:
         return self.output.parent / f".points/{unit}-simulation-{self.made}.npz"
 
     def begun(self, name: str) -> xr.Dataset:
-        """A point, and the contract of the time when it was begun."""
-        unit, settings = self.units[name], self.experiment.simulation
+        """The batches of a unit, computed if they are not kept, with what a killed run had."""
+        unit, settings, path = self.units[name], self.experiment.simulation, self.path(name)
+        batches = path.with_suffix(".part.npz")
         with named(name, unit.coordinates):
-            contract = self.experiment.contract
-            return simulated(unit, settings, self.path(name), self.progress, contract=contract)
+            return store.kept(path, lambda: unit.estimate(settings, self.progress, batches))

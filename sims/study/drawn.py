@@ -1,0 +1,110 @@
+"""An experiment that needs no code: problems of ``sims decompose`` whose fields a law draws.
+
+In its file ``law.problem`` is a problem, and every other key of ``law`` but ``text`` a dotted path
+in it with how it is drawn. The functions below stand for those of the modules that its folder
+lacks: ``simulate``, ``predict``, ``problems``, ``statistic`` and ``figure``.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import xarray as xr
+
+from sims.judgement.effects_of_problems import gap
+from sims.judgement.summaries import Effects
+from sims.problem.law import Law
+from sims.study.grid import changed
+from sims.study.results import Results
+from sims.terms import BATCH, SCALARS
+from sims.validation import parse
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from sims.study.experiment import Experiment
+    from sims.study.specification import Problem
+    from sims.study.units import SampledUnit
+
+CAPTION = "Points: a problem each, with bars of two Monte Carlo standard errors.\n"
+"""Caption of :func:`figure`."""
+PROBLEMS = 100
+"""Problems where the experiment's settings have no ``problems``."""
+
+
+def fields(experiment: "Experiment", index: int) -> dict[str, Any]:
+    """Dotted paths of a problem of the law, to the values drawn."""
+    law = {k: v for k, v in experiment.spec.law.items() if k not in ("text", "problem")}
+    return Law(law).draw(experiment.simulation.seed, index)
+
+
+def problem(experiment: "Experiment", index: int) -> dict[str, Any]:
+    """The file of a problem of the law, as ``sims decompose`` takes it."""
+    return {"problem": changed(experiment.spec.law["problem"], fields(experiment, index))}
+
+
+def built(experiment: "Experiment") -> "dict[str, Problem]":
+    """All problems of the fidelity by name."""
+    from sims.study.specification import ProblemSpec
+
+    found = {}
+    for index in range(experiment.settings.get("problems", PROBLEMS)):
+        data = problem(experiment, index)["problem"]
+        where = f"{experiment.name}: problem {index} of the law"
+        found[f"{index:04d}"] = parse(ProblemSpec, data, where).build()
+    return found
+
+
+def units(experiment: "Experiment") -> "dict[str, SampledUnit]":
+    """A unit a problem, with what was drawn as its coordinates."""
+    from sims.simulation.engine import sampler_of
+    from sims.study.units import SampledUnit
+
+    names = ("precision", "control_variate", "raw_labels")
+    options = {name: getattr(experiment.simulation, name) for name in names}
+    return {
+        name: SampledUnit(
+            sampler_of(*problem, **options, keep_queries=False)[0],
+            fields(experiment, int(name)),
+            stream=(int(name),),
+        )
+        for name, problem in built(experiment).items()
+    }
+
+
+def predict(experiment: "Experiment") -> dict[str, xr.Dataset]:
+    """Theory's terms of every problem, exact where first order is out of its range."""
+    from sims.runtime import in_threads
+    from sims.theory import predict
+
+    problems = built(experiment)
+    terms = in_threads(lambda one: predict(*one, order="auto"), [*problems.values()])
+    return dict(zip(problems, terms, strict=True))
+
+
+def effects(results: Results) -> Mapping[str, Effects]:
+    """Of every scalar term its relative gap of the two roads, simulated / predicted − 1."""
+    simulated, predicted = (
+        xr.concat([one[[*SCALARS]] for one in road.values()], "problem", coords="minimal")
+        for road in (results.estimates, results.predictions)
+    )
+    return {
+        term: gap(simulated[term].transpose("problem", BATCH).values, predicted[term].values)
+        for term in SCALARS
+    }
+
+
+def parameters(results: Results) -> pd.DataFrame:
+    """What the law drew, a row a problem; seeds are left out."""
+    frame = pd.DataFrame(list(results.coordinates.values()))
+    return frame[[name for name in frame if frame[name].astype(str).str.len().max() < 19]]
+
+
+def figure(experiment: "Experiment", results: Results) -> "Figure":
+    """The effects of the first question against the parameters, four at most."""
+    from sims import figures
+
+    statistic, asked = experiment.module("statistic"), experiment.spec.questions[0]
+    known = statistic.parameters(results).select_dtypes("number")
+    effect = statistic.effects(results)[asked.effect]
+    return figures.scatter(known.iloc[:, :4], effect.value, effect.error, asked.question)
