@@ -20,10 +20,10 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "extensions.docstrings",
-    "extensions.gallery",
+    "extensions.answers",
     "extensions.outside",
 ]
-exclude_patterns = ["examples"]
+exclude_patterns = ["examples", "answers/main.md"]
 html_theme = "furo"
 html_title = "Heads as kernel estimators"
 html_static_path = ["static"]

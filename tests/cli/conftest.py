@@ -1,20 +1,15 @@
-"""Shared by the tests of the command line: a small problem, an experiment of it, and a folder."""
+"""Shared by the tests of the command line: a working directory with a small problem."""
 
 import pytest
 import yaml
 
-from tests.cli.small import CAPTION, EFFECTS, EXPERIMENT, FIGURE, SPEC
+from tests.cli.small import SPEC, write
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working directory with one small experiment."""
+    """A working directory with the small problem and its experiment, which has no code."""
     monkeypatch.chdir(tmp_path)
-    own = tmp_path / "experiments" / "small"
-    own.mkdir(parents=True)
-    (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    (own / "effects.py").write_text(EFFECTS)
-    (own / "figure.py").write_text(FIGURE)
-    (own / "caption.md").write_text(CAPTION)
+    write()
     (tmp_path / "spec.yaml").write_text(yaml.safe_dump(SPEC))
     return tmp_path

@@ -1,5 +1,9 @@
 """A small problem, an experiment of it, and the command line's exit code."""
 
+from pathlib import Path
+
+import yaml
+
 from sims.cli import main
 
 SPEC = {
@@ -22,51 +26,44 @@ SPEC = {
 EXPERIMENT = {
     "title": "T",
     "aim": "A",
-    "data_generating_process": "D",
-    "estimands": "E",
-    "methods": "M",
-    "performance_measures": "P",
-    "problem": SPEC["problem"],
-    "grid": [{"heads.bandwidth": [0.7, 0.9]}],
+    "law": {
+        "text": "Bandwidths of 0.7 to 0.9.",
+        "problem": SPEC["problem"],
+        "heads.bandwidth": {"uniform": [0.7, 0.9]},
+    },
+    "settings": {"problems": 3},
     "simulation": SPEC["simulation"],
     "fidelities": {"smoke": {}, "standard": {}, "paper": {}},
-    "claims": [
+    "questions": [
         {
-            "id": "decomposition",
-            "statement": "The mean squared errors agree.",
-            "kind": "both roads",
-            "over": ["seeds"],
-            "test": "equivalence",
-            "effects": "gaps",
-            "margin": 0.5,
-            "formula": "#the-decomposition",
+            "id": "gaps",
+            "claim": "decomposition",
+            "question": "Do the mean squared errors agree?",
+            "effect": "mse",
+            "tolerance": "roads",
+            "status": "confirmatory",
         }
     ],
 }
-EFFECTS = """
-from sims.effects import of_batches
-
-def effects(results):
-    values = {p: results.estimates[p]["mse"].values for p in results.points}
-    theory = {p: float(results.prediction(p)["mse"]) for p in results.points}
-    return {"gaps": [of_batches(p, v / theory[p] - 1, p) for p, v in values.items()]}
-"""
-FIGURE = """
+OWN = {
+    "statistic.py": """
+from sims.study.drawn import effects, parameters
+""",
+    "figure.py": """
 from sims import figures
 
-def figure(results, verdicts):
-    table = results.table()
-    drawing, axes = figures.panels(1, 1, width=figures.COLUMN)
-    figures.theory(axes[0, 0], table["heads.bandwidth"], table["mse_theory"])
-    figures.simulated(axes[0, 0], table["heads.bandwidth"], table["mse"], table["mse_mcse"])
+def figure(results, answers):
+    drawing, axes = figures.panels(1, 1, width=figures.COLUMN, title=answers[0].id)
     figures.log_axes(axes[0, 0], x=True, y=True)
     return drawing
 
 def numbers(results):
-    return {"least": float(results.table()["mse"].min())}
-"""
-CAPTION = """**Seen** {{ points }} points; {{ least | significant }}
-{{ verdict("decomposition").verdict }}"""
+    return {"least": min(float(one["mse"].mean()) for one in results.estimates.values())}
+""",
+    "caption.md": """**Seen** {{ least | significant }} of {{ replicates }}
+{{ answers.gaps.tolerance | percent }}""",
+}
+"""Files of a variant with its own statistic, figure and caption."""
 HOST = """
 from sims.montecarlo import HostReplicates
 from sims.study.units import SampledUnit
@@ -79,6 +76,23 @@ def draw(draw, scale, batch):
 def units(experiment):
     return {f"{k}": SampledUnit(HostReplicates(draw, constants=k), {"k": k}) for k in (1, 2, 3)}
 """
+PREDICT = """
+import xarray as xr
+
+
+def predict(experiment):
+    return {f"{k}": xr.Dataset({"mse": k / 2}) for k in (1, 2, 3)}
+"""
+
+
+def write(own=(), **changes) -> Path:
+    """The experiment in the working directory, with files of its own and other settings."""
+    folder = Path("experiments/small")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT | changes))
+    for name, text in dict(own).items():
+        (folder / name).write_text(text)
+    return folder
 
 
 def run(*arguments: str) -> int:
