@@ -18,7 +18,7 @@ FILES = {
     "sims/simulation/replicate.py": "tests/simulation/test_engine.py",
     "sims/simulation/sums.py": "tests/simulation/test_sums.py tests/simulation/test_engine.py",
     "sims/judgement/intervals.py": "tests/judgement/test_intervals.py",
-    "sims/judgement/settle.py": "tests/judgement/test_settle.py tests/judgement/test_choices.py",
+    "sims/judgement/answers.py": "tests/judgement/test_answers.py",
     "sims/terms.py": "tests/test_terms.py tests/simulation/test_statistics.py",
 }
 CONFIG = """[cosmic-ray]

@@ -1,6 +1,5 @@
 """The command line: help, listings, an experiment from both roads to the published page."""
 
-import io
 import json
 import os
 import re
@@ -10,18 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-import xarray as xr
-import yaml
-
 from sims.files import read_json
 from sims.papers import MAIN, papers
-from sims.study.experiment import load_experiment
-from tests.cli.small import EXPERIMENT, HOST, run
+from tests.cli.small import HOST, OWN, run, write
+from tests.pipeline import ROOT
 
-ROOT = Path(__file__).parents[2]
-COMMANDS = ["decompose", "sweep", "run", "table", "experiments", "claims", "new", "schema"]
+COMMANDS = ["decompose", "sweep", "run", "experiments", "claims", "new", "schema"]
 HOME = Path("results/smoke/small")
 
 
@@ -49,8 +42,8 @@ def test_listings(folder, capsys):
     shutil.copytree(ROOT / "papers", "papers")
     assert run("claims", "--json", "--paper", MAIN) == 0
     paper, rows = papers()[MAIN], json.loads(capsys.readouterr().out)
-    listed = [(claim.id, False) for claim in paper.claims] + [(own.id, True) for own in paper.ours]
-    assert [(row["claim"], row["ours"]) for row in rows] == listed
+    listed = [claim.id for claim in (*paper.claims, *paper.ours)]
+    assert [row["claim"] for row in rows] == listed
     for what in ("experiment", "problem", "decompose", "sweep", "paper", "variables"):
         assert run("schema", what) == 0
         assert json.loads(capsys.readouterr().out)["type"] == "object"
@@ -58,84 +51,48 @@ def test_listings(folder, capsys):
     text = capsys.readouterr().out
     assert "small" in text
     assert paper.title in text
-
-
-def test_a_new_experiment_is_the_guides_example(folder, capsys):
-    """Which is executed by the tests of the guide."""
-    assert run("new", "my_question") == 0
-    assert "sims run my_question --fidelity smoke" in capsys.readouterr().out
-    guide = (ROOT / "docs/extending.md").read_text(encoding="utf-8")
-    pattern = r"^```\w+ file=experiments/noise_level/(\S+)\n(.*?)^```$"
-    blocks = dict(re.findall(pattern, guide, re.MULTILINE | re.DOTALL))
-    for name in ("experiment.yaml", "effects.py", "figure.py", "caption.md"):
-        assert Path("experiments/my_question", name).read_text(encoding="utf-8") == blocks[name]
-    assert load_experiment("my_question", "smoke").claims
+    assert "by algebra (tests/test_algebra.py)" in text
 
 
 def test_from_an_experiment_to_the_published_page(folder, capsys):
     shutil.copytree(ROOT / "papers", "papers")
+    own = write(OWN)
     assert run("run", "small", "--fidelity", "smoke", "--dry") == 0
     out = capsys.readouterr().out
-    assert "points       2, at most 1 compile shape" in out
-    assert "replicates   32 a point (4 batches of 8)\n" in out
+    assert "law          Bandwidths of 0.7 to 0.9.\n" in out
+    assert "replicates   4 batches of 8 a unit" in out
     assert not Path("results").exists()
     assert run("run", "small", "--fidelity", "smoke") == 0
     out = capsys.readouterr().out
-    assert out.startswith(("supported", "inconclusive"))
-    assert Path(out.splitlines()[-1]).is_file()
+    assert out.startswith("too few to say: Do the mean squared errors agree? T95 ")
+    assert all(Path(line).is_file() for line in out.splitlines()[1:])
     for step in ("ledger", "report", "publish"):
         assert run("step", step, "--fidelity", "smoke") == 0, capsys.readouterr().err
-    (row,) = read_json("results/smoke/ledger.json")
-    assert (row["claim"], row["experiment"], row["replicates"]) == ("decomposition", "small", 32)
-    page = Path("results/smoke/report.html").read_text()
-    assert "data:image/" in page
+    (row,) = read_json("results/smoke/answers.json")
+    assert (row["claim"], row["experiment"], row["problems"]) == ("decomposition", "small", 3)
+    page = Path("results/published/report.html").read_text()
     assert 'src="http' not in page
     assert str(folder) not in page
-    assert (HOME / "caption.md").read_text().startswith("**Seen** 2 points;")
-    names = {"README.md", "ledger.json", "report.html", "small.png"}
+    assert (HOME / "caption.md").read_text().startswith("**Seen** ")
+    names = {"answers.json", "answers.md", "report.html", "small.md", "small.png"}
     assert {path.name for path in Path("results/published").iterdir()} == names
     before = {p: p.read_bytes() for p in HOME.glob("figure.*")}
     assert steps("simulate", "predict", "judge", "plot") == [0] * 4
     assert {p: p.read_bytes() for p in before} == before, "the pipeline does what `run` does"
     capsys.readouterr()
-    _check_table(capsys)
-    file = Path("experiments/small/experiment.yaml")
-    file.write_text(file.read_text().replace("effects: gaps", "effects: gap"))
-    assert steps("judge") == [2]
-    line = "small: claims, decomposition (all), effects: got 'gap'; allowed: gaps"
-    assert line in capsys.readouterr().err
-    for path in file.parent.glob("*.py"):  # reading results runs none of it
+    for path in own.glob("*.py"):  # reading results runs none of it
         path.write_text("raise SystemExit")
-    readings = (["table", "small"], ["claims"], ["step", "ledger"], ["step", "report"])
-    assert [run(*words, "--fidelity", "smoke") for words in readings] == [0] * 4
+    readings = (["claims"], ["step", "ledger"], ["step", "report"])
+    assert [run(*words, "--fidelity", "smoke") for words in readings] == [0] * 3
+    assert "too few to say: Do the mean" in " ".join(capsys.readouterr().out.split())
 
 
-def _check_table(capsys):
-    """`sims table` has every point, and the numbers of the two files."""
-    assert run("table", "small", "--fidelity", "smoke") == 0
-    frame = pd.read_csv(io.StringIO(capsys.readouterr().out), dtype={"name": str})
-    assert frame["heads.bandwidth"].tolist() == [0.7, 0.9]
-    with xr.open_dataset(HOME / "simulation.nc") as data:
-        mse = data["mse"].values
-        assert data["mse"].attrs.keys() >= {"long_name", "units"}
-        assert data.sel(bandwidth=0.9)["mse"].shape == (4,)
-    np.testing.assert_allclose(frame["mse"], mse.mean(-1), rtol=1e-12)
-    np.testing.assert_allclose(frame["mse_mcse"], mse.std(-1, ddof=1) / 2, rtol=1e-6)
-    with xr.open_dataset(HOME / "theory.nc") as data:
-        theory = data["mse"].sel(order="first").values
-    np.testing.assert_allclose(frame["mse_theory"], theory, rtol=1e-12)
-    assert run("table", "small", "--fidelity", "smoke", "--latex") == 0
-    assert r"squared\_bias" in capsys.readouterr().out
-    assert run("table", "small", "--fidelity", "smoke", "--order", "exact") == 2
-    assert capsys.readouterr().err == "sims table: order: got 'exact'; allowed: first\n"
-
-
-def test_finished_points_are_reused(folder, monkeypatch, capsys):
-    """An interrupted or widened grid computes only what is new."""
-    import sims.study.roads as roads
+def test_finished_problems_are_reused(folder, monkeypatch, capsys):
+    """An interrupted or longer simulation computes only what is new."""
+    import sims.study.units as units
 
     calls = []
-    real = roads.estimate
+    real = units.run
 
     def counting(*arguments, **options):
         calls.append(1)
@@ -143,21 +100,20 @@ def test_finished_points_are_reused(folder, monkeypatch, capsys):
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(roads, "estimate", counting)
+    monkeypatch.setattr(units, "run", counting)
     assert steps("simulate") == [130]
     assert "finished points are kept" in capsys.readouterr().err
     assert not (HOME / "simulation.nc").exists()
     assert steps("simulate") == [0]
-    assert len(calls) == 3  # one finished, one interrupted, one again
-    wider = {**EXPERIMENT, "grid": [{"heads.bandwidth": [0.5, 0.7, 0.9]}]}
-    Path("experiments/small/experiment.yaml").write_text(yaml.safe_dump(wider))
+    assert len(calls) == 4  # one finished, one interrupted, two more
+    write(settings={"problems": 4})
     assert steps("simulate") == [0]
-    assert len(calls) == 4
+    assert len(calls) == 5
 
 
 def test_modules_planted_in_the_folder_are_not_imported(folder):
     """Neither by the processes of a run, nor by ``python -m sims`` but for a sims.py."""
-    Path("experiments/small/simulate.py").write_text(HOST)
+    write({"simulate.py": HOST})
     for name in ("json", "random", "sims"):
         Path(f"{name}.py").write_text("open('PWNED', 'w'); raise SystemExit\n")
     command = [Path(sys.executable).with_name("sims"), "step", "simulate", "small"]

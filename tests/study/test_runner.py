@@ -1,78 +1,47 @@
 """The steps of an experiment, and what each of them depends on."""
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
-
-from sims.errors import InputError
-from sims.study import code, load_experiment, run, runner
-from sims.study.experiment import Experiment
-from sims.study.schema import ExperimentSpec
-from sims.validation import parse
-from tests.cli.small import EXPERIMENT, HOST
-from tests.cli.small import run as sims
-
-PREDICT = """
 import xarray as xr
 
+from sims.study import code, load_experiment, run, runner
+from tests.cli.conftest import folder  # noqa: F401
+from tests.cli.small import EXPERIMENT, HOST, OWN, PREDICT, changed, write
+from tests.cli.small import run as sims
 
-def predict(experiment):
-    return {f"{k}": xr.Dataset({"mse": k / 2}) for k in (1, 2, 3)}
-"""
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A working directory with one small experiment."""
-    from tests.cli.small import CAPTION, EFFECTS, FIGURE
-
-    monkeypatch.chdir(tmp_path)
-    own = tmp_path / "experiments/small"
-    own.mkdir(parents=True)
-    (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    for name, text in {"effects.py": EFFECTS, "figure.py": FIGURE, "caption.md": CAPTION}.items():
-        (own / name).write_text(text)
-    return own
+pytestmark = pytest.mark.usefixtures("folder")
+HOME = Path("results/smoke/small")
 
 
-def test_a_run_ends_with_results_verdicts_and_a_figure(folder):
+def test_a_run_ends_with_results_answers_and_a_figure():
     outcome = run("small", "smoke")
-    home = Path("results/smoke/small")
-    assert {p.name for p in home.glob("[!.]*")} == {
+    assert {p.name for p in HOME.glob("[!.]*")} == {
         "simulation.nc",
         "theory.nc",
-        "verdicts.json",
+        "answers.json",
         "caption.md",
         "figure.pdf",
         "figure.png",
         "figure.svg",
     }
-    assert [v.edited for v in outcome.verdicts] == [False]
-    assert outcome.results.points == ["0000", "0001"]
-    kept = {p: p.stat().st_mtime_ns for p in home.glob(".points/*")}
-    assert len(kept) == 4
-    text = (folder / "experiment.yaml").read_text()
-    (folder / "experiment.yaml").write_text(text.replace("margin: 0.5", "margin: 0.4"))
-    # What is finished is kept, and says under which claims it was begun.
-    again = run("small", "smoke", figure=False)
-    assert {p: p.stat().st_mtime_ns for p in home.glob(".points/*")} == kept
-    assert [v.edited for v in again.verdicts] == [True]
+    assert [a.problems for a in outcome.answers] == [3]
+    assert outcome.results.points == ["0000", "0001", "0002"]
+    kept = {p: p.stat().st_mtime_ns for p in HOME.glob(".points/*")}
+    assert len(kept) == 3
+    write(title="Another")
+    run("small", "smoke", figure=False)
+    assert {p: p.stat().st_mtime_ns for p in HOME.glob(".points/*")} == kept
     moved = run("small", "smoke", seed_offset=1, figure=False)
     assert not np.array_equal(moved.results.simulation["mse"], outcome.results.simulation["mse"])
 
 
-@pytest.mark.parametrize("own", [True, False])
-def test_numbers_do_not_depend_on_who_computes_them(folder, own):
+@pytest.mark.parametrize("own", [{"simulate.py": HOST, "predict.py": PREDICT}, {}])
+def test_numbers_do_not_depend_on_who_computes_them(own):
     """Plain Python in processes of its own, predictions beside it, parts as on a cluster."""
-    if own:
-        spec = {k: v for k, v in EXPERIMENT.items() if k not in ("problem", "grid")}
-        (folder / "experiment.yaml").write_text(yaml.safe_dump(spec))
-        (folder / "simulate.py").write_text(HOST)
-        (folder / "predict.py").write_text(PREDICT)
+    write(own)
     experiment = load_experiment("small", "smoke")
     found = []
     for name, processes in (("alone", 1), ("together", 2), ("parts", 1)):
@@ -82,38 +51,24 @@ def test_numbers_do_not_depend_on_who_computes_them(folder, own):
                 runner.simulate(experiment, simulation, part=(index, 2))
             assert not simulation.exists()
         runner.simulate(experiment, simulation, processes=processes, predicting=True)
-        results = runner.results_of(experiment, Path(name))
-        found.append(results.table().drop(columns=["name"]).to_numpy(float))
-    np.testing.assert_array_equal(found[1], found[0])
-    np.testing.assert_array_equal(found[2], found[0])
+        found.append(runner.results_of(experiment, Path(name)))
+    for other in found[1:]:
+        xr.testing.assert_equal(other.simulation, found[0].simulation)
+        xr.testing.assert_equal(other.theory, found[0].theory)
 
 
-def test_roads_of_different_problems_are_not_compared(folder):
-    """Predicted again after an edit, simulated before it."""
-    experiment = load_experiment("small", "smoke")
-    runner.simulate(experiment, Path("simulation.nc"))
-    spec = experiment.spec.model_copy(update={"problem": {**EXPERIMENT["problem"], "n": 65}})
-    runner.predict(replace(experiment, spec=spec), Path("theory.nc"))
-    with pytest.raises(InputError, match=r"theory\.nc: got .*the problem of simulation\.nc"):
-        runner.judge(experiment, Path("verdicts.json"))
-
-
-SEEDED = {"simulation": EXPERIMENT["simulation"] | {"seed": 1}}
+QUESTION = EXPERIMENT["questions"][0]
 STALE = [
-    ("judge", {"problem": EXPERIMENT["problem"] | {"n": 65}}, "simulation.nc: got 'problem "),
-    ("judge", {"grid": [{"heads.bandwidth": 0.7}]}, "simulation.nc: got 'problem "),
-    ("judge", {"settings": {"least": 1}}, "simulation.nc: got 'problem "),
-    ("judge", SEEDED, "simulation.nc: got 'seed 0'; allowed: 1, as "),
-    ("judge", {"theory": {"order": "exact"}}, "theory.nc: got 'order first'; allowed: exact, as "),
-    ("plot", {"fidelities": {"smoke": SEEDED}}, "simulation.nc: got 'seed 0'; allowed: 1, as "),
-    ("plot", {"claims": [EXPERIMENT["claims"][0] | {"margin": 0.4}]}, "verdicts.json: got 'verd"),
+    ("judge", {"law": changed(EXPERIMENT["law"], "problem.n", 65)}, "simulation.nc: got 'problem "),
+    ("judge", {"settings": {"problems": 2}}, "simulation.nc: got 'problem "),
+    ("judge", {"questions": [QUESTION | {"says": "always"}]}, "simulation.nc: got 'problem "),
+    ("plot", {"fidelities": {"smoke": {"simulation": {"batches": 5}}}}, "simulation.nc: got 'bat"),
 ]
 
 
-def test_what_was_made_otherwise_is_neither_judged_nor_drawn(folder, capsys):
+def test_what_was_made_otherwise_is_neither_judged_nor_drawn(capsys):
     """Each is one line; figure and ledger carry the digest of what they were made from."""
     run("small", "smoke")
-    home, file = Path("results/smoke/small"), folder / "experiment.yaml"
 
     def refused(step, words):
         capsys.readouterr()
@@ -124,20 +79,22 @@ def test_what_was_made_otherwise_is_neither_judged_nor_drawn(folder, capsys):
         assert "again" in said
 
     for step, changes, words in STALE:
-        file.write_text(yaml.safe_dump(EXPERIMENT | changes))
+        write(**changes)
         refused(step, words)
-    file.write_text(yaml.safe_dump(EXPERIMENT | {"title": "Another"}))
+    write(title="Another")
     assert sims("step", "ledger", "--fidelity", "smoke") == 0
     assert sims("step", "plot", "small", "--fidelity", "smoke") == 0
-    roads = b"".join((home / name).read_bytes() for name in ("simulation.nc", "theory.nc"))
+    roads = b"".join((HOME / name).read_bytes() for name in ("simulation.nc", "theory.nc"))
     digest = hashlib.sha256(roads).hexdigest()
-    for name in ("figure.pdf", "figure.png", "figure.svg", "../ledger.json"):
-        assert digest.encode() in (home / name).read_bytes(), name
-    kept = (home / "verdicts.json").read_bytes()
-    file.write_text(yaml.safe_dump(EXPERIMENT | SEEDED))
+    for name in ("figure.pdf", "figure.png", "figure.svg", "../answers.json"):
+        assert digest.encode() in (HOME / name).read_bytes(), name
+    kept = (HOME / "answers.json").read_bytes()
+    write(settings={"problems": 2})
+    assert sims("step", "predict", "small", "--fidelity", "smoke") == 0
+    refused("judge", "theory.nc: got 'problem ")
     run("small", "smoke", figure=False)
-    (home / "verdicts.json").write_bytes(kept)
-    refused("plot", "verdicts.json: got 'verdicts on other results")
+    (HOME / "answers.json").write_bytes(kept)
+    refused("plot", "answers.json: got 'answers on other results")
 
 
 SOURCE = '"""A module."""\nimport numpy as np\n\nX = 1.0\n'
@@ -183,56 +140,32 @@ def test_code_behind_a_step_is_that_of_its_rooms(package, path, old, new, change
     assert {step for step in before if before[step] != after[step]} == changed
 
 
+SEEDED = {"simulate", "predict", "judge"}
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new", "changed"),
     [
-        ("effects.py", "- 1", "- 2", {"judge"}),
+        ("statistic.py", "effects, p", "p", SEEDED),
         ("figure.py", "COLUMN", "WIDE", {"plot"}),
         ("caption.md", "Seen", "Found", {"plot"}),
         ("beside.py", "1", "2", {"simulate"}),
-        ("experiment.yaml", "margin: 0.5", "margin: 0.4", {"judge"}),
+        ("experiment.yaml", "tolerance: roads", "tolerance: exact", SEEDED),
+        ("experiment.yaml", "noise_sd: 0.5", "noise_sd: 0.6", SEEDED),
         ("experiment.yaml", "title: T", "title: U", {"plot"}),
-        ("experiment.yaml", "noise_sd: 0.5", "noise_sd: 0.6", {"simulate", "predict"}),
         ("experiment.yaml", "batches: 4", "batches: 8", {"simulate"}),
-        ("experiment.yaml", "statement: The", "statement: All", set()),
+        ("experiment.yaml", "problems: 3", "problems: 4", SEEDED | {"plot"}),
+        ("experiment.yaml", "Do the", "Do all", {"judge"}),
     ],
 )
-def test_own_files_behind_a_step(folder, path, old, new, changed):
-    (folder / "simulate.py").write_text("from .beside import size\n")
-    (folder / "beside.py").write_text("size = 1\n")
+def test_own_files_behind_a_step(path, old, new, changed):
+    """An edited question or statistic is asked of other problems."""
+    beside = {"simulate.py": "from .beside import size\n", "beside.py": "size = 1\n"}
+    file = write(OWN | beside) / path
     steps = ("simulate", "predict", "judge", "plot")
-    before = {step: code.digest(step, folder, "smoke") for step in steps}
-    text = (folder / path).read_text()
+    before = {step: code.digest(step, file.parent, "smoke") for step in steps}
+    text = file.read_text()
     assert old in text
-    (folder / path).write_text(text.replace(old, new))
-    after = {step: code.digest(step, folder, "smoke") for step in steps}
-    expected = changed | ({"judge"} if new == "statement: All" else set())  # verdicts quote it
-    assert {step for step in steps if before[step] != after[step]} == expected
-
-
-CLAIM = EXPERIMENT["claims"][0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "same"),
-    [
-        ({"title": "Another", "simulation": {"seed": 5}}, True),
-        ({"claims": [CLAIM | {"statement": "Said better.", "seen_before": "At seed 5."}]}, True),
-        ({"grid": [{"heads.bandwidth": 0.7}, {"heads.bandwidth": 0.9}]}, True),
-        ({"claims": [CLAIM | {"margin": 0.4}]}, False),
-        ({"settings": {"least": 40}}, False),
-        ({"grid": [{"heads.bandwidth": [0.7, 0.8]}]}, False),
-        ({"theory": {"order": "exact"}}, False),
-    ],
-)
-def test_the_contract_is_of_what_decides_a_test(folder, changes, same):
-    def contract(data):
-        return Experiment(folder, parse(ExperimentSpec, data, "file"), "smoke").contract
-
-    assert (contract(EXPERIMENT | changes) == contract(EXPERIMENT)) == same
-    before = contract(EXPERIMENT)
-    text = (folder / "effects.py").read_text()
-    (folder / "effects.py").write_text(f'"""Effects."""\n{text}  # of MSE\n')
-    assert contract(EXPERIMENT) == before
-    (folder / "effects.py").write_text(text.replace("- 1", "- 2"))
-    assert contract(EXPERIMENT) != before
+    file.write_text(text.replace(old, new))
+    after = {step: code.digest(step, file.parent, "smoke") for step in steps}
+    assert {step for step in steps if before[step] != after[step]} == changed
