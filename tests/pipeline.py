@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from tests.cli.small import EXPERIMENT
 
 ROOT = Path(__file__).parents[1]
 STUB = f"""#!{sys.executable}
@@ -19,8 +22,7 @@ if os.environ.get("WAIT") == step:
     while not Path("go").exists():
         time.sleep(0.02)
 more = [output.with_suffix(s) for s in (".png", ".svg")] + [output.with_name("caption.md")]
-answers = [output.with_name("answers.json"), output.with_name("answers.md")]
-more = {{"plot": more, "ledger": answers}}
+more = {{"plot": more, "ledger": [output.with_name("answers.md")]}}
 for path in (output, *more.get(step, ())):
     if "--part" in sys.argv:
         part = sys.argv[sys.argv.index("--part") + 1].replace("/", "-of-")
@@ -33,10 +35,10 @@ STUBBED = 'os.environ["PATH"] = "./bin:" + os.environ["PATH"]'
 @pytest.fixture
 def copy(tmp_path):
     """The workflow and one experiment in a folder of their own, with a stub for ``sims``."""
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        ROOT / "experiments/collapse", tmp_path / "experiments/collapse", ignore=ignored
-    )
+    own = tmp_path / "experiments/small"
+    own.mkdir(parents=True)
+    (own / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
+    (own / "caption.md").touch()
     shutil.copytree(ROOT / "profiles", tmp_path / "profiles")
     text = (ROOT / "Snakefile").read_text(encoding="utf-8")
     shutil.copy(ROOT / "jobs.smk", tmp_path)

@@ -1,4 +1,4 @@
-"""Papers: their files, and what an experiment may claim."""
+"""Papers: their files, and what an experiment may ask."""
 
 import shutil
 from pathlib import Path
@@ -8,10 +8,10 @@ import yaml
 
 from sims.errors import InputError
 from sims.papers import MAIN, PAPERS, paper_of, papers
-from sims.study.code import FIDELITIES
 from sims.study.experiment import load_experiment
 from sims.study.schema import ExperimentSpec
 from sims.validation import parse
+from tests.cli.small import EXPERIMENT
 
 OTHER = "2601.22766"
 PAPER = {
@@ -23,25 +23,7 @@ PAPER = {
     "claims": [{"id": "one", "statement": "S.", "source": "abstract", "reconstruction": "R."}],
     "ours": [{"id": "two", "statement": "S."}],
 }
-CLAIM = {
-    "id": "one",
-    "statement": "S.",
-    "margin": 0.1,
-    "formula": "none",
-    "kind": "simulation",
-    "over": ["seeds"],
-    "test": "bound",
-    "effects": "e",
-}
-EXPERIMENT = {
-    "title": "T",
-    "aim": "A",
-    "data_generating_process": "D",
-    "estimands": "E",
-    "methods": "M",
-    "performance_measures": "P",
-    "fidelities": {name: {} for name in FIDELITIES},
-}
+QUESTION = {"id": "one", "question": "Q?", "effect": "e", "status": "confirmatory"}
 
 
 @pytest.fixture
@@ -89,20 +71,20 @@ def test_a_bad_file_is_one_line(folder, changes, words):
     assert "\n" not in str(caught.value)
 
 
-def test_a_claim_is_of_its_experiments_paper_unless_it_names_another():
+def test_a_question_is_of_its_experiments_paper_unless_it_names_another():
     for given, expected in (({}, MAIN), ({"paper": OTHER}, OTHER)):
-        claims = [CLAIM, CLAIM | {"regime": "other", "paper": "2511.20698"}]
-        spec = parse(ExperimentSpec, EXPERIMENT | given | {"claims": claims}, "file")
-        assert [claim.paper for claim in spec.claims] == [expected, "2511.20698"]
+        asked = [QUESTION, QUESTION | {"id": "two", "paper": "2511.20698"}]
+        spec = parse(ExperimentSpec, EXPERIMENT | given | {"questions": asked}, "file")
+        assert [question.paper for question in spec.questions] == [expected, "2511.20698"]
 
 
-def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
-    def load(claim, **changes):
-        folder("e/experiment.yaml", EXPERIMENT | changes | {"claims": [CLAIM | claim]})
-        return load_experiment("e", allow_code=None)
+def test_a_question_of_a_claim_that_its_paper_does_not_list_is_refused(folder):
+    def load(question, **changes):
+        folder("e/experiment.yaml", EXPERIMENT | changes | {"questions": [QUESTION | question]})
+        return load_experiment("e", allow_code=None).spec
 
-    assert load({"id": "two"}, paper=OTHER).claims[0].paper == OTHER
-    assert load({"id": "two", "paper": OTHER}).spec.paper == MAIN
+    assert load({"id": "any", "claim": "two"}, paper=OTHER).questions[0].paper == OTHER
+    assert load({"id": "two", "paper": OTHER}).paper == MAIN
     with pytest.raises(InputError) as caught:
         load({"id": "two"})
     text = f"e/experiment.yaml: claim of {MAIN}: got 'two'; allowed: one"
@@ -111,4 +93,4 @@ def test_a_claim_that_its_paper_does_not_list_is_refused(folder):
         load({}, paper="2511.20698")
     shutil.rmtree(PAPERS)
     Path("experiments").mkdir()  # a folder that stands for itself, without papers
-    assert load({"id": "two"}).claims[0].id == "two"  # nothing to hold it against
+    assert load({"id": "two"}).questions[0].id == "two"  # nothing to hold it against

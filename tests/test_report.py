@@ -1,48 +1,72 @@
-"""Captions, numbers for people, formulas, and the page that shows a run."""
+"""Captions, numbers for people, formulas, and the page that shows a run, here and in a browser.
+
+Chromium is the system's; axe-core and what drives the browser come from npm: ``npm install`` in a
+folder .venv/browser with a copy of tests/browser/package.json. Without them that test is skipped.
+"""
 
 import io
+import json
+import os
 import re
+import shutil
+import subprocess
 from dataclasses import replace
-from html import unescape
-from pathlib import Path
-from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import xarray as xr
 from PIL import Image
 
 from sims.errors import InputError
 from sims.files import write
-from sims.judgement import Verdict, write_verdicts
+from sims.judgement.answers import Answer, write_answers
+from sims.judgement.summaries import share
 from sims.papers import MAIN, papers
-from sims.report import page, render_caption, write_overview
-from sims.report.answers import write_answers_page
-from sims.report.findings import sentence
-from sims.report.text import html, percent, significant
+from sims.report import write_report
+from sims.report.answers import listing, page
+from sims.report.text import html, percent, render_caption, significant
 from sims.study.experiment import load_experiment
 from sims.study.results import Results
+from tests.cli.conftest import folder  # noqa: F401
+from tests.pipeline import ROOT
 
-ROOT = Path(__file__).parents[1]
+NPM = ROOT / ".venv" / "browser"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 CHAPTERS = [ROOT / "docs/theory.md", *sorted((ROOT / "docs/theory").glob("*.md"))]
-VERDICT = Verdict("angles", "e", "all", "s", "supported", 0.1, (0.0, 0.2), 0.3, 0.9, 5, "r")
+ANSWER = Answer(
+    problems=100,
+    simulated=share(np.repeat([1.0, -1.0], [90, 10])),
+    word="usually",
+    paper=MAIN,
+    experiment="small",
+    id="gaps",
+    claim="decomposition",
+    question="Is |a| at least b?",
+    status="confirmatory",
+    says="always",
+    kind="share",
+    tolerance=None,
+    law="w",
+    always="no",
+    salt="dev",
+    versions={"jax": "1"},
+)
 DATA = {"0": xr.Dataset(attrs={"replicates": 8})}
-RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}}, {}, {})
-OTHER = "2601.00001"
-"""A paper whose file the working directory does not have."""
+RESULTS = Results("e", "smoke", DATA, {}, {"depth": 3}, {"0": {}})
 
 
 def _caption(path, text, numbers=()):
     path.write_text(text, encoding="utf-8")
-    return render_caption(path, RESULTS, [VERDICT], dict(numbers))
+    return render_caption(path, RESULTS, [ANSWER], dict(numbers))
 
 
 def test_caption_is_filled_in(tmp_path):
-    text = "{{ points }} {{ replicates }} {{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
-    text += ' {{ verdict("angles").verdict }}'
-    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "1 8 smoke 3 1.2 % supported\n"
+    text = "{{ replicates }} {{ fidelity }} {{ settings.depth }} {{ gap | percent }}"
+    text += " {{ answers.gaps.word }}"
+    assert _caption(tmp_path / "c.md", text, {"gap": 0.0123}) == "8 smoke 3 1.2 % usually\n"
 
 
-@pytest.mark.parametrize("text", ["{{ nothing }}", '{{ verdict("x") }}', "{{ open", r"$\no$"])
+@pytest.mark.parametrize("text", ["{{ nothing }}", "{{ answers.x.word }}", "{{ open", r"$\no$"])
 def test_bad_caption_is_an_input_error(tmp_path, text):
     with pytest.raises(InputError, match=r"c\.md"):
         _caption(tmp_path / "c.md", text)
@@ -86,117 +110,89 @@ def test_every_formula_of_the_theory_is_tex(path):
     assert html(path.read_text(encoding="utf-8"), lambda _: None).count("<math") > 20
 
 
-def test_overview_has_a_row_for_each_paper(tmp_path, monkeypatch):
-    ledger = [
-        replace(VERDICT, kind="both roads", over=["queries", "seeds"]),
-        replace(VERDICT, claim="rates", edited=True, kind="program", over=[]),
-        replace(VERDICT, kind="program", over=[], verdict="refuted"),
-        replace(VERDICT, paper=OTHER, kind="theory", verdict="inconclusive"),
+def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims():
+    late = replace(ANSWER, id="late", claim="hdi-monotone", question="L?", restriction="n = 9")
+    others = replace(ANSWER, paper="2601.22766"), replace(ANSWER, status="exploratory")
+    lines = listing(papers()[MAIN], [late, *others, ANSWER], lambda one: f"#{one.id}").splitlines()
+    assert [line for line in lines if line.startswith("| [")] == [
+        "| [Is &#124;a&#124; at least b?](#gaps) | usually; always: no | "
+        "90 % of problems (82 to 95 %) | – |",
+        "| [L? (n = 9)](#late) | usually; always: no | 90 % of problems (82 to 95 %) | – |",
     ]
-    write_verdicts(ledger, tmp_path / "ledger.json", "ledger.json of smoke")
-    monkeypatch.setattr("sims.report.overview.experiments", list)
-    known = {MAIN: papers()[MAIN]}
-    monkeypatch.setattr("sims.report.overview.papers", lambda: known)
-    write_overview(tmp_path, "smoke", tmp_path / "README.md")
-    overview = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert "| both roads | 1 | 0 | 0 |\n| theory | 0 | 0 | 1 |\n| program | 1 | 1 | 0 |" in overview
-    main, other = [line for line in overview.splitlines() if "arxiv.org" in line]
-    assert "`identity` by algebra (tested); `ensemble` by" in main
-    assert "`decomposition` not covered; " in main
-    assert main.index("`angles` 1 ✓ and by algebra 1 ✗; ") < main.index("*rates* by algebra 1 ✓")
-    assert other == f"| [{OTHER}](https://arxiv.org/abs/{OTHER}) | `angles` 1 ? |"
-    assert "1 of them were edited after the simulation began." in overview
+    proved = [
+        line for line in lines if line.startswith("- By algebra, tested: Single-head softmax")
+    ]
+    assert proved[0].endswith("(`tests/test_algebra.py`)")
 
 
-def test_the_page_of_answers_names_what_algebra_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr("sims.report.answers.table", lambda *_: "")
-    main = papers()[MAIN]
-    refuted = main.claims[0].model_copy(update={"counterexample": "not at 2 × 2"})
-    for changed, paper, said in (
-        (main, MAIN, "true by algebra, "),
-        (main.model_copy(update={"claims": [refuted]}), MAIN, "false by algebra, not at 2 × 2, "),
-        (main, OTHER, ""),
-    ):
-        monkeypatch.setattr("sims.report.answers.papers", lambda changed=changed: {MAIN: changed})
-        asked = SimpleNamespace(law="", paper=paper, salt="dev")
-        write_answers_page([asked], "smoke", tmp_path / "answers.md")
-        text = (tmp_path / "answers.md").read_text(encoding="utf-8")
-        line = f"- `identity`: {said}tested in tests/test_algebra.py\n"
-        assert (line in text) == bool(said)
-
-
-def test_sentences_say_how_many_and_where_not():
-    no = [replace(VERDICT, regime=name, verdict="refuted") for name in "abcd"]
-    said = "Supported in 1, refuted in 4 of 5 regimes tried. Refuted: a; b; c and 1 more."
-    assert sentence([VERDICT, *no]) == said
+@pytest.mark.usefixtures("folder")
+def test_an_experiments_page_says_where_the_answer_is_another():
+    one = replace(ANSWER, strata={"narrow": ANSWER}, restriction="n = 9", problem={"problem": {}})
+    text = page("small", load_experiment("small").spec, [one], "**Seen** x", "smoke")
+    assert text.startswith("A\n\n**The problems.** Bandwidths of 0.7 to 0.9.\n\n### Is |a| at")
+    said = "90 % (95 % interval 82 to 95 %, 100 problems) by simulation"
+    assert f"**Usually; always: no.** {said}. Asked of: n = 9.\n" in text
+    assert f"\n- narrow: {said}\n" in text
+    assert "- It fails most surely in: `sims decompose results/smoke/counterexamples/gaps.y" in text
+    assert "100 problems simulated. Again: `make reproduce FIDELITY=smoke EXPERIMENT=small`" in text
 
 
 @pytest.fixture
-def report(tmp_path, monkeypatch):
-    """Writes the page of one experiment's results, as far as the page reads them."""
-
-    def made(rows=(), caption="**Seen** $x_1$", name="temporal_merging"):
-        whose = f"{name} at smoke"
-        (tmp_path / name).mkdir()
-        write(caption, tmp_path / name / "caption.md", f"caption.md of {whose}")
-        image = io.BytesIO()
-        Image.new("RGB", (1200, 600), "white").save(image, "PNG")
-        write(image.getvalue(), tmp_path / name / "figure.png", f"figure.png of {whose}")
-        origin = {"specification": {"no": "where"}, "versions": {"jax": "1"}, "xla_flags": ""}
-        monkeypatch.setattr("sims.report.origins.provenance", lambda *_: origin)
-        row = replace(VERDICT, claim="rates", experiment=name, kind="simulation")
-        write_verdicts(rows or [row], tmp_path / "ledger.json", "ledger.json of smoke")
-        monkeypatch.setattr(page, "experiments", lambda: [name])
-        page.write_report(tmp_path, "smoke", tmp_path / "report.html")
-        return (tmp_path / "report.html").read_text(encoding="utf-8")
-
-    return made
-
-
-def test_page_shows_an_experiment_with_its_design(report):
-    """Title, design, caption without its HTML and table, provenance without the experiment file."""
-    raw = report(
-        caption="**Seen** <script>x</script> <b>y</b>\n\n"
-        "| claim | where | verdict | effect | margin |\n"
-        "|---|---|---|---|---|\n| `rates` | nowhere | supported | 1 | 2 |\n"
-    )
-    assert "<b>y" not in raw
-    assert raw.count("<script>") == 1
-    text = unescape(raw)
-    spec = load_experiment("temporal_merging").spec
-    for words in (spec.aim, spec.estimands, ">Seen</h2>", "jax 1", spec.claims[0].rationale):
-        assert words in text
-    assert "nowhere" not in text
-    assert 'src="data:image/' in text
-    assert "<dt>xla flags</dt><dd>none</dd>" in text
-    assert "where" not in text.split('id="the-provenance"')[-1].split("<script>")[0]
-
-
-def test_rows_of_the_page(report):
-    """Exact checks have neither interval nor p-value; what had been seen before is said."""
-    name = "temporal_merging"
-    claim = next(c for c in load_experiment(name).claims if c.seen_before)
-    row = replace(VERDICT, experiment=name, paper=claim.paper, p_value=0.01234)
-    rows = [
-        replace(row, kind="program", reason="largest gap of 3"),
-        replace(row, kind="simulation", claim=claim.id, regime=claim.regime),
+def report(folder):  # noqa: F811
+    """The page of a run of two experiments, one of them of the main paper."""
+    shutil.copytree(ROOT / "papers", "papers")
+    home = folder / "results"
+    answers = [
+        ANSWER,
+        replace(ANSWER, paper="2601.22766", experiment="far", claim="relu-epanechnikov"),
     ]
-    text = unescape(report(rows, name=name))
-    _, exact, tested = text.split("<tbody>")[1].split("<tr class=")
-    assert "Exact check: largest gap of 3." in exact
-    assert not {word for word in ("0.012", "[0, 0.2]", "p =", "Seen before") if word in exact}
-    said = ("p = 0.012", "[0, 0.2]", "margin 0.3", f"Seen before: {claim.seen_before}")
-    assert all(word in tested for word in said)
-
-
-def test_a_page_links_to_nothing_beside_it(report):
-    """Every link leads to an element of the page or to the paper; every element's id is its own."""
-    text = report(
-        caption="**Seen** [theory](../../docs/theory.md#the-temporal-latent-cache), [file](x.md)"
+    write_answers(answers, home / "answers.json", "answers.json of smoke")
+    caption = (
+        "**Seen** $x_1$ <script>x</script> [a](x.md#there) ![c](http://x.y/z.png)\n\n$$\na\n$$\n"
     )
+    image = io.BytesIO()
+    Image.new("RGB", (2000, 600), "white").save(image, "PNG")
+    for name in ("small", "far"):
+        write(caption, home / name / "caption.md", f"caption.md of {name} at smoke")
+        write(image.getvalue(), home / name / "figure.png", f"figure.png of {name} at smoke")
+    write_report(home, "smoke", home / "report.html")
+    return home / "report.html"
+
+
+def test_the_page_stands_for_itself(report):
+    """Figures of the main paper alone, within it; every link leads to a place of it or a paper."""
+    text = report.read_text(encoding="utf-8")
     ids = re.findall(r' id="([^"]+)"', text)
     assert len(ids) == len(set(ids))
-    targets = set(re.findall(r'href="([^"]+)"', text)) - {"data:,"}
-    assert "#theory-the-temporal-latent-cache" in targets
+    assert {"small", f"paper-{MAIN}", "paper-2601.22766"} <= set(ids)
+    assert "far" not in ids
+    sources = re.findall(r'src="([^"]{22})', text)
+    assert sources == ["data:image/png;base64,"]
+    targets = set(re.findall(r'href="([^"]*)"', text)) - {"data:,"}
+    assert "#small" in targets
     outside = {target for target in targets if target.removeprefix("#") not in ids}
     assert all(target.startswith("https://arxiv.org/abs/") for target in outside), outside
+    assert "<script" not in text
+    assert "Is |a| at least b?</a></td>" in text
+    assert "Versions: jax 1." in text
+
+
+@pytest.mark.skipif(
+    not (CHROMIUM and shutil.which("node") and (NPM / "node_modules/axe-core").is_dir()),
+    reason="no Chromium, node, or axe-core in .venv/browser",
+)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_hinders_readers_and_nothing_sticks_out(report, width):
+    done = subprocess.run(
+        ["node", str(ROOT / "tests/browser/visit.mjs"), str(report), str(width)],
+        env={**os.environ, "NPM_FOLDER": str(NPM), "CHROMIUM": str(CHROMIUM)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["errors"] == []
+    assert found["requests"] == [report.as_uri()], "a page loads nothing but itself"
+    assert found["violations"] == []
+    assert found["wide"] == width

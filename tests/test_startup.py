@@ -42,11 +42,11 @@ def test_decompose_compiles_its_two_roads_and_no_more(tmp_path):
 
 
 def test_judgement_starts_without_jax():
-    """Scaling laws need NumPyro, so they are imported where one is fitted and nowhere else."""
-    code = "import sys, sims.judgement; print(*sys.modules)"
+    """Exponents need NumPyro, so they are imported where some are fitted and nowhere else."""
+    code = "import sys, sims.study.ledger; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert not {"jax", "numpyro", "matplotlib"} & set(loaded.stdout.split()), loaded.stderr
-    assert "sims.judgement.settle" in loaded.stdout
+    assert "sims.judgement.answers" in loaded.stdout
 
 
 def test_the_package_gives_its_names_when_they_are_used():

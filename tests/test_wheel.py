@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from sims.papers import papers
 from sims.study.experiment import experiments
+from sims.study.ledger import read_run
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (
@@ -19,7 +21,7 @@ SOURCES = (
     "papers",
     "docs",
     "profiles",
-    "results/published/ledger.json",
+    "results/published",
     "Snakefile",
     "sweep.smk",
     "jobs.smk",
@@ -71,13 +73,13 @@ def sims(unpacked, tmp_path):
     return python
 
 
-def test_it_lists_experiments_and_claims_with_their_verdicts(sims, unpacked, monkeypatch):
+def test_it_lists_experiments_and_claims_with_their_answers(sims, unpacked, monkeypatch):
     monkeypatch.chdir(ROOT)
     listed = json.loads(sims("-m", "sims", "experiments", "--json"))
     assert [row["name"] for row in listed] == experiments()
     rows = json.loads(sims("-m", "sims", "claims", "--json"))
-    published = json.loads((ROOT / "results/published/ledger.json").read_text("utf-8"))
-    assert sum(len(row["verdicts"]) for row in rows) == len(published)
+    assert len(rows) == sum(len((*p.claims, *p.ours)) for p in papers().values())
+    assert sum(len(row["answers"]) for row in rows) == len(read_run(ROOT / "results/published"))
     code = "import sims, sims.places; print(sims.__file__, sims.places.CARRIED)"
     assert sims("-c", code).split() == [
         str(unpacked / "sims" / name) for name in ("__init__.py", "share")
@@ -129,5 +131,5 @@ def test_a_folder_with_experiments_stands_for_itself(sims, tmp_path):
 
 @pytest.mark.slow
 def test_an_experiment_runs_from_it(sims, tmp_path):
-    sims("-m", "sims", "run", "angles", "--fidelity", "smoke")
-    assert (tmp_path / "results/smoke/angles/figure.png").stat().st_size > 1000
+    sims("-m", "sims", "run", "unification", "--fidelity", "smoke")
+    assert (tmp_path / "results/smoke/unification/figure.png").stat().st_size > 1000

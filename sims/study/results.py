@@ -1,11 +1,11 @@
 """Results: one labelled dataset a road and experiment, the same in memory and on disk.
 
-``xr.open_dataset("results/standard/hierarchy/simulation.nc")`` shows the variables along the
-points, with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects: the dimension
-of points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
-``.set_xindex("kernel")`` lets another one select. Theory has a dimension ``order`` (first, exact).
-Every variable and coordinate has ``long_name`` and ``units``; the attributes say where the numbers
-come from. A file that is read is whole, and of that experiment (:mod:`sims.files`).
+``xr.open_dataset("results/standard/house/simulation.nc")`` shows the variables along the points,
+with their coordinates (angle, kernel, n, …), so that ``.sel(n=200)`` selects: the dimension of
+points has the name of the coordinate with the longest line (:mod:`sims.study.stacking`), and
+``.set_xindex("kernel")`` lets another one select. Every variable and coordinate has ``long_name``
+and ``units``; the attributes say where the numbers come from. A file that is read is whole, and of
+that experiment (:mod:`sims.files`).
 """
 
 import io
@@ -35,8 +35,7 @@ class Results:
         experiment: its name.
         fidelity: smoke, standard or paper.
         estimates: point's name to its simulated terms.
-        predictions: point's name to theory's terms, along ``order`` where there are several. Every
-            point of the grid has some; a unit of the experiment's own may have none.
+        predictions: point's name to theory's terms, of the points that theory reaches.
         settings: the experiment's own settings at this fidelity.
         coordinates: point's name to its coordinates: dotted path of the problem to a scalar or the
             label of what is no scalar.
@@ -101,11 +100,7 @@ class Results:
     @property
     def replicates(self) -> int:
         """Replicates behind every point: the fewest of them."""
-        return min(self.replicates_at(point) for point in self.points)
-
-    def replicates_at(self, point: str) -> int:
-        """Replicates behind a point's estimates."""
-        return int(self.estimates[point].attrs.get("replicates", 0))
+        return min(int(one.attrs.get("replicates", 0)) for one in self.estimates.values())
 
 
 def assembled(
@@ -144,15 +139,6 @@ def read(path: str | Path, of: str | None = None) -> xr.Dataset:
     """
     with xr.open_dataset(io.BytesIO(files.read(path, of)), engine="h5netcdf") as data:
         return data.load()
-
-
-def provenance(path: str | Path, of: str) -> dict[str, Any]:
-    """The provenance of a result file alone.
-
-    Raises:
-        InputError: as :func:`read`.
-    """
-    return dict(json.loads(read(path, of).attrs["provenance"]))
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Bad input: one line that says what, where and what is allowed, exit code 2, nothing written.
 
 One table for each way in: the problem's file, the sweep's, the experiment's, files that a problem
-names, ledgers, and the command line itself.
+names, answers, and the command line itself.
 """
 
 import os
@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from sims.files import write_json
-from tests.cli.small import EXPERIMENT, SPEC, changed, run
+from tests.cli.small import EXPERIMENT, SPEC, changed, run, write
+from tests.pipeline import ROOT
 
-ROOT = Path(__file__).parents[2]
 EXPERIMENT_FILE = Path("experiments/small/experiment.yaml")
 
 
@@ -169,26 +169,23 @@ def test_the_file_of_a_sweep(folder, capsys, recwarn, design, words):
     refused(capsys, recwarn, words, "sweep", "spec.yaml")
 
 
-CLAIM = "claims.0."
+ASKED = "questions.0."
 SETTINGS = [
-    ("titel", "T", "titel: got 'titel'; allowed: aim, claims, data_generating_process"),
+    ("titel", "T", "titel: got 'titel'; allowed: aim, derivation, fidelities, law, "),
     ("title", 3, "title: got 3; allowed: a valid string"),
+    ("claims", [], "claims: got 'claims'; allowed: aim, "),
     ("paper", "2604.23618", "got '2604.23618'; allowed: "),
     ("settings", 3, "settings: got 3; allowed: a mapping of keys to values"),
-    ("claims", [], "claims: got []; allowed: "),
-    ("grid", [], "grid: got []; allowed: at least one"),
-    ("grid", [{"heads.bandwith": [1]}], "(did you mean bandwidth?)"),
-    ("grid", [{"heads.bandwidth": [[0.5, 0.7]]}], "heads.bandwidth: got "),
-    (CLAIM + "margn", 1, "claims.0.margn: got 'margn'; allowed: "),
-    (CLAIM + "margin", -1, "claims.0.margin: got -1; allowed: greater than or equal to 0"),
-    (CLAIM + "id", "decompositon", "(did you mean decomposition?)"),
-    (CLAIM + "test", "equivalance", "(did you mean equivalence?)"),
-    (CLAIM + "kind", "both road", "(did you mean both roads?)"),
-    (CLAIM + "over", ["sedes"], "(did you mean seeds?)"),
-    (CLAIM + "over", [], "over: got []; allowed: each population once, at least 1"),
-    (CLAIM + "formula", "#the-decompositon", "(did you mean #the-decomposition?)"),
-    (CLAIM + "where", {"n_eff": {}}, "allowed: at_least, at_most or both"),
-    (CLAIM + "expected", 1.0, "expected: got 1.0; allowed: "),
+    ("law", 3, "law: got 3; allowed: a mapping of keys to values"),
+    ("questions", [], "questions: got []; allowed: "),
+    ("questions", 2 * EXPERIMENT["questions"], "questions: got 'gaps'; allowed: each id once"),
+    (ASKED + "id", "a b", "questions.0.id: got 'a b'; allowed: "),
+    (ASKED + "claim", "decompositon", "(did you mean decomposition?)"),
+    (ASKED + "tolerance", "road", "tolerance: got 'road'; allowed: roads, exact, slope"),
+    (ASKED + "tolerence", "roads", "(did you mean tolerance?)"),
+    (ASKED + "status", "confirmative", "(did you mean confirmatory?)"),
+    (ASKED + "says", "never", "says: got 'never'; allowed: always"),
+    (ASKED + "restrict", {"text": "t", "where": {"n": {}}}, "allowed: at_least, at_most or both"),
     ("fidelities", {"standard": {}}, "fidelity: got 'smoke'; allowed: standard"),
     (
         "fidelities.paper",
@@ -196,17 +193,38 @@ SETTINGS = [
         "fidelities.paper.simulation: batchs: got 'b",
     ),
     ("fidelities.smoke", {"settings": {"deph": 3}}, "fidelities.smoke.settings: got 'deph'; all"),
-    ("fidelities.smoke", {"problem": {"haeds.count": 2}}, "(did you mean heads?)"),
+    ("fidelities.smoke", {"law": {}}, "fidelities.smoke.law: got 'law'; allowed: "),
 ]
 
 
 @pytest.mark.parametrize(("path", "value", "words"), SETTINGS, ids=lambda v: str(v)[:40])
 def test_an_experiment(folder, capsys, recwarn, path, value, words):
     shutil.copytree(ROOT / "papers", "papers")
-    Path("docs").mkdir()
-    shutil.copy(ROOT / "docs/theory.md", "docs")
     EXPERIMENT_FILE.write_text(yaml.safe_dump(changed(EXPERIMENT, path, value)))
     refused(capsys, recwarn, words, "run", "small", "--fidelity", "smoke", "--dry")
+
+
+LAWS = [
+    ("heads.bandwith", {"uniform": [0.7, 0.9]}, "(did you mean bandwidth?)"),
+    ("heads.bandwidth", {"uniform": [0.9, 0.7]}, "law.heads.bandwidth.uniform: got [0.9, 0.7]"),
+    ("heads.bandwidth", {"normal": [0, 1]}, "law.heads.bandwidth: got {'normal': [0, 1]}; all"),
+    ("hats.count", 2, "hats.count: got 'hats'; allowed: "),
+    ("noise_sd", -1.0, "noise_sd: got -1.0; allowed: greater than or equal to 0"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "words"), LAWS, ids=lambda v: str(v)[:40])
+def test_a_law_of_problems(folder, capsys, recwarn, path, value, words):
+    write(law=EXPERIMENT["law"] | {path: value})
+    refused(capsys, recwarn, words, "step", "simulate", "small")
+
+
+def test_an_effect_that_the_statistic_does_not_name(folder, capsys, recwarn):
+    write(questions=[EXPERIMENT["questions"][0] | {"effect": "msee"}])
+    assert [run("step", step, "small") for step in ("simulate", "predict")] == [0, 0]
+    capsys.readouterr()
+    words = "small: questions, gaps, effect: got 'msee'; allowed: "
+    refused(capsys, recwarn, words, "step", "judge", "small")
 
 
 def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwarn):
@@ -277,8 +295,9 @@ def deep(folder):
 
     def write(value):
         problem = changed(SPEC["problem"], "target", TARGET | value)
-        for name, data in (("spec", SPEC), ("experiment", EXPERIMENT)):
-            Path(f"deep/{name}.yaml").write_text(yaml.safe_dump(data | {"problem": problem}))
+        law = {"law": EXPERIMENT["law"] | {"problem": problem}}
+        for name, data in (("spec", SPEC | {"problem": problem}), ("experiment", EXPERIMENT | law)):
+            Path(f"deep/{name}.yaml").write_text(yaml.safe_dump(data))
 
     return write
 
@@ -303,37 +322,36 @@ def test_a_plan_and_a_list_run_no_code(deep, capsys):
     assert not list(Path().rglob("PWNED"))
 
 
-VERDICT = {
-    "claim": "c",
+ANSWER = {
+    "problems": 3,
+    "paper": "2605.20271",
     "experiment": "small",
-    "regime": "all",
-    "statement": "S.",
-    "verdict": "supported",
-    "effect": 0.1,
-    "interval": [0.0, 0.2],
-    "margin": 0.5,
-    "level": 0.95,
-    "replicates": 8,
-    "reason": "R.",
+    "id": "gaps",
+    "claim": "decomposition",
+    "question": "Q?",
+    "status": "confirmatory",
+    "says": None,
+    "kind": "gap",
+    "tolerance": 0.05,
+    "law": "w",
 }
 LEDGERS = [
-    ({"verdict": "refutd"}, "(did you mean refuted?)"),
-    ({"margin": "0.5"}, "0.margin: got '0.5'; allowed: a valid number"),
-    ({"interval": [0.0]}, "0.interval.1: got "),
-    ({"effect": None}, "allowed: inconclusive (numbers are missing)"),
+    ({"problms": 3}, "0.problms: got 'problms'; allowed: "),
+    ({"tolerance": "0.5"}, "0.tolerance: got '0.5'; allowed: a valid number"),
+    ({"within": [0.0]}, "0.within.1: got "),
     ("[3]", "whole as its step wrote it: run that step again"),
 ]
 
 
 @pytest.mark.parametrize(("change", "words"), LEDGERS, ids=str)
 @pytest.mark.parametrize("command", [["claims"], ["step", "report"]])
-def test_a_ledger(folder, capsys, recwarn, command, change, words):
-    path = Path("results/smoke/ledger.json")
+def test_answers(folder, capsys, recwarn, command, change, words):
+    path = Path("results/smoke/answers.json")
     path.parent.mkdir(parents=True)
     if isinstance(change, str):
         path.write_text(change)
     else:
-        write_json([VERDICT | change], path, "ledger.json of smoke")
+        write_json([ANSWER | change], path, "answers.json of smoke")
     refused(capsys, recwarn, words, *command, "--fidelity", "smoke")
 
 
@@ -354,8 +372,9 @@ LINES = [
     ("step judge small", "simulation.nc"),
     ("step report", "nothing to report"),
     ("step publish", "results/standard: got 'no finished run'"),
-    ("table Small", "experiment: got 'Small'; allowed: small (did you mean small?)"),
-    ("table small", "results/standard/small/simulation.nc: got "),
+    ("table small", "No such command 'table'"),
+    ("run Small", "experiment: got 'Small'; allowed: small (did you mean small?)"),
+    ("decompose small#x", "small#x"),
     ("claims --paper 2601.22766", "--paper: got '2601.22766'; allowed: a paper"),
     ("schema decompos", "'decompos' is not one of 'experiment', 'problem', 'decompose'"),
     ("new my-question", "name: got 'my-question'; allowed: lower-case letters"),

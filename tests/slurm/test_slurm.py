@@ -44,8 +44,8 @@ def test_a_step_gets_what_it_asks_for(cluster, copy):
         job = cluster.ask("scontrol", "show", "job", seen["SLURM_JOB_ID"])
         found = dict(re.findall(r"(\w+)=(\S+)", job))
         assert (found["MinMemoryNode"], found["TimeLimit"]) == (memory, limit)
-        assert found["JobName"].startswith("collapse_")
-        assert found["Comment"] == "rule_simulate_wildcards_collapse"
+        assert found["JobName"].startswith("small_")
+        assert found["Comment"] == "rule_simulate_wildcards_small"
         assert (found["NumCPUs"], seen["SIMS_HOST_DEVICES"]) == ("2", "2")  # its node has 8
         assert seen["CUDA_VISIBLE_DEVICES"] in ("0", "1")
         names = ("JAX_PLATFORMS", "XLA_PYTHON_CLIENT_PREALLOCATE", "PYTHONSAFEPATH")
@@ -56,7 +56,7 @@ def test_a_step_gets_what_it_asks_for(cluster, copy):
     said = run.communicate(timeout=120)[1].decode()
     assert run.returncode == 0
     assert "sacct:" not in said
-    assert (copy / "results/smoke/collapse/simulation.nc").read_text() == "simulate"
+    assert (copy / "results/smoke/small/simulation.nc").read_text() == "simulate"
 
 
 SWEEP = """

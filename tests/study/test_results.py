@@ -1,11 +1,13 @@
 """Results in memory and on disk: what is written comes back, with coordinates to select by."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from sims.errors import InputError
-from sims.study.results import Results, assembled, provenance, read, write
+from sims.study.results import Results, assembled, read, write
 from sims.study.stacking import short_names, stack, unstack
 
 
@@ -33,9 +35,9 @@ POINTS = {name: _dataset(4 + 4 * (i % 2), 2 + i // 3) for i, name in enumerate(C
 
 def test_result_files_round_trip(tmp_path):
     origin = {"road": "simulation", "x": None}
-    write(assembled(POINTS, COORDINATES, {}, origin), tmp_path / "a" / "r.nc", "r")
+    write(assembled(POINTS, COORDINATES, origin), tmp_path / "a" / "r.nc", "r")
     data = read(tmp_path / "a" / "r.nc", "r")
-    assert provenance(tmp_path / "a" / "r.nc", "r") == origin
+    assert json.loads(data.attrs["provenance"]) == origin
     for name, dataset in unstack(data).items():
         xr.testing.assert_equal(dataset, POINTS[name])
         assert dataset.attrs == POINTS[name].attrs
@@ -43,7 +45,7 @@ def test_result_files_round_trip(tmp_path):
 
 
 def test_files_open_as_labelled_data(tmp_path):
-    write(assembled(POINTS, COORDINATES, {}, {}), tmp_path / "r.nc", "r")
+    write(assembled(POINTS, COORDINATES, {}), tmp_path / "r.nc", "r")
     with xr.open_dataset(tmp_path / "r.nc") as data:
         chosen = data.sel(angle=60)
         np.testing.assert_array_equal(chosen["mse"].values[:4], POINTS["0002"]["mse"].values)
@@ -83,9 +85,8 @@ def test_a_variable_may_be_called_like_the_dimension_of_another():
 
 def test_padding_takes_no_room_on_the_disk(tmp_path):
     long, short = (xr.Dataset({"v": ("k", np.arange(n) / 7)}) for n in (200_000, 2))
-    write(
-        assembled({"a": long, **dict.fromkeys("bcdefghij", short)}, {}, {}, {}), tmp_path / "r", "r"
-    )
+    points = {"a": long, **dict.fromkeys("bcdefghij", short)}
+    write(assembled(points, {}, {}), tmp_path / "r", "r")
     assert (tmp_path / "r").stat().st_size < 3 * long["v"].nbytes
 
 
@@ -96,9 +97,7 @@ def test_coordinates_that_are_missing_and_fewest_replicates():
     stacked = stack(points, at)
     np.testing.assert_array_equal(stacked["angle"].values, [0.5, np.nan, 2.0])
     assert stacked["kernel"].values.tolist() == ["softmax", "", ""]
-    results = Results("e", "smoke", points, {}, {}, at, {}, {})
-    assert [results.replicates_at(name) for name in points] == [16, 32, 16]
-    assert results.replicates == 16
+    assert Results("e", "smoke", points, {}, {}, at).replicates == 16
 
 
 def test_short_names_are_unambiguous():
@@ -129,46 +128,14 @@ def test_text_and_missing_variables_come_back():
     assert str(back["a"]["t"].values) == "x"
 
 
-def test_coordinates_that_are_numbers():
-    coordinates = {"a": {"n": 4, "angle": None, "kernel": "softmax"}}
-    results = Results("e", "smoke", {}, {}, {}, coordinates, {}, {})
-    assert results.number("a", "n") == 4.0
-    assert np.isnan(results.number("a", "angle"))
-    for path, allowed in (("kernel", "a number"), ("m", "n, angle, kernel")):
-        with pytest.raises(InputError, match=f"allowed: {allowed}"):
-            results.number("a", path)
-
-
-def test_orders_of_theory():
-    data = xr.Dataset({"mse": ("order", [1.0, 2.0])}, {"order": ["first", "exact"]})
-    only = data.isel(order=[0])
-    results = Results("e", "smoke", {}, {"a": data, "b": only}, {}, {}, {}, {})
-    assert [float(results.prediction("a", o)["mse"]) for o in ("first", "exact")] == [1.0, 2.0]
-    assert results.orders("b") == ["first"]
-    with pytest.raises(InputError, match="order at point b: got 'exact'; allowed: first"):
-        results.prediction("b", "exact")
-
-
-def test_theory_may_lack_points_off_the_grid_alone(tmp_path):
-    """And its points are among the simulation's, of the same problems."""
-    data = {name: POINTS[name] for name in ("0000", "0001")}
-    paths = tmp_path / "simulation.nc", tmp_path / "theory.nc"
-    origin = {"experiment": "e", "fidelity": "smoke", "problem": "p"}
-
-    def loaded(simulated, predicted, names, other=None):
-        problems = ({name: {"n": n} for name in names} for n in (1, other or 1))
-        for points, problem, path in zip((simulated, predicted), problems, paths, strict=True):
-            known = {name: problem[name] for name in points if name in problem}
-            write(assembled(points, {}, known, origin), path, f"{path.name} of e at smoke")
-        return Results.load(tmp_path, {}, "e at smoke")
-
-    first = {"0000": data["0000"][["n_eff"]]}
-    results = loaded(data, first, ["0000"])
-    assert (results.points, list(results.predictions)) == (["0000", "0001"], ["0000"])
-    assert results.orders("0001") == []
-    assert list(results.table()["name"]) == results.points
-    with pytest.raises(InputError, match="point with theory: got '0001'; allowed: 0000"):
-        results.prediction("0001")
-    for wrong in ((data, first, ["0001"]), (data, data, ["0000"], 2)):
-        with pytest.raises(InputError, match="other points"):
-            loaded(*wrong)
+def test_both_roads_are_of_the_same_problems(tmp_path):
+    for road, problem in (("simulation", "p"), ("theory", "p"), ("theory", "q")):
+        origin = {"experiment": "e", "fidelity": "smoke", "problem": problem}
+        data = assembled(POINTS, COORDINATES, origin)
+        write(data, tmp_path / f"{road}.nc", f"{road}.nc of e at smoke")
+        if road == "theory" and problem == "p":
+            results = Results.load(tmp_path, {"least": 1}, "e at smoke")
+            assert results.points == list(results.predictions) == list(results.coordinates)
+            assert results.coordinates == COORDINATES
+    with pytest.raises(InputError, match=r"theory\.nc: got 'problem q'; allowed: the problem of"):
+        Results.load(tmp_path, {}, "e at smoke")
