@@ -2,8 +2,7 @@
 
 Batches come first: an array (B, …) holds B iid estimates of the same expectation. A function of
 several expectations, such as a ratio, is estimated by *pseudo-values*: one a batch, whose mean is
-the estimate and whose spread gives its MCSE as if they were iid. Since batches of one number share
-their draws, the difference of two pseudo-values of the same batch is a paired contrast. No JAX.
+the estimate and whose spread gives its MCSE as if they were iid. No JAX.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,18 +47,6 @@ def skewness(values: np.ndarray) -> np.ndarray:
     return np.asarray((gaps**3).mean(axis=0) / np.where(spread > 0, spread, np.inf))
 
 
-def covariance_of_means(values: np.ndarray) -> np.ndarray:
-    """Covariance (k, k) of the means of iid batches (B, k) of k quantities with common draws."""
-    values = np.asarray(values, float)
-    return np.atleast_2d(np.cov(values, rowvar=False)) / len(values)
-
-
-def common(*batches: np.ndarray) -> list[np.ndarray]:
-    """The batches (first axis) that all arrays have: the first ones, which share their draws."""
-    count = min(len(b) for b in batches)
-    return [b[:count] for b in batches]
-
-
 def jackknife(batches: Batches, statistic: Callable[[Batches], np.ndarray]) -> np.ndarray:
     """Jackknife pseudo-values ``B·T − (B − 1)·T₍₋b₎``, (B, …), of a function T of batch means.
 
@@ -76,18 +63,3 @@ def jackknife(batches: Batches, statistic: Callable[[Batches], np.ndarray]) -> n
     left_out = {k: (v.sum(0) - v) / (count - 1) for k, v in batches.items()}
     full = statistic({k: v.mean(0) for k, v in batches.items()})
     return np.asarray(count * full - (count - 1) * np.asarray(statistic(left_out)))
-
-
-def ratio(values: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """Pseudo-values (B,) of the ratio of two means, ``R + (values − R·base)/mean(base)``.
-
-    The delta method: R is the ratio of the means over the batches that both have, and the rest its
-    linearisation, of mean zero.
-
-    Args:
-        values: batches of the numerator, (B,).
-        base: batches of the denominator, (B',), whose mean is not zero.
-    """
-    values, base = common(values, base)
-    quotient = values.mean() / base.mean()
-    return np.asarray(quotient + (values - quotient * base) / base.mean())
