@@ -15,6 +15,7 @@ from sims.judgement.effects_of_problems import gap
 from sims.judgement.summaries import Effects
 from sims.problem.law import Law
 from sims.study.grid import changed
+from sims.study.located import located
 from sims.study.results import Results
 from sims.terms import BATCH, SCALARS
 from sims.validation import parse
@@ -39,8 +40,9 @@ def fields(experiment: "Experiment", index: int) -> dict[str, Any]:
 
 
 def problem(experiment: "Experiment", index: int) -> dict[str, Any]:
-    """The file of a problem of the law, as ``sims decompose`` takes it."""
-    return {"problem": changed(experiment.spec.law["problem"], fields(experiment, index))}
+    """The file of a problem of the law, as ``sims decompose`` takes it here."""
+    data = changed(experiment.spec.law["problem"], fields(experiment, index))
+    return {"problem": located(data, experiment.folder)}
 
 
 def built(experiment: "Experiment") -> "dict[str, Problem]":
@@ -51,7 +53,8 @@ def built(experiment: "Experiment") -> "dict[str, Problem]":
     for index in range(experiment.settings.get("problems", PROBLEMS)):
         data = problem(experiment, index)["problem"]
         where = f"{experiment.name}: problem {index} of the law"
-        found[f"{index:04d}"] = parse(ProblemSpec, data, where).build()
+        context = {"allow_code": experiment.allow_code}
+        found[f"{index:04d}"] = parse(ProblemSpec, data, where, context=context).build()
     return found
 
 

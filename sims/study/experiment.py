@@ -16,7 +16,7 @@ from sims.errors import InputError, one_of
 from sims.papers import PAPERS, paper_of
 from sims.places import CARRIED, place
 from sims.study.code import EXPERIMENTS, FIDELITIES, seed_of
-from sims.study.located import check_consent, consented, loaded
+from sims.study.located import check_consent, consented, loaded, located
 from sims.study.schema import ExperimentSpec, SimulationSpec
 from sims.validation import parse
 
@@ -148,8 +148,8 @@ def load_experiment(
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, asks one
-            question twice or of a claim that its paper does not list (where there are papers), has
-            no such fidelity, or has no consent.
+            question twice or of a claim that its paper does not list (where there are papers), names
+            a file that is not there, has no such fidelity, or has no consent.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):
@@ -159,6 +159,7 @@ def load_experiment(
     try:
         spec.at(fidelity)
         _check(spec)
+        located(spec.law, folder, "law")
     except InputError as error:
         raise InputError(f"{path}: {error.field}", error.value, error.allowed) from None
     if allow_code is False:

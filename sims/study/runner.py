@@ -24,6 +24,7 @@ from sims.study.describing import read_variables
 from sims.study.experiment import Experiment, load_experiment
 from sims.study.judging import answered
 from sims.study.ledger import read_run
+from sims.study.located import located
 from sims.study.results import Coordinates, Results, assembled, write
 
 ONE_CORE = {"NPROC": "1", "SIMS_HOST_DEVICES": "1"}
@@ -234,7 +235,8 @@ def _check_settings(experiment: Experiment, data: xr.Dataset, path: Path) -> Non
 
 def _settings(experiment: Experiment, road: str) -> dict[str, Any]:
     """What decides the numbers of a road, beside code: its problems, as a digest, and settings."""
-    problem = digest(experiment.settings, experiment.simulation.seed)
+    law = located(experiment.spec.law, experiment.folder)
+    problem = digest(experiment.settings, experiment.simulation.seed, law)
     settings = experiment.simulation.model_dump(mode="json") if road == "simulation" else {}
     return {"problem": problem, **settings}
 

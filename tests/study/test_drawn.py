@@ -28,8 +28,7 @@ def test_effects_are_gaps_of_the_problems_that_decompose_prints(capsys):
         gaps = results.estimates[name]["mse"].values / float(results.predictions[name]["mse"]) - 1
         assert found.value[i] == pytest.approx(gaps.mean())
         assert found.error[i] == pytest.approx(gaps.std(ddof=1) / 2)
-        problem_file = problem(experiment, i) | {"theory": {"order": "auto"}}
-        Path("one.yaml").write_text(yaml.safe_dump(problem_file))
+        Path("one.yaml").write_text(yaml.safe_dump(problem(experiment, i)))
     assert len(set(found.value)) == len(results.points) == 3
     assert sims("decompose", "small#0", "--json") == 0
     drawn = json.loads(capsys.readouterr().out)["settings"]["problem"]

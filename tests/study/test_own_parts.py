@@ -18,7 +18,7 @@ from sims.study.own_parts import PythonChoice
 from sims.study.specification import ProblemSpec
 from sims.validation import parse
 from sims.weights import WeightRule
-from tests.cli.small import EFFECTS, EXPERIMENT, SPEC
+from tests.cli.small import EXPERIMENT, PREDICT, SPEC, run, write
 
 ROOT = Path(__file__).parents[2]
 CONSENT = {"allow_code": True}
@@ -218,32 +218,27 @@ def test_redundant_views_take_a_function_of_the_latent_coordinates(folder):
     assert float(target(jnp.arange(6.0)[None] + 1)[0]) == 2.0
 
 
-def test_an_edited_file_makes_an_experiment_another(folder):
-    """Its points, the digests of both roads' steps, and what Snakemake compares; not the others."""
-    import yaml
-
-    home = folder / "experiments" / "small"
-    home.mkdir(parents=True)
-    (home / "experiment.yaml").write_text(yaml.safe_dump({**EXPERIMENT, "problem": own_problem()}))
-    (home / "effects.py").write_text(EFFECTS)
+def test_an_edited_file_makes_an_experiment_another(folder, capsys):
+    """What the steps of both roads and judgement depend on; results of before are refused."""
+    law = EXPERIMENT["law"] | {"problem": own_problem()}
+    home = write({"predict.py": PREDICT}, law=law, settings={"problems": 1})
     (home / "beside.py").write_text(BESIDE)
 
     def state():
-        experiment = load_experiment("small")
-        steps = (
-            code.digest(step, Path("experiments/small"), "standard") for step in code.STEPS[:4]
-        )
-        return [experiment.points[0].digest, *steps]
+        load_experiment("small")
+        return [code.digest(step, home, "standard") for step in code.STEPS[:4]]
 
-    with pytest.raises(InputError, match=r"my\.py"):
-        state()
     with pytest.raises(InputError, match=r"my\.py"):
         choose({"experiment": "small"})
     (home / "my.py").write_text(MY)
     before = state()
+    assert [run("step", step, "small") for step in ("simulate", "predict")] == [0, 0]
     (home / "my.py").write_text(MY.replace("slope=1.0", "slope=2.0"))
     changed = [a != b for a, b in zip(before, state(), strict=True)]
-    assert changed == [True, True, True, False, False]
+    assert changed == [True, True, True, False]
+    capsys.readouterr()
+    assert run("step", "judge", "small") == 2
+    assert "simulation.nc: got 'problem " in capsys.readouterr().err
 
 
 def test_a_rule_of_a_file_is_the_one_that_python_has():
