@@ -19,6 +19,12 @@ from .statistic import MATRICES, OUTCOMES, TARGETS, effects, parameters
 BINS = np.linspace(0.05, 0.95, 7).tolist()
 """Ends of the groups of problems along the curve, of the share of variance in the error."""
 LINES = {"hdi-pairs": "share of variance kept", "hdi-monotone-pairs": "error"}
+HEADLINE = {
+    "variance kept": ("variance of the average", 95.5),
+    "error / mean head": ("error relative to one head's", 84),
+    "error": ("error", 66),
+}
+"""Outcome to its name in the figure of the README, and the height of that name."""
 TERMS = {
     "decomposition-mse": "error",
     "decomposition-bias": "squared bias",
@@ -50,6 +56,28 @@ def figure(results: Results, answers: Sequence[Answer]) -> Figure:
     _within(axes["c"], by_id)
     _table(axes["d"], found, drawn["in_range"])
     figures.letters(axes[k] for k in "abcd")
+    return drawing
+
+
+def headline(results: Results) -> Figure:
+    """The figure of the README: what falls with diversity, over the share of variance."""
+    drawing, axes = figures.panels(width=1.35 * figures.COLUMN, height=3.1)
+    ax, found, drawn = axes[0, 0], effects(results), parameters(results)
+    groups = pd.cut(drawn["share"], BINS)
+    for ink, (outcome, (label, height)) in zip(figures.PALETTE, HEADLINE.items(), strict=False):
+        predicted = found[f"subspaces, {outcome}, given target"].predicted
+        frame = pd.DataFrame({"group": groups, "falls": 100 * np.asarray(predicted)})
+        frame = frame[drawn["in_range"]].dropna()
+        of = frame.groupby("group", observed=True)["falls"].agg(["mean", "sem"])
+        x, width = [100 * group.mid for group in of.index], 1.96 * of["sem"]
+        ax.fill_between(x, of["mean"] - width, of["mean"] + width, color=ink, alpha=0.18, lw=0)
+        ax.plot(x, of["mean"], color=ink, lw=2)
+        ax.text(x[-1], height, label, color=ink, ha="right")
+    ax.axhline(50, color=figures.GREY, lw=0.8, ls=":")
+    ax.text(6, 51, "a coin toss", color=figures.GREY, fontsize=figures.SMALL)
+    ax.set(xlim=(5, 95), ylim=(40, 101), xlabel="share of variance in the error (%)")
+    ax.set_ylabel("pairs of head sets in which it falls (%)")
+    ax.set_title("What falls as heads become more diverse?", loc="left", fontweight="bold")
     return drawing
 
 

@@ -10,7 +10,7 @@ from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
 from sims.files import write, write_json
 from sims.papers import papers
-from sims.report.answers import listing, number, spoken
+from sims.report.answers import filled, listing, number, spoken
 from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
@@ -122,7 +122,7 @@ def _report(fidelity: str, output: Path) -> None:
 
 
 def _publish(fidelity: str, made: Path) -> None:
-    """Copy a finished run's answers and figures, with the report."""
+    """Copy a finished run's answers and figures, with the report; its tables go into README.md."""
     source, target = made.parent, Path("results", "published")
     figures = [name for name in experiments() if (source / name / "figure.png").exists()]
     files = [path for name in PUBLISHED if (path := source / name).is_file()]
@@ -133,8 +133,11 @@ def _publish(fidelity: str, made: Path) -> None:
     for name in figures:
         shutil.copy(source / name / "figure.png", target / f"{name}.png")
         shutil.copy(source / name / "caption.md", target / f"{name}.md")
-    for path in files:
+    for path in [*files, *source.glob("*/headline.png")]:
         shutil.copy(path, target)
+    if (readme := Path("README.md")).is_file():
+        answers = ledger.read_run(target)
+        readme.write_text(filled(readme.read_text("utf-8"), answers), encoding="utf-8")
     if (source / "counterexamples").is_dir():
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from sims.judgement.answers import Answer
+from sims.judgement.answers import Answer, Change
 from sims.judgement.house import LEVEL
 from sims.judgement.summaries import Share, Summary
-from sims.papers import Paper
+from sims.papers import MAIN, Paper, papers
 from sims.report.text import percent, significant
 from sims.study.schema import ExperimentSpec
 
@@ -57,7 +57,10 @@ def _span(low: float, high: float | None) -> str:
 
 
 def listing(
-    paper: Paper, answers: Sequence[Answer], link: Callable[[Answer], str] | None = None
+    paper: Paper,
+    answers: Sequence[Answer],
+    link: Callable[[Answer], str] | None = None,
+    brief: bool = False,
 ) -> str:
     """The confirmatory answers on a paper's claims as a Markdown table, and what is algebra.
 
@@ -65,19 +68,53 @@ def listing(
         paper: which one.
         answers: of a run.
         link: of an answer, to what is said of it; None for no links.
+        brief: the first answer on each claim alone, and no algebra.
     """
     order = [claim.id for claim in (*paper.claims, *paper.ours)]
     rows = [one for one in answers if one.paper == paper.arxiv and one.status == "confirmatory"]
     rows.sort(key=lambda one: order.index(one.claim))
+    if brief:
+        rows = list({one.claim: one for one in reversed(rows)}.values())[::-1]
     lines = [["question", "answer", "how often, or how near", "where it changes"], ["---"] * 4]
     for one in rows:
         asked = f"{one.question} ({one.restriction})" if one.restriction else one.question
         asked = f"[{asked}]({link(one)})" if link else asked
-        lines.append([asked, spoken(one), headline(one), one.stops or "–"])
+        changes = [_moved(change, one.kind != "estimate") for change in one.where[: 2 - brief]]
+        lines.append([asked, spoken(one), headline(one), "; ".join(changes) or "–"])
     table = [f"| {' | '.join(c.replace('|', '&#124;') for c in line)} |" for line in lines]
-    proved = [c for c in (*paper.claims, *paper.ours) if c.algebra]
+    proved = [c for c in (*paper.claims, *paper.ours) if c.algebra and not brief]
     algebra = [f"- By algebra, tested: {c.statement} (`{c.algebra}`)" for c in proved]
     return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
+
+
+def _moved(change: Change, percent_: bool) -> str:
+    """Along what an answer changes, from the lowest to the highest group, or by name."""
+    shown = [percent(v) if percent_ else significant(v) for v in change.values]
+    if all(" to " in group for group in change.groups):
+        return f"{change.parameter} ↑: {shown[0]} → {shown[-1]}"
+    pairs = zip(change.groups, shown, strict=True)
+    return f"{change.parameter} " + ", ".join(f"{group}: {value}" for group, value in pairs)
+
+
+def filled(readme: str, answers: Sequence[Answer]) -> str:
+    """A README with the tables of a run between its marks ``<!-- answers … -->``."""
+    known = papers()
+    neighbours = [
+        f"- {paper.title} ([{id}](https://arxiv.org/abs/{id})). {rows[0].question} "
+        f"**{spoken(rows[0]).capitalize()}**: {headline(rows[0])}."
+        for id, paper in known.items()
+        if id != MAIN and (rows := [a for a in answers if a.paper == id and a.status == "confirmatory"])
+    ]
+    tables = {
+        "main": listing(known[MAIN], answers, brief=True),
+        "neighbours": "\n".join(neighbours) + "\n",
+    }
+    for name, table in tables.items():
+        mark, end = f"<!-- answers {name} -->\n", "<!-- end -->"
+        if mark in readme:
+            before, _, rest = readme.partition(mark)
+            readme = f"{before}{mark}{table}{end}{rest.partition(end)[2]}"
+    return readme
 
 
 def page(

@@ -76,12 +76,13 @@ def units(experiment: "Experiment") -> "dict[str, SampledUnit]":
 
 
 def predict(experiment: "Experiment") -> dict[str, xr.Dataset]:
-    """Theory's terms of every problem, exact where first order is out of its range."""
+    """Theory's terms of every problem, of the settings' ``order`` (first, exact or auto)."""
     from sims.runtime import in_threads
     from sims.theory import predict
 
     problems = built(experiment)
-    terms = in_threads(lambda one: predict(*one, order="auto"), [*problems.values()])
+    order = experiment.settings.get("order", "first")
+    terms = in_threads(lambda one: predict(*one, order=order), [*problems.values()])
     return dict(zip(problems, terms, strict=True))
 
 

@@ -209,6 +209,10 @@ def plot(experiment: Experiment, output: Path) -> None:
     if module or template.is_file():
         caption = render_caption(template, results, answers, numbers)
     save(figure, output, experiment.identity, results.digest)
+    if hasattr(module, "headline"):
+        with style():
+            figure = module.headline(results)
+        save(figure, folder / "headline.pdf", experiment.identity, results.digest)
     files.write(caption, folder / "caption.md", f"caption.md of {experiment.identity}")
 
 
