@@ -20,7 +20,7 @@ from memory outweighs that of drawing the keys once more."""
 ROWS = 1024
 """Queries times replicates that XLA weighs together on an accelerator. Its search for the fastest
 code takes 4 to 10 seconds for so many on an H200, a minute for twice as many, and minutes for eight
-times (docs/gpu.md)."""
+times (docs/performance.md)."""
 RULE_ARRAYS = 6
 """Arrays (H, n) that a weight rule may keep alive at a query: scores, their order, running sums."""
 
