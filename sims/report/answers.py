@@ -103,7 +103,8 @@ def filled(readme: str, answers: Sequence[Answer]) -> str:
         f"- {paper.title} ([{id}](https://arxiv.org/abs/{id})). {rows[0].question} "
         f"**{spoken(rows[0]).capitalize()}**: {headline(rows[0])}."
         for id, paper in known.items()
-        if id != MAIN and (rows := [a for a in answers if a.paper == id and a.status == "confirmatory"])
+        if id != MAIN
+        and (rows := [a for a in answers if a.paper == id and a.status == "confirmatory"])
     ]
     tables = {
         "main": listing(known[MAIN], answers, brief=True),
