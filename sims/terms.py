@@ -136,9 +136,3 @@ def scalars(
 def mcse(values: xr.DataArray) -> xr.DataArray:
     """Monte Carlo standard error of the mean over the batch dimension, labelled as the mean is."""
     return values.reduce(lambda v, axis: estimates.mcse(np.moveaxis(v, axis, 0)), BATCH)
-
-
-def add_mcse(data: xr.Dataset) -> xr.Dataset:
-    """Add ``<name>_mcse`` for every variable that has a batch dimension."""
-    errors = {f"{k}_mcse": mcse(v) for k, v in data.data_vars.items() if BATCH in v.dims}
-    return data.assign(errors)

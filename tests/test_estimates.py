@@ -23,8 +23,8 @@ def test_the_error_of_a_mean_covers(batches):
     """So few batches tell s² with B − 1 from s² with B: 2.5 % and more of the intervals."""
     values = 3 + 2 * np.random.default_rng(0).normal(size=(batches, RUNS))
     assert LOW <= covered(values.mean(0), mcse(values), 3, batches) <= HIGH
-    data = terms.add_mcse(xr.Dataset({"mse": (("batch", "run"), values)}))
-    np.testing.assert_allclose(data["mse_mcse"], mcse(values))
+    labelled = xr.DataArray(values.T, dims=("run", "batch"))
+    np.testing.assert_allclose(terms.mcse(labelled), mcse(values))
     effects = of_batches(values.T)
     np.testing.assert_allclose([effects.value, effects.error], [values.mean(0), mcse(values)])
 

@@ -19,7 +19,6 @@ SOURCES = (
     "sims",
     "experiments",
     "papers",
-    "docs",
     "profiles",
     "results/published",
     "Snakefile",
@@ -87,12 +86,10 @@ def test_it_lists_experiments_and_claims_with_their_answers(sims, unpacked, monk
 
 
 def test_experiments_and_workflow_start_from_it(sims):
-    """Claims are held against papers and the theory's sections, which are there."""
+    """Questions are held against papers, which are there."""
     assert "results/smoke/rates" in sims(
         "-m", "sims", "run", "rates", "--fidelity", "smoke", "--dry"
     )
-    code = "from sims.formulas import sections; print(sections()['the-angle-law'].path)"
-    assert sims("-c", code).strip() == "docs/theory.md"
     said = sims(
         "-c",
         (

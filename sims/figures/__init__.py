@@ -24,7 +24,6 @@ from sims.figures.theme import (
     SMALL,
     log_axes,
     number,
-    percent_axis,
     style,
     ticks,
 )
@@ -44,7 +43,6 @@ __all__ = [
     "number",
     "overview",
     "panels",
-    "percent_axis",
     "reference",
     "save",
     "scatter",

@@ -80,11 +80,6 @@ def ticks(axis: Axis, values: Iterable[float], percent: bool = False) -> None:
     axis.set_ticks([], minor=True)
 
 
-def percent_axis(axis: Axis) -> None:
-    """Tick labels in percent of data that are fractions; the axis' label has to say "(%)"."""
-    axis.set_major_formatter(lambda value, _: number(value, percent=True))
-
-
 def number(value: float, percent: bool = False) -> str:
     """A number as figures write it: few digits, a real minus sign, 1,000 with its comma."""
     value = round(100 * value, 12) if percent else value

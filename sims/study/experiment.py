@@ -148,8 +148,8 @@ def load_experiment(
 
     Raises:
         InputError: there is none, its name is no word, its file does not fit the schema, asks one
-            question twice or of a claim that its paper does not list (where there are papers), names
-            a file that is not there, has no such fidelity, or has no consent.
+            question twice or of a claim that its paper does not list (where there are papers),
+            names a file that is not there, has no such fidelity, or has no consent.
     """
     folder = folder_of(experiment)
     if not re.fullmatch(r"\w+", name := folder.resolve().name, re.ASCII):

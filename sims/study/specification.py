@@ -5,9 +5,9 @@ registries of :mod:`sims.problem`, so a new entry there is at once allowed in ev
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial, reduce
+from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -26,7 +26,6 @@ from sims.problem import (
     Design,
     Heads,
     Kernel,
-    Target,
     Task,
     redundant_views,
 )
@@ -211,17 +210,6 @@ class ProblemSpec(Strict):
             # A list where a number is expected and the like, seen only when arrays are made.
             allowed = "numbers and lists as in `sims schema`"
             raise InputError("problem", str(error), allowed) from None
-
-    def family(self) -> Callable[..., Target]:
-        """The targets that this one is one of, as a function of their ``seed``.
-
-        Raises:
-            InputError: the target is from a file of Python, which has no seed.
-        """
-        if isinstance(self.target, PythonChoice):
-            raise InputError("target.kind", self.target.kind, ", ".join(TARGETS))
-        words = {k: v for k, v in _arguments(self.target).items() if k != "seed"}
-        return partial(TARGETS[self.target.kind], self.dimension, **words)
 
     def _build(self) -> Problem:
         heads, design, target = self.heads, self.design, self.target
