@@ -1,4 +1,4 @@
-"""Studies: experiment files, their grids, results, effects, verdicts, and the runner of all steps.
+"""Studies: experiment files, problems of laws, results, answers, and the runner of all steps.
 
 ``sims.study.run("rates", fidelity="smoke")`` is the whole of one experiment from Python: the same
 plain call that the command line makes.
