@@ -34,10 +34,12 @@ setup: $(STAMP) ## build .venv from the locked requirements (with uv where there
 reproduce: setup ## run every experiment, through to figures, ledger and report
 	snakemake --config fidelity=$(FIDELITY) $(if $(EXPERIMENT),experiment=$(EXPERIMENT))
 
-publish: setup ## copy ledger, answers, report and figures of FIDELITY to results/published
+publish: setup ## a run of FIDELITY into results/published and README.md, and a second one with another salt beside it
 	@test -f experiments/salt.txt || python -c "import secrets; print(secrets.token_hex(8))" >experiments/salt.txt
 	snakemake --config fidelity=$(FIDELITY)
 	sims step publish --fidelity $(FIDELITY)
+	SIMS_SALT=$$(cat experiments/salt.txt)-again snakemake --config fidelity=$(FIDELITY)
+	sims step again --fidelity $(FIDELITY)
 
 test: setup ## check the import rules and run the quick tests
 	lint-imports --no-logo

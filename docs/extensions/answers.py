@@ -29,7 +29,9 @@ def write(app: Sphinx) -> None:
             index += [f"## {paper.title}\n", f"{paper.authors}, arXiv {paper.arxiv}.\n", table]
             if paper.arxiv == MAIN:
                 pages["main"] = listing(paper, answers, lambda one: f"answers/{one.experiment}.md")
-    pages["index"] = "\n".join([*index, "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"])
+    pages["index"] = "\n".join(
+        [*index, "```{toctree}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"]
+    )
     folder = Path(app.srcdir, "answers")
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.md"):

@@ -9,6 +9,7 @@ from typing import Any
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
 from sims.files import write, write_json
+from sims.judgement.answers import agreement
 from sims.papers import papers
 from sims.report.answers import filled, listing, number, spoken
 from sims.study import ledger, runner
@@ -142,6 +143,16 @@ def _publish(fidelity: str, made: Path) -> None:
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
 
+def _again(fidelity: str, made: Path) -> None:
+    """Publish the answers of a run with another salt, and how many agree with the published."""
+    target = Path("results", "published")
+    agree, of = agreement(ledger.read_run(target), ledger.read_run(made.parent, fidelity))
+    shutil.copy(made, target / "again.json")
+    text = f"With another salt {agree} of {of} answers agree within their intervals.\n"
+    (target / "again.md").write_text(text, encoding="utf-8")
+    print(text, end="")
+
+
 STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "simulate": ("simulation.nc", _simulate),
     "predict": ("theory.nc", runner.predict),
@@ -154,5 +165,6 @@ RUN_STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {
     "ledger": ("answers.json", _ledger),
     "report": ("report.html", _report),
     "publish": ("answers.json", _publish),
+    "again": ("answers.json", _again),
 }
-"""Of a whole run: the file that a step writes (publishing: reads), and what does it."""
+"""Of a whole run: the file that a step writes (of the last two: reads), and what does it."""

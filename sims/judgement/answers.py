@@ -249,6 +249,30 @@ def adjusted(answers: Sequence[Answer], families: Mapping[str, int]) -> list[Ans
     return out
 
 
+def agreement(first: Sequence[Answer], second: Sequence[Answer]) -> tuple[int, int]:
+    """How many answers of two runs with other draws agree, and of how many.
+
+    Two agree if their numbers differ by at most ``√(w² + w′²)``, half the widths of their
+    intervals, as they do with probability :data:`~sims.judgement.house.LEVEL` if nothing but draws
+    differs.
+    """
+    other, gaps = {one.id: one for one in second}, list[bool]()
+    for one in first:
+        ends = [_ends(each) for each in (one, other.get(one.id, one))]
+        if all(end is not None for end in ends) and one.id in other:
+            middle, width = zip(*((sum(e) / 2, (e[1] - e[0]) / 2) for e in ends if e), strict=True)
+            gaps.append(abs(middle[0] - middle[1]) <= np.hypot(*width))
+    return sum(gaps), len(gaps)
+
+
+def _ends(of: Summary) -> tuple[float, float] | None:
+    """The interval of the number that decides an answer."""
+    if of.within_interval is not None:
+        low, high = of.within_interval
+        return None if high is None else (low, high)
+    return of.share.interval if of.share else of.mean_interval
+
+
 class _Answers(RootModel[list[Answer]]):
     """The rows of a file of answers."""
 
