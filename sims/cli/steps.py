@@ -11,7 +11,7 @@ from sims.errors import InputError, one_of
 from sims.files import write, write_json
 from sims.judgement.answers import agreement
 from sims.papers import papers
-from sims.report.answers import filled, listing, number, spoken
+from sims.report.answers import filled, listing, number, spoken, tables
 from sims.study import ledger, runner
 from sims.study.code import accelerated
 from sims.study.experiment import Experiment, experiments, load_experiment
@@ -136,9 +136,8 @@ def _publish(fidelity: str, made: Path) -> None:
         shutil.copy(source / name / "caption.md", target / f"{name}.md")
     for path in [*files, *source.glob("*/headline.png")]:
         shutil.copy(path, target)
-    if (readme := Path("README.md")).is_file():
-        answers = ledger.read_run(target)
-        readme.write_text(filled(readme.read_text("utf-8"), answers), encoding="utf-8")
+    for name, text in tables(ledger.read_run(target)).items():
+        _fill(name, text)
     if (source / "counterexamples").is_dir():
         shutil.copytree(source / "counterexamples", target / "counterexamples")
 
@@ -149,8 +148,14 @@ def _again(fidelity: str, made: Path) -> None:
     agree, of = agreement(ledger.read_run(target), ledger.read_run(made.parent, fidelity))
     shutil.copy(made, target / "again.json")
     text = f"With another salt {agree} of {of} answers agree within their intervals.\n"
-    (target / "again.md").write_text(text, encoding="utf-8")
+    _fill("again", text)
     print(text, end="")
+
+
+def _fill(name: str, text: str) -> None:
+    """Put a text into README.md, where it has a place for it."""
+    if (readme := Path("README.md")).is_file():
+        readme.write_text(filled(readme.read_text("utf-8"), name, text), encoding="utf-8")
 
 
 STEPS: dict[str, tuple[str, Callable[[Any, Path], object]]] = {

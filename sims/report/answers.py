@@ -96,26 +96,24 @@ def _moved(change: Change, percent_: bool) -> str:
     return f"{change.parameter} " + ", ".join(f"{group}: {value}" for group, value in pairs)
 
 
-def filled(readme: str, answers: Sequence[Answer]) -> str:
-    """A README with the tables of a run between its marks ``<!-- answers … -->``."""
-    known = papers()
-    neighbours = [
-        f"- {paper.title} ([{id}](https://arxiv.org/abs/{id})). {rows[0].question} "
-        f"**{spoken(rows[0]).capitalize()}**: {headline(rows[0])}."
-        for id, paper in known.items()
-        if id != MAIN
-        and (rows := [a for a in answers if a.paper == id and a.status == "confirmatory"])
-    ]
-    tables = {
-        "main": listing(known[MAIN], answers, brief=True),
-        "neighbours": "\n".join(neighbours) + "\n",
-    }
-    for name, table in tables.items():
-        mark, end = f"<!-- answers {name} -->\n", "<!-- end -->"
-        if mark in readme:
-            before, _, rest = readme.partition(mark)
-            readme = f"{before}{mark}{table}{end}{rest.partition(end)[2]}"
-    return readme
+def tables(answers: Sequence[Answer]) -> dict[str, str]:
+    """What a README shows of a run: its table of the main paper, and a line a neighbour."""
+    neighbours = []
+    for id, paper in (known := papers()).items():
+        rows = [a for a in answers if a.paper == id and a.status == "confirmatory"]
+        if rows and id != MAIN:
+            link, (one, *_) = f"[{id}](https://arxiv.org/abs/{id})", rows
+            said = f"**{spoken(one).capitalize()}**: {headline(one)}"
+            neighbours.append(f"- {paper.title} ({link}). {one.question} {said}.")
+    main = listing(known[MAIN], answers, brief=True)
+    return {"main": main, "neighbours": "\n".join(neighbours) + "\n"}
+
+
+def filled(readme: str, name: str, text: str) -> str:
+    """A README with a text between its mark ``<!-- answers NAME -->`` and the next ``<!-- end``."""
+    before, mark, rest = readme.partition(f"<!-- answers {name} -->\n")
+    _, end, after = rest.partition("<!-- end")
+    return f"{before}{mark}{text}{end}{after}" if mark and end else readme
 
 
 def page(
