@@ -19,7 +19,7 @@ from PIL import Image
 
 from sims.errors import InputError
 from sims.files import write
-from sims.judgement.answers import Answer, write_answers
+from sims.judgement.answers import Answer, agreement, write_answers
 from sims.judgement.summaries import share
 from sims.papers import MAIN, papers
 from sims.report import write_report
@@ -123,6 +123,14 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
         line for line in lines if line.startswith("- By algebra, tested: Single-head softmax")
     ]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
+
+
+def test_runs_agree_where_their_intervals_do():
+    """0.9 of 100 and 0.85 do, 0.9 and 0.7 do not; what was asked once does not count."""
+    near, far = (share(np.repeat([1.0, -1.0], [n, 100 - n])) for n in (85, 70))
+    first = [replace(ANSWER, id=id) for id in "abc"]
+    again = [replace(ANSWER, id="a", simulated=near), replace(ANSWER, id="b", simulated=far)]
+    assert agreement(first, again) == (1, 2)
 
 
 @pytest.mark.usefixtures("folder")

@@ -105,7 +105,7 @@ def tables(answers: Sequence[Answer]) -> dict[str, str]:
             link, (one, *_) = f"[{id}](https://arxiv.org/abs/{id})", rows
             said = f"**{spoken(one).capitalize()}**: {headline(one)}"
             neighbours.append(f"- {paper.title} ({link}). {one.question} {said}.")
-    main = listing(known[MAIN], answers, brief=True)
+    main = listing(known[MAIN], answers, brief=True) if MAIN in known else ""
     return {"main": main, "neighbours": "\n".join(neighbours) + "\n"}
 
 

@@ -9,7 +9,8 @@ import yaml
 from sims.judgement.answers import read_answers
 from sims.study.code import digest, seed_of
 from sims.study.experiment import load_experiment
-from tests.cli.small import run
+from tests.cli.conftest import folder  # noqa: F401
+from tests.cli.small import run, write
 
 QUESTION = {"status": "confirmatory", "effect": "gaps"}
 FALLS = {"id": "falls", "claim": "fall", "question": "Does it fall?", "effect": "falls"}
@@ -102,34 +103,30 @@ CLAIMS = [
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A working directory with that experiment."""
-    monkeypatch.chdir(tmp_path)
+def home(folder, monkeypatch):  # noqa: F811
+    """The folder of that experiment, in a working directory with its paper."""
     monkeypatch.delenv("SIMS_SALT", raising=False)
-    home = Path("experiments/means")
-    home.mkdir(parents=True)
-    (home / "experiment.yaml").write_text(yaml.safe_dump(EXPERIMENT))
-    for name, text in SOURCES.items():
-        (home / f"{name}.py").write_text(text.replace("\n        ", "\n"))
-    (home / "caption.md").write_text(CAPTION)
     Path("papers").mkdir()
     Path("papers/2601.00001.yaml").write_text(yaml.safe_dump(PAPER | {"claims": CLAIMS}))
-    return home
+    own = {f"{name}.py": text.replace("\n        ", "\n") for name, text in SOURCES.items()}
+    return write(own | {"caption.md": CAPTION}, **EXPERIMENT)
 
 
-def test_from_questions_to_the_published_page(folder, capsys):
-    assert run("run", "means") == 0
+def test_from_questions_to_the_published_page(home, capsys):
+    assert run("run", "small") == 0
     out = capsys.readouterr().out
     assert "usually; always: no: Does it fall? " in out
-    assert "results/standard/means/answers.json\n" in out
-    for step in ("ledger", "report", "publish"):
+    assert "results/standard/small/answers.json\n" in out
+    places = [f"<!-- answers {name} -->\nold\n<!-- end -->\n" for name in ("neighbours", "again")]
+    Path("README.md").write_text("".join(["# R\n", *places, "more\n"]))
+    for step in ("ledger", "report", "publish", "again"):
         assert run("step", step) == 0, capsys.readouterr().err
     of = "answers.json of standard"
     gaps, falls, size = read_answers("results/standard/answers.json", of)
     assert (gaps.word, gaps.always, gaps.problems) == ("nearly always", "not refuted", 200)
     assert (falls.word, falls.always, falls.family, falls.problems) == ("usually", "no", 1, 100)
     assert (falls.claim, falls.restriction, falls.salt) == ("fall", "n = 9", "dev")
-    assert falls.seed == seed_of(folder)
+    assert falls.seed == seed_of(home)
     assert (size.word, size.mean) == ("", pytest.approx(1.75 * (1 / 9 + 1 / 25) / 2, rel=0.2))
     assert size.where[1].groups == ["9.0", "25.0"]
     published = Path("results/published")
@@ -139,9 +136,13 @@ def test_from_questions_to_the_published_page(folder, capsys):
     falling, near = [line for line in lines if line.startswith("| ")][2:]
     assert falling.startswith("| Does it fall? (n = 9) | usually; always: no | ")
     assert near.startswith("| Is it σ²/n? | nearly always | within ")
+    _, _, near, _, _, again, *rest = Path("README.md").read_text().splitlines()
+    assert near.startswith("- P ([2601.00001](https://arxiv.org/abs/2601.00001)). Is it σ²/n? **")
+    assert again == "With another salt 3 of 3 answers agree within their intervals."
+    assert rest == ["<!-- end -->", "more"]
     page = (published / "report.html").read_text()
     assert "<code>sims decompose results/standard/counterexamples/falls.yaml</code>" in page
-    caption = Path("results/standard/means/caption.md").read_text()
+    caption = Path("results/standard/small/caption.md").read_text()
     assert caption.startswith("**Answered** usually, always: no\n")
     capsys.readouterr()
     for command in ("claims", "experiments"):
@@ -152,27 +153,27 @@ def test_from_questions_to_the_published_page(folder, capsys):
     assert json.loads("[" + experiments)[0]["claims"] == ["gaps", "fall", "size"]
 
 
-def test_whoever_edits_a_question_gets_other_problems(folder, monkeypatch):
-    seeds, path = [seed_of(folder)], folder / "experiment.yaml"
-    before = digest("simulate", folder)
+def test_whoever_edits_a_question_gets_other_problems(home, monkeypatch):
+    seeds, path = [seed_of(home)], home / "experiment.yaml"
+    before = digest("simulate", home)
     path.write_text(path.read_text().replace("Does it fall", "Falls it") + "# words")
-    statistic = folder / "statistic.py"
+    statistic = home / "statistic.py"
     statistic.write_text(statistic.read_text() + "# words\n")
-    assert seed_of(folder) == seeds[0]
-    assert digest("simulate", folder) == before
+    assert seed_of(home) == seeds[0]
+    assert digest("simulate", home) == before
     path.write_text(path.read_text().replace("tolerance: roads", "tolerance: exact"))
-    seeds.append(seed_of(folder))
+    seeds.append(seed_of(home))
     statistic.write_text(
         statistic.read_text().replace("gap(square, theory)", "gap(square, 2 * theory)")
     )
-    seeds.append(seed_of(folder))
+    seeds.append(seed_of(home))
     Path("experiments/salt.txt").write_text("published\n")
-    seeds.append(seed_of(folder))
+    seeds.append(seed_of(home))
     monkeypatch.setenv("SIMS_SALT", "dev")
     assert len({*seeds}) == 4
-    assert seed_of(folder) == seeds[-2]
-    assert load_experiment("means").simulation.seed == seeds[-2] < 2**63
-    assert len({digest(step, folder) for step in ("simulate", "predict")} | {before}) == 3
+    assert seed_of(home) == seeds[-2]
+    assert load_experiment("small").simulation.seed == seeds[-2] < 2**63
+    assert len({digest(step, home) for step in ("simulate", "predict")} | {before}) == 3
 
 
 BAD = [
@@ -182,9 +183,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("old", "new", "words"), BAD)
-def test_what_is_wrong_is_one_line(folder, capsys, old, new, words):
+def test_what_is_wrong_is_one_line(home, capsys, old, new, words):
     """Which only the experiment's own code can tell."""
-    path = folder / "experiment.yaml"
+    path = home / "experiment.yaml"
     path.write_text(path.read_text().replace(old, new))
-    assert [run("step", step, "means") for step in ("simulate", "predict", "judge")] == [0, 0, 2]
+    assert [run("step", step, "small") for step in ("simulate", "predict", "judge")] == [0, 0, 2]
     assert words in capsys.readouterr().err.splitlines()[-1]
