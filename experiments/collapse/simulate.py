@@ -10,7 +10,7 @@ from scipy import linalg
 from sims.attention.hidden import Stream, split, split_layer, split_rms_norm
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import ALONE, Problem, draw
 
@@ -21,10 +21,10 @@ DRAWS = 16
 """Draws of heads a stack."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     dims = {"path": ("layer",), "ends": ("end",), "lost": ("gates",)}
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(batch, constants=problem, dims=dims)

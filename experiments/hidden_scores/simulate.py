@@ -11,7 +11,7 @@ from sims.attention import hidden
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import Problem, draw
 
@@ -23,10 +23,10 @@ SETS = 4
 """Sets of keys for every replicate of a stack."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     dims = {**dict.fromkeys(STACK, ("layer", "arm")), "mse": ("arm",)}
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(batch, constants=problem, dims=dims)

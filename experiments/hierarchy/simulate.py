@@ -9,7 +9,7 @@ from sims.attention import hierarchy
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import KEPT, Problem, draw
 
@@ -17,10 +17,10 @@ BLOCKS, SETS = 64, 6
 """Blocks, and sets of keys, for every replicate of tokens."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     dims = {"error": ("part", "kept"), "remainder": ("order",), "mse": ("arm",)}
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(batch, constants=problem, dims=dims)

@@ -8,7 +8,7 @@ from sims.attention.attention import softmax
 from sims.attention.low_rank import joint_svd, k_svd, kq_svd, stacked
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import Problem, draw
 
@@ -17,9 +17,9 @@ FRESH = 32
 """Queries of a replicate at which outputs are compared."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems that are simulated, by number."""
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     dims = {"score": ("method",), "output": ("method",), "mse": ("scores",)}
     coords = {"method": list(METHODS), "scores": ["exact", "KQ-SVD"]}
     for number in range(experiment.settings["simulated"]):

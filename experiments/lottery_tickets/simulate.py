@@ -10,7 +10,7 @@ import numpy as np
 from sims.attention.attention import softmax
 from sims.montecarlo import Draw, HostBatches
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import FEW, ITEMS, Problem, draw
 from .pruning import closest_sum
@@ -33,11 +33,11 @@ DIMS = {
 """What a batch has, by its dimensions."""
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number."""
     coords = {"per_entry": ITEMS, "constant": list(CONSTANTS)}
     coords |= {"scale": ["fourth root", "by the entry", "Xavier"], "length": list(LENGTHS)}
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["problems"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(pruned, constants=problem, dims=DIMS, coords=coords)

@@ -10,16 +10,16 @@ import numpy as np
 from sims.montecarlo import Draw, HostBatches
 from sims.problem import SequenceDesign
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 
 from .problems import GRID, Problem, draw
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The problems by number: heads over keys and slots, by bandwidth over the drawn one."""
     dims = dict.fromkeys(("mse", "variance"), ("over", "bandwidth"))
     coords = {"over": ["keys", "slots"], "bandwidth": GRID}
-    found: dict[str, Unit] = {}
+    found: dict[str, SampledUnit] = {}
     for number in range(experiment.settings["simulated"]):
         problem = draw(experiment.spec.law or {}, experiment.simulation.seed, number)
         sampler = HostBatches(errors, constants=problem, dims=dims, coords=coords)

@@ -15,7 +15,7 @@ from sims.normals import normal
 from sims.problem import Heads
 from sims.simulation.many import ProblemsSampler, sampler_of
 from sims.study.experiment import Experiment
-from sims.study.units import SampledUnit, Unit
+from sims.study.units import SampledUnit
 from sims.weights.entmax import Entmax
 from sims.weights.rules import distance
 from sims.weights.sparse import ReluGap
@@ -81,10 +81,10 @@ class Population(NamedTuple):
         return self.values(jnp.einsum("pjd,pd->pj", self.frequency, self.queries)[..., None])
 
 
-def units(experiment: Experiment) -> dict[str, Unit]:
+def units(experiment: Experiment) -> dict[str, SampledUnit]:
     """The tasks of all problems; and the pairs of heads of each power and number of keys."""
     settings, simulation = experiment.settings, experiment.simulation
-    every, found = drawn_problems(experiment, settings["simulated"]), dict[str, Unit]()
+    every, found = drawn_problems(experiment, settings["simulated"]), dict[str, SampledUnit]()
     sampler: Sampler = Replicates(
         partial(errors, most=SIMULATED * max(one.drawn["context"] for one in every)),
         constants=population(every, simulation.seed, settings["learning"]),

@@ -83,7 +83,11 @@ def listing(
         lines.append([asked, spoken(one), headline(one), "; ".join(changes) or "–"])
     table = [f"| {' | '.join(c.replace('|', '&#124;') for c in line)} |" for line in lines]
     proved = [c for c in (*paper.claims, *paper.ours) if c.algebra and not brief]
-    algebra = [f"- By algebra, tested: {c.statement} (`{c.algebra}`)" for c in proved]
+    algebra = [
+        f"- By algebra {f'false, {c.counterexample}' if c.counterexample else 'true'}: "
+        f"{c.statement} (`{c.algebra}`)"
+        for c in proved
+    ]
     return "\n".join([*(table if rows else ()), "", *algebra]).strip() + "\n"
 
 
@@ -136,7 +140,9 @@ def page(
             command = "sweep" if "sweep" in one.problem else "decompose"
             lines.append(f"- It fails most surely in: `sims {command} {file}`{by}")
         elif one.searched:
-            lines.append(f"- No failure among these problems, nor in a search over {one.searched:,} more.")
+            lines.append(
+                f"- No failure among these problems, nor in a search over {one.searched:,} more."
+            )
         lines.append("")
     derived = f"Formulas: docs/{spec.derivation}. " if spec.derivation else ""
     lines += [

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import xarray as xr
+from tests.experiments.by_hand import families
 
 from sims.study.experiment import load_experiment
-from tests.experiments.by_hand import families
 
 adaptive = load_experiment("adaptive_terms")
 BATCHES = 8
