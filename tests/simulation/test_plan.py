@@ -34,7 +34,7 @@ def test_plan_obeys_the_budget(budget, platform):
 def test_many_queries_go_in_equal_groups():
     """Not in tiny blocks, although the budget would allow those: on a CPU the sums go in groups."""
     shape = Shape(queries=10**5, heads=8, dimension=32, width=4, terms=64, n=4096, itemsize=4)
-    plan = make_plan(shape, 4, 1, native=True)
+    plan = make_plan(shape, 4, 1, sums="C++")
     assert plan.query_block > 1
     assert plan.key_block == 4096
     assert 10**4 < plan.group < 10**5
