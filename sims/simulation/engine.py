@@ -125,7 +125,8 @@ def estimate(
     data = run(sampler, seed, devices=devices, **sampling)
     values = {str(name): variable.values for name, variable in data.variables.items()}
     points = sampler.queries
-    return data.assign_attrs(examined(values, data.attrs, task, heads, points, shares, precision))
+    data.attrs.update(examined(values, data.attrs, task, heads, points, shares, precision))
+    return data
 
 
 def sampler_of(

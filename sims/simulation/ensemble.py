@@ -127,7 +127,8 @@ def joined(
     """Batches of so many queries from those of their groups, as one query unless they are kept."""
     out = {}
     for name in groups[0]:
-        value = np.concatenate([group[name] for group in groups], axis=axis)
-        value = value.take(range(count), axis)
+        parts = [group[name] for group in groups]
+        value = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
+        value = value[(slice(None),) * axis + (slice(count),)]
         out[name] = value if keep_queries else value.mean(axis=axis, keepdims=True)
     return out

@@ -19,7 +19,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from ctypes import cdll
 from pathlib import Path
 from typing import Any
@@ -219,15 +219,20 @@ def _native_threefry() -> Any:
 
 def library() -> Path:
     """Where this host's library is, or would be once built."""
-    texts = [path.read_bytes() for path in (FOLDER / "vectors.h", *SOURCES)]
-    return in_cache("sums", texts, (FLAGS, _compiler(), _processor()))
+    sources = (FOLDER / "vectors.h", *SOURCES)
+    return in_cache("sums", sources, (FLAGS, _compiler(), _processor()))
 
 
-def in_cache(name: str, texts: Sequence[bytes], choices: object) -> Path:
-    """Where the library of source texts, compiled by such choices, is or would be."""
-    digest = hashlib.sha256(b"".join(texts))
-    digest.update(repr((choices, jax.__version__)).encode())
+def in_cache(name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
+    """Where the library of sources, compiled by such choices, is or would be."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return _file_of(home, name, sources, choices)
+
+
+@functools.cache
+def _file_of(home: Path, name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
+    digest.update(repr((choices, jax.__version__)).encode())
     return files.private(home / "nw-attention-sims") / f"{name}-{digest.hexdigest()[:16]}.so"
 
 

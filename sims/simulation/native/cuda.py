@@ -56,7 +56,7 @@ def cuda_usable(
         return False
     target = "sm_" + str(getattr(device, "compute_capability", "")).replace(".", "")
     sizes = (heads.count, heads.width, columns, precision)
-    path = in_cache("cuda", [SOURCE.read_bytes()], _command(heads.kernel, *sizes, target))
+    path = in_cache("cuda", (SOURCE,), _command(heads.kernel, *sizes, target))
     if not path.exists() and evaluations < LEAST_WORK:
         return False
     return _loaded(heads.kernel, *sizes, target)
@@ -68,12 +68,12 @@ def _name(kernel: Kernel, heads: int, width: int, columns: int, precision: str) 
 
 def _command(
     kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
-) -> list[str]:
+) -> tuple[str, ...]:
     real = {"float32": "float", "float64": "double"}[precision]
     sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
     macros = {**sizes, "GAUSSIAN": int(kernel is GAUSSIAN)}
     include, defined = f"-I{jax.ffi.include_dir()}", [f"-D{k}={v}" for k, v in macros.items()]
-    return ["nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE)]
+    return ("nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE))
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def _loaded(
 ) -> bool:
     sizes = (heads, width, columns, precision)
     command, said = _command(kernel, *sizes, target), ""
-    path = in_cache("cuda", [SOURCE.read_bytes()], command)
+    path = in_cache("cuda", (SOURCE,), command)
     try:
         build(path, command)
         handler = jax.ffi.pycapsule(cdll.LoadLibrary(str(path)).sims_sums_cuda)
