@@ -151,8 +151,13 @@ def cuda_sums(
     bandwidth: float | Array = UNIT,
     query_block: int = 1,
     centres: Float[Array, "Q H"] | None = None,
+    *,
+    name: str | None = None,
 ) -> Sums:
-    """:func:`~sims.simulation.sums.streamed_sums` in CUDA, as far as :func:`cuda_usable` says."""
+    """:func:`~sims.simulation.sums.streamed_sums` in CUDA, as far as :func:`cuda_usable` says.
+
+    ``name`` is of the library, where it is not the usual one.
+    """
     (count, width, heads), dtype = queries.shape, keys.dtype
     longest = jnp.sqrt(jnp.square(queries).sum(1).max())
     if kernel is GAUSSIAN:  # the longest key for which no score is beyond LARGEST
@@ -167,7 +172,7 @@ def cuda_sums(
         pairs if centres is not None else (0,),
     ]
     peak, gram, linear, centred = jax.ffi.ffi_call(
-        _name(kernel, heads, width, len(columns), dtype.name),
+        name or _name(kernel, heads, width, len(columns), dtype.name),
         [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
         vmap_method="broadcast_all",
     )(

@@ -36,12 +36,13 @@ constexpr int kPairs = HEADS * (HEADS + 1) / 2, kLinear = HEADS, kGram = HEADS +
 constexpr int kEntries = kGram + kPairs;  // of a part: shifts, linear sums, pair sums
 constexpr int kSize = HEADS * sizeof(Real);
 constexpr int kChunk = kSize <= 32 ? 4 : kSize <= 48 ? 2 : 1;  // keys weighed together by a thread
-// Registers of a thread are 255, and 168 where a multiprocessor shall hold three blocks: sums come
-// first, then the query, if there is room for all of it.
+// Registers of a thread are 255, and 168 where a multiprocessor holds 384 threads: sums come first,
+// then the query, if there is room for all of it.
 constexpr int kBytes = (kEntries + kChunk * HEADS) * sizeof(Real);
 constexpr bool kResident = kBytes + kRows * sizeof(Real) <= 900;
 constexpr int kUnroll = kResident ? WIDTH : 2;
-constexpr int kBlocks = kBytes + (kResident ? kRows * sizeof(Real) : 0) <= 600 ? 3 : 2;
+constexpr int kBlocks =
+    (kBytes + (kResident ? kRows * sizeof(Real) : 0) <= 600 ? 384 : 256) / THREADS;
 constexpr int kSample = 16;                                   // keys that choose the shift
 constexpr int64_t kLongest = 4096;  // keys that a thread sums in its own precision
 constexpr double kLog2E = 1.4426950408889634, kLog2 = 0.6931471805599453;
@@ -92,7 +93,7 @@ __device__ inline void Load(const S* from, S (&to)[kChunk]) {
 // The sums of weights against each other and the columns, or with `centred` those of the weights
 // times (first column - centre) against each other. Of the blocks to be done again, if `careful`.
 template <typename S, bool careful, bool centred>
-__global__ void __launch_bounds__(THREADS, careful ? 2 : kBlocks) Weigh(Work w) {
+__global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) Weigh(Work w) {
   constexpr int kTile = Tile<S>();
   alignas(16) __shared__ S points[(kRows + HEADS) * kTile];  // the last rows: where scores start
   alignas(16) __shared__ Real columns[kOthers * kTile];
@@ -320,8 +321,7 @@ using In = ffi::Buffer<kType>;
 using Out = ffi::ResultBuffer<ffi::F64>;
 
 ffi::Error Sums(cudaStream_t stream, ffi::ScratchAllocator scratch, In queries, In keys, In columns,
-                In centres, In reach, Out peak, Out gram, Out linear, Out centred) {
-  const bool with = centres.element_count() > 0;
+                In centres, In reach, int64_t with, Out peak, Out gram, Out linear, Out centred) {
   Work w = {queries.typed_data(), keys.typed_data(), columns.typed_data(), centres.typed_data(),
             reach.typed_data()};
   w.count = queries.dimensions().back();
@@ -357,6 +357,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(sims_sums_cuda, Sums,
                                   .Arg<In>()
                                   .Arg<In>()
                                   .Arg<In>()
+                                  .Attr<int64_t>("centred")
                                   .Ret<ffi::Buffer<ffi::F64>>()
                                   .Ret<ffi::Buffer<ffi::F64>>()
                                   .Ret<ffi::Buffer<ffi::F64>>()
