@@ -164,23 +164,22 @@ def cuda_sums(
         reach = jnp.sqrt(longest**2 + 2 * LARGEST) - longest
     else:
         reach = LARGEST / longest
-    pairs = (count, heads, heads)
-    shapes = [
-        (count, heads),
-        pairs,
-        (count, heads, len(columns)),
-        pairs if centres is not None else (0,),
-    ]
+    pairs, dummy = (count, heads, heads), (1,)  # no empty arrays: not every device takes them
+    shapes = ((count, heads), pairs, (count, heads, len(columns)))
     peak, gram, linear, centred = jax.ffi.ffi_call(
         name or _name(kernel, heads, width, len(columns), dtype.name),
-        [jax.ShapeDtypeStruct(shape, jnp.float64) for shape in shapes],
+        [
+            jax.ShapeDtypeStruct(shape, jnp.float64)
+            for shape in (*shapes, dummy if centres is None else pairs)
+        ],
         vmap_method="broadcast_all",
     )(
         queries.transpose(1, 2, 0),
         keys,
         columns,
-        jnp.zeros((0,), dtype) if centres is None else centres.T.astype(dtype),
+        jnp.zeros(dummy, dtype) if centres is None else centres.T.astype(dtype),
         reach if dtype == jnp.float32 else jnp.full((), jnp.inf, dtype),
+        centred=np.int64(centres is not None),
     )
     points = jnp.moveaxis(queries, 1, 0).astype(jnp.float64)
     offset = kernel.log_value(points, jnp.zeros_like(points), UNIT)
