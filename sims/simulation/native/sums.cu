@@ -25,6 +25,8 @@
 #define WAVES 4  // blocks, as multiples of what the device holds at a time
 #endif
 
+#define EACH(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
+
 namespace ffi = xla::ffi;
 
 namespace {
@@ -82,11 +84,9 @@ __device__ inline void Load(const S* from, S (&to)[kChunk]) {
   struct alignas(many * sizeof(S)) Piece {
     S value[many];
   };
-#pragma unroll
-  for (int i = 0; i < kChunk; i += many) {
-    const Piece piece = *reinterpret_cast<const Piece*>(from + i);
-#pragma unroll
-    for (int j = 0; j < many; ++j) to[i + j] = piece.value[j];
+  EACH(i, kChunk / many) {
+    const Piece piece = reinterpret_cast<const Piece*>(from)[i];
+    EACH(j, many) to[i * many + j] = piece.value[j];
   }
 }
 
@@ -114,10 +114,8 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
   Real centre[centred ? HEADS : 1];
   Real shift[HEADS], linear[centred ? 1 : COLUMNS][HEADS] = {}, pairs[kPairs] = {};
   S top[HEADS];
-#pragma unroll
-  for (int r = 0; kResident && r < kRows; ++r) q[r] = S(query[r * w.count]);
-#pragma unroll
-  for (int h = 0; h < HEADS; ++h) {
+  EACH(r, kResident ? kRows : 0) q[r] = S(query[r * w.count]);
+  EACH(h, HEADS) {
     if (centred) centre[h] = w.centres[(batch * HEADS + h) * w.count + own];
     top[h] = S(std::numeric_limits<Real>::lowest());
   }
@@ -155,22 +153,18 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
       const S coordinate = kResident ? q[kResident ? row : 0] : S(query[row * w.count]);
       S key[kChunk];
       Load(&points[row * kTile + k], key);
-#pragma unroll
-      for (int i = 0; i < kChunk; ++i) s[i] += coordinate * key[i];
+      EACH(i, kChunk) s[i] += coordinate * key[i];
     }
   };
   auto rise = [&](int k) {
-#pragma unroll
-    for (int h = 0; h < HEADS; ++h) {
+    EACH(h, HEADS) {
       S s[kChunk];
       scores(h, k, s);
-#pragma unroll
-      for (int i = 0; i < kChunk; ++i) top[h] = fmax(top[h], s[i]);
+      EACH(i, kChunk) top[h] = fmax(top[h], s[i]);
     }
   };
   auto choose = [&] {
-#pragma unroll
-    for (int h = 0; h < HEADS; ++h) shift[h] = Real(top[h] * S(kLog2E));
+    EACH(h, HEADS) shift[h] = Real(top[h] * S(kLog2E));
   };
 
   for (int64_t start = first; careful && start < last; start += kTile) {
@@ -192,27 +186,22 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
 #pragma unroll 1
     for (int k = part * kChunk; k < many; k += parts * kChunk) {
       Real u[HEADS][kChunk], column[kOthers][kChunk];
-#pragma unroll
-      for (int c = 0; c < kOthers; ++c) Load(&columns[c * kTile + k], column[c]);
-#pragma unroll
-      for (int h = 0; h < HEADS; ++h) {
+      EACH(c, kOthers) Load(&columns[c * kTile + k], column[c]);
+      EACH(h, HEADS) {
         S s[kChunk];
         scores(h, k, s);
-#pragma unroll
-        for (int i = 0; i < kChunk; ++i) {
+        EACH(i, kChunk) {
           u[h][i] = Exp2(Real(s[i] * S(kLog2E) - S(shift[h])));
           if (centred) {
             u[h][i] *= column[0][i] - centre[centred ? h : 0];
           } else {
-#pragma unroll
-            for (int c = 0; c < kOthers; ++c)
+            EACH(c, kOthers)
               linear[centred ? 0 : c][h] += u[h][i] * column[c][i];
             linear[centred ? 0 : kOthers][h] += u[h][i];
           }
         }
       }
-#pragma unroll
-      for (int i = 0; i < kChunk; ++i)
+      EACH(i, kChunk)
 #pragma unroll
         for (int h = 0, at = 0; h < HEADS; ++h)
 #pragma unroll
@@ -229,15 +218,12 @@ __global__ void __launch_bounds__(THREADS, careful ? 256 / THREADS : kBlocks) We
   if (x >= w.count) return;
   const int64_t slot = batch * w.slots + blockIdx.y * parts + part;
   Real* to = (centred ? w.centred_parts : w.parts) + slot * kEntries * w.count + x;
-#pragma unroll
-  for (int h = 0; h < HEADS; ++h) {
+  EACH(h, HEADS) {
     to[h * w.count] = shift[h];
-#pragma unroll
-    for (int c = 0; c < COLUMNS; ++c)
+    EACH(c, COLUMNS)
       if (!centred) to[(kLinear + h * COLUMNS + c) * w.count] = linear[centred ? 0 : c][h];
   }
-#pragma unroll
-  for (int at = 0; at < kPairs; ++at) to[(kGram + at) * w.count] = pairs[at];
+  EACH(at, kPairs) to[(kGram + at) * w.count] = pairs[at];
 }
 
 // One head's sums over all parts at a query, in double precision under their largest shift.
@@ -348,17 +334,9 @@ ffi::Error Sums(cudaStream_t stream, ffi::ScratchAllocator scratch, In queries, 
 
 }  // namespace
 
+#define OUT Ret<ffi::Buffer<ffi::F64>>()
 XLA_FFI_DEFINE_HANDLER_SYMBOL(sims_sums_cuda, Sums,
-                              ffi::Ffi::Bind()
-                                  .Ctx<ffi::PlatformStream<cudaStream_t>>()
-                                  .Ctx<ffi::ScratchAllocator>()
-                                  .Arg<In>()
-                                  .Arg<In>()
-                                  .Arg<In>()
-                                  .Arg<In>()
-                                  .Arg<In>()
-                                  .Attr<int64_t>("centred")
-                                  .Ret<ffi::Buffer<ffi::F64>>()
-                                  .Ret<ffi::Buffer<ffi::F64>>()
-                                  .Ret<ffi::Buffer<ffi::F64>>()
-                                  .Ret<ffi::Buffer<ffi::F64>>());
+                              ffi::Ffi::Bind().Ctx<ffi::PlatformStream<cudaStream_t>>()
+                                  .Ctx<ffi::ScratchAllocator>().Arg<In>().Arg<In>().Arg<In>()
+                                  .Arg<In>().Arg<In>().Attr<int64_t>("centred")
+                                  .OUT.OUT.OUT.OUT);
