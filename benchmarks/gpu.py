@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-LIMITS = {"build": 150, "right": 100, "rates": 150, "engine": 100, "sweep": 60, "tests": 120}
+LIMITS = {"build": 120, "right": 90, "rates": 110, "engine": 100, "sweep": 60, "tests": 100}
 """Seconds of each piece."""
 CASES = [
     *itertools.product(["gaussian", "softmax"], [(8, 4), (4, 2), (1, 1)], [3], ["float32"]),
@@ -87,7 +87,7 @@ def build() -> None:
         words = " ".join(word for word in command if word.startswith("-D"))
         say(library=words, seconds=round(time.perf_counter() - begun, 1), nvcc=said)
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(16) as pool:
         list(pool.map(one, commands))
 
 

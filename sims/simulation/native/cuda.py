@@ -104,7 +104,8 @@ def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precisio
     Of keys that single precision serves, and of others so far out that scores are made in double.
     """
     rng, worst, (count, n) = np.random.default_rng(0), 0.0, (70, 1700)
-    for scale in (width**-0.25, 20.0):
+    sums = jax.jit(functools.partial(cuda_sums, kernel))
+    for scale in (width**-0.25, 20 * width**-0.5):
         q, keys, labels, centres = (
             (size * rng.normal(size=shape)).astype(precision)
             for size, shape in (
@@ -115,8 +116,7 @@ def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precisio
             )
         )
         labels[-1] = 1.0
-        arrays = [jnp.asarray(x) for x in (q, keys, labels)]
-        found = cuda_sums(kernel, arrays[0], arrays[1], arrays[2], centres=jnp.asarray(centres))
+        found = sums(*map(jnp.asarray, (q, keys, labels)), centres=jnp.asarray(centres))
         worst = max(worst, error_of(found, kernel, q, keys, labels, centres))
     return worst
 
