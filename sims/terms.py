@@ -90,7 +90,9 @@ def assembled(
         name: xr.Variable(pair_dims, np.asarray(values, float))
         for name, values in zip(PAIRS, pair_terms, strict=True)
     }
-    found |= {f"integrated_{name}": variable.mean(QUERY) for name, variable in found.items()}
+    found |= {
+        f"integrated_{name}": variable.mean(QUERY, skipna=False) for name, variable in found.items()
+    }
     bias_of = {"bias": xr.Variable(dims, bias)}
     return bias_of | found | scalars(found, weights)
 

@@ -185,7 +185,9 @@ def run(
         faults.append(f"{bad} of {sum(v.size for v in arrays.values())} values are not finite")
     if faults:
         attrs["faults"] = faults
-    return with_mcse(sampler.label(arrays)).assign_attrs(attrs)
+    data = with_mcse(sampler.label(arrays))
+    data.attrs.update(attrs)  # in place: a copy takes as long as a small problem
+    return data
 
 
 def _stacked(batches: Sequence[Arrays]) -> dict[str, np.ndarray]:

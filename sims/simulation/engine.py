@@ -99,7 +99,7 @@ def estimate(
     Returns:
         The dataset of :mod:`sims.terms`, batched and with MCSE, the raw-label variables above,
         ``empty_rate``, and the attributes of :func:`sims.montecarlo.run` with ``n``,
-        ``precision`` (that of the work), ``kernel_sums`` ("C++" or "XLA"), ``rounding`` (a
+        ``precision`` (that of the work), ``kernel_sums`` ("C++", "CUDA" or "XLA"), ``rounding`` (a
         bound on rounding, as a share of the heads' bias² + signal variance and of their noise
         variance, whichever is larger),
         ``empty_rate`` (its mean), ``least_n_eff`` (the fewest effective keys,
@@ -125,7 +125,8 @@ def estimate(
     data = run(sampler, seed, devices=devices, **sampling)
     values = {str(name): variable.values for name, variable in data.variables.items()}
     points = sampler.queries
-    return data.assign_attrs(examined(values, data.attrs, task, heads, points, shares, precision))
+    data.attrs.update(examined(values, data.attrs, task, heads, points, shares, precision))
+    return data
 
 
 def sampler_of(

@@ -18,6 +18,7 @@ from sims.problem import Heads, Kernel, Task
 from sims.simulation.draws import centred
 from sims.simulation.moments import batch_estimates
 from sims.simulation.native import usable
+from sims.simulation.native.cuda import cuda_usable
 from sims.simulation.plan import MEMORY, Shape, make_plan
 from sims.simulation.replicate import Replicate, Settings, Shared, pilot, replicate
 from sims.simulation.result import batch_arrays, build, reached, unseen
@@ -60,17 +61,20 @@ class EnsembleSampler:
             one = partial(weighed, gates=gates)
         platform = devices[0].platform
         work = float(self.n) * count * heads.count * draws.replicates * batches
-        native = usable(heads.rule, platform, work)
+        columns = 3 if self.raw_labels else 2
+        sums = "C++" if usable(heads.rule, platform, work) else "XLA"
+        if cuda_usable(heads, columns, self.precision, devices[0], work):
+            sums = "CUDA"
         plan = make_plan(
             shape,
             draws.replicates,
             len(devices),
             budget=self.memory_budget,
             platform=platform,
-            native=native,
+            sums=sums,
         )
         blocks = (plan.key_block, plan.query_block)
-        settings = Settings(self.n, *blocks, self.precision, self.raw_labels, native)
+        settings = Settings(self.n, *blocks, self.precision, self.raw_labels, sums)
         queries = np.pad(self.queries, [(0, -count % plan.group), (0, 0)])
         groups = []
         for group in queries.reshape(-1, plan.group, heads.dimension):
@@ -79,7 +83,6 @@ class EnsembleSampler:
                 control = pilot(settings, draws.draw(PILOT, 0).key, known)
                 known = known._replace(control=control)
             groups.append(known)
-        sums = "C++" if native else "XLA"
         attrs = {"n": self.n, "precision": self.precision, "kernel_sums": sums}
         return partial(one, settings), plan.at_once, groups, attrs
 
@@ -124,7 +127,8 @@ def joined(
     """Batches of so many queries from those of their groups, as one query unless they are kept."""
     out = {}
     for name in groups[0]:
-        value = np.concatenate([group[name] for group in groups], axis=axis)
-        value = value.take(range(count), axis)
+        parts = [group[name] for group in groups]
+        value = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
+        value = value[(slice(None),) * axis + (slice(count),)]
         out[name] = value if keep_queries else value.mean(axis=axis, keepdims=True)
     return out

@@ -21,6 +21,10 @@ ROWS = 1024
 """Queries times replicates that XLA weighs together on an accelerator. Its search for the fastest
 code takes 4 to 10 seconds for so many on an H200, a minute for twice as many, and minutes for eight
 times (docs/performance.md)."""
+KEYS = 16 * DRAW_BLOCK
+"""Keys of one call of the CUDA sums."""
+PARTS = 2**18
+"""Threads, at most, of what keeps a GPU busy; each has sums of its own in the memory of CUDA's."""
 RULE_ARRAYS = 6
 """Arrays (H, n) that a weight rule may keep alive at a query: scores, their order, running sums."""
 
@@ -60,7 +64,9 @@ class Plan(NamedTuple):
     bytes_per_device: int
 
 
-def working_set(shape: Shape, group: int, key_block: int, query_block: int, at_once: int) -> int:
+def working_set(
+    shape: Shape, group: int, key_block: int, query_block: int, at_once: int, sums: str = "XLA"
+) -> int:
     """Bytes one device needs at a time: draws, weights, running sums, and results in flight.
 
     Counts every array that must exist together, temporaries twice; the compiled program may
@@ -68,13 +74,16 @@ def working_set(shape: Shape, group: int, key_block: int, query_block: int, at_o
     """
     h, item = shape.heads, shape.itemsize
     once, each = _of_a_query(shape)
-    rows = shape.n if shape.whole else min(shape.n, DRAW_BLOCK)
+    rows = shape.n if shape.whole else min(shape.n, max(key_block, DRAW_BLOCK))
     # XLA keeps up to seven arrays of X's size alive while it draws X in a loop over blocks.
     draws = rows * (8 * shape.dimension + 8) * item
     keys = key_block * (shape.width * h + 2 * shape.terms + shape.dimension + 4) * item
     weights = 2 * query_block * h * key_block * item
     if shape.whole:
         weights = shape.n * (query_block * h * (RULE_ARRAYS * item + 16) + 32)
+    elif sums == "CUDA":
+        parts = at_once * group * -(-key_block // DRAW_BLOCK) + PARTS
+        weights = parts * h * (h + 9) * item // at_once
     return at_once * (draws + keys + weights + group * each) + group * once
 
 
@@ -93,20 +102,20 @@ def make_plan(
     *,
     budget: int = MEMORY,
     platform: str = "cpu",
-    native: bool = False,
+    sums: str = "XLA",
 ) -> Plan:
     """Choose blocks whose working set, summed over host devices, obeys the budget.
 
     Sizes start from what fits a cache on a CPU, or fills an accelerator, and are halved, fewest
-    losses first, until the working set fits. The ``native`` sums see to their cache themselves, and
-    get more keys at once.
+    losses first, until the working set fits. The sums in C++ see to their cache themselves, and
+    those in CUDA to their blocks: they get more keys at once.
 
     Raises:
         InputError: even the smallest blocks exceed the budget.
     """
     check_count("memory_budget", budget)
     cpu = platform == "cpu"
-    keys, group = min(shape.n, 1024 if cpu and not native else DRAW_BLOCK), shape.queries
+    keys, group = min(shape.n, 1024 if cpu and sums == "XLA" else DRAW_BLOCK), shape.queries
     if shape.whole:
         keys = shape.n
     if cpu:
@@ -119,6 +128,8 @@ def make_plan(
         group = -(-group // parts)
     elif shape.whole:
         at_once, queries = divisor(replicates, 32), 1
+    elif sums == "CUDA":
+        at_once, queries, keys = divisor(replicates, 32), group, min(shape.n, KEYS)
     else:  # of as many rows, those of more queries and fewer replicates are faster
         at_once = divisor(replicates, min(32, max(8, ROWS // shape.queries)))
         queries = ROWS // at_once
@@ -127,10 +138,12 @@ def make_plan(
         # Equal blocks waste the least on padding, and groups hold whole blocks.
         queries = -(-group // -(-group // queries))
         padded = -(-group // queries) * queries
-        need = working_set(shape, padded, keys, queries, at_once) * (devices if cpu else 1)
+        need = working_set(shape, padded, keys, queries, at_once, sums) * (devices if cpu else 1)
         if need <= budget:
             return Plan(padded, keys, queries, at_once, need // (devices if cpu else 1))
-        if at_once > 1:
+        if keys > DRAW_BLOCK and not shape.whole:
+            keys = keys // 2
+        elif at_once > 1:
             at_once = divisor(replicates, at_once // 2)
         elif queries > 1:
             queries = queries // 2

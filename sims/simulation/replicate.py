@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from sims.montecarlo.compiled import divisor
 from sims.problem import Heads, Task
 from sims.simulation.draws import DRAW_BLOCK, draw_block, target_values
 from sims.simulation.heads import (
@@ -23,7 +24,11 @@ from sims.simulation.heads import (
     scaled_projection,
 )
 from sims.simulation.native import native_sums, with_native_bits
+from sims.simulation.native.cuda import cuda_sums
 from sims.simulation.sums import Sums, streamed_sums
+
+KERNEL_SUMS = {"XLA": streamed_sums, "C++": native_sums, "CUDA": cuda_sums}
+"""Ways to compute the sums."""
 
 PILOT_DESIGNS = 16
 """Keys of the pilot design, over those of a replicate."""
@@ -78,8 +83,8 @@ class Settings:
     """Of draws, kernels and sums within a block; sums over blocks are float64."""
     raw_labels: bool = False
     """Whether labels are drawn as well."""
-    native: bool = False
-    """Whether random bits and sums are made in C++."""
+    sums: str = "XLA"
+    """What computes the sums, of :data:`KERNEL_SUMS`; C++ makes random bits as well."""
 
 
 class Replicate(NamedTuple):
@@ -136,7 +141,7 @@ def pilot(settings: Settings, key: Array, shared: Shared) -> Control:
 
 def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     """The sums over all n keys of one replicate."""
-    if settings.native:
+    if settings.sums == "C++":
         key = with_native_bits(key)
     queries = projected_queries(shared.heads, shared.queries, settings.dtype)
     shape, columns = (len(shared.queries), shared.heads.count), 3 if settings.raw_labels else 2
@@ -151,8 +156,15 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
     def absorb(sums: Sums, block: tuple[Array, Array]) -> tuple[Sums, None]:
         return _merge(sums, sums_over(settings, shared, queries, *block)), None
 
-    def absorb_draw(sums: Sums, block: int | Array, size: int) -> Sums:
-        x, noise = draw_block(shared.task, key, block, size, settings.dtype)
+    def absorb_draw(sums: Sums, block: int | Array, size: int, together: int = 1) -> Sums:
+        def drawn(block: int | Array) -> tuple[Array, Array]:
+            return draw_block(shared.task, key, block, size, settings.dtype)
+
+        if together == 1:
+            x, noise = drawn(block)
+        else:
+            x, noise = jax.vmap(drawn)(block * together + jnp.arange(together))
+            x, noise, size = x.reshape(-1, x.shape[-1]), noise.reshape(-1), together * size
         step = min(settings.key_block, size)
         whole = size // step * step
         if whole == step:
@@ -164,7 +176,10 @@ def _stream(settings: Settings, key: Array, shared: Shared) -> Sums:
 
     full, rest = divmod(settings.n, DRAW_BLOCK)
     if full:
-        sums = lax.fori_loop(0, full, lambda i, s: absorb_draw(s, i, DRAW_BLOCK), sums)
+        together = divisor(full, settings.key_block // DRAW_BLOCK)
+        sums = lax.fori_loop(
+            0, full // together, lambda i, s: absorb_draw(s, i, DRAW_BLOCK, together), sums
+        )
     if rest:
         sums = absorb_draw(sums, full, rest)
     return sums
@@ -181,8 +196,7 @@ def sums_over(
     heads, control = shared.heads, shared.control
     values = target_values(shared.task.target, x)
     labels = [values, noise] if settings.raw_labels else [values]
-    kernel_sums = native_sums if settings.native else streamed_sums
-    return kernel_sums(
+    return KERNEL_SUMS[settings.sums](
         heads.kernel,
         queries,
         scaled_projection(heads, heads.of_keys, x, x.dtype),

@@ -54,14 +54,14 @@ def build(
         found["raw_bias"] = xr.Variable(lead, arrays["raw_bias"])
         for name in _RAW_PAIRS:
             found[name] = xr.Variable((*lead, terms.HEAD2), arrays[name])
-            found[f"integrated_{name}"] = found[name].mean(terms.QUERY)
+            found[f"integrated_{name}"] = found[name].mean(terms.QUERY, skipna=False)
         total = found["integrated_raw_total_covariance"]
         parts = (found["integrated_raw_bias_product"], total, xr.zeros_like(total))
         integrated = {f"integrated_{k}": v for k, v in zip(terms.PAIRS, parts, strict=True)}
         raw = terms.scalars(integrated, weights)
         found |= {f"raw_{name}": raw[name] for name in RAW_SCALARS}
     if not keep_queries:
-        found["mean_empty_rate"] = found["empty_rate"].mean(terms.QUERY)
+        found["mean_empty_rate"] = found["empty_rate"].mean(terms.QUERY, skipna=False)
         found = {name: values for name, values in found.items() if terms.QUERY not in values.dims}
     return xr.Dataset(found)
 

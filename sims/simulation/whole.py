@@ -13,9 +13,8 @@ from sims.problem import Heads, Kernel
 from sims.problem.kernels import GAUSSIAN, SOFTMAX
 from sims.simulation.draws import draw, target_values
 from sims.simulation.heads import left_bandwidth, projected_queries, scaled_projection
-from sims.simulation.native import native_rule_sums, native_sums, with_native_bits
-from sims.simulation.replicate import Replicate, Settings, Shared
-from sims.simulation.sums import streamed_sums
+from sims.simulation.native import native_rule_sums, with_native_bits
+from sims.simulation.replicate import KERNEL_SUMS, Replicate, Settings, Shared
 from sims.weights import SCORES, WeightRule
 from sims.weights.merged import SlotScores, SlotWeights
 
@@ -49,7 +48,7 @@ def weighed(
     Arguments as in :func:`~.replicate.replicate`; with ``gates``, heads are those of
     :func:`over_slots`.
     """
-    key = with_native_bits(key) if settings.native else key
+    key = with_native_bits(key) if settings.sums == "C++" else key
     x, unit = draw(shared.task, key, settings.n, settings.dtype)
     return over_keys(settings, shared, x, unit, gates)
 
@@ -76,7 +75,7 @@ def over_keys(
     else:
         assert isinstance(heads.rule, WeightRule)  # for the type checker
         bandwidth, block = heads.bandwidth.astype(x.dtype), settings.query_block
-        if settings.native:
+        if settings.sums == "C++":
             linear, gram = native_rule_sums(heads.rule, at, keys, columns, bandwidth)
         else:
             linear, gram = rule_sums(heads.rule, at, keys, columns, bandwidth, block)
@@ -106,8 +105,7 @@ def slot_sums(
         array.reshape(*array.shape[:-1], -1, len(gates)) @ gates.astype(keys.dtype)
         for array in (keys, columns)
     )
-    kernel_sums = native_sums if settings.native else streamed_sums
-    sums = kernel_sums(
+    sums = KERNEL_SUMS[settings.sums](
         heads.kernel,
         queries,
         slots,

@@ -82,7 +82,9 @@ def _rooms(step: str) -> str:
     paths = {path for home in homes for path in (home, *home.rglob("*"))}
     computing = re.compile(r"^(import|from) (numpy|jax)", re.MULTILINE)
     paths |= {path for path in PACKAGE.glob("*.py") if computing.search(path.read_text())}
-    return _hash(*(syntax(p) for p in sorted(paths) if p.suffix in (".py", ".cc", ".h", ".j2")))
+    return _hash(
+        *(syntax(p) for p in sorted(paths) if p.suffix in (".py", ".cc", ".cu", ".h", ".j2"))
+    )
 
 
 def _own_files(paths: list[Path]) -> Iterator[Path]:

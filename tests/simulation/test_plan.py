@@ -3,6 +3,7 @@
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh
@@ -10,6 +11,7 @@ from jax.sharding import Mesh
 from sims.errors import InputError
 from sims.montecarlo import Draw
 from sims.montecarlo.compiled import Program, run_batches
+from sims.simulation.draws import DRAW_BLOCK
 from sims.simulation.ensemble import joined
 from sims.simulation.moments import batch_estimates
 from sims.simulation.plan import RULE_ARRAYS, Shape, make_plan, working_set
@@ -34,7 +36,7 @@ def test_plan_obeys_the_budget(budget, platform):
 def test_many_queries_go_in_equal_groups():
     """Not in tiny blocks, although the budget would allow those: on a CPU the sums go in groups."""
     shape = Shape(queries=10**5, heads=8, dimension=32, width=4, terms=64, n=4096, itemsize=4)
-    plan = make_plan(shape, 4, 1, native=True)
+    plan = make_plan(shape, 4, 1, sums="C++")
     assert plan.query_block > 1
     assert plan.key_block == 4096
     assert 10**4 < plan.group < 10**5
@@ -52,6 +54,23 @@ def test_what_xla_weighs_together_on_a_gpu(count, rows):
     assert (plan.query_block, plan.at_once) == rows
     rule = make_plan(shape._replace(whole=True), 64, 1, budget=2**40, platform="gpu")
     assert (rule.query_block, rule.at_once) == (1, 32)
+
+
+def test_cuda_sums_get_many_draws_of_keys_at_once(make):
+    """As many as fit the memory; replicates of eight draws at once are those of one at a time."""
+    shape = Shape(queries=64, heads=8, dimension=32, width=4, terms=64, n=2**20, itemsize=4)
+    plan = make_plan(shape, 64, 1, platform="gpu", sums="CUDA")
+    assert plan.bytes_per_device <= 2**30
+    assert (plan.at_once, plan.key_block % DRAW_BLOCK) == (32, 0)
+    assert plan.key_block > DRAW_BLOCK
+    task, heads, queries = make(heads=2, count=3)
+    shared = Shared(task, heads, jnp.asarray(queries))
+    of = partial(Settings, 5 * DRAW_BLOCK + 7, query_block=1, dtype="float64", raw_labels=True)
+    one, two = (
+        jax.jit(partial(replicate, of(key_block=k)))(jax.random.key(0), shared)
+        for k in (DRAW_BLOCK, 5 * DRAW_BLOCK)
+    )
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), one, two)
 
 
 def memory(program, task, heads, queries, replicates):

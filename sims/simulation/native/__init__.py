@@ -19,7 +19,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from ctypes import cdll
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ SCORE_KINDS = {SCORES["dot"]: 2, SCORES["distance"]: 3}
 FOLDER = Path(__file__).parent
 SOURCES = [FOLDER / name for name in ("sums.cc", "rules.cc", "threefry.cc")]
 HANDLERS = [f"sims_{name}_float{width}" for name in ("sums", "rules") for width in (32, 64)]
+LEAST_WORK = 2e10
+"""Evaluations from which compiling a library pays."""
 LANES = 64
 """Keys are padded to a multiple of this: whole vectors in either precision."""
 FLAGS = ("-O3", "-std=c++17", "-march=native", "-shared", "-fPIC", "-fno-math-errno", "-w")
@@ -80,12 +82,12 @@ def usable(rule: Kernel | WeightRule, platform: str, evaluations: float = 0.0) -
         rule: gaussian or softmax can be done; of weight rules with scores ``dot`` or ``distance``
             α-entmax and both ReLU.
         platform: of the device; ``cpu`` can be done.
-        evaluations: how many K_h(x, X_i); the library is compiled for work of 2e10 and more.
+        evaluations: how many K_h(x, X_i); a library is compiled for :data:`LEAST_WORK` and more.
     """
     if os.environ.get("SIMS_NATIVE") == "0" or platform != "cpu" or _attributes(rule) is None:
         return False
     path = library()
-    return (path.exists() or evaluations >= 2e10) and _loaded(path)
+    return (path.exists() or evaluations >= LEAST_WORK) and _loaded(path)
 
 
 @functools.cache
@@ -217,15 +219,25 @@ def _native_threefry() -> Any:
 
 def library() -> Path:
     """Where this host's library is, or would be once built."""
-    texts = [path.read_bytes() for path in (FOLDER / "vectors.h", *SOURCES)]
-    digest = hashlib.sha256(b"".join(texts))
-    digest.update(repr((FLAGS, _compiler(), jax.__version__, _processor())).encode())
+    sources = (FOLDER / "vectors.h", *SOURCES)
+    return in_cache("sums", sources, (FLAGS, _compiler(), _processor()))
+
+
+def in_cache(name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
+    """Where the library of sources, compiled by such choices, is or would be."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return files.private(home / "nw-attention-sims") / f"sums-{digest.hexdigest()[:16]}.so"
+    return _file_of(home, name, sources, choices)
 
 
-def build(path: Path) -> None:
-    """Compile the library, unless it is there, whole and this user's.
+@functools.cache
+def _file_of(home: Path, name: str, sources: tuple[Path, ...], choices: Hashable) -> Path:
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources))
+    digest.update(repr((choices, jax.__version__)).encode())
+    return files.private(home / "nw-attention-sims") / f"{name}-{digest.hexdigest()[:16]}.so"
+
+
+def build(path: Path, command: Sequence[str] = ()) -> None:
+    """Compile a library, this host's or by a command, unless it is there, whole and this user's.
 
     Raises:
         OSError, subprocess.CalledProcessError: no compiler, or it failed.
@@ -237,8 +249,8 @@ def build(path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder) / "sums.so"
         include = f"-I{jax.ffi.include_dir()}"
-        command = [_compiler(), *FLAGS, include, *map(str, SOURCES), "-o", str(built)]
-        subprocess.run(command, check=True, capture_output=True)
+        command = command or [_compiler(), *FLAGS, include, *map(str, SOURCES)]
+        subprocess.run([*command, "-o", str(built)], check=True, capture_output=True)
         files.write(built.read_bytes(), path, path.stem)
 
 

@@ -1,0 +1,186 @@
+"""The sums over keys in CUDA for an NVIDIA GPU, compiled by nvcc for the sizes of a problem.
+
+XLA's code goes through memory for weights that ``sums.cu`` keeps in registers: a thread has a
+query, its block shares a tile of keys. H, d_k and the number of columns are compiled in: a library
+takes some 10 seconds, once, is kept beside that of the CPU, and is used only if its first sums on
+the device are those of float64 in NumPy. Without nvcc, or with ``SIMS_NATIVE=0``, XLA does the
+work.
+"""
+
+import functools
+import os
+import shutil
+import subprocess
+import warnings
+from ctypes import cdll
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sims.errors import InputError
+from sims.problem import Heads, Kernel
+from sims.problem.kernels import GAUSSIAN
+from sims.simulation.heads import UNIT
+from sims.simulation.native import FOLDER, KINDS, LEAST_WORK, build, in_cache
+from sims.simulation.sums import Sums
+
+SOURCE = FOLDER / "sums.cu"
+FLAGS = ("-O3", "-std=c++17", "--expt-relaxed-constexpr", "-shared", "-Xcompiler", "-fPIC", "-w")
+MOST_HEADS, MOST_WIDTH = 16, 64
+"""More take too many registers, or too much of a block's memory."""
+LARGEST = 128.0
+"""Of |⟨q, k⟩| + |k|²/2 in single precision, which moves an exponent by half a unit of rounding of
+that, 8e-6; beyond it scores are made in double precision."""
+TOLERANCE = {"float32": 1e-5, "float64": 1e-11}
+"""Of the largest sum of its kind: first sums that differ by more from those of NumPy are wrong."""
+
+
+def cuda_usable(
+    heads: Heads, columns: int, precision: str, device: jax.Device, evaluations: float = 0.0
+) -> bool:
+    """Whether the CUDA sums can do this work here, and are right.
+
+    Args:
+        heads: gaussian or softmax can be done, to 16 heads with d_k up to 64.
+        columns: summed against the weights, the ones among them.
+        precision: "float32" or "float64".
+        device: where the work is done.
+        evaluations: how many K_h(x, X_i); a library is compiled for work of 2e10 and more.
+    """
+    if device.platform != "gpu" or os.environ.get("SIMS_NATIVE") == "0" or not shutil.which("nvcc"):
+        return False
+    if heads.rule not in KINDS or heads.count > MOST_HEADS or heads.width > MOST_WIDTH:
+        return False
+    target = "sm_" + str(getattr(device, "compute_capability", "")).replace(".", "")
+    sizes = (heads.count, heads.width, columns, precision)
+    path = in_cache("cuda", (SOURCE,), _command(heads.kernel, *sizes, target))
+    if not path.exists() and evaluations < LEAST_WORK:
+        return False
+    return _loaded(heads.kernel, *sizes, target)
+
+
+def _name(kernel: Kernel, heads: int, width: int, columns: int, precision: str) -> str:
+    return f"sims_cuda_{kernel.name}_{heads}_{width}_{columns}_{precision}"
+
+
+def _command(
+    kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
+) -> tuple[str, ...]:
+    real = {"float32": "float", "float64": "double"}[precision]
+    sizes = {"HEADS": heads, "WIDTH": width, "COLUMNS": columns, "REAL": real}
+    macros = {**sizes, "GAUSSIAN": int(kernel is GAUSSIAN)}
+    include, defined = f"-I{jax.ffi.include_dir()}", [f"-D{k}={v}" for k, v in macros.items()]
+    return ("nvcc", *FLAGS, f"-arch={target}", include, *defined, str(SOURCE))
+
+
+@functools.cache
+def _loaded(
+    kernel: Kernel, heads: int, width: int, columns: int, precision: str, target: str
+) -> bool:
+    sizes = (heads, width, columns, precision)
+    command, said = _command(kernel, *sizes, target), ""
+    path = in_cache("cuda", (SOURCE,), command)
+    try:
+        build(path, command)
+        handler = jax.ffi.pycapsule(cdll.LoadLibrary(str(path)).sims_sums_cuda)
+        jax.ffi.register_ffi_target(_name(kernel, *sizes), handler, platform="CUDA")
+        if (error := largest_error(kernel, *sizes)) <= TOLERANCE[precision]:
+            return True
+        said = f"sums are off by {error:.2g}"
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+    except (OSError, InputError, RuntimeError) as error:
+        said = str(error)
+    warnings.warn(f"CUDA sums of {_name(kernel, *sizes)}, left to XLA: {said}", stacklevel=2)
+    return False
+
+
+def largest_error(kernel: Kernel, heads: int, width: int, columns: int, precision: str) -> float:
+    """Largest difference from float64 sums in NumPy, as a share of the largest sum of its kind.
+
+    Of keys that single precision serves, and of others so far out that scores are made in double.
+    """
+    rng, worst, (count, n) = np.random.default_rng(0), 0.0, (70, 1700)
+    sums = jax.jit(functools.partial(cuda_sums, kernel))
+    for scale in (width**-0.25, 20 * width**-0.5):
+        q, keys, labels, centres = (
+            (size * rng.normal(size=shape)).astype(precision)
+            for size, shape in (
+                (scale, (count, width, heads)),
+                (scale, (width, heads, n)),
+                (1.0, (columns, n)),
+                (1.0, (count, heads)),
+            )
+        )
+        labels[-1] = 1.0
+        found = sums(*map(jnp.asarray, (q, keys, labels)), centres=jnp.asarray(centres))
+        worst = max(worst, error_of(found, kernel, q, keys, labels, centres))
+    return worst
+
+
+def error_of(
+    found: Sums,
+    kernel: Kernel,
+    queries: Float[np.ndarray, "Q p H"],
+    keys: Float[np.ndarray, "p H n"],
+    columns: Float[np.ndarray, "c n"],
+    centres: Float[np.ndarray, "Q H"],
+) -> float:
+    """Largest error of sums in float64 of NumPy, a share of the largest of its kind; NaN is ∞."""
+    q, k, labels, centre = (np.asarray(x, float) for x in (queries, keys, columns, centres))
+    logs: Any = kernel.log_value(np.moveaxis(q, 1, 0)[..., None], k[:, None], UNIT)  # type: ignore[arg-type]
+    top = logs.max(-1)
+    u = np.exp(logs - top[..., None])
+    z = u * (labels[0] - centre[..., None])
+    true = (u @ np.swapaxes(u, 1, 2), u @ labels.T, z @ np.swapaxes(z, 1, 2))
+    shift = np.exp(np.asarray(found.peak) - top)[..., None]
+    both = shift * np.swapaxes(shift, 1, 2)
+    ours = (found.gram * both, found.linear * shift, found.centred * both)
+    errors = [np.abs(x - y).max() / np.abs(y).max() for x, y in zip(ours, true, strict=True)]
+    return float(np.nan_to_num(np.max(errors), nan=np.inf))
+
+
+def cuda_sums(
+    kernel: Kernel,
+    queries: Float[Array, "Q p H"],
+    keys: Float[Array, "p H n"],
+    columns: Float[Array, "c n"],
+    bandwidth: float | Array = UNIT,
+    query_block: int = 1,
+    centres: Float[Array, "Q H"] | None = None,
+    *,
+    name: str | None = None,
+) -> Sums:
+    """:func:`~sims.simulation.sums.streamed_sums` in CUDA, as far as :func:`cuda_usable` says.
+
+    ``name`` is of the library, where it is not the usual one.
+    """
+    (count, width, heads), dtype = queries.shape, keys.dtype
+    longest = jnp.sqrt(jnp.square(queries).sum(1).max())
+    if kernel is GAUSSIAN:  # the longest key for which no score is beyond LARGEST
+        reach = jnp.sqrt(longest**2 + 2 * LARGEST) - longest
+    else:
+        reach = LARGEST / longest
+    pairs, dummy = (count, heads, heads), (1,)  # no empty arrays: not every device takes them
+    shapes = ((count, heads), pairs, (count, heads, len(columns)))
+    peak, gram, linear, centred = jax.ffi.ffi_call(
+        name or _name(kernel, heads, width, len(columns), dtype.name),
+        [
+            jax.ShapeDtypeStruct(shape, jnp.float64)
+            for shape in (*shapes, dummy if centres is None else pairs)
+        ],
+        vmap_method="broadcast_all",
+    )(
+        queries.transpose(1, 2, 0),
+        keys,
+        columns,
+        jnp.zeros(dummy, dtype) if centres is None else centres.T.astype(dtype),
+        reach if dtype == jnp.float32 else jnp.full((), jnp.inf, dtype),
+        centred=np.int64(centres is not None),
+    )
+    points = jnp.moveaxis(queries, 1, 0).astype(jnp.float64)
+    offset = kernel.log_value(points, jnp.zeros_like(points), UNIT)
+    return Sums(peak + offset, gram, linear, None if centres is None else centred)

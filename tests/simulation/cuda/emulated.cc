@@ -1,0 +1,18 @@
+// What a call of sums.cu does, on a CPU, with pointers of its arrays.
+
+#define THREADS 24
+#include "../../../sims/simulation/native/sums.cu"
+
+extern "C" void emulated(const Real* queries, const Real* keys, const Real* columns, const Real* centres,
+                         const Real* reach, int64_t batches, int64_t count, int64_t n, double* peak,
+                         double* gram, double* linear, double* centred, int64_t* redone) {
+  Work w = {queries, keys, columns, centres, reach};
+  w.count = count, w.n = n, w.peak = peak, w.gram = gram, w.linear = linear;
+  w.centred = centres ? centred : nullptr;
+  const Cut cut(w, batches, 4);
+  std::vector<char> scratch(cut.entries * 2 * sizeof(Real) + 2 * cut.blocks * sizeof(int));
+  Run(w, cut, scratch.data(), nullptr);
+  const int* redo = reinterpret_cast<int*>(scratch.data() + cut.entries * (centres ? 2 : 1) * sizeof(Real));
+  redone[0] = cut.blocks, redone[1] = 0;
+  for (int64_t i = 0; i < cut.blocks; ++i) redone[1] += redo[i];
+}
