@@ -63,7 +63,7 @@ def _items(ax: Axes, results: Results) -> None:
     ax.axvline(1, color=figures.GREY, lw=0.8, ls=":")
     figures.log_axes(ax, x=True)
     ax.legend()
-    title = "Up to norm 1 an item or less for each"
+    title = "Up to norm 1 about an item or less for each"
     ax.set(xlabel="norm of the target", ylabel="items added", title=title)
 
 
@@ -79,7 +79,7 @@ def _constants(ax: Axes, results: Results) -> None:
         ylim=(-0.2, None),
         xlabel="constant C of the theorem's widths",
         ylabel="share of misses / ε",
-        title="A constant of about 3 is enough",
+        title="A constant of 4 is enough",
     )
 
 
