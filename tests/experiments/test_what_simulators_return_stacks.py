@@ -12,7 +12,6 @@ collapse = load_experiment("collapse")
 depth, effects, ranking, symmetry = (
     collapse.module(name) for name in ("depth", "effects", "ranking", "symmetry")
 )
-simulate = memories.module("simulate")
 BATCHES = 10
 
 
