@@ -12,7 +12,7 @@ import numpy as np
 from sims.problem.law import Law
 
 QUERIES = 16
-KEPT = range(1, 7)
+KEPT = tuple(range(1, 7))
 """Numbers of levels kept, at most; of a problem half of its target's levels."""
 
 

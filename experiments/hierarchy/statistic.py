@@ -62,7 +62,7 @@ def effects(results: Results) -> Mapping[str, Effects]:
     return {
         "decay": of_batches(np.stack(decay), predicted=np.array(theory)),
         "parts": gap(here[..., BOTH], whole[:, LEVELS] + whole[:, RANK]),
-        "roads": gap(here[..., BOTH], whole[:, BOTH]),
+        "roads": of_batches(here[..., BOTH] / whole[: len(own), BOTH, None] - 1, kind="estimate"),
         "correction": of_batches(of(block, lambda e: 1 - e[..., FOURTH] / e[..., GAUSSIAN])),
         "third cumulant": of_batches(of(block, lambda e: 1 - e[..., THIRD] / e[..., GAUSSIAN])),
         "definite": of_batches(silent, kind="estimate", predicted=law["definite"].values),

@@ -22,7 +22,7 @@
 #define THREADS 128  // of a block, at most
 #endif
 #ifndef WAVES
-#define WAVES 4  // blocks, as multiples of what the device holds at a time
+#define WAVES 2  // blocks, as multiples of what the device holds at a time
 #endif
 
 #define EACH(i, count) _Pragma("unroll") for (int i = 0; i < (count); ++i)
