@@ -134,11 +134,7 @@ def split(tokens: Array) -> Stream:
 
 
 def _sized(residual: Array, log_scale: Array) -> tuple[Array, Array]:
-<<<<<<< HEAD
     """A residual of norm 1 and the logarithm of its scale, 0 where tokens are equal."""
-=======
-    """A residual, centred and of norm 1, and the logarithm of its scale: 0 of equal tokens."""
->>>>>>> hierarchy
     part = residual - np.mean(residual, axis=-2, keepdims=True)
     size = np.sqrt(np.sum(part**2, axis=(-2, -1)))
     apart, size = size > 0, np.where(size > 0, size, 1.0)
