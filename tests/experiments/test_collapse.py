@@ -41,8 +41,7 @@ def test_stacks_by_plain_layers(changes):
     found = simulate.stack(np.random.default_rng(7), 4, problem, depth)
 
     rng = np.random.default_rng(7)
-    count = 2
-    tokens, layers = problem.tokens(rng, 1, count)[0], []
+    tokens, layers = problem.tokens(rng, 1, count := 2)[0], []
     for layer in range(depth):
         if layer == 0 or not own["tied"]:
             layers.append([problem.matrices(rng, 1, count)])
