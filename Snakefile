@@ -9,7 +9,14 @@ from pathlib import Path
 sys.path.append(sys.path.pop(0))
 
 from sims.places import place
-from sims.study.code import EXPERIMENTS, FIDELITIES, accelerated, digest, judged, searches
+from sims.study.code import (
+    EXPERIMENTS,
+    FIDELITIES,
+    accelerated,
+    digest,
+    judged,
+    searches,
+)
 from sims.study.experiment import choose
 
 
