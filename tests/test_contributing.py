@@ -69,7 +69,7 @@ def copy(tmp_path_factory):
 def test_every_block_is_of_a_known_kind():
     """So that no example escapes execution by a misspelt word."""
     kinds = [re.split(r"[= ]", info)[0] for _, info, _ in BLOCKS if info]
-    assert sorted(set(kinds)) == ["commands", "file", "insert", "run"]
+    assert sorted(set(kinds)) == ["file", "insert", "run"]
     assert TEXT.count("\n```") == 2 * len(BLOCKS)
 
 
@@ -84,8 +84,8 @@ def agree(said: str) -> None:
 
 def test_nothing_registered(copy):
     """A kernel and a design of one's own, weight rules, one in a file, a replicate function."""
-    said = python(copy, "-c", "\n".join(SCRIPTS[1:-1])).splitlines()
-    by_both, by_rule, by_file, by_driver = said
+    said = python(copy, "-c", "\n".join(SCRIPTS[:-1])).splitlines()
+    by_both, by_rule, by_driver, by_file = said
     agree(by_both)
     assert by_file.startswith("entmax (distance) ")
     for line in (by_rule, by_file, by_driver):
@@ -119,36 +119,10 @@ def test_target_and_kernel(copy):
     out = python(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/problem", "-k", names)
     assert int(re.search(r"(\d+) passed", out)[1]) >= 3
     schema = "from sims.cli import main; main(['schema', 'problem'])"
-    said, listed = python(copy, "-c", f"{SCRIPTS[0]}\n{schema}").split("\n", maxsplit=1)
+    said, listed = python(copy, "-c", f"{SCRIPTS[-1]}\n{schema}").split("\n", maxsplit=1)
     agree(said)
     assert "plane_wave" in listed
     assert "tricube" in listed
-
-
-def test_experiment(copy, monkeypatch):
-    """The command, in this process: the figure is drawn and the claim is judged."""
-    from sims.cli import main
-
-    monkeypatch.chdir(copy)
-    (commands,) = (text for _, info, text in BLOCKS if info == "commands")
-    for line in commands.splitlines():
-        name, *arguments = line.split()
-        assert name == "sims"
-        assert main(arguments) == 0
-    folder = copy / "results" / "smoke" / "noise_level"
-    (verdict,) = json.loads((folder / "verdicts.json").read_text(encoding="utf-8"))
-    assert (verdict["claim"], verdict["regime"]) == ("decomposition", "noise level")
-    assert verdict["verdict"] == "supported"
-    assert "supported" in (folder / "caption.md").read_text(encoding="utf-8")
-    for suffix in (".pdf", ".png"):
-        assert (folder / "figure").with_suffix(suffix).stat().st_size > 1000
-
-
-def test_a_claim_of_ones_own(copy):
-    """The last script: a question and its share; 16 problems are too few for a word."""
-    said = python(copy, "-c", SCRIPTS[-1])
-    assert said.startswith("Is the error of two heads smaller at 90 than at 30 degrees? too few")
-    assert re.search(r"16 problems\) by theory; .* 16 problems\) by simulation$", said.strip())
 
 
 def test_the_table_counts_the_lines_of_the_blocks():
@@ -156,15 +130,16 @@ def test_the_table_counts_the_lines_of_the_blocks():
         texts = [text for _, info, text in BLOCKS if info.startswith(start)]
         return sum(bool(line.strip()) for text in texts for line in text.splitlines())
 
-    home = "file=experiments/noise_level/"
-    parts = [lines(home + name) for name in ("experiment", "effects", "figure", "caption")]
+    scaffold = ROOT / "sims/study/scaffold/experiment.yaml.txt"
+    text = scaffold.read_text(encoding="utf-8")
     counts = {
         "target": lines("insert=sims/problem/targets.py"),
         "kernel": lines("insert=sims/problem/kernels.py"),
-        "experiment": " + ".join(map(str, parts)),
+        "experiment": sum(bool(line.strip()) for line in text.splitlines()),
     }
     for name, count in counts.items():
-        assert f"| {name} | {count} |" in TEXT
+        assert f"| {name} | {count} |" in RULES
+        assert name == "experiment" or f"| {name} | {count} |" in TEXT
 
 
 def test_what_both_pages_name_exists():

@@ -119,9 +119,7 @@ def test_the_table_has_a_papers_confirmatory_answers_in_the_order_of_its_claims(
         "90 % of problems (82 to 95 %) | – |",
         "| [L? (n = 9)](#late) | usually; always: no | 90 % of problems (82 to 95 %) | – |",
     ]
-    proved = [
-        line for line in lines if line.startswith("- By algebra, tested: Single-head softmax")
-    ]
+    proved = [line for line in lines if line.startswith("- By algebra true: Single-head softmax")]
     assert proved[0].endswith("(`tests/test_algebra.py`)")
 
 

@@ -144,7 +144,7 @@ def page(
                 f"- No failure among these problems, nor in a search over {one.searched:,} more."
             )
         lines.append("")
-    derived = f"Formulas: docs/{spec.derivation}. " if spec.derivation else ""
+    derived = f"[Formulas](../{spec.derivation}). " if spec.derivation else ""
     lines += [
         "### The figure and how it was computed",
         "",

@@ -366,7 +366,10 @@ LINES = [
     ("run smal", "experiment: got 'smal'; allowed: small (did you mean small?)"),
     ("run \0", "experiment: got '\\x00'; allowed: small"),
     ("run small --seed-offset -1", "'--seed-offset': Input should be greater than or equal to 0"),
-    ("step judg small", "step: got 'judg'; allowed: simulate, predict, judge, plot (did you mean"),
+    (
+        "step judg small",
+        "step: got 'judg'; allowed: simulate, predict, judge, search, plot (did",
+    ),
     ("step simulate small --part 4/3", "--part: got '4/3'; allowed: i/N"),
     ("step simulate small --output spec.yaml/x", "spec.yaml/x: got 'Not a directory'"),
     ("step judge small", "simulation.nc"),
