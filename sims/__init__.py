@@ -2,7 +2,7 @@
 
 A *problem* (:mod:`sims.problem`) goes down two independent roads, *theory* (:mod:`sims.theory`)
 and *simulation* (:mod:`sims.simulation`). Both end in the same labelled *terms*
-(:mod:`sims.terms`); *claims* compare them and return a verdict (:mod:`sims.judgement`).
+(:mod:`sims.terms`); *questions* compare them and return an answer (:mod:`sims.judgement`).
 
 The names below are imported when they are first used, so that ``import sims`` costs nothing::
 

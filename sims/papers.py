@@ -1,7 +1,7 @@
 """The papers whose claims are on trial: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
 
-A paper's file is the list of what can be claimed of it. A verdict's ``claim`` is an id from there,
-and the claims of one paper are one family in the adjustment for multiple tests.
+A paper's file lists its claims. A question's ``claim`` is an id from there, and the claims of a paper
+that say always are one family in the adjustment for multiple tests.
 """
 
 from collections import Counter
