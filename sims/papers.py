@@ -1,6 +1,6 @@
 """The papers whose claims are on trial: one YAML file each, ``papers/<arXiv id>.yaml``. No JAX.
 
-A paper's file lists its claims. A question's ``claim`` is an id from there, and the claims of a paper
+A paper's file lists its claims. A question's ``claim`` is an id from there; claims of a paper
 that say always are one family in the adjustment for multiple tests.
 """
 

@@ -134,7 +134,7 @@ def _refined(
     levels: Sequence[Level],
     judged: Callable[[Found, Found], tuple[Pair, Pair, bool]],
 ) -> tuple[Found, Found, tuple[Pair, Pair, bool]]:
-    """The value at the first level that is good enough, its error, and whether it is, with its terms.
+    """The value at the first level that is good enough, its error, and whether it is; its terms.
 
     The error is the last two levels' difference.
     """
