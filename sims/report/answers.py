@@ -9,6 +9,8 @@ from sims.papers import MAIN, Paper, papers
 from sims.report.text import percent, significant
 from sims.study.schema import ExperimentSpec
 
+MOST_GROUPS = 4
+"""Groups of a parameter that a table shows; of more, the lowest and the highest."""
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
 
 
@@ -78,10 +80,12 @@ def listing(
     lines = [["question", "answer", "how often, or how near", "where it changes"], ["---"] * 4]
     for one in rows:
         asked = f"{one.question} ({one.restriction})" if one.restriction else one.question
-        asked = f"[{asked}]({link(one)})" if link else asked
+        asked = one.question if brief else f"[{asked}]({link(one)})" if link else asked
         changes = [_moved(change, one.kind != "estimate") for change in one.where[: 2 - brief]]
-        lines.append([asked, spoken(one), headline(one), "; ".join(changes) or "–"])
-    table = [f"| {' | '.join(c.replace('|', '&#124;') for c in line)} |" for line in lines]
+        numbers = [headline(one), "; ".join(changes) or "–"]
+        lines.append([asked, spoken(one), *(map(_short, numbers) if brief else numbers)])
+    cells = [[cell.replace("|", "&#124;") for cell in line] for line in lines]
+    table = [f"|{'|'.join(c)}|" if brief else f"| {' | '.join(c)} |" for c in cells]
     proved = [c for c in (*paper.claims, *paper.ours) if c.algebra and not brief]
     algebra = [
         f"- By algebra {f'false, {c.counterexample}' if c.counterexample else 'true'}: "
@@ -96,8 +100,20 @@ def _moved(change: Change, percent_: bool) -> str:
     shown = [percent(v) if percent_ else significant(v) for v in change.values]
     if all(" to " in group for group in change.groups):
         return f"{change.parameter} ↑: {shown[0]} → {shown[-1]}"
-    pairs = zip(change.groups, shown, strict=True)
-    return f"{change.parameter} " + ", ".join(f"{group}: {value}" for group, value in pairs)
+    pairs = [*zip(change.values, change.groups, shown, strict=True)]
+    if len(pairs) > MOST_GROUPS:
+        pairs = [min(pairs), max(pairs)]
+    return f"{change.parameter} " + ", ".join(f"{group}: {value}" for _, group, value in pairs)
+
+
+def _short(text: str) -> str:
+    """A cell of a README, ranges with a dash."""
+    return (
+        text.replace(" of problems", "")
+        .replace(" %", "%")
+        .replace("% to ", "–")
+        .replace(" to ", "–")
+    )
 
 
 def tables(answers: Sequence[Answer]) -> dict[str, str]:
@@ -106,9 +122,12 @@ def tables(answers: Sequence[Answer]) -> dict[str, str]:
     for id, paper in (known := papers()).items():
         rows = [a for a in answers if a.paper == id and a.status == "confirmatory"]
         if rows and id != MAIN:
-            link, (one, *_) = f"[{id}](https://arxiv.org/abs/{id})", rows
-            said = f"**{spoken(one).capitalize()}**: {headline(one)}"
-            neighbours.append(f"- {paper.title} ({link}). {one.question} {said}.")
+            names = [a.experiment for a in rows]
+            one = next(a for a in rows if a.experiment == max(names, key=names.count))
+            said = f"**{spoken(one).capitalize()}**: {_short(headline(one))}"
+            neighbours.append(
+                f"- [{paper.title}](https://arxiv.org/abs/{id}): {one.question} {said}."
+            )
     main = listing(known[MAIN], answers, brief=True) if MAIN in known else ""
     return {"main": main, "neighbours": "\n".join(neighbours) + "\n"}
 
