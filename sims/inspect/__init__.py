@@ -1,0 +1,28 @@
+"""The heads of a real model, from its file and, where given, inputs of its attention layers.
+
+============================= ==================================================================
+:func:`inspect`               a report: one dataset along ``layer``, and a sentence
+:func:`sentence`              what the report comes to
+:func:`scalars`               its numbers by layer
+:func:`stack`                 reports of several checkpoints along ``step``
+:func:`layers`                the heads themselves, layer by layer, of an open :class:`Model`
+============================= ==================================================================
+
+Models are read by safetensors without torch; nothing is unpickled.
+"""
+
+from sims.inspect.layouts import Layer, layers
+from sims.inspect.reader import Model
+from sims.inspect.report import as_json, exceeded, inspect, scalars, sentence, stack
+
+__all__ = [
+    "Layer",
+    "Model",
+    "as_json",
+    "exceeded",
+    "inspect",
+    "layers",
+    "scalars",
+    "sentence",
+    "stack",
+]

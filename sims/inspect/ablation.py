@@ -1,0 +1,106 @@
+"""Which heads of a layer the others can stand in for, and what that costs the layer's output.
+
+Head outputs o (H·d_v) have mean m and covariance Σ on calibration tokens. With precision
+``Λ = (Σ + λI)⁻¹``, the best linear prediction of removed heads R from kept ones leaves the residual
+``Λ_RR⁻¹ Λ_R· (o − m)``, of covariance ``Λ_RR⁻¹``. The prediction can be written into the output
+matrices of the kept heads, so that the removed ones cost nothing. The error is that of the layer's
+output, as a share of its variance.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+class Calibration:
+    """Second moments of head outputs on calibration tokens, and what they say of removals.
+
+    Attributes:
+        output: W_O by heads, (H, d_v, d).
+        mean: m, (H·d_v,).
+        covariance: Σ, (H·d_v, H·d_v).
+        ridge: λ = tr Σ/tokens.
+    """
+
+    def __init__(self, output: np.ndarray, first: np.ndarray, second: np.ndarray, tokens: int):
+        """From sums over tokens of o (H·d_v,) and ooᵀ."""
+        self.output, self.mean = output, first / tokens
+        self.covariance = second / tokens - np.outer(self.mean, self.mean)
+        self.ridge = float(np.trace(self.covariance)) / tokens
+        self._all = np.arange(len(output))
+        flat = output.reshape(-1, output.shape[-1])
+        self._products = flat @ flat.T
+
+    @property
+    def contributions(self) -> np.ndarray:
+        """``tr W_O,hᵀ Σ_hg W_O,g``, (H, H): covariance of contributions, summed over features."""
+        heads, width = self.output.shape[:2]
+        each = (self._products * self.covariance).reshape(heads, width, heads, width)
+        return each.sum((1, 3))
+
+    @property
+    def alike(self) -> tuple[int, int]:
+        """The two heads whose contributions correlate most; the second is the cheaper to merge."""
+        covariance = self.contributions
+        scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        scale = np.where(scale > 0, scale, np.inf)
+        alike = covariance / scale[:, None] / scale
+        np.fill_diagonal(alike, -np.inf)
+        first, second = (int(h) for h in np.unravel_index(np.argmax(alike), alike.shape))
+        costs = [
+            self._predicted(self.precision(pair), [0], pair)
+            for pair in ([first, second], [second, first])
+        ]
+        return (second, first) if costs[0] < costs[1] else (first, second)
+
+    def precision(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Λ of some heads alone, the others' outputs left out."""
+        at = self._columns(heads)
+        part = self.covariance[np.ix_(at, at)]
+        return np.linalg.inv(part + self.ridge * np.eye(len(at)))
+
+    def removal_order(self, most: float) -> list[int]:
+        """Heads in the order in which they are removed, each the one that costs least at its turn.
+
+        It ends before the calibration error exceeds a share ``most`` of the output's variance, or
+        before the last head.
+        """
+        precision, removed = self.precision(self._all), []
+        total = self.contributions.sum()
+        while len(removed) < len(self._all) - 1:
+            left = [h for h in self._all if h not in removed]
+            errors = [self._predicted(precision, [*removed, h]) for h in left]
+            best = int(np.argmin(errors))
+            if errors[best] > most * total:
+                break
+            removed.append(int(left[best]))
+        return removed
+
+    def _predicted(
+        self, precision: np.ndarray, removed: list[int], heads: list[int] | None = None
+    ) -> float:
+        """The calibration error of removing some of the heads that a precision is of."""
+        at = self._columns(removed)
+        own = at if heads is None else self._columns([heads[h] for h in removed])
+        residual = np.linalg.inv(precision[np.ix_(at, at)])
+        return float((self._products[np.ix_(own, own)] * residual).sum())
+
+    def removal(self, removed: Sequence[int], kept: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Matrix (H·d_v, d) that takes o − m to the change of the output, of a removal.
+
+        Args:
+            removed: heads whose outputs are predicted.
+            kept: heads that predict them; none replaces them by their mean.
+        """
+        used = [*removed, *(h for h in kept if h not in removed)]
+        precision, width = self.precision(used), self.output.shape[1]
+        own = len(removed) * width
+        change = np.zeros((len(self.mean), self.output.shape[-1]))
+        residual = np.linalg.solve(precision[:own, :own], precision[:own])
+        written = self.output[list(removed)].reshape(own, -1)
+        change[self._columns(used)] = residual.T @ written
+        return change
+
+    def _columns(self, heads: Sequence[int] | np.ndarray) -> np.ndarray:
+        width = self.output.shape[1]
+        return (np.asarray(heads)[:, None] * width + np.arange(width)).ravel()

@@ -1,0 +1,142 @@
+"""What the weights of a layer's heads say by themselves.
+
+Key heads are compared by their subspaces, query heads by the bilinear forms of their scores
+``M_h = W_Q,h W_K,hᵀ/√d_k`` and of their values ``W_V,h W_O,h``. Neither form is ever built: all
+follows from products of d × d_k matrices.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sims.diversity import DEFINITIONS
+from sims.inspect.layouts import Layer
+
+CUTOFF = 1e-10
+"""Singular values below this share of the largest one count as 0."""
+ENERGY = 0.9
+
+Arrays = Mapping[str, tuple[tuple[str, ...], np.ndarray]]
+"""Name to dimensions and values, as :class:`xarray.Dataset` takes them."""
+
+
+def overlaps(frames: np.ndarray) -> np.ndarray:
+    """Cosines of the principal angles of every pair of subspaces, descending, (H, H, d_k).
+
+    They are the singular values of ``U_hᵀU_g``.
+
+    Args:
+        frames: U, (H, d, d_k): orthonormal columns, or zeros beyond the rank.
+    """
+    heads = len(frames)
+    cosines = np.empty((heads, heads, frames.shape[2]))
+    for h, frame in enumerate(frames):
+        cosines[h, h:] = np.linalg.svd(frame.T @ frames[h:], compute_uv=False)
+        cosines[h:, h] = cosines[h, h:]
+    return np.minimum(cosines, 1.0)
+
+
+def projection_kernel(cosines: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """``‖U_hᵀU_g‖_F²/√(r_h r_g)``, (H, H): 1 for equal subspaces, 0 for orthogonal ones.
+
+    With equal ranks it is the geometric Gram matrix of :mod:`sims.diversity`. Name and
+    normalisation are those of TransformerLens (arXiv 2601.10266).
+    """
+    return np.asarray((cosines**2).sum(-1) / np.sqrt(ranks[:, None] * ranks))
+
+
+def random_kernel(d: int, rank: int) -> tuple[float, float]:
+    """Mean ``r/d`` and standard deviation of the projection kernel of Haar subspaces of rank r.
+
+    The variance is ``2(d − r)²/(d²(d − 1)(d + 2))``.
+    """
+    return rank / d, float(np.sqrt(2.0 / max((d - 1) * (d + 2), 1)) * (d - rank) / d)
+
+
+def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal bases (H, d, d_k) of column spaces, 0 beyond the rank, and ranks (H,)."""
+    left, values, _ = np.linalg.svd(matrices, full_matrices=False)
+    kept = values > CUTOFF * values[:, :1]
+    return left * kept[:, None, :], np.maximum(kept.sum(-1), 1)
+
+
+def form_spectrum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Singular values of ``A_hB_hᵀ``, (H, d_k), of stacks (H, d, d_k), by two QR decompositions."""
+    left, right = (np.linalg.qr(each, mode="r") for each in (first, second))
+    return np.asarray(np.linalg.svd(left @ right.swapaxes(-1, -2), compute_uv=False))
+
+
+def effective_rank(values: np.ndarray) -> np.ndarray:
+    """``exp(−Σ p log p)`` with ``p = σ/Σσ``, 1 to d_k (Roy & Vetterli 2007); 0 of no form."""
+    total = values.sum(-1, keepdims=True)
+    p = values / np.where(total > 0, total, 1.0)
+    entropy = -(p * np.log(np.where(p > 0, p, 1.0))).sum(-1)
+    return np.where(total[..., 0] > 0, np.exp(entropy), 0.0)
+
+
+def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
+    """The fewest singular values whose squares sum to a share of all squares' sum."""
+    sums = np.cumsum(values**2, axis=-1)
+    return np.asarray((sums < share * sums[..., -1:] * (1 - 1e-12)).sum(-1) + (sums[..., -1] > 0))
+
+
+def form_correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hB_hᵀ``, (H, H); 0 of no form."""
+    products = np.array(
+        [((a.T @ first) * (b.T @ second)).sum((-2, -1)) for a, b in zip(first, second, strict=True)]
+    )
+    scale = np.sqrt(np.maximum(np.diag(products), 0.0))
+    return products / np.where(scale > 0, scale, np.inf)[:, None] / np.where(scale > 0, scale, 1.0)
+
+
+def index(r: np.ndarray) -> np.ndarray:
+    """Every definition of the diversity index of a correlation matrix; NaN of a single head."""
+    if len(r) < 2:
+        return np.full(len(DEFINITIONS), np.nan)
+    return np.array([float(definition(r)) for definition in DEFINITIONS.values()])
+
+
+def geometry(layer: Layer) -> Arrays:
+    """Everything that the weights of a layer say, by name.
+
+    Overlaps are of key subspaces; those of query heads repeat a key head's for its group. The
+    baseline of an index is the index of the matrix of expected overlaps of Haar subspaces.
+    """
+    query, key, value, output = layer.folded
+    d, d_k = key.shape[1:]
+    frames, ranks = frames_of(key)
+    cosines = overlaps(frames)
+    kernel = projection_kernel(cosines, ranks)
+    group = layer.key_head
+    spread = np.ix_(group, group)
+    mean, deviation = random_kernel(d, int(ranks.mean().round()))
+    expected = np.where(np.eye(len(key), dtype=bool), 1.0, mean)
+    pairs = ~np.eye(len(key), dtype=bool)
+    excess = kernel[pairs].mean() - mean if pairs.any() else np.nan
+    most = kernel[pairs].max() - mean if pairs.any() else np.nan
+    written, score_key, read = output.swapaxes(-1, -2), key[group], value[group]
+    scores, values = form_spectrum(query, score_key), form_spectrum(read, written)
+    keys, heads = ("key_head",), ("head",)
+    return {
+        "principal_angle": (("key_head", "key_head2", "angle"), np.arccos(cosines)),
+        "projection_kernel": (("key_head", "key_head2"), kernel),
+        "key_rank": (keys, ranks),
+        "overlap_baseline": ((), np.array(mean)),
+        "overlap_baseline_sd": ((), np.array(deviation)),
+        "overlap_excess": ((), np.array(excess)),
+        "largest_overlap_excess": ((), np.array(most)),
+        "index_key_heads": (("definition",), index(kernel)),
+        "index_query_heads": (("definition",), index(kernel[spread])),
+        "index_key_heads_baseline": (("definition",), index(expected)),
+        "index_query_heads_baseline": (("definition",), index(expected[spread])),
+        "qk_singular_value": (("head", "rank"), scores / np.sqrt(d_k)),
+        "qk_effective_rank": (heads, effective_rank(scores)),
+        "qk_energy_rank": (heads, energy_rank(scores)),
+        "ov_effective_rank": (heads, effective_rank(values)),
+        "ov_energy_rank": (heads, energy_rank(values)),
+        "score_correlation": (("head", "head2"), form_correlation(query, score_key)),
+        "value_correlation": (("head", "head2"), form_correlation(read, written)),
+        "gain_folded": ((), np.array(layer.gain is not None)),
+        "width": ((), np.array(d_k)),
+        "passes": ((), np.array(layer.passes)),
+    }

@@ -1,0 +1,171 @@
+"""Tensors and settings of a model on disk, read by safetensors and JSON alone.
+
+Nothing is unpickled. Tensors are read when they are asked for, so that a large model passes through
+memory a layer at a time.
+"""
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401  NumPy then knows bfloat16 and the 8-bit floats
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from sims.errors import InputError, one_of
+
+FLOATS = ("F64", "F32", "F16", "BF16")
+"""Stored types that are read; all become float64."""
+HEADS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads")
+"""Keys of config.json that may hold the number of heads."""
+INDEX = ".index.json"
+
+
+class Model:
+    """The tensors of a model, by name, and its settings.
+
+    Attributes:
+        name: of the file, for reports.
+        config: of config.json; empty without one.
+        shapes: of every tensor, by name.
+    """
+
+    def __init__(self, path: str | Path, config: str | Path | None = None) -> None:
+        """Open a ``.safetensors`` file, a ``.safetensors.index.json``, or a folder with either.
+
+        Raises:
+            InputError: the path holds no model in this format, or its config is no JSON object.
+        """
+        self._closing = ExitStack()
+        path = _found(Path(path))
+        self.name = path.name
+        self._files: dict[str, Any] = {}
+        for file in _parts(path):
+            opened = self._closing.enter_context(_opened(file))
+            self._files |= dict.fromkeys(opened.keys(), opened)
+        self.shapes = {
+            name: tuple(file.get_slice(name).get_shape()) for name, file in self._files.items()
+        }
+        beside = path.parent / "config.json"
+        given = config if config is not None else beside if beside.is_file() else None
+        self.config = {} if given is None else _object(Path(given))
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closing.close()
+
+    def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """A tensor as float64.
+
+        Raises:
+            InputError: it is missing, has another shape, is quantised, or holds NaN or infinity.
+        """
+        if name not in self._files:
+            raise InputError(f"{self.name}: {name}", "no tensor", one_of(self.shapes, name))
+        if shape is not None and self.shapes[name] != shape:
+            raise InputError(f"{self.name}: {name}", self.shapes[name], f"shape {shape}")
+        kind = self._files[name].get_slice(name).get_dtype()
+        if kind not in FLOATS:
+            allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
+            raise InputError(f"{self.name}: {name}", kind, allowed)
+        values = np.asarray(self._files[name].get_tensor(name), np.float64)
+        if not np.isfinite(values).all():
+            raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
+        return values
+
+    def read_or_none(self, name: str) -> np.ndarray | None:
+        """A tensor as float64, or None where the model has none of this name."""
+        return self.read(name) if name in self._files else None
+
+    def heads(self, given: int | None = None) -> int:
+        """The number of query heads, as given or of config.json; no tensor says it.
+
+        Raises:
+            InputError: neither says it, or they disagree.
+        """
+        found = count(self.config, HEADS)
+        decoder = self.config.get("decoder_attention_heads", found)
+        if given is None and found is not None and decoder != found:
+            raise InputError("config", f"{found} and {decoder} heads", "one number, by --heads")
+        if given is not None and found is not None and given != found:
+            raise InputError("--heads", given, f"{found}, as config.json says, or no config")
+        heads = given if given is not None else found
+        if heads is None:
+            allowed = f"config.json with {' or '.join(HEADS)}, or --heads N: no tensor says it"
+            raise InputError("number of heads", None, allowed)
+        if heads < 1:
+            raise InputError("number of heads", heads, "an integer >= 1")
+        return heads
+
+
+def count(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
+    """The first of these keys' integers; None without one.
+
+    A config of several models (``text_config``, ``vision_config``) counts if only one has the key.
+
+    Raises:
+        InputError: a value is no integer.
+    """
+    parts = [value for key, value in config.items() if isinstance(value, dict) and "config" in key]
+    for scope in [[config], parts]:
+        said = {key: part[key] for part in scope for key in keys if part.get(key) is not None}
+        if len(said) > 1 and len(set(map(str, said.values()))) > 1:
+            raise InputError("config", said, "one number of heads; give --heads N and no config")
+        for key, value in said.items():
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InputError(f"config.{key}", value, "an integer")
+            return value
+    return None
+
+
+def _found(path: Path) -> Path:
+    """The file that stands for a model: the path, or a folder's single or sharded one."""
+    if path.is_dir():
+        for name in ("model.safetensors", f"model.safetensors{INDEX}"):
+            if (path / name).is_file():
+                return path / name
+        raise InputError(str(path), "a folder", f"one with model.safetensors or its {INDEX}")
+    if not path.is_file():
+        raise InputError(str(path), "no file", "a .safetensors file, its index, or a folder")
+    if path.suffix in (".bin", ".pt", ".pth", ".ckpt", ".pkl"):
+        allowed = "a .safetensors file: pickles run code and are not opened"
+        raise InputError(str(path), path.suffix, allowed)
+    return path
+
+
+def _parts(path: Path) -> list[Path]:
+    """The files of a model: those that its index names, or the file itself."""
+    if not path.name.endswith(INDEX):
+        return [path]
+    files = _object(path).get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise InputError(f"{path}: weight_map", type(files).__name__, "tensor names to file names")
+    names = sorted(set(map(str, files.values())))
+    for name in names:
+        if Path(name).name != name:
+            raise InputError(f"{path}: weight_map", name, "files of the same folder")
+    return [path.parent / name for name in names]
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return safe_open(path, framework="np")
+    except SafetensorError as error:
+        said = str(error).removeprefix("Error while deserializing header: ")
+        raise InputError(str(path), said, "a whole .safetensors file") from None
+    except OSError as error:
+        raise InputError(str(path), str(error), "a .safetensors file that can be read") from None
+
+
+def _object(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(str(path), str(error)[:60], "a JSON file") from None
+    if not isinstance(data, dict):
+        raise InputError(str(path), type(data).__name__, "a JSON object")
+    return data

@@ -1,0 +1,257 @@
+"""A model's report: what is found of every layer, in one labelled dataset, and in one sentence."""
+
+import math
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.stats import norm
+
+from sims.diversity import DEFINITIONS
+from sims.errors import InputError, one_of
+from sims.inspect.geometry import geometry
+from sims.inspect.layouts import Layer, layers
+from sims.inspect.measured import QUANTILES, checked, measured
+from sims.inspect.patterns import rule_of
+from sims.inspect.reader import Model
+
+TOLERANCE = 0.01
+"""Output error, as a share of variance, up to which removed heads count as redundant."""
+LEVEL = 0.05
+"""Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
+CROSS = ("cross", "encoder_attn", "EncDecAttention")
+"""In the names of modules whose keys come from other tokens than their queries."""
+
+
+def inspect(
+    model: str | Path,
+    config: str | Path | None = None,
+    activations: str | Path | Mapping[str, np.ndarray] | None = None,
+    heads: int | None = None,
+    attention: str | None = None,
+    tolerance: float = TOLERANCE,
+) -> xr.Dataset:
+    """The report of a model, along ``layer``; a layer that is used several times has several rows.
+
+    Args:
+        model: a ``.safetensors`` file, its ``.index.json``, or a folder with either.
+        config: config.json; by default the one beside the model, if there is one.
+        activations: an npz file, or arrays: the name of an attention module, or the number of a
+            layer, to its inputs (sequence, token, d), unpadded.
+        heads: H, where no config says it.
+        attention: ``causal`` or ``full``, where no config says it.
+        tolerance: output error up to which heads count as redundant, a share of variance.
+
+    Raises:
+        InputError: the model or the activations cannot be read as documented.
+    """
+    if not 0 < tolerance < 1:
+        raise InputError("--tolerance", tolerance, "a share above 0 and below 1")
+    rows: list[xr.Dataset] = []
+    with Model(model, config) as opened:
+        given = None if activations is None else Inputs(activations)
+        rule = None if given is None else rule_of(opened.config, attention)
+        for layer in layers(opened, heads):
+            weights = _labelled(geometry(layer))
+            weights["pairs_above_baseline"] = _above(weights)
+            weights["module"] = layer.module
+            for each in range(layer.passes if given else 1):
+                row = weights
+                if given is not None and rule is not None:
+                    name = given.name(layer.module, len(rows), each if layer.passes > 1 else None)
+                    if name is not None:
+                        row = weights.merge(
+                            _labelled(_measured(layer, given, name, rule, tolerance))
+                        )
+                rows.append(row)
+        if given is not None:
+            given.check_used(opened.name)
+        data = xr.concat(
+            rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
+        )
+        data = data.assign_coords(layer=np.arange(len(rows)))
+        data.attrs = {"model": opened.name, "tolerance": tolerance}
+    data.attrs["sentence"] = sentence(data)
+    return data
+
+
+def _measured(layer: Layer, given: "Inputs", name: str, rule: Any, tolerance: float) -> Any:
+    if any(word in layer.module for word in CROSS):
+        raise InputError(name, "cross-attention", "self-attention, whose inputs are the tokens")
+    inputs = checked(name, given.read(name), layer)
+    found = measured(layer, inputs, rule, tolerance)
+    return {**found, "sequences": ((), np.array(len(inputs)))}
+
+
+class Inputs:
+    """Inputs of attention modules, by name: of an npz file, read when they are asked for."""
+
+    def __init__(self, source: str | Path | Mapping[str, np.ndarray]) -> None:
+        """Open them.
+
+        Raises:
+            InputError: the file is no npz.
+        """
+        self.source = "activations"
+        self._arrays: Mapping[str, np.ndarray]
+        self._used: set[str] = set()
+        if isinstance(source, Mapping):
+            self._arrays = source
+            return
+        self.source = str(source)
+        try:
+            opened = np.load(source, allow_pickle=False)
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(self.source, str(error)[:60], "an npz file") from None
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise InputError(self.source, "one array", "an npz file: layer name to inputs")
+        self._arrays = opened
+
+    def name(self, module: str, row: int, time: int | None) -> str | None:
+        """Which array is of a row: its number, its module, or ``module#i`` of the i-th pass."""
+        own = module if time is None else f"{module}#{time}"
+        found = next((name for name in (str(row), own) if name in self._arrays), None)
+        if found is not None:
+            self._used.add(found)
+        return found
+
+    def read(self, name: str) -> np.ndarray:
+        """One array.
+
+        Raises:
+            InputError: it is damaged, or holds objects.
+        """
+        try:
+            return np.asarray(self._arrays[name])
+        except (ValueError, EOFError, OSError, zipfile.BadZipFile, zipfile.error) as error:
+            raise InputError(f"{self.source}: {name}", str(error)[:60], "an array") from None
+
+    def check_used(self, model: str) -> None:
+        """Raise InputError where an array is of no layer."""
+        for name in self._arrays:
+            if name not in self._used:
+                raise InputError(f"{self.source}: {name}", "of no layer", f"modules of {model}")
+
+
+def _labelled(arrays: Any) -> xr.Dataset:
+    data = xr.Dataset(arrays)
+    known = {"definition": list(DEFINITIONS), "quantile": list(QUANTILES)}
+    return data.assign_coords({d: known.get(str(d), np.arange(n)) for d, n in data.sizes.items()})
+
+
+def _above(weights: xr.Dataset) -> int:
+    """Pairs of key heads that overlap more than random ones, at a level of 5 % in a layer."""
+    kernel = weights.projection_kernel.values
+    upper = kernel[np.triu_indices(len(kernel), 1)]
+    if not len(upper):
+        return 0
+    limit = norm.isf(LEVEL / len(upper)) * float(weights.overlap_baseline_sd)
+    return int((upper - float(weights.overlap_baseline) > limit).sum())
+
+
+def sentence(data: xr.Dataset) -> str:
+    """What the report comes to: redundant heads by layers, or overlaps beside the baseline."""
+    above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
+    if "redundant_heads" not in data:
+        if not above:
+            return "No pair of key subspaces overlaps more than random ones."
+        return (
+            f"{_listed(above)}: key subspaces overlap more than random ones; "
+            "the rest is within the baseline. What heads share in use needs --activations."
+        )
+    heads = data.qk_effective_rank.notnull().sum("head").values
+    counts = data.redundant_heads.values
+    groups: dict[tuple[int, int], list[int]] = {}
+    for layer, (count, of) in enumerate(zip(counts, heads, strict=True)):
+        if count > 0:
+            groups.setdefault((int(count), int(of)), []).append(layer)
+    tolerance = f"at {data.attrs['tolerance']:.2g} output error"
+    parts = [
+        f"{_listed(rows)}: {count} of {of} heads {'is' if count == 1 else 'are'} redundant"
+        for (count, of), rows in sorted(groups.items(), reverse=True)
+    ]
+    said = "; ".join([f"{parts[0]} {tolerance}", *parts[1:]]) if parts else ""
+    rest = [k for k in range(len(counts)) if not counts[k] > 0]
+    unseen = [k for k in rest if math.isnan(counts[k])]
+    over = [k for k in rest if k in above]
+    if not said:
+        said = f"No head is redundant {tolerance}"
+    if over:
+        said += f"; of the rest, key subspaces of {_listed(over).lower()} exceed the baseline"
+    elif rest:
+        said += "; the rest is within the baseline"
+    return f"{said}." + (f" Without activations: {_listed(unseen).lower()}." if unseen else "")
+
+
+def _listed(numbers: list[int]) -> str:
+    """``Layer 3``, ``Layers 3 and 7``, ``Layers 0–5``: numbers in words."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = []
+    for run in runs:
+        words += [f"{run[0]}–{run[-1]}"] if len(run) > 2 else [str(number) for number in run]
+    joined = " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return f"Layer{'s' * (len(numbers) > 1)} {joined}"
+
+
+def scalars(data: xr.Dataset) -> dict[str, np.ndarray]:
+    """Every number that a layer has one of, by name."""
+    found = {str(k): v for k, v in data.data_vars.items() if v.dims == ("layer",)}
+    return {k: v.values.astype(float) for k, v in found.items() if v.dtype.kind in "iufb"}
+
+
+def exceeded(data: xr.Dataset, limits: Mapping[str, float]) -> list[str]:
+    """Which layers are above which limits, a line each.
+
+    Raises:
+        InputError: a limit is of no number that the report has.
+    """
+    known, lines = scalars(data), []
+    for name, limit in limits.items():
+        if name not in known:
+            raise InputError("--fail-above", name, one_of(known, name))
+        for layer in np.flatnonzero(known[name] > limit):
+            lines.append(f"layer {layer}: {name} {known[name][layer]:.4g} is above {limit:g}")
+    return lines
+
+
+def as_json(data: xr.Dataset) -> dict[str, Any]:
+    """The report as an object that JSON can hold: angles apart, NaN as null."""
+    rows = []
+    for layer in data.layer.values:
+        row = data.sel(layer=layer).drop_vars(["principal_angle", "layer"])
+        rows.append({"layer": int(layer)} | {str(k): _plain(v) for k, v in row.data_vars.items()})
+    return {**data.attrs, "layers": rows}
+
+
+def _plain(values: xr.DataArray) -> Any:
+    for dim in values.dims:
+        values = values.dropna(dim, how="all") if values.dtype.kind == "f" else values
+    found = values.values.tolist()
+    return _finite(found)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def stack(reports: Mapping[Any, xr.Dataset], name: str = "step") -> xr.Dataset:
+    """Reports of several checkpoints of one model in one dataset, along ``step``.
+
+    Raises:
+        InputError: they are of different layers.
+    """
+    if len({data.sizes["layer"] for data in reports.values()}) > 1:
+        raise InputError(name, "models of different depth", "checkpoints of one model")
+    kept = [data.drop_attrs(deep=False) for data in reports.values()]
+    data = xr.concat(kept, name, data_vars="all", coords="minimal", join="outer")
+    return data.assign_coords({name: list(reports)})
