@@ -157,6 +157,49 @@ def run(
 
 
 @app.command()
+def inspect(
+    models: Annotated[
+        list[str],
+        Argument(
+            metavar="MODEL...",
+            help="a .safetensors file, its .index.json, or a folder; several: checkpoints",
+        ),
+    ],
+    config: Annotated[str | None, Option(help="config.json; default: the one beside it")] = None,
+    activations: Annotated[
+        str | None,
+        Option(help="npz: attention module, or number of a layer, to inputs (sequence, token, d)"),
+    ] = None,
+    heads: Annotated[int | None, Option(help="their number, where no config says it")] = None,
+    attention: Annotated[str | None, Option(help="causal or full, where no config says it")] = None,
+    tolerance: Annotated[
+        float, Option(help="output error up to which heads count as redundant")
+    ] = 0.01,
+    compare: Annotated[
+        str | None, Option(help="another model, or a file that --output wrote")
+    ] = None,
+    output: Annotated[Path | None, Option(help="FILE.nc, the figure beside it")] = None,
+    fail_above: Annotated[
+        list[str] | None,
+        Option(help="NAME=NUMBER, several times: exit code 1 if a layer's number is above it"),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Report on the attention heads of a trained model.
+
+    Weights give overlaps of key subspaces beside random ones, diversity indices and ranks; inputs
+    of the attention layers (--activations) give effective keys, noise correlation, what merging or
+    pruning heads costs in output error, and how far keys can be compressed, with standard errors
+    over sequences. Nothing is unpickled.
+    """
+    from sims.cli import inspect
+
+    given = config, activations, heads, attention, tolerance, compare, output
+    if not inspect.run(models, *given, fail_above or [], json):
+        raise Exit(1)
+
+
+@app.command()
 def experiments(json: Json = False) -> None:
     """List the experiments.
 

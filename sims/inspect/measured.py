@@ -81,6 +81,7 @@ def measured(layer: Layer, inputs: np.ndarray, rule: Rule, tolerance: float) -> 
         each = (moment * products).reshape(heads, width, heads, width).sum((1, 3))
         found = {
             **_effective_keys(seen, rule.causal),
+            "typical_effective_keys": np.median(1 / (seen**2).sum(-1), axis=-1).mean(),
             "noise": shares @ shares.T / len(x),
             "first": by_head[:, 0],
             "second": each / len(x),
@@ -99,6 +100,9 @@ def measured(layer: Layer, inputs: np.ndarray, rule: Rule, tolerance: float) -> 
     for name in ("effective_keys", "effective_keys_without_first", "effective_share"):
         results[name] = ("head", "quantile"), batches[name].mean(0)
         results[f"{name}_mcse"] = ("head", "quantile"), mcse(batches[name])
+    typical = batches["typical_effective_keys"]
+    results["typical_effective_keys"] = (), typical.mean(0)
+    results["typical_effective_keys_mcse"] = (), mcse(typical)
     for name, parts, covariance in COVARIANCES:
         for what, (dims, summary) in SUMMARIES.items():
             statistic = _composed(summary, covariance)

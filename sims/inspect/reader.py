@@ -27,7 +27,7 @@ class Model:
     """The tensors of a model, by name, and its settings.
 
     Attributes:
-        name: of the file, for reports.
+        name: of the file and its folder, for reports.
         config: of config.json; empty without one.
         shapes: of every tensor, by name.
     """
@@ -40,7 +40,7 @@ class Model:
         """
         self._closing = ExitStack()
         path = _found(Path(path))
-        self.name = path.name
+        self.name = f"{path.absolute().parent.name}/{path.name}"
         self._files: dict[str, Any] = {}
         for file in _parts(path):
             opened = self._closing.enter_context(_opened(file))
@@ -72,7 +72,8 @@ class Model:
         if kind not in FLOATS:
             allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
             raise InputError(f"{self.name}: {name}", kind, allowed)
-        values = np.asarray(self._files[name].get_tensor(name), np.float64)
+        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
+            values = np.asarray(self._files[name].get_tensor(name), np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
         return values

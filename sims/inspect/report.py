@@ -20,6 +20,8 @@ from sims.inspect.reader import Model
 
 TOLERANCE = 0.01
 """Output error, as a share of variance, up to which removed heads count as redundant."""
+FILE = "heads of a model"
+"""What a report's file is sealed as."""
 LEVEL = 0.05
 """Chance, within a layer, that some pair of random subspaces counts as above the baseline."""
 CROSS = ("cross", "encoder_attn", "EncDecAttention")
@@ -56,16 +58,14 @@ def inspect(
         rule = None if given is None else rule_of(opened.config, attention)
         for layer in layers(opened, heads):
             weights = _labelled(geometry(layer))
-            weights["pairs_above_baseline"] = _above(weights)
-            weights["module"] = layer.module
+            weights = weights.assign(_summary(weights) | {"module": layer.module})
             for each in range(layer.passes if given else 1):
                 row = weights
                 if given is not None and rule is not None:
                     name = given.name(layer.module, len(rows), each if layer.passes > 1 else None)
                     if name is not None:
-                        row = weights.merge(
-                            _labelled(_measured(layer, given, name, rule, tolerance))
-                        )
+                        found = _labelled(_measured(layer, given, name, rule, tolerance))
+                        row = weights.merge(found.assign(_measured_summary(found, tolerance)))
                 rows.append(row)
         if given is not None:
             given.check_used(opened.name)
@@ -142,48 +142,66 @@ def _labelled(arrays: Any) -> xr.Dataset:
     return data.assign_coords({d: known.get(str(d), np.arange(n)) for d, n in data.sizes.items()})
 
 
-def _above(weights: xr.Dataset) -> int:
-    """Pairs of key heads that overlap more than random ones, at a level of 5 % in a layer."""
+def _summary(weights: xr.Dataset) -> dict[str, float]:
+    """Numbers of a layer that its arrays come to; indices are ``1 − mean correlation``."""
     kernel = weights.projection_kernel.values
     upper = kernel[np.triu_indices(len(kernel), 1)]
-    if not len(upper):
-        return 0
-    limit = norm.isf(LEVEL / len(upper)) * float(weights.overlap_baseline_sd)
-    return int((upper - float(weights.overlap_baseline) > limit).sum())
+    limit = norm.isf(LEVEL / max(len(upper), 1)) * float(weights.overlap_baseline_sd)
+    found: dict[str, float] = {
+        "heads": weights.sizes["head"],
+        "key_heads": weights.sizes["key_head"],
+        "pairs_above_baseline": int((upper - float(weights.overlap_baseline) > limit).sum()),
+    }
+    for name in ("index_key_heads", "index_query_heads"):
+        for each in (name, f"{name}_baseline"):
+            found[f"{each}_mean"] = float(weights[each].sel(definition="mean"))
+    for name in ("qk_effective_rank", "ov_effective_rank"):
+        found[f"{name}_median"] = float(weights[name].median())
+    return found
+
+
+def _measured_summary(found: xr.Dataset, tolerance: float) -> dict[str, float]:
+    """The same of what is measured: indices, and the ranks that keep scores to the tolerance."""
+    named = {
+        f"{part}_index_mean{end}": float(found[f"{part}_index{end}"].sel(definition="mean"))
+        for part in ("noise", "contribution")
+        for end in ("", "_mcse")
+    }
+    for name in ("kq_svd", "k_svd"):
+        lost = found[f"{name}_error"] > tolerance
+        named[f"{name}_rank"] = float(lost.sum("rank_kept").median())
+    return named
 
 
 def sentence(data: xr.Dataset) -> str:
-    """What the report comes to: redundant heads by layers, or overlaps beside the baseline."""
+    """What the report comes to: redundant heads by layers, and overlaps beside the baseline."""
     above = [int(k) for k in data.layer[data.pairs_above_baseline.values > 0]]
     if "redundant_heads" not in data:
         if not above:
-            return "No pair of key subspaces overlaps more than random ones."
-        return (
-            f"{_listed(above)}: key subspaces overlap more than random ones; "
-            "the rest is within the baseline. What heads share in use needs --activations."
-        )
-    heads = data.qk_effective_rank.notnull().sum("head").values
-    counts = data.redundant_heads.values
+            return "No key subspaces overlap more than random ones."
+        rest = "; the rest is within the baseline" * (len(above) < data.sizes["layer"])
+        return f"{_listed(above)}: key subspaces overlap more than random ones{rest}."
+    counts, heads = data.redundant_heads.values, data.heads.values
     groups: dict[tuple[int, int], list[int]] = {}
     for layer, (count, of) in enumerate(zip(counts, heads, strict=True)):
         if count > 0:
             groups.setdefault((int(count), int(of)), []).append(layer)
-    tolerance = f"at {data.attrs['tolerance']:.2g} output error"
     parts = [
-        f"{_listed(rows)}: {count} of {of} heads {'is' if count == 1 else 'are'} redundant"
+        f"{_listed(rows).lower()}: {count} of {of} heads {'is' if count == 1 else 'are'} redundant"
         for (count, of), rows in sorted(groups.items(), reverse=True)
-    ]
-    said = "; ".join([f"{parts[0]} {tolerance}", *parts[1:]]) if parts else ""
-    rest = [k for k in range(len(counts)) if not counts[k] > 0]
-    unseen = [k for k in rest if math.isnan(counts[k])]
-    over = [k for k in rest if k in above]
-    if not said:
-        said = f"No head is redundant {tolerance}"
-    if over:
-        said += f"; of the rest, key subspaces of {_listed(over).lower()} exceed the baseline"
-    elif rest:
-        said += "; the rest is within the baseline"
-    return f"{said}." + (f" Without activations: {_listed(unseen).lower()}." if unseen else "")
+    ] or ["no head is redundant"]
+    parts[0] += f" at {100 * data.attrs['tolerance']:.3g} % output error"
+    rest = [layer for layer, count in enumerate(counts) if count == 0]
+    beyond = [layer for layer in rest if layer in above]
+    if beyond:
+        parts.append(f"key subspaces of {_listed(beyond).lower()} overlap more than random ones")
+    if len(beyond) < len(rest):
+        parts.append("the rest is within the baseline")
+    unseen = [layer for layer, count in enumerate(counts) if math.isnan(count)]
+    if unseen:
+        parts.append(f"{_listed(unseen).lower()} without activations")
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _listed(numbers: list[int]) -> str:

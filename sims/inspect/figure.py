@@ -1,0 +1,70 @@
+"""The figure of a report: correlations of one layer's heads, and diversity over depth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sims.figures import PALETTE, letters, mosaic, simulated, style, theory
+from sims.figures.marks import bars_note
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+CORRELATIONS = {
+    "noise_correlation": "label noise",
+    "contribution_correlation": "contributions",
+    "score_correlation": "score forms",
+}
+"""What heat maps show, the first two that the report has."""
+INDICES = {
+    "contribution_index_mean": "contributions",
+    "noise_index_mean": "label noise",
+    "index_query_heads_mean": "key subspaces",
+}
+"""Of heads, by name: what is correlated."""
+
+
+def figure(data: xr.Dataset) -> Figure:
+    """Heat maps of correlations in the layer where they are largest, and each layer's index.
+
+    Args:
+        data: a report.
+    """
+    import seaborn as sns
+
+    shown = [name for name in CORRELATIONS if name in data][:2]
+    means = data[shown[0]].mean(("head", "head2")).fillna(-1).values
+    layer = int(np.argmax(means))
+    heads = int(data.heads.values[layer])
+    names = "ab"[: len(shown)]
+    layout = names, "c" * len(shown)
+    drawing, axes = mosaic(layout, height=5.0, heights=(1.2, 1), title=data.attrs["sentence"])
+    left, right = [axes[name] for name in names], axes["c"]
+    with style():
+        for ax, name in zip(left, shown, strict=True):
+            r = data[name].values[layer][:heads, :heads]
+            sns.heatmap(
+                r,
+                vmin=-1,
+                vmax=1,
+                cmap="vlag",
+                square=True,
+                ax=ax,
+                cbar_kws={"label": "correlation"},
+            )
+            ax.set(title=f"{CORRELATIONS[name]}, layer {layer}", xlabel="head", ylabel="head")
+        depth = data.layer.values
+        for (key, what), color in zip(INDICES.items(), PALETTE, strict=False):
+            if key in data:
+                error = data[f"{key}_mcse"].values if f"{key}_mcse" in data else 0 * depth
+                simulated(right, depth, data[key].values, error, color, label=what)
+        baseline = data["index_query_heads_baseline_mean"].values
+        theory(right, depth, baseline, label="random key subspaces", ls="--")
+        right.set(xlabel="layer", ylabel="index, 1 − mean correlation")
+        right.legend(loc="lower left", bbox_to_anchor=(0.02, 1), ncols=4)
+        bars_note(right)
+        letters([*left, right])
+    return drawing
