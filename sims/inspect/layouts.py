@@ -192,7 +192,7 @@ def _matrices(model: Model, module: str, heads: int) -> tuple[list[np.ndarray], 
     if sizes[2] != keys * width:
         raise InputError(f"{model.name}: {module}", sizes, f"v rows of {keys} heads of {width}")
     shaped = [p.reshape(n, -1, d + 1) for p, n in zip(parts, (heads, keys, keys), strict=True)]
-    return shaped, last.reshape(heads, width, d)
+    return shaped, np.ascontiguousarray(last).reshape(heads, width, d)
 
 
 def _candidates(

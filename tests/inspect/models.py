@@ -1,0 +1,102 @@
+"""Models made of one set of matrices, in every layout that is read."""
+
+import json
+
+import numpy as np
+from safetensors.numpy import save_file
+
+D, H, WIDTH = 24, 4, 6
+
+
+def matrices(keys=H, seed=0, heads=H):
+    """Rows of q, k, v by heads with their biases as last column, and o (d, H·d_v)."""
+    draw = np.random.default_rng(seed)
+    parts = [draw.normal(size=(n, WIDTH, D + 1)) / 3 for n in (heads, keys, keys)]
+    return [*parts, draw.normal(size=(D, heads * WIDTH))]
+
+
+def split(name, rows):
+    return {f"{name}.weight": rows[..., :D], f"{name}.bias": rows[..., D]}
+
+
+def separate(module, names, output):
+    def build(q, k, v, o):
+        parts = {n: p.reshape(-1, D + 1) for n, p in zip(names, (q, k, v), strict=True)}
+        tensors = {k: t for n, p in parts.items() for k, t in split(f"{module}.{n}", p).items()}
+        return tensors | {f"{output}.weight": o}
+
+    return build
+
+
+def columns(q, k, v, o):
+    rows = np.concatenate([p.reshape(-1, D + 1) for p in (q, k, v)])
+    module = "transformer.h.0.attn"
+    mask = {f"{module}.bias": np.tri(8)[None, None], f"{module}.masked_bias": np.array(-1e4)}
+    fused = {f"{module}.c_attn.weight": rows[:, :D].T, f"{module}.c_attn.bias": rows[:, D]}
+    return fused | mask | {f"{module}.c_proj.weight": o.T}
+
+
+def blocks(fused, output):
+    def build(q, k, v, o):
+        rows = np.concatenate([p.reshape(-1, D + 1) for p in (q, k, v)])
+        joint = "_" if fused.endswith("in_proj") else "."
+        tensors = {f"{fused}{joint}weight": rows[:, :D], f"{fused}{joint}bias": rows[:, D]}
+        return tensors | {f"{output}.weight": o}
+
+    return build
+
+
+def groups(module):
+    def build(q, k, v, o):
+        each = q.reshape(len(k), -1, WIDTH, D + 1)
+        rows = np.concatenate([each, k[:, None], v[:, None]], axis=1).reshape(-1, D + 1)
+        return split(f"{module}.query_key_value", rows) | {f"{module}.dense.weight": o}
+
+    return build
+
+
+LLAMA, BERT = "model.layers.0.self_attn", "bert.encoder.layer.0.attention"
+VIT, ALBERT = (
+    "vit.encoder.layer.0.attention",
+    "albert.encoder.albert_layer_groups.0.albert_layers.0",
+)
+QKV = ("query", "key", "value")
+LAYOUTS = {
+    "llama": separate(LLAMA, ("q_proj", "k_proj", "v_proj"), f"{LLAMA}.o_proj"),
+    "phi": separate(LLAMA, ("q_proj", "k_proj", "v_proj"), f"{LLAMA}.dense"),
+    "bert": separate(f"{BERT}.self", QKV, f"{BERT}.output.dense"),
+    "vit": separate(f"{VIT}.attention", QKV, f"{VIT}.output.dense"),
+    "new vit": separate(
+        "layers.0.attention", ("q_proj", "k_proj", "v_proj"), "layers.0.attention.o_proj"
+    ),
+    "albert": separate(f"{ALBERT}.attention", QKV, f"{ALBERT}.attention.dense"),
+    "distilbert": separate(
+        "transformer.layer.0.attention",
+        ("q_lin", "k_lin", "v_lin"),
+        "transformer.layer.0.attention.out_lin",
+    ),
+    "gpt2": columns,
+    "timm": blocks("blocks.0.attn.qkv", "blocks.0.attn.proj"),
+    "phi3": blocks(f"{LLAMA}.qkv_proj", f"{LLAMA}.o_proj"),
+    "torch": blocks("net.3.in_proj", "net.3.out_proj"),
+    "bare torch": blocks("in_proj", "out_proj"),
+    "neox": groups("gpt_neox.layers.0.attention"),
+    "bloom": groups("h.0.self_attention"),
+    "falcon": groups("transformer.h.0.self_attention"),
+}
+GROUPED = ("llama", "phi3", "falcon")
+"""Layouts that let several query heads share a key head."""
+
+
+def write(folder, tensors, config=None, dtype=np.float64):
+    """A folder with a model and its config."""
+    folder.mkdir(exist_ok=True)
+    stored = {name: np.ascontiguousarray(t, dtype) for name, t in tensors.items()}
+    save_file(stored, folder / "model.safetensors")
+    if config is not None:
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def inputs(sequences=12, tokens=20, seed=1):
+    return np.random.default_rng(seed).normal(size=(sequences, tokens, D))

@@ -1,0 +1,181 @@
+"""What is measured, against brute force on the same inputs."""
+
+import numpy as np
+import pytest
+
+from sims.attention.low_rank import k_svd, kq_svd, stacked
+from sims.inspect import Model, inspect, layers
+from sims.inspect.geometry import random_kernel
+from sims.inspect.patterns import Rule, projections, rotated, rule_of, slopes, weights
+from sims.theory.neighbours.spectra import keys_only_error, optimum, squares
+from tests.inspect.models import LAYOUTS, WIDTH, D, H, inputs, matrices, write
+
+CONFIG = {"num_attention_heads": H}
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Write a LLaMA of some matrices; its layer and its report."""
+
+    def make(given, kind="full", x=None, **options):
+        folder = write(tmp_path / "model", LAYOUTS["llama"](*given), CONFIG)
+        with Model(folder) as model:
+            (layer,) = layers(model)
+        given = {"0": inputs() if x is None else x}
+        return layer, inspect(folder, activations=given, attention=kind, **options)
+
+    return make
+
+
+def contributions(layer, x, causal=False):
+    """o_hW_O,h token by token, (S, H, T, d), by loops."""
+    m, (bq, bk, bv) = layer.matrices, layer.biases
+    out = np.zeros((len(x), H, x.shape[1], D))
+    for s, tokens in enumerate(x):
+        for h, g in enumerate(layer.key_head):
+            k, v = tokens @ m.key[g] + bk[g], tokens @ m.value[g] + bv[g]
+            for t, token in enumerate(tokens):
+                end = t + 1 if causal else len(tokens)
+                w = np.exp((token @ m.query[h] + bq[h]) @ k[:end].T / np.sqrt(WIDTH))
+                out[s, h, t] = w @ v[:end] / w.sum() @ m.output[h]
+    return out
+
+
+@pytest.mark.parametrize(("kind", "keys"), [("full", H), ("causal", 2)])
+def test_contributions_and_pruning_are_those_of_the_ablated_layer(made, kind, keys):
+    layer, data = made(matrices(keys), kind)
+    row, x = data.isel(layer=0), inputs()
+    each = contributions(layer, x, kind == "causal")
+    flat = each.swapaxes(0, 1).reshape(H, -1, D)
+    centred = flat - flat.mean(1, keepdims=True)
+    covariance = np.einsum("htd,gtd->hg", centred, centred) / flat.shape[1]
+    scale = np.sqrt(np.diag(covariance))
+    # The jackknife takes a bias of order 1/S off.
+    found = row.contribution_correlation
+    assert abs(found - covariance / scale[:, None] / scale).max() < 0.02
+    kept = covariance.sum() / (H * np.trace(covariance))
+    assert row.contribution_kept == pytest.approx(kept, rel=0.02)
+    second = int(row.alike[1])
+    mean = each[::2].mean((0, 2))
+    held = each[1::2] - mean[:, None]
+    lost, whole = (held[:, second] ** 2).sum((1, 2)), (held.sum(1) ** 2).sum((1, 2))
+    assert row.prune_error == pytest.approx(lost.sum() / whole.sum(), rel=0.01)
+    assert 0 < row.prune_error_mcse < row.prune_error
+
+
+def test_a_head_that_another_copies_is_redundant(made):
+    """Merging costs nothing, pruning something, and the sentence counts it."""
+    q, k, v, o = matrices()
+    for part in (q, k, v):
+        part[2] = part[0]
+    _, data = made((q, k, v, o), x=inputs(40, 30))
+    row = data.isel(layer=0)
+    assert row.redundant_heads == 1
+    assert row.removal_order[0] in (0, 2)
+    assert row.removal_error[0] < 1e-3  # of the ridge
+    assert row.projection_kernel[0, 2] == pytest.approx(1)
+    assert row.noise_correlation[0, 2] == pytest.approx(1)
+    assert data.attrs["sentence"].startswith("Layer 0: 1 of 4 heads is redundant at 1 % output")
+    _, strict = made((q, k, v, o), x=inputs(40, 30), tolerance=0.9)
+    assert strict.redundant_heads.item() > 1
+
+
+def test_heads_that_average_all_tokens_have_all_of_them_as_effective_keys(made):
+    q, *rest = matrices()
+    for kind, median in (("full", 20), ("causal", 10.5)):
+        _, data = made((0 * q, *rest), kind)
+        row = data.isel(layer=0)
+        assert row.effective_keys.sel(quantile=0.5).values == pytest.approx(median)
+        assert row.typical_effective_keys.item() == pytest.approx(median)
+        assert row.effective_share.values == pytest.approx(1)
+        assert row.noise_kept.item() == pytest.approx(1)
+        assert row.noise_index_mean.item() == pytest.approx(0, abs=1e-12)
+        later = row.effective_keys_without_first.sel(quantile=0.5)
+        assert later.values == pytest.approx(19 if kind == "full" else 10)
+
+
+@pytest.mark.parametrize("keys", [2, H])
+def test_cache_profiles_are_those_of_caches_of_every_rank(made, keys):
+    """Against errors of the caches themselves, and theory's formulas, before the jackknife."""
+    layer, data = made(matrices(keys), x=np.repeat(inputs(1, 60), 4, axis=0))
+    query, key, _ = projections(layer, inputs(1, 60)[0], Rule(False))
+    queries = stacked(query.reshape(keys, -1, *query.shape[1:]))
+    moments = key.swapaxes(1, 2) @ key, queries.swapaxes(1, 2) @ queries
+    for rank in range(1, WIDTH):
+        whole = key @ queries.swapaxes(1, 2)
+        total = (whole**2).sum((1, 2))
+        for name, cache, theory in (
+            ("kq_svd_error", kq_svd(key, queries, rank), optimum(squares(*moments), rank)),
+            ("k_svd_error", k_svd(key, rank), keys_only_error(*moments, rank)),
+        ):
+            lost = ((cache.scores(key, queries) - whole) ** 2).sum((1, 2)) / total
+            found = data[name].isel(layer=0, rank_kept=rank).values
+            np.testing.assert_allclose(found, lost, rtol=1e-8)
+            np.testing.assert_allclose(found, theory / total, rtol=1e-8)
+
+
+def test_projection_kernel_has_transformerlens_normalisation_and_moments(made):
+    """‖U_hᵀU_g‖²/√(r_h r_g), also of unequal ranks; of random subspaces rank²/d over rank."""
+    q, k, v, o = matrices()
+    k[1, 4:] = k[1, :2]
+    layer, data = made((q, k, v, o))
+    first, second = (np.linalg.svd(layer.matrices.key[h])[0][:, :r] for h, r in ((0, 6), (1, 4)))
+    trace = np.trace(first @ first.T @ second @ second.T)
+    assert data.projection_kernel[0, 0, 1] == pytest.approx(trace / np.sqrt(6 * 4))
+    draws = np.random.default_rng(0).normal(size=(4000, 2, D, WIDTH))
+    u, w = np.linalg.qr(draws).Q.swapaxes(0, 1)
+    kernel = ((u.swapaxes(1, 2) @ w) ** 2).sum((1, 2)) / WIDTH
+    mean, deviation = random_kernel(D, WIDTH)
+    assert mean == pytest.approx(kernel.mean(), abs=5 * deviation / np.sqrt(4000))
+    assert deviation == pytest.approx(kernel.std(), rel=0.05)
+
+
+def test_standard_errors_cover_the_spread_of_repeated_samples(made):
+    estimates, errors = [], []
+    for seed in range(30):
+        _, data = made(matrices(), x=inputs(10, 12, seed=seed + 100))
+        row = data.isel(layer=0)
+        names = ("noise_kept", "contribution_kept", "typical_effective_keys")
+        estimates.append([float(row[n]) for n in names])
+        errors.append([float(row[f"{n}_mcse"]) for n in names])
+    ratio = np.std(estimates, axis=0, ddof=1) / np.sqrt(np.mean(np.square(errors), axis=0))
+    assert (ratio > 0.7).all()
+    assert (ratio < 1.4).all()
+
+
+def test_rotations_and_slopes_are_the_models(made):
+    """A turn by position as complex numbers; slopes as the paper on ALiBi lists them."""
+    x = np.random.default_rng(0).normal(size=(3, 7, 10))
+    halves = x[..., :2] + 1j * x[..., 2:4]
+    turned = halves * np.exp(1j * np.arange(7)[:, None] * 100.0 ** np.array([0, -0.5]))
+    expected = np.concatenate([turned.real, turned.imag, x[..., 4:]], axis=-1)
+    np.testing.assert_allclose(rotated(x, 100.0, 0.4), expected, atol=1e-12)
+    np.testing.assert_allclose(slopes(8), 2.0 ** -np.arange(1, 9))
+    np.testing.assert_allclose(slopes(6), 2.0 ** -np.array([2, 4, 6, 8, 1, 3]))
+    layer, _ = made(matrices())
+    query, key, _ = projections(layer, inputs()[0], Rule(True))
+    scores = query @ key.swapaxes(1, 2) / np.sqrt(WIDTH)
+    ahead = np.arange(20) - np.arange(20)[:, None]
+    scores += np.where(ahead > 0, -np.inf, ahead) * slopes(H)[:, None, None]
+    by_hand = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    np.testing.assert_allclose(weights(layer, query, key, Rule(True, linear=True)), by_hand)
+
+
+@pytest.mark.parametrize(
+    ("config", "rule"),
+    [
+        ({"model_type": "bert"}, Rule(False)),
+        ({"model_type": "gpt2"}, Rule(True)),
+        ({"model_type": "bloom"}, Rule(True, linear=True)),
+        ({"model_type": "gpt_neox", "rotary_emb_base": 500}, Rule(True, 500.0, 0.25)),
+        ({"model_type": "llama", "rope_theta": 5e5}, Rule(True, 5e5)),
+        ({"model_type": "llama", "rope_parameters": {"rope_theta": 7.0}}, Rule(True, 7.0)),
+        ({"model_type": "mistral", "sliding_window": 9}, Rule(True, 1e4, window=9)),
+        (
+            {"model_type": "qwen2", "sliding_window": 9, "use_sliding_window": False},
+            Rule(True, 1e4),
+        ),
+    ],
+)
+def test_a_config_says_how_scores_become_weights(config, rule):
+    assert rule_of(config) == rule
