@@ -169,7 +169,7 @@ def _cell(known: dict[str, np.ndarray], name: str, layer: int) -> str:
 
 def _with_error(value: float, error: float, sign: str = "") -> str:
     """A number with its standard error in units of its last digit: 0.123(4)."""
-    if not error > 0:
+    if not error > 1e-9 * abs(value):
         return f"{value:{sign}.3g}"
     digits = max(0, -math.floor(math.log10(error)))
     return f"{value:{sign}.{digits}f}({error * 10**digits:.0f})"

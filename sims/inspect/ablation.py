@@ -65,15 +65,16 @@ class Calibration:
         It ends before the calibration error exceeds a share ``most`` of the output's variance, or
         before the last head.
         """
-        precision, removed = self.precision(self._all), []
+        precision = self.precision(self._all)
+        removed: list[int] = []
         total = self.contributions.sum()
         while len(removed) < len(self._all) - 1:
-            left = [h for h in self._all if h not in removed]
+            left = [h for h in range(len(self._all)) if h not in removed]
             errors = [self._predicted(precision, [*removed, h]) for h in left]
             best = int(np.argmin(errors))
             if errors[best] > most * total:
                 break
-            removed.append(int(left[best]))
+            removed.append(left[best])
         return removed
 
     def _predicted(

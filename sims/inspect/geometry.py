@@ -62,7 +62,7 @@ def frames_of(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def form_spectrum(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Singular values of ``A_hB_hᵀ``, (H, d_k), of stacks (H, d, d_k), by two QR decompositions."""
-    left, right = (np.linalg.qr(each, mode="r") for each in (first, second))
+    left, right = np.linalg.qr(first).R, np.linalg.qr(second).R
     return np.asarray(np.linalg.svd(left @ right.swapaxes(-1, -2), compute_uv=False))
 
 
@@ -82,9 +82,11 @@ def energy_rank(values: np.ndarray, share: float = ENERGY) -> np.ndarray:
 
 def form_correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """``tr(M_hM_gᵀ)/(‖M_h‖_F ‖M_g‖_F)`` of forms ``M_h = A_hB_hᵀ``, (H, H); 0 of no form."""
-    products = np.array(
-        [((a.T @ first) * (b.T @ second)).sum((-2, -1)) for a, b in zip(first, second, strict=True)]
-    )
+    heads = len(first)
+    products = np.empty((heads, heads))
+    for h in range(heads):
+        both = (first[h].T @ first[h:]) * (second[h].T @ second[h:])
+        products[h, h:] = products[h:, h] = both.sum((-2, -1))
     scale = np.sqrt(np.maximum(np.diag(products), 0.0))
     return products / np.where(scale > 0, scale, np.inf)[:, None] / np.where(scale > 0, scale, 1.0)
 

@@ -144,9 +144,10 @@ def _layer(model: Model, module: str, heads: int, depth: int) -> Layer:
     gains = [model.read_or_none(f"{p}.{norm}.weight") for p in (above, above.rpartition(".")[0])]
     gain = next((each for each in gains if each is not None), None)
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
+    query, key, value = (part[..., :d].swapaxes(-1, -2) for part in rows)
     return Layer(
         module,
-        HeadMatrices(*(part[..., :d].swapaxes(-1, -2) for part in rows), output),
+        HeadMatrices(query, key, value, output),
         (rows[0][..., d], rows[1][..., d], rows[2][..., d]),
         None if norms[0] is None or norms[1] is None else (norms[0], norms[1]),
         gain,

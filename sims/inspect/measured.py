@@ -24,6 +24,8 @@ QUANTILES = (0.1, 0.5, 0.9)
 Named = tuple[tuple[str, ...], np.ndarray]
 Means = Mapping[str, np.ndarray]
 Statistic = Callable[[Means], np.ndarray]
+ROUNDING = 1e-12
+"""Variance of the output below this share of its mean square is rounding."""
 LOOK = 4.0
 """Heads are removed while the calibration error is below this multiple of the tolerance."""
 
@@ -94,7 +96,7 @@ def measured(layer: Layer, inputs: np.ndarray, rule: Rule, tolerance: float) -> 
     calibration = Calibration(
         layer.matrices.output, first, second, len(calibrating) * inputs.shape[1]
     )
-    if not calibration.contributions.sum() > 0:
+    if not calibration.contributions.sum() > ROUNDING * (products * second).sum():
         raise InputError(layer.module, "an output without variance", "heads that have one")
     results: dict[str, Named] = {}
     for name in ("effective_keys", "effective_keys_without_first", "effective_share"):
@@ -230,7 +232,7 @@ def _tails(ascending: np.ndarray) -> np.ndarray:
 
 def _ablated(
     layer: Layer, inputs: np.ndarray, rule: Rule, calibration: Calibration, tolerance: float
-) -> Arrays:
+) -> dict[str, Named]:
     """Output errors of removals on held-out sequences, as shares of the output's variance."""
     heads = len(layer.matrices.query)
     if heads < 2:

@@ -111,12 +111,14 @@ def count(config: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     Raises:
         InputError: a value is no integer.
     """
-    parts = [value for key, value in config.items() if isinstance(value, dict) and "config" in key]
-    for scope in [[config], parts]:
-        said = {key: part[key] for part in scope for key in keys if part.get(key) is not None}
-        if len(said) > 1 and len(set(map(str, said.values()))) > 1:
-            raise InputError("config", said, "one number of heads; give --heads N and no config")
-        for key, value in said.items():
+    parts: list[Mapping[str, Any]] = [
+        value for key, value in config.items() if isinstance(value, dict) and "config" in key
+    ]
+    for scope in ([config], parts):
+        said = [(key, part[key]) for part in scope for key in keys if part.get(key) is not None]
+        if len({repr(value) for _, value in said}) > 1:
+            raise InputError("config", said, "one number; give a config of the attention alone")
+        for key, value in said:
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InputError(f"config.{key}", value, "an integer")
             return value

@@ -179,8 +179,8 @@ def sentence(data: xr.Dataset) -> str:
     if "redundant_heads" not in data:
         if not above:
             return "No key subspaces overlap more than random ones."
-        rest = "; the rest is within the baseline" * (len(above) < data.sizes["layer"])
-        return f"{_listed(above)}: key subspaces overlap more than random ones{rest}."
+        end = "; the rest is within the baseline" * (len(above) < data.sizes["layer"])
+        return f"{_listed(above)}: key subspaces overlap more than random ones{end}."
     counts, heads = data.redundant_heads.values, data.heads.values
     groups: dict[tuple[int, int], list[int]] = {}
     for layer, (count, of) in enumerate(zip(counts, heads, strict=True)):

@@ -1,0 +1,206 @@
+"""Hostile models, configs and activations: one line, exit code 2, nothing written, no warning."""
+
+import json
+import os
+import pickle
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.cli.small import run
+from tests.inspect.models import LAYOUTS, LLAMA, D, H, inputs, matrices, write
+
+Q, MODEL = f"{LLAMA}.q_proj.weight", Path("model", "model.safetensors")
+BLOCKS = f"{LLAMA}.qkv_proj.weight"
+TENSORS = LAYOUTS["llama"](*matrices(2))
+
+
+def tensors(change=None, **more):
+    """The model with tensors changed, dropped (None) or added."""
+
+    def make():
+        kept = {**TENSORS, **(change or {}), **more}
+        write(Path("model"), {k: v for k, v in kept.items() if v is not None})
+
+    return make
+
+
+def content(edit):
+    """The model's file with its bytes changed."""
+    return lambda: MODEL.write_bytes(edit(MODEL.read_bytes()))
+
+
+def header(edit):
+    """The model's file with the text of its header changed, its length right."""
+
+    def change(data):
+        size = struct.unpack("<Q", data[:8])[0]
+        text = edit(json.loads(data[8 : 8 + size]))
+        new = text if isinstance(text, bytes) else json.dumps(text).encode()
+        return struct.pack("<Q", len(new)) + new + data[8 + size :]
+
+    return content(change)
+
+
+def entry(**fields):
+    return header(lambda h: h | {Q: h[Q] | fields})
+
+
+def config(value):
+    text = value if isinstance(value, str) else json.dumps(value)
+    return lambda: Path("model", "config.json").write_text(text)
+
+
+def index(value):
+    def make():
+        MODEL.unlink()
+        text = value if isinstance(value, str) else json.dumps(value)
+        Path("model", "model.safetensors.index.json").write_text(text)
+
+    return make
+
+
+def given(arrays, name="x.npz", **kind):
+    """Activations, and a config that says how heads attend."""
+
+    def make():
+        config({"num_attention_heads": H, **(kind or {"model_type": "bert"})})()
+        if isinstance(arrays, bytes):
+            Path(name).write_bytes(arrays)
+        else:
+            np.savez(name, **arrays)
+
+    return make
+
+
+def plain(make, *options):
+    return make, ["--heads", str(H), *options]
+
+
+def used(make, *options):
+    return make, ["--activations", "x.npz", *options]
+
+
+NAN = TENSORS[Q].copy()
+NAN[0, 0] = np.nan
+X = inputs()
+HOLE = np.where(np.arange(D) == 3, np.inf, X)
+FEW = {"0": inputs(4, 3)}
+
+ROWS = {
+    # the file
+    "truncated": (*plain(content(lambda b: b[:-9])), "not fully covered"),
+    "longer": (*plain(content(lambda b: b + b"0")), "not fully covered"),
+    "empty": (*plain(content(lambda b: b"")), "header too small"),
+    "eight bytes": (*plain(content(lambda b: b[:8])), "a whole .safetensors file"),
+    "huge header": (*plain(content(lambda b: b"\xff" * 8 + b[8:])), "header too large"),
+    "a pickle": (*plain(content(lambda b: pickle.dumps([1] * 99))), "a whole .safetensors"),
+    "no JSON": (*plain(header(lambda h: b"{" * 40)), "a whole .safetensors file"),
+    "a list": (*plain(header(lambda h: [h])), "a whole .safetensors file"),
+    "other type": (*plain(entry(dtype="F63")), "a whole .safetensors file"),
+    "other size": (*plain(entry(shape=[5, 5])), "a whole .safetensors file"),
+    "negative size": (*plain(entry(shape=[-24, -24])), "a whole .safetensors file"),
+    "huge size": (*plain(entry(shape=[2**40, 2**40])), "a whole .safetensors file"),
+    "overlap": (*plain(entry(data_offsets=[0, 8])), "a whole .safetensors file"),
+    "wild offset": (*plain(entry(data_offsets=[0, 2**60])), "a whole .safetensors file"),
+    "missing": (*plain(MODEL.unlink), "one with model.safetensors or its .index.json"),
+    "a .bin": (*plain(lambda: MODEL.rename("m.bin")), "pickles run code", "m.bin"),
+    "no such file": (*plain(lambda: None), "got 'no file'", "other.safetensors"),
+    "a pipe": (*plain(lambda: os.mkfifo("pipe")), "got 'no file'", "pipe"),
+    # shards
+    "index of text": (*plain(index("weights")), "a JSON file"),
+    "index without map": (*plain(index({})), "weight_map: got 'NoneType'"),
+    "shard that is not there": (*plain(index({"weight_map": {Q: "1.safetensors"}})), "No such"),
+    "shard elsewhere": (*plain(index({"weight_map": {Q: "../../x"}})), "files of the same folder"),
+    # tensors
+    "NaN": (*plain(tensors({Q: NAN})), f"{Q}: got 'NaN or infinity'; allowed: finite"),
+    "integers": (*plain(entry(dtype="I64")), "got 'I64'; allowed: F64, F32, F16, BF16 (quant"),
+    "no key": (*plain(tensors({f"{LLAMA}.k_proj.weight": None})), "k_proj.weight: got 'no tensor'"),
+    "no output": (*plain(tensors({f"{LLAMA}.o_proj.weight": None})), "got 'no output matrix'"),
+    "flat": (*plain(tensors({Q: np.ones(D)})), "allowed: a matrix with a side of d = 24"),
+    "wide": (*plain(tensors({Q: np.ones((D, 7))})), "allowed: a matrix with a side of d = 24"),
+    "odd keys": (
+        *plain(tensors({f"{LLAMA}.k_proj.weight": np.ones((7, D)), f"{LLAMA}.k_proj.bias": None})),
+        "q and k rows of 4 heads",
+    ),
+    "odd values": (
+        *plain(tensors({f"{LLAMA}.v_proj.weight": np.ones((6, D)), f"{LLAMA}.v_proj.bias": None})),
+        "v rows of 2 heads of 6",
+    ),
+    "short bias": (*plain(tensors({f"{LLAMA}.q_proj.bias": np.ones(3)})), "shape (24,)"),
+    "odd blocks": (*plain(tensors({Q: None, BLOCKS: np.ones((31, D))})), "H_kv a divisor of H"),
+    "unknown layout": (
+        *plain(lambda: write(Path("model"), {"block.0.mixer.wqkv": np.ones((3, 3))})),
+        "layout: got 'block.0.mixer.wqkv'; allowed: q_proj/k_proj/v_proj, query/key/value",
+    ),
+    "no tensor at all": (*plain(lambda: write(Path("model"), {})), "layout: got 'no tensor'"),
+    # the number of heads
+    "nothing says it": (lambda: None, [], "or --heads N: no tensor says it"),
+    "null": (config({"num_attention_heads": None}), [], "or --heads N: no tensor says it"),
+    "text": (config({"num_attention_heads": "4"}), [], "config.num_attention_heads: got '4'"),
+    "true": (config({"num_attention_heads": True}), [], "got True; allowed: an integer"),
+    "zero": (lambda: None, ["--heads", "0"], "number of heads: got 0"),
+    "no divisor": (lambda: None, ["--heads", "5"], "is the number of heads right?"),
+    "other count": (*plain(config({"n_head": 2})), "--heads: got 4; allowed: 2, as config.json"),
+    "two models": (
+        config({"text_config": {"num_heads": 4}, "vision_config": {"num_heads": 2}}),
+        [],
+        "allowed: one number",
+    ),
+    "other groups": (
+        *plain(config({"num_key_value_heads": 4})),
+        "got '2 key heads'; allowed: 4, as config says",
+    ),
+    "config of text": (*plain(config("heads = 4")), "config.json: got 'Expecting value"),
+    "config a list": (*plain(config([4])), "got 'list'; allowed: a JSON object"),
+    "deep config": (*plain(config("[" * 99_999)), "a JSON file"),
+    # activations
+    "too few tokens": (*used(given(FEW)), "0: tokens: got 12; allowed: at least 10 for each of"),
+    "too few sequences": (*used(given({"0": X[:3]})), "0: sequences: got 3; allowed: at least 4"),
+    "padding": (*used(given({"0": HOLE})), "finite numbers, without padding"),
+    "other width": (*used(given({"0": X[..., :5]})), "allowed: shape (sequence, token, 24)"),
+    "one sequence": (*used(given({"0": X[0]})), "allowed: shape (sequence, token, 24)"),
+    "token ids": (*used(given({"0": X.astype(int)})), "allowed: floating-point numbers"),
+    "objects": (*used(given({"0": np.array([{}])})), "Object arrays cannot be loaded"),
+    "another layer": (*used(given({"0": X, "7": X})), "x.npz: 7: got 'of no layer'"),
+    "none": (*used(lambda: config({"num_attention_heads": H, "model_type": "bert"})()), "No such"),
+    "no npz": (*used(given(pickle.dumps([1]))), "an npz file"),
+    "constant": (*used(given({"0": 0 * X})), "got 'an output without variance'"),
+    "unknown model": (*used(given({"0": X}, model_type="mamba")), "or --attention causal or full"),
+    "no attention": (*used(given({"0": X}, n="")), "config.model_type: got None"),
+    "other attention": (
+        *used(given({"0": X}), "--attention", "causal"),
+        "--attention: got 'causal'; allowed: as config.model_type bert has it",
+    ),
+    "scaled rotation": (
+        *used(given({"0": X}, model_type="llama", rope_scaling={"rope_type": "llama3"})),
+        "config.rope_scaling: got",
+    ),
+    "window": (
+        *used(given({"0": X}, model_type="mistral", sliding_window=8)),
+        "tokens: got 20; allowed: at most the sliding window 8",
+    ),
+    # options
+    "tolerance": (*plain(lambda: None, "--tolerance", "1"), "a share above 0 and below 1"),
+    "limit": (*plain(lambda: None, "--fail-above", "heads"), "allowed: NAME=NUMBER"),
+    "limit of nothing": (*plain(lambda: None, "--fail-above", "overlap_exces=1"), "did you mean"),
+    "output": (*plain(lambda: None, "--output", "a.png"), "a file whose name ends in .nc"),
+    "compared": (*plain(lambda: None, "--compare", "x.nc"), "x.nc: got 'no file'"),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_cannot_be_read_is_one_line(tmp_path, monkeypatch, capsys, recwarn, name):
+    monkeypatch.chdir(tmp_path)
+    tensors()()
+    make, options, words, *model = ROWS[name]
+    make()
+    before = set(Path().rglob("*"))
+    assert run("inspect", *(model or ["model"]), *options) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), list(recwarn)) == ("", 1, [])
+    assert words in err
+    assert err[:-1].isprintable()
+    assert set(Path().rglob("*")) == before

@@ -1,0 +1,76 @@
+"""``sims inspect``: what is printed, written, compared and refused by a limit."""
+
+import json
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from sims.inspect import inspect, scalars
+from sims.study.results import read
+from tests.cli.small import run
+from tests.inspect.models import LAYOUTS, H, inputs, matrices, write
+
+CONFIG = {"num_attention_heads": H, "model_type": "bert"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two models of two layers, and inputs of the first layer."""
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(("a", "b")):
+        layers = [LAYOUTS["bert"](*matrices(seed=2 * number + i)) for i in range(2)]
+        second = {k.replace("layer.0", "layer.1"): v for k, v in layers[1].items()}
+        write(tmp_path / name, layers[0] | second, CONFIG)
+    np.savez("x.npz", **{"0": inputs().astype(np.float32)})
+    return tmp_path
+
+
+def test_what_is_printed_is_what_is_written(folder, capsys):
+    given = "a", "--activations", "x.npz"
+    assert run("inspect", *given, "--output", "out/a.nc") == 0
+    printed = capsys.readouterr().out
+    data = read("out/a.nc")
+    assert printed.splitlines()[-2:] == [data.attrs["sentence"], "out/a.nc"]
+    assert "layer 1 without activations" in data.attrs["sentence"]
+    assert sorted(p.suffix for p in folder.glob("out/*")) == [".nc", ".pdf", ".png", ".svg"]
+    row = [line for line in printed.splitlines() if line.startswith(" 0 ")][1].split()
+    kept, error = data.noise_kept.values[0], data.noise_kept_mcse.values[0]
+    shown, digit = row[2].rstrip(")").split("(")
+    assert float(shown) == pytest.approx(kept, abs=error)
+    assert int(digit) == pytest.approx(error * 10 ** len(shown.partition(".")[2]), abs=0.5)
+    assert run("inspect", *given, "--json") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["sentence"] == data.attrs["sentence"]
+    assert content["layers"][0]["noise_kept"] == kept
+    assert content["layers"][1]["noise_kept"] is None
+    assert np.shape(content["layers"][0]["noise_correlation"]) == (H, H)
+
+
+def test_a_model_beside_another_and_beside_a_written_report(folder, capsys):
+    run("inspect", "b", "--output", "b.nc")
+    capsys.readouterr()
+    one, two = (scalars(inspect(name))["overlap_excess"] for name in "ab")
+    for other in ("b", "b.nc"):
+        assert run("inspect", "a", "--compare", other) == 0
+        printed = capsys.readouterr().out
+        assert "b/model.safetensors less a/model.safetensors" in printed
+        for change in two - one:
+            assert f"{change:+.3g}" in printed
+
+
+def test_a_number_above_its_limit_ends_in_exit_code_1(folder, capsys):
+    excess = scalars(inspect("a"))["largest_overlap_excess"]
+    low, high = (excess.max() + shift for shift in (-1e-6, 1e-6))
+    assert run("inspect", "a", "--fail-above", f"largest_overlap_excess={low}") == 1
+    layer = int(np.argmax(excess))
+    assert f"layer {layer}: largest_overlap_excess" in capsys.readouterr().out
+    assert run("inspect", "a", "--fail-above", f"largest_overlap_excess={high}") == 0
+
+
+def test_checkpoints_stand_in_one_file(folder):
+    assert run("inspect", "a", "b", "--output", "steps.nc") == 0
+    data = read("steps.nc")
+    assert list(data.checkpoint.values) == ["a", "b"]
+    own = inspect("b").projection_kernel
+    xr.testing.assert_equal(data.projection_kernel.sel(checkpoint="b", drop=True), own)
