@@ -42,7 +42,7 @@ IN_PROJECTION = "in_proj_weight"
 """Of torch.nn.MultiheadAttention; the module has any name."""
 GAINS = {
     "gpt2": ("ln_1", True), "gpt_neox": ("input_layernorm", True),
-    "bloom": ("input_layernorm", True), "falcon": ("input_layernorm", True),
+    "bloom": ("input_layernorm", True), "falcon": ("input_layernorm|ln_attn", True),
     "vit": ("layernorm_before", True), "deit": ("layernorm_before", True),
     "llama": ("input_layernorm", False), "mistral": ("input_layernorm", False),
     "qwen2": ("input_layernorm", False), "qwen3": ("input_layernorm", False),
@@ -141,7 +141,8 @@ def _layer(model: Model, module: str, heads: int, depth: int) -> Layer:
     norms = [model.read_or_none(f"{module}.{name}_norm.weight") for name in "qk"]
     norm, centred = GAINS.get(str(model.config.get("model_type")), ("", False))
     above = module.rpartition(".")[0]
-    gains = [model.read_or_none(f"{p}.{norm}.weight") for p in (above, above.rpartition(".")[0])]
+    names = [f"{p}.{n}.weight" for p in (above, above.rpartition(".")[0]) for n in norm.split("|")]
+    gains = map(model.read_or_none, names)
     gain = next((each for each in gains if each is not None), None)
     passes = model.config.get("num_hidden_layers", depth) if "albert_layers" in module else 1
     query, key, value = (part[..., :d].swapaxes(-1, -2) for part in rows)

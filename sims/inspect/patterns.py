@@ -15,11 +15,14 @@ from sims.errors import InputError, one_of
 from sims.inspect.layouts import Layer
 
 FULL = ("albert", "bert", "deit", "distilbert", "electra", "roberta", "vit")
-ROTARY = ("llama", "mistral", "phi3", "qwen2", "qwen3", "gpt_neox", "falcon")
-CAUSAL = ("gpt2", "bloom", *ROTARY)
+ROTARY = ("falcon", "gemma", "gpt_neox", "llama", "mistral", "phi", "phi3", "qwen2", "qwen3")
+CAUSAL = ("bloom", "gpt2", "opt", *ROTARY)
+PARTIAL = {"gpt_neox": 0.25, "phi": 0.5}
+"""Share of a head that turns where the config does not say it."""
 KINDS = ("causal", "full")
 REFUSED = (
-    "alibi", "attn_logit_softcapping", "attention_chunk_size", "is_decoder", "rope_scaling",
+    "alibi", "attn_logit_softcapping", "attention_chunk_size", "is_decoder", "qk_layernorm",
+    "rope_scaling",
     "scale_attn_by_inverse_layer_idx",
 )  # fmt: skip
 """Keys of a config that change scores in a way that is not computed here."""
@@ -76,7 +79,7 @@ def rule_of(config: Mapping[str, Any], kind: str | None = None) -> Rule:
         raise InputError(f"config.{key}", value, "none: weights under it are not computed here")
     said = {**config, **rotary}
     base = said.get("rope_theta", said.get("rotary_emb_base", 1e4))
-    usual = said.get("rotary_pct", 0.25 if name == "gpt_neox" else 1.0)
+    usual = said.get("rotary_pct", PARTIAL.get(name, 1.0))
     share = said.get("partial_rotary_factor", usual)
     windowed = config.get("use_sliding_window", True)
     return Rule(
