@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -75,12 +76,11 @@ def run(
     if len(models) > 1 and (output is None or activations or other):
         allowed = "several models with --output, without --activations and --compare"
         raise InputError("MODEL", f"{len(models)} models", allowed)
-    reports = {
-        name: inspect(name, config, activations, heads, attention, tolerance) for name in models
-    }
+    rules: dict[str, Any] = {"heads": heads, "attention": attention, "tolerance": tolerance}
+    reports = {name: inspect(name, config, activations, **rules) for name in models}
     data = reports[models[0]]
     lines = [line for each in reports.values() for line in exceeded(each, limits)]
-    rival = None if other is None else _other(other, config, heads, attention, tolerance, data)
+    rival = None if other is None else _other(other, data, rules)
     if output is not None:
         _write(reports, output)
     if as_text:
@@ -106,20 +106,10 @@ def _limit(text: str) -> tuple[str, float]:
         raise InputError("--fail-above", text, "NAME=NUMBER, such as redundant_share=0.2") from None
 
 
-def _other(
-    path: str,
-    config: str | None,
-    heads: int | None,
-    attention: str | None,
-    tolerance: float,
-    data: xr.Dataset,
-) -> xr.Dataset:
+def _other(path: str, data: xr.Dataset, rules: dict[str, Any]) -> xr.Dataset:
     """The report to compare with: of a file that ``--output`` wrote, or of another model."""
-    if path.endswith(".nc"):
-        rival = read(path, FILE)
-    else:
-        rival = inspect(path, config, None, heads, attention, tolerance)
-    if rival.sizes.get("layer") != data.sizes["layer"] or "step" in rival.dims:
+    rival = read(path, FILE) if path.endswith(".nc") else inspect(path, **rules)
+    if rival.sizes.get("layer") != data.sizes["layer"] or "checkpoint" in rival.dims:
         raise InputError("--compare", path, f"a model of {data.sizes['layer']} layers")
     return rival
 

@@ -21,23 +21,22 @@ from sims.attention.attention import HeadMatrices
 from sims.errors import InputError
 from sims.inspect.reader import Model, count
 
-SEPARATE = (
+LAYOUTS = (
     (r"(?:.*\.)?layers\.\d+\.(?:self_attn|encoder_attn|cross_attn|attention)",
-     ("q_proj", "k_proj", "v_proj"), ("o_proj", "out_proj", "dense")),
+     ("q_proj", "k_proj", "v_proj"), ("o_proj", "out_proj", "dense"), "separate"),
     (r"(?:.*\.)?layer\.\d+\.(?:cross)?attention\.(?:self|attention)",
-     ("query", "key", "value"), ("../output.dense",)),
-    (r"(?:.*\.)?albert_layers\.\d+\.attention", ("query", "key", "value"), ("dense",)),
-    (r"(?:.*\.)?layer\.\d+\.attention", ("q_lin", "k_lin", "v_lin"), ("out_lin",)),
+     ("query", "key", "value"), ("../output.dense",), "separate"),
+    (r"(?:.*\.)?albert_layers\.\d+\.attention",
+     ("query", "key", "value"), ("dense",), "separate"),
+    (r"(?:.*\.)?layer\.\d+\.attention",
+     ("q_lin", "k_lin", "v_lin"), ("out_lin",), "separate"),
+    (r"(?:transformer\.)?h\.\d+\.attn", ("c_attn",), ("c_proj",), "columns"),
+    (r"(?:.*\.)?layers\.\d+\.self_attn", ("qkv_proj",), ("o_proj",), "blocks"),
+    (r"(?:.*\.)?blocks\.\d+\.attn", ("qkv",), ("proj",), "blocks"),
+    (r"(?:gpt_neox\.)?layers\.\d+\.attention", ("query_key_value",), ("dense",), "groups"),
+    (r"(?:transformer\.)?h\.\d+\.self_attention", ("query_key_value",), ("dense",), "groups"),
 )  # fmt: skip
-"""Modules, the names of their q, k and v, and of what may be their output."""
-FUSED = (
-    (r"(?:transformer\.)?h\.\d+\.attn", "c_attn", "c_proj", "columns"),
-    (r"(?:.*\.)?layers\.\d+\.self_attn", "qkv_proj", "o_proj", "blocks"),
-    (r"(?:.*\.)?blocks\.\d+\.attn", "qkv", "proj", "blocks"),
-    (r"(?:gpt_neox\.)?layers\.\d+\.attention", "query_key_value", "dense", "groups"),
-    (r"(?:transformer\.)?h\.\d+\.self_attention", "query_key_value", "dense", "groups"),
-)
-"""Modules, the names of their fused tensor and of their output, and how rows are arranged."""
+"""Modules, the names of their tensors, of what may be their output, and the arrangement."""
 IN_PROJECTION = "in_proj_weight"
 """Of torch.nn.MultiheadAttention; the module has any name."""
 GAINS = {
@@ -128,11 +127,8 @@ def _module(name: str) -> str | None:
         return name.removesuffix(IN_PROJECTION).removesuffix(".") or "."
     path, _, kind = name.rpartition(".")
     module, _, last = path.rpartition(".")
-    if kind != "weight":
-        return None
-    named = [(pattern, inner[0]) for pattern, inner, _ in SEPARATE]
-    named += [(pattern, fused) for pattern, fused, _, _ in FUSED]
-    return next((module for p, own in named if last == own and re.fullmatch(p, module)), None)
+    known = (re.fullmatch(pattern, module) for pattern, names, *_ in LAYOUTS if last == names[0])
+    return module if kind == "weight" and any(known) else None
 
 
 def _layer(model: Model, module: str, heads: int, depth: int) -> Layer:
@@ -163,7 +159,7 @@ def _matrices(model: Model, module: str, heads: int) -> tuple[list[np.ndarray], 
     The last column of rows is their bias.
     """
     prefix = "" if module == "." else f"{module}."
-    names, outputs, arrangement = next(_candidates(model, module))
+    names, outputs, arrangement = _layout(model, module)
     output = next((o for name in outputs if (o := _beside(prefix, name)) in model.shapes), None)
     if output is None:
         raise InputError(f"{model.name}: {module}", "no output matrix", " or ".join(outputs))
@@ -197,19 +193,12 @@ def _matrices(model: Model, module: str, heads: int) -> tuple[list[np.ndarray], 
     return shaped, np.ascontiguousarray(last).reshape(heads, width, d)
 
 
-def _candidates(
-    model: Model, module: str
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], str]]:
-    """What of the known layouts a module has: names of its tensors, of its outputs, arrangement."""
-    prefix = "" if module == "." else f"{module}."
-    if f"{prefix}{IN_PROJECTION}" in model.shapes:
-        yield (IN_PROJECTION,), ("out_proj",), "blocks"
-    for pattern, inner, outputs in SEPARATE:
-        if re.fullmatch(pattern, module) and f"{module}.{inner[0]}.weight" in model.shapes:
-            yield tuple(f"{name}.weight" for name in inner), outputs, "separate"
-    for pattern, fused, output, arrangement in FUSED:
-        if re.fullmatch(pattern, module) and f"{module}.{fused}.weight" in model.shapes:
-            yield (f"{fused}.weight",), (output,), arrangement
+def _layout(model: Model, module: str) -> tuple[list[str], tuple[str, ...], str]:
+    """The layout of a module: names of its tensors, of its outputs, and the arrangement."""
+    for pattern, names, outputs, arrangement in LAYOUTS:
+        if re.fullmatch(pattern, module) and f"{module}.{names[0]}.weight" in model.shapes:
+            return [f"{name}.weight" for name in names], outputs, arrangement
+    return [IN_PROJECTION], ("out_proj",), "blocks"
 
 
 def _beside(prefix: str, name: str) -> str:
