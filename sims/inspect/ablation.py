@@ -22,21 +22,29 @@ class Calibration:
         ridge: λ = tr Σ/tokens.
     """
 
-    def __init__(self, output: np.ndarray, first: np.ndarray, second: np.ndarray, tokens: int):
-        """From sums over tokens of o (H·d_v,) and ooᵀ."""
-        self.output, self.mean = output, first / tokens
-        self.covariance = second / tokens - np.outer(self.mean, self.mean)
-        self.ridge = float(np.trace(self.covariance)) / tokens
+    def __init__(self, output: np.ndarray):
+        """Begin; :meth:`finish` takes the moments."""
+        self.output = output
         self._all = np.arange(len(output))
         flat = output.reshape(-1, output.shape[-1])
         self._products = flat @ flat.T
 
+    def finish(self, first: np.ndarray, second: np.ndarray, tokens: int) -> None:
+        """Take sums over tokens of o (H·d_v,) and of ooᵀ."""
+        self.mean = first / tokens
+        self.covariance = second / tokens - np.outer(self.mean, self.mean)
+        self.ridge = float(np.trace(self.covariance)) / tokens
+
     @property
     def contributions(self) -> np.ndarray:
         """``tr W_O,hᵀ Σ_hg W_O,g``, (H, H): covariance of contributions, summed over features."""
-        heads, width = self.output.shape[:2]
-        each = (self._products * self.covariance).reshape(heads, width, heads, width)
-        return each.sum((1, 3))
+        return self.written(self.covariance)
+
+    def written(self, moment: np.ndarray) -> np.ndarray:
+        """What a moment of outputs (H·d_v, H·d_v) is of contributions, (H, H)."""
+        shape = 2 * self.output.shape[:2]
+        parts = self._products.reshape(shape), moment.reshape(shape)
+        return np.asarray(np.einsum("hagb,hagb->hg", *parts))
 
     @property
     def alike(self) -> tuple[int, int]:

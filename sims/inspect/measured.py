@@ -66,37 +66,35 @@ def measured(layer: Layer, inputs: np.ndarray, rule: Rule, tolerance: float) -> 
     """
     if rule.window is not None and inputs.shape[1] > rule.window:
         raise InputError("tokens", inputs.shape[1], f"at most the sliding window {rule.window}")
-    heads, width, d = layer.matrices.output.shape
+    heads, width, _ = layer.matrices.output.shape
     means: dict[str, list[np.ndarray]] = {}
     first, second = np.zeros(heads * width), np.zeros((heads * width, heads * width))
-    flat = layer.matrices.output.reshape(-1, d)
-    products, calibrating = flat @ flat.T, inputs[::2]
+    calibration = Calibration(layer.matrices.output)
     for place, x in enumerate(inputs):
         query, key, value = projections(layer, x.astype(float), rule)
         seen = weights(layer, query, key, rule)
         outputs = _outputs(layer, seen, value)
         moment = outputs.T @ outputs
         if place % 2 == 0:
-            first, second = first + outputs.sum(0), second + moment
+            first += outputs.sum(0)
+            second += moment
         shares = seen.reshape(heads, -1)
         by_head = outputs.mean(0).reshape(heads, 1, width) @ layer.matrices.output
-        each = (moment * products).reshape(heads, width, heads, width).sum((1, 3))
         found = {
             **_effective_keys(seen, rule.causal),
             "typical_effective_keys": np.median(1 / (seen**2).sum(-1), axis=-1).mean(),
             "noise": shares @ shares.T / len(x),
             "first": by_head[:, 0],
-            "second": each / len(x),
+            "second": calibration.written(moment) / len(x),
             "keys": key.swapaxes(-1, -2) @ key / len(x),
             "queries": _by_key_head(query, len(key)) / len(x),
         }
         for name, values in found.items():
             means.setdefault(name, []).append(values)
     batches = {name: np.stack(values) for name, values in means.items()}
-    calibration = Calibration(
-        layer.matrices.output, first, second, len(calibrating) * inputs.shape[1]
-    )
-    if not calibration.contributions.sum() > ROUNDING * (products * second).sum():
+    whole = calibration.written(second).sum()
+    calibration.finish(first, second, -(-len(inputs) // 2) * inputs.shape[1])
+    if not calibration.contributions.sum() > ROUNDING * whole:
         raise InputError(layer.module, "an output without variance", "heads that have one")
     results: dict[str, Named] = {}
     for name in ("effective_keys", "effective_keys_without_first", "effective_share"):

@@ -6,7 +6,6 @@ memory a layer at a time.
 
 import json
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -38,25 +37,19 @@ class Model:
         Raises:
             InputError: the path holds no model in this format, or its config is no JSON object.
         """
-        self._closing = ExitStack()
         path = _found(Path(path))
         self.name = f"{path.absolute().parent.name}/{path.name}"
-        self._files: dict[str, Any] = {}
-        for file in _parts(path):
-            opened = self._closing.enter_context(_opened(file))
-            self._files |= dict.fromkeys(opened.keys(), opened)
-        self.shapes = {
-            name: tuple(file.get_slice(name).get_shape()) for name, file in self._files.items()
-        }
+        self._stored: dict[str, tuple[Path, str]] = {}
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        for part in _parts(path):
+            with _opened(part) as file:
+                for name in file.keys():  # noqa: SIM118  no mapping
+                    stored = file.get_slice(name)
+                    self._stored[name] = part, stored.get_dtype()
+                    self.shapes[name] = tuple(stored.get_shape())
         beside = path.parent / "config.json"
         given = config if config is not None else beside if beside.is_file() else None
         self.config = {} if given is None else _object(Path(given))
-
-    def __enter__(self) -> "Model":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._closing.close()
 
     def read(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
         """A tensor as float64.
@@ -64,23 +57,24 @@ class Model:
         Raises:
             InputError: it is missing, has another shape, is quantised, or holds NaN or infinity.
         """
-        if name not in self._files:
+        if name not in self.shapes:
             raise InputError(f"{self.name}: {name}", "no tensor", one_of(self.shapes, name))
         if shape is not None and self.shapes[name] != shape:
             raise InputError(f"{self.name}: {name}", self.shapes[name], f"shape {shape}")
-        kind = self._files[name].get_slice(name).get_dtype()
+        path, kind = self._stored[name]
         if kind not in FLOATS:
             allowed = f"{', '.join(FLOATS)} (quantised models: dequantise first)"
             raise InputError(f"{self.name}: {name}", kind, allowed)
-        with np.errstate(invalid="ignore"):  # a signalling NaN is refused below
-            values = np.asarray(self._files[name].get_tensor(name), np.float64)
+        # Opened anew, so that pages of the file do not stay in memory; NaN is refused below.
+        with _opened(path) as file, np.errstate(invalid="ignore"):
+            values = np.asarray(file.get_tensor(name), np.float64)
         if not np.isfinite(values).all():
             raise InputError(f"{self.name}: {name}", "NaN or infinity", "finite numbers")
         return values
 
     def read_or_none(self, name: str) -> np.ndarray | None:
         """A tensor as float64, or None where the model has none of this name."""
-        return self.read(name) if name in self._files else None
+        return self.read(name) if name in self.shapes else None
 
     def heads(self, given: int | None = None) -> int:
         """The number of query heads, as given or of config.json; no tensor says it.

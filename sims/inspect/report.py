@@ -53,27 +53,27 @@ def inspect(
     if not 0 < tolerance < 1:
         raise InputError("--tolerance", tolerance, "a share above 0 and below 1")
     rows: list[xr.Dataset] = []
-    with Model(model, config) as opened:
-        given = None if activations is None else Inputs(activations)
-        rule = None if given is None else rule_of(opened.config, attention)
-        for layer in layers(opened, heads):
-            weights = _labelled(geometry(layer))
-            weights = weights.assign(_summary(weights) | {"module": layer.module})
-            for each in range(layer.passes if given else 1):
-                row = weights
-                if given is not None and rule is not None:
-                    name = given.name(layer.module, len(rows), each if layer.passes > 1 else None)
-                    if name is not None:
-                        found = _labelled(_measured(layer, given, name, rule, tolerance))
-                        row = weights.merge(found.assign(_measured_summary(found, tolerance)))
-                rows.append(row)
-        if given is not None:
-            given.check_used(opened.name)
-        data = xr.concat(
-            rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
-        )
-        data = data.assign_coords(layer=np.arange(len(rows)))
-        data.attrs = {"model": opened.name, "tolerance": tolerance}
+    opened = Model(model, config)
+    given = None if activations is None else Inputs(activations)
+    rule = None if given is None else rule_of(opened.config, attention)
+    for layer in layers(opened, heads):
+        weights = _labelled(geometry(layer))
+        weights = weights.assign(_summary(weights) | {"module": layer.module})
+        for each in range(layer.passes if given else 1):
+            row = weights
+            if given is not None and rule is not None:
+                name = given.name(layer.module, len(rows), each if layer.passes > 1 else None)
+                if name is not None:
+                    found = _labelled(_measured(layer, given, name, rule, tolerance))
+                    row = weights.merge(found.assign(_measured_summary(found, tolerance)))
+            rows.append(row)
+    if given is not None:
+        given.check_used(opened.name)
+    data = xr.concat(
+        rows, "layer", data_vars="all", coords="minimal", compat="override", join="outer"
+    )
+    data = data.assign_coords(layer=np.arange(len(rows)))
+    data.attrs = {"model": opened.name, "tolerance": tolerance}
     data.attrs["sentence"] = sentence(data)
     return data
 

@@ -99,9 +99,9 @@ class Encoder:
     """A post-norm encoder; queries, keys and values come from :mod:`sims.inspect`."""
 
     def __init__(self, folder, heads=None):
-        with Model(folder) as model:
-            self.layers = [layer for layer in layers(model, heads) for _ in range(layer.passes)]
-            self.read = {name: model.read(name) for name in model.shapes}
+        model = Model(folder)
+        self.layers = [layer for layer in layers(model, heads) for _ in range(layer.passes)]
+        self.read = {name: model.read(name) for name in model.shapes}
 
     def linear(self, x, name):
         return x @ self.read[f"{name}.weight"].T + self.read[f"{name}.bias"]

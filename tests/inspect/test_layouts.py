@@ -27,8 +27,7 @@ def test_every_layout_of_one_set_of_matrices_gives_one_report(tmp_path, layout, 
     """Matrices too, head by head: symmetric summaries would not see heads exchanged."""
     q, k, v, o = given = matrices(keys)
     folder = write(tmp_path / layout, LAYOUTS[layout](*given), CONFIG)
-    with Model(folder) as model:
-        (layer,) = layers(model)
+    (layer,) = layers(Model(folder))
     for read, rows in zip(layer.matrices, (q, k, v), strict=False):
         np.testing.assert_array_equal(read, rows[..., :D].swapaxes(1, 2))
     for read, rows in zip(layer.biases, (q, k, v), strict=True):

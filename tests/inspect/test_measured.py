@@ -19,8 +19,7 @@ def made(tmp_path):
 
     def make(given, kind="full", x=None, **options):
         folder = write(tmp_path / "model", LAYOUTS["llama"](*given), CONFIG)
-        with Model(folder) as model:
-            (layer,) = layers(model)
+        (layer,) = layers(Model(folder))
         given = {"0": inputs() if x is None else x}
         return layer, inspect(folder, activations=given, attention=kind, **options)
 
