@@ -265,6 +265,44 @@ def claims(
 
 
 @app.command()
+def advise(
+    data: Annotated[
+        Path | None, Option(help="rows: .csv with a header, or .npz with X, y and perhaps groups")
+    ] = None,
+    target: Annotated[str | None, Option(help="of a .csv: the column that is predicted")] = None,
+    groups: Annotated[
+        str | None, Option(help="of a .csv: rows of a group are left out together")
+    ] = None,
+    seed: Annotated[int | None, Option(min=0, help="of frames and of the rows that choose")] = None,
+    n: Annotated[int | None, Option(help="number of keys: advice from theory alone")] = None,
+    budget: Annotated[int | None, Option(help="with --n: D = H·d_k")] = None,
+    noise: Annotated[
+        float | None, Option(help="of labels, σ for a target of variance 1 (--n, --context)")
+    ] = None,
+    smoothness: Annotated[
+        float | None, Option(help="with --n: β of a Matérn target; none: squared exponential")
+    ] = None,
+    context: Annotated[
+        str | None, Option(help="4k:128k: a temperature tuned at 4,096 keys, kept at 131,072")
+    ] = None,
+    rule: Annotated[
+        str | None, Option(help="gaussian or softmax (--n); softmax, sparsemax, … (--context)")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Advise on heads, head dimension, weight rule and temperature.
+
+    From --data by leave-one-out errors beside other methods; from --n, --budget, --noise by theory;
+    for a longer --context by what a kept temperature costs. Each names the published answers that
+    it rests on.
+    """
+    given = {k: v for k, v in locals().items() if k != "json" and v is not None}
+    from sims.cli.advise import advise
+
+    advise(given, json)
+
+
+@app.command()
 def new(name: Annotated[str, Argument(help="of its folder, as of a module")]) -> None:
     """Begin an experiment of your own.
 

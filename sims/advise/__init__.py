@@ -1,0 +1,28 @@
+"""Advice on heads of attention: from data, from theory alone, and for a longer context.
+
+Every function returns what ``sims advise`` prints: dataclasses of numbers, arrays and xarray
+datasets.
+"""
+
+from sims.advise.answers import Rests, rests_on
+from sims.advise.context import ContextAdvice, advise_context, read_context
+from sims.advise.reading import Data, prepared, read_data
+from sims.advise.search import DataAdvice, Setting, advise_data
+from sims.advise.split import Split, SplitAdvice, advise_split
+
+__all__ = [
+    "ContextAdvice",
+    "Data",
+    "DataAdvice",
+    "Rests",
+    "Setting",
+    "Split",
+    "SplitAdvice",
+    "advise_context",
+    "advise_data",
+    "advise_split",
+    "prepared",
+    "read_context",
+    "read_data",
+    "rests_on",
+]

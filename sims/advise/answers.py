@@ -1,0 +1,50 @@
+"""The published answers that a piece of advice rests on."""
+
+from dataclasses import dataclass
+
+from sims.documents import read_yaml
+from sims.places import place
+from sims.report.answers import headline, spoken
+from sims.study.ledger import read_run
+
+QUESTIONS = {
+    "data": (("allocation", "allocation"), ("house", "not-heads-alone"), ("house", "adding-heads")),
+    "split": (("allocation", "allocation"), ("allocation", "dk-log")),
+    "context": (
+        ("temperature", "kept-temperature-softmax"),
+        ("temperature", "kept-temperature"),
+    ),
+}
+"""Experiment and id of the questions, by kind of advice."""
+
+
+@dataclass(frozen=True)
+class Rests:
+    """A question of the page of answers.
+
+    Attributes:
+        experiment: that asks it.
+        id: of the question.
+        question: in one line.
+        answer: as published, or "not published".
+    """
+
+    experiment: str
+    id: str
+    question: str
+    answer: str
+
+
+def rests_on(kind: str) -> list[Rests]:
+    """The questions that advice of a kind (``data``, ``split``, ``context``) rests on."""
+    published = {one.id: one for one in read_run(place("results/published"))}
+    return [_rests(name, id, published) for name, id in QUESTIONS[kind]]
+
+
+def _rests(name: str, id: str, published: dict) -> Rests:
+    if (one := published.get(id)) is not None:
+        return Rests(name, id, one.question, f"{spoken(one)}: {headline(one)}")
+    file = place("experiments") / name / "experiment.yaml"
+    asked = read_yaml(file)["questions"] if file.is_file() else []
+    text = next((str(q["question"]) for q in asked if q["id"] == id), id)
+    return Rests(name, id, text, "not published")

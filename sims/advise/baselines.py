@@ -1,0 +1,63 @@
+"""Errors of scikit-learn's regressors on rows that were left out, beside those of heads."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from sims.advise.reading import Data
+
+FOLDS, GAUSSIAN_PROCESS = 10, 300
+"""Folds, and rows of a fold that the Gaussian process is fitted to, at most."""
+
+
+def baselines(
+    data: Data, choosers: np.ndarray, reporters: np.ndarray, seed: int
+) -> dict[str, np.ndarray]:
+    """Losses on the reporting rows, (Q,), by name.
+
+    Nearest neighbours and ridge have their options chosen by the rows that choose; a Gaussian
+    process (squared exponential with a length a column, white noise) has those of most likelihood.
+    Folds are of whole groups.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+    from sklearn.linear_model import RidgeCV
+    from sklearn.model_selection import GridSearchCV, GroupKFold
+    from sklearn.neighbors import KNeighborsRegressor
+
+    x, y, groups = data.features, data.outputs, data.groups
+    counts = [k for k in (1, 2, 5, 10, 20, 50) if k < len(choosers) // 2]
+    inner = GroupKFold(min(5, len(np.unique(groups[choosers]))))
+    near = GridSearchCV(KNeighborsRegressor(), {"n_neighbors": counts}, cv=inner)
+    near.fit(x[choosers], y[choosers], groups=groups[choosers])
+    kernel = ConstantKernel() * RBF(np.full(x.shape[1], x.shape[1] ** 0.5)) + WhiteKernel(0.3)
+    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
+    rng = np.random.default_rng([seed, 4])
+    models: dict[str, Any] = {
+        f"nearest neighbours, k = {near.best_params_['n_neighbors']}": near.best_estimator_,
+        "ridge": RidgeCV(np.geomspace(1e-2, 1e4, 13)),
+        "mean": None,
+        f"Gaussian process, {min(GAUSSIAN_PROCESS, len(x) * (FOLDS - 1) // FOLDS)} rows": process,
+    }
+    reports = np.zeros(len(x), bool)
+    reports[reporters] = True
+    made = {name: np.zeros((len(x), y.shape[1])) for name in models}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        part = rng.permutation(choosers)[:GAUSSIAN_PROCESS]
+        process.fit(x[part], y[part])
+        process.set_params(kernel=process.kernel_, optimizer=None)
+        for train, test in GroupKFold(min(FOLDS, len(np.unique(groups)))).split(x, y, groups):
+            test = test[reports[test]]
+            if not len(test):
+                continue
+            for name, model in models.items():
+                if model is None:
+                    made[name][test] = y[train].mean(0)
+                    continue
+                few = train if model is not process else rng.permutation(train)[:GAUSSIAN_PROCESS]
+                model.fit(x[few], y[few])
+                made[name][test] = model.predict(x[test]).reshape(len(test), -1)
+    return {name: ((one - y) ** 2).mean(1)[reporters] for name, one in made.items()}

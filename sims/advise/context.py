@@ -1,0 +1,204 @@
+"""Advice on context: what a temperature that is kept costs as the number of keys grows.
+
+By theory, of distance scores (for dot products: keys of one norm, which see one dimension less).
+The *leading order* holds in any dimension d of what a head sees: docs/theory/context_length.md,
+"Exponents". The *first order* of :mod:`sims.theory.neighbours.context` is at these numbers of
+keys, in one and two dimensions, over targets of three smoothnesses.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from sims.checks import check_within
+from sims.errors import InputError, one_of
+from sims.theory import FEW_KEYS
+from sims.theory.neighbours.context import ENTMAX, RULES, Problems, tables
+
+LOG = "softmax, log n"
+"""Softmax whose scores are multiplied by log n over the logarithm of the tuned context."""
+NAMES = ("softmax", LOG, *ENTMAX)
+MOST = 2.0**40
+"""Largest context."""
+TASKS, WAVES = 24, 9
+"""Targets of each smoothness, with a query each, and their waves."""
+RADII = {1: np.geomspace(5e-4, 7, 110), 2: np.geomspace(5e-3, 7, 80)}
+TEMPERATURES = np.geomspace(1e-4, 1e3, 280)
+SMOOTHNESS = (1.0, 1.5, 2.0)
+DIMENSIONS = (1, 2, 4, 8, 16, 64)
+SUFFIXES = {"": 1, "k": 1024, "m": 1024**2}
+
+
+@dataclass(frozen=True)
+class ContextAdvice:
+    """What a kept temperature costs, and which rule pays least.
+
+    Attributes:
+        short: keys that the temperature was tuned at.
+        long: keys that it is used at.
+        rule: that is asked about.
+        first_order: ``cost`` (width, smoothness, rule): the error at the long context over that of
+            the same rule re-tuned there, median over targets, ``low`` and ``high`` its deciles;
+            ``against``, over the least re-tuned error of all rules; ``factor``, what re-tuning
+            multiplies the temperature by; ``in_range``, the share of targets in theory's range.
+        leading: ``cost`` (dimension, smoothness, rule) and ``factor`` (dimension, smoothness) of
+            softmax, to leading order.
+        repair: the rule whose kept error is least in most cells of ``first_order``.
+    """
+
+    short: int
+    long: int
+    rule: str
+    first_order: xr.Dataset
+    leading: xr.Dataset
+    repair: str
+
+    def said(self) -> list[str]:
+        """The advice in sentences."""
+        log = np.log(self.short) / np.log(self.long)
+
+        def span(values: xr.DataArray) -> str:
+            return f"{float(values.min()):.3g} to {float(values.max()):.3g}"
+
+        first = self.first_order
+        lines = [
+            f"{self.rule} tuned at {self.short:,} keys and kept at {self.long:,} errs "
+            f"{span(first['cost'].sel(rule=self.rule))} times as much as re-tuned (d = 1, 2).",
+            f"Re-tuning softmax multiplies its temperature by {span(self.leading['factor'])} "
+            f"(the more dimensions the keys fill, the less); log n scaling by {log:.3g}.",
+        ]
+        cost = self.leading["cost"].mean("smoothness")
+        helped = cost["dimension"].values[(cost.sel(rule=LOG) < cost.sel(rule="softmax")).values]
+        most = f"up to {helped.max()} dimensions" if len(helped) else "nowhere"
+        lines.append(f"To leading order log n scaling errs less than a kept softmax {most}.")
+        if self.repair == self.rule:
+            return [*lines, "No other rule errs less when it is kept."]
+        gain = first["against"].sel(rule=self.rule) / first["against"].sel(rule=self.repair)
+        lines.append(
+            f"Least kept error in most cells: {self.repair}; that of {self.rule} is "
+            f"{span(gain)} times as large."
+        )
+        return lines
+
+
+def read_context(text: str) -> tuple[int, int]:
+    """The two numbers of keys of ``4k:128k``; k is 1024 and m is 1024².
+
+    Raises:
+        InputError: it is not two numbers, the second larger, from 16 to 2⁴⁰.
+    """
+    found = re.fullmatch(r"(\d{1,13})([km]?):(\d{1,13})([km]?)", text.strip().lower())
+    if found:
+        short, long = (int(found[i]) * SUFFIXES[found[i + 1]] for i in (1, 3))
+        if 16 <= short < long <= MOST:
+            return short, long
+    raise InputError("--context", text, "SHORT:LONG, such as 4k:128k, 16 to 2^40, SHORT < LONG")
+
+
+def advise_context(
+    short: int, long: int, rule: str = "softmax", noise: float = 1.0
+) -> ContextAdvice:
+    """What a temperature tuned at one number of keys costs at a larger one.
+
+    Args:
+        short: keys that it was tuned at.
+        long: keys that it is used at.
+        rule: softmax, ``softmax, log n``, sparsemax, 1.5-entmax or 4/3-entmax.
+        noise: σ of the labels, for targets of variance near 1.
+
+    Raises:
+        InputError: the rule is none of these, or the numbers are out of range.
+    """
+    if rule not in NAMES:
+        raise InputError("--rule", rule, one_of(NAMES, rule))
+    check_within("--noise", noise, 1e-3, 1e3)
+    check_within("--context", short, 16, MOST)
+    check_within("--context", long, short + 1, MOST)
+    first = xr.concat([_first_order(width, short, long, noise) for width in RADII], "width")
+    first = first.assign_coords(width=list(RADII), smoothness=list(SMOOTHNESS), rule=list(NAMES))
+    ratio, log = long / short, np.log(short) / np.log(long)
+    cost = [[leading_order(d, b, ratio, log) for b in SMOOTHNESS] for d in DIMENSIONS]
+    factor = [[ratio ** (-2 / (2 * b + d)) for b in SMOOTHNESS] for d in DIMENSIONS]
+    leading = xr.Dataset(
+        {
+            "cost": (("dimension", "smoothness", "rule"), cost),
+            "factor": (("dimension", "smoothness"), factor),
+        },
+        {"rule": list(NAMES), "dimension": list(DIMENSIONS), "smoothness": list(SMOOTHNESS)},
+    )
+    kept = first["against"].fillna(np.inf)
+    wins = (kept == kept.min("rule")).sum(("width", "smoothness"))
+    return ContextAdvice(short, long, rule, first, leading, NAMES[int(wins.values.argmax())])
+
+
+def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -> list[float]:
+    """Kept error over the re-tuned one of every rule of :data:`NAMES`, to leading order.
+
+    The error is ``A h^{2β} + B/(n h^d)``. Tuned, its two parts stand as d to 2β. A kept softmax
+    keeps h; log n scaling multiplies h² by ``log``; α-entmax has ``h ∝ n^{−1/(2ν+d)}``.
+
+    Args:
+        dimension: d of what the head sees.
+        smoothness: β, at most 2.
+        ratio: the long context over the short one.
+        log: log n of the short context over that of the long one.
+    """
+    d, beta = dimension, smoothness
+    radii = [1.0, log**0.5, *(ratio ** (-1 / (2 * RULES[name] + d)) for name in ENTMAX)]
+    best = (d / (2 * beta) + 1) * ratio ** (-2 * beta / (2 * beta + d))
+    return [(d / (2 * beta) * h ** (2 * beta) + h**-d / ratio) / best for h in radii]
+
+
+def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
+    """Costs in that dimension, (smoothness, rule)."""
+    made = tables(_problems(width), RADII[width])
+    costs, best, factors, known = [], [], [], []
+    for name in NAMES:
+        errors = made[name.split(",")[0]].errors(
+            np.array([short, long]), TEMPERATURES[:, None], noise
+        )
+        mse, keys = errors.mse[0], errors.n_eff  # (task, temperature, context)
+        place = np.nanargmin(np.nan_to_num(mse, nan=np.inf), axis=1)
+        step = np.log(TEMPERATURES[1] / TEMPERATURES[0])
+        moved = place[:, 0]
+        if name == LOG:
+            moved = moved + round(np.log(np.log(short) / np.log(long)) / step)
+        rows, last = np.arange(len(mse)), len(TEMPERATURES) - 1
+        inside = ((place > 0) & (place < last)).all(1) & (moved >= 0)
+        moved = moved.clip(0)
+        kept, least = mse[rows, moved, 1], mse[rows, place[:, 1], 1]
+        few = np.minimum(keys[rows, moved, 1], keys[rows, place[:, 1], 1])
+        costs.append(np.where(inside, kept, np.nan))
+        best.append(np.where(inside, least, np.nan))
+        factors.append(TEMPERATURES[place[:, 1]] / TEMPERATURES[place[:, 0]])
+        known.append(inside & np.isfinite(kept) & (few >= FEW_KEYS))
+
+    def split(values: list[np.ndarray]) -> np.ndarray:
+        return np.stack(values, -1).reshape(len(SMOOTHNESS), TASKS, len(NAMES))
+
+    kept, least = split(costs), split(best)
+    cost, against = kept / least, kept / np.nanmin(least, axis=2, keepdims=True)
+    dims = ("smoothness", "rule")
+    return xr.Dataset(
+        {
+            "cost": (dims, np.nanmedian(cost, axis=1)),
+            "low": (dims, np.nanquantile(cost, 0.1, axis=1)),
+            "high": (dims, np.nanquantile(cost, 0.9, axis=1)),
+            "against": (dims, np.nanmedian(against, axis=1)),
+            "factor": (dims, np.median(split(factors), axis=1)),
+            "in_range": (dims, split(known).mean(axis=1)),
+        }
+    )
+
+
+def _problems(width: int) -> Problems:
+    """Lacunary series of every smoothness, each with queries near the middle of the keys."""
+    rng = np.random.default_rng(width)
+    count, level = TASKS * len(SMOOTHNESS), 2.0 ** np.arange(WAVES)
+    frequency = rng.normal(size=(count, WAVES, width))
+    frequency *= (level / np.linalg.norm(frequency, axis=2))[..., None]
+    amplitude = np.repeat([level**-b for b in SMOOTHNESS], TASKS, axis=0)[None]
+    phase = rng.uniform(0, 2 * np.pi, (count, WAVES))
+    return Problems(amplitude, frequency, phase, 0.4 * rng.normal(size=(count, width)))

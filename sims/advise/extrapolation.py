@@ -1,0 +1,97 @@
+"""Learning curves on growing subsets of the rows, and where they lead."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.optimize import nnls
+
+if TYPE_CHECKING:
+    from sims.advise.search import Search, Setting
+
+SHARES = 2.0 ** -np.arange(4.0, -0.5, -0.5)
+"""Subsets, as shares of the rows."""
+FEWEST, ROWS, DRAWS, REPEATS = 20, 300, 200, 3
+"""Rows of a subset at least, rows that are predicted at most, bootstrap samples of these, and
+subsets of each size below the whole."""
+EXPONENTS = np.linspace(0.05, 1, 20)
+BEYOND = 10
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Errors on growing subsets.
+
+    Attributes:
+        sizes: numbers of keys.
+        errors: mean errors there, the temperature re-tuned at each.
+        beyond: 10 times the largest size.
+        extrapolated: ``e + a n^{−b}`` there.
+        interval: of it, 95 %, over rows; it supposes that the power law goes on.
+        exponent: b.
+    """
+
+    sizes: list[int]
+    errors: list[float]
+    beyond: int
+    extrapolated: float
+    interval: tuple[float, float]
+    exponent: float
+
+    def said(self) -> list[str]:
+        """The curve in a sentence."""
+        low, high = self.interval
+        now, then = self.errors[-1], self.extrapolated
+        line = f"At 10 times the data ({self.beyond:,} rows) the error would be {then:.3g} "
+        line += f"(95 % interval {low:.3g} to {high:.3g}) against {now:.3g}"
+        return [line + (": more data may not help." if high >= now else ".")]
+
+
+def learning_curve(search: "Search", best: "Setting") -> Curve:
+    """Errors of the best heads on subsets, every size with the best temperature of its rule.
+
+    Args:
+        search: data and rows.
+        best: rule, heads and width.
+    """
+    groups, rows = search.data.groups, search.reporters[:ROWS]
+    count, frames = len(groups), search.frames(best.heads, best.width)
+    rng, losses, sizes = np.random.default_rng([search.seed, 6]), [], []
+    grid = search.grid(best.width)[best.rule]
+    middle = int(np.abs(grid - best.temperature).argmin())
+    at = {best.rule: grid[max(middle - 2, 0) : middle + 3]}
+    for size in np.unique((SHARES * count).astype(int)):
+        if size < FEWEST:
+            continue
+        every = []
+        for _ in range(1 if size == count else REPEATS):
+            keys = rng.choice(count, size, replace=False)
+            while len(np.unique(groups[keys])) < 2:
+                keys = rng.choice(count, size, replace=False)
+            predicted = search.predictions(rows, frames, at, keys)[best.rule].mean(1)
+            every.append(search.losses(rows, predicted))
+        mean = np.mean(every, axis=0)
+        losses.append(mean[mean.mean(1).argmin()])
+        sizes.append(int(size))
+    table, n = np.array(losses), np.array(sizes, float)
+    beyond = BEYOND * sizes[-1]
+    value, exponent = extrapolated(n, table.mean(1), beyond)
+    codes = np.unique(groups[rows], return_inverse=True)[1]
+    draws = []
+    for _ in range(DRAWS):
+        picked = rng.integers(0, codes.max() + 1, codes.max() + 1)
+        weight = np.bincount(picked, minlength=codes.max() + 1)[codes]
+        draws.append(extrapolated(n, table @ weight / weight.sum(), beyond)[0])
+    low, high = np.quantile(draws, [0.025, 0.975])
+    interval = min(float(low), value), max(float(high), value)
+    return Curve(sizes, table.mean(1).tolist(), beyond, value, interval, exponent)
+
+
+def extrapolated(n: np.ndarray, errors: np.ndarray, beyond: float) -> tuple[float, float]:
+    """``e + a n^{−b}`` with e, a ≥ 0, of least squared relative residuals, there; and b."""
+    fits = []
+    for b in EXPONENTS:
+        columns = np.stack([np.ones_like(n), (n / n[-1]) ** -b], axis=1) / errors[:, None]
+        (e, a), rest = nnls(columns, np.ones_like(n))
+        fits.append((rest, float(e + a * (beyond / n[-1]) ** -b), float(b)))
+    return min(fits)[1:]

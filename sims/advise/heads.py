@@ -1,0 +1,139 @@
+"""Predictions of heads for rows that are left out, by every weight rule. NumPy alone.
+
+A head projects standardised rows with an orthonormal frame; its keys are all rows but those of the
+query's own group. Rules: ``gaussian``, the kernel of bandwidth √s; ``softmax`` of dot products over
+s, and ``softmax, log n``, its temperature √d_k/log n; ``sparsemax`` and ``1.5-entmax`` of scores
+``−D²/2s``.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+POWERS = {"sparsemax": 1, "1.5-entmax": 2}
+"""ν of the rules that are α-entmax, α = 1 + 1/ν."""
+SPREADS = np.geomspace(0.005, 2, 9)
+"""Temperatures of the Gaussian kernel over d_k."""
+FACTORS = 2.0 ** np.arange(2, -5, -1)
+"""Temperatures of softmax over √d_k; 1 is the Transformer's."""
+ATTENDED = 8
+"""Temperatures of entmax: at a typical query they attend to 4 keys to half of all."""
+
+
+def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndarray:
+    """Orthonormal frames (H, d, d_k), as many of them orthogonal to one another as d allows.
+
+    Blocks of columns of a Haar-random orthogonal matrix, and of further ones when it is used up.
+    """
+    rng, blocks = np.random.default_rng([seed, width]), list[np.ndarray]()
+    while len(blocks) < count:
+        basis = haar(rng, dimension, dimension // width * width)
+        blocks += np.split(basis, dimension // width, axis=1)
+    return np.stack(blocks[:count])
+
+
+def haar_frames(dimension: int, count: int, width: int, seed: int) -> np.ndarray:
+    """Independent Haar-random frames (H, d, d_k)."""
+    rng = np.random.default_rng([seed, width, 1])
+    return np.stack([haar(rng, dimension, width) for _ in range(count)])
+
+
+def haar(rng: np.random.Generator, dimension: int, width: int) -> np.ndarray:
+    """A Haar-random orthonormal frame (d, d_k)."""
+    q, r = np.linalg.qr(rng.normal(size=(dimension, width)))
+    return np.asarray(q * np.sign(np.diag(r)))
+
+
+def head_predictions(
+    queries: np.ndarray,
+    keys: np.ndarray,
+    outputs: np.ndarray,
+    barred: np.ndarray,
+    temperatures: Mapping[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Predictions of one head by every rule and temperature, (S, Q, o).
+
+    Args:
+        queries: projected, (Q, d_k).
+        keys: projected, (n, d_k).
+        outputs: of the keys, (n, o).
+        barred: whether a query may not see a key, (Q, n); every query sees one at least.
+        temperatures: rule to (S,).
+    """
+    dot = queries @ keys.T
+    squared = -2 * dot + np.sum(keys**2, axis=1)
+    squared[barred] = np.inf
+    squared -= squared.min(axis=1, keepdims=True)
+    dot[barred] = -np.inf
+    dot -= dot.max(axis=1, keepdims=True)
+    made, order = {}, None
+    for rule, every in temperatures.items():
+        rows = []
+        if rule in POWERS and order is None:
+            order = Sorted(squared)
+        for s in every:
+            if rule in POWERS:
+                assert order is not None
+                gap = np.maximum(order.squared_radius(float(s), POWERS[rule])[:, None] - squared, 0)
+                weights = gap ** POWERS[rule]
+            else:
+                weights = np.exp(-squared / (2 * s) if rule == "gaussian" else dot / s)
+            rows.append(weights @ outputs / weights.sum(axis=1, keepdims=True))
+        made[rule] = np.stack(rows)
+    return made
+
+
+class Sorted:
+    """Squared distances of every query in order, with their sums: thresholds in closed form.
+
+    α-entmax weighs by ``(λ − D²)₊^ν`` with ``Σ_i (λ − D_i²)₊^ν = c = (2sν)^ν``. At ``λ = D_(k)²``
+    that sum grows with k, so that the support is the last k at which it is below c.
+    """
+
+    def __init__(self, squared: np.ndarray) -> None:
+        self.ordered = np.sort(squared, axis=1)
+        known = np.where(np.isfinite(self.ordered), self.ordered, 0.0)
+        self.sums, self.squares = known.cumsum(1), (known**2).cumsum(1)
+        count = np.arange(1, squared.shape[1] + 1)
+        with np.errstate(invalid="ignore"):  # barred keys are at infinity: never in the support
+            linear = count * self.ordered - self.sums
+            square = count * self.ordered**2 - 2 * self.ordered * self.sums + self.squares
+        self.totals = {1: linear, 2: square}
+        for total in self.totals.values():
+            total[~np.isfinite(self.ordered)] = np.inf
+
+    def squared_radius(self, temperature: float, nu: int) -> np.ndarray:
+        """λ of every query, (Q,)."""
+        c = (2 * temperature * nu) ** nu
+        support = np.maximum((self.totals[nu] < c).sum(axis=1), 1)
+        at = support[:, None] - 1
+        first = np.take_along_axis(self.sums, at, 1)[:, 0]
+        if nu == 1:
+            return np.asarray((c + first) / support)
+        mean = first / support
+        rest = (np.take_along_axis(self.squares, at, 1)[:, 0] - c) / support
+        return np.asarray(mean + np.sqrt(np.maximum(mean**2 - rest, 0)))
+
+    def temperatures(self, nu: int) -> np.ndarray:
+        """Those at which the median query attends to 4 keys to half of them."""
+        most = int(np.isfinite(self.ordered).sum(axis=1).min())
+        places = np.unique(np.geomspace(min(4, most), max(most // 2, 1), ATTENDED).astype(int)) - 1
+        totals = np.median(self.totals[nu][:, places], axis=0)
+        totals = np.unique(totals[totals > 0])
+        return np.asarray(totals ** (1 / nu) / (2 * nu) if len(totals) else [1.0])
+
+
+def temperature_grid(
+    queries: np.ndarray, keys: np.ndarray, barred: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The temperatures of every rule that are tried for heads of that width."""
+    width, n = keys.shape[1], len(keys)
+    squared = -2 * queries @ keys.T + np.sum(keys**2, axis=1)
+    squared[barred] = np.inf
+    ordered = Sorted(squared - squared.min(axis=1, keepdims=True))
+    return {
+        "gaussian": SPREADS * width,
+        "softmax": FACTORS * width**0.5,
+        "softmax, log n": np.array([width**0.5 / np.log(n)]),
+        **{rule: ordered.temperatures(nu) for rule, nu in POWERS.items()},
+    }

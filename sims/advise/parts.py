@@ -1,0 +1,84 @@
+"""The decomposition of an ensemble's error, estimated from data."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from sims.advise.reading import Data
+    from sims.advise.search import Search
+
+RESAMPLES, QUERIES, NEIGHBOURS = 30, 100, 10
+"""Bootstrap samples of the keys, rows that are predicted from each, and neighbours whose
+differences tell the noise."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Estimated parts of the error, in units of the outputs' variance.
+
+    Attributes:
+        noise: of the labels, by differences of near rows.
+        bias: squared; what the other parts leave of the error, 0 at least.
+        variance: mean over heads, each by itself.
+        covariance: mean over pairs of heads; NaN for one head.
+        kept: share of a head's variance that averaging keeps.
+        error: leave-one-out, of the same rows.
+    """
+
+    noise: float
+    bias: float
+    variance: float
+    covariance: float
+    kept: float
+    error: float
+
+
+def noise_level(data: "Data") -> float:
+    """The variance of label noise, extrapolated from differences of near rows to distance 0.
+
+    ½(y_i − y_j)² of the k-th nearest row j, averaged over i, is linear in the mean squared distance
+    to leading order; the intercept of the line through k = 1 … 10 is the noise (the Gamma test;
+    Evans & Jones 2002). Clipped to [0, least mean]. Neighbours are of other groups.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    x, y, groups = data.features, data.outputs, data.groups
+    most = min(len(x) - 1, NEIGHBOURS + int(np.bincount(groups).max()))
+    distance, place = NearestNeighbors(n_neighbors=most + 1).fit(x).kneighbors(x)
+    other = groups[place] != groups[:, None]
+    order = np.argsort(~other, axis=1, kind="stable")[:, : min(NEIGHBOURS, int(other.sum(1).min()))]
+    near = np.take_along_axis(place, order, 1)
+    halves = 0.5 * ((y[:, None] - y[near]) ** 2).mean(axis=(0, 2))
+    squares = (np.take_along_axis(distance, order, 1) ** 2).mean(0)
+    if len(halves) < 3 or np.ptp(squares) == 0:
+        return float(halves.min())
+    return float(np.clip(np.polyfit(squares, halves, 1)[1], 0, halves.min()))
+
+
+def estimated_parts(search: "Search", rule: str, temperature: float, frames: np.ndarray) -> Parts:
+    """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
+
+    Args:
+        search: data, and the rows that report.
+        rule: of the weights.
+        temperature: s.
+        frames: (H, d, d_k).
+    """
+    rows, groups = search.reporters[:QUERIES], search.data.groups
+    rng, every = np.random.default_rng([search.seed, 5]), []
+    at = {rule: np.array([temperature])}
+    for _ in range(RESAMPLES):
+        keys = rng.integers(0, len(groups), len(groups))
+        if len(np.unique(groups[keys])) > 1:
+            every.append(search.predictions(rows, frames, at, keys)[rule][0])
+    off = np.stack(every) - np.mean(every, axis=0)
+    matrix = np.einsum("bhqo,bgqo->hg", off, off) / (len(every) - 1) / off[0, 0].size
+    heads = len(frames)
+    variance, whole = float(np.trace(matrix) / heads), float(matrix.mean())
+    covariance = (whole * heads - variance) / (heads - 1) if heads > 1 else np.nan
+    losses = search.losses(rows, search.predictions(rows, frames, at)[rule][0].mean(0))
+    error, noise = float(losses.mean()), noise_level(search.data)
+    bias = max(error - noise - whole, 0.0)
+    return Parts(noise, bias, variance, covariance, whole / variance, error)

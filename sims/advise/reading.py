@@ -1,0 +1,190 @@
+"""Tables of a user: features, outputs and groups, checked row by row. No JAX."""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sims.errors import InputError, one_of
+
+FEWEST, FEWEST_GROUPS = 20, 5
+"""Rows, and groups where there are some, below which nothing is advised."""
+LARGEST_FILE = 2**32
+"""Bytes of a file, at most."""
+HUGE = 1e100
+"""Most that a number may be: squares stay finite."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A regression problem of rows.
+
+    Attributes:
+        features: (n, d), each of mean 0 and variance 1 unless they were given otherwise.
+        outputs: (n, o).
+        groups: (n,), whole numbers; rows of one group are left out together.
+        grouped: whether the groups were given; otherwise every row is a group.
+        notes: what was done to the rows, in words.
+    """
+
+    features: np.ndarray
+    outputs: np.ndarray
+    groups: np.ndarray
+    grouped: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def read_data(path: str | Path, target: str | None = None, groups: str | None = None) -> Data:
+    """The rows of a file, standardised.
+
+    Args:
+        path: .csv with a header and numbers, or .npz with ``X`` (n, d), ``y`` (n,) or (n, o) and
+            perhaps ``groups`` (n,).
+        target: of a .csv, the column that is predicted.
+        groups: of a .csv, the column that names groups.
+
+    Raises:
+        InputError: the file cannot be read, or its rows cannot be used.
+    """
+    path = Path(path)
+    kinds = {".csv": _csv, ".npz": _npz}
+    if path.suffix not in kinds:
+        raise InputError("--data", str(path), "a file .csv or .npz")
+    try:
+        if not 0 < path.stat().st_size <= LARGEST_FILE:
+            got = f"{path.stat().st_size:,} bytes"
+            raise InputError(f"--data {path}", got, f"1 to {LARGEST_FILE:,} bytes")
+        return kinds[path.suffix](path, target, groups)
+    except OSError as error:
+        got = error.strerror or str(error)
+        raise InputError(f"--data {path}", got, "a file that can be read") from None
+
+
+def _csv(path: Path, target: str | None, groups: str | None) -> Data:
+    where = f"--data {path}"
+    allowed = "a header and rows of numbers, commas between columns, points in decimals"
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            names = [name.strip() for name in next(csv.reader(file), [])]
+        if len(names) < 2:
+            raise InputError(where, f"one column {','.join(names)[:40]!r}", allowed)
+        counts = [[str(k) for k in range(first, first + len(names))] for first in (0, 1)]
+        if all(map(_is_number, names)) and names not in counts:
+            raise InputError(where, "no header", allowed)
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(where, f"the column {twice[0]} twice", "each name once")
+        table = pd.read_csv(
+            path, header=None, skiprows=1, index_col=False, encoding="utf-8-sig", low_memory=False
+        )
+    except (ValueError, csv.Error) as error:  # of the parser, and of the decoding
+        raise InputError(where, " ".join(str(error).split()), allowed) from None
+    if table.shape[1] != len(names):
+        raise InputError(where, f"{table.shape[1]} columns for {len(names)} names", allowed)
+    table.columns = pd.Index(names)
+    for option, name in (("--target", target), ("--groups", groups)):
+        if name not in names and (name is not None or option == "--target"):
+            raise InputError(option, name, f"a column: {one_of(names, name)}")
+    if groups == target:
+        raise InputError("--groups", groups, "another column than --target")
+    assert target is not None  # it is one of the names
+    own = None if groups is None else table.pop(groups).to_numpy()
+    for name in map(str, table):
+        column = table[name]
+        table[name] = number = pd.to_numeric(column, errors="coerce")
+        text = number.isna() & column.notna() | (column.dtype.kind == "b")
+        if text.any():
+            row = int(text.to_numpy().argmax())
+            got = f"{column.iloc[row]!s} in row {row + 1}"
+            raise InputError(f"{where}, column {name}", got, "numbers; code categories first")
+    y = table.pop(target).to_numpy(float)
+    return prepared(table.to_numpy(float), y, own, list(table.columns))
+
+
+def _npz(path: Path, target: str | None, groups: str | None) -> Data:
+    where, allowed = f"--data {path}", "arrays of numbers X (n, d), y (n,) or (n, o), groups (n,)"
+    for option, name in (("--target", target), ("--groups", groups)):
+        if name is not None:
+            raise InputError(option, name, "no such option: an .npz says X, y and groups")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            parts = {name: file[name] for name in ("X", "y", "groups") if name in file.files}
+            known = ", ".join(file.files)
+    except (ValueError, OSError, EOFError, KeyError, AttributeError) as error:
+        raise InputError(where, " ".join(str(error).split()), allowed) from None
+    except Exception as error:  # zipfile's BadZipFile, zlib's and struct's errors
+        raise InputError(where, type(error).__name__, allowed) from None
+    if not {"X", "y"} <= parts.keys():
+        raise InputError(where, known, allowed)
+    return prepared(parts["X"], parts["y"], parts.get("groups"))
+
+
+def prepared(
+    features: np.ndarray,
+    outputs: np.ndarray,
+    groups: np.ndarray | None = None,
+    names: list[str] | None = None,
+) -> Data:
+    """Standardised rows: every feature and output with mean 0 and variance 1.
+
+    Args:
+        features: (n, d).
+        outputs: (n,) or (n, o).
+        groups: (n,), of any type.
+        names: of the features, for errors.
+
+    Raises:
+        InputError: shapes disagree, a number is missing or infinite, an output is constant, no
+            feature varies, or there are too few rows or groups.
+    """
+    x, y = np.asarray(features), np.asarray(outputs)
+    y = y[:, None] if y.ndim == 1 else y
+    for name, array in (("X", x), ("y", y)):
+        if array.ndim != 2 or array.dtype.kind not in "iuf" or not array.shape[1]:
+            got = f"{array.dtype} of shape {array.shape}"
+            raise InputError(f"data, {name}", got, "numbers (n, d), d at least 1")
+    labels = np.arange(len(x)) if groups is None else np.asarray(groups)
+    if len(x) != len(y) or labels.shape != (len(x),):
+        got = f"{len(x)} rows of X, {len(y)} of y, groups {labels.shape}"
+        raise InputError("data", got, "as many of each")
+    if len(x) < FEWEST:
+        raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
+    for kind, array, columns in (("X", x, names), ("y", y, None)):
+        bad = ~(np.abs(array) <= HUGE)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            name = columns[column] if columns else f"{kind}[:, {column}]"
+            got = f"{array[row, column]} in row {row + 1}"
+            raise InputError(f"data, column {name}", got, "finite numbers; fill gaps first")
+    x, y = x.astype(float), y.astype(float)
+    varies, moves = np.ptp(x, axis=0) > 0, np.ptp(y, axis=0) > 0
+    if not moves.all():
+        raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")
+    if not varies.any():
+        raise InputError("data, X", "constant columns alone", "a feature that varies")
+    notes = []
+    if gone := int((~varies).sum()):
+        notes.append(f"Left out {gone} constant column{'s' * (gone > 1)}.")
+    codes = pd.factorize(labels)[0]
+    if codes.min() < 0:
+        raise InputError("data, groups", "a gap", "a group for every row")
+    if (count := len(np.unique(codes))) < FEWEST_GROUPS:
+        raise InputError("data, groups", f"{count} groups", f"{FEWEST_GROUPS} groups or more")
+    x = x[:, varies]
+    return Data(scaled(x), scaled(y), codes, groups is not None, tuple(notes))
+
+
+def scaled(columns: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and variance 1."""
+    centred = columns - columns.mean(0)
+    centred /= np.abs(centred).max(0)
+    return np.asarray(centred / centred.std(0))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,173 @@
+"""Advice from theory alone: how to split a budget D = H·d_k, to first order in 1/n.
+
+Heads see the target's first d_k coordinates through noise of their own, as in the experiment
+``allocation``; the target is a Gaussian process of unit variance and smoothness β (Matérn). How
+fast the relevance of coordinates decays nobody knows beforehand: there is an answer for each decay.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+
+from sims.checks import HUGE, check_count, check_non_negative, check_positive
+from sims.errors import InputError, one_of
+from sims.theory import FEW_KEYS, view_terms
+from sims.theory.first_order.views import KERNELS
+
+LATENT, MOST = 64, 4096
+"""Coordinates of the target, the widest head; and the largest budget."""
+DECAYS = {
+    "slow, j⁻¹": np.arange(1.0, LATENT + 1) ** -1,
+    "medium, j⁻²": np.arange(1.0, LATENT + 1) ** -2,
+    "fast, e^(−j)": np.exp(-np.arange(1.0, LATENT + 1)),
+}
+"""Relevance of coordinate j, up to a factor."""
+BANDWIDTHS = {"gaussian": (0.01, 4.0), "softmax": (0.93, 4.0)}
+"""Between which the bandwidth is sought."""
+POINTS = 40
+REACH = 0.5
+"""Scale of the queries, as a share of the largest at which averages over them are finite."""
+CLOSE = 0.05
+"""Splits whose error is at most that share above the least are as good."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of the budget.
+
+    Attributes:
+        heads: H.
+        width: d_k.
+        bandwidth: b of least error; softmax has the temperature b².
+        error: mean squared, of a target of variance 1.
+        n_eff: effective keys of a head.
+        in_range: whether b is of least error; otherwise a smaller one, at which theory is out of
+            its range (n_eff, of softmax n_third, below :data:`sims.theory.FEW_KEYS`), may be.
+    """
+
+    heads: int
+    width: int
+    bandwidth: float
+    error: float
+    n_eff: float
+    in_range: bool
+
+
+@dataclass(frozen=True)
+class SplitAdvice:
+    """The best split under one decay of relevance.
+
+    Attributes:
+        decay: in words.
+        best: the split of least error.
+        close: those within 5 % of it, itself included, by d_k.
+        inside: whether it is neither the narrowest heads nor the widest.
+        splits: all, by d_k.
+    """
+
+    decay: str
+    best: Split
+    close: list[Split]
+    inside: bool
+    splits: list[Split]
+
+
+def advise_split(
+    n: int,
+    budget: int,
+    noise: float,
+    smoothness: float | None = None,
+    *,
+    kernel: str = "gaussian",
+    view_noise: float = 0.3,
+    relevance: float = 1.0,
+) -> list[SplitAdvice]:
+    """The best split under every decay of relevance, bandwidth tuned.
+
+    Args:
+        n: number of keys.
+        budget: D; splits are its divisors d_k ≤ 64, H = D/d_k.
+        noise: σ of the labels, for a target of variance 1.
+        smoothness: β, Matérn; None is the squared exponential.
+        kernel: ``gaussian`` or ``softmax``.
+        view_noise: τ, standard deviation of a head's own noise in every coordinate.
+        relevance: Σ_j λ_j of the target's covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``.
+
+    Raises:
+        InputError: a number is outside its range.
+    """
+    for field, count, most in (("--n", n, 2**53), ("--budget", budget, MOST)):
+        check_count(field, count, 2)
+        if count > most:
+            raise InputError(field, count, f"2 to {most}")
+    check_non_negative("--noise", noise)
+    if smoothness is not None and not 0.1 <= smoothness <= 100:
+        raise InputError("--smoothness", smoothness, "0.1 to 100; none: squared exponential")
+    if kernel not in KERNELS:
+        raise InputError("--rule", kernel, one_of(KERNELS, kernel))
+    check_positive("view_noise", view_noise)
+    check_positive("relevance", relevance)
+    return [
+        _advised(
+            decay,
+            n,
+            budget,
+            noise,
+            {
+                "noise": view_noise,
+                "relevance": relevance * shares / shares.sum(),
+                "query_scale": query_scale(kernel, view_noise),
+                "nu": smoothness,
+                "kernel": kernel,
+            },
+        )
+        for decay, shares in DECAYS.items()
+    ]
+
+
+def query_scale(kernel: str, view_noise: float) -> float:
+    """κ of the queries: half of the largest at which averages over them are finite."""
+    if kernel == "gaussian":
+        return float(REACH * 0.5**0.5)
+    return float(REACH * BANDWIDTHS[kernel][0] ** 2 / (2 * (1 + view_noise**2) ** 0.5))
+
+
+def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, Any]) -> SplitAdvice:
+    def at(width: int, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Error, effective keys and what bounds theory's range."""
+        terms = view_terms(width, b, **options)
+        error = np.nan_to_num(terms.error(n, budget // width, noise), nan=HUGE, posinf=HUGE)
+        keys = n / terms.noise_variance
+        # n_third, which governs the remainder of softmax, is near n_eff²/n.
+        few = keys if options["kernel"] == "gaussian" else np.minimum(keys, keys**2 / n)
+        return error, keys, few
+
+    splits = []
+    for width in (k for k in range(1, min(budget, LATENT) + 1) if budget % k == 0):
+        low, high = BANDWIDTHS[options["kernel"]]
+        # Effective keys grow with b: theory's range is above the b at which they are too few.
+        room = np.log(at(width, np.array([low, high]))[2] / FEW_KEYS)
+        if room[1] <= 0:
+            continue
+        if room[0] < 0:
+            low = brentq(lambda b, k=width: float(np.log(at(k, b)[2] / FEW_KEYS)), low, high)
+        grid = np.geomspace(low, high, POINTS)
+        errors = at(width, grid)[0]
+        place = int(errors.argmin())
+        found = minimize_scalar(
+            lambda b, k=width: float(at(k, b)[0]),
+            bounds=grid[[max(place - 1, 0), min(place + 1, POINTS - 1)]],
+            method="bounded",
+            options={"xatol": 1e-6},
+        )
+        b = float(found.x if found.fun < errors[place] and 0 < place < POINTS - 1 else grid[place])
+        error, keys, _ = (float(part) for part in at(width, b))
+        splits.append(Split(budget // width, width, b, error, keys, 0 < place < POINTS - 1))
+    if not splits:
+        allowed = f"more keys: no split has {FEW_KEYS} effective keys at any bandwidth"
+        raise InputError("--n", n, allowed)
+    best = min(splits, key=lambda one: one.error)
+    close = [one for one in splits if one.error <= (1 + CLOSE) * best.error]
+    return SplitAdvice(decay, best, close, 0 < splits.index(best) < len(splits) - 1, splits)
