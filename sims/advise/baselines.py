@@ -38,7 +38,7 @@ def baselines(
     models: dict[str, Any] = {
         f"nearest neighbours, k = {near.best_params_['n_neighbors']}": near.best_estimator_,
         "ridge": RidgeCV(np.geomspace(1e-2, 1e4, 13)),
-        "mean": None,
+        "mean of the outputs": None,
         f"Gaussian process, {min(GAUSSIAN_PROCESS, len(x) * (FOLDS - 1) // FOLDS)} rows": process,
     }
     reports = np.zeros(len(x), bool)

@@ -75,19 +75,21 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
             raise InputError(where, "no header", allowed)
         if twice := [name for name in names if names.count(name) > 1]:
             raise InputError(where, f"the column {twice[0]} twice", "each name once")
+        for option, name in (("--target", target), ("--groups", groups)):
+            if name not in names and (name is not None or option == "--target"):
+                raise InputError(option, name, f"a column: {one_of(names, name)}")
+        if groups == target:
+            raise InputError("--groups", groups, "another column than --target")
         table = pd.read_csv(
             path, header=None, skiprows=1, index_col=False, encoding="utf-8-sig", low_memory=False
         )
+    except InputError:
+        raise
     except (ValueError, csv.Error) as error:  # of the parser, and of the decoding
         raise InputError(where, " ".join(str(error).split()), allowed) from None
     if table.shape[1] != len(names):
         raise InputError(where, f"{table.shape[1]} columns for {len(names)} names", allowed)
     table.columns = pd.Index(names)
-    for option, name in (("--target", target), ("--groups", groups)):
-        if name not in names and (name is not None or option == "--target"):
-            raise InputError(option, name, f"a column: {one_of(names, name)}")
-    if groups == target:
-        raise InputError("--groups", groups, "another column than --target")
     assert target is not None  # it is one of the names
     own = None if groups is None else table.pop(groups).to_numpy()
     for name in map(str, table):
@@ -99,7 +101,7 @@ def _csv(path: Path, target: str | None, groups: str | None) -> Data:
             got = f"{column.iloc[row]!s} in row {row + 1}"
             raise InputError(f"{where}, column {name}", got, "numbers; code categories first")
     y = table.pop(target).to_numpy(float)
-    return prepared(table.to_numpy(float), y, own, list(table.columns))
+    return prepared(table.to_numpy(float), y, own, [*table.columns, target])
 
 
 def _npz(path: Path, target: str | None, groups: str | None) -> Data:
@@ -108,7 +110,7 @@ def _npz(path: Path, target: str | None, groups: str | None) -> Data:
         if name is not None:
             raise InputError(option, name, "no such option: an .npz says X, y and groups")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             parts = {name: file[name] for name in ("X", "y", "groups") if name in file.files}
             known = ", ".join(file.files)
     except (ValueError, OSError, EOFError, KeyError, AttributeError) as error:
@@ -132,7 +134,7 @@ def prepared(
         features: (n, d).
         outputs: (n,) or (n, o).
         groups: (n,), of any type.
-        names: of the features, for errors.
+        names: of features and outputs, for errors.
 
     Raises:
         InputError: shapes disagree, a number is missing or infinite, an output is constant, no
@@ -150,14 +152,14 @@ def prepared(
         raise InputError("data", got, "as many of each")
     if len(x) < FEWEST:
         raise InputError("data", f"{len(x)} rows", f"{FEWEST} rows or more")
-    for kind, array, columns in (("X", x, names), ("y", y, None)):
+    x, y = x.astype(float), y.astype(float)
+    for kind, array, columns in (("X", x, names), ("y", y, names and names[x.shape[1] :])):
         bad = ~(np.abs(array) <= HUGE)
         if bad.any():
             row, column = np.argwhere(bad)[0]
             name = columns[column] if columns else f"{kind}[:, {column}]"
             got = f"{array[row, column]} in row {row + 1}"
             raise InputError(f"data, column {name}", got, "finite numbers; fill gaps first")
-    x, y = x.astype(float), y.astype(float)
     varies, moves = np.ptp(x, axis=0) > 0, np.ptp(y, axis=0) > 0
     if not moves.all():
         raise InputError("data, y", f"constant {y[0, moves.argmin()]:g}", "outputs that vary")

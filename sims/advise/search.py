@@ -24,8 +24,9 @@ DRAWS = 4
 """Draws of the frames, over which errors are averaged."""
 COUNTS = (1, 2, 4, 8, 16)
 """Numbers of heads that are tried."""
+LADDER = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 128, 256, 512)
 WIDTHS, BUDGET = 8, 2
-"""Head dimensions that are tried, at most, and the largest H·d_k over d, if H > 1."""
+"""Head dimensions that are tried, of the ladder at most so many, and the largest H·d_k over d."""
 DEFAULT_HEADS = 8
 CLEAR = 2.0
 """Standard errors from which a difference counts."""
@@ -161,11 +162,9 @@ class Search:
         """Head dimensions, and numbers of heads of each; heads of d_k = d are all the same."""
         d = self.dimension
         own = default_split(d)
-        ladder = [w for w in (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 128, 256, 512) if w < d]
-        thin = [
-            ladder[i] for i in np.unique(np.linspace(0, len(ladder) - 1, WIDTHS - 2, dtype=int))
-        ]
-        widths = sorted({*thin, own[1], max(d // 2, 1), d}) if ladder else [d]
+        ladder = np.array([w for w in LADDER if w < d] or [d])
+        thin = ladder[np.linspace(0, len(ladder) - 1, WIDTHS - 2).astype(int)]
+        widths = sorted({*thin.tolist(), own[1], max(d // 2, 1), d})
         return {
             w: [1] if w == d else [h for h in COUNTS if h == 1 or h * w <= max(BUDGET * d, own[0])]
             for w in widths

@@ -1,0 +1,133 @@
+"""Advice from data: left-out predictions by brute force, known optima, noise, groups, sizes."""
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+
+from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
+from sims.advise import advise_data, prepared
+from sims.advise.heads import head_predictions, temperature_grid
+from sims.advise.parts import estimated_parts
+from sims.advise.search import Search, standard_error
+from sims.weights.entmax import Entmax
+
+
+@pytest.mark.parametrize("size", [1, 4], ids=["rows", "groups"])
+def test_left_out_predictions_are_those_of_loops(size):
+    """Softmax by its formula, entmax by the suite's own rule, each without the query's group."""
+    rng = np.random.default_rng(size)
+    points, outputs, group = (
+        rng.normal(size=(32, 2)),
+        rng.normal(size=(32, 2)),
+        np.arange(32) // size,
+    )
+    barred = group[:, None] == group
+    grid = temperature_grid(points, points, barred)
+    made = head_predictions(points, points, outputs, barred, grid)
+    for i in range(0, 32, 4):
+        keys, values = points[group != group[i]], outputs[group != group[i]]
+        distance = -0.5 * ((points[i] - keys) ** 2).sum(1)
+        for rule, every in grid.items():
+            scores = keys @ points[i] if rule.startswith("softmax") else distance
+            for s, predicted in zip(every, made[rule], strict=True):
+                if nu := {"sparsemax": 1.0, "1.5-entmax": 2.0}.get(rule):
+                    weights = np.asarray(Entmax(nu)(scores / s))
+                else:
+                    weights = np.exp((scores - scores.max()) / s)
+                expected = weights @ values / weights.sum()
+                np.testing.assert_allclose(predicted[i], expected, rtol=1e-6, atol=1e-9)
+
+
+def wave(seed):
+    """One dimension, where exact theory is at hand: rows of cos 2x with noise, task, Var y."""
+    rng, noise = np.random.default_rng(seed), 0.5
+    x = rng.normal(size=600)
+    x = (x - x.mean()) / x.std()
+    y = np.cos(2 * x) + noise * rng.normal(size=600)
+    task = Task(DESIGNS["isotropic"](1), TrigonometricSeries([1.0], [[2.0]], [0.0]), noise)
+    return prepared(x[:, None], y), task, y.var()
+
+
+def exact_error(task, bandwidth):
+    """Mean squared error of predicting labels from 599 keys, over queries of the keys' law."""
+    nodes, weights = hermegauss(12)
+    keep = weights / weights.sum() > 1e-4
+    heads = Heads(np.ones((1, 1, 1)), "gaussian", bandwidth)
+    terms = predict(task, heads, 599, nodes[keep][:, None], order="exact", rtol=1e-3)
+    variance = (terms["signal_covariance"] + terms["noise_covariance"]).values.ravel()
+    error = terms["bias"].values[:, 0] ** 2 + variance
+    return weights[keep] @ error / weights[keep].sum() + float(task.noise_sd) ** 2
+
+
+def test_a_known_optimum_is_recovered():
+    """The chosen bandwidth's error by exact theory is the least within the stated error."""
+    data, task, unit = wave(5)
+    search = Search(data)
+    found = {s: loss for s, loss in search.searched().items() if s.rule == "gaussian"}
+    errors = {one: exact_error(task, one.temperature**0.5) for one in found}
+    groups = data.groups[search.choosers]
+    stated = {one: standard_error(loss, groups) * unit for one, loss in found.items()}
+    chosen = min(found, key=lambda one: found[one].mean())
+    assert errors[chosen] <= min(errors.values()) + 2 * stated[chosen]
+    for one, loss in found.items():
+        assert abs(loss.mean() * unit - errors[one]) < 4 * stated[one], one
+
+
+def test_the_parts_are_those_of_exact_theory():
+    """Mean over five data sets: the bootstrap's variance within a third, the noise in a tenth."""
+    frames, parts, theory = np.ones((1, 1, 1)), [], []
+    for seed in range(5):
+        data, task, unit = wave(seed)
+        search = Search(data)
+        one = estimated_parts(search, "gaussian", 0.2**2, frames)
+        parts.append([one.variance * unit, one.noise * unit])
+        queries = data.features[search.reporters[:100]]
+        terms = predict(
+            task, Heads(frames, "gaussian", 0.2), 599, queries, order="exact", rtol=1e-2
+        )
+        theory.append(float(terms["ensemble_variance"]))
+    variance, noise = np.mean(parts, axis=0)
+    assert variance == pytest.approx(np.mean(theory), rel=0.3)
+    assert noise == pytest.approx(0.25, rel=0.1)
+
+
+def test_pure_noise_is_said_to_be_within_noise():
+    rng = np.random.default_rng(1)
+    advice = advise_data(prepared(rng.normal(size=(200, 4)), rng.normal(size=200)))
+    assert "Within noise" in " ".join(advice.said())
+    assert advice.parts["best"].noise > 0.7
+    low, high = advice.curve.interval
+    assert low <= advice.curve.extrapolated <= high
+
+
+def test_diversity_pays_where_every_direction_matters_a_little():
+    """A noisy linear target: two orthogonal heads of half the features beat one of them."""
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(300, 12))
+    advice = advise_data(prepared(x, x.sum(1) / 12**0.5 + rng.normal(size=300)))
+    aligned = advice.diversity[-1]
+    assert (aligned.setting.heads, aligned.setting.width) == (2, 6)
+    assert aligned.difference > 2 * aligned.difference_error
+    assert "more than orthogonal ones." in " ".join(advice.said())
+
+
+def test_rows_of_a_group_are_left_out_together():
+    """Ten copies of every row: without groups the copies tell the answer."""
+    rng = np.random.default_rng(3)
+    x, y = np.repeat(rng.normal(size=(40, 3)), 10, axis=0), np.repeat(rng.normal(size=40), 10)
+    alone = advise_data(prepared(x, y))
+    grouped = advise_data(prepared(x, y, np.repeat(np.arange(40), 10)))
+    assert alone.rows[0].error < 0.05
+    assert min(row.error for row in grouped.rows) > 0.7
+    least = {row.name: row.standard_error for row in grouped.rows}["best"]
+    assert least > 0.1  # 20 groups, not 200 rows
+
+
+def test_many_rows_are_drawn_and_outputs_are_averaged():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(3000, 1))
+    data = prepared(x, np.hstack([x, rng.normal(size=(3000, 1))]))
+    advice = advise_data(data)
+    assert advice.size == (2000, 1, 2)
+    assert "Of 3,000 rows 2,000 drawn at random are used" in advice.notes[0]
+    assert {row.name: row for row in advice.rows}["ridge"].error == pytest.approx(0.5, abs=0.05)
