@@ -7,6 +7,7 @@ keys, in one and two dimensions, over targets of three smoothnesses.
 """
 
 import re
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +29,8 @@ RADII = {1: np.geomspace(5e-4, 7, 110), 2: np.geomspace(5e-3, 7, 80)}
 TEMPERATURES = np.geomspace(1e-4, 1e3, 280)
 SMOOTHNESS = (1.0, 1.5, 2.0)
 DIMENSIONS = (1, 2, 4, 8, 16, 64)
+HALF = 0.5
+"""Share of targets from which theory counts as in its range."""
 SUFFIXES = {"": 1, "k": 1024, "m": 1024**2}
 
 
@@ -45,7 +48,8 @@ class ContextAdvice:
             multiplies the temperature by; ``in_range``, the share of targets in theory's range.
         leading: ``cost`` (dimension, smoothness, rule) and ``factor`` (dimension, smoothness) of
             softmax, to leading order.
-        repair: the rule whose kept error is least in most cells of ``first_order``.
+        repair: the rule whose kept error is least in most cells of ``first_order`` that are in
+            theory's range (for half of the targets or more); "" if none is.
     """
 
     short: int
@@ -73,6 +77,11 @@ class ContextAdvice:
         helped = cost["dimension"].values[(cost.sel(rule=LOG) < cost.sel(rule="softmax")).values]
         most = f"up to {helped.max()} dimensions" if len(helped) else "nowhere"
         lines.append(f"To leading order log n scaling errs less than a kept softmax {most}.")
+        if not self.repair:
+            return [
+                *lines,
+                "First-order theory is out of its range here: ask for a longer context.",
+            ]
         if self.repair == self.rule:
             return [*lines, "No other rule errs less when it is kept."]
         gain = first["against"].sel(rule=self.rule) / first["against"].sel(rule=self.repair)
@@ -128,9 +137,10 @@ def advise_context(
         },
         {"rule": list(NAMES), "dimension": list(DIMENSIONS), "smoothness": list(SMOOTHNESS)},
     )
-    kept = first["against"].fillna(np.inf)
-    wins = (kept == kept.min("rule")).sum(("width", "smoothness"))
-    return ContextAdvice(short, long, rule, first, leading, NAMES[int(wins.values.argmax())])
+    kept = first["against"].where(first["in_range"] >= HALF)
+    wins = (kept == kept.min("rule")).sum(("width", "smoothness")).values
+    repair = NAMES[int(wins.argmax())] if wins.any() else ""
+    return ContextAdvice(short, long, rule, first, leading, repair)
 
 
 def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -> list[float]:
@@ -169,7 +179,9 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
         inside = ((place > 0) & (place < last)).all(1) & (moved >= 0)
         moved = moved.clip(0)
         kept, least = mse[rows, moved, 1], mse[rows, place[:, 1], 1]
-        few = np.minimum(keys[rows, moved, 1], keys[rows, place[:, 1], 1])
+        few = np.minimum.reduce(
+            [keys[rows, moved, 1], *(keys[rows, place[:, k], k] for k in (0, 1))]
+        )
         costs.append(np.where(inside, kept, np.nan))
         best.append(np.where(inside, least, np.nan))
         factors.append(TEMPERATURES[place[:, 1]] / TEMPERATURES[place[:, 0]])
@@ -179,18 +191,15 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
         return np.stack(values, -1).reshape(len(SMOOTHNESS), TASKS, len(NAMES))
 
     kept, least = split(costs), split(best)
-    cost, against = kept / least, kept / np.nanmin(least, axis=2, keepdims=True)
-    dims = ("smoothness", "rule")
-    return xr.Dataset(
-        {
-            "cost": (dims, np.nanmedian(cost, axis=1)),
-            "low": (dims, np.nanquantile(cost, 0.1, axis=1)),
-            "high": (dims, np.nanquantile(cost, 0.9, axis=1)),
-            "against": (dims, np.nanmedian(against, axis=1)),
-            "factor": (dims, np.median(split(factors), axis=1)),
-            "in_range": (dims, split(known).mean(axis=1)),
-        }
-    )
+    cost = kept / least
+    against = kept / np.nan_to_num(least, nan=np.inf).min(axis=2, keepdims=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # cells without a target are NaN
+        low, middle, high = np.nanquantile(cost, [0.1, 0.5, 0.9], axis=1)
+        against = np.nanmedian(against, axis=1)
+    values = {"cost": middle, "low": low, "high": high, "against": against}
+    values |= {"factor": np.median(split(factors), axis=1), "in_range": split(known).mean(axis=1)}
+    return xr.Dataset({name: (("smoothness", "rule"), one) for name, one in values.items()})
 
 
 def _problems(width: int) -> Problems:

@@ -19,6 +19,7 @@ from sims.advise import (
     read_data,
     rests_on,
 )
+from sims.advise.context import HALF
 from sims.cli.listing import print_table
 from sims.errors import InputError
 from sims.theory import FEW_KEYS
@@ -137,7 +138,13 @@ PARTS = {
 }
 
 
+LARGE = 1000
+"""Numbers above are not told apart in tables."""
+
+
 def _number(value: float) -> str:
+    if value > LARGE:
+        return f"> {LARGE}"
     return f"{value:.3g}" if math.isfinite(value) else "–"
 
 
@@ -170,17 +177,16 @@ def _split(every: list[SplitAdvice]) -> None:
 def _context(advice: ContextAdvice) -> None:
     first = advice.first_order
     cells = [(w, b) for w in first["width"].values for b in first["smoothness"].values]
+
+    def cell(**at: Any) -> str:
+        one = first.sel(at)
+        return _number(float(one["cost"])) + "*" * (float(one["in_range"]) < HALF)
+
     print(f"Kept from {advice.short:,} to {advice.long:,} keys: error over that of re-tuning.")
     print_table(
         ("rule", *(f"d = {w}, β = {b:g}" for w, b in cells)),
         [
-            (
-                str(rule),
-                *(
-                    f"{float(first['cost'].sel(width=w, smoothness=b, rule=rule)):.3g}"
-                    for w, b in cells
-                ),
-            )
+            (str(rule), *(cell(width=w, smoothness=b, rule=rule) for w, b in cells))
             for rule in first["rule"].values
         ],
         numbers=True,
@@ -190,11 +196,11 @@ def _context(advice: ContextAdvice) -> None:
     print_table(
         ("rule", *(f"d = {d}" for d in lead["dimension"].values)),
         [
-            (str(rule), *(f"{float(v):.3g}" for v in lead.sel(rule=rule).values))
+            (str(rule), *(_number(float(v)) for v in lead.sel(rule=rule).values))
             for rule in lead["rule"].values
         ],
         numbers=True,
     )
+    print("*: fewer than half of the targets are in the range of first-order theory.")
     print("Scores are of distances, or dot products with keys of one norm.")
-    inside = float(first["in_range"].min())
-    print(*advice.said(), f"Theory is in its range for {inside:.0%} of targets or more.", sep="\n")
+    print(*advice.said(), sep="\n")

@@ -1,0 +1,41 @@
+"""The code of docs/testing.md and docs/advise.md, executed, and a bound that fails."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sims.cli import main
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page):
+    return BLOCK.findall((ROOT / "docs" / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("keys", "said"), [("128", "20 passed"), ("256", "mse: simulated")])
+def test_a_bound_in_a_test_suite(tmp_path, keys, said):
+    """Twenty problems pass; theory at another number of keys is found out."""
+    for _, info, text in blocks("testing.md"):
+        text = text.replace("128, query, order", f"{keys}, query, order")
+        (tmp_path / info.removeprefix("file=")).write_text(text)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--strict-markers"]
+    surroundings = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)
+    assert said in done.stdout, done.stdout
+
+
+def test_the_page_of_advice_runs(capsys):
+    for language, info, text in blocks("advise.md"):
+        if language == "sh" and "--data" not in text:
+            assert main(text.split()[1:]) == 0
+        if info == "run":
+            names = {}
+            exec(text, names)
+            assert names["costs"].shape == (2, 3, 5)
+    assert "Best of " in capsys.readouterr().out
