@@ -9,7 +9,7 @@ from sims.study.ledger import read_run
 
 QUESTIONS = {
     "data": (("allocation", "allocation"), ("house", "not-heads-alone"), ("house", "adding-heads")),
-    "split": (("allocation", "allocation"), ("allocation", "dk-log")),
+    "n": (("allocation", "allocation"), ("allocation", "dk-log")),
     "context": (
         ("temperature", "kept-temperature-softmax"),
         ("temperature", "kept-temperature"),
@@ -36,7 +36,7 @@ class Rests:
 
 
 def rests_on(kind: str) -> list[Rests]:
-    """The questions that advice of a kind (``data``, ``split``, ``context``) rests on."""
+    """The questions that advice of a kind (``data``, ``n``, ``context``) rests on."""
     published = {one.id: one for one in read_run(place("results/published"))}
     return [_rests(name, id, published) for name, id in QUESTIONS[kind]]
 

@@ -43,9 +43,8 @@ class ContextAdvice:
         long: keys that it is used at.
         rule: that is asked about.
         first_order: ``cost`` (width, smoothness, rule): the error at the long context over that of
-            the same rule re-tuned there, median over targets, ``low`` and ``high`` its deciles;
-            ``against``, over the least re-tuned error of all rules; ``factor``, what re-tuning
-            multiplies the temperature by; ``in_range``, the share of targets in theory's range.
+            the same rule re-tuned there, median over targets; ``against``, over the
+            least re-tuned error of all rules; ``in_range``, the share of targets in theory's range.
         leading: ``cost`` (dimension, smoothness, rule) and ``factor`` (dimension, smoothness) of
             softmax, to leading order.
         repair: the rule whose kept error is least in most cells of ``first_order`` that are in
@@ -164,7 +163,7 @@ def leading_order(dimension: int, smoothness: float, ratio: float, log: float) -
 def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
     """Costs in that dimension, (smoothness, rule)."""
     made = tables(_problems(width), RADII[width])
-    costs, best, factors, known = [], [], [], []
+    costs, best, known = [], [], []
     for name in NAMES:
         errors = made[name.split(",")[0]].errors(
             np.array([short, long]), TEMPERATURES[:, None], noise
@@ -184,7 +183,6 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
         )
         costs.append(np.where(inside, kept, np.nan))
         best.append(np.where(inside, least, np.nan))
-        factors.append(TEMPERATURES[place[:, 1]] / TEMPERATURES[place[:, 0]])
         known.append(inside & np.isfinite(kept) & (few >= FEW_KEYS))
 
     def split(values: list[np.ndarray]) -> np.ndarray:
@@ -195,10 +193,8 @@ def _first_order(width: int, short: int, long: int, noise: float) -> xr.Dataset:
     against = kept / np.nan_to_num(least, nan=np.inf).min(axis=2, keepdims=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # cells without a target are NaN
-        low, middle, high = np.nanquantile(cost, [0.1, 0.5, 0.9], axis=1)
-        against = np.nanmedian(against, axis=1)
-    values = {"cost": middle, "low": low, "high": high, "against": against}
-    values |= {"factor": np.median(split(factors), axis=1), "in_range": split(known).mean(axis=1)}
+        values = {"cost": np.nanmedian(cost, axis=1), "against": np.nanmedian(against, axis=1)}
+    values["in_range"] = split(known).mean(axis=1)
     return xr.Dataset({name: (("smoothness", "rule"), one) for name, one in values.items()})
 
 

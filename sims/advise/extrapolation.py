@@ -47,15 +47,16 @@ class Curve:
         return [line + (": more data may not help." if high >= now else ".")]
 
 
-def learning_curve(search: "Search", best: "Setting") -> Curve:
+def learning_curve(search: "Search", best: "Setting", frames: np.ndarray) -> Curve:
     """Errors of the best heads on subsets, every size with the best temperature of its rule.
 
     Args:
         search: data and rows.
-        best: rule, heads and width.
+        best: rule and head dimension.
+        frames: (H, d, d_k).
     """
     groups, rows = search.data.groups, search.reporters[:ROWS]
-    count, frames = len(groups), search.frames(best.heads, best.width)
+    count = len(groups)
     rng, losses, sizes = np.random.default_rng([search.seed, 6]), [], []
     grid = search.grid(best.width)[best.rule]
     middle = int(np.abs(grid - best.temperature).argmin())
@@ -65,9 +66,7 @@ def learning_curve(search: "Search", best: "Setting") -> Curve:
             continue
         every = []
         for _ in range(1 if size == count else REPEATS):
-            keys = rng.choice(count, size, replace=False)
-            while len(np.unique(groups[keys])) < 2:
-                keys = rng.choice(count, size, replace=False)
+            keys = search.subset(rng, size, replace=False)
             predicted = search.predictions(rows, frames, at, keys)[best.rule].mean(1)
             every.append(search.losses(rows, predicted))
         mean = np.mean(every, axis=0)
@@ -77,11 +76,9 @@ def learning_curve(search: "Search", best: "Setting") -> Curve:
     beyond = BEYOND * sizes[-1]
     value, exponent = extrapolated(n, table.mean(1), beyond)
     codes = np.unique(groups[rows], return_inverse=True)[1]
-    draws = []
-    for _ in range(DRAWS):
-        picked = rng.integers(0, codes.max() + 1, codes.max() + 1)
-        weight = np.bincount(picked, minlength=codes.max() + 1)[codes]
-        draws.append(extrapolated(n, table @ weight / weight.sum(), beyond)[0])
+    own = np.bincount(codes) > 0
+    weights = rng.multinomial(len(own), own / len(own), DRAWS)
+    draws = [extrapolated(n, table @ w[codes] / w[codes].sum(), beyond)[0] for w in weights]
     low, high = np.quantile(draws, [0.025, 0.975])
     interval = min(float(low), value), max(float(high), value)
     return Curve(sizes, table.mean(1).tolist(), beyond, value, interval, exponent)

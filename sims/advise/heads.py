@@ -32,12 +32,6 @@ def diverse_frames(dimension: int, count: int, width: int, seed: int) -> np.ndar
     return np.stack(blocks[:count])
 
 
-def haar_frames(dimension: int, count: int, width: int, seed: int) -> np.ndarray:
-    """Independent Haar-random frames (H, d, d_k)."""
-    rng = np.random.default_rng([seed, width, 1])
-    return np.stack([haar(rng, dimension, width) for _ in range(count)])
-
-
 def haar(rng: np.random.Generator, dimension: int, width: int) -> np.ndarray:
     """A Haar-random orthonormal frame (d, d_k)."""
     q, r = np.linalg.qr(rng.normal(size=(dimension, width)))

@@ -7,7 +7,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from sims.advise.reading import Data
-    from sims.advise.search import Search
+    from sims.advise.search import Search, Setting
 
 RESAMPLES, QUERIES, NEIGHBOURS = 30, 100, 10
 """Bootstrap samples of the keys, rows that are predicted from each, and neighbours whose
@@ -57,28 +57,27 @@ def noise_level(data: "Data") -> float:
     return float(np.clip(np.polyfit(squares, halves, 1)[1], 0, halves.min()))
 
 
-def estimated_parts(search: "Search", rule: str, temperature: float, frames: np.ndarray) -> Parts:
+def estimated_parts(search: "Search", one: "Setting", frames: np.ndarray) -> Parts:
     """Noise, bias, variance and covariance of heads, variances over bootstrap samples of the keys.
 
     Args:
         search: data, and the rows that report.
-        rule: of the weights.
-        temperature: s.
+        one: rule and temperature.
         frames: (H, d, d_k).
     """
-    rows, groups = search.reporters[:QUERIES], search.data.groups
-    rng, every = np.random.default_rng([search.seed, 5]), []
-    at = {rule: np.array([temperature])}
-    for _ in range(RESAMPLES):
-        keys = rng.integers(0, len(groups), len(groups))
-        if len(np.unique(groups[keys])) > 1:
-            every.append(search.predictions(rows, frames, at, keys)[rule][0])
+    rows, count = search.reporters[:QUERIES], len(search.data.groups)
+    rng, at = np.random.default_rng([search.seed, 5]), {one.rule: np.array([one.temperature])}
+
+    def predicted(keys: np.ndarray | None) -> np.ndarray:
+        return search.predictions(rows, frames, at, keys)[one.rule][0]
+
+    every = [predicted(search.subset(rng, count, replace=True)) for _ in range(RESAMPLES)]
     off = np.stack(every) - np.mean(every, axis=0)
     matrix = np.einsum("bhqo,bgqo->hg", off, off) / (len(every) - 1) / off[0, 0].size
     heads = len(frames)
     variance, whole = float(np.trace(matrix) / heads), float(matrix.mean())
     covariance = (whole * heads - variance) / (heads - 1) if heads > 1 else np.nan
-    losses = search.losses(rows, search.predictions(rows, frames, at)[rule][0].mean(0))
+    losses = search.losses(rows, predicted(None).mean(0))
     error, noise = float(losses.mean()), noise_level(search.data)
     bias = max(error - noise - whole, 0.0)
     return Parts(noise, bias, variance, covariance, whole / variance, error)

@@ -13,7 +13,7 @@ import numpy as np
 
 from sims.advise.baselines import baselines
 from sims.advise.extrapolation import Curve, learning_curve
-from sims.advise.heads import diverse_frames, haar_frames, head_predictions, temperature_grid
+from sims.advise.heads import diverse_frames, head_predictions, temperature_grid
 from sims.advise.parts import Parts, estimated_parts
 from sims.advise.reading import Data
 from sims.errors import InputError
@@ -24,9 +24,8 @@ DRAWS = 4
 """Draws of the frames, over which errors are averaged."""
 COUNTS = (1, 2, 4, 8, 16)
 """Numbers of heads that are tried."""
-LADDER = (1, 2, 3, 4, 5, 8, 10, 16, 32, 64, 128, 256, 512)
-WIDTHS, BUDGET = 8, 2
-"""Head dimensions that are tried, of the ladder at most so many, and the largest H·d_k over d."""
+BUDGET = 2
+"""Largest H·d_k over d that is tried; head dimensions are powers of 2, d, d/2 and the default's."""
 DEFAULT_HEADS = 8
 CLEAR = 2.0
 """Standard errors from which a difference counts."""
@@ -73,6 +72,17 @@ class Row:
     difference_error: float
     setting: Setting | None = None
 
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is :data:`CLEAR` standard errors or more."""
+        return abs(self.difference) >= CLEAR * self.difference_error
+
+    @property
+    def more(self) -> str:
+        """The difference in words."""
+        word = "less" if self.difference < 0 else "more"
+        return f"{abs(self.difference):.2g} ± {self.difference_error:.2g} {word}"
+
 
 @dataclass(frozen=True)
 class DataAdvice:
@@ -108,37 +118,24 @@ class DataAdvice:
 
     def said(self) -> list[str]:
         """The advice in sentences."""
-        default = next(row for row in self.rows if row.name == "default")
+        rows = {row.name: row for row in (*self.rows, *self.diversity)}
         lines = [f"Best of {self.searched} settings: {self.best}."]
-        if self.best == self.default:
-            lines.append("The default is the best that was tried.")
-        elif abs(default.difference) < CLEAR * default.difference_error:
-            lines.append(
-                f"Within noise: the default's error differs by {_signed(default)}; keep the default"
-                " unless the best is as cheap."
-            )
-        else:
-            worse = "more" if default.difference > 0 else "less: the choice did not carry over"
-            lines.append(f"The default errs by {_signed(default)} {worse}.")
+        noise = (
+            "" if rows["default"].clear else " Within noise: keep it unless the best is cheaper."
+        )
+        lines.append(f"The default errs by {rows['default'].more} than the best.{noise}")
         lines.append(f"One-standard-error choice: {self.frugal}.")
         if self.diversity:
-            aligned = self.diversity[-1]
-            if self.best.heads == 1:
-                lines.append(f"One head is best; of several the best is {aligned.setting}.")
-            clear = abs(aligned.difference) >= CLEAR * aligned.difference_error
+            aligned = rows["aligned heads"]
+            noise = "" if aligned.clear else " Within noise."
             lines.append(
-                f"Diversity: aligned heads err by {_signed(aligned)} more than orthogonal ones"
-                + ("." if clear else ": within noise.")
+                f"Diversity: of several heads {aligned.setting} is best; aligned ones err by "
+                f"{aligned.more} than orthogonal ones.{noise}"
             )
-        rivals = [row for row in self.rows if row.setting is None]
-        least = min(rivals, key=lambda row: row.error)
-        if least.difference < -CLEAR * least.difference_error:
-            lines.append(f"{least.name} errs by {-least.difference:.3g} less than any of these.")
+        least = min((row for row in self.rows if not row.setting), key=lambda row: row.error)
+        if least.difference < 0 and least.clear:
+            lines.append(f"{least.name} errs by {least.more} than the best.")
         return lines + self.curve.said()
-
-
-def _signed(row: Row) -> str:
-    return f"{row.difference:.3g} ± {row.difference_error:.2g}"
 
 
 class Search:
@@ -160,14 +157,11 @@ class Search:
 
     def splits(self) -> dict[int, list[int]]:
         """Head dimensions, and numbers of heads of each; heads of d_k = d are all the same."""
-        d = self.dimension
-        own = default_split(d)
-        ladder = np.array([w for w in LADDER if w < d] or [d])
-        thin = ladder[np.linspace(0, len(ladder) - 1, WIDTHS - 2).astype(int)]
-        widths = sorted({*thin.tolist(), own[1], max(d // 2, 1), d})
+        d, (heads, width) = self.dimension, default_split(self.dimension)
+        powers = 2 ** np.arange(int(np.log2(d)) + 1)
         return {
-            w: [1] if w == d else [h for h in COUNTS if h == 1 or h * w <= max(BUDGET * d, own[0])]
-            for w in widths
+            w: [1] if w == d else [h for h in COUNTS if h == 1 or h * w <= max(BUDGET * d, heads)]
+            for w in sorted({*powers.tolist(), width, max(d // 2, 1), d})
         }
 
     def predictions(
@@ -213,36 +207,38 @@ class Search:
 
     def searched(self) -> dict[Setting, np.ndarray]:
         """Losses of all settings on the rows that choose, means over the draws."""
-        found = {}
+        found = dict[Setting, np.ndarray]()
         for width, counts in self.splits().items():
-            grid, sums = self.grid(width), dict[tuple[str, int], np.ndarray]()
-            draws = self.draws(width)
-            for draw in draws:
-                frames = self.frames(max(counts), width, draw)
+            grid, draws = self.grid(width), self.draws(max(counts), width)
+            for frames in draws:
                 for rule, predicted in self.predictions(self.choosers, frames, grid).items():
                     for count in counts:
                         losses = self.losses(self.choosers, predicted[:, :count].mean(1))
-                        sums[rule, count] = sums.get((rule, count), 0) + losses / len(draws)
-            for (rule, count), losses in sums.items():
-                for s, loss in zip(grid[rule], losses, strict=True):
-                    found[Setting(rule, count, width, float(s))] = loss
+                        for s, loss in zip(grid[rule], losses / len(draws), strict=True):
+                            one = Setting(rule, count, width, float(s))
+                            found[one] = found.get(one, 0) + loss
         return found
 
-    def draws(self, width: int) -> range:
-        """The draws of frames of that width; frames of d_k = d give all the same weights."""
-        return range(1 if width == self.dimension else DRAWS)
+    def draws(self, heads: int, width: int) -> list[np.ndarray]:
+        """Draws of diverse frames (H, d, d_k); those of d_k = d give all the same weights."""
+        count = 1 if width == self.dimension else DRAWS
+        seeds = (self.seed + 1000 * draw for draw in range(count))
+        return [diverse_frames(self.dimension, heads, width, seed) for seed in seeds]
 
-    def reported(self, one: Setting, frames: np.ndarray, of: str = "ensemble") -> np.ndarray:
-        """Losses on the rows that report, (Q,); ``of="head"``, the mean over its heads."""
-        at = {one.rule: np.array([one.temperature])}
-        predicted = self.predictions(self.reporters, frames, at)[one.rule][0]
-        if of == "head":
-            return np.asarray(self.losses(self.reporters, predicted).mean(0))
-        return self.losses(self.reporters, predicted.mean(0))
+    def reported(self, one: Setting, draws: list[np.ndarray], alone: bool = False) -> np.ndarray:
+        """Losses on the rows that report, (draw, Q), of the ensemble, or mean of heads alone."""
+        rows, at = self.reporters, {one.rule: np.array([one.temperature])}
+        made = [self.predictions(rows, frames, at)[one.rule][0] for frames in draws]
+        if alone:
+            return np.stack([self.losses(rows, heads).mean(0) for heads in made])
+        return np.stack([self.losses(rows, heads.mean(0)) for heads in made])
 
-    def frames(self, heads: int, width: int, draw: int = 0) -> np.ndarray:
-        """A draw of diverse frames, (H, d, d_k); of more heads the first are the same."""
-        return diverse_frames(self.dimension, heads, width, self.seed + 1000 * draw)
+    def subset(self, rng: np.random.Generator, size: int, replace: bool) -> np.ndarray:
+        """Rows drawn at random, of two groups at least."""
+        while True:
+            rows = rng.choice(len(self.data.groups), size, replace)
+            if np.ptp(self.data.groups[rows]) > 0:
+                return rows
 
 
 def default_split(dimension: int) -> tuple[int, int]:
@@ -291,24 +287,12 @@ def advise_data(data: Data, seed: int = 0) -> DataAdvice:
     groups = data.groups[search.choosers]
     frugal = frugal_choice(found, best, groups)
     named = {"best": best, "default": default, "one standard error": frugal}
-    losses = {
-        name: np.stack(
-            [
-                search.reported(one, search.frames(one.heads, one.width, draw))
-                for draw in search.draws(one.width)
-            ]
-        )
-        for name, one in named.items()
-    }
-    others = baselines(data, search.choosers, search.reporters, seed)
-    losses |= {name: one[None] for name, one in others.items()}
+    draws = {name: search.draws(one.heads, one.width) for name, one in named.items()}
+    losses = {name: search.reported(one, draws[name]) for name, one in named.items()}
+    losses |= baselines(data, search.choosers, search.reporters, seed)
     rows = table(losses, losses["best"], data.groups[search.reporters], named)
-    settings = [(name, one) for name, one in named.items() if name != "one standard error"]
     parts = {
-        name: estimated_parts(
-            search, one.rule, one.temperature, search.frames(one.heads, one.width)
-        )
-        for name, one in settings
+        name: estimated_parts(search, named[name], draws[name][0]) for name in ("best", "default")
     }
     return DataAdvice(
         best,
@@ -317,10 +301,10 @@ def advise_data(data: Data, seed: int = 0) -> DataAdvice:
         sorted(rows, key=lambda row: row.error),
         diversity(search, found),
         parts,
-        learning_curve(search, best),
+        learning_curve(search, best, draws["best"][0]),
         len(found),
         (*data.features.shape, data.outputs.shape[1]),
-        search.frames(best.heads, best.width),
+        draws["best"][0],
         [*notes, *edges(found, best)],
     )
 
@@ -362,25 +346,29 @@ def diversity(search: Search, found: dict[Setting, np.ndarray]) -> list[Row]:
     best = least(several)
     like = (best.rule, 1, best.width)
     one = least(s for s in found if (s.rule, s.heads, s.width) == like)
-    size, made = (best.heads, best.width), dict[str, list[np.ndarray]]()
-    for draw in search.draws(best.width):
-        frames = search.frames(*size, draw)
-        own = haar_frames(search.dimension, *size, search.seed + 1000 * draw)
-        for name, losses in (
-            ("orthogonal heads", search.reported(best, frames)),
-            ("independent heads", search.reported(best, own)),
-            ("aligned heads", search.reported(one, frames, of="head")),
-        ):
-            made.setdefault(name, []).append(losses)
-    arrays = {name: np.stack(losses) for name, losses in made.items()}
+    draws = search.draws(best.heads, best.width)
+    apart = [
+        np.concatenate(
+            [
+                diverse_frames(search.dimension, 1, best.width, search.seed + 500 + 1000 * k + h)
+                for h in range(best.heads)
+            ]
+        )
+        for k in range(len(draws))
+    ]
+    made = {
+        "orthogonal heads": search.reported(best, draws),
+        "independent heads": search.reported(best, apart),
+        "aligned heads": search.reported(one, draws, alone=True),
+    }
     groups = search.data.groups[search.reporters]
-    return table(arrays, arrays["orthogonal heads"], groups, dict.fromkeys(arrays, best))
+    return table(made, made["orthogonal heads"], groups, dict.fromkeys(made, best))
 
 
 def table(
     losses: dict[str, np.ndarray], best: np.ndarray, groups: np.ndarray, named: dict[str, Setting]
 ) -> list[Row]:
-    """Means, standard errors and paired differences of losses (draw, Q)."""
+    """Means, standard errors and paired differences of losses (draw, Q) or (Q,)."""
 
     def spread(of: np.ndarray) -> float:
         between = of.mean(1).var(ddof=1) / len(of) if len(of) > 1 else 0.0
@@ -395,5 +383,5 @@ def table(
             spread(one - best),
             named.get(name),
         )
-        for name, one in losses.items()
+        for name, one in ((name, np.atleast_2d(one)) for name, one in losses.items())
     ]

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from sims.checks import HUGE, check_count, check_non_negative, check_positive
+from sims.checks import HUGE, check_count, check_non_negative
 from sims.errors import InputError, one_of
 from sims.theory import FEW_KEYS, view_terms
-from sims.theory.first_order.views import KERNELS
 
 LATENT, MOST = 64, 4096
 """Coordinates of the target, the widest head; and the largest budget."""
@@ -23,12 +22,15 @@ DECAYS = {
     "medium, j⁻²": np.arange(1.0, LATENT + 1) ** -2,
     "fast, e^(−j)": np.exp(-np.arange(1.0, LATENT + 1)),
 }
-"""Relevance of coordinate j, up to a factor."""
+"""Relevance λ of coordinate j, of sum 1 up to a factor: the target's covariance is
+``exp(−½ Σ_j λ_j (z_j − z'_j)²)`` or the Matérn mixture of these."""
 BANDWIDTHS = {"gaussian": (0.01, 4.0), "softmax": (0.93, 4.0)}
 """Between which the bandwidth is sought."""
 POINTS = 40
 REACH = 0.5
 """Scale of the queries, as a share of the largest at which averages over them are finite."""
+VIEW_NOISE = 0.3
+"""Standard deviation of a head's own noise in every coordinate, of variance 1."""
 CLOSE = 0.05
 """Splits whose error is at most that share above the least are as good."""
 
@@ -79,10 +81,7 @@ def advise_split(
     budget: int,
     noise: float,
     smoothness: float | None = None,
-    *,
-    kernel: str = "gaussian",
-    view_noise: float = 0.3,
-    relevance: float = 1.0,
+    rule: str = "gaussian",
 ) -> list[SplitAdvice]:
     """The best split under every decay of relevance, bandwidth tuned.
 
@@ -91,9 +90,7 @@ def advise_split(
         budget: D; splits are its divisors d_k ≤ 64, H = D/d_k.
         noise: σ of the labels, for a target of variance 1.
         smoothness: β, Matérn; None is the squared exponential.
-        kernel: ``gaussian`` or ``softmax``.
-        view_noise: τ, standard deviation of a head's own noise in every coordinate.
-        relevance: Σ_j λ_j of the target's covariance ``exp(−½ Σ_j λ_j (z_j − z'_j)²)``.
+        rule: ``gaussian`` or ``softmax``.
 
     Raises:
         InputError: a number is outside its range.
@@ -105,33 +102,20 @@ def advise_split(
     check_non_negative("--noise", noise)
     if smoothness is not None and not 0.1 <= smoothness <= 100:
         raise InputError("--smoothness", smoothness, "0.1 to 100; none: squared exponential")
-    if kernel not in KERNELS:
-        raise InputError("--rule", kernel, one_of(KERNELS, kernel))
-    check_positive("view_noise", view_noise)
-    check_positive("relevance", relevance)
+    if rule not in BANDWIDTHS:
+        raise InputError("--rule", rule, one_of(BANDWIDTHS, rule))
+    options = dict(noise=VIEW_NOISE, query_scale=query_scale(rule), nu=smoothness, kernel=rule)
     return [
-        _advised(
-            decay,
-            n,
-            budget,
-            noise,
-            {
-                "noise": view_noise,
-                "relevance": relevance * shares / shares.sum(),
-                "query_scale": query_scale(kernel, view_noise),
-                "nu": smoothness,
-                "kernel": kernel,
-            },
-        )
+        _advised(decay, n, budget, noise, options | {"relevance": shares / shares.sum()})
         for decay, shares in DECAYS.items()
     ]
 
 
-def query_scale(kernel: str, view_noise: float) -> float:
+def query_scale(rule: str) -> float:
     """κ of the queries: half of the largest at which averages over them are finite."""
-    if kernel == "gaussian":
+    if rule == "gaussian":
         return float(REACH * 0.5**0.5)
-    return float(REACH * BANDWIDTHS[kernel][0] ** 2 / (2 * (1 + view_noise**2) ** 0.5))
+    return float(REACH * BANDWIDTHS[rule][0] ** 2 / (2 * (1 + VIEW_NOISE**2) ** 0.5))
 
 
 def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, Any]) -> SplitAdvice:

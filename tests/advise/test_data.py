@@ -8,7 +8,7 @@ from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
 from sims.advise import advise_data, prepared
 from sims.advise.heads import head_predictions, temperature_grid
 from sims.advise.parts import estimated_parts
-from sims.advise.search import Search, standard_error
+from sims.advise.search import Search, Setting, standard_error
 from sims.weights.entmax import Entmax
 
 
@@ -79,7 +79,7 @@ def test_the_parts_are_those_of_exact_theory():
     for seed in range(5):
         data, task, unit = wave(seed)
         search = Search(data)
-        one = estimated_parts(search, "gaussian", 0.2**2, frames)
+        one = estimated_parts(search, Setting("gaussian", 1, 1, 0.2**2), frames)
         parts.append([one.variance * unit, one.noise * unit])
         queries = data.features[search.reporters[:100]]
         terms = predict(

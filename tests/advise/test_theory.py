@@ -17,7 +17,7 @@ from sims.theory import FEW_KEYS, view_terms
 def test_the_split_is_the_minimum_over_all_bandwidths(kernel, smoothness, n):
     """Of 600 bandwidths of every divisor, those with enough effective keys."""
     b, noise, budget = np.geomspace(0.01 if kernel == "gaussian" else 0.93, 4, 600), 1.0, 24
-    for advice in advise_split(n, budget, noise, smoothness, kernel=kernel):
+    for advice in advise_split(n, budget, noise, smoothness, kernel):
         least = {}
         for width in (k for k in range(1, budget + 1) if budget % k == 0):
             terms = view_terms(
@@ -25,7 +25,7 @@ def test_the_split_is_the_minimum_over_all_bandwidths(kernel, smoothness, n):
                 b,
                 noise=0.3,
                 relevance=DECAYS[advice.decay] / DECAYS[advice.decay].sum(),
-                query_scale=query_scale(kernel, 0.3),
+                query_scale=query_scale(kernel),
                 nu=smoothness,
                 kernel=kernel,
             )
@@ -89,6 +89,6 @@ def test_a_longer_context_costs_what_theory_says():
 
 
 def test_every_advice_names_questions_that_are_asked_and_what_is_published(tmp_path, monkeypatch):
-    (every,) = {one.answer for kind in ("data", "split") for one in rests_on(kind)} or {""}
+    (every,) = {one.answer for kind in ("data", "n") for one in rests_on(kind)} or {""}
     assert every == "not published"
-    assert all(one.question.endswith("?") for kind in ("data", "split") for one in rests_on(kind))
+    assert all(one.question.endswith("?") for kind in ("data", "n") for one in rests_on(kind))
