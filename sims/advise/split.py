@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 
-from sims.checks import HUGE, check_count, check_non_negative
+from sims.checks import check_non_negative, check_within
 from sims.errors import InputError, one_of
-from sims.theory import FEW_KEYS, view_terms
+from sims.theory import FEW_KEYS, ViewTerms, view_terms
 
 LATENT, MOST = 64, 4096
 """Coordinates of the target, the widest head; and the largest budget."""
@@ -26,7 +26,7 @@ DECAYS = {
 ``exp(−½ Σ_j λ_j (z_j − z'_j)²)`` or the Matérn mixture of these."""
 BANDWIDTHS = {"gaussian": (0.01, 4.0), "softmax": (0.93, 4.0)}
 """Between which the bandwidth is sought."""
-POINTS = 40
+POINTS = 120
 REACH = 0.5
 """Scale of the queries, as a share of the largest at which averages over them are finite."""
 VIEW_NOISE = 0.3
@@ -65,14 +65,12 @@ class SplitAdvice:
         decay: in words.
         best: the split of least error.
         close: those within 5 % of it, itself included, by d_k.
-        inside: whether it is neither the narrowest heads nor the widest.
-        splits: all, by d_k.
+        splits: all that theory covers at some bandwidth, by d_k.
     """
 
     decay: str
     best: Split
     close: list[Split]
-    inside: bool
     splits: list[Split]
 
 
@@ -95,13 +93,11 @@ def advise_split(
     Raises:
         InputError: a number is outside its range.
     """
-    for field, count, most in (("--n", n, 2**53), ("--budget", budget, MOST)):
-        check_count(field, count, 2)
-        if count > most:
-            raise InputError(field, count, f"2 to {most}")
+    check_within("--n", n, 2, 2.0**53)
+    check_within("--budget", budget, 2, MOST)
     check_non_negative("--noise", noise)
-    if smoothness is not None and not 0.1 <= smoothness <= 100:
-        raise InputError("--smoothness", smoothness, "0.1 to 100; none: squared exponential")
+    if smoothness is not None:
+        check_within("--smoothness", smoothness, 0.1, 100)
     if rule not in BANDWIDTHS:
         raise InputError("--rule", rule, one_of(BANDWIDTHS, rule))
     options = dict(noise=VIEW_NOISE, query_scale=query_scale(rule), nu=smoothness, kernel=rule)
@@ -119,39 +115,32 @@ def query_scale(rule: str) -> float:
 
 
 def _advised(decay: str, n: int, budget: int, noise: float, options: dict[str, Any]) -> SplitAdvice:
-    def at(width: int, b: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Error, effective keys and what bounds theory's range."""
+    def keys(width: int, b: Any) -> tuple[ViewTerms, np.ndarray, np.ndarray]:
+        """Terms, effective keys and what bounds theory's range."""
         terms = view_terms(width, b, **options)
-        error = np.nan_to_num(terms.error(n, budget // width, noise), nan=HUGE, posinf=HUGE)
-        keys = n / terms.noise_variance
+        own = n / terms.noise_variance
         # n_third, which governs the remainder of softmax, is near n_eff²/n.
-        few = keys if options["kernel"] == "gaussian" else np.minimum(keys, keys**2 / n)
-        return error, keys, few
+        return terms, own, own if options["kernel"] == "gaussian" else np.minimum(own, own**2 / n)
 
-    splits = []
+    splits, (lowest, high) = [], BANDWIDTHS[options["kernel"]]
     for width in (k for k in range(1, min(budget, LATENT) + 1) if budget % k == 0):
-        low, high = BANDWIDTHS[options["kernel"]]
-        # Effective keys grow with b: theory's range is above the b at which they are too few.
-        room = np.log(at(width, np.array([low, high]))[2] / FEW_KEYS)
-        if room[1] <= 0:
+
+        def room(b: Any, width: int = width) -> np.ndarray:
+            """Effective keys grow with b: theory's range is where this is positive."""
+            return np.log(keys(width, b)[2] / FEW_KEYS)
+
+        if room(high) <= 0:
             continue
-        if room[0] < 0:
-            low = brentq(lambda b, k=width: float(np.log(at(k, b)[2] / FEW_KEYS)), low, high)
+        low = brentq(room, lowest, high) if room(lowest) < 0 else lowest
         grid = np.geomspace(low, high, POINTS)
-        errors = at(width, grid)[0]
-        place = int(errors.argmin())
-        found = minimize_scalar(
-            lambda b, k=width: float(at(k, b)[0]),
-            bounds=grid[[max(place - 1, 0), min(place + 1, POINTS - 1)]],
-            method="bounded",
-            options={"xatol": 1e-6},
-        )
-        b = float(found.x if found.fun < errors[place] and 0 < place < POINTS - 1 else grid[place])
-        error, keys, _ = (float(part) for part in at(width, b))
-        splits.append(Split(budget // width, width, b, error, keys, 0 < place < POINTS - 1))
+        terms, effective, _ = keys(width, grid)
+        errors = terms.error(n, budget // width, noise)
+        k = int(np.nan_to_num(errors, nan=np.inf).argmin())
+        b, error, own = (float(part[k]) for part in (grid, errors, effective))
+        splits.append(Split(budget // width, width, b, error, own, 0 < k < POINTS - 1))
     if not splits:
         allowed = f"more keys: no split has {FEW_KEYS} effective keys at any bandwidth"
         raise InputError("--n", n, allowed)
     best = min(splits, key=lambda one: one.error)
     close = [one for one in splits if one.error <= (1 + CLOSE) * best.error]
-    return SplitAdvice(decay, best, close, 0 < splits.index(best) < len(splits) - 1, splits)
+    return SplitAdvice(decay, best, close, splits)

@@ -71,7 +71,7 @@ LINES = [
     ("--data good.npz --target y", "--target: got 'y'; allowed: no such option"),
     ("--data good.csv --target y --budget 8", "--budget: got 8; allowed: with --data"),
     ("--n 4096 --budget 64", "--noise: got None; allowed: a number, with --n"),
-    ("--n 4096 --budget 1 --noise 1", "--budget: got 1; allowed: an integer >= 2"),
+    ("--n 4096 --budget 1 --noise 1", "--budget: got 1; allowed: 2 to 4096"),
     ("--n 4096 --budget 64 --noise -1", "--noise: got -1.0; allowed: finite and >= 0"),
     ("--n 4096 --budget 64 --noise nan", "--noise: got nan; allowed: finite and >= 0"),
     ("--n 4096 --budget 64 --noise 1 --smoothness 0", "--smoothness: got 0.0; allowed: 0.1 to"),

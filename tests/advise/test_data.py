@@ -6,9 +6,10 @@ from numpy.polynomial.hermite_e import hermegauss
 
 from sims import DESIGNS, Heads, Task, TrigonometricSeries, predict
 from sims.advise import advise_data, prepared
+from sims.advise.extrapolation import extrapolated
 from sims.advise.heads import head_predictions, temperature_grid
 from sims.advise.parts import estimated_parts
-from sims.advise.search import Search, Setting, standard_error
+from sims.advise.search import Search, Setting, frugal_choice, standard_error
 from sims.weights.entmax import Entmax
 
 
@@ -89,6 +90,20 @@ def test_the_parts_are_those_of_exact_theory():
     variance, noise = np.mean(parts, axis=0)
     assert variance == pytest.approx(np.mean(theory), rel=0.3)
     assert noise == pytest.approx(0.25, rel=0.1)
+    twice = estimated_parts(search, Setting("gaussian", 2, 1, 0.2**2), np.ones((2, 1, 1)))
+    assert (twice.covariance, twice.kept) == pytest.approx((twice.variance, 1.0))
+    assert twice.noise + twice.bias + twice.covariance == pytest.approx(twice.error)
+
+
+def test_a_power_law_is_extrapolated_and_the_frugal_choice_is_within_one_standard_error():
+    n = np.geomspace(50, 2000, 9)
+    value, exponent = extrapolated(n, 0.2 + 3 * n**-0.5, 20_000)
+    assert (value, exponent) == pytest.approx((0.2 + 3 * 20_000**-0.5, 0.5), rel=0.01)
+    best = Setting("softmax", 4, 4, 1.0)  # its standard error is 1/2
+    losses = {best: np.tile([1.0, 3.0], 2) * 3**0.5 / 2}
+    losses |= {Setting("softmax", 1, w, 1.0): losses[best] + 0.1 / w for w in (8, 4)}
+    losses[Setting("softmax", 1, 1, 1.0)] = losses[best] + 0.6
+    assert frugal_choice(losses, best, np.arange(4)) == Setting("softmax", 1, 4, 1.0)
 
 
 def test_pure_noise_is_said_to_be_within_noise():
