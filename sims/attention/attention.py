@@ -4,17 +4,39 @@ Arrays are NumPy's: small layers would take most of their time to compile. Furth
 lead, for many layers at once.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
 
 Array = np.ndarray
+
+
+class HeadMatrices(NamedTuple):
+    """The matrices of H heads.
+
+    Attributes:
+        query: W_Q, (…, H, d, d_k).
+        key: W_K, (…, H, d, d_k).
+        value: W_V, (…, H, d, d_v).
+        output: W_O by heads, (…, H, d_v, d): the rows of the one output matrix that belong to each.
+    """
+
+    query: Array
+    key: Array
+    value: Array
+    output: Array
 
 
 def causal_mask(count: int) -> Bool[Array, "n n"]:
     """True where row i may attend to column j: j ≤ i."""
     return np.tri(count, dtype=bool)
+
+
+def distance_bias(count: int, slope: float) -> Float[Array, "n n"]:
+    """``−slope·|i − j|``, a score bias by relative position, as in ALiBi without its mask."""
+    place = np.arange(count, dtype=float)
+    return -slope * np.abs(place[:, None] - place[None, :])
 
 
 def softmax(scores: Array, mask: Array | None = None) -> Array:
