@@ -274,9 +274,9 @@ def _closed_forms(
     def symmetric(values: ByPair) -> Numbers:
         return xp.moveaxis(values[place], 2, 0)
 
-    # The query itself is a tilt without spread: m(x). The bias's last term is −E[A_h δ_h].
+    # The bias's last term is −E[A_h δ_h].
     own = overlap[diagonal]
-    truth = tilted_mean(target, Tilt(limit[0], queries, xp.zeros_like(sigma)))
+    truth = xp.cos(queries @ target.frequency.T + target.phase) @ target.amplitude
     bias = limit - truth - own * (mean[diagonal] - limit) / n
     return FirstOrder(
         bias.T,
