@@ -14,7 +14,8 @@ from sims.papers import MAIN, papers
 from tests.cli.small import HOST, OWN, run, write
 from tests.pipeline import ROOT
 
-COMMANDS = ["decompose", "sweep", "run", "experiments", "claims", "new", "schema"]
+COMMANDS = ["decompose", "sweep", "run", "inspect", "experiments", "claims", "advise"]
+COMMANDS += ["new", "schema"]
 HOME = Path("results/smoke/small")
 
 
