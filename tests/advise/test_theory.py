@@ -66,7 +66,8 @@ def test_the_leading_order_is_that_of_radii_tuned_numerically(d, beta):
     log = np.log(short) / np.log(short * ratio)
     moves = {"softmax": 1.0, "softmax, log n": log**0.5}
     moves |= {
-        name: ratio ** (-1 / (2 * nu + d)) for name, nu in zip(NAMES[2:], (1, 1.5, 2, 3), strict=True)
+        name: ratio ** (-1 / (2 * nu + d))
+        for name, nu in zip(NAMES[2:], (1, 1.5, 2, 3), strict=True)
     }
     expected = [
         error(least(short) * moves[name], short * ratio)
