@@ -37,5 +37,5 @@ def test_the_page_of_advice_runs(capsys):
         if info == "run":
             names = {}
             exec(text, names)
-            assert names["costs"].shape == (2, 3, 5)
+            assert names["costs"].shape == (2, 3, 6)
     assert "Best of " in capsys.readouterr().out
