@@ -155,7 +155,8 @@ def confirmed_failure(
     worst = int(ratio.argmin())
     freedom = np.inf if fresh.draws is None else fresh.draws.shape[1] - 1
     margin = margins(fresh, tolerance)[worst]
-    return worst, float(fixed_p(-margin, fresh.error[worst], freedom))
+    p = float(fixed_p(-margin, fresh.error[worst], freedom))
+    return worst, p if np.isfinite(p) else 1.0  # too few draws confirm nothing
 
 
 def foreseen(effects: Effects) -> np.ndarray:
