@@ -3,13 +3,14 @@
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sims.cli.options import part_of, writable
 from sims.errors import InputError, one_of
 from sims.files import write, write_json
-from sims.judgement.answers import agreement
+from sims.judgement.answers import agreement, write_answers
 from sims.papers import papers
 from sims.report.answers import filled, listing, number, spoken, tables
 from sims.study import ledger, runner
@@ -145,8 +146,10 @@ def _publish(fidelity: str, made: Path) -> None:
 def _again(fidelity: str, made: Path) -> None:
     """Publish the answers of a run with another salt, and how many agree with the published."""
     target = Path("results", "published")
-    agree, of = agreement(ledger.read_run(target), ledger.read_run(made.parent, fidelity))
-    shutil.copy(made, target / "again.json")
+    answers = ledger.read_run(made.parent, fidelity)
+    agree, of = agreement(ledger.read_run(target), answers)
+    small = [replace(one, problem=None) for one in answers]
+    write_answers(small, target / "again.json", f"answers.json of {fidelity}")
     text = f"With another salt {agree} of {of} answers agree within their intervals.\n"
     _fill("again", text)
     print(text, end="")

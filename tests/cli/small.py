@@ -107,3 +107,14 @@ def changed(data, path, value):
             changed(item, rest, value) if str(i) == first else item for i, item in enumerate(data)
         ]
     return {**data, first: changed(data.get(first, {}), rest, value) if rest else value}
+
+
+def refused(capsys, recwarn, words, *arguments):
+    """Assert that a command ends in one line with these words, and does nothing."""
+    before = set(Path().rglob("*"))
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n"), list(recwarn)) == ("", 1, [])
+    assert err[:-1].isprintable()
+    assert words in err
+    assert set(Path().rglob("*")) == before

@@ -1,34 +1,20 @@
 """Bad input: one line that says what, where and what is allowed, exit code 2, nothing written.
 
-One table for each way in: the problem's file, the sweep's, the experiment's, files that a problem
-names, answers, and the command line itself.
+One table for each way in: the problem's file, the sweep's, the experiment's, answers, and the
+command line itself.
 """
 
-import os
-import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
 from sims.files import write_json
-from tests.cli.small import EXPERIMENT, SPEC, changed, run, write
+from tests.cli.small import EXPERIMENT, SPEC, changed, refused, run, write
 from tests.pipeline import ROOT
 
 EXPERIMENT_FILE = Path("experiments/small/experiment.yaml")
-
-
-def refused(capsys, recwarn, words, *arguments):
-    """Assert that a command ends in one line with these words, and does nothing."""
-    before = set(Path().rglob("*"))
-    assert run(*arguments) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n"), list(recwarn)) == ("", 1, [])
-    assert err[:-1].isprintable()
-    assert words in err
-    assert set(Path().rglob("*")) == before
 
 
 TEXTS = [
@@ -235,91 +221,6 @@ def test_settings_that_the_experiments_own_code_cannot_use(folder, capsys, recwa
     own.write_text("def units(experiment):\n    return 3 + broken\n")
     with pytest.raises(NameError):  # no setting's fault: the traceback is wanted
         run("step", "simulate", "small")
-
-
-TARGET = {"kind": "python", "file": "my.py", "name": "m"}
-NAMED = [
-    ("target", TARGET | {"file": "no.py"}, "problem.target.file: got 'no.py: No such file"),
-    (
-        "target",
-        TARGET | {"name": "mm"},
-        "my.py: name: got 'mm'; allowed: defined in this file: m (did",
-    ),
-    ("target", TARGET | {"slop": 1}, "slop"),
-    ("target", {"kind": "python", "file": "my.py"}, "target.name: got 'nothing'; allowed: a value"),
-    ("design", {"kind": "empirical", "file": "no.npy"}, "problem.design.file: got 'no.npy: No "),
-    ("design", {"kind": "empirical", "file": "my.py"}, "design.file"),
-    ("design", {"kind": "empirical", "file": "rows.csv"}, "allowed: numbers of shape (N, 4)"),
-]
-
-
-@pytest.mark.parametrize(("part", "value", "words"), NAMED, ids=lambda v: str(v)[:40])
-@pytest.mark.parametrize("command", ["decompose", "sweep"])
-def test_a_file_that_a_problem_names(folder, capsys, recwarn, command, part, value, words):
-    Path("my.py").write_text("def m(x, slope=1.0):\n    return slope * x[..., 0]\n")
-    np.savetxt("rows.csv", np.ones((30, 3)), delimiter=",")
-    Path("spec.yaml").write_text(yaml.safe_dump(changed(SPEC, f"problem.{part}", value)))
-    refused(capsys, recwarn, words, command, "spec.yaml", "--allow-code")
-
-
-EVIL = """
-from os import system
-from pathlib import Path
-def m(x):
-    return x[..., 0]
-"""
-MARK = EVIL + "Path('PWNED').touch()\n"
-ELSEWHERE = "allowed: a .py file beside the YAML file or below it"
-REFUSED = "allowed: code that you trust, with --allow-code (SIMS_ALLOW_CODE=1"
-HOSTILE = [
-    ({"file": "marks.py"}, [], REFUSED),
-    ({"file": "marks.py", "_allow_code": True, "allow_code": True}, [], REFUSED),
-    ({"file": os.__file__, "name": "popen"}, ["--allow-code"], ELSEWHERE),
-    ({"file": "../marks.py"}, ["--allow-code"], ELSEWHERE),
-    ({"file": "../deep/marks.py"}, ["--allow-code"], ELSEWHERE),
-    ({"file": "link.py"}, ["--allow-code"], ELSEWHERE),
-    ({"file": "marks.txt"}, ["--allow-code"], ELSEWHERE),
-    ({"name": "system", "command": "touch PWNED"}, ["--allow-code"], "defined in this file: m"),
-    ({"name": "__loader__"}, ["--allow-code"], "SourceFileLoader with options none"),
-]
-
-
-@pytest.fixture
-def deep(folder):
-    """Files of problems in a folder of other people."""
-    for path, text in (("deep/my.py", EVIL), ("deep/marks.py", MARK), ("marks.py", MARK)):
-        Path(path).parent.mkdir(exist_ok=True)
-        Path(path).write_text(text)
-    Path("deep/link.py").symlink_to("../marks.py")
-    Path("deep/marks.txt").touch()
-
-    def write(value):
-        problem = changed(SPEC["problem"], "target", TARGET | value)
-        law = {"law": EXPERIMENT["law"] | {"problem": problem}}
-        for name, data in (("spec", SPEC | {"problem": problem}), ("experiment", EXPERIMENT | law)):
-            Path(f"deep/{name}.yaml").write_text(yaml.safe_dump(data))
-
-    return write
-
-
-@pytest.mark.parametrize(("value", "options", "words"), HOSTILE, ids=lambda v: str(v)[:40])
-@pytest.mark.parametrize(
-    "command", ["decompose deep/spec.yaml", "sweep deep/spec.yaml", "run deep"]
-)
-def test_code_runs_by_consent(deep, capsys, recwarn, command, value, options, words):
-    deep(value)
-    refused(capsys, recwarn, words, *command.split(), *options)
-
-
-def test_a_plan_and_a_list_run_no_code(deep, capsys):
-    deep({"file": "marks.py"})
-    Path("experiments/small/simulate.py").write_text(MARK)
-    for line in ("decompose deep/spec.yaml", "sweep deep/spec.yaml", "run deep", "run small"):
-        assert run(*line.split(), "--dry") == 0
-        assert re.search(r"(marks|my|simulate)\.py: not looked at", capsys.readouterr().out)
-    for line in ("experiments", "claims", "schema experiment"):
-        assert run(*line.split()) == 0
-    assert not list(Path().rglob("PWNED"))
 
 
 ANSWER = {
